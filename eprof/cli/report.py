@@ -50,9 +50,9 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "inputs",
         nargs="+",
         metavar="INPUT",
-        help="logs of nvprof (CSV, text, .nvvp), ncu (CSV, text, .ncu-rep), nsys (CSV, text, JSON, .sqlite) or the "
-        "PyTorch profiler (.pt.trace.json), packed with gzip or zstd or not; run directories of `eprof run`, or "
-        "'patterns'; several are joined",
+        help="logs of nvprof (CSV, text, .nvvp), ncu (CSV, text, .ncu-rep), nsys (CSV, text, JSON, .sqlite), "
+        "the PyTorch profiler (.pt.trace.json), perf, LIKWID or callgrind, packed with gzip or zstd or not; run "
+        "directories of `eprof run`, or 'patterns'; several are joined",
     )
     add_pricing(parser, "the one made for this GPU; see `eprof costs`")
     add_to_meter(parser)

@@ -25,6 +25,7 @@ from eprof.counting.definition import COMPONENTS as OF_LAUNCH
 
 COMPONENTS = ("loads", "computation", "shared", "conflicts", "texture", "stores", "bandwidth")
 _WARP = 32
+_WORD_BYTE = 4
 # The class of lanes that a group of the vocabulary is worked on by; words of other groups have lanes of their own name.
 _LANES = {"fp64": "fp64", "fp32": "fp32", "fp16": "fp16", "int": "integer", "sfu": "special"}
 _NOT_COMPUTED = ("load_store", "warp_issue", "tensor")
@@ -206,11 +207,11 @@ def _missing(work: Work) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(words[row].tolist()) for row in np.array(list(unknown.values())).T)
 
 
-def work_of(counts: Counts) -> Work:
+def work_of(counts: Counts, machine: Machine) -> Work:
     """One launch of each kernel, the mean of all its launches, from what was counted.
 
-    Loads and stores that no counter tells are bytes over the size of a transaction, which `components` asks of the
-    table: 128 B on every GPU so far.
+    Loads and stores that no counter tells are bytes over the size of a transaction; accesses of shared memory are bytes
+    over those of a warp, a word of 4 B each.
     """
     launches = np.maximum(counts.rows.launches.astype(np.float64), 1.0)
     amounts = Columns(counts.amounts.names, counts.amounts.values / launches[:, None])
@@ -223,7 +224,9 @@ def work_of(counts: Counts) -> Work:
         "stores": known_sum(amounts.only(written)),
         "shared": known_sum(amounts.only(("shared_read", "shared_write"))),
     }
-    told = {name: np.where(np.isnan(shape[name]), byte / 128, shape[name]) for name, byte in moved.items()}
+    transaction_byte = machine.units.transaction_byte
+    sizes = {"loads": transaction_byte, "stores": transaction_byte, "shared": _WARP * _WORD_BYTE}
+    told = {name: np.where(np.isnan(shape[name]), moved[name] / byte, shape[name]) for name, byte in sizes.items()}
     return Work(
         **{**shape, **told},
         instructions=_instructions(amounts),
@@ -248,7 +251,7 @@ def seconds(of_launch: Components, machine: Machine, launches: Array) -> Floats:
 def with_times(counts: Counts, machine: Machine) -> tuple[Counts, int]:
     """Kernels without a time with the one of the model, ESTIMATED; and how many were modelled."""
     need = np.isnan(counts.rows.time_s)
-    modelled = seconds(components(work_of(counts), machine), machine, counts.rows.launches)
+    modelled = seconds(components(work_of(counts, machine), machine), machine, counts.rows.launches)
     need &= modelled > 0
     marks = (counts.rows.time_marks & ~int(Mark.MISSING)) | int(Mark.ESTIMATED | machine.units.marks)
     rows = replace(

@@ -41,7 +41,7 @@ def of_energy(energy: "Energy") -> schema.TimeComponents | None:
         source=units.source,
         assumes=units.why,
         marks=names(units.marks | Mark.ESTIMATED),
-        kernels=_kernels(energy.counts, components(work_of(energy.counts), machine), machine),
+        kernels=_kernels(energy.counts, components(work_of(energy.counts, machine), machine), machine),
     )
 
 
@@ -84,7 +84,7 @@ def time_by_component(counts: Counts, costs: Costs) -> tuple[Counts, Modelled | 
         lacks = f"--time components: {costs.name} has no [time_components], which describes the GPU's multiprocessors"
         return counts, None, [f"{lacks}, so no time is taken apart; docs/time-components.md lists the tables that do."]
     timed, number = with_times(counts, machine)
-    missing = Counter(word for words in components(work_of(counts), machine).missing for word in words)
+    missing = Counter(word for words in components(work_of(counts, machine), machine).missing for word in words)
     notes = [f"Time by component is modelled without {_listed(missing, counts)}."] if missing else []
     return timed, Modelled("modelled by component", 1.0, given=False, shares_only=True) if number else None, notes
 

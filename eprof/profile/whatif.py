@@ -549,7 +549,7 @@ def _launched(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     if (shape["registers"] * shape["threads"] > machine.units.registers * counts.rows.launches**2).any():
         raise UsageError(f"--what-if {key}={value}: such a block needs more registers than a multiprocessor has.")
     changed = replace(counts, shape=shape)
-    before, after = (components(work_of(some), machine) for some in (counts, changed))
+    before, after = (components(work_of(some, machine), machine) for some in (counts, changed))
     needed = "conflicts" if key == "conflicts" else "blocks"
     known = ~np.isnan(shape[needed]) & (before.total > 0)
     if not known.any():
