@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.text import printable
-from eprof.cli.options import command, positive, seconds
+from eprof.cli.options import Parser, command, positive, seconds
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _WARM_S = 1.5
 
 
-def add(commands: Any) -> argparse.ArgumentParser:
+def add(commands: Any) -> Parser:
     """The options of `eprof calibrate`."""
     parser = command(
         commands,
@@ -36,37 +36,23 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "eprof calibrate --cpu -o my-cpu.toml      this machine's processor, 4 minutes",
         "eprof calibrate --dry-run                 the benchmarks, what each counts, and how long it takes",
     )
-    parser.add_argument("-o", "--output", metavar="TABLE.toml", help="the cost table to write")
-    parser.add_argument("-f", "--force", action="store_true", help="overwrite an existing table")
-    parser.add_argument("--cpu", action="store_true", help="calibrate the processor instead of a GPU")
-    parser.add_argument("--directory", metavar="DIR", help="keep raw results there (default: TABLE.calibration)")
-    parser.add_argument("--resume", action="store_true", help="go on with what is in the directory")
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="a minute: idle, multiply-adds, copy, shared memory and tensor cores, with zeros and random operands",
+    parser.value("--output", "TABLE.toml", "the cost table to write", short="-o")
+    parser.flag("--force", "overwrite an existing table", short="-f")
+    parser.flag("--cpu", "calibrate the processor instead of a GPU")
+    parser.value("--directory", "DIR", "keep raw results there (default: TABLE.calibration)")
+    parser.flag("--resume", "go on with what is in the directory")
+    parser.flag(
+        "--quick", "a minute: idle, multiply-adds, copy, shared memory and tensor cores, with zeros and random operands"
     )
-    parser.add_argument(
-        "--settings",
-        metavar="CORE[/MEMORY],...",
-        help="hold these clocks in MHz, one after the other (needs permission)",
-    )
-    _add_measuring(parser)
-    parser.add_argument("--no-fit", action="store_true", help="measure only; `eprof fit` makes a table later")
-    parser.add_argument("--dry-run", action="store_true", help="list benchmarks, counts and times; run nothing")
+    parser.value("--settings", "CORE[/MEMORY],...", "hold these clocks in MHz, one after the other (needs permission)")
+    parser.value("--device", "N", "which GPU, as nvidia-smi numbers them (0)", type=int, default=0)
+    parser.value("--budget", "S", "seconds a setting may take (360)", type=seconds, default=360.0)
+    parser.value("--window", "S", "seconds the meter is read (5)", type=seconds, default=5.0)
+    parser.value("--repeat", "N", "measure up to N times, as time allows (3)", type=positive, default=3)
+    parser.repeatable("--only", "NAME", "only this benchmark (repeatable; see --dry-run)")
+    parser.flag("--no-fit", "measure only; `eprof fit` makes a table later")
+    parser.flag("--dry-run", "list benchmarks, counts and times; run nothing")
     return parser
-
-
-def _add_measuring(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", type=int, default=0, metavar="N", help="which GPU, as nvidia-smi numbers them (0)")
-    parser.add_argument("--budget", type=seconds, default=360.0, metavar="S", help="seconds a setting may take (360)")
-    parser.add_argument("--window", type=seconds, default=5.0, metavar="S", help="seconds the meter is read (5)")
-    parser.add_argument(
-        "--repeat", type=positive, default=3, metavar="N", help="measure up to N times, as time allows (3)"
-    )
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="NAME", help="only this benchmark (repeatable; see --dry-run)"
-    )
 
 
 def settings(text: str | None) -> tuple[tuple[int, int | None], ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
 from eprof.base.text import did_you_mean, pattern
-from eprof.cli.options import Commands, add_output, command, expanded, positive, seconds
+from eprof.cli.options import Commands, Parser, command, expanded, positive, seconds
 from eprof.cli.output import deliver, of_document, planned, say
 from eprof.cli.scale import DEFAULT_CLUSTER
 from eprof.cli.writing import refuse_existing
@@ -25,7 +25,7 @@ _PRIMITIVES = ("put", "get", "accumulate", "strided")
 _WAYS = ("polling", "blocking")
 
 
-def add(commands: Commands) -> argparse.ArgumentParser:
+def add(commands: Commands) -> Parser:
     """The options of `eprof comm`."""
     parser = command(
         commands,
@@ -39,27 +39,23 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "eprof comm --messages program.mpiP --cluster gigabit-demo",
         "eprof comm --shim libwait.so",
     )
-    parser.add_argument("--mpi", choices=("openmpi", "simgrid"), help="run the shift benchmark (default: closed form)")
-    parser.add_argument(
-        "--cluster", metavar="NAME", default=DEFAULT_CLUSTER,
-        help=f"a table of powers and times, or a file.toml ({DEFAULT_CLUSTER})",
-    )  # fmt: skip
-    parser.add_argument("-n", "--processes", type=positive, default=2, metavar="N", help="of the benchmark (2)")
-    parser.add_argument(
-        "--sizes", default="1KiB..4MiB", metavar="LIST", help="1KiB,64KiB, or 1KiB..4MiB, which grows fourfold (this)"
+    parser.choice("--mpi", ("openmpi", "simgrid"), "run the shift benchmark (default: closed form)")
+    parser.value(
+        "--cluster", "NAME", f"a table of powers and times, or a file.toml ({DEFAULT_CLUSTER})", default=DEFAULT_CLUSTER
     )
-    parser.add_argument("--operations", metavar="LIST", default=",".join(_PRIMITIVES), help="of the benchmark (all)")
-    parser.add_argument("--waiting", metavar="LIST", default=",".join(_WAYS), help="polling,blocking (both)")
-    parser.add_argument(
-        "--clock", metavar="MHZ",
-        help="clocks: of the waits (all of the cluster's); with openmpi of whole runs, held and then given back (none)",
-    )  # fmt: skip
+    parser.value("--processes", "N", "of the benchmark (2)", type=positive, default=2, short="-n")
+    parser.value("--sizes", "LIST", "1KiB,64KiB, or 1KiB..4MiB, which grows fourfold (this)", default="1KiB..4MiB")
+    parser.value("--operations", "LIST", "of the benchmark (all)", default=",".join(_PRIMITIVES))
+    parser.value("--waiting", "LIST", "polling,blocking (both)", default=",".join(_WAYS))
+    parser.value(
+        "--clock",
+        "MHZ",
+        "clocks: of the waits (all of the cluster's); with openmpi of whole runs, held and then given back (none)",
+    )
     parser.add_argument("--seconds", type=seconds, default=0.1, help="how long each measurement takes (0.1)")
-    parser.add_argument("--messages", metavar="FILE", help="price a program's messages: mpiP's report, or otf2-print")
-    parser.add_argument(
-        "--shim", metavar="FILE", type=expanded, help="write the library that lets a program wait without spinning"
-    )
-    add_output(parser, names=False)
+    parser.value("--messages", "FILE", "price a program's messages: mpiP's report, or otf2-print")
+    parser.value("--shim", "FILE", "write the library that lets a program wait without spinning", type=expanded)
+    parser.add_output()
     return parser
 
 

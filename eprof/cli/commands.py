@@ -35,17 +35,17 @@ from eprof.cli import (
     tune,
     validate,
 )
-from eprof.cli.options import Commands
+from eprof.cli.options import Commands, Options, Parser
 from eprof.cli.output import end_by_signals, end_now, ended_by, give_up_output, open_closed_streams, say
 
-_Parsers = dict[str, argparse.ArgumentParser]
+_Parsers = dict[str, Parser]
 _NOT_WRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EBADF)
 
 
 class _Command(NamedTuple):
     """A command: what adds its options, and what runs it and returns the exit code."""
 
-    add: Callable[[Commands], argparse.ArgumentParser]
+    add: Callable[[Commands], Parser]
     run: Callable[[argparse.Namespace], int]
 
 
@@ -141,7 +141,7 @@ def _run(words: list[str]) -> int:
     return _COMMANDS[options.command].run(options)
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(Parser):
     """A parser whose errors are a sentence or two, as all errors are."""
 
     def error(self, message: str) -> NoReturn:
@@ -158,7 +158,7 @@ class _Parser(argparse.ArgumentParser):
             )
 
 
-def _refuse_unknown(parser: argparse.ArgumentParser, commands: _Parsers, words: list[str]) -> None:
+def _refuse_unknown(parser: Parser, commands: _Parsers, words: list[str]) -> None:
     """End with the name that was meant, for a command or an option that does not exist."""
     if not words or words[0].startswith("-"):
         return
@@ -191,7 +191,7 @@ def _configure(options: argparse.Namespace, words: list[str], found: Path | None
             say(f"{', '.join(sorted(options.configured))} from {found} (--config '' does without).")
 
 
-def _parser(only: str | None = None) -> tuple[argparse.ArgumentParser, _Parsers]:
+def _parser(only: str | None = None) -> tuple[Parser, _Parsers]:
     """The parser, and those of the commands: all, or `only` if it is one (all take as long as a short run)."""
     parser = _Parser(
         prog="eprof",
@@ -208,21 +208,19 @@ def _parser(only: str | None = None) -> tuple[argparse.ArgumentParser, _Parsers]
     return parser, parsers
 
 
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    common = parser.add_argument_group("options of every command")
-    common.add_argument("-q", "--quiet", action="store_true", help="print no summary, only errors")
-    common.add_argument(
-        "-v", "--verbose", action="store_true", help="print every note about the input, and all kernels"
-    )
-    common.add_argument("--no-color", action="store_true", help="no colours (also NO_COLOR; FORCE_COLOR forces them)")
-    common.add_argument(
+def _add_common(parser: Parser) -> None:
+    common = parser.group("options of every command")
+    common.flag("--quiet", "print no summary, only errors", short="-q")
+    common.flag("--verbose", "print every note about the input, and all kernels", short="-v")
+    common.flag("--no-color", "no colours (also NO_COLOR; FORCE_COLOR forces them)")
+    common.value(
         "--config",
-        metavar="FILE",
-        help='TOML file with values for options not given, e.g. costs = "gtx680" (default: eprof.toml, or [tool.eprof] '
+        "FILE",
+        'TOML file with values for options not given, e.g. costs = "gtx680" (default: eprof.toml, or [tool.eprof] '
         "of pyproject.toml, of this folder or one above)",
     )
     _add_version(common)
 
 
-def _add_version(parser: argparse._ActionsContainer) -> None:
+def _add_version(parser: Options) -> None:
     parser.add_argument("--version", action="version", version=f"eprof {__version__}")

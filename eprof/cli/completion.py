@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from eprof import __version__
 from eprof.cli import run
-from eprof.cli.options import DEFINITION, GPU, MAPPING, SETTING, TABLE, Commands, command
+from eprof.cli.options import DEFINITION, GPU, MAPPING, SETTING, TABLE, Commands, Parser, command
 
 _BASH = """\
 _eprof() {
@@ -40,7 +40,7 @@ _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 Parsers = Mapping[str, argparse.ArgumentParser]
 
 
-def add(commands: Commands) -> argparse.ArgumentParser:
+def add(commands: Commands) -> Parser:
     """The options of `eprof completion`."""
     parser = command(
         commands,

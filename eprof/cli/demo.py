@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from eprof.base import resources
-from eprof.cli.options import Commands, command
+from eprof.cli.options import Commands, Parser, command
 
 _LOGS = "samples/logs/simulated"
 _EXAMPLES = (
@@ -18,7 +18,7 @@ _START = (
 _END = "Next, a program of yours: `eprof run ./my-program`. `eprof doctor` says what works on this machine."
 
 
-def add(commands: Commands) -> argparse.ArgumentParser:
+def add(commands: Commands) -> Parser:
     """The options of `eprof demo`."""
     return command(
         commands,

@@ -4,19 +4,7 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING
 
-from eprof.cli.options import (
-    JOULES,
-    SETTING,
-    TABLE,
-    Commands,
-    add_columns,
-    add_output,
-    add_pricing,
-    add_to_meter,
-    command,
-    joules,
-    repeatable,
-)
+from eprof.cli.options import JOULES, SETTING, TABLE, Commands, Parser, command, joules
 from eprof.cli.output import deliver, drawn, planned, say, written
 from eprof.cli.progress import Progress
 
@@ -28,7 +16,7 @@ _TIME = "[KERNEL=]SECONDS"
 _OF_SIDE = ("costs", "setting", "time", "energy")
 
 
-def add(commands: Commands) -> argparse.ArgumentParser:
+def add(commands: Commands) -> Parser:
     """The options of `eprof diff`."""
     parser = command(
         commands,
@@ -44,38 +32,36 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     inputs = "a log, files of one run as A+B, a directory, or a 'pattern' of repeats"
     parser.add_argument("old", metavar="OLD", help=inputs)
     parser.add_argument("new", metavar="NEW", help="the same, of the new variant")
-    add_pricing(parser, "the one made for the GPU of each log")
-    add_to_meter(parser)
+    parser.add_pricing("the one made for the GPU of each log")
+    parser.add_to_meter()
     for side in ("old", "new"):
         _add_side(parser, side)
     _add_comparing(parser)
-    add_output(parser)
+    parser.add_kernels()
+    parser.add_output()
     return parser
 
 
-def _add_side(parser: argparse.ArgumentParser, side: str) -> None:
+def _add_side(parser: Parser, side: str) -> None:
     """The options of OLD or NEW alone."""
     name = side.upper()
-    repeatable(parser, f"--{side}", dest=f"more_{side}", metavar="INPUT", help=f"one more repeat of {name}")
-    parser.add_argument(f"--{side}-costs", metavar=TABLE, help=f"cost table of {name} alone")
-    parser.add_argument(f"--{side}-setting", metavar=SETTING, help=f"DVFS setting of {name} alone")
-    parser.add_argument(
-        f"--{side}-energy", metavar=JOULES, help=f"what a meter saw of {name}'s run, such as 812J: --to-meter with it"
-    )
-    repeatable(parser, f"--{side}-time", metavar=_TIME, help=f"time for logs without, of {name} alone")
+    parser.repeatable(f"--{side}", "INPUT", f"one more repeat of {name}", dest=f"more_{side}")
+    parser.value(f"--{side}-costs", TABLE, f"cost table of {name} alone")
+    parser.value(f"--{side}-setting", SETTING, f"DVFS setting of {name} alone")
+    parser.value(f"--{side}-energy", JOULES, f"what a meter saw of {name}'s run, such as 812J: --to-meter with it")
+    parser.repeatable(f"--{side}-time", _TIME, f"time for logs without, of {name} alone")
 
 
-def _add_comparing(parser: argparse.ArgumentParser) -> None:
-    repeatable(parser, "--match", metavar="OLD=NEW", help="these two are the same kernel (repeatable)")
-    parser.add_argument("--no-similar", action="store_true", help="match kernels by their full names only")
-    repeatable(
-        parser,
+def _add_comparing(parser: Parser) -> None:
+    parser.repeatable("--match", "OLD=NEW", "these two are the same kernel (repeatable)")
+    parser.flag("--no-similar", "match kernels by their full names only")
+    parser.repeatable(
         "--fail-above",
-        metavar="[KERNEL:][WHAT=]P%",
-        help="exit code 3 if more energy is used: 2%%, dram_read=5%%, time=5%%, my_kernel:2%%, '*:10%%' (repeatable)",
+        "[KERNEL:][WHAT=]P%",
+        "exit code 3 if more energy is used: 2%%, dram_read=5%%, time=5%%, my_kernel:2%%, '*:10%%' (repeatable)",
     )
-    repeatable(parser, "--time", metavar=_TIME, help="time for logs without, of both sides")
-    add_columns(parser)
+    parser.repeatable("--time", _TIME, "time for logs without, of both sides")
+    parser.add_columns()
 
 
 def diff(options: argparse.Namespace) -> int:

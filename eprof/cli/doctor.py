@@ -4,13 +4,13 @@ import argparse
 from typing import TYPE_CHECKING
 
 from eprof.base.text import printable
-from eprof.cli.options import Commands, add_listing, command
+from eprof.cli.options import Commands, Parser, command
 
 if TYPE_CHECKING:
     from eprof.collect.doctor import Check
 
 
-def add(commands: Commands) -> argparse.ArgumentParser:
+def add(commands: Commands) -> Parser:
     """The options of `eprof doctor`."""
     parser = command(
         commands,
@@ -19,7 +19,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "Look for profilers, driver, GPU, counter permission, power meter, clocks, the simulated device and a cost "
         "table, and say for each problem what mends it. Exit code 0 if `eprof run` can work here, else 1.",
     )
-    add_listing(parser)
+    parser.add_listing()
     return parser
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.text import few
-from eprof.cli.options import MAPPING, SETTING, Commands, command, matching, repeatable
+from eprof.cli.options import MAPPING, SETTING, Commands, Parser, command, matching
 from eprof.cli.output import Output, planned, print_bytes, say
 from eprof.cli.progress import Progress
 from eprof.cli.writing import write
@@ -25,7 +25,7 @@ _NAMED = 4  # of the inputs, in the table's source; [fit] has all
 _PEAKS = ("sp_flop_per_core_cycle", "dp_flop_per_core_cycle", "dram_byte_per_memory_cycle")
 
 
-def add(commands: Commands) -> argparse.ArgumentParser:
+def add(commands: Commands) -> Parser:
     """The options of `eprof fit`."""
     parser = command(
         commands,
@@ -38,67 +38,52 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "eprof fit my-columns.csv --mapping my-columns.toml --reference 1000/2600 -o mine.toml",
         "eprof fit runs/*.eprof -o mine.toml",
     )
-    parser.add_argument(
-        "inputs",
-        nargs="+",
-        metavar="MEASUREMENTS",
-        help="CSV or Parquet, a row a kernel and setting, or run directories with measured energy, a row each "
-        "(docs/fit.md)",
-    )
-    repeatable(parser, "-o", "--output", metavar="PATH", help="write .toml .json or .txt")
-    parser.add_argument("--format", choices=("toml", "json", "txt"), help="of --output, or of standard output")
-    parser.add_argument("-f", "--force", action="store_true", help="overwrite existing files")
-    _add_data(parser)
+    each = "a row a kernel and setting, or run directories with measured energy, a row each"
+    parser.add_inputs(f"CSV or Parquet, {each} (docs/fit.md)", metavar="MEASUREMENTS")
+    parser.repeatable("--output", "PATH", "write .toml .json or .txt", short="-o")
+    parser.choice("--format", ("toml", "json", "txt"), "of --output, or of standard output")
+    parser.flag("--force", "overwrite existing files", short="-f")
+    data = parser.group("what the columns are")
+    data.value("--mapping", MAPPING, "column mapping (default: the one that suits the columns)")
+    data.value("--reference", SETTING, "MHz at which relative voltages are 1 (default: the highest clocks)")
+    data.repeatable("--without", "TERM", "leave a term out (repeatable)")
     _add_form(parser)
     _add_head(parser)
     return parser
 
 
-def _add_data(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("what the columns are")
-    group.add_argument("--mapping", metavar=MAPPING, help="column mapping (default: the one that suits the columns)")
-    group.add_argument(
-        "--reference", metavar=SETTING, help="MHz at which relative voltages are 1 (default: the highest clocks)"
-    )
-    repeatable(group, "--without", metavar="TERM", help="leave a term out (repeatable)")
-
-
-def _add_form(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("the form of the fit (defaults were chosen by leaving kernels out: docs/fit.md)")
-    group.add_argument(
+def _add_form(parser: Parser) -> None:
+    group = parser.group("the form of the fit (defaults were chosen by leaving kernels out: docs/fit.md)")
+    group.choice(
         "--voltages",
-        choices=("estimated", "given", "one"),
-        help="one free voltage a clock level, those of the file, or V = 1 (default: given where the file has them)",
+        ("estimated", "given", "one"),
+        "one free voltage a clock level, those of the file, or V = 1 (default: given where the file has them)",
     )
-    group.add_argument("--no-clock-tree", action="store_true", help="no power that goes with the clock alone")
-    group.add_argument("--weights", choices=("relative", "absolute"), default="relative", help="default: relative, 1/P")
-    group.add_argument(
-        "--loss", choices=("l1", "l2"), help="absolute residuals or squares (default: l2; l1 where rows are wild)"
-    )
-    group.add_argument("--ridge", type=float, metavar="X", help="how strongly energies are drawn (default 0.003, or 0)")
-    group.add_argument(
+    group.flag("--no-clock-tree", "no power that goes with the clock alone")
+    group.choice("--weights", ("relative", "absolute"), "default: relative, 1/P", default="relative")
+    group.choice("--loss", ("l1", "l2"), "absolute residuals or squares (default: l2; l1 where rows are wild)")
+    group.value("--ridge", "X", "how strongly energies are drawn (default 0.003, or 0)", type=float)
+    group.value(
         "--prior",
+        "pooled|none|TABLE",
+        "energies to draw to: of other GPUs of its kind (default), none (to zero), or a cost table",
         default="pooled",
-        metavar="pooled|none|TABLE",
-        help="energies to draw to: of other GPUs of its kind (default), none (to zero), or a cost table",
     )
-    group.add_argument("--replicas", type=int, default=40, metavar="N", help="of the bootstrap (default 40, 0: none)")
-    group.add_argument("--no-validate", action="store_true", help="do not leave settings and kernels out: quicker")
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="of random numbers (default 0)")
+    group.value("--replicas", "N", "of the bootstrap (default 40, 0: none)", type=int, default=40)
+    group.flag("--no-validate", "do not leave settings and kernels out: quicker")
+    group.value("--seed", "N", "of random numbers (default 0)", type=int, default=0)
 
 
-def _add_head(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("what the table says of itself")
-    group.add_argument("--name", metavar="NAME", help="of the table (default: of the file that -o names)")
-    repeatable(group, "--device", metavar="NAME", help="the GPU as logs name it (repeatable)")
-    group.add_argument("--title", metavar="TEXT", help="the GPU for people (default: the first --device)")
-    group.add_argument(
-        "--default", metavar=SETTING, help="its default setting, of those measured (default: the highest clocks)"
-    )
-    group.add_argument("--source", metavar="TEXT", help="where the measurements come from (default: the files)")
-    group.add_argument("--year", type=int, metavar="YEAR", help="of the source")
-    repeatable(group, "--note", metavar="TEXT", help="to stand in reports (repeatable)")
-    repeatable(group, "--peak", metavar="KEY=NUMBER", help=f"for rooflines: {', '.join(_PEAKS)}")
+def _add_head(parser: Parser) -> None:
+    group = parser.group("what the table says of itself")
+    group.value("--name", "NAME", "of the table (default: of the file that -o names)")
+    group.repeatable("--device", "NAME", "the GPU as logs name it (repeatable)")
+    group.value("--title", "TEXT", "the GPU for people (default: the first --device)")
+    group.value("--default", SETTING, "its default setting, of those measured (default: the highest clocks)")
+    group.value("--source", "TEXT", "where the measurements come from (default: the files)")
+    group.value("--year", "YEAR", "of the source", type=int)
+    group.repeatable("--note", "TEXT", "to stand in reports (repeatable)")
+    group.repeatable("--peak", "KEY=NUMBER", f"for rooflines: {', '.join(_PEAKS)}")
 
 
 def fit(options: argparse.Namespace) -> int:

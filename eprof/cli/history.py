@@ -4,11 +4,11 @@ import argparse
 from functools import partial
 
 from eprof.base.errors import UsageError
-from eprof.cli.options import SETTING, TABLE, Commands, add_output, command, matching
+from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching
 from eprof.cli.output import deliver, of_document, planned
 
 
-def add(commands: Commands) -> argparse.ArgumentParser:
+def add(commands: Commands) -> Parser:
     """The options of `eprof history`."""
     parser = command(
         commands,
@@ -20,15 +20,11 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "eprof history nightly -o history.html",
         "eprof history 'runs/*.eprof' --costs gtx680 --format json",
     )
-    parser.add_argument(
-        "inputs", nargs="+", metavar="FOLDER", help="of reports in JSON and run directories; or these themselves"
-    )
-    parser.add_argument("--costs", metavar=TABLE, help="cost table of run directories (default: as `eprof report`)")
-    parser.add_argument("--setting", metavar=SETTING, help="DVFS setting of run directories")
-    parser.add_argument(
-        "--level", type=float, default=0.01, metavar="SHARE", help="how often noise alone may make a change (0.01)"
-    )
-    add_output(parser, names=False)
+    parser.add_inputs("of reports in JSON and run directories; or these themselves", metavar="FOLDER")
+    parser.value("--costs", TABLE, "cost table of run directories (default: as `eprof report`)")
+    parser.value("--setting", SETTING, "DVFS setting of run directories")
+    parser.value("--level", "SHARE", "how often noise alone may make a change (0.01)", type=float, default=0.01)
+    parser.add_output()
     return parser
 
 

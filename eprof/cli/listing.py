@@ -6,12 +6,12 @@ from typing import Any
 
 from eprof.base.errors import EprofError, UsageError
 from eprof.cli import config
-from eprof.cli.options import DEFINITION, GPU, SETTING, TABLE, Commands, add_listing, command, repeatable
+from eprof.cli.options import DEFINITION, GPU, SETTING, TABLE, Commands, Parser, command
 from eprof.cli.output import say
 from eprof.cli.writing import write
 
 
-def add_costs(commands: Commands) -> argparse.ArgumentParser:
+def add_costs(commands: Commands) -> Parser:
     """The options of `eprof costs`."""
     parser = command(
         commands,
@@ -20,28 +20,22 @@ def add_costs(commands: Commands) -> argparse.ArgumentParser:
         "Without a name: the tables at hand. With one: what every count pays at a setting, and why.",
     )
     parser.add_argument("name", nargs="?", metavar=TABLE, help="a table, or a file of your own to check and show")
-    parser.add_argument("--setting", metavar=SETTING, help="DVFS setting in MHz (default: the table's)")
-    _add_estimate(parser)
-    add_listing(parser)
+    parser.value("--setting", SETTING, "DVFS setting in MHz (default: the table's)")
+    parser.value("--estimate", GPU, "make a table for a GPU that nobody measured: 'RTX 4090'")
+    parser.value(
+        "--idle-w",
+        "WATTS",
+        "with --estimate: power of the idle GPU at the clocks of a load, as nvidia-smi prints it right after one",
+        type=float,
+    )
+    parser.value("--tdp-w", "WATTS", "with --estimate: its power limit (default: of its data sheet)", type=float)
+    parser.repeatable("--output", "FILE", "with --estimate: the table's file (default: show it)", short="-o")
+    parser.flag("--force", "overwrite FILE", short="-f")
+    parser.add_listing()
     return parser
 
 
-def _add_estimate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--estimate", metavar=GPU, help="make a table for a GPU that nobody measured: 'RTX 4090'")
-    parser.add_argument(
-        "--idle-w",
-        type=float,
-        metavar="WATTS",
-        help="with --estimate: power of the idle GPU at the clocks of a load, as nvidia-smi prints it right after one",
-    )
-    parser.add_argument(
-        "--tdp-w", type=float, metavar="WATTS", help="with --estimate: its power limit (default: of its data sheet)"
-    )
-    repeatable(parser, "-o", "--output", metavar="FILE", help="with --estimate: the table's file (default: show it)")
-    parser.add_argument("-f", "--force", action="store_true", help="overwrite FILE")
-
-
-def add_counters(commands: Commands) -> argparse.ArgumentParser:
+def add_counters(commands: Commands) -> Parser:
     """The options of `eprof counters`."""
     parser = command(
         commands,
@@ -50,13 +44,10 @@ def add_counters(commands: Commands) -> argparse.ArgumentParser:
         "Without a name: the definitions at hand. With one: how each count is made from the counters.",
     )
     parser.add_argument(
-        "name",
-        nargs="?",
-        metavar=DEFINITION,
-        help="a definition, a compute capability (3.5), a GPU's name, or a file",
+        "name", nargs="?", metavar=DEFINITION, help="a definition, a compute capability (3.5), a GPU's name, or a file"
     )
-    parser.add_argument("--find", metavar="WORD", help="where a counter or a word of the vocabulary is used")
-    add_listing(parser)
+    parser.value("--find", "WORD", "where a counter or a word of the vocabulary is used")
+    parser.add_listing()
     return parser
 
 

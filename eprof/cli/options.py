@@ -3,7 +3,7 @@
 import argparse
 import glob
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import EprofError
@@ -42,16 +42,11 @@ ALSO_WRITTEN = "; for other tools .speedscope.json .folded .prom trace.json"
 Commands = Any  # argparse does not name the type of its subparsers in public
 
 
-def command(commands: Commands, name: str, summary: str, description: str, *examples: str) -> argparse.ArgumentParser:
+def command(commands: Commands, name: str, summary: str, description: str, *examples: str) -> "Parser":
     """The parser of a command, with its help."""
     epilog = "\n  ".join(["Examples:", *examples]) if examples else None
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name,
-        help=summary,
-        description=description,
-        epilog=epilog,
-        formatter_class=_Help,
-        allow_abbrev=False,
+    parser: Parser = commands.add_parser(
+        name, help=summary, description=description, epilog=epilog, formatter_class=_Help, allow_abbrev=False
     )
     return parser
 
@@ -65,81 +60,99 @@ class _Help(argparse.HelpFormatter):
         return super()._fill_text(text, width, indent)
 
 
-def repeatable(parser: argparse._ActionsContainer, *names: str, **more: Any) -> None:
-    """An option that may be given several times; its value is a list."""
-    parser.add_argument(*names, action="append", default=[], **more)
+class Options(argparse._ActionsContainer):
+    """What options are added to: a command, or a group of its options."""
+
+    def flag(self, name: str, help: str, short: str | None = None) -> None:
+        """An option without a value."""
+        self.add_argument(*filter(None, (short, name)), action="store_true", help=help)
+
+    def value(self, name: str, metavar: str, help: str, short: str | None = None, **more: Any) -> None:
+        """An option with a value."""
+        self.add_argument(*filter(None, (short, name)), metavar=metavar, help=help, **more)
+
+    def choice(self, name: str, known: Sequence[str], help: str, **more: Any) -> None:
+        """An option whose value is one of a few words."""
+        self.add_argument(name, choices=known, help=help, **more)
+
+    def repeatable(self, name: str, metavar: str | None, help: str, short: str | None = None, **more: Any) -> None:
+        """An option that may be given several times; its value is a list."""
+        self.add_argument(*filter(None, (short, name)), action="append", default=[], metavar=metavar, help=help, **more)
 
 
-def add_pricing(parser: argparse.ArgumentParser, default_costs: str) -> None:
-    """`--costs`, `--setting`, `--efficiency`, `--capability`: what a count pays, and on which GPU."""
-    parser.add_argument(
-        "--costs",
-        metavar=TABLE,
-        help=f"cost table (default: {default_costs}); `estimated`, or 'estimated:RTX 4090' where the log does not "
-        "name the GPU: a rough one for a GPU that nobody measured",
-    )
-    parser.add_argument(
-        "--setting",
-        metavar=SETTING,
-        help="DVFS setting in MHz, e.g. 852/924 (default: nearest to the run's clocks, else the table's)",
-    )
-    parser.add_argument(
-        "--efficiency",
-        type=float,
-        metavar="FRACTION",
-        help="of its peak that a simulated device reaches, for the modelled time (default 0.25)",
-    )
-    add_capability(parser)
+class Group(Options, argparse._ArgumentGroup):
+    """Options under a title of their own."""
 
 
-def add_to_meter(parser: argparse.ArgumentParser) -> None:
-    """`--to-meter`."""
-    parser.add_argument(
-        "--to-meter",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="scale the cost table so that kernels and idle time take what the meter saw (default: where no table is "
-        "made for this GPU)",
-    )
+class Parser(Options, argparse.ArgumentParser):
+    """A command, and the options that mean the same in several."""
 
+    def group(self, title: str) -> Group:
+        """Options under a title of their own."""
+        group = Group(self, title)
+        self._action_groups.append(group)
+        return group
 
-def add_capability(parser: argparse.ArgumentParser) -> None:
-    """`--capability`."""
-    parser.add_argument("--capability", metavar="X.Y", help="compute capability, where the device's name does not tell")
+    def add_inputs(self, help: str, metavar: str = "INPUT", nargs: str = "+") -> None:
+        """What the command reads."""
+        self.add_argument("inputs", nargs=nargs, metavar=metavar, help=help)
 
+    def add_pricing(self, default_costs: str) -> None:
+        """`--costs`, `--setting`, `--efficiency`, `--capability`: what a count pays, and on which GPU."""
+        self.value(
+            "--costs",
+            TABLE,
+            f"cost table (default: {default_costs}); `estimated`, or 'estimated:RTX 4090' where the log does not "
+            "name the GPU: a rough one for a GPU that nobody measured",
+        )
+        nearest = "nearest to the run's clocks, else the table's"
+        self.value("--setting", SETTING, f"DVFS setting in MHz, e.g. 852/924 (default: {nearest})")
+        self.add_efficiency("of its peak that a simulated device reaches, for the modelled time (default 0.25)")
+        self.add_capability()
 
-def add_columns(parser: argparse.ArgumentParser) -> None:
-    """`--columns`."""
-    parser.add_argument("--columns", metavar="FILE", help="column names (one CSV line) of headerless rows")
+    def add_efficiency(self, help: str) -> None:
+        """`--efficiency`."""
+        self.value("--efficiency", "FRACTION", help, type=float)
 
+    def add_capability(self) -> None:
+        """`--capability`."""
+        self.value("--capability", "X.Y", "compute capability, where the device's name does not tell")
 
-def add_listing(parser: argparse.ArgumentParser) -> None:
-    """`--format` of commands that list and show."""
-    parser.add_argument("--format", choices=("txt", "json"), default="txt", help="of standard output")
+    def add_to_meter(self) -> None:
+        """`--to-meter`."""
+        self.add_argument(
+            "--to-meter",
+            action=argparse.BooleanOptionalAction,
+            default=None,
+            help="scale the cost table so that kernels and idle time take what the meter saw (default: where no table "
+            "is made for this GPU)",
+        )
 
+    def add_columns(self) -> None:
+        """`--columns`."""
+        self.value("--columns", "FILE", "column names (one CSV line) of headerless rows")
 
-def add_output(
-    parser: argparse.ArgumentParser,
-    purpose: str = WRITTEN,
-    replaced: str = "output files",
-    suffixes: Mapping[str, str] = SUFFIXES,
-    names: bool = True,
-) -> None:
-    """`-k` (unless not `names`), `-o`, `--format`, `-f`, `--open`: which kernels, and where the result goes."""
-    if names:
-        repeatable(parser, "-k", "--kernel-name", metavar="NAME|regex:...", help="only these kernels (repeatable)")
-    repeatable(
-        parser,
-        "-o",
-        "--output",
-        metavar="PATH",
-        type=expanded,
-        help=f"{purpose}; %%p: process id, %%h: host, %%q{{VAR}}: a variable, %%%%: per cent sign (repeatable)",
-    )
-    formats = sorted(set(suffixes.values()))
-    parser.add_argument("--format", choices=formats, help="format of --output, or of standard output")
-    parser.add_argument("-f", "--force", action="store_true", help=f"overwrite existing {replaced}")
-    parser.add_argument("--open", action="store_true", help="open the HTML report in a browser")
+    def add_jobs(self) -> None:
+        """`--jobs`."""
+        self.value("--jobs", "N", "processes at most (default: as many as cores)", type=positive)
+
+    def add_listing(self) -> None:
+        """`--format` of commands that list and show."""
+        self.choice("--format", ("txt", "json"), "of standard output", default="txt")
+
+    def add_kernels(self) -> None:
+        """`-k`."""
+        self.repeatable("--kernel-name", "NAME|regex:...", "only these kernels (repeatable)", "-k")
+
+    def add_output(
+        self, purpose: str = WRITTEN, replaced: str = "output files", suffixes: Mapping[str, str] = SUFFIXES
+    ) -> None:
+        """`-o`, `--format`, `-f`, `--open`: where the result goes."""
+        names = "%%p: process id, %%h: host, %%q{VAR}: a variable, %%%%: per cent sign (repeatable)"
+        self.repeatable("--output", "PATH", f"{purpose}; {names}", "-o", type=expanded)
+        self.choice("--format", sorted(set(suffixes.values())), "format of --output, or of standard output")
+        self.flag("--force", f"overwrite existing {replaced}", "-f")
+        self.flag("--open", "open the HTML report in a browser")
 
 
 def expanded(path: str) -> str:

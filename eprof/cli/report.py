@@ -6,20 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eprof.cli.options import (
-    ALSO_WRITTEN,
-    JOULES,
-    REPORT_SUFFIXES,
-    WRITTEN,
-    Commands,
-    add_columns,
-    add_output,
-    add_pricing,
-    add_to_meter,
-    command,
-    joules,
-    repeatable,
-)
+from eprof.cli.options import ALSO_WRITTEN, JOULES, REPORT_SUFFIXES, WRITTEN, Commands, Parser, command, joules
 from eprof.cli.output import Output, deliver, drawn, planned, say, written
 from eprof.cli.progress import Progress
 
@@ -34,7 +21,7 @@ _PARTS = ("rank", "stream", "nvtx")
 COMPONENTS = "components"  # of --time: no seconds, but a question
 
 
-def add(commands: Commands) -> argparse.ArgumentParser:
+def add(commands: Commands) -> Parser:
     """The options of `eprof report`."""
     parser = command(
         commands,
@@ -46,67 +33,58 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "eprof report metrics.csv trace.csv.gz --costs jetson-tk1 --setting 852/924",
         "eprof report 'logs/*.csv' --costs my-gpu.toml --format json > energy.json",
     )
-    parser.add_argument(
-        "inputs",
-        nargs="+",
-        metavar="INPUT",
-        help="logs of nvprof (CSV, text, .nvvp), ncu (CSV, text, .ncu-rep), nsys (CSV, text, JSON, .sqlite), "
+    parser.add_inputs(
+        "logs of nvprof (CSV, text, .nvvp), ncu (CSV, text, .ncu-rep), nsys (CSV, text, JSON, .sqlite), "
         "the PyTorch profiler (.pt.trace.json), perf, LIKWID or callgrind, packed with gzip or zstd or not; run "
         "directories of `eprof run`, or 'patterns'; several are joined",
     )
-    add_pricing(parser, "the one made for this GPU; see `eprof costs`")
-    add_to_meter(parser)
-    parser.add_argument(
+    parser.add_pricing("the one made for this GPU; see `eprof costs`")
+    parser.add_to_meter()
+    parser.value(
         "--energy",
-        metavar=JOULES,
-        help="what a meter saw of the whole run, in J, mJ, kJ or Wh, such as 812J: --to-meter with this energy",
+        JOULES,
+        "what a meter saw of the whole run, in J, mJ, kJ or Wh, such as 812J: --to-meter with this energy",
     )
-    repeatable(
-        parser,
+    parser.repeatable(
         "--time",
-        metavar="[KERNEL=]SECONDS|components",
-        help="time without counters, for logs that have none; total, or of one kernel (repeatable); `components`: also "
+        "[KERNEL=]SECONDS|components",
+        "time without counters, for logs that have none; total, or of one kernel (repeatable); `components`: also "
         "model what each kernel's time goes to: loads, computation, shared memory, bank conflicts...",
     )
-    add_columns(parser)
+    parser.add_columns()
     _add_questions(parser)
     _add_reading(parser)
-    add_output(parser, f"{WRITTEN}{ALSO_WRITTEN}", suffixes=REPORT_SUFFIXES)
+    parser.add_kernels()
+    parser.add_output(f"{WRITTEN}{ALSO_WRITTEN}", suffixes=REPORT_SUFFIXES)
     return parser
 
 
-def _add_questions(parser: argparse.ArgumentParser) -> None:
-    repeatable(
-        parser,
+def _add_questions(parser: Parser) -> None:
+    parser.repeatable(
         "--what-if",
-        metavar="CHANGES",
-        help="modelled answer to e.g. pi0=0.5, dram=-20%%, setting=612/924, costs=gtx680, cap=10W, integer=free, race; "
+        "CHANGES",
+        "modelled answer to e.g. pi0=0.5, dram=-20%%, setting=612/924, costs=gtx680, cap=10W, integer=free, race; "
         "several joined by commas are one question (repeatable)",
     )
-    repeatable(
-        parser,
+    parser.repeatable(
         "--group",
-        metavar="REGEX=NAME",
-        help="kernels whose name matches are one group, e.g. a phase (repeatable; the first match counts); or "
+        "REGEX=NAME",
+        "kernels whose name matches are one group, e.g. a phase (repeatable; the first match counts); or "
         "`device`, `rank`, `stream`, `nvtx`",
     )
-    parser.add_argument(
+    parser.value(
         "--rank",
-        metavar="REGEX",
-        help=r"with --group rank: where logs' paths tell it, e.g. 'rank(\d+)' (default: the one number that differs)",
+        "REGEX",
+        r"with --group rank: where logs' paths tell it, e.g. 'rank(\d+)' (default: the one number that differs)",
     )
 
 
-def _add_reading(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--strict", action="store_true", help="stop at a log that cannot be read (default: report on the others)"
+def _add_reading(parser: Parser) -> None:
+    parser.flag("--strict", "stop at a log that cannot be read (default: report on the others)")
+    parser.value(
+        "--scheduler", "ADDRESS", "read on a Dask cluster: tcp://HOST:PORT, or local (pip install eprof[dask])"
     )
-    parser.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="read on a Dask cluster: tcp://HOST:PORT, or local (pip install eprof[dask])",
-    )
-    parser.add_argument("--no-cache", action="store_true", help="read large logs anew, and keep nothing of them")
+    parser.flag("--no-cache", "read large logs anew, and keep nothing of them")
 
 
 def report(options: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import CostError, UsageError
 from eprof.cli.config import is_given
-from eprof.cli.options import SETTING, TABLE, Commands, add_capability, add_output, command, repeatable
+from eprof.cli.options import SETTING, TABLE, Commands, Parser, command
 from eprof.cli.output import deliver, drawn, planned, written
 from eprof.cli.progress import Progress
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from eprof.rooflines import Machine, Match, Sweep
 
 
-def add(commands: Commands) -> argparse.ArgumentParser:
+def add(commands: Commands) -> Parser:
     """The options of `eprof roofline`."""
     parser = command(
         commands,
@@ -30,44 +30,27 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "eprof roofline --costs gtx580 --power-cap 244",
         "eprof roofline --costs gtx580 --cap-sweep -o caps.html",
     )
-    parser.add_argument("inputs", nargs="*", metavar="INPUT", help="logs or run directories, as for eprof report")
-    repeatable(
-        parser,
+    parser.add_inputs("logs or run directories, as for eprof report", nargs="*")
+    parser.repeatable(
         "--costs",
-        metavar=f"{TABLE}[@{SETTING}]",
-        help="cost table, at one of its settings (repeatable; the first prices the kernels)",
+        f"{TABLE}[@{SETTING}]",
+        "cost table, at one of its settings (repeatable; the first prices the kernels)",
     )
-    repeatable(
-        parser,
-        "--setting",
-        metavar=SETTING,
-        help="DVFS setting in MHz of every table that has several (repeatable)",
+    parser.repeatable("--setting", SETTING, "DVFS setting in MHz of every table that has several (repeatable)")
+    parser.choice("--precision", ("fp32", "fp64", "all"), "of the flops (default: the kernels', else FP32)")
+    parser.repeatable(
+        "--power-cap", "[NAME=]WATTS", "power limit of the platform, constant power included (repeatable)"
     )
-    parser.add_argument(
-        "--precision", choices=("fp32", "fp64", "all"), help="of the flops (default: the kernels', else FP32)"
-    )
-    _add_power(parser)
-    parser.add_argument("--efficiency", type=float, metavar="FRACTION", help="as for eprof report")
-    add_capability(parser)
-    add_output(parser)
-    return parser
-
-
-def _add_power(parser: argparse.ArgumentParser) -> None:
-    repeatable(
-        parser,
-        "--power-cap",
-        metavar="[NAME=]WATTS",
-        help="power limit of the platform, constant power included (repeatable)",
-    )
-    parser.add_argument(
+    parser.flag(
         "--cap-sweep",
-        action="store_true",
-        help="the machine under ever lower power caps: a half, a third ... an eighth of its power above constant power",
+        "the machine under ever lower power caps: a half, a third ... an eighth of its power above constant power",
     )
-    parser.add_argument(
-        "--equal-power", action="store_true", help="as many of each further table as draw the power of the first"
-    )
+    parser.flag("--equal-power", "as many of each further table as draw the power of the first")
+    parser.add_efficiency("as for eprof report")
+    parser.add_capability()
+    parser.add_kernels()
+    parser.add_output()
+    return parser
 
 
 def roofline(options: argparse.Namespace) -> int:

@@ -15,12 +15,9 @@ from eprof.cli.options import (
     REPORT_SUFFIXES,
     SUFFIXES,
     Commands,
-    add_output,
-    add_pricing,
-    add_to_meter,
+    Parser,
     command,
     positive,
-    repeatable,
     seconds,
     whole,
 )
@@ -68,7 +65,7 @@ _REPORTS = {
 _OF_COUNTERS = _Report()
 
 
-def add(commands: Commands) -> argparse.ArgumentParser:
+def add(commands: Commands) -> Parser:
     """The options of `eprof run`. `split` takes PROGRAM and its arguments off before these are parsed."""
     parser = command(
         commands,
@@ -83,56 +80,42 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "eprof run --dry-run ./fmm        what would be run, and why",
     )
     parser.usage = "eprof run [options] PROGRAM [--] [ARG...]"
-    add_pricing(parser, "the one made for this GPU; jetson-tk1 for the simulated device")
-    add_to_meter(parser)
+    parser.add_pricing("the one made for this GPU; jetson-tk1 for the simulated device")
+    parser.add_to_meter()
     _add_measuring(parser)
     _add_cluster(parser)
     purpose = f"the run directory, or a report: .html .json .csv .parquet .md .txt{ALSO_WRITTEN}"
-    add_output(parser, purpose, "run directory and existing files", REPORT_SUFFIXES)
-    parser.add_argument(
-        "--no-report", action="store_true", help="collect only; `eprof report DIRECTORY` makes the report later"
-    )
+    parser.add_kernels()
+    parser.add_output(purpose, "run directory and existing files", REPORT_SUFFIXES)
+    parser.flag("--no-report", "collect only; `eprof report DIRECTORY` makes the report later")
     return parser
 
 
-def _add_measuring(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--profiler", choices=("auto", *profilers.names()), default="auto", help="default: the best that is usable here"
-    )
-    parser.add_argument(
-        "--repeat", type=positive, default=1, metavar="N", help="measure time and energy N times: medians and spreads"
-    )
-    repeatable(
-        parser, "--mark", metavar="REGEX",
-        help="a line of PROGRAM's output that matches begins a section, named by the first group; the next one ends it "
+def _add_measuring(parser: Parser) -> None:
+    parser.choice("--profiler", ("auto", *profilers.names()), "default: the best that is usable here", default="auto")
+    parser.value("--repeat", "N", "measure time and energy N times: medians and spreads", type=positive, default=1)
+    parser.repeatable(
+        "--mark",
+        "REGEX",
+        "a line of PROGRAM's output that matches begins a section, named by the first group; the next one ends it "
         "(or, in sections that hold others, a line that matches a group `end`); for `eprof timeline` (repeatable)",
-    )  # fmt: skip
-    parser.add_argument("--timeout", type=seconds, metavar="S", help="stop PROGRAM after S seconds")
-    parser.add_argument(
-        "--launch-skip", type=whole, default=0, metavar="N", help="do not count the first N kernel launches (ncu)"
     )
-    parser.add_argument("--launch-count", type=positive, metavar="N", help="count N kernel launches only (ncu)")
-    parser.add_argument("--nvtx", metavar="NAME", help="count only inside this NVTX range (ncu)")
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print the commands, the passes and what each counter is for; run nothing",
-    )
-    parser.add_argument("--time-only", action="store_true", help="measure time, no counters and no energy")
-    parser.add_argument("--no-energy", action="store_true", help="do not measure energy")
-    parser.add_argument(
-        "--host-energy", action="store_true", help="measure the processor's energy (RAPL) instead of the GPU's"
-    )
-    parser.add_argument(
-        "--lock-clocks", action="store_true", help="let ncu lock the clocks to their base (it does not otherwise)"
-    )
+    parser.value("--timeout", "S", "stop PROGRAM after S seconds", type=seconds)
+    parser.value("--launch-skip", "N", "do not count the first N kernel launches (ncu)", type=whole, default=0)
+    parser.value("--launch-count", "N", "count N kernel launches only (ncu)", type=positive)
+    parser.value("--nvtx", "NAME", "count only inside this NVTX range (ncu)")
+    parser.flag("--dry-run", "print the commands, the passes and what each counter is for; run nothing")
+    parser.flag("--time-only", "measure time, no counters and no energy")
+    parser.flag("--no-energy", "do not measure energy")
+    parser.flag("--host-energy", "measure the processor's energy (RAPL) instead of the GPU's")
+    parser.flag("--lock-clocks", "let ncu lock the clocks to their base (it does not otherwise)")
 
 
-def _add_cluster(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("an MPI program on a simulated cluster (--profiler simgrid)")
-    group.add_argument("--cluster", metavar="NAME", help="the cluster's table, or a file.toml (docs/scale.md)")
-    group.add_argument("-n", "--processes", type=positive, metavar="N", help="processes, one a node")
-    group.add_argument("--size", metavar="N", help="the size of the problem, for `eprof scale`")
+def _add_cluster(parser: Parser) -> None:
+    group = parser.group("an MPI program on a simulated cluster (--profiler simgrid)")
+    group.value("--cluster", "NAME", "the cluster's table, or a file.toml (docs/scale.md)")
+    group.value("--processes", "N", "processes, one a node", type=positive, short="-n")
+    group.value("--size", "N", "the size of the problem, for `eprof scale`")
 
 
 def split(words: Sequence[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:

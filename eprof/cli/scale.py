@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
 from eprof.base.text import few, pattern
-from eprof.cli.options import Commands, add_output, add_pricing, command, matching
+from eprof.cli.options import Commands, Parser, command, matching
 from eprof.cli.output import Output, deliver, of_document, planned
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _MOST = 10_000_000
 DEFAULT_CLUSTER = "gigabit-demo"
 
 
-def add(commands: Commands) -> argparse.ArgumentParser:
+def add(commands: Commands) -> Parser:
     """The options of `eprof scale`."""
     parser = command(
         commands,
@@ -36,47 +36,35 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "eprof scale --program romm --size 1000 -p 2..64 --keep 0.9",
         "eprof scale runs.csv --program ft --cluster gigabit-demo --predict 32,64",
     )
-    parser.add_argument(
-        "inputs",
-        nargs="*",
-        metavar="RUNS",
-        help="tables of runs: program,size,processes,core_mhz,time_s,energy_j; or sacct -P; of GPU clusters a folder a "
+    parser.add_inputs(
+        "tables of runs: program,size,processes,core_mhz,time_s,energy_j; or sacct -P; of GPU clusters a folder a "
         "node count, of run directories or logs by rank, or a report in JSON; `n4=` before it: of four nodes",
+        metavar="RUNS",
+        nargs="*",
     )
-    model = parser.add_argument_group("model")
-    model.add_argument(
-        "--program",
-        dest="counted",
-        metavar="NAME",
-        help="what the program counts, one of `counters/programs` or a file.toml",
+    model = parser.group("model")
+    model.value(
+        "--program", "NAME", "what the program counts, one of `counters/programs` or a file.toml", dest="counted"
     )
-    model.add_argument(
-        "--cluster", metavar="NAME", help=f"a table of powers and times, or a file.toml ({DEFAULT_CLUSTER})"
-    )
-    model.add_argument("--size", metavar="N", help="the size of the problem, such as 2^25")
-    model.add_argument("-p", "--processors", metavar="LIST", help="node counts: 1,2,4 or 1..128, which doubles")
-    model.add_argument("--clock", metavar="MHZ", help="core clocks: 2400,2800 (all of the cluster's)")
-    model.add_argument("--waiting", choices=("interrupt", "poll"), help="what processors do while messages travel")
-    model.add_argument(
-        "--keep", type=float, metavar="EE", help="the size that keeps this energy efficiency on each node count"
-    )
-    model.add_argument("--by", choices=("size", "clock"), default="size", help="what may change to keep it (size)")
-    model.add_argument(
-        "--memory", metavar="PERCENT", default="80%", help="of the nodes' memory that may be filled (80%%)"
-    )
-    model.add_argument(
-        "--predict", metavar="LIST", help="node counts to predict by a fit of the program to the other RUNS"
-    )
-    ranks = parser.add_argument_group("ranks on GPUs")
-    add_pricing(parser, "the one made for the GPU")
-    ranks.add_argument("--rank", metavar="REGEX", help=r"where paths tell the rank, e.g. 'rank(\d+)'")
-    ranks.add_argument("--host-power", dest="host_w", type=float, metavar="W", help="of a node without its GPUs")
-    ranks.add_argument("--network-power", dest="network_w", type=float, metavar="W", help="of its share of the network")
-    best = parser.add_argument_group("what is best")
-    best.add_argument("--objective", metavar="NAME", help="energy, edp, e2d, ed2p, time, ed0.5p... (the first four)")
-    best.add_argument("--deadline", type=float, metavar="S", help="the longest time that is allowed")
-    best.add_argument("--power-limit", type=float, metavar="W", help="the highest mean power that is allowed")
-    add_output(parser, names=False)
+    model.value("--cluster", "NAME", f"a table of powers and times, or a file.toml ({DEFAULT_CLUSTER})")
+    model.value("--size", "N", "the size of the problem, such as 2^25")
+    model.value("--processors", "LIST", "node counts: 1,2,4 or 1..128, which doubles", short="-p")
+    model.value("--clock", "MHZ", "core clocks: 2400,2800 (all of the cluster's)")
+    model.choice("--waiting", ("interrupt", "poll"), "what processors do while messages travel")
+    model.value("--keep", "EE", "the size that keeps this energy efficiency on each node count", type=float)
+    model.choice("--by", ("size", "clock"), "what may change to keep it (size)", default="size")
+    model.value("--memory", "PERCENT", "of the nodes' memory that may be filled (80%%)", default="80%")
+    model.value("--predict", "LIST", "node counts to predict by a fit of the program to the other RUNS")
+    ranks = parser.group("ranks on GPUs")
+    parser.add_pricing("the one made for the GPU")
+    ranks.value("--rank", "REGEX", r"where paths tell the rank, e.g. 'rank(\d+)'")
+    ranks.value("--host-power", "W", "of a node without its GPUs", dest="host_w", type=float)
+    ranks.value("--network-power", "W", "of its share of the network", dest="network_w", type=float)
+    best = parser.group("what is best")
+    best.value("--objective", "NAME", "energy, edp, e2d, ed2p, time, ed0.5p... (the first four)")
+    best.value("--deadline", "S", "the longest time that is allowed", type=float)
+    best.value("--power-limit", "W", "the highest mean power that is allowed", type=float)
+    parser.add_output()
     return parser
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
-from eprof.cli.options import SUFFIXES, WRITTEN, Commands, add_output, command, matching
+from eprof.cli.options import SUFFIXES, WRITTEN, Commands, Parser, command, matching
 from eprof.cli.output import Output, Result, deliver, of_document, planned
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 TIMELINE_SUFFIXES = {**SUFFIXES, "trace.json": "trace"}
 
 
-def add(commands: Commands) -> argparse.ArgumentParser:
+def add(commands: Commands) -> Parser:
     """The options of `eprof timeline`."""
     parser = command(
         commands,
@@ -27,26 +27,21 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "eprof timeline power.csv --marks trace.sqlite -o trace.json",
         "eprof timeline smi.csv rapl.csv --marks marks.csv --sync 0.5",
     )
-    parser.add_argument(
-        "inputs", nargs="+", metavar="POWER",
-        help="power over time: a run directory of eprof run; a log of nvidia-smi, amd-smi, tegrastats, turbostat, "
+    parser.add_inputs(
+        "power over time: a run directory of eprof run; a log of nvidia-smi, amd-smi, tegrastats, turbostat, "
         "ipmitool, perf stat -I, likwid-perfctr -t; a CSV table",
-    )  # fmt: skip
-    parser.add_argument(
-        "--marks", action="append", default=[], metavar="FILE",
-        help="what ran when: begin_s,end_s,name in CSV, an nsys database (NVTX), a PyTorch or Caliper trace, "
+        metavar="POWER",
+    )
+    parser.repeatable(
+        "--marks",
+        "FILE",
+        "what ran when: begin_s,end_s,name in CSV, an nsys database (NVTX), a PyTorch or Caliper trace, "
         "otf2-print, a run directory",
-    )  # fmt: skip
-    parser.add_argument(
-        "--sync", type=float, metavar="S", help="look for the offset between the clocks, up to S either way"
     )
-    parser.add_argument(
-        "--offset", type=float, metavar="S", help="move the power by S (default: trust the time stamps)"
-    )
-    parser.add_argument(
-        "--idle", type=float, metavar="W", help="idle power of each component (default: as seen before and after)"
-    )
-    add_output(parser, f"{WRITTEN}; trace.json for Perfetto", names=False, suffixes=TIMELINE_SUFFIXES)
+    parser.value("--sync", "S", "look for the offset between the clocks, up to S either way", type=float)
+    parser.value("--offset", "S", "move the power by S (default: trust the time stamps)", type=float)
+    parser.value("--idle", "W", "idle power of each component (default: as seen before and after)", type=float)
+    parser.add_output(f"{WRITTEN}; trace.json for Perfetto", suffixes=TIMELINE_SUFFIXES)
     return parser
 
 

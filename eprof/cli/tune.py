@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import EprofError, UsageError
-from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, add_output, command, matching, positive
+from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, Parser, command, matching
 from eprof.cli.output import deliver, of_document, planned
 from eprof.cli.progress import Progress
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from eprof.tuning.build import Tuning
 
 
-def add(commands: Commands) -> argparse.ArgumentParser:
+def add(commands: Commands) -> Parser:
     """The options of `eprof tune`."""
     parser = command(
         commands,
@@ -25,44 +25,26 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "eprof tune fmm.eprof --max-slowdown 5% -o clocks.html",
         "eprof tune measured.csv --costs gtx980.toml",
     )
-    parser.add_argument(
-        "inputs",
-        nargs="+",
-        metavar="INPUT",
-        help="logs or a run directory of one program, or measurements (CSV, Parquet)",
-    )
-    parser.add_argument(
+    parser.add_inputs("logs or a run directory of one program, or measurements (CSV, Parquet)")
+    parser.value(
         "--costs",
-        metavar=TABLE,
-        help="cost table (default: the one made for this GPU; for measurements: refitted without the kernel it is for)",
+        TABLE,
+        "cost table (default: the one made for this GPU; for measurements: refitted without the kernel it is for)",
     )
-    parser.add_argument("--setting", metavar=SETTING, help="where the profile was taken, in MHz")
-    _add_choice(parser)
-    parser.add_argument(
-        "--times", choices=("measured", "modelled"), default="measured", help="of measurements (default: measured)"
-    )
-    parser.add_argument("--mapping", metavar=MAPPING, help="what the columns of measurements mean")
-    parser.add_argument("--efficiency", type=float, metavar="FRACTION", help="of its peak, on a simulated device")
-    parser.add_argument("--capability", metavar="X.Y", help="compute capability, where the device's name does not tell")
-    parser.add_argument(
-        "--time", action="append", default=[], metavar="[KERNEL=]SECONDS", help="for logs without times"
-    )
-    parser.add_argument("--jobs", type=positive, metavar="N", help="processes at most (default: as many as cores)")
-    add_output(parser, "write .html .json .csv .parquet .md or .txt", "output files")
+    parser.value("--setting", SETTING, "where the profile was taken, in MHz")
+    parser.value("--settings", "CORE/MEMORY,...", "choose from these (default: those of the table)")
+    parser.value("--objective", "NAME", "energy (default), edp, ed2p, ed3p, or time", default="energy")
+    parser.value("--max-slowdown", "PERCENT", "at most this much more time than the fastest, e.g. 5%%")
+    parser.value("--power-limit", "W", "mean power at most; with --objective time: a cap", type=float)
+    parser.choice("--times", ("measured", "modelled"), "of measurements (default: measured)", default="measured")
+    parser.value("--mapping", MAPPING, "what the columns of measurements mean")
+    parser.add_efficiency("of its peak, on a simulated device")
+    parser.add_capability()
+    parser.repeatable("--time", "[KERNEL=]SECONDS", "for logs without times")
+    parser.add_jobs()
+    parser.add_kernels()
+    parser.add_output()
     return parser
-
-
-def _add_choice(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--settings", metavar="CORE/MEMORY,...", help="choose from these (default: those of the table)")
-    parser.add_argument(
-        "--objective", default="energy", metavar="NAME", help="energy (default), edp, ed2p, ed3p, or time"
-    )
-    parser.add_argument(
-        "--max-slowdown", metavar="PERCENT", help="at most this much more time than the fastest, e.g. 5%%"
-    )
-    parser.add_argument(
-        "--power-limit", type=float, metavar="W", help="mean power at most; with --objective time: a cap"
-    )
 
 
 def tune(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.kernels import selector
 from eprof.cli.config import is_given
-from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, add_output, command, matching, positive, repeatable
+from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, Parser, command, matching
 from eprof.cli.output import deliver, of_document, planned, say
 from eprof.cli.progress import Progress
 
@@ -20,17 +20,10 @@ if TYPE_CHECKING:
     from eprof.validation.study import Study
 
 GATE_FAILED = 3
-_PROTOCOLS = (
-    "fit",
-    "holdout",
-    "leave-one-setting-out",
-    "leave-one-benchmark-out",
-    "k-fold",
-    "k-fold-benchmarks",
-)
+_PROTOCOLS = ("fit", "holdout", "leave-one-setting-out", "leave-one-benchmark-out", "k-fold", "k-fold-benchmarks")
 
 
-def add(commands: Commands) -> argparse.ArgumentParser:
+def add(commands: Commands) -> Parser:
     """The options of `eprof validate`."""
     parser = command(
         commands,
@@ -45,81 +38,56 @@ def add(commands: Commands) -> argparse.ArgumentParser:
         "eprof validate fmm.eprof --costs jetson-tk1 --max-error 10%",
         "eprof validate fmm.eprof --power powermon.csv --component gpu",
     )
-    parser.add_argument(
-        "inputs",
-        nargs="+",
-        metavar="INPUT",
-        help="measurements (CSV, Parquet), or run directories with measured energy",
-    )
-    parser.add_argument("--costs", metavar=TABLE, help="score this cost table as it is")
-    parser.add_argument(
-        "--setting", metavar=SETTING, help="of the table, for run directories and rows alike (default: their own)"
-    )
+    parser.add_inputs("measurements (CSV, Parquet), or run directories with measured energy")
+    parser.value("--costs", TABLE, "score this cost table as it is")
+    parser.value("--setting", SETTING, "of the table, for run directories and rows alike (default: their own)")
     _add_protocols(parser)
     _add_fits(parser)
-    _add_meter(parser)
-    parser.add_argument("--mapping", metavar=MAPPING, help="what the columns mean (default: from their names)")
-    parser.add_argument(
-        "--profile",
-        action="append",
-        default=[],
-        metavar="INPUT",
-        help="logs of your kernels: which measured ones are like them",
+    parser.repeatable(
+        "--power",
+        "FILE",
+        "what an external meter logged while the run directories were made, as for eprof timeline (repeatable)",
     )
-    parser.add_argument(
-        "--time", action="store_true", help="also modelled against measured times: by component, and the roofline's"
-    )
-    parser.add_argument("--max-error", metavar="PERCENT", help="exit with 3 if a mean error is above this, e.g. 10%%")
-    parser.add_argument("--jobs", type=positive, metavar="N", help="processes at most (default: as many as cores)")
-    add_output(parser, "write .html .json .csv .parquet .md or .txt", "output files")
+    parser.repeatable("--component", "NAME", "of the logs of --power: what the program ran on")
+    parser.value("--mapping", MAPPING, "what the columns mean (default: from their names)")
+    parser.repeatable("--profile", "INPUT", "logs of your kernels: which measured ones are like them")
+    parser.flag("--time", "also modelled against measured times: by component, and the roofline's")
+    parser.value("--max-error", "PERCENT", "exit with 3 if a mean error is above this, e.g. 10%%")
+    parser.add_jobs()
+    parser.add_kernels()
+    parser.add_output()
     return parser
 
 
-def _add_meter(parser: argparse.ArgumentParser) -> None:
-    repeatable(
-        parser,
-        "--power",
-        metavar="FILE",
-        help="what an external meter logged while the run directories were made, as for eprof timeline (repeatable)",
-    )
-    repeatable(parser, "--component", metavar="NAME", help="of the logs of --power: what the program ran on")
-
-
-def _add_protocols(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+def _add_protocols(parser: Parser) -> None:
+    parser.choice(
         "--protocol",
+        _PROTOCOLS,
+        "refit in every fold of this protocol (repeatable; default without --costs and --train: fit, "
+        "leave-one-setting-out and leave-one-benchmark-out)",
         action="append",
         default=[],
-        choices=_PROTOCOLS,
-        help="refit in every fold of this protocol (repeatable; default without --costs and --train: fit, "
-        "leave-one-setting-out and leave-one-benchmark-out)",
     )
-    parser.add_argument("--train", action="append", default=[], metavar="FILE", help="train on FILE, test on INPUT")
-    parser.add_argument(
-        "--holdout",
-        metavar="CORE/MEMORY,...",
-        help="settings to test on (default: every other one, as on a chess board)",
-    )
-    parser.add_argument("--folds", type=int, default=10, metavar="K", help="parts of k-fold (default 10)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of what is dealt at random (default 0)")
+    parser.repeatable("--train", "FILE", "train on FILE, test on INPUT")
+    parser.value("--holdout", "CORE/MEMORY,...", "settings to test on (default: every other one, as on a chess board)")
+    parser.value("--folds", "K", "parts of k-fold (default 10)", type=int, default=10)
+    parser.value("--seed", "N", "of what is dealt at random (default 0)", type=int, default=0)
 
 
-def _add_fits(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+def _add_fits(parser: Parser) -> None:
+    parser.choice(
         "--scale",
+        ("kernel", "card"),
+        "also with measured scale factors for kernels that are new to the model: one for each kernel (default), "
+        "or that of one metered kernel for all others",
         nargs="?",
         const="kernel",
-        choices=("kernel", "card"),
-        help="also with measured scale factors for kernels that are new to the model: one for each kernel (default), "
-        "or that of one metered kernel for all others",
     )
-    parser.add_argument(
-        "--baselines", action="store_true", help="also constant power, V = 1, regressions, a neural network"
-    )
-    parser.add_argument(
+    parser.flag("--baselines", "also constant power, V = 1, regressions, a neural network")
+    parser.value(
         "--device",
-        metavar="NAME",
-        help="the measured GPU: fits are drawn to energies of other GPUs, as those of `eprof fit` (default: to none)",
+        "NAME",
+        "the measured GPU: fits are drawn to energies of other GPUs, as those of `eprof fit` (default: to none)",
     )
 
 
