@@ -85,7 +85,7 @@ def comm(options: argparse.Namespace) -> int:
         document = build.of_program(case, Path(options.messages).name, *messages.read(options.messages))
     else:
         document = build.modelled(case, sizes)
-    deliver(of_document(document, "comm", options.verbose, terminal="words"), outputs, options)
+    deliver(of_document(document, "comm", options.verbose), outputs, options)
     return 0
 
 

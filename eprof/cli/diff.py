@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from eprof.cli.options import JOULES, SETTING, TABLE, Commands, Parser, command, joules
-from eprof.cli.output import deliver, drawn, planned, say, written
+from eprof.cli.output import deliver, drawn, planned, say
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -70,11 +70,7 @@ def diff(options: argparse.Namespace) -> int:
     outputs = planned(options)
     difference = _compare(options)
     document = difference.typed
-
-    def files(kind: str) -> bytes:
-        return written(kind, document, "diff", difference.to_frame)
-
-    deliver(drawn(document, "diff", files, options.verbose), outputs, options)
+    deliver(drawn(document, "diff", options.verbose, frame=difference.to_frame), outputs, options)
     return _verdict(document)
 
 

@@ -39,5 +39,5 @@ def history(options: argparse.Namespace) -> int:
     outputs = planned(options)
     read = results.read(folders, partial(Profile.energy, costs=options.costs, setting=options.setting))
     document = build.history(read, ", ".join(folders[:3]), options.command_line, options.level)
-    deliver(of_document(document, "history", options.verbose, terminal="words"), outputs, options)
+    deliver(of_document(document, "history", options.verbose), outputs, options)
     return 0

@@ -34,37 +34,38 @@ class Result(NamedTuple):
     show: Callable[[], None]
 
 
-def drawn(document: Any, name: str, files: Callable[[str], bytes], verbose: bool) -> Result:
-    """The forms of a document that modules of this name in `page` and `terminal` draw.
+def drawn(
+    document: Any,
+    name: str,
+    verbose: bool,
+    files: str = "",
+    frame: Callable[[], Any] | None = None,
+    others: Callable[[str], bytes] | None = None,
+) -> Result:
+    """The forms of a document that modules of this name in `page`, `terminal` and `files` (there: `files`) draw.
 
-    files: makes the formats for programs.
+    frame: makes its table, if no module does. others: makes the formats for other tools.
     """
 
     def render(kind: str) -> bytes:
-        if kind == "html":
-            return _encoded(_module(f"page.{name}").html(document))
-        if kind == "txt":
-            return _encoded(_module(f"terminal.{name}").text(document, verbose=verbose))
-        return files(kind)
+        match kind:
+            case "html":
+                return _encoded(_module(f"page.{name}").html(document))
+            case "txt":
+                return _encoded(_module(f"terminal.{name}").text(document, verbose=verbose))
+            case "json" | "md":
+                writer = _module(f"files.{files or name}")
+                return bytes(writer.to_json(document) if kind == "json" else writer.to_markdown(document))
+            case "csv" | "parquet":
+                table = _module(f"files.{name}").frame(document) if frame is None else frame()
+                return bytes(getattr(_module("files.export"), f"to_{kind}")(table))
+        assert others is not None, "the options of a command name its formats"
+        return others(kind)
 
     def show() -> None:
         _module(f"terminal.{name}").show(document, verbose=verbose)
 
     return Result(render, show)
-
-
-def written(kind: str, document: Any, name: str, frame: Callable[[], Any]) -> bytes:
-    """A document as JSON or Markdown by the module `name` of `files`, or its `frame` as CSV or Parquet."""
-    from eprof.files import export
-
-    match kind:
-        case "json":
-            return bytes(_module(f"files.{name}").to_json(document))
-        case "md":
-            return bytes(_module(f"files.{name}").to_markdown(document))
-        case "csv":
-            return export.to_csv(frame())
-    return export.to_parquet(frame())
 
 
 def _module(name: str) -> Any:
@@ -76,7 +77,7 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def of_document(document: Any, name: str, verbose: bool, terminal: str = "terminal") -> Result:
+def of_document(document: Any, name: str, verbose: bool, terminal: str = "words") -> Result:
     """The forms of a typed document of the room `name`, drawn by the modules of this name in other rooms.
 
     terminal: the room whose blocks a terminal shows.

@@ -3,11 +3,12 @@
 import argparse
 import gc
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.cli.options import ALSO_WRITTEN, JOULES, REPORT_SUFFIXES, WRITTEN, Commands, Parser, command, joules
-from eprof.cli.output import Output, deliver, drawn, planned, say, written
+from eprof.cli.output import Output, deliver, drawn, planned, say
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -136,31 +137,26 @@ def deliver_energy(
     from eprof.profile.document import document as described
 
     document = described(energy)
-
-    def files(kind: str) -> bytes:
-        return _file(kind, energy, document)
-
-    deliver(drawn(document, "report", files, options.verbose), outputs, options, page)
+    for_tools = partial(_for_tool, energy, document)
+    result = drawn(document, "report", options.verbose, "export", energy.to_frame, for_tools)
+    deliver(result, outputs, options, page)
     if not options.verbose or options.quiet or options.format and not outputs:
         _say_left_out(document.warnings)
 
 
-def _file(kind: str, energy: "Energy", document: "Profile") -> bytes:
+def _for_tool(energy: "Energy", document: "Profile", kind: str) -> bytes:
+    """The report in a format of another tool."""
+    from eprof.files import flame, openmetrics, trace
+
     match kind:
         case "prom":
-            from eprof.files import openmetrics
-
             return openmetrics.to_openmetrics(document)
-        case "speedscope" | "folded":
-            from eprof.files import flame
-
-            return flame.to_speedscope(document) if kind == "speedscope" else flame.to_folded(document)
-        case "trace":
-            from eprof.files import trace
-
-            assert energy.profile.timeline is not None, "the logs were loaded with it"
-            return trace.to_trace(document, energy.profile.timeline, say)
-    return written(kind, document, "export", energy.to_frame)
+        case "speedscope":
+            return flame.to_speedscope(document)
+        case "folded":
+            return flame.to_folded(document)
+    assert energy.profile.timeline is not None, "the logs were loaded with it"
+    return trace.to_trace(document, energy.profile.timeline, say)
 
 
 def _say_left_out(warnings: Sequence[str]) -> None:

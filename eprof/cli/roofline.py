@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from eprof.base.errors import CostError, UsageError
 from eprof.cli.config import is_given
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command
-from eprof.cli.output import deliver, drawn, planned, written
+from eprof.cli.output import deliver, drawn, planned
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -67,13 +67,7 @@ def roofline(options: argparse.Namespace) -> int:
     if options.cap_sweep:
         machines, sweep = _swept(machines)
     made = document(machines, matches, energy, options.command_line, warnings, sweep)
-
-    def files(kind: str) -> bytes:
-        from eprof.files.roofline import frame
-
-        return written(kind, made, "roofline", lambda: frame(made))
-
-    deliver(drawn(made, "roofline", files, options.verbose), outputs, options)
+    deliver(drawn(made, "roofline", options.verbose), outputs, options)
     return 0
 
 

@@ -92,7 +92,7 @@ def scale(options: argparse.Namespace) -> int:
     )
     outputs = planned(options)
     document = _measured(options, asked) if options.inputs else _modelled(options, asked)
-    deliver(of_document(document, "scaling", options.verbose, terminal="words"), outputs, options)
+    deliver(of_document(document, "scaling", options.verbose), outputs, options)
     return 0
 
 
@@ -145,7 +145,7 @@ def deliver_runs(paths: Sequence[str], outputs: list[Output], options: argparse.
     runs, notes = measured.read(paths)
     asked = build.Asked([parse(name) for name in _OBJECTIVES], command_line=options.command_line)
     document = build.measured(runs, notes, ", ".join(paths), asked)
-    deliver(of_document(document, "scaling", options.verbose, terminal="words"), outputs, options, page)
+    deliver(of_document(document, "scaling", options.verbose), outputs, options, page)
 
 
 def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":

@@ -79,7 +79,7 @@ def _made(paths: Sequence[str], marked: Sequence[str], asked: "Asked", verbose: 
     read = build.merged([marks.read(file) for file in files if file is not None])
     fused = build.fused(series, read, asked, notes)
     document = build.document(fused, asked, ", ".join(paths[:3]))
-    drawn = of_document(document, "timeline", verbose, terminal="words")
+    drawn = of_document(document, "timeline", verbose)
 
     def render(kind: str) -> bytes:
         if kind != "trace":

@@ -57,7 +57,7 @@ def tune(options: argparse.Namespace) -> int:
     is_measured = options.mapping is not None or inputs.are_measurements(options.inputs)
     tuning = _measured(options) if is_measured else _profiled(options)
     result = document.document(tuning, goal, options.command_line)
-    deliver(of_document(result, "tuning", options.verbose), outputs, options)
+    deliver(of_document(result, "tuning", options.verbose, terminal="terminal"), outputs, options)
     return 0
 
 

@@ -120,7 +120,7 @@ def validate(options: argparse.Namespace) -> int:
         max_error_percent=limit,
         times=_times(table, study) if options.time else None,
     )
-    deliver(of_document(document, "validation", options.verbose, terminal="words"), outputs, options)
+    deliver(of_document(document, "validation", options.verbose), outputs, options)
     if document.gate is None or document.gate.passed:
         return 0
     from eprof.words.validation import verdicts
