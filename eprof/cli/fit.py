@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eprof.base import clocks
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.text import few
-from eprof.cli.options import MAPPING, SETTING, Commands, Parser, command, matching
+from eprof.cli.options import MAPPING, SETTING, Commands, Parser, command, matching, whole
 from eprof.cli.output import Output, planned, print_bytes, say
 from eprof.cli.progress import Progress
 from eprof.cli.writing import write
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from eprof.measurements import Measurements
 
 _SUFFIXES = {".toml": "toml", ".json": "json", ".txt": "txt"}
+_MOST = 1e9  # of any number that is given
 _NAMED = 4  # of the inputs, in the table's source; [fit] has all
 _PEAKS = ("sp_flop_per_core_cycle", "dp_flop_per_core_cycle", "dram_byte_per_memory_cycle")
 
@@ -71,7 +73,7 @@ def _add_form(parser: Parser) -> None:
     )
     group.value("--replicas", "N", "of the bootstrap (default 40, 0: none)", type=int, default=40)
     group.flag("--no-validate", "do not leave settings and kernels out: quicker")
-    group.value("--seed", "N", "of random numbers (default 0)", type=int, default=0)
+    group.value("--seed", "N", "of random numbers (default 0)", type=whole, default=0)
 
 
 def _add_head(parser: Parser) -> None:
@@ -91,6 +93,7 @@ def fit(options: argparse.Namespace) -> int:
     options.inputs = matching(options.inputs)
     outputs = planned(options, _SUFFIXES)
     _peaks(options.peak)
+    _check_texts(options)
     if options.replicas < 0:
         raise UsageError(f"--replicas {options.replicas}: must not be negative; 0 is none.")
     _needs_scipy()
@@ -115,6 +118,15 @@ def fit(options: argparse.Namespace) -> int:
     return 0
 
 
+def _check_texts(options: argparse.Namespace) -> None:
+    """Raises UsageError for a text of the table that says nothing: no table has such."""
+    texts = {"device": options.device, "note": options.note}
+    texts |= {name: [text] for name in ("title", "source") if (text := getattr(options, name))}
+    for name, given in texts.items():
+        if not all(map(str.strip, given)):
+            raise UsageError(f"--{name} is empty; leave it out.")
+
+
 def _needs_scipy() -> None:
     try:
         import scipy  # noqa: F401
@@ -127,7 +139,7 @@ def _read(options: argparse.Namespace) -> "Measurements":
     from eprof.measurements import read
     from eprof.measurements.reading import joined
 
-    reference = _clocks(options.reference, "--reference") if options.reference else None
+    reference = _clocks(options.reference, "--reference")
     homes = [name for name in options.inputs if runs.is_run(Path(name))]
     files = [name for name in options.inputs if name not in homes]
     parts = [read(files, options.mapping, reference, options.without, _device(options))] if files else []
@@ -176,12 +188,14 @@ def _device(options: argparse.Namespace) -> str | None:
     return options.device[0] if options.device else None
 
 
-def _clocks(text: str, option: str) -> tuple[float, float]:
-    try:
-        core, memory = map(float, text.split("/"))
-    except ValueError as err:
-        raise UsageError(f"{option} {text}: write core and memory clock in MHz, such as 1000/3505.") from err
-    return core, memory
+def _clocks(text: str | None, option: str) -> tuple[float, float] | None:
+    """The clocks of an option, if it is given. Raises UsageError: they are none."""
+    if text is None:
+        return None
+    pair = clocks.parse(text)
+    if pair is None or not all(pair):
+        raise UsageError(f"{option} {text}: write core and memory clock in MHz, such as 1000/3505.")
+    return pair
 
 
 def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
@@ -199,8 +213,9 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
     ridge = options.ridge
     if ridge is None:
         ridge = ridge_for(measurements, prior)
-    if ridge < 0:
-        raise UsageError(f"--ridge {ridge:g}: must not be negative.")
+    if not 0 <= ridge < _MOST:
+        wrong = "not be negative" if ridge < 0 else f"be below {_MOST:g}"
+        raise UsageError(f"--ridge {ridge:g}: must {wrong}.")
     voltages = options.voltages
     if voltages is None:
         known = measurements.rows[["core_v", "memory_v"]].notna().all(axis=None)
@@ -292,7 +307,7 @@ def _head(options: argparse.Namespace, path: Path | None, measurements: "Measure
         notes=tuple(options.note),
         peaks=_peaks(options.peak),
         command=_command(options),
-        default=_clocks(options.default, "--default") if options.default else None,
+        default=_clocks(options.default, "--default"),
     )
 
 
@@ -304,8 +319,8 @@ def _peaks(texts: list[str]) -> dict[str, float]:
             peaks[key] = float(value)
         except ValueError as err:
             raise UsageError(f"--peak {text}: write KEY=NUMBER.") from err
-        if key not in _PEAKS or not peaks[key] > 0:
-            raise UsageError(f"--peak {text}: the keys are {', '.join(_PEAKS)}, the numbers above 0.")
+        if key not in _PEAKS or not 0 < peaks[key] < _MOST:
+            raise UsageError(f"--peak {text}: the keys are {', '.join(_PEAKS)}, the numbers above 0, below {_MOST:g}.")
     return peaks
 
 

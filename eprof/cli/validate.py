@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.kernels import selector
 from eprof.cli.config import is_given
-from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, Parser, command, matching
+from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, Parser, command, matching, whole
 from eprof.cli.output import deliver, of_document, planned, say
 from eprof.cli.progress import Progress
 
@@ -71,7 +71,7 @@ def _add_protocols(parser: Parser) -> None:
     parser.repeatable("--train", "FILE", "train on FILE, test on INPUT")
     parser.value("--holdout", "CORE/MEMORY,...", "settings to test on (default: every other one, as on a chess board)")
     parser.value("--folds", "K", "parts of k-fold (default 10)", type=int, default=10)
-    parser.value("--seed", "N", "of what is dealt at random (default 0)", type=int, default=0)
+    parser.value("--seed", "N", "of what is dealt at random (default 0)", type=whole, default=0)
 
 
 def _add_fits(parser: Parser) -> None:

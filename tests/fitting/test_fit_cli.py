@@ -96,7 +96,16 @@ def test_a_term_may_be_left_out_and_a_table_may_be_the_prior(measured, capfd):
         (lambda one: one, ["--mapping", "nope"], 1, "no column mapping `nope`"),
         (lambda one: one, ["--peak", "warp=9"], 2, "--peak warp=9: the keys are"),
         (lambda one: one, ["--ridge", "-1"], 2, "--ridge -1: must not be negative"),
+        (lambda one: one, ["--ridge", "nan"], 2, "--ridge nan: must be below 1e+09"),
         (lambda one: one, ["--replicas", "-1"], 2, "--replicas -1: must not be negative"),
+        (lambda one: one, ["--reference", "nan/nan"], 2, "--reference nan/nan: write core and memory clock"),
+        (lambda one: one, ["--reference", "0/3505"], 2, "--reference 0/3505: write core and memory clock"),
+        (lambda one: one, ["--default", "inf/1"], 2, "--default inf/1: write core and memory clock"),
+        (lambda one: one, ["--peak", "sp_flop_per_core_cycle=inf"], 2, "the numbers above 0, below 1e+09"),
+        (lambda one: one, ["--device", ""], 2, "--device is empty"),
+        (lambda one: one, ["--note", "x", "--note", " "], 2, "--note is empty"),
+        (lambda one: one, ["--title", " "], 2, "--title is empty"),
+        (lambda one: one, ["--seed", "-1"], 2, "'-1' is not a whole number"),
     ],
 )
 def test_bad_input_is_one_sentence(measured, capfd, change, options, code, said):
