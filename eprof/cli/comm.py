@@ -118,11 +118,11 @@ def byte_sizes(text: str) -> list[int]:
     for part in text.split(","):
         first, span, last = part.partition("..")
         size, most = _bytes(first), _bytes(last if span else first)
+        if size > most:
+            raise UsageError(f"--sizes {text}: goes from more to less.")
         while size <= most:
             sizes.append(size)
             size *= _STEP
-    if not sizes:
-        raise UsageError(f"--sizes {text}: goes from more to less.")
     return sorted(set(sizes))
 
 

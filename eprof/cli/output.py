@@ -124,7 +124,8 @@ def planned(options: argparse.Namespace, suffixes: Mapping[str, str] = SUFFIXES)
             raise UsageError(f"-o {name}: is named twice.")
         outputs.append((path, kind))
     if getattr(options, "open", False) and not any(kind == "html" for _, kind in outputs):
-        path = Path(Path(options.inputs[0]).stem + ".html")
+        first = next(iter(getattr(options, "inputs", ())), "")
+        path = Path((Path(first).stem or str(options.command)) + ".html")
         refuse_existing(path, options.force)
         outputs.append((path, "html"))
     return outputs

@@ -184,6 +184,8 @@ def _counts(text: str, option: str) -> list[int]:
         span = _RANGE.fullmatch(part.strip())
         if span:
             first, last = int(span[1]), int(span[2])
+            if first > last:
+                raise UsageError(f"{option} {text}: `{part}` goes from more to less.")
             counts += [first << step for step in range(last.bit_length()) if 0 < first << step <= last]
         elif part.strip().isdecimal() and len(part.strip()) < 10:
             counts.append(int(part))

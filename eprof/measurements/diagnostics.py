@@ -106,8 +106,8 @@ def agreement(power_w: pd.Series, energy_j: pd.Series, time_s: pd.Series, label:
 
 
 def notes(measurements: Measurements) -> tuple[str, ...]:
-    """Sentences on what can be used but should be known."""
-    return (*_wild(measurements), *_repeated(measurements), *_settings(measurements), *_constant(measurements))
+    """Sentences on what can be used but should be known, beside `strays`."""
+    return (*_repeated(measurements), *_settings(measurements), *_constant(measurements))
 
 
 def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
@@ -139,7 +139,8 @@ def _strays(rows: pd.DataFrame) -> npt.NDArray[np.bool_]:
     return np.array((again.transform("size") >= _REPEATS) & off, dtype=np.bool_)
 
 
-def _wild(measurements: Measurements) -> list[str]:
+def strays(measurements: Measurements) -> list[str]:
+    """A sentence on rows of one file that are wild, if some are; it names their lines."""
     is_wild = wild(measurements)
     if not is_wild.any():
         return []

@@ -42,7 +42,7 @@ def read(
     without: Collection[str] = (),
     device: str | None = None,
 ) -> Measurements:
-    """Read one file, or several with the same columns, as one.
+    """Read one file, or several with the same columns, as one. A file that is named again is read once.
 
     mapping: a name, a path or a mapping; without one, that which suits the columns, and `device`, the name of the GPU.
     reference: core and memory MHz at which relative voltages are 1; without one, the mapping's, or the highest clocks
@@ -52,19 +52,29 @@ def read(
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
     if not listed:
         raise MeasurementError("Name at least one file of measurements.")
-    frames = [(table(Path(path)), str(path)) for path in listed]
-    return joined([from_frame(frame, label, mapping, reference, without, device) for frame, label in frames], reference)
+    frames = [(table(Path(path)), path) for path in dict.fromkeys(map(str, listed))]
+    parts = [_of_frame(frame, label, mapping, reference, without, device) for frame, label in frames]
+    return _noted(joined(parts, reference))
 
 
-def from_frame(
+def from_frame(frame: pd.DataFrame, label: str, mapping: str, reference: tuple[float, float] | None) -> Measurements:
+    """The measurements in a table, called `label` in messages."""
+    return _noted(_of_frame(frame, label, mapping, reference))
+
+
+def _noted(measurements: Measurements) -> Measurements:
+    """The same with what is to be known of all rows together, whatever file each is from."""
+    return replace(measurements, notes=(*measurements.notes, *diagnostics.notes(measurements)))
+
+
+def _of_frame(
     frame: pd.DataFrame,
     label: str,
-    mapping: str | Columns | None = None,
-    reference: tuple[float, float] | None = None,
+    mapping: str | Columns | None,
+    reference: tuple[float, float] | None,
     without: Collection[str] = (),
     device: str | None = None,
 ) -> Measurements:
-    """The measurements in a table, called `label` in messages."""
     columns = _mapping(mapping, frame, label, device)
     sheet = _Sheet(frame, columns, label)
     rows = sheet.rows()
@@ -88,7 +98,7 @@ def from_frame(
         untaken=tuple(term.name for term in columns.present(set(frame.columns)) if term.name in without),
         work=sheet.work()[kept].reset_index(drop=True),
     )
-    return replace(measurements, notes=(*measurements.notes, *diagnostics.notes(measurements)))
+    return replace(measurements, notes=(*measurements.notes, *diagnostics.strays(measurements)))
 
 
 def joined(parts: list[Measurements], reference: tuple[float, float] | None = None) -> Measurements:

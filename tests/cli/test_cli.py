@@ -307,3 +307,19 @@ def test_a_reader_that_goes_away_ends_a_listing(tmp_path):
 def test_options_that_would_do_nothing_are_refused(eprof_command, words, says):
     done = eprof_command(*words)
     assert (done.returncode, done.stdout) == (2, "") and says in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["roofline", "--costs", "gtx580"],
+        ["comm"],
+        ["scale", "--program", "ft", "--size", "2^25", "-p", "1..8"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_page_is_opened_of_a_command_that_reads_nothing(eprof_started, tmp_path, words):
+    """It has the command's name, as there is no input to name it by."""
+    done = eprof_started(*words, "--open", "-q", env={"BROWSER": "true"})
+    assert done.returncode == 0, done.stderr
+    assert f"wrote {words[0]}.html" in done.stderr and (tmp_path / f"{words[0]}.html").is_file()

@@ -475,6 +475,7 @@ def test_messages_of_a_program_are_priced(tmp_path, capsys):
         (["--sizes", "0"], "`0` is no size from 1 B"),
         (["--sizes", "1KiB..x"], "`x` is no size"),
         (["--sizes", "2KiB..1KiB"], "goes from more to less"),
+        (["--sizes", "1KiB,2KiB..1KiB"], "goes from more to less"),
         (["--waiting", "pollin"], "`pollin` is none of polling, blocking. Did you mean `polling`?"),
         (["--clock", "fast"], "is no list of clocks in MHz"),
         (["--clock", "1000"], "gigabit-demo has no powers at 1000 MHz"),

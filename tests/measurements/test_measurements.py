@@ -106,6 +106,19 @@ def test_rows_that_stand_twice_count_once(tmp_path):
     assert len(repeated) == 25 and any("measure a benchmark again" in note for note in repeated.notes)
 
 
+def test_several_files_are_judged_together(tmp_path):
+    """Each of the two files is at one core and memory clock; together they are not."""
+    slow = rows()[lambda one: (one["core_mhz"] == 600) & (one["memory_mhz"] == one["memory_mhz"].max())]
+    fast = rows()[lambda one: (one["core_mhz"] == 1000) & (one["memory_mhz"] == one["memory_mhz"].max())]
+    first, second = saved(tmp_path, slow, "slow.csv"), saved(tmp_path, fast, "fast.csv")
+    assert any("All rows are at one setting" in note for note in read(first).notes)
+    both = read([first, second])
+    assert len(both) == len(slow) + len(fast) and not any("one setting" in note for note in both.notes)
+    again = saved(tmp_path, slow, "again.csv")
+    assert any("measure a benchmark again" in note for note in read([first, again]).notes)
+    assert len(read([first, first])) == len(slow)
+
+
 def test_columns_that_tell_nothing_are_named(tmp_path):
     found = read(saved(tmp_path, rows().assign(fp64=0, warp_issue=lambda one: 7e8 * one["time_s"])))
     assert any(note.startswith("fp64_instruction: 0 in every row") for note in found.notes)

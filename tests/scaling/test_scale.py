@@ -329,6 +329,7 @@ def test_the_command_tells_best_place_cause_and_what_polling_costs(tmp_path, epr
         (["--program", "ft", "--size", "1e30", "-p", "4"], 2, "below 10^18"),
         (["--program", "ft", "--size", "2^25", "-p", "0"], 2, "from 1 to"),
         (["--program", "ft", "--size", "2^25", "-p", "2.5"], 2, "no whole number of nodes"),
+        (["--program", "ft", "--size", "2^25", "-p", "1,8..4"], 2, "`8..4` goes from more to less"),
         (["--program", "ft", "--size", "2^25", "-p", "4", "--clock", "1000"], 1, "no powers at 1000 MHz"),
         (["--program", "gt", "--size", "2^25", "-p", "4"], 1, "no program `gt`"),
         (["--program", "ft", "--size", "2^25", "-p", "4", "--cluster", "x"], 1, "no cluster `x`"),
