@@ -1,14 +1,14 @@
 """`eprof calibrate`: microbenchmarks on this GPU or processor, and a cost table fitted to them."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import EprofError, UsageError
-from eprof.base.text import printable
+from eprof.base.text import counted, printable
 from eprof.cli.options import Parser, command, positive, seconds
+from eprof.cli.output import say
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def calibrate(options: argparse.Namespace) -> int:
     from eprof.calibration.session import Session, of_cpu
 
     make = of_cpu if options.cpu else Session
-    session = make(request, _say, progress=Progress(options.quiet))
+    session = make(request, say, progress=Progress(options.quiet))
     _prepare(session, options)
     _measure(session)
     rows = session.rows()
@@ -88,9 +88,9 @@ def calibrate(options: argparse.Namespace) -> int:
     if not options.quiet:
         _show(session, rows)
     for sentence in session.missing():
-        _say(sentence)
+        say(sentence)
     if options.no_fit:
-        _say(f"measured; `eprof fit {_short(path)} -o TABLE.toml` makes a table.")
+        say(f"measured; `eprof fit {_short(path)} -o TABLE.toml` makes a table.")
         return 0
     return _fit(session, path, rows, options)
 
@@ -148,17 +148,17 @@ def _prepare(session: "Session", options: argparse.Namespace) -> None:
     from eprof.calibration.session import kind_of
 
     device = session.device
-    _say(f"{device['name']} ({kind_of(device)}), {session.images[0].how}.")
+    say(f"{device['name']} ({kind_of(device)}), {session.images[0].how}.")
     for note in session.notes:
-        _say(note)
+        say(note)
     each = timing.expected_s(count)
     number = max(len(session.request.settings), 1)
-    _say(
-        f"{count} benchmarks at {number} setting{'s' if number > 1 else ''}, about {_duration(each * number)}; "
+    say(
+        f"{count} benchmarks at {counted(number, 'setting')}, about {_duration(each * number)}; "
         f"raw results go to {_short(session.request.directory)}."
     )
     if timing.benchmarks() < count:
-        _say(f"The budget of {timing.budget_s:.0f} s holds {timing.benchmarks()} of them: the last ones are left out.")
+        say(f"The budget of {timing.budget_s:.0f} s holds {timing.benchmarks()} of them: the last ones are left out.")
 
 
 def _duration(seconds: float) -> str:
@@ -169,7 +169,7 @@ def _measure(session: "Session") -> None:
     try:
         session.measure()
     except KeyboardInterrupt:
-        _say(f"interrupted; what was measured is in {_short(session.request.directory)}, and --resume goes on.")
+        say(f"interrupted; what was measured is in {_short(session.request.directory)}, and --resume goes on.")
         raise
 
 
@@ -194,8 +194,8 @@ def _fit(session: "Session", path: Path, rows: Sequence["Row"], options: argpars
     made = table.make_quick(session, rows, name) if options.quick else table.make(session, path, rows, name)
     write(Path(options.output), made.text.encode(), options.force)
     for note in made.notes:
-        _say(note)
-    _say(f"wrote {_short(Path(options.output))}; `eprof costs {_short(Path(options.output))}` shows it.")
+        say(note)
+    say(f"wrote {_short(Path(options.output))}; `eprof costs {_short(Path(options.output))}` shows it.")
     return 0
 
 
@@ -216,7 +216,7 @@ def _dry_run(request: "Request", on_cpu: bool) -> int:
     except EprofError as err:
         capability = (32, 1) if on_cpu else (9, 0)
         like = "processor with AVX2" if on_cpu else "GPU of capability 9.0"
-        _say(f"{err} These are the benchmarks for a {like}.")
+        say(f"{err} These are the benchmarks for a {like}.")
     chosen = schedule.choose(manifest, capability, request.only)
     if request.quick:
         chosen = schedule.choose_quick(manifest, capability)
@@ -225,7 +225,7 @@ def _dry_run(request: "Request", on_cpu: bool) -> int:
         print(printable(f"{'':<22}   {_threads(benchmark)}; {_counts(manifest, benchmark)}"))
     number = max(len(request.settings), 1)
     print(
-        f"# {len(chosen)} benchmarks of {timing.benchmark_s:.1f} s, {number} setting{'s' if number > 1 else ''}: about "
+        f"# {len(chosen)} benchmarks of {timing.benchmark_s:.1f} s, {counted(number, 'setting')}: about "
         f"{timing.expected_s(len(chosen)) * number:.0f} s; {min(timing.benchmarks(), len(chosen) * timing.rounds)} "
         "measurements a setting"
     )
@@ -248,7 +248,3 @@ def _short(path: Path) -> str:
         return printable(str(path.resolve().relative_to(Path.cwd())))
     except ValueError:
         return printable(str(path))
-
-
-def _say(sentence: str) -> None:
-    print(printable(f"eprof: {sentence}"), file=sys.stderr)

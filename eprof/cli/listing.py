@@ -1,6 +1,7 @@
 """`eprof costs` and `eprof counters`: list, show and check cost tables and counter definitions."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +74,7 @@ def costs(options: argparse.Namespace) -> int:
     if table is None:
         return 1
     explained = table.explain(options.setting)
-    if not _printed(options, explained):
-        listing.show_costs(explained)
-    return 0
+    return _show(options, explained, listing.show_costs, explained)
 
 
 def _estimate(options: argparse.Namespace) -> int:
@@ -92,9 +91,8 @@ def _estimate(options: argparse.Namespace) -> int:
             write(Path(path), text.encode(), options.force)
         for note in table.notes:
             say(note)
-    elif not _printed(options, table.explain()):
-        listing.show_costs(table.explain())
-    return 0
+        return 0
+    return _show(options, table.explain(), listing.show_costs, table.explain())
 
 
 def _list_costs(options: argparse.Namespace) -> int:
@@ -116,9 +114,7 @@ def _list_costs(options: argparse.Namespace) -> int:
                 "source": table.source,
             }
         )
-    if not _printed(options, rows):
-        listing.show_tables(rows)
-    return 0
+    return _show(options, rows, listing.show_tables, rows)
 
 
 def counters(options: argparse.Namespace) -> int:
@@ -131,24 +127,21 @@ def counters(options: argparse.Namespace) -> int:
         uses = translation.search(options.find)
         if not uses:
             raise EprofError(f"No definition uses `{options.find}`; `eprof counters` lists the definitions.")
-        if not _printed(options, uses):
-            listing.show_found(options.find, uses)
-    elif options.name is None:
+        return _show(options, uses, listing.show_found, options.find, uses)
+    if options.name is None:
         rows = [definition.summary() for definition in definitions.definitions()]
-        if not _printed(options, rows):
-            listing.show_definitions(rows)
-    else:
-        definition = definitions.named(options.name)
-        summary, counts = definition.summary(), definition.explain()
-        if not _printed(options, {**summary, "counts": counts}):
-            listing.show_definition(summary, counts)
-    return 0
+        return _show(options, rows, listing.show_definitions, rows)
+    definition = definitions.named(options.name)
+    summary, counts = definition.summary(), definition.explain()
+    return _show(options, {**summary, "counts": counts}, listing.show_definition, summary, counts)
 
 
-def _printed(options: argparse.Namespace, data: Any) -> bool:
-    """Print JSON with --format json; whether it was printed."""
+def _show(options: argparse.Namespace, data: Any, show: Callable[..., None], *shown: Any) -> int:
+    """Print JSON with --format json, else what `show` draws. Exit code 0."""
     import json
 
     if options.format == "json":
         print(json.dumps(data, indent=1))
-    return bool(options.format == "json")
+    else:
+        show(*shown)
+    return 0

@@ -5,6 +5,7 @@ drawn one by one would promise far too much.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -242,26 +243,24 @@ def left_out(measurements: Measurements, form: Form, by: str, progress: Progress
     Nothing of a group that is left out is used: voltages and coefficients are those of the other rows.
     """
     labels = groups(measurements, by)
-    number = int(labels.max()) + 1
-    if number < 2 or (measurements.own and by == "benchmark"):
+    if labels.max() < 1 or (measurements.own and by == "benchmark"):
         return None
-    done = 0
-    quick = replace(form, starts=1)
-
-    def train(others: Measurements) -> Fit:
-        nonlocal done
-        done += 1
-        if progress:
-            progress(f"leave one {by} out", done, number)
-        return fit(others, quick)
-
-    return _by_others(measurements, labels, train)
+    report = partial(progress, f"leave one {by} out") if progress else None
+    return _by_others(measurements, labels, partial(fit, form=replace(form, starts=1)), report)
 
 
-def _by_others(measurements: Measurements, labels: Ints, train: Callable[[Measurements], Any]) -> Floats:
+def _by_others(
+    measurements: Measurements,
+    labels: Ints,
+    train: Callable[[Measurements], Any],
+    progress: Callable[[int, int], None] | None = None,
+) -> Floats:
     """(n,) power of each row in W, by what is trained on the rows with other labels."""
     predicted = np.empty(len(measurements))
-    for label in range(int(labels.max()) + 1):
+    number = int(labels.max()) + 1
+    for label in range(number):
+        if progress:
+            progress(label + 1, number)
         out = labels == label
         predicted[out] = train(measurements.take(~out)).predict(measurements.take(out))
     return predicted
@@ -302,9 +301,8 @@ def ranges(measurements: Measurements) -> pd.DataFrame:
 
 def _constant(fitted: Fit, again: list[Fit]) -> tuple[float, float, float]:
     """Constant power at the reference setting: fitted, and the ends of its interval."""
-    watts = [replica.constant_w((1.0, 1.0), fitted.reference) for replica in again]
-    low, high = np.percentile(watts, _INTERVAL) if watts else (np.nan, np.nan)
-    return fitted.constant_w((1.0, 1.0), fitted.reference), float(low), float(high)
+    watts = pd.Series([replica.constant_w((1.0, 1.0), fitted.reference) for replica in again], dtype=np.float64)
+    return fitted.constant_w((1.0, 1.0), fitted.reference), *_middle(watts)
 
 
 def _status(fitted: Fit, intervals: pd.DataFrame) -> pd.Series:

@@ -22,8 +22,7 @@ _DIGITS = {TOLD: 4, LOOSE: 3}
 _UNTOLD_DIGITS = 2
 _REST = ("conversion", "control", "load_store", "communication", "misc")
 _LEVELS = ("shared", "l1", "l2", "l3", "dram")
-_TOTALS = ("fp64", "fp32", "fp16")
-_PEAKS = ("sp_flop_per_core_cycle", "dp_flop_per_core_cycle", "dram_byte_per_memory_cycle")
+_TOTALS = tuple(FLOAT_PARTS)
 
 
 class Head(Struct, frozen=True):

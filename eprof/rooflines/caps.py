@@ -56,12 +56,12 @@ def sweep(machines: Sequence[Machine]) -> Sweep:
 
 
 def _step(divisor: int, machine: Machine, whole: Machine, intensities: Floats) -> Step:
-    assert machine.usable_power_w is not None
+    assert machine.power_cap_w is not None
     speed = machine.roofline(intensities) / whole.roofline(intensities)
     efficiency = machine.arch_line(intensities) / whole.arch_line(intensities)
     return Step(
         divisor=divisor,
-        power_cap_w=machine.number * (machine.constant_power_w + machine.usable_power_w),
+        power_cap_w=machine.power_cap_w,
         peak_power_w=machine.peak_power_w,
         peak_power_share=machine.peak_power_w / whole.peak_power_w,
         speed_shares=tuple(speed.tolist()),

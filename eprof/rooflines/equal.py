@@ -84,8 +84,8 @@ def equal_power(reference: Machine, other: Machine) -> Match:
         many,
         reference,
         exact,
-        _regions(reference, many, lambda machine, intensity: machine.roofline(intensity)),
-        _regions(reference, many, lambda machine, intensity: machine.arch_line(intensity)),
+        _regions(reference, many, Machine.roofline),
+        _regions(reference, many, Machine.arch_line),
     )
 
 

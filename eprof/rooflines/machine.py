@@ -17,6 +17,12 @@ from eprof.costs import Charge, Costs
 PRECISIONS: dict[str, tuple[str, str]] = {"fp32": ("sp_gflops", "sp_flop"), "fp64": ("dp_gflops", "dp_flop")}
 _LEVELS = ("shared", "l1", "l2", "l3", "dram")
 _WARP = 32
+# What a document says of machines: of one, and of all together.
+_AS_THEY_ARE = (
+    *("name", "device", "basis", "setting", "precision", "number", "time_balance", "energy_balance", "balance_gap"),
+    *("flop_efficiency", "race_to_halt", "power_cap_w", "peak_power_w", "peak_flop_per_j"),
+)
+_OF_ALL = ("peak_flop_per_s", "dram_byte_per_s", "constant_power_w")
 
 
 class Level(Struct, frozen=True):
@@ -132,6 +138,11 @@ class Machine(Struct, frozen=True, dict=True):
     def power_line(self, intensity: float | Floats) -> Floats:
         """Mean power at the roofline, W, of all machines together."""
         return self.number * self.energy_per_flop_j(intensity) / self.time_per_flop_s(intensity)
+
+    @property
+    def power_cap_w(self) -> float | None:
+        """The highest power of all machines together, W, constant power included; None: no cap."""
+        return None if self.usable_power_w is None else self.number * (self.constant_power_w + self.usable_power_w)
 
     @property
     def peak_power_w(self) -> float:
@@ -298,33 +309,15 @@ def _levels(costs: Costs, flop_j: float) -> tuple[Level, ...]:
 def described(machine: Machine) -> dict[str, Any]:
     """A machine with its balances as plain data: SI units, pJ for prices; infinite balances are None."""
     lower, upper = machine.balances_under_cap
-    cap_w = None
-    if machine.usable_power_w is not None:
-        cap_w = machine.number * (machine.constant_power_w + machine.usable_power_w)
     return {
-        "name": machine.name,
-        "device": machine.device,
-        "basis": machine.basis,
-        "setting": machine.setting,
-        "precision": machine.precision,
-        "number": machine.number,
-        "peak_flop_per_s": machine.number * machine.peak_flop_per_s,
-        "dram_byte_per_s": machine.number * machine.dram_byte_per_s,
+        **{name: getattr(machine, name) for name in _AS_THEY_ARE},
+        **{name: machine.number * getattr(machine, name) for name in _OF_ALL},
         "flop_pj": machine.flop_j * 1e12,
         "dram_pj_per_byte": machine.byte_j * 1e12,
-        "constant_power_w": machine.number * machine.constant_power_w,
-        "power_cap_w": cap_w,
-        "time_balance": machine.time_balance,
-        "energy_balance": machine.energy_balance,
-        "balance_gap": machine.balance_gap,
-        "flop_efficiency": machine.flop_efficiency,
         "effective_energy_balance": machine.half_efficiency_intensity,
-        "race_to_halt": machine.race_to_halt,
         "capped_from": lower,
         "capped_to": None if np.isinf(upper) else upper,
         "best_flop_per_s": float(machine.roofline(np.inf)),
-        "peak_power_w": machine.peak_power_w,
-        "peak_flop_per_j": machine.peak_flop_per_j,
         "levels": [
             {"name": level.name, "pj_per_byte": level.byte_j * 1e12, "energy_balance": level.energy_balance}
             for level in machine.levels
