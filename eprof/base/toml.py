@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from eprof.base.errors import DefinitionError
 from eprof.base.resources import content
-from eprof.base.text import brief, did_you_mean, pattern
+from eprof.base.text import brief, did_you_mean, pattern, printable
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -335,6 +335,11 @@ def _integers(value: Any) -> Iterator[int]:
             yield from _integers(entry)
     elif isinstance(value, int):
         yield value
+
+
+def quoted(words: str) -> str:
+    """A text as TOML has it, on one line."""
+    return '"' + printable(" ".join(words.split())).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def line_of(text: str, *keys: str | int) -> int:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from eprof.base.errors import CostError
 from eprof.base.resources import folder
 from eprof.base.text import brief, listed, printable
-from eprof.base.toml import Document
+from eprof.base.toml import Document, quoted
 from eprof.costs.datasheets import DataSheet, data_sheet, near
 from eprof.costs.file import read
 from eprof.costs.table import CostTable
@@ -204,13 +204,13 @@ def _head(device_name: str, board: DataSheet, origin: Origin) -> str:
         f"# What an instruction and a byte may cost on {name}: estimated, nobody measured this GPU.",
         "# docs/costs.md says how, and how far off it may be.",
         "schema = 1",
-        f"name = {_quoted(origin.name)}",
-        f"device = {_quoted(name)}",
-        f"devices = [{', '.join(map(_quoted, names))}]",
-        f"source = {_quoted(origin.source)}",
+        f"name = {quoted(origin.name)}",
+        f"device = {quoted(name)}",
+        f"devices = [{', '.join(map(quoted, names))}]",
+        f"source = {quoted(origin.source)}",
         'basis = "estimated"',
         'books = "accessed"',
-        f"notes = [{_quoted(origin.note)}]",
+        f"notes = [{quoted(origin.note)}]",
     ]
     if board.limit_w is not None:
         lines += ["", "[peak]", f"power_limit_w = {board.limit_w:g}"]
@@ -236,12 +236,12 @@ def _price_lines(prices: Prices, constant: _Constant, origin: Origin) -> str:
         "",
         "[constant_power]",
         f"w = {_number(constant.watts)}",
-        f"why = {_quoted(constant.source)}",
+        f"why = {quoted(constant.source)}",
         'mark = "estimated"',
         "",
         "[sources]",
-        *(f"{name} = {_quoted(source)}" for name, source in sources.items()),
-        f"constant_power = {_quoted(constant.source)}",
+        *(f"{name} = {quoted(source)}" for name, source in sources.items()),
+        f"constant_power = {quoted(constant.source)}",
     ]
     return "\n".join(lines) + "\n"
 
@@ -279,8 +279,3 @@ def _fit_lines(prices: Prices, constant: _Constant) -> str:
 
 def _numbers(values: Sequence[float]) -> str:
     return f"[{', '.join(map(_number, values))}]"
-
-
-def _quoted(words: str) -> str:
-    """A TOML string."""
-    return '"' + words.replace("\\", "\\\\").replace('"', '\\"') + '"'

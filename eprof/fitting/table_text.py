@@ -11,6 +11,7 @@ import pandas as pd
 from msgspec import Struct, field
 
 from eprof.base.text import printable
+from eprof.base.toml import quoted
 from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, CPU, FLOAT_PARTS, OF_GPUS
 from eprof.fitting.moments import CONSTANTS
 from eprof.fitting.quality import LOOSE, TOLD, Quality
@@ -70,11 +71,6 @@ def number(value: float, digits: int = 4) -> str:
     if "e" in text and value >= 1:
         return f"{float(text):.0f}"
     return text
-
-
-def quoted(words: str) -> str:
-    """A TOML string."""
-    return '"' + printable(" ".join(words.split())).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _quoted_list(texts: Iterable[str]) -> str:
@@ -152,14 +148,14 @@ class _Text(Struct, frozen=True, eq=False):
         if self.is_cpu:
             return ""
         pairs = self.measurements.settings
-        if self.one_setting:
-            core, memory = pairs.iloc[0]
-            return f"setting = [{{ core_mhz = {core:g}, memory_mhz = {memory:g} }}]\n"
         away = (pairs - np.array(self.head.default or self.fitted.reference)).abs().sum(axis=1)
         default = int(away.to_numpy().argmin())
         if self.head.default and away.min() > 0:
             core, memory = self.head.default
             raise MeasurementError(f"The default setting {core:g}/{memory:g} was not measured.")
+        if self.one_setting:
+            core, memory = pairs.iloc[0]
+            return f"setting = [{{ core_mhz = {core:g}, memory_mhz = {memory:g} }}]\n"
         lines = ["setting = ["]
         for place, clocks in enumerate(pairs.itertuples(index=False)):
             entries = [self._clock(domain, mhz) for domain, mhz in zip(DOMAINS, clocks, strict=True)]

@@ -142,7 +142,7 @@ def label(setting: SettingKey) -> str:
 def parse(text: str) -> SettingKey:
     """The inverse of `label`. Raises EprofError."""
     pair = clocks.parse(text)
-    if pair is None:
+    if pair is None or not all(pair):
         raise EprofError(clocks.refusal(text))
     return pair
 

@@ -102,6 +102,8 @@ def test_a_term_may_be_left_out_and_a_table_may_be_the_prior(measured, capfd):
         (lambda one: one, ["--reference", "0/3505"], 2, "--reference 0/3505: write core and memory clock"),
         (lambda one: one, ["--default", "inf/1"], 2, "--default inf/1: write core and memory clock"),
         (lambda one: one, ["--peak", "sp_flop_per_core_cycle=inf"], 2, "the numbers above 0, below 1e+09"),
+        (lambda one: one, ["--default", "1/1"], 1, "The default setting 1/1 was not measured"),
+        (lambda one: one[one.core_mhz + one.memory_mhz == 2600], ["--default", "1/1"], 1, "1/1 was not measured"),
         (lambda one: one, ["--device", ""], 2, "--device is empty"),
         (lambda one: one, ["--note", "x", "--note", " "], 2, "--note is empty"),
         (lambda one: one, ["--title", " "], 2, "--title is empty"),

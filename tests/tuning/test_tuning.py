@@ -331,6 +331,8 @@ def test_a_table_with_one_setting_has_nothing_to_choose_from(profile):
 
 def test_a_default_setting_is_said_to_be_an_assumption(profile, known):
     assert inputs.setting_in_force(profile.energy(known), known, "700/800") == ("700/800", "")
+    with pytest.raises(EprofError, match="`0/800` is not a setting"):
+        inputs.setting_in_force(profile.energy(known), known, "0/800")
     label, why = inputs.setting_in_force(profile.energy(known), known, None)
     assert label == "1000/1000" and "say so with --setting" in why
 
