@@ -4,7 +4,7 @@
 """
 
 import glob
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -82,14 +82,12 @@ def _repeat(run: Run, number: int) -> Run:
     files = {
         kind: {number: repeats.get(number, repeats[min(repeats)])} for kind, repeats in run.files.items() if repeats
     }
-    manifest = None if run.manifest is None else {**run.manifest, "measurements": list(_measurements(run, number))}
+    manifest = run.manifest
+    if manifest is not None:
+        measurements = manifest.get("measurements", [])
+        own = [measurement for measurement in measurements if measurement.get("number", number) == number]
+        manifest = {**manifest, "measurements": own}
     return Run(run.path, manifest, files, run.whole)
-
-
-def _measurements(run: Run, number: int) -> Iterator[Mapping[str, Any]]:
-    for measurement in (run.manifest or {}).get("measurements", []):
-        if measurement.get("number", number) == number:
-            yield measurement
 
 
 def diff(

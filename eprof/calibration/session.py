@@ -269,7 +269,18 @@ class Session(Struct):
 
     def missing(self) -> list[str]:
         """A sentence on each benchmark that has no result."""
-        return list(_missing(self.benchmarks, results.read(self.events_file), self.request.settings))
+        events = results.read(self.events_file)
+        return [sentence for setting in self.request.settings or (None,) for sentence in self._missing(events, setting)]
+
+    def _missing(self, events: Sequence[results.Event], setting: Setting | None) -> Iterator[str]:
+        own_events = results.of_setting(events, label(setting))
+        finished = results.done(own_events)
+        failed = {event["name"]: event.get("why", "") for event in own_events if event["event"] == FAILED}
+        for name, why in failed.items():
+            yield f"{name} at {label(setting)} failed: {str(why).rstrip('.')}."
+        late = [benchmark.name for benchmark in self.benchmarks if benchmark.name not in finished]
+        if late:
+            yield f"Not measured at {label(setting)}, for want of time: {', '.join(late)} (--resume goes on)."
 
     def save(self, rows: Sequence[Row]) -> Path:
         """Write measurements.csv and rows.csv; returns the former. Raises EprofError if no row can be used."""
@@ -302,20 +313,6 @@ def label(setting: Setting | None) -> str:
         return IN_FORCE
     core, memory = setting
     return f"{core}" if memory is None else f"{core}/{memory}"
-
-
-def _missing(
-    benchmarks: Sequence[Benchmark], events: Sequence[results.Event], settings: Sequence[Setting]
-) -> Iterator[str]:
-    for setting in settings or (None,):
-        own_events = results.of_setting(events, label(setting))
-        finished = results.done(own_events)
-        failed = {event["name"]: event.get("why", "") for event in own_events if event["event"] == FAILED}
-        for name, why in failed.items():
-            yield f"{name} at {label(setting)} failed: {str(why).rstrip('.')}."
-        late = [benchmark.name for benchmark in benchmarks if benchmark.name not in finished]
-        if late:
-            yield f"Not measured at {label(setting)}, for want of time: {', '.join(late)} (--resume goes on)."
 
 
 def _drop_torn_line(path: Path) -> None:

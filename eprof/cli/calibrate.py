@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.text import counted, printable
 from eprof.cli.options import Parser, command, positive, seconds
-from eprof.cli.output import say
+from eprof.cli.output import say, typed
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def calibrate(options: argparse.Namespace) -> int:
     for sentence in session.missing():
         say(sentence)
     if options.no_fit:
-        say(f"measured; `eprof fit {_short(path)} -o TABLE.toml` makes a table.")
+        say(f"measured; `eprof fit {typed(path)} -o TABLE.toml` makes a table.")
         return 0
     return _fit(session, path, rows, options)
 
@@ -155,7 +155,7 @@ def _prepare(session: "Session", options: argparse.Namespace) -> None:
     number = max(len(session.request.settings), 1)
     say(
         f"{count} benchmarks at {counted(number, 'setting')}, about {_duration(each * number)}; "
-        f"raw results go to {_short(session.request.directory)}."
+        f"raw results go to {typed(session.request.directory)}."
     )
     if timing.benchmarks() < count:
         say(f"The budget of {timing.budget_s:.0f} s holds {timing.benchmarks()} of them: the last ones are left out.")
@@ -169,7 +169,7 @@ def _measure(session: "Session") -> None:
     try:
         session.measure()
     except KeyboardInterrupt:
-        say(f"interrupted; what was measured is in {_short(session.request.directory)}, and --resume goes on.")
+        say(f"interrupted; what was measured is in {typed(session.request.directory)}, and --resume goes on.")
         raise
 
 
@@ -195,7 +195,7 @@ def _fit(session: "Session", path: Path, rows: Sequence["Row"], options: argpars
     write(Path(options.output), made.text.encode(), options.force)
     for note in made.notes:
         say(note)
-    say(f"wrote {_short(Path(options.output))}; `eprof costs {_short(Path(options.output))}` shows it.")
+    say(f"wrote {typed(Path(options.output))}; `eprof costs {typed(Path(options.output))}` shows it.")
     return 0
 
 
@@ -241,10 +241,3 @@ def _threads(benchmark: "Benchmark") -> str:
 def _counts(manifest: "Manifest", benchmark: "Benchmark") -> str:
     words = [f"{word} = {formula.text}" for word, formula in benchmark.count.items()]
     return "; ".join(words) or "nothing is counted"
-
-
-def _short(path: Path) -> str:
-    try:
-        return printable(str(path.resolve().relative_to(Path.cwd())))
-    except ValueError:
-        return printable(str(path))

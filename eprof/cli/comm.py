@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
 from eprof.base.text import did_you_mean, pattern
-from eprof.cli.options import Commands, Parser, command, expanded, positive, seconds
+from eprof.cli.options import Commands, Parser, clocks, command, expanded, positive, seconds
 from eprof.cli.output import deliver, of_document, planned, say
 from eprof.cli.scale import DEFAULT_CLUSTER
 from eprof.cli.writing import refuse_existing
@@ -72,7 +72,7 @@ def comm(options: argparse.Namespace) -> int:
     sizes = byte_sizes(options.sizes)
     outputs = planned(options)
     machine = cluster.load(options.cluster)
-    clocks_mhz = _clocks(options.clock)
+    clocks_mhz = clocks(options.clock, "1900,2330")
     case = build.Case(ways, [], machine, options.processes, options.command_line)
     if options.mpi != "openmpi":
         asked = [machine.at(core_mhz) for core_mhz in clocks_mhz] or machine.clocks
@@ -141,10 +141,3 @@ def _words(text: str, known: Sequence[str], option: str) -> list[str]:
         if word not in known:
             raise UsageError(f"{option} {text}: `{word}` is none of {', '.join(known)}.{did_you_mean(word, known)}")
     return [word for word in known if word in words]
-
-
-def _clocks(text: str | None) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")] if text else []
-    except ValueError as err:
-        raise UsageError(f"--clock {text}: is no list of clocks in MHz, such as 1900,2330.") from err

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from eprof.base.errors import EprofError
+from eprof.base.errors import EprofError, UsageError
 
 if TYPE_CHECKING:
     import re
@@ -211,6 +211,14 @@ def joules(text: str | None) -> float | None:
     from eprof.energy import metering
 
     return metering.joules(text)
+
+
+def clocks(text: str | None, example: str) -> list[float]:
+    """The core clocks of `--clock`, in MHz; none if it is not given. Raises UsageError."""
+    try:
+        return [float(part) for part in text.split(",")] if text else []
+    except ValueError as err:
+        raise UsageError(f"--clock {text}: is no list of clocks in MHz, such as {example}.") from err
 
 
 def seconds(text: str) -> float:

@@ -171,6 +171,14 @@ def deliver(result: Result, outputs: list[Output], options: argparse.Namespace, 
         _open(page or next(path for path, kind in outputs if kind == "html"))
 
 
+def typed(path: Path) -> str:
+    """A path as one would type it here."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
 def say(sentence: str) -> None:
     """A message for the user, on standard error."""
     print(printable(f"eprof: {sentence}"), file=sys.stderr)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from eprof import profilers
 from eprof.base.errors import CollectError, EprofError, LogError, UsageError, shortage
+from eprof.base.kernels import selector
 from eprof.base.text import printable
 from eprof.cli.options import (
     ALSO_WRITTEN,
@@ -21,7 +22,7 @@ from eprof.cli.options import (
     seconds,
     whole,
 )
-from eprof.cli.output import Output, ended_by, planned, say
+from eprof.cli.output import Output, ended_by, planned, say, typed
 from eprof.cli.progress import Progress
 from eprof.cli.report import deliver_energy, has_trace
 from eprof.cli.timeline import TIMELINE_SUFFIXES, deliver_run
@@ -158,7 +159,7 @@ def run(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     from eprof.planning import settings
 
-    _check_names(options.kernel_name)
+    selector(options.kernel_name)  # what is no regular expression is refused before anything runs
     _check_marks(options.mark)
     _refuse_foreign(options)
     nodes = _nodes(options)
@@ -185,7 +186,7 @@ def _run(options: argparse.Namespace) -> int:
         return _report(options, session, outputs, status)
     except KeyboardInterrupt as err:
         number = ended_by(err)
-        shown = _short(session.directory.path)
+        shown = typed(session.directory.path)
         say(f"ended by {number.name}; the raw logs are kept in {shown}; `{_again(options, shown)}` makes the report.")
         return 128 + number
 
@@ -205,14 +206,6 @@ def _check_trace(setup: "Setup") -> None:
         f"program once more ({advice.commands(advice.LAUNCHES, [setup.tool.capability])}), and give both: "
         "eprof report RUN.eprof TRACE.csv -o trace.json."
     )
-
-
-def _check_names(names: Sequence[str]) -> None:
-    """Raises UsageError for what is no regular expression, before anything runs."""
-    if names:
-        from eprof.base.kernels import selector
-
-        selector(names)
 
 
 def _nodes(options: argparse.Namespace) -> "Nodes | None":
@@ -325,7 +318,7 @@ def _dry_run(setup: "Setup") -> int:
 def _report(options: argparse.Namespace, session: "Session", outputs: list[Output], status: int) -> int:
     """Report on what was collected; the exit code is the program's, or 1 if there is nothing to report on."""
     home = session.directory.path
-    shown = _short(home)
+    shown = typed(home)
     if not session.has_kernels and options.profiler != ALONE:
         where = f"the run is kept in {shown}" if home.is_dir() else f"{shown} is gone"
         say(f"Nothing was collected to report on; {where}.")
@@ -358,7 +351,7 @@ def _reported(options: argparse.Namespace) -> _Report:
 
 def _deliver(options: argparse.Namespace, home: Path, outputs: list[Output]) -> None:
     """Make the report of a run and write it where it is wanted, the page into the run directory too."""
-    shown = _short(home)
+    shown = typed(home)
     page = Path(shown) / "report.html"
     if options.profiler == CLUSTERS:
         from eprof.cli.scale import deliver_runs
@@ -386,7 +379,7 @@ def _deliver(options: argparse.Namespace, home: Path, outputs: list[Output]) -> 
 
 def _try_report(options: argparse.Namespace, home: Path, outputs: list[Output]) -> str | None:
     """Make the report; why that failed, or None. What was collected stays in any case."""
-    shown = _short(home)
+    shown = typed(home)
     again = f"The raw logs are kept; `{_again(options, shown)}` makes the report again."
     try:
         _deliver(options, home, outputs)
@@ -400,14 +393,6 @@ def _try_report(options: argparse.Namespace, home: Path, outputs: list[Output]) 
             raise
         return f"{short}. {again}"
     return None
-
-
-def _short(path: Path) -> str:
-    """A path as one would type it here."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
 
 
 def _hint_at_misplaced_options(options: argparse.Namespace) -> None:

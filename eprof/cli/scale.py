@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
 from eprof.base.text import few, pattern
-from eprof.cli.options import Commands, Parser, command, matching
+from eprof.cli.options import Commands, Parser, clocks, command, matching
 from eprof.cli.output import Output, deliver, of_document, planned
 
 if TYPE_CHECKING:
@@ -157,8 +157,7 @@ def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
     if options.size is None or options.processors is None:
         raise UsageError("A model needs --size and -p, such as --size 2^25 -p 1..128.")
     machine = cluster.load(options.cluster or DEFAULT_CLUSTER)
-    clocks = _numbers(options.clock, "--clock") if options.clock else []
-    chosen, waiting = cluster.chosen(machine, clocks, options.waiting)
+    chosen, waiting = cluster.chosen(machine, clocks(options.clock, "2400,2800"), options.waiting)
     counts = _counts(options.processors, "-p")
     case = build.Case(machine, program.load(options.counted), problem_size(options.size), counts, chosen, waiting)
     return build.modelled(case, asked)
@@ -196,10 +195,3 @@ def _counts(text: str, option: str) -> list[int]:
     if not counts or not all(0 < count <= _MOST for count in counts):
         raise UsageError(f"{option} {text}: node counts go from 1 to {_MOST}.")
     return sorted(set(counts))
-
-
-def _numbers(text: str, option: str) -> Sequence[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError as err:
-        raise UsageError(f"{option} {text}: is no list of clocks in MHz, such as 2400,2800.") from err

@@ -94,12 +94,13 @@ def _add_fits(parser: Parser) -> None:
 def validate(options: argparse.Namespace) -> int:
     """Run `eprof validate`; 3 if the gate fails."""
     from eprof import costs
+    from eprof.tuning.objective import percentage
     from eprof.validation.document import document as document_of
     from eprof.validation.whole_runs import held_against_meter, sorted_inputs
 
     options.inputs = matching(options.inputs)
     outputs = planned(options)
-    limit = None if options.max_error is None else _percentage(options.max_error)
+    limit = None if options.max_error is None else percentage(options.max_error, "--max-error")
     if options.profile and options.costs is None:
         raise UsageError("--profile needs --costs, which says what a count pays.")
     files, runs = sorted_inputs(options.inputs)
@@ -148,12 +149,6 @@ def _external_meter(
     paths = dict.fromkeys(matching(options.power))
     series = chosen([each for path in paths for each in power.read(path, notes)], options.component, notes)
     return lambda run: measured(run, series, notes)
-
-
-def _percentage(text: str) -> float:
-    from eprof.tuning.objective import percentage
-
-    return percentage(text, "--max-error")
 
 
 def read_measurements(

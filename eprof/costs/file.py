@@ -237,7 +237,7 @@ def _mark(entry: Node) -> Mark:
 
 
 def _why(entry: Node) -> str:
-    return _text(entry["why"]) if "why" in entry else ""
+    return _optional(_text, entry, "why") or ""
 
 
 # ---- sections
@@ -640,14 +640,11 @@ def _intervals_hold_prices(root: Node, table: CostTable) -> None:
         if name not in costs.prices:
             raise place.error(f"`{name}` is not a price of this table.")
         _check_holds(place, name, range_, costs.prices[name].pj, "pJ")
-    if table.intervals.constant_w is not None:
-        constant_w = costs.constant_power_w
-        _check_holds(root["interval_constant_w"], "constant power", table.intervals.constant_w, constant_w, "W")
-    for place, board in zip(root["board"].entries(), table.boards, strict=True):
-        on_board = table.on(board.devices[0])
-        if on_board.intervals.constant_w is not None:
-            constant_w = on_board.at().constant_power_w
-            _check_holds(place, "constant power", on_board.intervals.constant_w, constant_w, "W")
+    on_boards = [table.on(board.devices[0]) for board in table.boards]
+    places = [root["interval_constant_w"], *root["board"].entries()]
+    for place, made in zip(places, [table, *on_boards], strict=True):
+        if made.intervals.constant_w is not None:
+            _check_holds(place, "constant power", made.intervals.constant_w, made.at().constant_power_w, "W")
 
 
 def _check_holds(place: Node, name: str, range_: Range, value: float, unit: str) -> None:

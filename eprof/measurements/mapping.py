@@ -5,7 +5,7 @@ docs/fit.md explains the form. Columns are used in formulas (`eprof.base.toml`);
 
 import re
 from collections.abc import Collection, Mapping
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +29,8 @@ KINDS = (COUNTED, USED, ENERGIES_ONLY)
 _NAMES = ("benchmark", "benchmark_id", "kernel", "device")
 _WORK = (*COMPONENTS, "control", "fp32_flop", "fp64_flop")
 _HEAD = (
-    "schema",
-    "name",
-    "title",
-    "kind",
-    "processor",
-    "capability",
-    "needs",
-    "tell",
-    "columns",
-    "reference",
-    "notes",
-    "terms",
-    "time",
+    *("schema", "name", "title", "kind", "processor", "capability", "needs", "tell"),
+    *("columns", "reference", "notes", "terms", "time"),
 )
 
 
@@ -131,13 +120,9 @@ class Columns(Struct, frozen=True, eq=False):
         return tuple(term for term in self.terms if term.formula(header) is not None)
 
 
+@cache
 def mappings() -> tuple[Columns, ...]:
     """The mappings that come with eprof, sorted by name."""
-    return _shipped()
-
-
-@lru_cache(maxsize=1)
-def _shipped() -> tuple[Columns, ...]:
     files = [file for file in (folder("counters") / "measurements").iterdir() if file.name.endswith(".toml")]
     return tuple(parse(Document.read(file)) for file in sorted(files, key=lambda file: file.name))
 

@@ -24,6 +24,7 @@ from eprof.base.text import few
 from eprof.base.vocabulary import COUNTS, CPU, FLOAT_PARTS, GPU, stand_ins
 from eprof.logs.runs import Measured, Run, clock_note
 from eprof.measurements.diagnostics import PLAUSIBLE_W
+from eprof.measurements.mapping import load
 from eprof.measurements.reading import from_frame
 from eprof.measurements.values import DOMAINS, MeasurementError, Measurements
 from eprof.profile.profile import Profile
@@ -218,8 +219,6 @@ def _common(programs: Sequence[Program], mapping: str) -> tuple[pd.DataFrame, li
 
 def _words_used(mapping: str) -> tuple[str, ...]:
     """The words that the mapping makes rates of."""
-    from eprof.measurements.mapping import load
-
     names = {name for term in load(mapping).terms for formula in term.formulas for name in formula.names}
     return tuple(word for word in COUNTS if word in names)
 

@@ -8,20 +8,7 @@ from eprof import profilers
 from eprof.base.errors import UsageError
 from eprof.base.progress import Progress
 from eprof.collect import process
-from eprof.collect.collector import (
-    COUNTERS,
-    CPU,
-    ENERGY,
-    PLAIN,
-    PROGRAM,
-    TIME,
-    Collector,
-    Nodes,
-    Place,
-    Request,
-    Step,
-    Tool,
-)
+from eprof.collect.collector import CPU, ENERGY, PLAIN, PROGRAM, TIME, Collector, Nodes, Place, Request, Step, Tool
 from eprof.collect.meters.source import Component
 from eprof.collect.session import Session
 from eprof.collect.watch import Watch
@@ -260,6 +247,3 @@ def _meter(setup: Setup) -> "Meter | None":
     from eprof.collect.meters import meter
 
     return meter.find(host=setup.settings.host_energy or setup.collector.processor == CPU)[0]
-
-
-__all__ = ["COUNTERS", "Settings", "Setup", "prepare", "session"]

@@ -106,12 +106,11 @@ def _settings(grid: Grid, objective: Objective, points: Sequence[Point]) -> list
 
 
 def _front(grid: Grid, points: Sequence[Point]) -> list[schema.FrontPoint]:
-    places = front(grid)
     return [
         schema.FrontPoint(
             points[place].core_mhz, points[place].memory_mhz, float(grid.energy_j[place]), float(grid.time_s[place])
         )
-        for place in places
+        for place in front(grid)
     ]
 
 

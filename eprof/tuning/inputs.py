@@ -106,7 +106,8 @@ def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> tup
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
     if given is not None:
         return _checked(given), ""
-    recorded = _priced_as(energy, "setting")
+    run_directory = energy.profile.priced_as
+    recorded = str(run_directory.pricing("setting") or "") if run_directory is not None else ""
     if recorded:
         return _checked(recorded), f"The profile was taken at {recorded} MHz, as its run directory says."
     seen = energy.profile.clocks
@@ -117,13 +118,6 @@ def setting_in_force(energy: Energy, table: CostTable, given: str | None) -> tup
         label,
         f"The profile is taken to be from {label} MHz, the table's default; say so with --setting if it is not.",
     )
-
-
-def _priced_as(energy: Energy, option: str) -> str | None:
-    """What a run directory says of how its profile is to be priced."""
-    run_directory = energy.profile.priced_as
-    value = run_directory.pricing(option) if run_directory is not None else None
-    return None if value is None else str(value)
 
 
 def _checked(label: str) -> str:

@@ -155,11 +155,7 @@ def _inputs(measurements: Measurements) -> list[schema.Input]:
 def _form(study: Study) -> schema.FittedForm | None:
     """How models were fitted; None where none was."""
     form = study.plan.form
-    if form is None or set(study.outcomes) <= {
-        protocols.TABLE,
-        protocols.TABLE + SCALED,
-        protocols.TABLE + CARD_SCALED,
-    }:
+    if form is None or all(name.startswith(protocols.TABLE) for name in study.outcomes):
         return None
     plain = asdict(form)
     plain["prior"] = dict(form.prior) if form.prior else None
