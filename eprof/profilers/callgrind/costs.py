@@ -20,6 +20,7 @@ _RECURSION = pattern(r"'\d+$")
 _COST_STARTS = frozenset("0123456789+-*")
 _JUMP = -1  # in the place of a number of calls: the next line is the place of a jump, without costs
 _MOST_EVENTS = 1000
+_MOST = 1 << 53  # larger numbers are damage: no program runs so long
 _NOTE = "Note"
 _HIGHEST = (1 << 63) - 1
 
@@ -44,7 +45,8 @@ class Costs(Struct, frozen=True, eq=False):
     """A profile. header: the first value of each key ("cmd"). descriptions: the lines of `desc`, by what they are of.
 
     own: a row a line, a column an event. places: of each row's function in `functions`. addresses: of the instruction
-    where has_addresses, else a line. is_whole: whether the file has its end.
+    where has_addresses, else a line. has_end: whether the file has its end. is_whole: and its lines add up to what is
+    told there.
     """
 
     header: dict[str, str]
@@ -55,6 +57,7 @@ class Costs(Struct, frozen=True, eq=False):
     own: Columns
     calls: tuple[Call, ...]
     has_addresses: bool
+    has_end: bool
     is_whole: bool
     lines: int
     skipped: int
@@ -86,7 +89,8 @@ class Costs(Struct, frozen=True, eq=False):
                 object_name, name = self.functions[call.callee]
                 yield f"c{names.line('ob', object_name)}\nc{names.line('fn', name)}"
                 yield f"calls={call.number} 0\n{_cost(call.costs)}"
-        yield f"\ntotals:{_cost(self.own.values.sum(axis=0).tolist())[1:]}"
+        if self.is_whole:
+            yield f"\ntotals:{_cost(self.own.values.sum(axis=0).tolist())[1:]}"
 
 
 class _Names(dict[tuple[str, str], int]):
@@ -108,7 +112,10 @@ def _cost(costs: Sequence[float]) -> str:
 
 
 class _Walk(Struct):
-    """The state of the parser between two lines. own: the costs of all rows, `sizes` of them each."""
+    """The state of the parser between two lines. own: the costs of all rows, `sizes` of them each.
+
+    total: of the first event, as the ends of all parts tell it.
+    """
 
     header: dict[str, str] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)
@@ -125,20 +132,25 @@ class _Walk(Struct):
     address: int = 0
     place: int = -1
     called: int | None = None
-    is_whole: bool = False
+    has_end: bool = False
+    total: int = 0
     lines: int = 0
     skipped: int = 0
 
     def feed(self, line: str) -> None:
-        """Take one line."""
+        """Take one line. A damaged one is left out, and so are the costs of damaged calls."""
         self.lines += 1
+        try:
+            self._take(line)
+        except (ValueError, IndexError):
+            self.skipped += 1
+
+    def _take(self, line: str) -> None:
         if line[:1] in _COST_STARTS:
-            try:
-                self._cost(line.split())
-            except (ValueError, IndexError):
-                self.skipped += 1
+            self._cost(line.split())
         elif line.startswith("calls="):
-            self.called = int(line[6:].split()[0])
+            self.called = _JUMP
+            self.called = _number(line[6:].split()[0])
         elif line.startswith(("jump=", "jcnd=")):
             self.called = _JUMP
         elif name := _NAME.fullmatch(line):
@@ -151,8 +163,9 @@ class _Walk(Struct):
         self.address = _moved(self.address, words[0])
         called, self.called = self.called, None
         if called == _JUMP:
+            self.now.pop("cob", None)
             return
-        costs = list(map(int, words[self.positions :]))
+        costs = list(map(_number, words[self.positions :]))
         if self.place < 0 or len(costs) > len(self.events):
             raise ValueError(words)
         if called is not None:
@@ -185,9 +198,11 @@ class _Walk(Struct):
         elif key == "events":
             self._events(tuple(value.split()))
         elif key == "part":
-            self.is_whole = False
-        elif key == "totals" or (key == "summary" and self.places):
-            self.is_whole = True
+            self.has_end = False
+        elif key == "totals" or (key == "summary" and "version" not in self.header):
+            # Cachegrind, which has no versions, ends with a summary; callgrind's stands before the costs of a part.
+            self.has_end = True
+            self.total += _number(value.split()[0])
         elif colon and key.isalpha():
             self.header.setdefault(key, value)
             self.positions = len(value.split()) if key == "positions" else self.positions
@@ -213,7 +228,8 @@ class _Walk(Struct):
             own=Columns(self.events, own),
             calls=tuple(self.calls),
             has_addresses=self.header.get("positions", "").startswith("instr"),
-            is_whole=self.is_whole,
+            has_end=self.has_end,
+            is_whole=self.has_end and bool(own[:, 0].sum() >= self.total),
             lines=self.lines,
             skipped=self.skipped,
         )
@@ -224,9 +240,17 @@ def parse(lines: Iterable[str]) -> Costs:
     walk = _Walk()
     for line in lines:
         walk.feed(line)
-    if not walk.places:
+    if not (walk.places and walk.events):
         raise LogError("this profile holds no costs: the program was killed before valgrind wrote them")
     return walk.costs()
+
+
+def _number(text: str) -> int:
+    """A number of calls or of events. Raises ValueError."""
+    number = int(text)
+    if not 0 <= number < _MOST:
+        raise ValueError(text)
+    return number
 
 
 def _moved(address: int, text: str) -> int:
