@@ -350,3 +350,11 @@ def test_joules_do_not_mix_with_counters_of_definitions(read):
     log = read(INTERVALS, keep=frozenset({"cycles"}))
     assert log.tables[0].units["processor packages and DRAM"] == JOULE
     assert only(read(INTERVALS, keep=frozenset()))[2] == {"processor packages and DRAM": 80}
+
+
+def test_an_endless_running_time_says_nothing_of_packages(read):
+    endless = "9" * 400
+    rows = [f"5;;cycles;{endless};100.00;;", f"1.5;Joules;power/energy-pkg/;{endless};100.00;;"]
+    text = "\n".join(["# started on Mon", "", *rows, "1000;ns;duration_time;1000;100.00;;", ""])
+    _, _, counters = only(read(text))
+    assert counters["processor packages"] == 1.5
