@@ -82,12 +82,12 @@ def _repeat(run: Run, number: int) -> Run:
     files = {
         kind: {number: repeats.get(number, repeats[min(repeats)])} for kind, repeats in run.files.items() if repeats
     }
-    manifest = None if run.manifest is None else {**run.manifest, "measurements": list(_measurements(run, number))}
+    manifest = {**run.manifest, "measurements": list(_measurements(run, number))} if run.manifest else {}
     return Run(run.path, manifest, files, run.whole)
 
 
 def _measurements(run: Run, number: int) -> Iterator[Mapping[str, Any]]:
-    for measurement in (run.manifest or {}).get("measurements", []):
+    for measurement in run.manifest.get("measurements", []):
         if measurement.get("number", number) == number:
             yield measurement
 
