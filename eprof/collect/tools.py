@@ -4,7 +4,7 @@ import functools
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,17 +32,39 @@ def executable(names: Sequence[str], places: Sequence[str]) -> str | None:
     return None
 
 
-def ask(command: Sequence[str]) -> str:
-    """What a short command of a tool prints; "" if it cannot run."""
+class Answer(NamedTuple):
+    """What a command printed, and its exit code; None: it cannot run, and the errors say why."""
+
+    code: int | None
+    output: str
+    errors: str
+
+
+def answer(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, patience_s: float = _PATIENCE_S
+) -> Answer:
+    """Run a short command to its end."""
     import subprocess
 
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=patience_s,
+            env=environment,
         )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout + done.stderr
+    except (OSError, subprocess.SubprocessError) as err:
+        return Answer(None, "", str(err))
+    return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def ask(command: Sequence[str]) -> str:
+    """What a short command of a tool prints; "" if it cannot run."""
+    said = answer(command)
+    return "" if said.code is None else said.output + said.errors
 
 
 def revision() -> str | None:
