@@ -45,8 +45,7 @@ class Costs(Struct, frozen=True, eq=False):
     """A profile. header: the first value of each key ("cmd"). descriptions: the lines of `desc`, by what they are of.
 
     own: a row a line, a column an event. places: of each row's function in `functions`. addresses: of the instruction
-    where has_addresses, else a line. has_end: whether the file has its end. is_whole: and its lines add up to what is
-    told there.
+    where has_addresses, else a line. total: of the first event, as the end of the file tells it; None: it has no end.
     """
 
     header: dict[str, str]
@@ -57,10 +56,30 @@ class Costs(Struct, frozen=True, eq=False):
     own: Columns
     calls: tuple[Call, ...]
     has_addresses: bool
-    has_end: bool
-    is_whole: bool
+    total: int | None
     lines: int
     skipped: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the file has its end, and no less than what is told there."""
+        return self.total is not None and self._sum >= self.total
+
+    @property
+    def damage(self) -> str | None:
+        """What the end of the file shows to be wrong with it; None: nothing."""
+        if self.total is None:
+            return "the profile has no end: functions may be missing, and counts are lower bounds"
+        if self._sum < self.total:
+            return "lines of the profile are lost or damaged, so counts are lower bounds"
+        if self._sum > self.total:
+            return "the lines of the profile add up to more than its end tells: it is damaged, and counts are too high"
+        return None
+
+    @property
+    def _sum(self) -> float:
+        """Of the first event."""
+        return float(self.own.values[:, 0].sum())
 
     @property
     def notes(self) -> list[str]:
@@ -89,8 +108,9 @@ class Costs(Struct, frozen=True, eq=False):
                 object_name, name = self.functions[call.callee]
                 yield f"c{names.line('ob', object_name)}\nc{names.line('fn', name)}"
                 yield f"calls={call.number} 0\n{_cost(call.costs)}"
-        if self.is_whole:
-            yield f"\ntotals:{_cost(self.own.values.sum(axis=0).tolist())[1:]}"
+        if self.total is not None:
+            others = self.own.values[:, 1:].sum(axis=0).tolist()
+            yield f"\ntotals:{_cost([self.total, *others])[1:]}"
 
 
 class _Names(dict[tuple[str, str], int]):
@@ -228,8 +248,7 @@ class _Walk(Struct):
             own=Columns(self.events, own),
             calls=tuple(self.calls),
             has_addresses=self.header.get("positions", "").startswith("instr"),
-            has_end=self.has_end,
-            is_whole=self.has_end and bool(own[:, 0].sum() >= self.total),
+            total=self.total if self.has_end else None,
             lines=self.lines,
             skipped=self.skipped,
         )

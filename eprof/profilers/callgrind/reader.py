@@ -31,12 +31,8 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     functions = costs if is_of_run else _decoded(costs, Path(source.path))
     # A run directory knows the program, of which this may be a child.
     command = None if is_of_run else costs.header.get("cmd")
-    notes = _shortened(functions.notes)
     table = _table(functions, keep)
-    if not costs.has_end:
-        notes.append("the profile has no end: functions may be missing, and counts are lower bounds")
-    elif not costs.is_whole:
-        notes.append("lines of the profile are lost or damaged, so counts are lower bounds")
+    notes = [*_shortened(functions.notes), *filter(None, [costs.damage])]
     return source.log(
         [table], notes, lines=costs.lines, skipped_lines=costs.skipped, command=command, calls=_calls(functions)
     )
