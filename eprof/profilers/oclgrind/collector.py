@@ -13,7 +13,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from eprof.collect.collector import COUNTERS, Collector, Place, Request, Step, Strip, Tool, Verdict
+from eprof.collect.machine import text_of
 from eprof.collect.process import Ended
+from eprof.collect.tools import first_line
 from eprof.profilers.oclgrind.signs import MARK, blocks_in
 
 _MARK = MARK.encode()
@@ -89,10 +91,7 @@ class Oclgrind(Collector):
                 "the OpenCL loader offers? (CUDA programs need nvprof or ncu and a GPU.)"
             )
         for path in sorted({path.with_name(f"{_WARNINGS}-{path.name.split('-')[1]}.txt") for path in logs}):
-            if not path.is_file():
-                continue
-            first = next((line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip()), None)
-            if first:
+            if first := first_line(text_of(path)):
                 messages.append(f"Oclgrind warns: {first} (all of it: {path})")
         return Verdict(tuple(messages), kernels=kernels)
 
