@@ -82,11 +82,9 @@ def _repeat(run: Run, number: int) -> Run:
     files = {
         kind: {number: repeats.get(number, repeats[min(repeats)])} for kind, repeats in run.files.items() if repeats
     }
-    manifest = run.manifest
-    if manifest is not None:
-        measurements = manifest.get("measurements", [])
-        own = [measurement for measurement in measurements if measurement.get("number", number) == number]
-        manifest = {**manifest, "measurements": own}
+    measurements = run.manifest.get("measurements", [])
+    own = [measurement for measurement in measurements if measurement.get("number", number) == number]
+    manifest = {**run.manifest, "measurements": own} if run.manifest else {}
     return Run(run.path, manifest, files, run.whole)
 
 

@@ -59,6 +59,14 @@ class Columns(Brief, Struct, frozen=True, eq=False, dict=True):
         some: Array = self.values[:, [self.places[name] for name in names if name in self.places]]
         return some
 
+    def beside(self, ending: str) -> Array:
+        """For each column the one with that ending behind its name; NaN where there is none. (n_rows, n_columns)."""
+        values = np.full(self.values.shape, np.nan)
+        for place, name in enumerate(self.names):
+            if name + ending in self:
+                values[:, place] = self[name + ending]
+        return values
+
     def chosen(self, rows: Array) -> Columns:
         """Some rows: a mask, or places in a new order."""
         return Columns(self.names, self.values[rows])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
+from eprof.collect.machine import text_of
 from eprof.collect.meters import rapl
 from eprof.collect.tools import Compiled, ask, executable
 
@@ -67,7 +68,7 @@ class Cpu:
 
     def describe(self) -> dict[str, Any]:
         """Name, capability (cpu.toml explains it), cores, bytes of memory and of a core's share of each cache."""
-        memory = re.search(r"MemAvailable:\s+(\d+) kB", _text(self._root / "proc/meminfo"))
+        memory = re.search(r"MemAvailable:\s+(\d+) kB", text_of(self._root / "proc/meminfo"))
         caches = {level: self._cache(level) for level in (1, 2, 3)}
         return {
             "processor": "cpu",
@@ -84,9 +85,9 @@ class Cpu:
         shares = []
         for core in self._cores:
             for index in (self._root / _CORES / f"cpu{core}/cache").glob("index*"):
-                if _text(index / "level").strip() == str(level) and _text(index / "type").strip() != "Instruction":
-                    sharing = _listed(_text(index / "shared_cpu_list")) & set(self._cores)
-                    shares.append(_bytes(_text(index / "size")) // max(len(sharing), 1))
+                if text_of(index / "level").strip() == str(level) and text_of(index / "type").strip() != "Instruction":
+                    sharing = _listed(text_of(index / "shared_cpu_list")) & set(self._cores)
+                    shares.append(_bytes(text_of(index / "size")) // max(len(sharing), 1))
         return min(shares, default=0)
 
     def load(self, image: Path) -> None:
@@ -140,7 +141,7 @@ class Cpu:
 
 def name(root: Path = Path("/")) -> str:
     """The processor's name as the kernel prints it."""
-    found = re.search(r"^(?:model name|Model|Hardware)\s*:\s*(.+)$", _text(root / "proc/cpuinfo"), re.MULTILINE)
+    found = re.search(r"^(?:model name|Model|Hardware)\s*:\s*(.+)$", text_of(root / "proc/cpuinfo"), re.MULTILINE)
     return " ".join(found[1].split()) if found else platform.machine()
 
 
@@ -150,7 +151,7 @@ def _capability(root: Path) -> str:
         return "16.1"
     if platform.machine() != "x86_64":
         raise CollectError(f"eprof calibrates x86-64 and 64-bit ARM processors, and this is {platform.machine()}.")
-    flags = re.search(r"^flags\s*:(.*)$", _text(root / "proc/cpuinfo"), re.MULTILINE)
+    flags = re.search(r"^flags\s*:(.*)$", text_of(root / "proc/cpuinfo"), re.MULTILINE)
     known = set(flags[1].split()) if flags else set()
     if "avx" not in known:
         return "16.0"
@@ -161,16 +162,9 @@ def _first_threads(root: Path, threads: Sequence[int]) -> list[int]:
     """One hardware thread of each core."""
     cores: dict[Collection[int], int] = {}
     for thread in threads:
-        siblings = _listed(_text(root / _CORES / f"cpu{thread}/topology/thread_siblings_list"))
+        siblings = _listed(text_of(root / _CORES / f"cpu{thread}/topology/thread_siblings_list"))
         cores.setdefault(frozenset(siblings) or frozenset((thread,)), thread)
     return list(cores.values())
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
 
 
 def _listed(text: str) -> set[int]:

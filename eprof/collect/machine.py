@@ -28,22 +28,23 @@ def _abandoned(path: Path) -> bool:
     return False
 
 
+def text_of(path: Path) -> str:
+    """What a file says; "" where there is none that can be read."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
 def driver_version(root: Path = ROOT) -> str | None:
     """The NVIDIA kernel driver's version line; None where none is loaded (or on a Jetson, which has no such file)."""
-    try:
-        text = (root / _VERSION).read_text(errors="replace")
-    except OSError:
-        return None
+    text = text_of(root / _VERSION)
     return text.splitlines()[0].removeprefix("NVRM version:").strip() if text else None
 
 
 def counters_restricted(root: Path = ROOT) -> bool | None:
     """Whether only administrators may read GPU counters; None where the driver does not say."""
-    try:
-        text = (root / _PARAMETERS).read_text(errors="replace")
-    except OSError:
-        return None
-    for line in text.splitlines():
+    for line in text_of(root / _PARAMETERS).splitlines():
         name, _, value = line.partition(":")
         if name.strip() == "RmProfilingAdminOnly":
             return value.strip() != "0"

@@ -3,14 +3,12 @@
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from eprof.base.errors import CollectError
 from eprof.collect import process
-from eprof.collect.process import Streams
-from eprof.collect.signals import held
 from eprof.collect.tools import ask, executable
 
 INSTALL = "apt install openmpi-bin libopenmpi-dev"
@@ -55,19 +53,10 @@ def launch(mpi: Mpi, processes: int) -> list[str]:
     return [mpi.launcher, *as_root, "--oversubscribe", "--mca", "mpi_yield_when_idle", "0", "-n", str(processes)]
 
 
-def output_of(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+def output_of(command: Sequence[str]) -> str:
     """What a program prints, run to its end. Raises CollectError: it failed; KeyboardInterrupt: a signal ended it."""
-    with (
-        tempfile.TemporaryFile() as output,
-        tempfile.TemporaryFile() as errors,
-        Path(os.devnull).open("rb") as nothing,
-        held() as signals,
-    ):
-        streams = Streams(nothing.fileno(), output.fileno(), errors.fileno())
-        ended = process.run(command, signals, environment=environment, streams=streams)
-        signals.drain()
-        if signals.stopped_by is not None:
-            raise KeyboardInterrupt(signals.stopped_by)
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        ended = process.run_alone(command, output.fileno(), errors.fileno())
         text, said = (_text(file) for file in (output, errors))
     if ended.status:
         raise CollectError(f"{Path(command[0]).name} ended with {ended.status}: {_reason(said)}.")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eprof.base.errors import CollectError
-from eprof.collect.signals import Signals
+from eprof.collect.signals import Signals, held
 
 _IDLE_S = 0.5
 _TICK_S = 0.02
@@ -100,6 +100,16 @@ def run(
     if code < 0:
         return Ended(None, -code, seconds, stops > 0)
     return Ended(code, None, seconds, stops > 0)
+
+
+def run_alone(command: Sequence[str], output: int, errors: int, **options: Any) -> Ended:
+    """As `run`, with nothing to read and signals held. Raises KeyboardInterrupt if a signal stopped it."""
+    with Path(os.devnull).open("rb") as nothing, held() as signals:
+        ended = run(command, signals, streams=Streams(nothing.fileno(), output, errors), **options)
+        signals.drain()
+        if signals.stopped_by is not None:
+            raise KeyboardInterrupt(signals.stopped_by)
+        return ended
 
 
 def _pause(ticking: bool, deadline: float | None) -> float:

@@ -4,7 +4,7 @@ import functools
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,17 +32,39 @@ def executable(names: Sequence[str], places: Sequence[str]) -> str | None:
     return None
 
 
-def ask(command: Sequence[str]) -> str:
-    """What a short command of a tool prints; "" if it cannot run."""
+class Answer(NamedTuple):
+    """What a command printed, and its exit code; None: it cannot run, and the errors say why."""
+
+    code: int | None
+    output: str
+    errors: str
+
+
+def answer(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, patience_s: float = _PATIENCE_S
+) -> Answer:
+    """Run a short command to its end."""
     import subprocess
 
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=patience_s,
+            env=environment,
         )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout + done.stderr
+    except (OSError, subprocess.SubprocessError) as err:
+        return Answer(None, "", str(err))
+    return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def ask(command: Sequence[str]) -> str:
+    """What a short command of a tool prints; "" if it cannot run."""
+    said = answer(command)
+    return "" if said.code is None else said.output + said.errors
 
 
 def revision() -> str | None:
@@ -50,7 +72,7 @@ def revision() -> str | None:
     here = Path.cwd()
     if not any((folder / ".git").exists() for folder in (here, *here.parents)):
         return None
-    line = _first_line(["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"])
+    line = first_line(ask(["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]))
     return line if re.fullmatch(r"[0-9a-f]{40,64}(-dirty)?", line) else None
 
 
@@ -62,15 +84,12 @@ def has_gpu() -> bool:
 @functools.cache
 def gpu() -> tuple[str | None, str | None]:
     """Name and compute capability of the first GPU, from nvidia-smi; None where it gives none."""
-    smi = shutil.which("nvidia-smi")
-    if smi is None:
-        return None, None
-    line = _first_line([smi, "--query-gpu=name,compute_cap", "--format=csv,noheader"])
+    line = _smi("name,compute_cap")
     both = re.fullmatch(r"([^,]*?) *, *(\d+\.\d+)", line)
     if both is not None:
         return both[1], both[2]
     # Drivers before 2021 do not know `compute_cap`.
-    name = _first_line([smi, "--query-gpu=name", "--format=csv,noheader"])
+    name = _smi("name")
     if not name or re.search("failed|No devices|rror", name):
         return None, None
     return name, None
@@ -79,11 +98,7 @@ def gpu() -> tuple[str | None, str | None]:
 @functools.cache
 def clocks() -> tuple[float, float, float, float] | None:
     """Core and memory clock now, and the highest of both, MHz, of the first GPU; None where nvidia-smi gives none."""
-    smi = shutil.which("nvidia-smi")
-    if smi is None:
-        return None
-    query = "--query-gpu=clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem"
-    line = _first_line([smi, query, "--format=csv,noheader,nounits"])
+    line = _smi("clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem", ",nounits")
     try:
         core, memory, most, most_memory = map(float, line.split(","))
     except ValueError:
@@ -91,5 +106,12 @@ def clocks() -> tuple[float, float, float, float] | None:
     return core, memory, most, most_memory
 
 
-def _first_line(command: Sequence[str]) -> str:
-    return next(iter(ask(command).strip().splitlines()), "").strip()
+def _smi(query: str, form: str = "") -> str:
+    """What nvidia-smi says of the first GPU; "" where there is none."""
+    smi = shutil.which("nvidia-smi")
+    return first_line(ask([smi, f"--query-gpu={query}", f"--format=csv,noheader{form}"])) if smi else ""
+
+
+def first_line(text: str) -> str:
+    """The first line that says something; "" if none does."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")

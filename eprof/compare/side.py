@@ -131,7 +131,7 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
 def _origin(run: Run | None, log: Log) -> tuple[str, ...]:
     """A log by its run's host and time of start; one of no run directory by where it is."""
-    started = (run.manifest or {}).get("started_utc") if run is not None else None
+    started = run.started_utc if run is not None else None
     if run is None or not started:
         return os.path.realpath(log.path), log.sha256
     return str(run.section("host").get("name")), str(started), os.path.basename(log.path)  # noqa: PTH119

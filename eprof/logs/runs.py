@@ -82,13 +82,14 @@ class Measured(Struct, frozen=True):
 
 
 class Run(Brief, Struct, frozen=True):
-    """What a run directory holds. `files`: logs by measurement and repetition; `whole`: all kernels are looked at.
+    """What a run directory holds. manifest: of `run.json`, empty if there is none. files: logs by measurement and
+    repetition. whole: all kernels are looked at.
 
     strange: names in `logs/` that are no plain files of this directory, and were not read.
     """
 
     path: Path
-    manifest: Mapping[str, Any] | None
+    manifest: Mapping[str, Any]
     files: Mapping[str, Mapping[int, tuple[Path, ...]]]
     whole: bool = True
     strange: tuple[str, ...] = ()
@@ -96,17 +97,17 @@ class Run(Brief, Struct, frozen=True):
     @property
     def command(self) -> str | None:
         """The program's command line."""
-        return None if self.manifest is None else str(self.manifest.get("command") or "") or None
+        return self.manifest.get("command") or None
 
     @property
     def commit(self) -> str | None:
         """The git commit of the folder that it ran in, "-dirty" behind it where files differed; None: not known."""
-        return (self.manifest or {}).get("commit")
+        return self.manifest.get("commit")
 
     @property
     def started_utc(self) -> str | None:
         """When it began; None: not known."""
-        return (self.manifest or {}).get("started_utc")
+        return self.manifest.get("started_utc")
 
     @property
     def program_s(self) -> float | None:
@@ -114,18 +115,17 @@ class Run(Brief, Struct, frozen=True):
 
         Nor of a partial run: what was counted is then not all of what was timed.
         """
-        manifest = {} if self.manifest is None or self.is_partial else self.manifest
         alone = [
             float(measurement["seconds"])
-            for measurement in manifest.get("measurements", [])
-            if measurement.get("what") == TIME and measurement.get("command") == manifest.get("program")
+            for measurement in self.manifest.get("measurements", [])
+            if measurement.get("what") == TIME and measurement.get("command") == self.manifest.get("program")
         ]
-        return median(alone) if alone else None
+        return median(alone) if alone and not self.is_partial else None
 
     @property
     def is_partial(self) -> bool:
         """Whether the run did not come to its end."""
-        return self.manifest is None or self.manifest.get("status") != directory.COMPLETE
+        return self.manifest.get("status") != directory.COMPLETE
 
     def pricing(self, key: str) -> Any:
         """`costs`, `setting` or `efficiency` as they were given to the run; None if they were not."""
@@ -137,13 +137,12 @@ class Run(Brief, Struct, frozen=True):
 
     def section(self, key: str) -> Mapping[str, Any]:
         """A table of `run.json`; empty if there is none."""
-        return (self.manifest or {}).get(key) or {}
+        return self.manifest.get(key) or {}
 
     @property
     def metered(self) -> list[Mapping[str, Any]]:
         """What the meter saw, a measurement each."""
-        measurements = (self.manifest or {}).get("measurements", [])
-        return [measurement["energy"] for measurement in measurements if measurement.get("energy")]
+        return [each["energy"] for each in self.manifest.get("measurements", []) if each.get("energy")]
 
     def main_logs(self) -> list[Path]:
         """The logs that are joined: the counters, and the times, of the first repetition."""
@@ -158,9 +157,9 @@ class Run(Brief, Struct, frozen=True):
         """What the user should know of the run itself."""
         notes = []
         if self.is_partial:
-            state = "has no run.json" if self.manifest is None else "was not finished"
+            state = "was not finished" if self.manifest else "has no run.json"
             notes.append(f"{self.path.name} {state}: this is a partial run, and only what was collected is shown.")
-        notes += _warnings(self.manifest)
+        notes += self.manifest.get("warnings", [])
         if self.strange:
             notes.append(_not_read(self.strange))
         return notes
@@ -216,10 +215,6 @@ def metered_in(several: Sequence[Launches]) -> Measured | None:
     )
 
 
-def _warnings(manifest: Mapping[str, Any] | None) -> list[str]:
-    return [str(warning) for warning in (manifest or {}).get("warnings", [])]
-
-
 def median(values: Sequence[float]) -> float:
     """The median of one value or more."""
     return float(np.median(values))
@@ -238,7 +233,7 @@ def is_run(path: Path) -> bool:
 
 def open_run(path: Path) -> Run:
     """Look into a run directory. Raises LogError if nothing was collected, CollectError if `run.json` is damaged."""
-    manifest = directory.manifest(path)
+    manifest = directory.manifest(path) or {}
     files: dict[str, dict[int, tuple[Path, ...]]] = {}
     strange = []
     collectors = profilers.collectors()
@@ -251,18 +246,16 @@ def open_run(path: Path) -> Run:
             kind, number = name[1], int(name[2])
             repeats = files.setdefault(kind, {})
             repeats[number] = (*repeats.get(number, ()), file)
-    whole = (manifest or {}).get("whole", True) is True
-    run = Run(path, manifest, files, whole, tuple(strange))
-    if not run.main_logs() and (manifest or {}).get("cluster"):
+    run = Run(path, manifest, files, manifest.get("whole", True), tuple(strange))
+    if run.main_logs():
+        return run
+    if manifest.get("cluster"):
         raise LogError(f"{path}: is a program on a simulated cluster; `eprof scale {path}` reports on it.")
-    if not run.main_logs() and run.section("profiler").get("name") == "none":
+    if run.section("profiler").get("name") == "none":
         raise LogError(f"{path}: was run without a profiler; `eprof timeline {path}` shows its power over time.")
-    if not run.main_logs():
-        reasons = _warnings(manifest) or ["The run ended before a profiler wrote anything."]
-        if strange:
-            reasons.append(_not_read(strange))
-        raise LogError(f"{path}: holds nothing to report on. {' '.join(reasons)}")
-    return run
+    reasons = manifest.get("warnings") or ["The run ended before a profiler wrote anything."]
+    strange_names = [_not_read(strange)] if strange else []
+    raise LogError(f"{path}: holds nothing to report on. {' '.join([*reasons, *strange_names])}")
 
 
 def open_all(paths: Sequence[Path], alone: bool) -> tuple[list[Run], list[str]]:

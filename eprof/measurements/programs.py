@@ -115,7 +115,7 @@ def program(path: str, profile: Profile) -> Program | str:
         return "its clocks are not known: its meter did not read both, and `eprof run` was not given --setting"
     if moved := clock_note(run):
         notes.append(f"{path}: {moved}")
-    device = (run.manifest or {}).get("device") or {}
+    device = run.section("device")
     counted = profile.counts("accessed")
     return Program(
         path=path,
@@ -133,20 +133,19 @@ def program(path: str, profile: Profile) -> Program | str:
 
 def _unfit(run: Run, profile: Profile) -> str | None:
     """Why counts and joules of a run are not of the same thing; None where they are."""
-    manifest = run.manifest or {}
-    meter = manifest.get("meter") or {}
+    meter = run.section("meter")
     boards = max(len(meter.get("devices") or []), len(profile.counted))
     if run.is_partial:
         return "the run is not complete"
-    if (manifest.get("profiler") or {}).get("simulated"):
+    if run.section("profiler").get("simulated"):
         return "its kernels were counted on a simulated device, which draws no power"
     measured = profile.measured
     if measured is not None and measured.boards is not None and (measured.boards == 0) != profile.is_of_cpu:
         return f"its meter covers {measured.covers}"
     if boards > 1:
         return f"its meter or its kernels are of {boards} GPUs together, and a cost table is of one"
-    program_words = len(manifest.get("program", []))
-    for measurement in manifest.get("measurements", []):
+    program_words = len(run.manifest.get("program", []))
+    for measurement in run.manifest.get("measurements", []):
         command = [str(word) for word in measurement.get("command", [])]
         options = command[: len(command) - program_words]
         if measurement.get("what") == "counters" and not _CHOOSING.isdisjoint(options):

@@ -13,12 +13,12 @@ def commands(purpose: str, capabilities: Iterable[str | None]) -> str:
 
     Where a capability is not known, or no profiler can do it on all of them, each command says for which GPUs it is.
     """
-    known = {_number(capability) for capability in capabilities}
+    known = {_number(capability) for capability in capabilities} or {None}
     able = [signs for signs in _oldest_first() if purpose in signs.commands]
-    usable = [signs for signs in able if known and all(_fits(signs, number) for number in known)]
+    usable = [signs for signs in able if all(_fits(signs, number) for number in known)]
     if usable:
         return " or ".join(signs.commands[purpose] for signs in usable)
-    partly_usable = [signs for signs in able if not known or any(_may_fit(signs, number) for number in known)]
+    partly_usable = [signs for signs in able if any(number is None or _fits(signs, number) for number in known)]
     return " or ".join(f"{signs.commands[purpose]} ({signs.generations})" for signs in partly_usable or able)
 
 
@@ -43,7 +43,3 @@ def _number(capability: str | None) -> float | None:
 def _fits(signs: Signs, capability: float | None) -> bool:
     first, last = signs.capabilities
     return capability is not None and first <= capability <= last
-
-
-def _may_fit(signs: Signs, capability: float | None) -> bool:
-    return capability is None or _fits(signs, capability)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
 from eprof.base.brief import Brief
+from eprof.base.marks import Mark
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -296,6 +297,11 @@ class Launches(Brief, Struct, frozen=True, eq=False):
         """Measured energy of all rows together, by what it covers; without what a row lacks."""
         sums = {name: float(self.counters[name].sum()) for name, unit in self.units.items() if unit == JOULE}
         return {covers: joules for covers, joules in sums.items() if not np.isnan(joules)}
+
+    def marked(self, mark: Mark, where: Array) -> Launches:
+        """The same with one more mark on the counters where `where` is true, (n_kernels, n_counters)."""
+        marks = self.marks.values | np.where(where, int(mark), 0).astype(np.int8)
+        return replace(self, marks=Columns(self.marks.names, marks))
 
     def chosen(self, rows: Array) -> Launches:
         """The rows where `rows` is true."""

@@ -94,14 +94,13 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
 
 def _windows(run: Run) -> Iterator[_Window]:
     """When the program ran and nothing was counted; where it ever ran alone, only those times."""
-    manifest = run.manifest or {}
     windows = []
-    for measurement in manifest.get("measurements", []):
+    for measurement in run.manifest.get("measurements", []):
         seconds = (measurement.get("energy") or {}).get("window_s") or measurement.get("seconds")
         if measurement.get("what") not in (TIME, ENERGY) or not seconds or "started_utc" not in measurement:
             continue
         begin_s = _epoch_s(measurement["started_utc"])
-        alone = measurement.get("command") == manifest.get("program")
+        alone = measurement.get("command") == run.manifest.get("program")
         windows.append(_Window(begin_s, begin_s + seconds, max(int(measurement.get("runs", 1)), 1), alone))
     has_alone = any(window.alone for window in windows)
     yield from (window for window in windows if window.alone or not has_alone)

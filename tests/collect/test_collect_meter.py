@@ -42,18 +42,20 @@ class Faulty(Source):
 
     name, covers, period_s = "faulty", "nothing", 0.005
 
-    def __init__(self):
+    def __init__(self, error=OSError):
         self.calls = 0
+        self.error = error
 
     def read(self, time_s):
         self.calls += 1
         if self.calls % 2:
-            raise OSError("not now")
+            raise self.error("not now")
         return Sample(time_s, power_w=10.0)
 
 
-def test_readings_that_fail_are_left_out_and_counted(tmp_path):
-    one = Meter(Faulty())
+@pytest.mark.parametrize("error", [OSError, RuntimeError, ValueError])
+def test_readings_that_fail_are_left_out_and_counted(tmp_path, error):
+    one = Meter(Faulty(error))
     with one.sampling(tmp_path / "power.csv"):
         while one.source.calls < 6:
             time.sleep(0.005)

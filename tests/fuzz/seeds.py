@@ -4,6 +4,7 @@ python tests/fuzz/seeds.py    writes them to tests/fuzz/corpus
 """
 
 import gzip
+import json
 import sqlite3
 import sys
 import tempfile
@@ -237,6 +238,107 @@ def oclgrind() -> bytes:
     return (block + "program output\n" + block).encode()
 
 
+def callgrind() -> bytes:
+    """Two parts of a profile, with calls."""
+    head = b"version: 1\ncreator: callgrind-3.19.0\npid: 7\ncmd: ./a\n"
+    part = (
+        "part: {}\n\ndesc: Trigger: Program termination\npositions: line\nevents: Ir Dr Dw\nsummary: 36 5 1\n\n"
+        "ob=(1) /a\nfl=(1) a.c\nfn=(1) main\n10 1 0 1\n+2 2\ncob=(2) /b.so\ncfn=(2) work'2\ncalls=3 0\n* 30 5\n"
+        "jcnd=1/2 +8\n*\n+1 1\n\nob=(2)\nfn=(2)\n40 20 5\n* 10\nfn=(3) 0x00000000000010a0\n0 0\n\ntotals: 34 5 1\n"
+    )
+    return b"# callgrind format\n" + head + (part.format(1) + part.format(2)).encode()
+
+
+def perf() -> bytes:
+    """CSV of two intervals on two processors, and a run of which energy was counted too."""
+    rows = [
+        f"     {time}.000000001,CPU{cpu},{number},{unit},{event},1000000,{share},1.5,insn per cycle"
+        for time in (1, 2)
+        for number, unit, event, share in ((4000, "", "cycles:u", "100.00"), (6000, "", "instructions:u", "50.00"))
+        for cpu in (0, 1)
+    ]
+    rows += ["", "# started on Mon Nov 23 12:00:00 2026", "", "12.50,Joules,power/energy-pkg/,2000000000,100.00,,"]
+    rows += ["2000000000,ns,duration_time,2000000000,100.00,,", "3000,,cycles,900000,100.00,,"]
+    return "\n".join(["# started on Mon Nov 23 11:00:00 2026", "", *rows, ""]).encode()
+
+
+def perf_text() -> bytes:
+    """The text of a run, behind what the program printed."""
+    lines = ["program output", "", " Performance counter stats for './a 3':", ""]
+    lines += ["         12,344.22 msec task-clock:u              #    0.993 CPUs utilized"]
+    lines += ["     1,234,567,890      cycles:u                  #    3.1 GHz                      (83.33%)"]
+    lines += ["   <not supported>      branches:u", "             15.25 Joules power/energy-pkg/", ""]
+    return "\n".join([*lines, "      12.431238670 seconds time elapsed", "", ""]).encode()
+
+
+def perf_json() -> bytes:
+    """JSON of one event on two processors."""
+    row = '{{"cpu" : "{}", "counter-value" : "{}.000000", "unit" : "", "event" : "cycles", "event-runtime" : 900, "pcnt-running" : 100.00, "metric-value" : "3.1", "metric-unit" : "GHz"}}\n'
+    return (row.format(0, 4000) + row.format(1, 5000)).encode()
+
+
+def likwid() -> bytes:
+    """CSV of a region, counted with two groups on two threads."""
+    lines = ["CPU name:,Intel(R) Core(TM) i5-7500,,", "CPU type:,Intel Kabylake processor,,"]
+    for number, group in enumerate(("L3", "ENERGY"), 1):
+        lines += [f"TABLE,Region r,Group {number} Raw,{group},3", "Region Info,HWThread 0,HWThread 1,"]
+        lines += ["RDTSC Runtime [s],0.5,0.4,", "call count,2,2,", "Event,Counter,HWThread 0,HWThread 1"]
+        lines += [
+            "INSTR_RETIRED_ANY,FIXC0,1000,2000",
+            "CPU_CLK_UNHALTED_CORE,FIXC1,3000,4000",
+            "PWR_PKG_ENERGY,PWR0,7.5,0",
+        ]
+        lines += [
+            f"TABLE,Region r,Group {number} Metric,{group},1",
+            "Metric,HWThread 0,HWThread 1,",
+            "Runtime (RDTSC) [s],0.5000,0.4000,",
+        ]
+    return "\n".join([*lines, ""]).encode()
+
+
+def kineto() -> bytes:
+    """A trace with an operator, its launch, the kernel and a range of counters."""
+    rows = [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": 1, "dur": 9},
+        {
+            "ph": "X",
+            "cat": "cuda_runtime",
+            "name": "cudaLaunchKernel",
+            "pid": 7,
+            "tid": 7,
+            "ts": 2,
+            "dur": 1,
+            "args": {"correlation": 3},
+        },
+        {
+            "ph": "X",
+            "cat": "kernel",
+            "name": "k(int)",
+            "pid": 0,
+            "tid": 7,
+            "ts": 4,
+            "dur": 2.5,
+            "args": {"correlation": 3, "device": 0, "stream": 7},
+        },
+        {
+            "ph": "X",
+            "cat": "cuda_profiler_range",
+            "name": "k(int)",
+            "pid": 0,
+            "tid": 0,
+            "ts": 4,
+            "dur": 2.5,
+            "args": {"dram__bytes.sum": 4096},
+        },
+    ]
+    head = {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-40GB"}],
+        "baseTimeNanoseconds": 10**18,
+    }
+    return json.dumps({**head, "traceEvents": rows}).encode()
+
+
 def nvvp() -> bytes:
     """A SQLite export with two kernels and a copy, in small pages."""
     with tempfile.NamedTemporaryFile(suffix=".nvvp") as file:
@@ -291,6 +393,12 @@ SEEDS = {
     "nsys-trace": nsys_trace,
     "nsys-text": nsys_text,
     "oclgrind": oclgrind,
+    "callgrind": callgrind,
+    "perf": perf,
+    "perf-text": perf_text,
+    "perf-json": perf_json,
+    "likwid": likwid,
+    "kineto": kineto,
     "gzip": lambda: gzip.compress(metrics(), mtime=0),
     "zstd": lambda: bytes(pa.compress(metrics(), "zstd", asbytes=True)),
     "mixed-nvprof": mixed,

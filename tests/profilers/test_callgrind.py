@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from eprof.base.errors import LogError
 from eprof.base.marks import Mark
 from eprof.collect.collector import COUNTERS, ENERGY, TIME, Place, Request, Tool
 from eprof.collect.process import Ended
+from eprof.logs import read
 from eprof.profilers.callgrind import machine_code
 from eprof.profilers.callgrind.collector import COLLECTOR
 from eprof.profilers.callgrind.costs import Function, parse
@@ -82,6 +84,11 @@ def parsed(text):
     return parse(text.split("\n"))
 
 
+def read_text(path, text):
+    path.write_text(text)
+    return read(path)
+
+
 def sums(costs):
     """The events of each function, whichever lines they stand in."""
     total = {}
@@ -107,16 +114,59 @@ def test_a_profile_that_is_written_reads_the_same(rows):
     lines = ["creator: callgrind-3", "positions: line", "events: Ir Dr"]
     for function, executed, loads in rows:
         lines += [f"ob=/lib{function % 2}.so", f"fn=f{function}", f"0 {executed} {loads}"]
-    costs = decoded(parse([*lines, "totals: 0"]), Path())
+    total = sum(executed for _, executed, _ in rows)
+    costs = decoded(parse([*lines, f"totals: {total}"]), Path())
     again = parse("\n".join(costs.text()).split("\n"))
     assert sums(again) == sums(costs)
-    assert again.notes == costs.notes
+    assert (again.notes, again.damage) == (costs.notes, None)
 
 
 def test_parts_of_a_profile_add_up_and_one_that_is_cut_off_has_no_end():
     twice = PLAIN + "part: 2\n" + PLAIN.partition("creator")[2].partition("\n")[2]
     assert sums(parsed(twice))[Function("/a", "main")] == [8, 0, 2]
     assert not parsed(twice.rpartition("ob=")[0]).is_whole
+
+
+def test_a_part_that_lacks_its_end_is_seen_behind_its_summary():
+    part = PLAIN.replace("version: 1", "version: 1\nsummary: 34 5 1")
+    assert "summary" in part
+    twice = part + "part: 2\n" + part.partition("creator")[2].partition("\n")[2]
+    assert parsed(twice).is_whole
+    assert parsed(twice.rpartition("ob=")[0]).total is None
+
+
+def test_costs_that_are_lost_or_damaged_make_lower_bounds(tmp_path):
+    path = tmp_path / "callgrind.out.1"
+    damages = [("0x16 1", "0x16 x"), ("0x16 1", "0x16 -1"), ("0x16 1\n", ""), ("0x16 1", f"0x16 {10**400}")]
+    for line, damaged in damages:
+        assert line in PLAIN
+        log = read_text(path, PLAIN.replace(line, damaged, 1))
+        assert log.tables[0].lacks_rows
+        assert any("lost or damaged" in note for note in log.notes)
+    log = read_text(path, PLAIN.replace("calls=3 0x40\n", ""))
+    assert any("counts are too high" in note for note in log.notes)
+    assert not log.tables[0].lacks_rows
+    assert parsed(PLAIN).damage is None
+
+
+@pytest.mark.parametrize("number", ["", "x", str(10**20), "9" * 5000])
+def test_damaged_calls_count_neither_calls_nor_costs(number):
+    text = re.sub(r"calls=\d+", f"calls={number}", PLAIN)
+    assert text != PLAIN
+    costs = parsed(text)
+    assert not costs.calls
+    assert costs.skipped == 1
+    assert sums(costs) == sums(parsed(PLAIN))
+
+
+def test_a_decoded_profile_has_no_end_where_the_raw_one_has_none():
+    cut = parsed(PLAIN.rpartition("totals")[0])
+    assert not parse("\n".join(decoded(cut, Path()).text()).split("\n")).is_whole
+
+
+def test_a_name_like_an_address_may_be_none(tmp_path):
+    path = tmp_path / "callgrind.out.1"
+    assert "0xzz" in read_text(path, PLAIN.replace("work", "0xzz")).tables[0].rows.kernel.names
 
 
 def test_a_line_that_is_no_cost_is_counted_and_left_out():

@@ -381,3 +381,30 @@ def test_ncu_and_kineto_spell_pytorch_kernels_differently():
     )
     other = ncu.replace("(instance 3)", "(instance 4)")
     assert spelling.match({kineto}, {ncu, other}) == ({kineto: ncu}, [])
+
+
+def test_numbers_that_no_trace_has_are_one_sentence(tmp_path):
+    kernel = row("kernel", AXPY, 1, 2, device=0, stream=7)
+    for base_ns in (10**30, -1, 2**63 - 1):
+        path = tmp_path / "base.json"
+        path.write_text(json.dumps({**json.loads(trace(kernel)), "baseTimeNanoseconds": base_ns}))
+        with pytest.raises(LogError, match="no trace of the PyTorch profiler"):
+            logs.read(path)
+
+
+@pytest.mark.parametrize("arguments", [None, [1], "text"])
+def test_counters_that_are_no_table_are_one_sentence(tmp_path, arguments):
+    path = tmp_path / "ranges.json"
+    path.write_text(trace({**row("cuda_profiler_range", AXPY, 1, 2), "args": arguments}))
+    with pytest.raises(LogError, match="no trace of the PyTorch profiler"):
+        logs.read(path)
+
+
+def test_a_counter_that_is_too_large_is_not_known(tmp_path):
+    path = tmp_path / "ranges.json"
+    huge = row("cuda_profiler_range", AXPY, 1, 2, **{"smsp__inst_executed.sum": 10**400, "dram__bytes.sum": 5})
+    good = row("cuda_profiler_range", AXPY, 3, 2, **{"smsp__inst_executed.sum": 7, "dram__bytes.sum": 5})
+    path.write_text(trace(huge, good))
+    (table,) = logs.read(path).tables
+    assert table.counters["dram__bytes.sum"].tolist() == [5, 5]
+    assert [math.isnan(value) for value in table.counters["smsp__inst_executed.sum"]] == [True, False]

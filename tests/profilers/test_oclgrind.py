@@ -170,9 +170,22 @@ def test_blocks_of_two_processes_at_once_are_noticed(tmp_path):
     mixed = "".join([first[0], first[1], second[0], *first[2:], *second[1:]])
     path = tmp_path / "x.txt"
     path.write_text(mixed + block("c"))
-    notes = " ".join(logs.read(path).notes)
+    log = logs.read(path)
+    notes = " ".join(log.notes)
     assert "cut off" in notes
     assert "outside any block" in notes
+    assert log.tables[0].lacks_rows
+
+
+@pytest.mark.parametrize("cut", range(1, len(block()) - len("Instructions executed for kernel 'axpy':")))
+def test_what_is_counted_without_a_launch_that_was_cut_off_is_a_lower_bound(tmp_path, cut):
+    path = tmp_path / "x.txt"
+    path.write_text(block() + block()[:-cut])
+    launches = logs.combine([logs.read(path)])
+    assert launches.lacks_rows
+    assert launches.rows.launches.tolist() == [1]
+    path.write_text(block() + block())
+    assert not logs.combine([logs.read(path)]).lacks_rows
 
 
 @pytest.mark.parametrize("before", range(0, 140, 7))

@@ -186,6 +186,13 @@ def test_an_interval_that_is_cut_off_makes_lower_bounds(read):
     assert (whole.lacks_rows, cut.lacks_rows) == (False, True)
 
 
+@pytest.mark.parametrize("rest", ["C", "CPU", "CPU1", "CPU1,20", "S1,1,2", "S", "2", '{"cpu" : "1"'])
+def test_a_row_of_a_processor_that_is_cut_off_makes_lower_bounds(read, rest):
+    rows = "# started on Mon\n\nCPU0,1000,,cycles,100,100.00,,\n"
+    for text, is_cut in ((rows, False), (rows + rest, True), (rows + "Done, 5", False), (rows + "Copied", False)):
+        assert read(text).tables[0].lacks_rows == is_cut
+
+
 @pytest.mark.parametrize("sep", [",", ";", "\t", "|", "::"])
 def test_any_separator_will_do(sep, read):
     lines = ["S0,2,12891,,INST_RETIRED.ANY,100,100.00,,", "S1,2,9,,inst_retired.any:u,100,50.00,,"]
@@ -350,3 +357,11 @@ def test_joules_do_not_mix_with_counters_of_definitions(read):
     log = read(INTERVALS, keep=frozenset({"cycles"}))
     assert log.tables[0].units["processor packages and DRAM"] == JOULE
     assert only(read(INTERVALS, keep=frozenset()))[2] == {"processor packages and DRAM": 80}
+
+
+def test_an_endless_running_time_says_nothing_of_packages(read):
+    endless = "9" * 400
+    rows = [f"5;;cycles;{endless};100.00;;", f"1.5;Joules;power/energy-pkg/;{endless};100.00;;"]
+    text = "\n".join(["# started on Mon", "", *rows, "1000;ns;duration_time;1000;100.00;;", ""])
+    _, _, counters = only(read(text))
+    assert counters["processor packages"] == 1.5

@@ -7,12 +7,12 @@ import re
 import shutil
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
-from eprof.collect.tools import Compiled
+from eprof.collect.tools import Compiled, answer
 
 _PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin", "/usr/lib/nvidia-cuda-toolkit/bin")
 _PATIENCE_S = 120.0
@@ -61,29 +61,10 @@ def _nvcc(nvcc: str, source: Path, capability: str, image: Path) -> str | None:
     """None if it worked, else what nvcc said."""
     number = capability.replace(".", "")
     command = [nvcc, f"-arch=sm_{number}", "-cubin", "-w", "-o", str(image), str(source)]
-    code, output, errors = _run(command)
+    code, output, errors = answer(command, patience_s=_PATIENCE_S)
     if code == 0 and image.exists():
         return None
     return _one_line(errors or output) or f"exit code {code}"
-
-
-def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error; 127 where the command cannot be run."""
-    import subprocess
-
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_PATIENCE_S,
-            env=environment,
-        )
-    except (OSError, subprocess.SubprocessError) as err:
-        return 127, "", str(err)
-    return done.returncode, done.stdout, done.stderr
 
 
 def disassemble(image: Path) -> tuple[str | None, str]:
@@ -94,7 +75,7 @@ def disassemble(image: Path) -> tuple[str | None, str]:
     if image.suffix != ".cubin":
         return None, "the driver, not we, makes machine code from PTX"
     path = os.pathsep.join([str(Path(helper).parent), os.environ.get("PATH", "")])
-    code, text, errors = _run([tool, "-sass", str(image)], {**os.environ, "PATH": path})
+    code, text, errors = answer([tool, "-sass", str(image)], {**os.environ, "PATH": path}, _PATIENCE_S)
     if code or "Function" not in text:
         return None, f"cuobjdump says: {_one_line(errors) or 'nothing'}"
     return text, ""

@@ -3,14 +3,12 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
 from eprof.collect import process
-from eprof.collect.process import Streams
-from eprof.collect.signals import held
 from eprof.collect.tools import ask
 
 _WORKER = (sys.executable, "-m", "eprof.collect.cuda.worker")
@@ -33,22 +31,12 @@ def run(plan: Path, log: Path, timeout_s: float, tick: Callable[[], None] | None
 
     Raises KeyboardInterrupt if a signal stopped it: what it measured is kept.
     """
-    with log.open("ab") as file, held() as signals:
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        try:
-            ended = process.run(
-                [*_WORKER, str(plan)],
-                signals,
-                environment=_environment(),
-                streams=Streams(nothing, file.fileno(), file.fileno()),
-                timeout_s=timeout_s,
-                tick=tick,
-            )
-        finally:
-            os.close(nothing)
-        signals.drain()
-        if signals.stopped_by is not None:
-            raise KeyboardInterrupt
+    command = [*_WORKER, str(plan)]
+    environment = {**os.environ, **_additions()}
+    with log.open("ab") as file:
+        ended = process.run_alone(
+            command, file.fileno(), file.fileno(), environment=environment, timeout_s=timeout_s, tick=tick
+        )
     if ended.timed_out:
         return f"it was still running after {timeout_s:.0f} s and was stopped"
     if ended.code == 0:
@@ -57,10 +45,6 @@ def run(plan: Path, log: Path, timeout_s: float, tick: Callable[[], None] | None
         return f"it died of signal {ended.signal}"
     lines = log.read_text(errors="replace").strip().splitlines()
     return lines[-1] if lines else f"it ended with {ended.code}"
-
-
-def _environment() -> Mapping[str, str]:
-    return {**os.environ, **_additions()}
 
 
 def _additions() -> dict[str, str]:

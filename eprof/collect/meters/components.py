@@ -4,15 +4,13 @@ The table has a column of time (s since the epoch) and one a component: its powe
 (`package-0_j`). A cell is empty where a sensor gave no answer.
 """
 
-import csv
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 from eprof.collect.meters import hwmon, jetson, nvml, rapl
+from eprof.collect.meters.recording import recording
 from eprof.collect.meters.source import Component
 
 _PERIOD_S = 0.02
@@ -32,35 +30,17 @@ def _nvidia() -> Iterator[Component]:
         yield from source.components()
 
 
-@contextmanager
-def sampling(components: Sequence[Component], path: Path, epoch_s: float) -> Iterator[None]:
+def sampling(components: Sequence[Component], path: Path, epoch_s: float) -> AbstractContextManager[None]:
     """Read all components inside the block; each row goes to `path` at once, below those that are there.
 
     epoch_s: when the monotonic clock was 0, in s since the epoch.
     """
-    stop = threading.Event()
-    fresh = not path.exists()
-    with path.open("a", newline="", buffering=1) as file:
-        rows = csv.writer(file, lineterminator="\n")
-        if fresh:
-            rows.writerow(["time_s", *(f"{component.name}_{component.unit.lower()}" for component in components)])
-        thread = threading.Thread(target=_sample, args=(components, rows, epoch_s, stop), daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
 
+    def row() -> list[str]:
+        return [f"{epoch_s + time.monotonic():.6f}", *map(_cell, components)]
 
-def _sample(components: Sequence[Component], rows: Any, epoch_s: float, stop: threading.Event) -> None:
-    while True:
-        time_s = epoch_s + time.monotonic()
-        cells = [_cell(component) for component in components]
-        with suppress(OSError):
-            rows.writerow([f"{time_s:.6f}", *cells])
-        if stop.wait(_PERIOD_S):
-            return
+    columns = ["time_s", *(f"{component.name}_{component.unit.lower()}" for component in components)]
+    return recording(path, columns, row, _PERIOD_S)
 
 
 def _cell(component: Component) -> str:

@@ -1,14 +1,12 @@
 """A power meter that is read in a thread while a program runs, and the energy that its samples add up to."""
 
-import contextlib
-import csv
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from eprof.collect.meters.recording import recording
 from eprof.collect.meters.source import Sample, Source
 
 COLUMNS = ("time_s", "power_w", "energy_j", "core_mhz", "memory_mhz", "temperature_c")
@@ -36,30 +34,16 @@ class Meter:
         self.ends = []
         self.lost = 0
         self._began = time.monotonic()
-        stop = threading.Event()
-        fresh = not path.exists()
-        with path.open("a", newline="", buffering=1) as file:
-            rows = csv.writer(file, lineterminator="\n")
-            if fresh:
-                rows.writerow(COLUMNS)
-            thread = threading.Thread(target=self._sample, args=(rows, stop), daemon=True)
-            thread.start()
-            try:
-                yield
-            finally:
-                stop.set()
-                thread.join()
+        with recording(path, COLUMNS, self._row, self.source.period_s):
+            yield
 
-    def _sample(self, rows: Any, stop: threading.Event) -> None:
-        while True:
-            with contextlib.suppress(OSError, RuntimeError):
-                sample = self.source.read(time.monotonic() - self._began)
-                self.samples.append(sample)
-                rows.writerow(_cell(name, getattr(sample, name)) for name in COLUMNS)
-                self.lost -= 1
-            self.lost += 1
-            if stop.wait(self.source.period_s):
-                return
+    def _row(self) -> list[str]:
+        """Read the source; a sample counts as lost until it was read."""
+        self.lost += 1
+        sample = self.source.read(time.monotonic() - self._began)
+        self.samples.append(sample)
+        self.lost -= 1
+        return [_cell(name, getattr(sample, name)) for name in COLUMNS]
 
     def mark(self, runs: int) -> None:
         """The program has now run `runs` times."""

@@ -27,6 +27,7 @@ class Nvml(Source):
 
     def __init__(self, nvml: Any, handles: list[Any], note: str = "") -> None:
         self._nvml = nvml
+        self._try = partial(_try, nvml)
         self._handles = handles
         self.covers = "the GPU board with its memory"
         if len(handles) > 1:
@@ -34,12 +35,6 @@ class Nvml(Source):
         if note:
             self.covers += f" ({note})"
         self._counts = None not in self._of_all(nvml.nvmlDeviceGetTotalEnergyConsumption)
-
-    def _try(self, call: Any, *arguments: Any) -> Any:
-        try:
-            return call(*arguments)
-        except self._nvml.NVMLError:
-            return None
 
     def _of_all(self, call: Any) -> list[Any]:
         return [self._try(call, handle) for handle in self._handles]
@@ -103,29 +98,21 @@ def find() -> tuple[Source | None, str]:
         handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
     except nvml.NVMLError as err:
         return None, f"NVML: the GPUs cannot be listed ({err})"
-    uuids = [_answer(nvml, nvml.nvmlDeviceGetUUID, handle) for handle in handles]
-    names = [_answer(nvml, nvml.nvmlDeviceGetName, handle) for handle in handles]
+    uuids = [_text(_try(nvml, nvml.nvmlDeviceGetUUID, handle)) or "" for handle in handles]
+    names = [_text(_try(nvml, nvml.nvmlDeviceGetName, handle)) or "" for handle in handles]
     places, note = visible(os.environ, uuids, names)
-    with_power = [handles[i] for i in places if _has_power(nvml, handles[i])]
+    with_power = [handles[i] for i in places if _try(nvml, nvml.nvmlDeviceGetPowerUsage, handles[i]) is not None]
     if not with_power:
         return None, f"NVML: {note or 'no GPU here has a power sensor'}"
     return Nvml(nvml, with_power, note), ""
 
 
-def _answer(nvml: Any, ask: Any, handle: Any) -> str:
-    """What a board says of itself; "" where it does not, which keeps nobody from reading its power."""
+def _try(nvml: Any, call: Any, *arguments: Any) -> Any:
+    """What the library answers; None where it does not, which keeps nobody from asking it for more."""
     try:
-        return str(_text(ask(handle)))
+        return call(*arguments)
     except nvml.NVMLError:
-        return ""
-
-
-def _has_power(nvml: Any, handle: Any) -> bool:
-    try:
-        nvml.nvmlDeviceGetPowerUsage(handle)
-    except nvml.NVMLError:
-        return False
-    return True
+        return None
 
 
 def load() -> tuple[Any, str]:

@@ -6,6 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from eprof.collect.machine import text_of
 from eprof.collect.meters.source import Component, Sample, Source
 
 _FOLDER = "sys/class/powercap"
@@ -100,7 +101,4 @@ def components(root: Path = Path("/")) -> Iterator[Component]:
 
 def _label(zone: Path) -> str:
     """What a zone measures: "package-0", "core", "uncore", "dram", "psys"; "" where it does not say."""
-    try:
-        return (zone / "name").read_text().strip()
-    except OSError:
-        return ""
+    return text_of(zone / "name").strip()

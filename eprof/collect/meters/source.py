@@ -20,7 +20,7 @@ class Sample(NamedTuple):
 class Component(NamedTuple):
     """A part of the machine with a sensor of its own: its power in W, or a counter of its joules.
 
-    read: may raise OSError or RuntimeError; None: it says nothing now.
+    read: may raise OSError, RuntimeError or ValueError; None: it says nothing now.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Source(ABC):
 
     @abstractmethod
     def read(self, time_s: float) -> Sample:
-        """Read all sensors once. May raise OSError or RuntimeError: that sample is then left out."""
+        """Read all sensors once. May raise OSError, RuntimeError or ValueError: that sample is then left out."""
 
     def describe(self) -> dict[str, Any]:
         """What was measured, for the run's record."""

@@ -20,6 +20,7 @@ _RECURSION = pattern(r"'\d+$")
 _COST_STARTS = frozenset("0123456789+-*")
 _JUMP = -1  # in the place of a number of calls: the next line is the place of a jump, without costs
 _MOST_EVENTS = 1000
+_MOST = 1 << 53  # larger numbers are damage: no program runs so long
 _NOTE = "Note"
 _HIGHEST = (1 << 63) - 1
 
@@ -44,7 +45,7 @@ class Costs(Struct, frozen=True, eq=False):
     """A profile. header: the first value of each key ("cmd"). descriptions: the lines of `desc`, by what they are of.
 
     own: a row a line, a column an event. places: of each row's function in `functions`. addresses: of the instruction
-    where has_addresses, else a line. is_whole: whether the file has its end.
+    where has_addresses, else a line. total: of the first event, as the end of the file tells it; None: it has no end.
     """
 
     header: dict[str, str]
@@ -55,9 +56,30 @@ class Costs(Struct, frozen=True, eq=False):
     own: Columns
     calls: tuple[Call, ...]
     has_addresses: bool
-    is_whole: bool
+    total: int | None
     lines: int
     skipped: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the file has its end, and no less than what is told there."""
+        return self.total is not None and self._sum >= self.total
+
+    @property
+    def damage(self) -> str | None:
+        """What the end of the file shows to be wrong with it; None: nothing."""
+        if self.total is None:
+            return "the profile has no end: functions may be missing, and counts are lower bounds"
+        if self._sum < self.total:
+            return "lines of the profile are lost or damaged, so counts are lower bounds"
+        if self._sum > self.total:
+            return "the lines of the profile add up to more than its end tells: it is damaged, and counts are too high"
+        return None
+
+    @property
+    def _sum(self) -> float:
+        """Of the first event."""
+        return float(self.own.values[:, 0].sum())
 
     @property
     def notes(self) -> list[str]:
@@ -86,7 +108,9 @@ class Costs(Struct, frozen=True, eq=False):
                 object_name, name = self.functions[call.callee]
                 yield f"c{names.line('ob', object_name)}\nc{names.line('fn', name)}"
                 yield f"calls={call.number} 0\n{_cost(call.costs)}"
-        yield f"\ntotals:{_cost(self.own.values.sum(axis=0).tolist())[1:]}"
+        if self.total is not None:
+            others = self.own.values[:, 1:].sum(axis=0).tolist()
+            yield f"\ntotals:{_cost([self.total, *others])[1:]}"
 
 
 class _Names(dict[tuple[str, str], int]):
@@ -108,7 +132,10 @@ def _cost(costs: Sequence[float]) -> str:
 
 
 class _Walk(Struct):
-    """The state of the parser between two lines. own: the costs of all rows, `sizes` of them each."""
+    """The state of the parser between two lines. own: the costs of all rows, `sizes` of them each.
+
+    total: of the first event, as the ends of all parts tell it.
+    """
 
     header: dict[str, str] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)
@@ -125,20 +152,25 @@ class _Walk(Struct):
     address: int = 0
     place: int = -1
     called: int | None = None
-    is_whole: bool = False
+    has_end: bool = False
+    total: int = 0
     lines: int = 0
     skipped: int = 0
 
     def feed(self, line: str) -> None:
-        """Take one line."""
+        """Take one line. A damaged one is left out, and so are the costs of damaged calls."""
         self.lines += 1
+        try:
+            self._take(line)
+        except (ValueError, IndexError):
+            self.skipped += 1
+
+    def _take(self, line: str) -> None:
         if line[:1] in _COST_STARTS:
-            try:
-                self._cost(line.split())
-            except (ValueError, IndexError):
-                self.skipped += 1
+            self._cost(line.split())
         elif line.startswith("calls="):
-            self.called = int(line[6:].split()[0])
+            self.called = _JUMP
+            self.called = _number(line[6:].split()[0])
         elif line.startswith(("jump=", "jcnd=")):
             self.called = _JUMP
         elif name := _NAME.fullmatch(line):
@@ -151,8 +183,9 @@ class _Walk(Struct):
         self.address = _moved(self.address, words[0])
         called, self.called = self.called, None
         if called == _JUMP:
+            self.now.pop("cob", None)
             return
-        costs = list(map(int, words[self.positions :]))
+        costs = list(map(_number, words[self.positions :]))
         if self.place < 0 or len(costs) > len(self.events):
             raise ValueError(words)
         if called is not None:
@@ -185,9 +218,11 @@ class _Walk(Struct):
         elif key == "events":
             self._events(tuple(value.split()))
         elif key == "part":
-            self.is_whole = False
-        elif key == "totals" or (key == "summary" and self.places):
-            self.is_whole = True
+            self.has_end = False
+        elif key == "totals" or (key == "summary" and "version" not in self.header):
+            # Cachegrind, which has no versions, ends with a summary; callgrind's stands before the costs of a part.
+            self.has_end = True
+            self.total += _number(value.split()[0])
         elif colon and key.isalpha():
             self.header.setdefault(key, value)
             self.positions = len(value.split()) if key == "positions" else self.positions
@@ -213,7 +248,7 @@ class _Walk(Struct):
             own=Columns(self.events, own),
             calls=tuple(self.calls),
             has_addresses=self.header.get("positions", "").startswith("instr"),
-            is_whole=self.is_whole,
+            total=self.total if self.has_end else None,
             lines=self.lines,
             skipped=self.skipped,
         )
@@ -224,9 +259,17 @@ def parse(lines: Iterable[str]) -> Costs:
     walk = _Walk()
     for line in lines:
         walk.feed(line)
-    if not walk.places:
+    if not (walk.places and walk.events):
         raise LogError("this profile holds no costs: the program was killed before valgrind wrote them")
     return walk.costs()
+
+
+def _number(text: str) -> int:
+    """A number of calls or of events. Raises ValueError."""
+    number = int(text)
+    if not 0 <= number < _MOST:
+        raise ValueError(text)
+    return number
 
 
 def _moved(address: int, text: str) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from eprof.base.arrays import Bools, Columns
 from eprof.base.errors import LogError
+from eprof.base.text import pattern
 from eprof.profilers.callgrind.costs import Costs, Function, parse
 from eprof.profilers.callgrind.decode import decoded
 from eprof.profilers.callgrind.signs import KIND, MACHINE, SIMULATED, UNDECODED
@@ -16,6 +17,7 @@ from eprof.rows.log import COUNT, Calls, Log, Names, Table, TableRows
 from eprof.rows.stream import Source
 
 _FEW = 3
+_ADDRESS = pattern(r"0x[0-9a-fA-F]+")
 
 
 def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *_: object) -> Log:
@@ -29,10 +31,8 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     functions = costs if is_of_run else _decoded(costs, Path(source.path))
     # A run directory knows the program, of which this may be a child.
     command = None if is_of_run else costs.header.get("cmd")
-    notes = _shortened(functions.notes)
     table = _table(functions, keep)
-    if not costs.is_whole:
-        notes.append("the profile has no end: functions may be missing, and counts are lower bounds")
+    notes = [*_shortened(functions.notes), *filter(None, [costs.damage])]
     return source.log(
         [table], notes, lines=costs.lines, skipped_lines=costs.skipped, command=command, calls=_calls(functions)
     )
@@ -95,7 +95,7 @@ def _names(functions: list[Function]) -> list[str]:
 
 
 def _name(function: Function, is_shared: bool) -> str:
-    is_address = function.name.startswith("0x")
+    is_address = _ADDRESS.fullmatch(function.name) is not None
     name = hex(int(function.name, 16)) if is_address else function.name
     if not (is_shared or is_address) or not function.object:
         return name

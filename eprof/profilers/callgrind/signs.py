@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from eprof.base.marks import Mark
 from eprof.rows.signs import Signs
 
 if TYPE_CHECKING:
@@ -29,17 +30,11 @@ def _reader_of(block: bytes) -> str | None:
 
 def _lower_bounds(launches: Launches) -> Columns:
     """What is counted by class lacks a function's undecoded instructions: MISSING."""
-    import numpy as np  # late: `eprof run` needs this file before a program starts, and no numpy
-
-    from eprof.base.arrays import Columns
-    from eprof.base.marks import Mark
-
-    counters, marks = launches.counters, launches.marks
+    counters = launches.counters
     if UNDECODED not in counters:
-        return marks
-    by_class = np.array([name not in SIMULATED for name in counters.names], dtype=bool)
-    lost = np.outer(counters[UNDECODED] > 0, by_class)
-    return Columns(marks.names, marks.values | np.where(lost, int(Mark.MISSING), 0).astype(np.int8))
+        return launches.marks
+    by_class = [name not in SIMULATED for name in counters.names]
+    return launches.marked(Mark.MISSING, (counters[UNDECODED] > 0)[:, None] & by_class).marks
 
 
 SIGNS = Signs(reader_of=_reader_of, counts_repeat=True, lower_bounds=_lower_bounds)

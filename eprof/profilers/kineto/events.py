@@ -1,10 +1,13 @@
 """The JSON of a trace as structures. What eprof does not need is skipped while it is parsed."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
+from eprof.rows.cells import LARGEST
+
+LATEST_NS = 4 * 10**18  # in the year 2096; twice as many ns are a number of 64 bits
 Id = int | float | str | None
 
 
@@ -45,7 +48,7 @@ class Trace(Struct):
     """A file. base_ns: the time since the epoch at which the times of newer traces begin."""
 
     events: list[Event] = field(name="traceEvents")
-    base_ns: int = field(name="baseTimeNanoseconds", default=0)
+    base_ns: Annotated[int, Meta(ge=0, le=LATEST_NS)] = field(name="baseTimeNanoseconds", default=0)
     gpus: list[Gpu] = field(name="deviceProperties", default_factory=list)
 
 
@@ -63,5 +66,6 @@ def link(event: Event) -> Link:
 
 def numbers(event: Event) -> dict[str, float]:
     """The arguments that are numbers: the counters of a range."""
-    arguments: dict[str, Any] = msgspec.json.decode(event.args)
-    return {name: float(value) for name, value in arguments.items() if isinstance(value, int | float)}
+    arguments = msgspec.json.decode(event.args, type=dict[str, Any])
+    known = {name: value for name, value in arguments.items() if isinstance(value, int | float)}
+    return {name: float(value) for name, value in known.items() if abs(value) < LARGEST}

@@ -13,7 +13,7 @@ import numpy as np
 from eprof.base.arrays import Columns, Floats
 from eprof.base.errors import LogError
 from eprof.profilers.kineto import operators
-from eprof.profilers.kineto.events import Event, Gpu, Id, Link, Trace, link, numbers, parsed
+from eprof.profilers.kineto.events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
 from eprof.profilers.kineto.signs import RANGES, TRACE
 from eprof.profilers.ncu.units import NO_UNIT, kind_of
 from eprof.rows.launches import LAUNCH
@@ -21,7 +21,6 @@ from eprof.rows.log import Log, Names, Table, TableRows
 from eprof.rows.stream import Source, unpacked
 
 _CHUNK = 1 << 22
-_LATEST_US = 4e15  # in the year 2096; all of its ns are a number of 64 bits
 _KERNEL, _RANGE = "kernel", "cuda_profiler_range"
 _CALLS = ("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver")
 _NO_NAME = "(a kernel without name)"
@@ -88,7 +87,7 @@ def _seconds(kernels: Sequence[Event], notes: list[str]) -> Floats:
 
 def _nanoseconds(kernel: Event) -> int:
     """When a kernel started. Raises msgspec.ValidationError for what is no time."""
-    if not abs(kernel.ts) < _LATEST_US:
+    if not abs(kernel.ts) < LATEST_NS / 1e3:
         raise msgspec.ValidationError(f"a kernel starts at {kernel.ts:g} µs")
     return round(kernel.ts * 1e3)
 

@@ -38,6 +38,7 @@ _NO_COUNTER = ("", "-")  # of a thread that does not read it, as those of a sock
 _MULTIPLEXING = "Perf_event uses multiplexing"
 _PACKAGES = ("PWR_PKG_ENERGY", "RAPL_PKG_ENERGY")
 _NAMED = 3
+_MOST_CALLS = 10**12  # more are damage
 _DRAM = ("PWR_DRAM_ENERGY", "RAPL_DRAM_ENERGY")
 # Tables with a column for each thread, and how many columns stand before those.
 _TABLES = {"Event": 2, "Region Info": 1, "Metric": 1}
@@ -170,7 +171,7 @@ class _Walk(Struct):
         elif _TIME.fullmatch(cells[0]):
             block.times += known
         elif cells[0] == "call count" and known:
-            block.calls = max(1, int(max(map(float, known))))
+            block.calls = int(min(max(1.0, *map(float, known)), _MOST_CALLS))
         return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eprof.base.marks import Mark
 from eprof.base.text import pattern
 from eprof.rows.signs import Signs
 
@@ -41,19 +42,10 @@ def _refusal(path: str, head: bytes) -> str | None:
 
 def _marks(launches: Launches) -> Columns:
     """ESTIMATED where counts of a part of the time were scaled up, MISSING where the count of a thread is lost."""
-    import numpy as np  # late: `eprof run` needs this file before a program starts, and no numpy
-
-    from eprof.base.arrays import Columns
-    from eprof.base.marks import Mark
-
-    names = launches.counters.names
-    marks = launches.marks.values.copy()
-    if SCALED in names:
-        marks |= np.where(launches.counters[SCALED] > 0, int(Mark.ESTIMATED), 0).astype(np.int8)[:, None]
-    for place, name in enumerate(names):
-        if name + NOT_ALL in names:
-            marks[:, place] |= np.where(launches.counters[name + NOT_ALL] > 0, int(Mark.MISSING), 0).astype(np.int8)
-    return Columns(launches.marks.names, marks)
+    counters = launches.counters
+    if SCALED in counters:
+        launches = launches.marked(Mark.ESTIMATED, counters[SCALED][:, None] > 0)
+    return launches.marked(Mark.MISSING, counters.beside(NOT_ALL) > 0).marks
 
 
 SIGNS = Signs(reader_of=_reader_of, refusal=_refusal, lower_bounds=_marks)

@@ -13,8 +13,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from eprof.collect.collector import COUNTERS, Collector, Place, Request, Step, Strip, Tool, Verdict
+from eprof.collect.machine import text_of
 from eprof.collect.process import Ended
-from eprof.profilers.oclgrind.signs import MARK
+from eprof.collect.tools import first_line
+from eprof.profilers.oclgrind.signs import MARK, blocks_in
 
 _MARK = MARK.encode()
 # A text: compiled when first used.
@@ -89,31 +91,17 @@ class Oclgrind(Collector):
                 "the OpenCL loader offers? (CUDA programs need nvprof or ncu and a GPU.)"
             )
         for path in sorted({path.with_name(f"{_WARNINGS}-{path.name.split('-')[1]}.txt") for path in logs}):
-            if not path.is_file():
-                continue
-            first = next((line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip()), None)
-            if first:
+            if first := first_line(text_of(path)):
                 messages.append(f"Oclgrind warns: {first} (all of it: {path})")
         return Verdict(tuple(messages), kernels=kernels)
 
     def is_log(self, path: Path) -> bool:
         """Whether a process ran kernels; others, a shell for example, only wrote text."""
-        return path.suffix != ".txt" or _marks(path, most=1) > 0
+        return path.suffix != ".txt" or blocks_in(path, most=1) > 0
 
     def progress(self, logs: Sequence[Path]) -> int:
         """Launches that are counted or being counted."""
-        return sum(_marks(path) for path in logs)
-
-
-def _marks(path: Path, most: int = sys.maxsize) -> int:
-    """How many counts Oclgrind began to write into a file; it is read no further than to `most`."""
-    marks = 0
-    tail = b""
-    with path.open("rb") as file:
-        while marks < most and (piece := file.read(1 << 20)):
-            marks += (tail + piece).count(_MARK)
-            tail = piece[-len(_MARK) + 1 :]
-    return marks
+        return sum(map(blocks_in, logs))
 
 
 def _libraries(program: str) -> Iterator[Path]:

@@ -17,6 +17,7 @@ from itertools import chain
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
@@ -178,7 +179,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
         rest = lines.pop()
         for line in lines:
             walk.feed(line.removesuffix("\r"))
-    if rest:
+    if rest.strip():  # blanks are the beginning of a line of counts, and no end of a block
         walk.feed(rest)
     walk.finish()
     if not walk.kernels:
@@ -186,6 +187,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
             f"{source.path}: the only block of Oclgrind's counts is cut off; run the program to the end of a kernel."
         )
     table, notes = _table(walk.kernels, keep)
+    table = replace(table, lacks_rows=bool(walk.broken or walk.stray))
     skipped = walk.others + walk.stray
     return source.log([table], [*_line_notes(walk), *notes], lines=walk.lines, skipped_lines=skipped)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eprof.base.marks import Mark
 from eprof.rows.signs import Signs
 
 if TYPE_CHECKING:
@@ -21,21 +23,25 @@ _PIECE = 1 << 16
 _LOOK_PIECES = 1 << 10
 
 
-def is_in(path: str) -> bool:
-    """Whether a file holds a block of Oclgrind's counts; a program may have written much before the first."""
+def blocks_in(path: str | Path, most: int = sys.maxsize, pieces: int = sys.maxsize) -> int:
+    """How many blocks of counts begin in a file; it is read no further than to `most`, and so many pieces."""
     mark = MARK.encode()
-    kept = 0
+    blocks = kept = 0
     buffer = bytearray(len(mark) + _PIECE)  # used again and again: new ones would take as long as looking
     with Path(path).open("rb") as file:
-        for _ in range(_LOOK_PIECES):
+        for _ in range(pieces):
             end = kept + file.readinto(memoryview(buffer)[kept : kept + _PIECE])
-            if buffer.find(mark, 0, end) >= 0:
-                return True
-            if end == kept:
-                return False
-            kept = min(len(mark), end)
+            blocks += buffer.count(mark, 0, end)
+            if end == kept or blocks >= most:
+                break
+            kept = min(len(mark) - 1, end)
             buffer[:kept] = buffer[end - kept : end]
-    return False
+    return blocks
+
+
+def is_in(path: str) -> bool:
+    """Whether a file holds a block of Oclgrind's counts; a program may have written much before the first."""
+    return blocks_in(path, most=1, pieces=_LOOK_PIECES) > 0
 
 
 def _reader_of(block: bytes) -> str | None:
@@ -48,16 +54,10 @@ def _reader_of_file(path: str) -> str | None:
 
 def _lower_bounds(launches: Launches) -> Columns:
     """What a kernel with vectors computes is counted once a vector, so MISSING."""
-    import numpy as np  # late: `eprof run` needs this file before a program starts, and no numpy
-
-    from eprof.base.arrays import Columns
-    from eprof.base.marks import Mark
-
-    counters, marks = launches.counters, launches.marks
-    vectors = (counters.only(VECTORS) > 0).any(axis=1)
-    arithmetic = np.array([not name.startswith(_WHOLE) for name in counters.names], dtype=bool)
-    lost = np.outer(vectors, arithmetic) & (counters.values > 0)
-    return Columns(marks.names, marks.values | np.where(lost, int(Mark.MISSING), 0).astype(np.int8))
+    counters = launches.counters
+    has_vectors = (counters.only(VECTORS) > 0).any(axis=1, keepdims=True)
+    arithmetic = [not name.startswith(_WHOLE) for name in counters.names]
+    return launches.marked(Mark.MISSING, (counters.values > 0) & arithmetic & has_vectors).marks
 
 
 SIGNS = Signs(

@@ -12,7 +12,7 @@ from pathlib import Path
 from eprof.collect.collector import COUNTERS, CPU, ENERGY, TIME, Collector, Offer, Place, Request, Step, Tool, Verdict
 from eprof.collect.messages import beginnings, shortened
 from eprof.collect.process import Ended
-from eprof.collect.tools import ask, executable
+from eprof.collect.tools import ask, executable, first_line
 from eprof.profilers.perf.events import BYTES_OF, DURATION, plain
 from eprof.profilers.perf.signs import ROW
 
@@ -82,8 +82,8 @@ class Perf(Collector):
         counted = sum(row is not None and row["value"][0] != "<" for row in map(ROW.search, lines))
         if counted:
             return Verdict(kernels=1)
-        last = next((line.strip() for line in errors.splitlines() if line.strip()), f"it ended with {ended.status}")
-        return Verdict((f"perf counted nothing: {shortened(last)}.",), failed=True, kernels=0, tells_status=False)
+        reason = first_line(errors) or f"it ended with {ended.status}"
+        return Verdict((f"perf counted nothing: {shortened(reason)}.",), failed=True, kernels=0, tells_status=False)
 
 
 def _stat(tool: Tool, log: Path, events: Sequence[str], *options: str) -> tuple[str, ...]:
@@ -129,8 +129,7 @@ def _trouble(answer: str) -> tuple[str, str | None]:
         return "perf is not installed for this kernel", _INSTALL
     if "<not supported>" in answer or "<not counted>" in answer:
         return "perf finds no counters in this processor, as in most virtual machines", None
-    first = next((line.strip() for line in answer.splitlines() if line.strip()), "no answer")
-    return f"perf cannot count instructions ({shortened(first)})", None
+    return f"perf cannot count instructions ({shortened(first_line(answer) or 'no answer')})", None
 
 
 COLLECTOR = Perf()

@@ -32,6 +32,7 @@ _UTILIZED = pattern(r"#\s+([0-9.,]+)\s+CPUs utilized")
 _JSON = pattern(r'"([\w-]+)"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|([0-9.,eE+-]+))')
 _CLOCK = pattern(r"\s*[0-9]+[.,][0-9]{6,9}")
 _VARIANCE = pattern(r"[0-9.,]+%")
+_BEGINNING = pattern(r"[>\s]*(?:[0-9{]|(?:CPU?|[SNDC])(?:[0-9]|$))")  # of a row, as far as it goes
 _WHOLE = "100.00"
 
 
@@ -84,7 +85,7 @@ class Lines:
             self.number += 1
             is_whole = len(rest) < _LONGEST_LINE and (_ELAPSED.match(rest) or not _TEXT.fullmatch(rest))
             is_taken = is_whole and self._take(rest)
-            self.is_cut = not is_taken and rest.lstrip("> ")[:1] in "0123456789{"
+            self.is_cut = not is_taken and _BEGINNING.match(rest) is not None
         if len(self._locale.proof) > 1:
             raise LogError(
                 f"{self.path}: numbers are written in two ways ({' and '.join(self._locale.proof.values())}), so their "

@@ -30,6 +30,7 @@ from eprof.profilers.perf.events import (
 )
 from eprof.profilers.perf.lines import Lines, Row, Run, seconds
 from eprof.profilers.perf.signs import KIND, RUNNING
+from eprof.rows.cells import LARGEST
 from eprof.rows.log import COUNT, JOULE, PERCENT, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.rows.stream import Source
 
@@ -168,7 +169,7 @@ def _packages(run: Run, lines: Lines, time_s: float) -> int | None:
     """How many processor packages the energy is of: their counters ran for so many times the time of the run."""
     rows = [row for row in run.rows if domain(plain(row.event)[0]) == "pkg" and row.runtime_ns]
     ratio = sum(float(row.runtime_ns) for row in rows) / 1e9 / time_s if time_s > 0 else 0.0
-    return round(ratio) if ratio >= 1 and abs(ratio - round(ratio)) < 0.05 else None
+    return round(ratio) if 1 <= ratio < LARGEST and abs(ratio - round(ratio)) < 0.05 else None
 
 
 def _is_cut(run: Run) -> bool:

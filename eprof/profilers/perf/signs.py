@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eprof.base.marks import Mark
 from eprof.base.text import pattern
 from eprof.rows.signs import Signs
 
@@ -40,19 +41,8 @@ def _reader_of(block: bytes) -> str | None:
 
 def _marks(launches: Launches) -> Columns:
     """ESTIMATED where perf scaled a value up, because it counted the event only in a part of the time."""
-    import numpy as np  # late: `eprof run` needs this file before a program starts, and no numpy
-
-    from eprof.base.arrays import Columns
-    from eprof.base.marks import Mark
-
-    names = launches.counters.names
-    marks = launches.marks.values.copy()
-    for place, name in enumerate(names):
-        if name + RUNNING in names:
-            share = launches.counters[name + RUNNING]
-            marks[:, place] |= np.where(share < 100, int(Mark.ESTIMATED), 0).astype(np.int8)
-            marks[:, place] |= np.where(share == 0, int(Mark.MISSING), 0).astype(np.int8)
-    return Columns(launches.marks.names, marks)
+    share = launches.counters.beside(RUNNING)
+    return launches.marked(Mark.ESTIMATED, share < 100).marked(Mark.MISSING, share == 0).marks
 
 
 SIGNS = Signs(reader_of=_reader_of, lower_bounds=_marks, of_programs=True)
