@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 
@@ -38,6 +39,12 @@ def columns_of(section: Section) -> dict[str, int]:
     names = dict.fromkeys([*_KEYS[section.kind], *_READ, section.part or "", VALUE[section.kind]])
     places = {name: section.at(name) for name in names}
     return {name: place for name, place in places.items() if place is not None}
+
+
+def places_of_names(section: Section) -> list[int]:
+    """The places of columns in which few different texts come again and again."""
+    own = ("ID", VALUE[section.kind])
+    return [place for name, place in columns_of(section).items() if name not in own]
 
 
 class Long(Struct, dict=True):
@@ -195,8 +202,10 @@ class Long(Struct, dict=True):
 
     def _sizes(self, column: str) -> Array:
         """The blocks or threads of each launch: 4096 of "(64, 64, 1)"; NaN where a cell is no such size."""
-        sizes = [_SIZE.fullmatch(word or "") for word in self.words(column)]
-        return np.array([np.prod([float(part) for part in size.groups()]) if size else np.nan for size in sizes])
+        words = self.columns[column].chosen(self.launches[0])
+        sizes = [_SIZE.fullmatch(word) for word in words.names]
+        products = [math.prod(map(float, size.groups())) if size else np.nan for size in sizes]
+        return np.array([*products, np.nan])[words.codes]
 
     def _gpus(self) -> list[str | None]:
         """The name of each launch's GPU, where a row has it: it is a metric that a user asks for."""
