@@ -165,7 +165,7 @@ def chosen(cells: Cells, which: Array) -> Cells:
 
 
 def names_of(cells: Cells) -> Names:
-    """A column of few different cells."""
+    """A column in which few different texts come again and again, or long runs of the same."""
     if isinstance(cells, list):
         return Names.of(cells)
     import polars as pl
@@ -173,7 +173,14 @@ def names_of(cells: Cells) -> Names:
     if cells.dtype == pl.Categorical:
         codes, first = numbered(cells.to_physical().to_numpy())
         return Names(tuple(cells.gather(first).to_list()), codes.astype(np.int32))
-    names = cells.unique(maintain_order=True)
-    if len(names) == 1:
-        return Names(tuple(names), np.zeros(len(cells), dtype=np.int32))
-    return Names(tuple(names), cells.cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int32))
+    # Each comes in many rows below each other.
+    run = cells.rle_id().to_numpy()
+    names = Names.of(cells.gather(np.flatnonzero(np.diff(run, prepend=np.uint32(1 << 31)))).to_list())
+    return names.chosen(run)
+
+
+def are_last(cells: Cells) -> Array:
+    """Which cells are the same as the last."""
+    if isinstance(cells, list):
+        return np.array([cell == cells[-1] for cell in cells])
+    return (cells == cells[-1]).to_numpy()

@@ -95,12 +95,16 @@ class Long(Struct, dict=True):
         launch, first = alike(*(key.codes[starts] for key in keys))
         return starts[first], np.repeat(launch, np.diff(starts, append=len(changes)))
 
-    def words(self, name: str) -> list[str | None]:
+    def names(self, name: str) -> Names:
         """What a column says of each launch."""
         first = self.launches[0]
         if name not in self.columns:
-            return [None] * len(first)
-        return list(self.columns[name].chosen(first).texts())
+            return Names((), np.full(len(first), -1, dtype=np.int32))
+        return self.columns[name].chosen(first)
+
+    def words(self, name: str) -> list[str | None]:
+        """The same as texts."""
+        return list(self.names(name).texts())
 
     def look(self, locale: Locale) -> None:
         """Show numbers to the one who decides how the file writes them: some of them, or all if need be."""
@@ -133,11 +137,11 @@ class Long(Struct, dict=True):
                 matrix = np.vstack([matrix, self._numbers_of_launches(style) * self._sizes(column)])
         return Sheet(
             kind=self.section.kind,
-            device=self.words("Device"),
-            capability=self.words("CC"),
+            device=self.names("Device"),
+            capability=self.names("CC"),
             gpu=self._gpus(),
-            kernel=self.words("Kernel Name"),
-            process=self.words("Process ID"),
+            kernel=self.names("Kernel Name"),
+            process=self.names("Process ID"),
             part=parts.labels(self.section, self.words),
             launches=self._numbers_of_launches(style),
             units=units,
@@ -202,7 +206,7 @@ class Long(Struct, dict=True):
 
     def _sizes(self, column: str) -> Array:
         """The blocks or threads of each launch: 4096 of "(64, 64, 1)"; NaN where a cell is no such size."""
-        words = self.columns[column].chosen(self.launches[0])
+        words = self.names(column)
         sizes = [_SIZE.fullmatch(word) for word in words.names]
         products = [math.prod(map(float, size.groups())) if size else np.nan for size in sizes]
         return np.array([*products, np.nan])[words.codes]
@@ -258,8 +262,7 @@ def whole_launches(section: Section, pieces: Sequence[Piece]) -> tuple[Piece, Pi
     last = np.ones(sections.size(table), dtype=bool)
     for place in (section.at(name) for name in _KEYS[LONG]):
         if place is not None:
-            codes = names_of(table[place]).codes
-            last &= codes == codes[-1]
+            last &= sections.are_last(table[place])
     before = np.flatnonzero(~last)
     cut = int(before[-1]) + 1 if len(before) else 0
     # As lists, for a slice would keep the whole column in memory.

@@ -299,7 +299,7 @@ class _Reader(Struct):
         if not tables:
             raise LogError(f"{self.source.path}: {self._why_nothing()}")
         self.source.lacks_bytes |= self.is_cut
-        processes = {process for part in parts for process in part.rows["process"].tolist()}
+        processes = {process for part in parts for process in part.names["process"].texts()}
         return self.source.log(
             tables,
             [*self.messages.notes(), *self.source.notes, *self._notes(parts)],
@@ -345,7 +345,7 @@ class _Reader(Struct):
         """The program that the first rows are of, with its path if ncu gives it."""
         if not parts:
             return None
-        first = next(iter(parts[0].rows["process"]), None)
+        first = next(iter(parts[0].names["process"].texts()), None)
         return self.messages.processes.get(str(first)) or self.program
 
     def _why_nothing(self) -> str:
