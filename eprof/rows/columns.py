@@ -66,10 +66,6 @@ class LineRows:
         """The number of rows."""
         return len(next(iter(self._columns.values())))
 
-    def texts(self, place: int) -> Sequence[str]:
-        """A column as texts."""
-        return self._columns[place]
-
     def each(self, place: int, answers: Answers) -> Array:
         """What there is to say of each text of a column."""
         return answers.of_texts(self._columns[place])
@@ -97,7 +93,7 @@ class Form(Struct, frozen=True, dict=True):
     names: columns in which few different texts come again and again. values: columns of numbers, maybe with units.
     numbers: columns of numbers without. together: the same, but a line may have none in all of them.
     with_id: the one of `names` whose texts end in a launch id (" [123]"), which is left out. checked: other columns of
-    counts; a line where one of them may have gone wrong is not clean.
+    counts. A line where a count may have gone wrong is not clean.
     """
 
     width: int
@@ -138,14 +134,13 @@ class ParsedRows:
         """The number of rows."""
         return self._frame.height if self._rows is None else len(self._rows)
 
-    def texts(self, place: int) -> Sequence[str]:
-        """A column as texts."""
-        return self._texts(place, np.arange(len(self)))
-
     def each(self, place: int, answers: Answers) -> Array:
         """What there is to say of each text of a column."""
-        codes = self._of_rows(self._frame[_code(place)].to_numpy())
-        return answers.of_codes(codes, lambda rows: self._texts(place, rows))
+
+        def texts_of(rows: Array) -> Sequence[str]:
+            return self._frame[str(place)].gather(self._places()[rows]).cast(str).to_list()
+
+        return answers.of_codes(self._of_rows(self._frame[_code(place)].to_numpy()), texts_of)
 
     def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
         """A column of values, and what each cell is."""
@@ -167,13 +162,13 @@ class ParsedRows:
 
     def chosen(self, rows: Bools) -> ParsedRows:
         """The rows where `rows` is true."""
-        return ParsedRows(self._frame, self._odd, self._of_rows(np.arange(self._frame.height))[rows])
+        return ParsedRows(self._frame, self._odd, self._places()[rows])
 
     def _of_rows(self, column: Array) -> Array:
         return column if self._rows is None else column[self._rows]
 
-    def _texts(self, place: int, rows: Array) -> Sequence[str]:
-        return self._frame[str(place)].gather(self._of_rows(np.arange(self._frame.height))[rows]).cast(str).to_list()
+    def _places(self) -> Ints:
+        return self._of_rows(np.arange(self._frame.height))
 
 
 # Some rows of a table, whose columns are taken by their place in a line.
@@ -255,7 +250,7 @@ def parse(lines: bytes, number: int, form: Form, codes: pl.Series) -> ParsedRows
     numbers = [_as_number(pl.col(str(place))).alias(_number(place)) for place in of_numbers]
     codes_ = [columns[place].to_physical().alias(_code(place)) for place in form.names]
     is_clean = pl.col(last).is_not_null() & pl.col(beyond).is_null()
-    for place in form.checked:
+    for place in (*form.checked, *form.together):
         is_clean &= pl.col(str(place)).fill_null(0.0) < LEAST_WRONG
     for place in form.together:
         is_clean &= pl.col(str(place)).is_null() == pl.col(str(form.together[0])).is_null()

@@ -125,6 +125,8 @@ class Walk:
     def _stretch(self, section: ColumnSection, block: Block, start: int, stop: int) -> bool:
         """Give the open table many lines at once. False if they must be looked at one by one."""
         rows = block.rows(start, stop, section.form, self._store.codes)
+        if rows is None and section.expects_units():
+            rows = block.rows(start, stop, section.form, self._store.codes)
         if rows is None or not section.take_stretch(rows):
             return False
         number = len(rows)

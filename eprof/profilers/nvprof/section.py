@@ -112,6 +112,10 @@ class ColumnSection(Section):
         """Whether rows may come next, and may be parsed together."""
         return not self.header.prefix and not self.units_pending
 
+    def expects_units(self) -> bool:
+        """After rows that were not clean: whether they may be if columns of numbers have other cells, too."""
+        return False
+
     def take(self, fields: list[str]) -> None:
         """Hold the row until there are some more."""
         self._lines.append([fields[place] for place in self.form.places])

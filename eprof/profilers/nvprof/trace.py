@@ -121,7 +121,7 @@ class TraceSection(ColumnSection):
         if self.store.by != LAUNCH:
             return rows.each(stream, self.store.each(self.store.part_of, np.int32))
         start_ns = np.nan_to_num(rows.numbers(self.start) * (self._start_unit * 1e9)).round().astype(np.int64)
-        parts = map(part_of, start_ns.tolist(), rows.texts(stream))
+        parts = map(part_of, start_ns.tolist(), rows.each(stream, self.store.each(str, np.object_)))
         return np.array([self.store.part_of(part) for part in parts], dtype=np.int32)
 
     def finish(self) -> None:

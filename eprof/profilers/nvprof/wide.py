@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Floats
 from eprof.base.text import pattern
@@ -62,7 +63,8 @@ class WideSection(ColumnSection):
         if not self._columns:
             store.leave_out(counter for counter in counters if counter not in WIDE_FIXED)
         names = [place for place in (self.device, self.kernel, self.stream) if place is not None]
-        self.form = Form(header.width, tuple(names), tuple(column.place for column in self._columns))
+        # Most logs have nothing but numbers, which are parsed sooner; the first other cell changes it.
+        self.form = Form(header.width, tuple(names), numbers=tuple(column.place for column in self._columns))
 
     def takes_units(self, fields: list[str]) -> bool:
         """A units row has an empty first field; a data row has a device there."""
@@ -71,6 +73,13 @@ class WideSection(ColumnSection):
             return False
         self._units = fields
         return True
+
+    def expects_units(self) -> bool:
+        """Once: from here on cells may be percentages, levels, <OVERFLOW>."""
+        numbers = self.form.numbers
+        if numbers:
+            self.form = replace(self.form, values=numbers, numbers=())
+        return bool(numbers)
 
     def fits(self, fields: list[str]) -> bool:
         """A device with its index, and a kernel."""
