@@ -183,4 +183,4 @@ def are_last(cells: Cells) -> Array:
     """Which cells are the same as the last."""
     if isinstance(cells, list):
         return np.array([cell == cells[-1] for cell in cells])
-    return (cells == cells[-1]).to_numpy()
+    return np.asarray((cells == cells[-1]).to_numpy())
