@@ -125,6 +125,7 @@ ROWS = st.one_of(
 @example(rows=[METRICS, metric("a", 1), f'"{K20C}","open,2,"a","b",1,2,3', metric("a", 2), 'x"'])
 @example(rows=[WIDE, ",,,,,GB/s", f'"{K20C}","1","7","axpy",+5,2.0', f'"{K20C}","1","7","axpy", 5 ,2.0'])
 @example(rows=[WIDE, ",,,,,GB/s", *[f'"{K20C}","1","7","axpy",+5,2.0'] * 3])
+@example(rows=[WIDE, ",,,,,GB/s", *[f'"{K20C}","1","7","axpy",5,2.0'] * 2, f'"{K20C}","1","7","axpy",<OVERFLOW>,2.0'])
 @example(rows=[TRACE, TRACE_UNITS, *[launch("+1.5")] * 3])
 @example(rows=[METRICS, metric("a", "1"), " ", metric("a", "2")])
 def test_together_and_one_by_one_read_the_same(tmp_path, rows):
@@ -200,6 +201,34 @@ def test_lines_that_are_not_clean_are_not_parsed_together(line):
     for lines in ([line, *clean], [*clean, line]):
         text = "".join(f"{line}\n" for line in lines)
         assert parse(text.encode(), text.count("\n"), Form(3, (0,), (2,)), codes_that_stay()) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "is_clean"),
+    [
+        ("a,1,2,3,x", True),
+        ("a,1,,,x", True),
+        ("a,1,2,,x", False),
+        ("a,1,2,five,x", False),
+        ("a,1,2,18446744073709551615,x", False),
+        ("a,,2,3,x", False),
+        ("a,1%,2,3,x", False),
+        ("a,-0,2,3,x", False),
+    ],
+)
+def test_numbers_that_stand_together_are_all_there_or_none(line, is_clean):
+    lines = f"b,1,2,3,x\n{line}\n"
+    rows = parse(lines.encode(), 2, Form(5, (0,), numbers=(1,), together=(2, 3)), codes_that_stay())
+    assert (rows is not None) == is_clean
+
+
+def test_codes_of_texts_stay_from_block_to_block():
+    codes = codes_that_stay()
+    asked = []
+    answers = Answers(lambda text: asked.append(text) or len(asked), int)
+    blocks = (parse(lines, 2, Form(2, (0,), (1,)), codes) for lines in (b"a,1\nb,2\n", b"b,1\nc,2\n"))
+    assert [block.each(0, answers).tolist() for block in blocks] == [[1, 2], [2, 3]]
+    assert asked == ["a", "b", "c"]
 
 
 ROWS = st.sampled_from(['"Tesla",1', "1,2", '"Devil",1', "9", '"T",0'])
