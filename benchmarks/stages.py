@@ -48,8 +48,8 @@ def one(path: str) -> None:
     from eprof.files import export  # noqa: F401
     from eprof.profile import document  # noqa: F401
     from eprof.profilers.ncu import reader as ncu
-    from eprof.profilers.nvprof import lines, section, store, summary, trace, wide
-    from eprof.rows import sections, stream
+    from eprof.profilers.nvprof import lines, store, summary, trace, wide
+    from eprof.rows import stream
     from eprof.rows.stream import Source
 
     imported = time.process_time()
@@ -57,8 +57,8 @@ def one(path: str) -> None:
     stream.Source = lambda *given, **named: Source(*given, **{**named, "_digest": Digest()})
     for module, name, stage in (
         (stream, "_clean", "line ends, encoding"),
-        (section, "parse", "splitting fields"),
-        (sections, "many_rows", "splitting fields"),
+        (lines, "parse", "splitting fields"),
+        (ncu, "many_rows", "splitting fields"),
     ):
         setattr(module, name, clocked(stage, getattr(module, name)))
     for kind, name, stage in (

@@ -6,14 +6,14 @@ lines one by one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from msgspec import Struct, field
 
-from eprof.base.arrays import Array
+from eprof.base.arrays import Array, numbered
 from eprof.rows.header import split
 from eprof.rows.log import Names
 
@@ -102,29 +102,31 @@ def rows(section: Section, lines: Sequence[str], wanted: Sequence[int]) -> Rows:
     return parsed
 
 
-def many_rows(section: Section, text: bytes, wanted: Sequence[int]) -> Piece | None:
-    """The rows of a text all of whose lines are rows, and no header lines. None if it is short, or anything is odd."""
+def many_rows(section: Section, text: bytes, wanted: Sequence[int], names: Container[int] = ()) -> Piece | None:
+    """The rows of a text all of whose lines are rows, and no header lines. None if it is short, or anything is odd.
+
+    names: the places of columns in which few different texts come again and again.
+    """
     if len(text) < _LONG or section.is_spaced or section.prefix or not text.endswith(b"\n"):
         return None
     import polars as pl
 
     # A column more than there are shows lines that are too long.
-    names = [str(place) for place in range(section.width + 1)]
-    header = section.delimiter.join(names).encode() + b"\n"
-    needed = list(dict.fromkeys([0, *wanted, section.least - 1]))
-    schema = dict.fromkeys(names, pl.String)
+    places = range(section.width + 1)
+    schema = {str(place): pl.Categorical if place and place in names else pl.String for place in places}
+    needed = dict.fromkeys([0, *wanted, section.least - 1, places[-1]])
+    scan = pl.scan_csv(text, has_header=False, schema=schema, separator=section.delimiter, missing_columns="insert")
     try:
-        scan = pl.scan_csv(header + text, schema=schema, separator=section.delimiter)
-        table = scan.select([names[place] for place in [*needed, -1]]).collect()
+        table = scan.select(map(str, needed)).collect(engine="streaming")
     except pl.exceptions.PolarsError:
         return None
-    beyond = table.drop_in_place(names[-1])
+    beyond = table.drop_in_place(str(places[-1]))
     lines = np.count_nonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
     if len(table) != lines or beyond.null_count() < len(table):
         return None  # lines inside of cells, or too many cells
     if any(column.null_count() for column in table) or not table["0"].str.contains(_ROW_NUMBER).all():
         return None
-    return {place: table[names[place]] for place in wanted}
+    return {place: table[str(place)] for place in wanted}
 
 
 def together(pieces: Sequence[Piece]) -> Piece:
@@ -139,7 +141,8 @@ def _joined(columns: Sequence[Cells]) -> Cells:
         return [cell for column in columns for cell in column]
     import polars as pl
 
-    return pl.concat([pl.Series("", column, pl.String) for column in columns])
+    type_ = next(column.dtype for column in columns if not isinstance(column, list))
+    return pl.concat([pl.Series("", column, type_) for column in columns])
 
 
 def size(piece: Piece) -> int:
@@ -162,12 +165,22 @@ def chosen(cells: Cells, which: Array) -> Cells:
 
 
 def names_of(cells: Cells) -> Names:
-    """A column of few different cells."""
+    """A column in which few different texts come again and again, or long runs of the same."""
     if isinstance(cells, list):
         return Names.of(cells)
     import polars as pl
 
-    names = cells.unique(maintain_order=True)
-    if len(names) == 1:
-        return Names(tuple(names), np.zeros(len(cells), dtype=np.int32))
-    return Names(tuple(names), cells.cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int32))
+    if cells.dtype == pl.Categorical:
+        codes, first = numbered(cells.to_physical().to_numpy())
+        return Names(tuple(cells.gather(first).to_list()), codes.astype(np.int32))
+    # Each comes in many rows below each other.
+    run = cells.rle_id().to_numpy()
+    names = Names.of(cells.gather(np.flatnonzero(np.diff(run, prepend=np.uint32(1 << 31)))).to_list())
+    return names.chosen(run)
+
+
+def are_last(cells: Cells) -> Array:
+    """Which cells are the same as the last."""
+    if isinstance(cells, list):
+        return np.array([cell == cells[-1] for cell in cells])
+    return np.asarray((cells == cells[-1]).to_numpy())

@@ -2,10 +2,12 @@
 
 import os
 import resource
+from collections import deque
 from collections.abc import Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
+_AHEAD = 3  # items
 _SCARCE_BYTES = 2 << 30
 
 
@@ -21,11 +23,11 @@ def is_memory_scarce() -> bool:
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, each made by a thread while the one before it is worked on."""
+    """The same items, made by a thread while others are worked on: it is a few items ahead."""
     from concurrent.futures import ThreadPoolExecutor  # slow to import, and for long logs only
 
     with ThreadPoolExecutor(1) as maker:
-        coming = maker.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = maker.submit(next, items, None)
+        coming = deque(maker.submit(next, items, None) for _ in range(_AHEAD))
+        while (item := coming.popleft().result()) is not None:
+            coming.append(maker.submit(next, items, None))
             yield item

@@ -2,7 +2,6 @@
 
 import re
 
-import polars
 import pytest
 from frames_support import combine
 from hypothesis import assume, example, given, settings
@@ -38,7 +37,7 @@ from eprof.logs.join import sums
 from eprof.profilers.nvprof import messages
 from eprof.profilers.nvprof.lines import Block
 from eprof.rows.cells import cells
-from eprof.rows.columns import Form, LineRows, ParsedRows, parse
+from eprof.rows.columns import Answers, Form, LineRows, codes_that_stay, parse
 
 quick = settings(max_examples=10)
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput"'
@@ -126,6 +125,7 @@ ROWS = st.one_of(
 @example(rows=[METRICS, metric("a", 1), f'"{K20C}","open,2,"a","b",1,2,3', metric("a", 2), 'x"'])
 @example(rows=[WIDE, ",,,,,GB/s", f'"{K20C}","1","7","axpy",+5,2.0', f'"{K20C}","1","7","axpy", 5 ,2.0'])
 @example(rows=[WIDE, ",,,,,GB/s", *[f'"{K20C}","1","7","axpy",+5,2.0'] * 3])
+@example(rows=[WIDE, ",,,,,GB/s", *[f'"{K20C}","1","7","axpy",5,2.0'] * 2, f'"{K20C}","1","7","axpy",<OVERFLOW>,2.0'])
 @example(rows=[TRACE, TRACE_UNITS, *[launch("+1.5")] * 3])
 @example(rows=[METRICS, metric("a", "1"), " ", metric("a", "2")])
 def test_together_and_one_by_one_read_the_same(tmp_path, rows):
@@ -165,11 +165,12 @@ CELLS = st.one_of(
 
 
 @quick
-@given(texts=st.lists(CELLS, max_size=12))
+@given(texts=st.lists(CELLS, min_size=1, max_size=12))
 @example(texts=["+0", "+5%", "+1e3GB/s", "+", "++1", "+nan"])
 def test_cells_read_quickly_are_those_read_carefully(texts):
     slow_values, slow_kinds = cells(texts)
-    values, kinds = ParsedRows.of_values(polars.Series(texts, dtype=polars.String)).cells(0)
+    lines = "".join(f'"a",{text},1\n' for text in texts)
+    values, kinds = parse(lines.encode(), len(texts), Form(3, (0,), (1,)), codes_that_stay()).cells(1)
     assert kinds.tolist() == slow_kinds.tolist()
     assert array_equal(values, slow_values, equal_nan=True)
 
@@ -178,10 +179,17 @@ def test_cells_read_quickly_are_those_read_carefully(texts):
 @given(names=st.lists(st.sampled_from(["a", "b", " b", "", "größe"]), min_size=1, max_size=9))
 def test_few_names_are_numbered_as_many_are(names):
     lines = "".join(f'"{name}",1\n' for name in names)
-    parsed = parse(lines.encode(), len(names), Form(2, (0,), (1,)))
-    few, many = LineRows({0: names}).names(0), parsed.names(0)
-    assert few.names == many.names == tuple(dict.fromkeys(names))
-    assert few.codes.tolist() == many.codes.tolist()
+    parsed = parse(lines.encode(), len(names), Form(2, (0,), (1,)), codes_that_stay())
+
+    def numbers(rows):
+        different = []
+        answers = Answers(lambda name: different.append(name) or len(different), int)
+        return [rows.each(0, answers).tolist() for _ in range(2)], different
+
+    few, asked = numbers(LineRows({0: names}))
+    many, asked_once = numbers(parsed)
+    assert few[0] == many[0] == many[1]
+    assert asked[: len(asked_once)] == asked_once == list(dict.fromkeys(names))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +200,35 @@ def test_lines_that_are_not_clean_are_not_parsed_together(line):
     clean = ['"a","b",3', '"c","d",4']
     for lines in ([line, *clean], [*clean, line]):
         text = "".join(f"{line}\n" for line in lines)
-        assert parse(text.encode(), text.count("\n"), Form(3, (0,), (2,))) is None
+        assert parse(text.encode(), text.count("\n"), Form(3, (0,), (2,)), codes_that_stay()) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "is_clean"),
+    [
+        ("a,1,2,3,x", True),
+        ("a,1,,,x", True),
+        ("a,1,2,,x", False),
+        ("a,1,2,five,x", False),
+        ("a,1,2,18446744073709551615,x", False),
+        ("a,,2,3,x", False),
+        ("a,1%,2,3,x", False),
+        ("a,-0,2,3,x", False),
+    ],
+)
+def test_numbers_that_stand_together_are_all_there_or_none(line, is_clean):
+    lines = f"b,1,2,3,x\n{line}\n"
+    rows = parse(lines.encode(), 2, Form(5, (0,), numbers=(1,), together=(2, 3)), codes_that_stay())
+    assert (rows is not None) == is_clean
+
+
+def test_codes_of_texts_stay_from_block_to_block():
+    codes = codes_that_stay()
+    asked = []
+    answers = Answers(lambda text: asked.append(text) or len(asked), int)
+    blocks = (parse(lines, 2, Form(2, (0,), (1,)), codes) for lines in (b"a,1\nb,2\n", b"b,1\nc,2\n"))
+    assert [block.each(0, answers).tolist() for block in blocks] == [[1, 2], [2, 3]]
+    assert asked == ["a", "b", "c"]
 
 
 ROWS = st.sampled_from(['"Tesla",1', "1,2", '"Devil",1', "9", '"T",0'])

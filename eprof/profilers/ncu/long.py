@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 
@@ -38,6 +39,12 @@ def columns_of(section: Section) -> dict[str, int]:
     names = dict.fromkeys([*_KEYS[section.kind], *_READ, section.part or "", VALUE[section.kind]])
     places = {name: section.at(name) for name in names}
     return {name: place for name, place in places.items() if place is not None}
+
+
+def places_of_names(section: Section) -> list[int]:
+    """The places of columns in which few different texts come again and again."""
+    own = ("ID", VALUE[section.kind])
+    return [place for name, place in columns_of(section).items() if name not in own]
 
 
 class Long(Struct, dict=True):
@@ -88,12 +95,16 @@ class Long(Struct, dict=True):
         launch, first = alike(*(key.codes[starts] for key in keys))
         return starts[first], np.repeat(launch, np.diff(starts, append=len(changes)))
 
-    def words(self, name: str) -> list[str | None]:
+    def names(self, name: str) -> Names:
         """What a column says of each launch."""
         first = self.launches[0]
         if name not in self.columns:
-            return [None] * len(first)
-        return list(self.columns[name].chosen(first).texts())
+            return Names((), np.full(len(first), -1, dtype=np.int32))
+        return self.columns[name].chosen(first)
+
+    def words(self, name: str) -> list[str | None]:
+        """The same as texts."""
+        return list(self.names(name).texts())
 
     def look(self, locale: Locale) -> None:
         """Show numbers to the one who decides how the file writes them: some of them, or all if need be."""
@@ -126,11 +137,11 @@ class Long(Struct, dict=True):
                 matrix = np.vstack([matrix, self._numbers_of_launches(style) * self._sizes(column)])
         return Sheet(
             kind=self.section.kind,
-            device=self.words("Device"),
-            capability=self.words("CC"),
+            device=self.names("Device"),
+            capability=self.names("CC"),
             gpu=self._gpus(),
-            kernel=self.words("Kernel Name"),
-            process=self.words("Process ID"),
+            kernel=self.names("Kernel Name"),
+            process=self.names("Process ID"),
             part=parts.labels(self.section, self.words),
             launches=self._numbers_of_launches(style),
             units=units,
@@ -195,8 +206,10 @@ class Long(Struct, dict=True):
 
     def _sizes(self, column: str) -> Array:
         """The blocks or threads of each launch: 4096 of "(64, 64, 1)"; NaN where a cell is no such size."""
-        sizes = [_SIZE.fullmatch(word or "") for word in self.words(column)]
-        return np.array([np.prod([float(part) for part in size.groups()]) if size else np.nan for size in sizes])
+        words = self.names(column)
+        sizes = [_SIZE.fullmatch(word) for word in words.names]
+        products = [math.prod(map(float, size.groups())) if size else np.nan for size in sizes]
+        return np.array([*products, np.nan])[words.codes]
 
     def _gpus(self) -> list[str | None]:
         """The name of each launch's GPU, where a row has it: it is a metric that a user asks for."""
@@ -249,8 +262,7 @@ def whole_launches(section: Section, pieces: Sequence[Piece]) -> tuple[Piece, Pi
     last = np.ones(sections.size(table), dtype=bool)
     for place in (section.at(name) for name in _KEYS[LONG]):
         if place is not None:
-            codes = names_of(table[place]).codes
-            last &= codes == codes[-1]
+            last &= sections.are_last(table[place])
     before = np.flatnonzero(~last)
     cut = int(before[-1]) + 1 if len(before) else 0
     # As lists, for a slice would keep the whole column in memory.

@@ -48,7 +48,8 @@ def read(
     reader = _Reader(source, keep, parts, fold_rows, nsys=Nsys(parts))
     # Starting threads takes longer than reading a short log.
     alone = os.fstat(source.handle.fileno()).st_size < _SHORT or is_memory_scarce()
-    for block in blocks if alone else ahead(blocks):
+    # Three threads: one reads, one has polars parse rows, and this one adds them up.
+    for block in map(_Block, blocks) if alone else ahead(reader.parsed(ahead(blocks))):
         reader.feed(block)
     return reader.log()
 
@@ -56,11 +57,13 @@ def read(
 class _Table(Struct):
     """A table while its rows come, block by block. wanted: the places of the columns to read.
 
+    names: of these the places of columns in which texts come again and again.
     pieces: rows that are held. folded: the launches that were added up. rest: cells of a broken row.
     """
 
     section: Section
     wanted: Sequence[int]
+    names: Sequence[int] = ()
     pieces: list[Piece] = field(default_factory=list)
     units: dict[int, Unit] | None = None
     sample: Sample = field(default_factory=Sample)
@@ -79,6 +82,14 @@ class _Table(Struct):
     def held(self) -> int:
         """How many rows are held."""
         return sum(size(piece) for piece in self.pieces)
+
+
+class _Block(Struct):
+    """Whole lines. rows: those of `table`, if all lines are rows of it; None if they are not, or may not be."""
+
+    lines: bytes
+    table: _Table | None = None
+    rows: Piece | None = None
 
 
 class _Reader(Struct):
@@ -103,10 +114,25 @@ class _Reader(Struct):
     is_cut: bool = False
     is_mended: bool = False
 
-    def feed(self, block: bytes) -> None:
+    def parsed(self, blocks: Iterator[bytes]) -> Iterator[_Block]:
+        """The same blocks, with the rows of the table that is open now; in a thread that runs ahead."""
+        for block in blocks:
+            table = self.tables[-1] if self.tables else None
+            yield _Block(block, table, None if table is None else _all_rows(table, block))
+
+    def feed(self, block: _Block) -> None:
         """The next lines of the log."""
-        if self._is_all_rows(block):
-            return
+        table = self.tables[-1] if self.tables else None
+        rows = block.rows
+        if table is not None and table is not block.table:
+            rows = _all_rows(table, block.lines)
+        if table is not None and rows is not None:
+            self._take(table, [rows])
+            self.lines += size(rows)
+        else:
+            self._feed_lines(block.lines)
+
+    def _feed_lines(self, block: bytes) -> None:
         lines = block.decode("utf-8", "replace").split("\n")
         if not lines[-1]:
             lines.pop()
@@ -122,20 +148,6 @@ class _Reader(Struct):
                 self.lines += 1
                 place += 1
             self._more_lines(lines[place:end])
-
-    def _is_all_rows(self, block: bytes) -> bool:
-        """Take a block whose lines are all rows of the open table; False if it is not, or may not be, such a block."""
-        if not self.tables or self.tables[-1].section.kind not in _MAY_BE_LONG:
-            return False
-        table = self.tables[-1]
-        if table.section.kind == LONG:
-            block = busiest_pipe.block_as_metrics(table.section, block)
-        piece = many_rows(table.section, block, table.wanted)
-        if piece is None:
-            return False
-        self._take(table, [piece])
-        self.lines += size(piece)
-        return True
 
     def _more_lines(self, lines: Sequence[str]) -> None:
         """The next lines, which hold no header line: of the table that is open, or before the first."""
@@ -174,7 +186,7 @@ class _Reader(Struct):
         section.part = parts_of.column_of(section, self.parts_by)
         if section.kind == UNKNOWN:
             self.unknown.append(section.first_line)
-        return _Table(section, self._wanted(section))
+        return _Table(section, self._wanted(section), _names(section))
 
     def _wanted(self, section: Section) -> Sequence[int]:
         if section.kind in _NO_COLUMNS:
@@ -287,7 +299,7 @@ class _Reader(Struct):
         if not tables:
             raise LogError(f"{self.source.path}: {self._why_nothing()}")
         self.source.lacks_bytes |= self.is_cut
-        processes = {process for part in parts for process in part.rows["process"].tolist()}
+        processes = {process for part in parts for process in part.names["process"].texts()}
         return self.source.log(
             tables,
             [*self.messages.notes(), *self.source.notes, *self._notes(parts)],
@@ -333,7 +345,7 @@ class _Reader(Struct):
         """The program that the first rows are of, with its path if ncu gives it."""
         if not parts:
             return None
-        first = next(iter(parts[0].rows["process"]), None)
+        first = next(iter(parts[0].names["process"].texts()), None)
         return self.messages.processes.get(str(first)) or self.program
 
     def _why_nothing(self) -> str:
@@ -368,6 +380,22 @@ class _Reader(Struct):
             f"{begins}: no line below it has as many fields, for example: {self.example}; give the log as ncu "
             "wrote it, with all quotes and with nothing in front of its lines"
         )
+
+
+def _names(section: Section) -> Sequence[int]:
+    """The places of columns in which few different texts come again and again; of the raw page, cells are numbers."""
+    if section.kind == TRACE:
+        return trace.places_of_names(section)
+    return long.places_of_names(section) if section.kind == LONG else ()
+
+
+def _all_rows(table: _Table, block: bytes) -> Piece | None:
+    """The rows of a block whose lines are all rows of a table; None if it is not, or may not be, such a block."""
+    if table.section.kind not in _MAY_BE_LONG:
+        return None
+    if table.section.kind == LONG:
+        block = busiest_pipe.block_as_metrics(table.section, block)
+    return many_rows(table.section, block, table.wanted, table.names)
 
 
 def _program(section: Section, lines: Sequence[str]) -> str | None:

@@ -17,12 +17,10 @@ from eprof.base.resources import folder
 from eprof.base.toml import Document
 from eprof.profilers.ncu import derived
 from eprof.profilers.ncu.units import Unit, kind_of
-from eprof.rows.log import COUNT, Clock
-from eprof.rows.sections import names_of
+from eprof.rows.log import COUNT, Clock, Names
 
 GPU_NAME = "device__attribute_display_name"
-_TEXTS = ("device", "kernel", "process", "part")
-Words = Sequence[str | None]
+Words = Sequence[str | None] | Names
 
 
 @cache
@@ -95,11 +93,12 @@ class Sheet(Struct):
 class Part(Struct):
     """The counters of a sheet, or of several below each other.
 
-    rows: device, kernel, process (texts, None = not known), launches, time_s (s, NaN = not known); part, if asked for.
+    names: device, kernel, process; part, if asked for. rows: launches, time_s (s, NaN = not known).
     counters: by name, a value a row: totals of counts, else averages. clocks: a device each.
     """
 
     kind: str
+    names: dict[str, Names]
     rows: dict[str, Array]
     counters: dict[str, Array]
     units: dict[str, str]
@@ -122,20 +121,21 @@ def part_of(sheet: Sheet, keep: Container[str] | None) -> Part:
     kinds = {name: kind_of(name, unit) for name, unit in sheet.units.items()}
     is_count = np.array([kind == COUNT for kind in kinds.values()], dtype=bool)
     counters = dict(zip(kinds, np.where(is_count[:, None], sheet.values * launches, sheet.values), strict=True))
-    device = labels(sheet.device, sheet.capability, sheet.gpu)
+    texts = {"kernel": sheet.kernel, "process": sheet.process, "part": sheet.part}
+    names = {name: _names(words) for name, words in texts.items() if words is not None}
+    names = {"device": _labels(_names(sheet.device), _names(sheet.capability), _names(sheet.gpu)), **names}
     time_s = derived.seconds(counters, launches)
-    clocks = derived.clocks(counters, device, time_s, launches)
+    clocks = derived.clocks(counters, names["device"].texts(), time_s, launches)
 
     made = derived.totals(counters, time_s, launches, keep) | sheet.by_opcode
     counters |= made
     kinds |= dict.fromkeys(made, COUNT)
     units = {name: kind for name, kind in kinds.items() if keep is None or name in keep}
 
-    texts = {"device": device, "kernel": sheet.kernel, "process": sheet.process, "part": sheet.part}
-    rows = {name: np.array(words, dtype=object) for name, words in texts.items() if words is not None}
     return Part(
         kind=sheet.kind,
-        rows={**rows, "launches": launches, "time_s": time_s},
+        names=names,
+        rows={"launches": launches, "time_s": time_s},
         counters={name: counters[name] for name in units},
         units=units,
         remarks=sheet.remarks,
@@ -143,9 +143,15 @@ def part_of(sheet: Sheet, keep: Container[str] | None) -> Part:
     )
 
 
-def labels(devices: Words, capabilities: Words, gpus: Words) -> Array:
+def _names(words: Words) -> Names:
+    return words if isinstance(words, Names) else Names.of(words)
+
+
+def _labels(*columns: Names) -> Names:
     """What devices are called: by name and number where the log has the name, else by number and capability."""
-    return np.array([_label(*row) for row in zip(devices, capabilities, gpus, strict=True)], dtype=object)
+    kind, first = alike(*(column.codes for column in columns))
+    texts = [column.chosen(first).texts().tolist() for column in columns]
+    return Names.of(map(_label, *texts)).chosen(kind)
 
 
 def _label(device: str | None, capability: str | None, gpu: str | None) -> str | None:
@@ -163,6 +169,7 @@ def joined(parts: Sequence[Part]) -> Part:
         units = {**part.units, **units}
     whole = Part(
         kind=parts[0].kind,
+        names={name: Names.joined(part.names[name] for part in parts) for name in parts[0].names},
         rows={name: np.concatenate([part.rows[name] for part in parts]) for name in parts[0].rows},
         counters={name: np.concatenate([part.column(name) for part in parts]) for name in units},
         units=units,
@@ -178,7 +185,7 @@ def _added_up(part: Part) -> Part:
     Totals are added, averages weighted by launches.
     """
     launches = part.rows["launches"]
-    texts = [names_of(part.rows[name].tolist()).codes for name in _TEXTS if name in part.rows]
+    texts = [column.codes for column in part.names.values()]
     lacks = [np.isnan(values) for values in (part.rows["time_s"], *part.counters.values())]
     group, first = alike(*texts, *lacks)
     size = len(first)
@@ -189,7 +196,9 @@ def _added_up(part: Part) -> Part:
             return np.bincount(group, values, size)
         return np.bincount(group, values * launches, size) / np.maximum(number, 1)
 
-    rows = {name: column[first] for name, column in part.rows.items()}
-    rows["launches"] = number.astype(np.int64)
-    rows["time_s"] = np.bincount(group, part.rows["time_s"], size)
-    return replace(part, rows=rows, counters={name: added(name, values) for name, values in part.counters.items()})
+    return replace(
+        part,
+        names={name: column.chosen(first) for name, column in part.names.items()},
+        rows={"launches": number.astype(np.int64), "time_s": np.bincount(group, part.rows["time_s"], size)},
+        counters={name: added(name, values) for name, values in part.counters.items()},
+    )

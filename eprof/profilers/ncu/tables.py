@@ -26,7 +26,7 @@ def _table(parts: Sequence[Part]) -> Table:
         units = {**part.units, **units}
     if not counting(units):
         units = {name: unit for name, unit in units.items() if not name.startswith(ASIDE)}
-    processes = [(place, process) for place, part in enumerate(parts) for process in part.rows["process"].tolist()]
+    processes = [(place, process) for place, part in enumerate(parts) for process in part.names["process"].texts()]
     rows = TableRows(
         device=_names(parts, "device"),
         kernel=_names(parts, "kernel"),
@@ -34,7 +34,7 @@ def _table(parts: Sequence[Part]) -> Table:
         launches=np.concatenate([part.rows["launches"] for part in parts]),
         time_s=np.concatenate([part.rows["time_s"] for part in parts]),
         process=np.array([_number(process) for _, process in processes], dtype=np.int64),
-        part=_names(parts, "part") if any("part" in part.rows for part in parts) else None,
+        part=_names(parts, "part") if any("part" in part.names for part in parts) else None,
     )
     values = np.full((len(units), len(processes)), np.nan)
     for name, row in zip(units, values, strict=True):
@@ -55,8 +55,7 @@ def _number(process: str | None) -> int:
 
 
 def _names(parts: Sequence[Part], column: str) -> Names:
-    unknown = [np.full(part.size, None) for part in parts]
-    texts = [part.rows.get(column, none) for part, none in zip(parts, unknown, strict=True)]
+    texts = [part.names[column].texts() if column in part.names else np.full(part.size, None) for part in parts]
     return Names.of(np.concatenate(texts).tolist())
 
 

@@ -23,6 +23,12 @@ def columns_of(section: Section) -> list[int]:
     return [place for place in places if place is not None]
 
 
+def places_of_names(section: Section) -> list[int]:
+    """The places of columns in which few different texts come again and again."""
+    places = [section.at(name) for name in (_shape(section).name, "Device", STREAM)]
+    return [place for place in places if place is not None]
+
+
 def add(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     """Add rows up to the kernels of each device. How many rows are no launches: they have no time or no name."""
     if not pieces:

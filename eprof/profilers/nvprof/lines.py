@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct, field
@@ -21,7 +23,11 @@ from eprof.profilers.nvprof.trace import TraceSection, UsageSection
 from eprof.profilers.nvprof.wide import WideSection
 from eprof.rows import header as headers
 from eprof.rows.cells import OLD_RATES, RATES
+from eprof.rows.columns import Form, ParsedRows, parse
 from eprof.rows.header import Header
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _SECTIONS: dict[str, type[Section]] = {
     headers.METRICS: SummarySection,
@@ -108,11 +114,22 @@ class Walk:
             self._line(data[place:end].decode())
             place = end + 1
 
+    def parsed(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """The same blocks, their rows parsed like those of the table that is open now; in a thread that runs ahead."""
+        for block in blocks:
+            section = self._section
+            if isinstance(section, ColumnSection):
+                block.parse(section.form, self._store.codes, self._stretch_bytes)
+            yield block
+
     def _stretch(self, section: ColumnSection, block: Block, start: int, stop: int) -> bool:
         """Give the open table many lines at once. False if they must be looked at one by one."""
-        number = block.lines(start, stop)
-        if not section.take_stretch(block.data[start:stop], number):
+        rows = block.rows(start, stop, section.form, self._store.codes)
+        if rows is None and section.expects_units():
+            rows = block.rows(start, stop, section.form, self._store.codes)
+        if rows is None or not section.take_stretch(rows):
             return False
+        number = len(rows)
         self.seen.lines += number
         self.seen.rows += number
         self._last_skipped = False
@@ -279,8 +296,25 @@ class Block:
 
     def __init__(self, data: bytes, is_long: bool) -> None:
         self.data, self.is_long = data, is_long
+        self._parsed: dict[tuple[int, int], tuple[Form, ParsedRows | None]] = {}
         if is_long:
             self._odd  # noqa: B018 - now, in the thread that reads ahead
+
+    def parse(self, form: Form, codes: pl.Series, stretch_bytes: int) -> None:
+        """Parse the stretches of lines that may be rows, as long as they are likely to be rows of such a table."""
+        bounds = [0, *self._odd.tolist(), len(self.data)]
+        for start, stop in pairwise(bounds):
+            if start:
+                start = self.data.find(b"\n", start) + 1
+            if stop - start >= stretch_bytes:
+                self._parsed[start, stop] = form, self.rows(start, stop, form, codes)
+
+    def rows(self, start: int, stop: int, form: Form, codes: pl.Series) -> ParsedRows | None:
+        """The rows in a stretch of lines; None if a line of them is not clean."""
+        parsed_as, rows = self._parsed.pop((start, stop), (None, None))
+        if parsed_as == form:
+            return rows
+        return parse(self.data[start:stop], self.lines(start, stop), form, codes)
 
     def next_odd(self, place: int) -> int:
         """The start of the first line from `place` on that may be no row; the end of the block if there is none."""

@@ -6,12 +6,27 @@ from abc import ABC, abstractmethod
 
 from eprof.base.text import pattern
 from eprof.profilers.nvprof.store import Store
-from eprof.rows.columns import Form, LineRows, Rows, parse
+from eprof.rows.columns import Form, LineRows, ParsedRows, Rows
 from eprof.rows.header import Header
 
 DEVICE = pattern(r"\(\d+\)\s*$")
 WHOLE = pattern(r"\s*\d{1,12}\s*")  # launches; sums of more would not fit
 _HELD_LINES = 20_000
+
+
+def is_device(text: str) -> bool:
+    """Whether a cell names a device with its index."""
+    return DEVICE.search(text) is not None
+
+
+def is_whole(text: str) -> bool:
+    """Whether a cell is a number of launches."""
+    return WHOLE.fullmatch(text) is not None
+
+
+def is_named(text: str) -> bool:
+    """Whether a cell is more than blanks."""
+    return bool(text.strip())
 
 
 class Section(ABC):
@@ -97,19 +112,22 @@ class ColumnSection(Section):
         """Whether rows may come next, and may be parsed together."""
         return not self.header.prefix and not self.units_pending
 
+    def expects_units(self) -> bool:
+        """After rows that were not clean: whether they may be if columns of numbers have other cells, too."""
+        return False
+
     def take(self, fields: list[str]) -> None:
         """Hold the row until there are some more."""
         self._lines.append([fields[place] for place in self.form.places])
         if len(self._lines) >= _HELD_LINES:
             self._add_lines()
 
-    def take_stretch(self, lines: bytes, number: int) -> bool:
-        """Take many lines at once. False, and nothing is taken, if one of them is not clean or does not fit."""
-        rows = parse(lines, number, self.form)
-        if rows is None or not self.all_fit(rows):
+    def take_stretch(self, rows: ParsedRows) -> bool:
+        """Take many rows at once. False, and nothing is taken, if one of them does not fit."""
+        if not self.all_fit(rows):
             return False
         self._add_lines()
-        self.rows += number
+        self.rows += len(rows)
         self.add(rows)
         return True
 

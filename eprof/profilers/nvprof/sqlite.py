@@ -20,7 +20,7 @@ from eprof.profilers.nvprof.store import NO_DEVICE, Store
 from eprof.rows import packing
 from eprof.rows.cells import ABSENT, INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, WRONG, as_cell, is_wrong
 from eprof.rows.launches import LAUNCH, UNKNOWN, part_of
-from eprof.rows.log import OTHER, PERCENT, Log, Names
+from eprof.rows.log import OTHER, PERCENT, Log
 from eprof.rows.stream import Source, unpacked
 
 _KIND = "nvprof-sqlite"
@@ -168,8 +168,8 @@ def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metr
         time_s = np.array([_seconds(start, end) for _, _, start, end, *_ in rows], np.float64)
         piece = Piece(0, np.array(device, np.int32), np.array(kernel, np.int32), np.ones(len(rows), np.int64), time_s)
         if store.by == LAUNCH and kind == _KIND:
-            labels = Names.of(part_of(_whole(start), stream) for _, _, start, _, _, stream in rows)
-            piece.part = store.part_numbers(labels)
+            parts = [store.part_of(part_of(_whole(start), stream)) for _, _, start, _, _, stream in rows]
+            piece.part = np.array(parts, np.int32)
         if metrics:
             piece.counters = metrics.of([row[4] for row in rows])
         sums.add(piece)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Columns, Floats
 from eprof.profilers.nvprof.pieces import Piece
 from eprof.rows.cells import MISFIT, REASONS, UNITS, Rates, as_cell
+from eprof.rows.columns import Answers, codes_that_stay
 from eprof.rows.launches import LAUNCH, told_apart
 from eprof.rows.log import OTHER, Names, Shape, Table, TableRows
+
+if TYPE_CHECKING:
+    import polars as pl
 
 NO_DEVICE = -1
 _EXAMPLES = 3
@@ -28,11 +34,6 @@ class Numbers:
     def of(self, name: str) -> int:
         """The number of `name`."""
         return self._numbers.setdefault(name, len(self._numbers))
-
-    def of_column(self, column: Names) -> Array:
-        """The numbers (int32) of a column of names."""
-        numbers = np.array([self.of(name) for name in column.names], dtype=np.int32)
-        return numbers.take(column.codes)
 
     def names(self) -> list[str]:
         """All names, by number."""
@@ -73,6 +74,7 @@ class Store(Struct, dict=True):
     unused: dict[str, None] = field(default_factory=dict)
     processes: dict[int, int] = field(default_factory=dict)
     shapes: dict[int, Floats] = field(default_factory=dict)
+    _answers: dict[Callable[[str], Any], Answers] = field(default_factory=dict)
 
     @cached_property
     def _squashed(self) -> dict[str, str]:
@@ -86,6 +88,10 @@ class Store(Struct, dict=True):
         """Whether the values of a counter are wanted."""
         return self.keep is None or counter in self.keep
 
+    def keeps_label(self, label: str) -> bool:
+        """The same for a counter as a row of a summary names it."""
+        return self.keeps(self.canonical(label.strip()))
+
     def leave_out(self, counters: Iterable[str]) -> None:
         """Remember some names of counters, none of which is wanted, of a table that has no other."""
         for counter in counters:
@@ -97,10 +103,18 @@ class Store(Struct, dict=True):
         if sentence not in self.notes:
             self.notes.append(sentence)
 
-    def part_numbers(self, column: Names) -> Array:
-        """The numbers of a column of parts; -1 where a cell is empty."""
-        numbers = self.parts.of_column(column.renamed(name.strip() for name in column.names))
-        return np.where(numbers == self.parts.of(""), np.int32(-1), numbers)
+    def part_of(self, text: str) -> int:
+        """The number of a part; -1 for an empty cell."""
+        return self.parts.of(text.strip()) if text.strip() else -1
+
+    def each(self, ask: Callable[[str], Any], dtype: npt.DTypeLike = np.bool_) -> Answers:
+        """What a function says of texts: the same for all tables of the log, so that no text is asked about again."""
+        return self._answers.setdefault(ask, Answers(ask, dtype))
+
+    @cached_property
+    def codes(self) -> pl.Series:
+        """The codes of texts in tables that polars parses."""
+        return codes_that_stay()
 
     def count_other(self, name: str, calls: float, time_s: float) -> None:
         """Count something that took time on the GPU but is no kernel, such as a copy."""

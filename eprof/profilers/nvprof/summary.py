@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from eprof.base.arrays import Array, Bools, Ints, alike
+from eprof.base.arrays import Array, Bools, Ints, alike, numbered
 from eprof.base.text import pattern
 from eprof.profilers.nvprof.pieces import Piece
-from eprof.profilers.nvprof.section import DEVICE, WHOLE, ColumnSection
+from eprof.profilers.nvprof.section import ColumnSection, is_device, is_named, is_whole
 from eprof.profilers.nvprof.store import Numbers, Store
 from eprof.rows.cells import ABSENT, RATES, as_cell, shows_wrong
-from eprof.rows.columns import Form, Rows
+from eprof.rows.columns import Answers, Form, Rows
 from eprof.rows.header import EVENTS, Header
 from eprof.rows.log import COUNT
 
@@ -33,9 +33,14 @@ class SummarySection(ColumnSection):
         self.value = header.at("Avg") if total is None else total
         self._others = [place for name in ("Min", "Max", "Avg") if (place := header.position(name)) is not None]
         names = (self.device, self.kernel, self.calls, self.name)
-        self.form = Form(header.width, names, (self.value,), checked=tuple(self._others))
+        checked = [place for place in self._others if place != self.value]
+        self.form = Form(header.width, names, (self.value,), checked=tuple(checked))
+        self._needed = (
+            (self.device, is_device), (self.calls, is_whole), (self.kernel, is_named), (self.name, is_named)
+        )  # fmt: skip
         self.rates = store.rates or RATES
         self._counters = Numbers()
+        self._counter_of = Answers(lambda name: self._counters.of(store.canonical(name.strip())), np.int32)
         self._cells: list[tuple[Array, ...]] = []
         self._number_of_cells = 0
         self._unused: list[tuple[Array, ...]] = []
@@ -43,23 +48,12 @@ class SummarySection(ColumnSection):
 
     def fits(self, fields: list[str]) -> bool:
         """A device with its index, a whole number of invocations, and names."""
-        return bool(
-            DEVICE.search(fields[self.device])
-            and WHOLE.fullmatch(fields[self.calls])
-            and fields[self.kernel].strip()
-            and fields[self.name].strip()
-        )
+        return all(fits(fields[place]) for place, fits in self._needed)
 
     def all_fit(self, rows: Rows) -> bool:
         """As `fits`, called once for each different text."""
-        counters = rows.names(self.name).names
-        return (
-            all(map(DEVICE.search, rows.names(self.device).names))
-            and all(map(WHOLE.fullmatch, rows.names(self.calls).names))
-            and all(map(str.strip, rows.names(self.kernel).names))
-            and all(map(str.strip, counters))
-            and not any(map(_is_by_instance, counters))
-        )
+        needed = [*self._needed, (self.name, _is_of_all)]
+        return all(rows.each(place, self.store.each(fits)).all() for place, fits in needed)
 
     def take(self, fields: list[str]) -> None:
         """As for any table; what a launch whose counter went wrong takes part in is no value."""
@@ -84,16 +78,15 @@ class SummarySection(ColumnSection):
 
     def add(self, rows: Rows) -> None:
         """Keep the cells of the wanted counters."""
-        names = rows.names(self.name)
-        counters = names.renamed(self.store.canonical(name.strip()) for name in names.names)
-        is_kept = np.array([self.store.keeps(counter) for counter in counters.names], dtype=bool)
-        wanted = is_kept[counters.codes]
+        wanted = rows.each(self.name, self.store.each(self.store.keeps_label))
         if wanted.any():
             self._is_used = True
             self._keep(rows if wanted.all() else rows.chosen(wanted))
         elif not self._is_used:
-            self.store.leave_out(counters.names)
-            self._unused.append(self._keys(rows.chosen(counters.codes == counters.codes[0])))
+            counters = rows.each(self.name, self._counter_of)
+            names = self._counters.names()
+            self.store.leave_out(names[number] for number in counters[numbered(counters)[1]].tolist())
+            self._unused.append(self._keys(rows.chosen(counters == counters[0])))
 
     def _keep(self, rows: Rows) -> None:
         self._cells.append((*self._keys(rows), *rows.cells(self.value, self.rates)))
@@ -103,12 +96,11 @@ class SummarySection(ColumnSection):
 
     def _keys(self, rows: Rows) -> tuple[Array, ...]:
         """Numbers of devices, kernels, launches and counters."""
-        calls, names = rows.names(self.calls), rows.names(self.name)
         return (
-            self.store.devices.of_column(rows.names(self.device)),
-            self.store.kernels.of_column(rows.names(self.kernel)),
-            np.array([int(number) for number in calls.names], dtype=np.int64)[calls.codes],
-            self._counters.of_column(names.renamed(self.store.canonical(name.strip()) for name in names.names)),
+            rows.each(self.device, self.store.each(self.store.devices.of, np.int32)),
+            rows.each(self.kernel, self.store.each(self.store.kernels.of, np.int32)),
+            rows.each(self.calls, self.store.each(int, np.int64)),
+            rows.each(self.name, self._counter_of),
         )
 
     def finish(self) -> None:
@@ -140,6 +132,10 @@ class SummarySection(ColumnSection):
             counters = {labels[place]: (table[place, rows], table_kinds[place, rows]) for place in places}
             launches = first[rows]
             yield Piece(self.run, device[launches], kernel[launches], calls[launches], counters=counters)
+
+
+def _is_of_all(name: str) -> bool:
+    return not _is_by_instance(name)
 
 
 def _is_by_instance(name: str) -> bool:

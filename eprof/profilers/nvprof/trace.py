@@ -2,16 +2,15 @@
 
 import numpy as np
 
-from eprof.base.arrays import Bools, Floats
+from eprof.base.arrays import Array, Floats
 from eprof.base.text import pattern
 from eprof.profilers.nvprof.pieces import Piece, Sums
 from eprof.profilers.nvprof.section import WHOLE, ColumnSection, Section
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
-from eprof.rows.cells import RATES, SECONDS, as_cell, cells, is_number, seconds
+from eprof.rows.cells import RATES, SECONDS, is_number, seconds
 from eprof.rows.columns import LAUNCH_ID, Form, Rows
 from eprof.rows.header import SUMMARY, Header
 from eprof.rows.launches import LAUNCH, part_of
-from eprof.rows.log import COUNT, Names
 
 _LIKE_A_CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
@@ -26,9 +25,8 @@ def is_kernel(name: str) -> bool:
     return not name.startswith(_NOT_A_KERNEL)
 
 
-def _numbers(column: Names) -> Floats:
-    """A column of numbers of which few differ, (n_rows,); NaN where a cell is none."""
-    return cells(column.names)[0][column.codes]
+def _is_stripped(name: str) -> bool:
+    return bool(name) and name == name.strip()
 
 
 class TraceSection(ColumnSection):
@@ -43,10 +41,14 @@ class TraceSection(ColumnSection):
         self.stream = header.position("Stream") if store.by in ("stream", LAUNCH) else None
         self.has_launch_ids = header.position("Correlation_ID") is None
         self.shape = [header.position(column) for column in _SHAPE]
-        named = (self.device, self.grid, self.stream, self.name, *self.shape)
-        names = [place for place in dict.fromkeys(named) if place is not None]
-        ids = self.name if self.has_launch_ids else None
-        self.form = Form(header.width, tuple(names), (self.start, self.duration), ids)
+        names = tuple(place for place in (self.device, self.stream, self.name) if place is not None)
+        self.form = Form(
+            header.width,
+            names,
+            numbers=(self.start, self.duration),
+            together=tuple(place for place in self.shape if place is not None),
+            with_id=self.name if self.has_launch_ids else None,
+        )
         self._unit: float | None = None
         self._start_unit = 1.0
         self._shared_units = [0.0, 0.0]
@@ -75,11 +77,7 @@ class TraceSection(ColumnSection):
 
     def all_fit(self, rows: Rows) -> bool:
         """As `fits`; rows without a duration are looked at one by one."""
-        return (
-            self._unit is not None
-            and all((rows.cells(place)[1] == as_cell(COUNT)).all() for place in (self.start, self.duration))
-            and all(name and name == name.strip() for name in rows.names(self.name).names)
-        )
+        return self._unit is not None and bool(rows.each(self.name, self.store.each(_is_stripped)).all())
 
     def take(self, fields: list[str]) -> None:
         """As for any table, without what stands around the name."""
@@ -91,42 +89,40 @@ class TraceSection(ColumnSection):
 
     def add(self, rows: Rows) -> None:
         """Keep the kernels' launches; count everything else by its name."""
-        names = rows.names(self.name)
-        time_s = rows.cells(self.duration)[0] * (self._unit or np.nan)
-        is_launch = np.array([is_kernel(name) for name in names.names], dtype=bool)[names.codes] & self._has_grid(rows)
-        for code in np.unique(names.codes[~is_launch]).tolist():
-            same_name = (names.codes == code) & ~is_launch
-            self.store.count_other(names.names[code], int(same_name.sum()), float(np.nansum(time_s[same_name])))
+        time_s = rows.numbers(self.duration) * (self._unit or np.nan)
+        is_launch = rows.each(self.name, self.store.each(is_kernel))
+        if self.grid is not None:  # kernels have one, copies have not; without these columns the name decides
+            is_launch = is_launch & rows.is_filled(self.grid)
+        name = rows.each(self.name, self.store.each(self.store.kernels.of, np.int32))
+        others = np.unique(name[~is_launch]).tolist()
+        texts = self.store.kernels.names() if others else []
+        for number in others:
+            same_name = (name == number) & ~is_launch
+            self.store.count_other(texts[number], int(same_name.sum()), float(np.nansum(time_s[same_name])))
 
-        device = self.store.devices.of_column(rows.names(self.device))[is_launch]
-        kernel = self.store.kernels.of_column(names)[is_launch]
+        device = rows.each(self.device, self.store.each(self.store.devices.of, np.int32))[is_launch]
+        kernel = name[is_launch]
         piece = Piece(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s[is_launch])
         if self.stream is not None:
-            streams = rows.names(self.stream)
-            parts = self._launches(rows, streams) if self.store.by == LAUNCH else streams
-            piece.part = self.store.part_numbers(parts)[is_launch]
+            piece.part = self._parts(rows, self.stream)[is_launch]
         self._sums.add(piece)
         if None not in self.shape:
             self.store.shaped(kernel, self._shapes(rows)[:, is_launch])
 
     def _shapes(self, rows: Rows) -> Floats:
         """Blocks, threads of a block, registers of a thread and bytes of shared memory of a block, (4, n_rows)."""
-        sizes = np.array([_numbers(rows.names(place)) for place in self.shape if place is not None])
+        sizes = np.array([rows.numbers(place) for place in self.shape if place is not None])
         static, dynamic = self._shared_units
         shared = static * sizes[7] + dynamic * sizes[8]
         return np.array([sizes[:3].prod(axis=0), sizes[3:6].prod(axis=0), sizes[6], shared])
 
-    def _launches(self, rows: Rows, streams: Names) -> Names:
-        """Each launch by its start and stream."""
-        start_ns = np.nan_to_num(rows.cells(self.start)[0] * (self._start_unit * 1e9)).round().astype(np.int64)
-        return Names.of(map(part_of, start_ns.tolist(), streams.texts()))
-
-    def _has_grid(self, rows: Rows) -> Bools:
-        """Kernels have a grid, copies have not. Without these columns the name decides."""
-        if self.grid is None:
-            return np.ones(len(rows), dtype=bool)
-        grid = rows.names(self.grid)
-        return np.array([bool(size.strip()) for size in grid.names], dtype=bool)[grid.codes]
+    def _parts(self, rows: Rows, stream: int) -> Array:
+        """The number of each row's part: its stream, or its start and stream where each launch is one."""
+        if self.store.by != LAUNCH:
+            return rows.each(stream, self.store.each(self.store.part_of, np.int32))
+        start_ns = np.nan_to_num(rows.numbers(self.start) * (self._start_unit * 1e9)).round().astype(np.int64)
+        parts = map(part_of, start_ns.tolist(), rows.each(stream, self.store.each(str, np.object_)))
+        return np.array([self.store.part_of(part) for part in parts], dtype=np.int32)
 
     def finish(self) -> None:
         """Hand the launches over."""

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Floats
 from eprof.base.text import pattern
 from eprof.profilers.nvprof.pieces import Cells, Piece, Sums
-from eprof.profilers.nvprof.section import DEVICE, ColumnSection
+from eprof.profilers.nvprof.section import ColumnSection, is_device, is_named
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
 from eprof.rows.cells import MISFIT, RATES, as_cell, unit_of
-from eprof.rows.columns import Form, Rows
+from eprof.rows.columns import Answers, Form, Rows
 from eprof.rows.header import WIDE_FIXED, Header
-from eprof.rows.log import COUNT, OTHER, Names
+from eprof.rows.log import COUNT, OTHER
 
 # Column labels of things that nvprof prints with a unit, which a table without its row of units has lost.
 _RATE = pattern(
@@ -46,6 +47,7 @@ class WideSection(ColumnSection):
         super().__init__(header, run, store)
         self.device, self.kernel = header.at("Device"), header.at("Kernel")
         self.stream = header.at("Stream") if store.by == "stream" else None
+        self._device_of = store.each(store.devices.of, np.int32)
         self.rates = store.rates or RATES
         self._units: list[str] | None = None
         self._sums = Sums()
@@ -61,7 +63,8 @@ class WideSection(ColumnSection):
         if not self._columns:
             store.leave_out(counter for counter in counters if counter not in WIDE_FIXED)
         names = [place for place in (self.device, self.kernel, self.stream) if place is not None]
-        self.form = Form(header.width, tuple(names), tuple(column.place for column in self._columns))
+        # Most logs have nothing but numbers, which are parsed sooner; the first other cell changes it.
+        self.form = Form(header.width, tuple(names), numbers=tuple(column.place for column in self._columns))
 
     def takes_units(self, fields: list[str]) -> bool:
         """A units row has an empty first field; a data row has a device there."""
@@ -71,23 +74,29 @@ class WideSection(ColumnSection):
         self._units = fields
         return True
 
+    def expects_units(self) -> bool:
+        """Once: from here on cells may be percentages, levels, <OVERFLOW>."""
+        numbers = self.form.numbers
+        if numbers:
+            self.form = replace(self.form, values=numbers, numbers=())
+        return bool(numbers)
+
     def fits(self, fields: list[str]) -> bool:
         """A device with its index, and a kernel."""
-        return bool(DEVICE.search(fields[self.device]) and fields[self.kernel].strip())
+        return is_device(fields[self.device]) and is_named(fields[self.kernel])
 
     def all_fit(self, rows: Rows) -> bool:
         """As `fits`, called once for each different text."""
-        return all(map(DEVICE.search, rows.names(self.device).names)) and all(
-            map(str.strip, rows.names(self.kernel).names)
-        )
+        needed = ((self.device, is_device), (self.kernel, is_named))
+        return all(rows.each(place, self.store.each(fits)).all() for place, fits in needed)
 
     def add(self, rows: Rows) -> None:
         """Keep the launches' cells."""
-        device = self._devices(rows.names(self.device))
-        kernel = self.store.kernels.of_column(rows.names(self.kernel))
+        device = rows.each(self.device, self._device_of)
+        kernel = rows.each(self.kernel, self.store.each(self.store.kernels.of, np.int32))
         piece = Piece(self.run, device, kernel, np.ones(len(rows), np.int64))
         if self.stream is not None:
-            piece.part = self.store.part_numbers(rows.names(self.stream))
+            piece.part = rows.each(self.stream, self.store.each(self.store.part_of, np.int32))
         for column in self._columns:
             cells = self._in_unit(column, *rows.cells(column.place, self.rates))
             if column.is_instance:
@@ -95,9 +104,6 @@ class WideSection(ColumnSection):
             else:
                 self._add_column(column.label, cells, piece)
         self._sums.add(piece)
-
-    def _devices(self, names: Names) -> Array:
-        return self.store.devices.of_column(names)
 
     def _in_unit(self, column: _Column, values: Floats, kinds: Array) -> Cells:
         """The column's values in the unit that the row of units gives."""
@@ -170,14 +176,14 @@ class WideSection(ColumnSection):
 class CutOffSection(WideSection):
     """A table whose devices' names are cut off: the device is known only where its index is there still."""
 
+    def __init__(self, header: Header, run: int, store: Store) -> None:
+        super().__init__(header, run, store)
+        self._device_of = Answers(lambda name: store.devices.of(name) if is_device(name) else NO_DEVICE, np.int32)
+
     def fits(self, fields: list[str]) -> bool:
         """A device, numbers of a context and a stream, and a kernel."""
         device, context, stream, kernel = fields[:4]
         return bool(device and kernel and context.isdecimal() and stream.isdecimal())
-
-    def _devices(self, names: Names) -> Array:
-        numbers = [self.store.devices.of(name) if DEVICE.search(name) else NO_DEVICE for name in names.names]
-        return np.array(numbers, dtype=np.int32).take(names.codes)
 
 
 def _counters(columns: Sequence[str]) -> list[str]:
