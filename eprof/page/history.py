@@ -11,9 +11,9 @@ from eprof.page.figures import Figure
 from eprof.page.frame import card, method, page, quiet
 from eprof.page.svg import pct
 from eprof.words import history as words
+from eprof.words.badges import bits
 from eprof.words.blocks import Section
 from eprof.words.numbers import NARROW, percent, quantity, whole
-from eprof.words.view import bits
 
 _HEIGHT, _TOP, _BOTTOM = 240, 16, 30
 _LEFT, _WIDTH = 9, 89  # per cent of the width

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from eprof.base.marks import Mark
+from eprof.base.text import phrase
 from eprof.page import svg
 from eprof.page.figures import Figure
 from eprof.page.frame import card, method, page, quiet
@@ -54,9 +55,8 @@ def _figures(document: Scale) -> Iterator[Figure]:
         if best.processors is None or best.energy_j is None:
             yield Figure(label, "none")
             continue
-        unit = document.unit if best.processors == 1 else f"{document.unit}s"
-        clock = "" if best.core_mhz is None else f"{best.core_mhz:g} MHz, "
-        yield Figure(label, f"{best.processors} {unit}", f"{clock}{quantity(best.energy_j, 'J')}")
+        where = words.counted_processors(document, best.processors)
+        yield Figure(label, where, phrase("{:g} MHz, ", best.core_mhz) + quantity(best.energy_j, "J"))
 
 
 def _sections(document: Scale) -> Iterator[Section]:
@@ -81,7 +81,7 @@ def _series(document: Scale) -> dict[str, list[Row]]:
     series: dict[str, list[Row]] = {}
     for row in document.rows:
         if row.energy_j is not None:
-            clock = "" if row.core_mhz is None else f" at {row.core_mhz:g} MHz"
+            clock = phrase(" at {:g} MHz", row.core_mhz)
             series.setdefault(f"{row.program}{words.of_size(row.size)}{clock}", []).append(row)
     return series
 
@@ -167,8 +167,8 @@ def _method(document: Scale) -> dict[str, list[str]]:
     cluster, program, node = document.cluster, document.program, document.node
     if node:
         powers = ("host_w", "network_w", "gpu_idle_w")
-        told = ", ".join(f"{name} {'unknown' if node[name] is None else f'{node[name]:g}'}" for name in powers)
-        parts["Nodes"] = [f"{node['name'] or 'As asked'}: {told}. {node['source']}".strip()]
+        watts = ", ".join(f"{name} {phrase('{:g}', node[name]) or 'unknown'}" for name in powers)
+        parts["Nodes"] = [f"{node['name'] or 'As asked'}: {watts}. {node['source']}".strip()]
     if cluster:
         parts["Cluster"] = [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."]
     if program:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import UNSET
 
 from eprof.base.known import growth
-from eprof.base.text import capital
+from eprof.base.text import capital, when
 from eprof.page.figures import Figure
 from eprof.page.frame import card, method, page, quiet
 from eprof.page.heat import energy_map
@@ -74,8 +74,8 @@ def _clocks(document: Tune) -> Iterator[Section]:
     heat = words.heat(document)
     if heat is None:
         return
-    framed = ", framed: the setting in force" if document.now is not None else ""
-    faint = "" if all(setting.allowed for setting in document.settings) else " Faint: outside the limit."
+    framed = when(document.now is not None, ", framed: the setting in force")
+    faint = when(not all(setting.allowed for setting in document.settings), " Faint: outside the limit.")
     legend = (
         f"{heat.legend.replace('*', '★')}{framed}. From light to dark in equal ratios, from the least to the most "
         f"energy.{faint}"

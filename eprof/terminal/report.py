@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from eprof.base.text import counted, cut
+from eprof.base.text import counted, cut, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
 from eprof.profile import schema
 from eprof.terminal import drawing
@@ -110,7 +110,7 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
 
 def _notes_left(view: View) -> str:
     notes = len(view.document.warnings)
-    return f"-v: {counted(notes, 'note')}." if notes else "-v: every number."
+    return f"-v: {when(notes, counted(notes, 'note')) or 'every number'}."
 
 
 def _everything(view: View) -> Iterator[Part]:
@@ -234,6 +234,5 @@ def _modelled(view: View) -> Iterator[Part]:
 
 def _limit(kernel: str, limit: schema.Limit) -> str:
     """How far the largest kernel is from its limits."""
-    share = reached(limit, "energy_share")
-    arch = "" if share is None else f" and {share} of the arch line's flop/J"
+    arch = phrase(" and {} of the arch line's flop/J", reached(limit, "energy_share"))
     return f"{kernel}: {reached(limit, 'speed_share')} of the roofline's speed{arch}; {lever(limit)}."
