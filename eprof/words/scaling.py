@@ -100,15 +100,14 @@ def headline(document: Scale) -> Headline:
 
 
 def _worst(document: Scale) -> str:
-    """The lowest efficiency of several problems."""
-    rows = [(row.efficiency, row) for row in document.rows if row.efficiency]
+    """The lowest efficiency of several problems on more than one processor, which may be above 1."""
+    rows = [(row.efficiency, row) for row in document.rows if row.efficiency and row.processors > 1]
     if not rows:
         return ""
     efficiency, row = min(rows, key=itemgetter(0))
-    return (
-        f"The energy efficiency falls to {plain(efficiency)} "
-        f"({row.program}{of_size(row.size)} on {place(document, row)})."
-    )
+    falls = "falls to" if efficiency < 1 else "is nowhere below"
+    where = f"{row.program}{of_size(row.size)} on {place(document, row)}"
+    return f"The energy efficiency {falls} {plain(efficiency)} ({where})."
 
 
 def row_for(document: Scale, row: Row) -> str:
