@@ -11,10 +11,11 @@ from eprof.page import svg
 from eprof.page.figures import Figure
 from eprof.page.frame import card, method, page, quiet
 from eprof.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
-from eprof.scaling.schema import MODELLED, Row, Scale
+from eprof.scaling.schema import MODELLED, Best, Row, Scale
 from eprof.words import scaling as words
+from eprof.words.badges import MISSING, bits
 from eprof.words.blocks import Section
-from eprof.words.cells import legend
+from eprof.words.cells import Quantity, legend, plain_text
 from eprof.words.numbers import quantity
 
 _DOTS = 400
@@ -56,7 +57,7 @@ def _figures(document: Scale) -> Iterator[Figure]:
             yield Figure(label, "none")
             continue
         where = words.counted_processors(document, best.processors)
-        yield Figure(label, where, phrase("{:g} MHz, ", best.core_mhz) + quantity(best.energy_j, "J"))
+        yield Figure(label, where, phrase("{:g} MHz, ", best.core_mhz) + _joules(best))
 
 
 def _sections(document: Scale) -> Iterator[Section]:
@@ -109,9 +110,7 @@ def _bars(document: Scale) -> Markup:
     key = Markup('<li><i class="swatch s-{}"></i>{}</li>')
     keys = Markup("").join(key.format(_COLOURS[cause], words.CAUSES[cause]) for cause in causes)
     line = Markup('<div class="row"><span class="name">{}</span>{}<span class="num">{}</span><span></span></div>')
-    lines = Markup("").join(
-        line.format(words.place(document, row), _bar(row, largest), quantity(row.energy_j or 0.0, "J")) for row in rows
-    )
+    lines = Markup("").join(line.format(words.place(document, row), _bar(row, largest), _joules(row)) for row in rows)
     return Markup('<ul class="legend">{}</ul>{}').format(keys, lines)
 
 
@@ -120,6 +119,11 @@ def _bar(row: Row, largest: float) -> Markup:
     spoken = ", ".join(f"{words.CAUSES[cause]} {quantity(energy_j, 'J')}" for cause, energy_j in known.items())
     segments = svg.laid([(_COLOURS[cause], energy_j) for cause, energy_j in known.items()], largest)
     return svg.bar(segments, spoken, open_end="missing" in row.marks)
+
+
+def _joules(entry: Row | Best) -> str:
+    """The energy that is known; a lower bound says that it is one."""
+    return plain_text(Quantity(entry.energy_j or 0.0, "J", bits(entry.marks) & MISSING))
 
 
 def _known(row: Row) -> dict[str, float]:
@@ -152,7 +156,7 @@ def _panel(chart: _Chart, series: Mapping[str, Sequence[Row]]) -> Panel | None:
 
 
 def _dot(name: str, row: Row, point: tuple[float, float]) -> Dot:
-    title = f"{name}, {row.processors}: {quantity(row.energy_j or 0.0, 'J')} in {quantity(row.time_s, 's')}"
+    title = f"{name}, {row.processors}: {_joules(row)} in {quantity(row.time_s, 's')}"
     return Dot(*point, _LARGE if row.pareto else _SMALL, "", title)
 
 

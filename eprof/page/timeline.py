@@ -11,6 +11,7 @@ from eprof.timeline.schema import Component, Function, Timeline
 from eprof.words import timeline as words
 from eprof.words.badges import written
 from eprof.words.blocks import Section
+from eprof.words.cells import Quantity, plain_text
 from eprof.words.numbers import quantity
 
 _HEIGHT, _LEAST_HEIGHT, _TOP, _LANE = 240, 64, 8, 20
@@ -33,10 +34,11 @@ def html(document: Timeline) -> str:
 
 
 def _figures(document: Timeline) -> Iterator[Figure]:
-    yield Figure("Energy", quantity(document.total_j, "J"))
+    yield Figure("Energy", quantity(document.total_j, "J"), "", words.missing(*words.added(document)))
     yield Figure("Time", quantity(document.duration_s, "s"))
     for component in document.components[:4]:
-        yield Figure(component.name, quantity(component.mean_w, "W"), quantity(component.energy_j, "J"))
+        energy = plain_text(Quantity(component.energy_j, "J", words.missing(component)))
+        yield Figure(component.name, quantity(component.mean_w, "W"), energy)
 
 
 def _sections(document: Timeline) -> Iterator[Section]:
@@ -148,7 +150,7 @@ def _across(document: Timeline, begin_s: float, end_s: float) -> tuple[str, str]
 def _heat(document: Timeline) -> Markup:
     """Joules by component and function, and in none: the darker, the more."""
     rows = [(function.name, function.energy_j, words.marks(function)) for function in words.by_energy(document)]
-    rows.append((words.OUTSIDE, document.outside_j, 0))
+    rows.append((words.OUTSIDE, document.outside_j, words.marks_outside(document)))
     most_j = max((joules for _, energy_j, _ in rows for joules in energy_j.values()), default=0.0)
     heads = Markup("").join(
         Markup('<th scope="col">{}</th>').format(component.name) for component in document.components

@@ -23,7 +23,7 @@ def subject(document: Timeline) -> str:
 
 def headline(document: Timeline) -> Headline:
     """The total, the function that takes most of it, and what idle power is of it."""
-    bound = when(any(component.unknown_s for component in added(document)), "At least ")
+    bound = when(missing(*added(document)), "At least ")
     text = f"{bound}{quantity(document.total_j, 'J')} in {quantity(document.duration_s, 's')}."
     return Headline(text, " ".join(filter(None, [_largest(document), _idle(document)])))
 
@@ -71,12 +71,19 @@ def marks(function: Function) -> int:
 
 
 def _marks(function: Function, is_estimated: bool) -> int:
-    return (ESTIMATED if is_estimated else 0) | _missing(function)
+    return (ESTIMATED if is_estimated else 0) | missing(function)
 
 
-def _missing(entry: Component | Function) -> int:
+def missing(*entries: Component | Function) -> int:
     """The mark of joules that are a lower bound, as power is not known all the time."""
-    return MISSING if entry.unknown_s else 0
+    return MISSING if any(entry.unknown_s for entry in entries) else 0
+
+
+def marks_outside(document: Timeline) -> int:
+    """What is not sure of the joules in no function: a lower bound, unless all that is not known lies in functions."""
+    in_functions_s = sum(function.unknown_s for function in document.functions)
+    is_inside = len(document.components) == 1 and document.components[0].unknown_s <= (1 + 1e-9) * in_functions_s
+    return 0 if is_inside else missing(*document.components)
 
 
 def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
@@ -121,9 +128,11 @@ def functions(document: Timeline, limit: int | None, by_component: bool = True) 
     lines = [_function(document, function, names) for function in ordered[:limit]]
     left_out = and_more(len(ordered) - len(lines), "function")
     outside = total_of(document, document.outside_j)
-    time, energy = Quantity(document.outside_s, "s"), Quantity(outside, "J")
+    unsure = marks_outside(document)
+    time, energy = Quantity(document.outside_s, "s"), Quantity(outside, "J", unsure)
     cells: list[Cell] = [OUTSIDE, "", time, energy, _share(document, outside)]
-    lines.append(Row([*cells, *(Quantity(document.outside_j[name], "J") for name in names), "", ""], total=True))
+    cells += [Quantity(document.outside_j[name], "J", unsure) for name in names]
+    lines.append(Row([*cells, "", ""], total=True))
     return Table(columns, lines, left_out=left_out)
 
 
@@ -156,7 +165,7 @@ def components(document: Timeline) -> Table:
     return table_of(
         document.components,
         (Column("component", "left"), lambda component: component.name),
-        (Column("energy"), lambda component: Quantity(component.energy_j, "J", _missing(component))),
+        (Column("energy"), lambda component: Quantity(component.energy_j, "J", missing(component))),
         (Column("mean"), lambda component: Quantity(component.mean_w, "W")),
         (Column("idle"), _idle_power),
         (Column("samples every"), lambda component: Quantity(component.period_s, "s")),
