@@ -20,12 +20,7 @@ _CHARTS = {"j_per_mb": "Joules per MB", "latency": "Latency"}
 def html(document: Comm) -> str:
     """One self-contained HTML file from a document `eprof.comm/1`."""
     return page(
-        document,
-        "comm",
-        subtitle=[words.subject(document)],
-        headline=words.headline(document),
-        figures=_figures(document),
-        sections=_sections(document),
+        document, "comm", [words.subject(document)], words.headline(document), _figures(document), _sections(document)
     )
 
 

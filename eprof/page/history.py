@@ -25,10 +25,10 @@ def html(document: History) -> str:
     return page(
         document,
         "history",
-        subtitle=[words.subject(document)],
-        headline=words.headline(document),
-        figures=_figures(document),
-        sections=_sections(document),
+        [words.subject(document)],
+        words.headline(document),
+        _figures(document),
+        _sections(document),
     )
 
 

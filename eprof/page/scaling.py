@@ -38,12 +38,7 @@ _LARGE, _SMALL = 1.0, 0.2  # areas of dots
 def html(document: Scale) -> str:
     """One self-contained HTML file from a document `eprof.scale/1`."""
     return page(
-        document,
-        "scale",
-        subtitle=[words.subject(document)],
-        headline=words.headline(document),
-        figures=_figures(document),
-        sections=_sections(document),
+        document, "scale", [words.subject(document)], words.headline(document), _figures(document), _sections(document)
     )
 
 

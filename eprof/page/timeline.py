@@ -26,10 +26,10 @@ def html(document: Timeline) -> str:
     return page(
         document,
         "timeline",
-        subtitle=[words.subject(document)],
-        headline=words.headline(document),
-        figures=_figures(document),
-        sections=_sections(document),
+        [words.subject(document)],
+        words.headline(document),
+        _figures(document),
+        _sections(document),
     )
 
 

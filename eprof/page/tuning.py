@@ -21,12 +21,7 @@ from eprof.words.validation import number, percent
 def html(document: Tune) -> str:
     """One self-contained HTML file from a document `eprof.tune/1`."""
     return page(
-        document,
-        "tune",
-        subtitle=words.costs(document),
-        headline=words.headline(document),
-        figures=_figures(document),
-        sections=_sections(document),
+        document, "tune", words.costs(document), words.headline(document), _figures(document), _sections(document)
     )
 
 

@@ -24,11 +24,11 @@ def html(document: Validation) -> str:
     return page(
         document,
         "validation",
-        subtitle=words.costs(document),
-        headline=words.headline(document),
-        verdicts=words.verdicts(document),
-        figures=_figures(document),
-        sections=_sections(document),
+        words.costs(document),
+        words.headline(document),
+        _figures(document),
+        _sections(document),
+        words.verdicts(document),
     )
 
 
@@ -77,7 +77,8 @@ def _programs(runs: Sequence[WholeRun]) -> Section:
     ]
     answer = f"Energy that a meter saw, and what is predicted for the kernels. They may differ: {runs[0].reasons}."
     lower = sum("missing" in run.marks for run in runs if run.predicted_j is not None)
-    rest = when(lower, f"{lower} predictions are lower bounds: something could not be counted or priced.")
+    are = "prediction is a lower bound" if lower == 1 else "predictions are lower bounds"
+    rest = when(lower, f"{lower} {are}: something could not be counted or priced.")
     return card("programs", "Programs", "Whole programs", Sentence(answer), charts.bars(pairs, _FAR), quiet(rest))
 
 
