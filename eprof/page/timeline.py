@@ -149,15 +149,20 @@ def _across(document: Timeline, begin_s: float, end_s: float) -> tuple[str, str]
 
 def _heat(document: Timeline) -> Markup:
     """Joules by component and function, and in none: the darker, the more."""
-    rows = [(function.name, function.energy_j, words.marks(function)) for function in words.by_energy(document)]
-    rows.append((words.OUTSIDE, document.outside_j, words.marks_outside(document)))
+    components = document.components
+    rows = [
+        (function.name, function.energy_j, [words.marks(function)] * len(components))
+        for function in words.by_energy(document)
+    ]
+    rows.append((words.OUTSIDE, document.outside_j, [words.marks_outside(document, each) for each in components]))
     most_j = max((joules for _, energy_j, _ in rows for joules in energy_j.values()), default=0.0)
-    heads = Markup("").join(
-        Markup('<th scope="col">{}</th>').format(component.name) for component in document.components
-    )
+    heads = Markup("").join(Markup('<th scope="col">{}</th>').format(component.name) for component in components)
     lines = Markup("").join(
         Markup('<tr><th scope="row">{}</th>{}</tr>').format(
-            name, Markup("").join(_warm(energy_j[component.name], most_j, marks) for component in document.components)
+            name,
+            Markup("").join(
+                _warm(energy_j[component.name], most_j, mark) for component, mark in zip(components, marks, strict=True)
+            ),
         )
         for name, energy_j, marks in rows
     )

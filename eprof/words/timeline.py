@@ -79,11 +79,11 @@ def missing(*entries: Component | Function) -> int:
     return MISSING if any(entry.unknown_s for entry in entries) else 0
 
 
-def marks_outside(document: Timeline) -> int:
-    """What is not sure of the joules in no function: a lower bound, unless all that is not known lies in functions."""
+def marks_outside(document: Timeline, *components: Component) -> int:
+    """What is not sure of joules in no function: lower bounds, unless all that is not known lies in functions."""
     in_functions_s = sum(function.unknown_s for function in document.functions)
     is_inside = len(document.components) == 1 and document.components[0].unknown_s <= (1 + 1e-9) * in_functions_s
-    return 0 if is_inside else missing(*document.components)
+    return 0 if is_inside else missing(*components)
 
 
 def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
@@ -113,7 +113,8 @@ def trust(document: Timeline) -> Iterator[Point]:
 
 def functions(document: Timeline, limit: int | None, by_component: bool = True) -> Table:
     """Joules by function and component, exclusive; and what a function takes with all that it calls."""
-    names = [component.name for component in document.components if by_component and len(document.components) > 1]
+    several = [component for component in document.components if by_component and len(document.components) > 1]
+    names = [component.name for component in several]
     columns = [
         Column("function", "left"),
         Column("calls"),
@@ -128,10 +129,10 @@ def functions(document: Timeline, limit: int | None, by_component: bool = True) 
     lines = [_function(document, function, names) for function in ordered[:limit]]
     left_out = and_more(len(ordered) - len(lines), "function")
     outside = total_of(document, document.outside_j)
-    unsure = marks_outside(document)
+    unsure = marks_outside(document, *added(document))
     time, energy = Quantity(document.outside_s, "s"), Quantity(outside, "J", unsure)
     cells: list[Cell] = [OUTSIDE, "", time, energy, _share(document, outside)]
-    cells += [Quantity(document.outside_j[name], "J", unsure) for name in names]
+    cells += [Quantity(document.outside_j[each.name], "J", marks_outside(document, each)) for each in several]
     lines.append(Row([*cells, "", ""], total=True))
     return Table(columns, lines, left_out=left_out)
 

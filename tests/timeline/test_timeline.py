@@ -323,6 +323,14 @@ def test_joules_that_lack_what_a_hole_hides_are_lower_bounds_everywhere(tmp_path
     assert page._heat(made).count("at least") == 1
 
 
+def test_joules_in_no_function_are_lower_bounds_only_of_meters_that_have_holes(tmp_path):
+    table = "time_s,cpu_w,gpu_w\n" + "".join(f"{t},{'' if t == 6 else 100},50\n" for t in range(10))
+    made = document(tmp_path, table, "begin_s,end_s,name\n0,4,compute\n8,9,exchange\n")
+    cells = words.functions(made, None).rows[-1].cells
+    assert [bool(cell.marks & MISSING) for cell in (cells[3], cells[5], cells[6])] == [True, True, False]
+    assert page._heat(made).count("at least") == 1
+
+
 def test_every_form_of_the_document_is_made(tmp_path, capsys):
     table, ranges = written(tmp_path, "p.csv", steps(range(10))), written(tmp_path, "m.csv", TWO)
     outputs = [tmp_path / f"x.{suffix}" for suffix in ("json", "html", "md", "csv", "txt")]
