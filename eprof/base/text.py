@@ -51,6 +51,17 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(lambda match: _escape(match[0]), shown)
 
 
+def when(holds: object, text: str) -> str:
+    """What a sentence says besides: `text` where something holds, else nothing."""
+    return text if holds else ""
+
+
+def phrase(form: str, *values: object) -> str:
+    """What a sentence says of values: (" at {:g} MHz", 852.0), " at 852 MHz"; nothing where one is not known or ""."""
+    is_known = all(value is not None and value != "" for value in values)
+    return form.format(*values) if is_known else ""
+
+
 def counted(number: int, noun: str) -> str:
     """A number of things: "1 note", "3 notes"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from msgspec.structs import replace
 
 from eprof.base.arrays import Columns
 from eprof.base.errors import CostError
@@ -55,27 +56,8 @@ def _reading(old: Side, new: Side) -> Model:
     marks = on.marks | _marks(old) | _marks(new)
     if of_width != work:
         marks |= Mark.ESTIMATED
-    verdict = tradeoff.assess((work[0], moved[0]), (work[1], moved[1]), on)
-    return _of_verdict(verdict, on.precision, marks)
-
-
-def _of_verdict(verdict: tradeoff.Verdict, precision: str, marks: Mark) -> Model:
-    return Model(
-        case=verdict.case,
-        missing=None,
-        precision=precision,
-        work_factor=verdict.f,
-        traffic_factor=verdict.m,
-        old_intensity_flop_per_byte=verdict.intensity,
-        new_intensity_flop_per_byte=verdict.new_intensity,
-        time_balance=verdict.time_balance,
-        energy_balance=verdict.energy_balance,
-        is_tradeoff=verdict.trades,
-        speedup=verdict.speedup,
-        without_constant_power=verdict.without_constant,
-        with_constant_power=verdict.with_constant,
-        marks=names(marks),
-    )
+    model = tradeoff.assess((work[0], moved[0]), (work[1], moved[1]), on)
+    return replace(model, marks=names(marks))
 
 
 def _require(quantity: str, old: Side, new: Side, amounts: list[float]) -> None:

@@ -208,7 +208,11 @@ class Bounds(Struct, frozen=True):
 
 
 class Model(Struct, frozen=True):
-    """The reading of the two-level model; where something is missing for it, nothing but that is in the JSON."""
+    """The reading of the two-level model; where something is missing for it, nothing but that is in the JSON.
+
+    case: 1 both memory bound, 2 memory then compute bound, 3 both compute bound ([T] 3.5.3); None for what [T] leaves
+    out, compute then memory bound. is_tradeoff: work and traffic factors of 1 or more, for which the bounds hold.
+    """
 
     case: int | None
     missing: str | None

@@ -8,50 +8,41 @@ pi0 = 0. [T] 3.5.10 prints a greenup's upper bound for case 1 that the model its
 and raises it in another); the one here follows from [T] eq. 26 with f > 1 and f m I < B_tau, and docs/diff.md shows it.
 """
 
-from msgspec import Struct
-
-from eprof.compare.schema import Bounds
+from eprof.base.marks import names
+from eprof.compare.schema import Bounds, Model
 from eprof.rooflines import Machine
 
 # Below this, a factor is 1: the bounds are those of a trade-off, f >= 1 and m >= 1.
 _SAME = 1e-9
 
 
-class Verdict(Struct, frozen=True):
-    """What the model says of a change.
-
-    case: 1 both memory bound, 2 memory then compute bound, 3 both compute bound ([T] 3.5.3); None for what [T] leaves
-    out, compute then memory bound. trades: f >= 1 and m >= 1, for which the bounds hold.
-    """
-
-    f: float
-    m: float
-    intensity: float
-    new_intensity: float
-    time_balance: float
-    energy_balance: float
-    case: int | None
-    trades: bool
-    speedup: float
-    without_constant: Bounds
-    with_constant: Bounds
-
-
-def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine) -> Verdict:
+def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine) -> Model:
     """Assess a change from one (work in flop, traffic in B) to another; all four are above 0."""
     f = new[0] / old[0]
     m = old[1] / new[1]
     intensity = old[0] / old[1]
     balance = machine.time_balance
     case = _case(intensity, f * m * intensity, balance)
-    trades = f >= 1 - _SAME and m >= 1 - _SAME
-    speedup = max(1.0, balance / intensity) / max(f, balance / (m * intensity))
+    is_tradeoff = f >= 1 - _SAME and m >= 1 - _SAME
     free, constant = (
-        _bounds(f, m, intensity, balance, machine.energy_balance, eta, case if trades else None)
+        _bounds(f, m, intensity, balance, machine.energy_balance, eta, case if is_tradeoff else None)
         for eta in (1.0, machine.flop_efficiency)
     )
-    return Verdict(
-        f, m, intensity, f * m * intensity, balance, machine.energy_balance, case, trades, speedup, free, constant
+    return Model(
+        case=case,
+        missing=None,
+        precision=machine.precision,
+        work_factor=f,
+        traffic_factor=m,
+        old_intensity_flop_per_byte=intensity,
+        new_intensity_flop_per_byte=f * m * intensity,
+        time_balance=balance,
+        energy_balance=machine.energy_balance,
+        is_tradeoff=is_tradeoff,
+        speedup=max(1.0, balance / intensity) / max(f, balance / (m * intensity)),
+        without_constant_power=free,
+        with_constant_power=constant,
+        marks=names(machine.marks),
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from eprof.base.text import cut, in_code
+from eprof.base.text import counted, cut, in_code
 from eprof.compare.schema import Document
 from eprof.files import export
 from eprof.files.drawing import markdown
@@ -44,7 +44,10 @@ def _blocks(document: Document) -> Iterator[Block]:
     if document.change_j:
         yield Sentence(diff_words.reading(document.model))
     yield diff_words.legend(document)
-    yield Notes(_cut_to(_NOTES, [cut(text, _LETTERS) for text in document.warnings], "notes"))
+    notes = [cut(text, _LETTERS) for text in document.warnings[:_NOTES]]
+    if rest := document.warnings[_NOTES:]:
+        notes.append(f"And {counted(len(rest), 'more note')}, {_WHERE}.")
+    yield Notes(notes)
 
 
 def _gates(document: Document) -> Iterator[Block]:
@@ -52,9 +55,4 @@ def _gates(document: Document) -> Iterator[Block]:
     verdicts = sorted(diff_words.verdicts(document), key=lambda verdict: verdict.passed is True)
     yield from verdicts[:_GATES]
     if len(verdicts) > _GATES:
-        yield Sentence(f"And {len(verdicts) - _GATES} more gates, {_WHERE}.")
-
-
-def _cut_to(most: int, texts: list[str], noun: str) -> list[str]:
-    rest = len(texts) - most
-    return [*texts[:most], f"And {rest} more {noun}, {_WHERE}."] if rest > 0 else texts
+        yield Sentence(f"And {counted(len(verdicts) - _GATES, 'more gate')}, {_WHERE}.")

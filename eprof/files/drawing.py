@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from eprof.base.text import in_code, in_markdown
+from eprof.base.text import counted, in_code, in_markdown
 from eprof.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Row, Sentence, Table, Verdict
 from eprof.words.cells import Cell, Name, legend, plain_text
 
@@ -74,13 +74,13 @@ def _cell(cell: Cell) -> str:
 def _notes(notes: Notes) -> Iterator[str]:
     """Notes, folded away; as many as leave room for the rest of a comment on GitHub."""
     if notes.texts:
-        yield f"<details><summary>{len(notes.texts)} {notes.noun}s</summary>"
+        yield f"<details><summary>{counted(len(notes.texts), notes.noun)}</summary>"
         yield ""
         lines = [f"- {in_markdown(note)}" for note in notes.texts]
         ends = accumulate(map(len, lines))
         shown = [line for line, end in zip(lines, ends, strict=True) if end <= _NOTES]
         yield from shown
         if len(shown) < len(lines):
-            yield f"- and {len(lines) - len(shown)} more {notes.noun}s in the JSON"
+            yield f"- and {counted(len(lines) - len(shown), f'more {notes.noun}')} in the JSON"
         yield ""
         yield "</details>"

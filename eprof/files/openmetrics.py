@@ -37,7 +37,7 @@ def _families(view: View) -> Iterator[str]:
     if view.costs is not None:
         energies = (sample for kernel in view.kernels for sample in _parts(view, kernel))
         yield from _gauge("eprof_kernel_energy", "joules", "Energy of a kernel by part.", energies)
-        unknown = ((_kernel(kernel), float(_unknown_parts(view, kernel))) for kernel in view.kernels)
+        unknown = (_unknown_parts(view, kernel) for kernel in view.kernels)
         yield from _gauge("eprof_kernel_unknown_parts", "", "Parts whose energy is unknown or a bound.", unknown)
     times = (sample for kernel in view.kernels for sample in _known(time_of(kernel), _kernel(kernel)))
     yield from _gauge("eprof_kernel_time", "seconds", "Time of all launches of a kernel.", times)
@@ -71,8 +71,9 @@ def _parts(view: View, kernel: schema.Kernel) -> Iterator[Sample]:
         yield from _known(amount, labels)
 
 
-def _unknown_parts(view: View, kernel: schema.Kernel) -> int:
-    return sum(amount.value is None or amount.lower for amount in view.all_groups_of(kernel).values())
+def _unknown_parts(view: View, kernel: schema.Kernel) -> Sample:
+    parts = view.all_groups_of(kernel).values()
+    return _kernel(kernel), float(sum(amount.value is None or amount.lower for amount in parts))
 
 
 def _known(amount: Amount, labels: Labels) -> Iterable[Sample]:

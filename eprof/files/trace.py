@@ -11,13 +11,13 @@ from msgspec import Struct
 from eprof import __version__
 from eprof.base.kernels import short
 from eprof.base.marks import Mark
-from eprof.base.text import visible
+from eprof.base.text import phrase, visible, when
 from eprof.files.export import dumped
 from eprof.profile import schema
 from eprof.rows.launches import UNKNOWN
 from eprof.rows.log import TableRows
+from eprof.words.badges import bits
 from eprof.words.numbers import quantity
-from eprof.words.view import bits
 
 _NAME = 80
 _ROUNDING = 1e-3  # of the energy: times in ns
@@ -38,8 +38,8 @@ class _Launch(Struct):
     @property
     def track(self) -> str:
         """The name of the line that it is on."""
-        stream = f"stream {self.stream}" if self.stream else "kernels"
-        return f"{stream} (overlap {self.lane})" if self.lane else stream
+        stream = phrase("stream {}", self.stream) or "kernels"
+        return stream + when(self.lane, f" (overlap {self.lane})")
 
 
 def to_trace(document: schema.Profile, timeline: TableRows, warn: Callable[[str], None] = lambda note: None) -> bytes:
@@ -98,14 +98,11 @@ def _launches(document: schema.Profile, timeline: TableRows) -> list[_Launch]:
         for device, kernel, stream, operator, start, length in zip(*texts, starts, lengths_ns, strict=True)
         if (device, kernel) in kernel_of and start != UNKNOWN and length != UNKNOWN
     ]
-    launches.sort(key=lambda launch: (launch.device, _by_number(launch.stream), launch.start_ns))
+    # Streams by their numbers: shorter ones are smaller.
+    launches.sort(key=lambda launch: (launch.device, len(launch.stream), launch.stream, launch.start_ns))
     for _, of_stream in groupby(launches, key=lambda launch: (launch.device, launch.stream)):
         _into_lanes(of_stream)
     return launches
-
-
-def _by_number(stream: str) -> tuple[int, str]:
-    return len(stream), stream
 
 
 def _into_lanes(launches: Iterable[_Launch]) -> None:

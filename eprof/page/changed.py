@@ -3,11 +3,13 @@
 from markupsafe import Markup
 from msgspec import Struct
 
+from eprof.base.text import phrase
 from eprof.compare.schema import Document
 from eprof.page.drawing import change as drawn_change
 from eprof.page.svg import pct, whisker
+from eprof.words.badges import bits
 from eprof.words.cells import Change, signed_quantity
-from eprof.words.diff import bits, is_shown, moving, step_label
+from eprof.words.diff import is_shown, moving, step_label
 from eprof.words.intervals import cell, known
 from eprof.words.numbers import percent
 
@@ -61,7 +63,7 @@ def _bar(part: _Part, whole: _Part, axis: tuple[float, float], stands_out: bool)
     left, right = sorted((place(0.0), place(part.change_j)))
     share = percent(part.change_j / whole.change_j) if whole.change_j else ""
     interval = cell(part.ends, "J", signed=True)
-    spoken = [signed_quantity(part.change_j, "J"), interval, f"{share} of the change" if share else ""]
+    spoken = [signed_quantity(part.change_j, "J"), interval, phrase("{} of the change", share)]
     drawn = [
         Markup('<line class="w-join" x1="{0}" x2="{0}" y1="-4" y2="22"/>').format(pct(place(0.0))),
         Markup('<rect class="w-{}" x="{}" y="2" width="{}" height="14"/>').format(kind, pct(left), pct(right - left)),

@@ -9,6 +9,7 @@ from eprof.page.figures import Figure
 from eprof.page.frame import card, method, page, quiet
 from eprof.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
 from eprof.words import comm as words
+from eprof.words.badges import bits
 from eprof.words.blocks import Section
 from eprof.words.numbers import percent, quantity, signed_percent
 
@@ -19,21 +20,18 @@ _CHARTS = {"j_per_mb": "Joules per MB", "latency": "Latency"}
 def html(document: Comm) -> str:
     """One self-contained HTML file from a document `eprof.comm/1`."""
     return page(
-        document,
-        "comm",
-        subtitle=[words.subject(document)],
-        headline=words.headline(document),
-        figures=_figures(document),
-        sections=_sections(document),
+        document, "comm", [words.subject(document)], words.headline(document), _figures(document), _sections(document)
     )
 
 
 def _figures(document: Comm) -> Iterator[Figure]:
     """Break-even and limit of a cluster, and the least joules of a program's messages."""
     if document.totals:
+        first = document.totals[0]
         least = min(document.totals, key=lambda total: total.energy_j)
-        yield Figure("All messages", quantity(document.totals[0].energy_j, "J"), "as they are waited for first")
-        yield Figure("At least", quantity(least.energy_j, "J"), words.way(document, least.waiting, least.core_mhz))
+        way = words.way(document, least.waiting, least.core_mhz)
+        yield Figure("All messages", quantity(first.energy_j, "J"), "as they are waited for first", bits(first.marks))
+        yield Figure("Least", quantity(least.energy_j, "J"), way, bits(least.marks))
     if document.break_even_s is not None:
         yield Figure("Break-even", quantity(document.break_even_s, "s"), "of a message, blocked against polling")
     if document.limits:

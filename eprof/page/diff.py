@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from eprof.base.text import visible
+from eprof.base.text import phrase, visible
 from eprof.compare.schema import Document, Side
 from eprof.page.changed import bars
 from eprof.page.figures import Figure
@@ -13,11 +13,10 @@ from eprof.page.shell import filled, templates
 from eprof.words import badges, diff_answer, diff_tables
 from eprof.words import costs as costs_words
 from eprof.words import diff as diff_words
-from eprof.words.badges import MISSING
+from eprof.words.badges import MISSING, bits
 from eprof.words.blocks import Block, Notes, Section, Sentence, Tone
 from eprof.words.cells import signed_quantity
 from eprof.words.devices import named
-from eprof.words.diff import bits
 from eprof.words.intervals import cell, label
 from eprof.words.numbers import plain, signed_percent
 
@@ -52,8 +51,7 @@ def html(document: Document) -> str:
 def _subtitle(document: Document) -> str:
     """The cost tables with what they rest on, and the time stamp."""
     tables = (side.costs for side in (document.old, document.new) if side.costs is not None)
-    parts = costs_words.all_named(tables), utc(document.created_utc)
-    return " · ".join(part for part in parts if part)
+    return phrase("{} · ", costs_words.all_named(tables)) + utc(document.created_utc)
 
 
 def _figures(document: Document) -> list[Figure]:
@@ -77,9 +75,10 @@ def _figures(document: Document) -> list[Figure]:
 def _energy(document: Document, name: str) -> Figure:
     if document.change_j is None:
         return Figure(name, "not compared")
-    share = "" if document.change_share is None else f"({signed_percent(document.change_share)})"
-    ends = cell(document.interval_j, "J", signed=True)
-    return Figure(name, signed_quantity(document.change_j, "J"), f"{share} {ends}".strip(), bits(document.marks))
+    note = [cell(document.interval_j, "J", signed=True)]
+    if document.change_share is not None:
+        note.insert(0, f"({signed_percent(document.change_share)})")
+    return Figure(name, signed_quantity(document.change_j, "J"), " ".join(note).strip(), bits(document.marks))
 
 
 def _factor(label: str, value: float | None, note: str) -> Figure:

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from eprof.base.text import phrase
 from eprof.base.vocabulary import CONSTANT
 from eprof.words.badges import MISSING, Amount
 from eprof.words.intervals import wide
@@ -61,8 +62,9 @@ def figures(view: View) -> list[Figure]:
     no_flops = "no flops" if view.flops(view.document).value is not None else "flops not known"
     # Energy that lacks the constant part of kernels without a time, over the time of the others, is no power.
     power = Amount(None) if view.time.lower else power_of(view.document)
+    interval = phrase(", {}", wide(view.interval("total"), "J"))
     return [
-        _figure("Energy", view.energy("total"), "J", note=f"{view.total_is}{_range(view)}"),
+        _figure("Energy", view.energy("total"), "J", note=f"{view.total_is}{interval}"),
         time,
         _figure("Mean power", power, "W", no_power),
         _figure("Energy per flop", view.per_flop(view.document), "J", no_flops),
@@ -87,12 +89,6 @@ def _modelled(view: View) -> list[Figure]:
 
 def _time_of(view: View) -> str:
     return f"{view.nouns.kernel.capitalize()} time"
-
-
-def _range(view: View) -> str:
-    """The interval of the energy, in words."""
-    text = wide(view.interval("total"), "J")
-    return f", {text}" if text else ""
 
 
 def _figure(label: str, amount: Amount, unit: str, why: str = "", note: str = "") -> Figure:

@@ -23,7 +23,6 @@ Document: TypeAlias = Comm | History | Scale | Timeline | Tune | Validation
 def page(
     document: Document,
     kind: str,
-    *,
     subtitle: Sequence[str],
     headline: Headline,
     figures: Iterable[Figure],

@@ -11,9 +11,9 @@ from eprof.page.figures import Figure
 from eprof.page.frame import card, method, page, quiet
 from eprof.page.svg import pct
 from eprof.words import history as words
+from eprof.words.badges import bits
 from eprof.words.blocks import Section
 from eprof.words.numbers import NARROW, percent, quantity, whole
-from eprof.words.view import bits
 
 _HEIGHT, _TOP, _BOTTOM = 240, 16, 30
 _LEFT, _WIDTH = 9, 89  # per cent of the width
@@ -25,10 +25,10 @@ def html(document: History) -> str:
     return page(
         document,
         "history",
-        subtitle=[words.subject(document)],
-        headline=words.headline(document),
-        figures=_figures(document),
-        sections=_sections(document),
+        [words.subject(document)],
+        words.headline(document),
+        _figures(document),
+        _sections(document),
     )
 
 

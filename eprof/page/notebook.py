@@ -5,7 +5,7 @@ tables.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 
 from markupsafe import Markup
@@ -130,9 +130,5 @@ def _bar(view: View) -> Markup:
 @cache
 def _colors() -> dict[str, str]:
     """The colours of the groups of counts, which show on light and on dark ground: the pages' on dark ground."""
-    return dict(_pairs(asset("report.css")))
-
-
-def _pairs(style: str) -> Iterator[tuple[str, str]]:
-    for name, plain, dark in re.findall(r"--(\w+):\s*(?:(#\w+)|light-dark\(#\w+,\s*(#\w+)\))", style):
-        yield name, plain or dark
+    colours = re.findall(r"--(\w+):\s*(?:(#\w+)|light-dark\(#\w+,\s*(#\w+)\))", asset("report.css"))
+    return {name: plain or dark for name, plain, dark in colours}

@@ -6,14 +6,16 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from eprof.base.marks import Mark
+from eprof.base.text import phrase
 from eprof.page import svg
 from eprof.page.figures import Figure
 from eprof.page.frame import card, method, page, quiet
 from eprof.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
-from eprof.scaling.schema import MODELLED, Row, Scale
+from eprof.scaling.schema import MODELLED, Best, Row, Scale
 from eprof.words import scaling as words
+from eprof.words.badges import MISSING, bits
 from eprof.words.blocks import Section
-from eprof.words.cells import legend
+from eprof.words.cells import Quantity, legend, plain_text
 from eprof.words.numbers import quantity
 
 _DOTS = 400
@@ -36,12 +38,7 @@ _LARGE, _SMALL = 1.0, 0.2  # areas of dots
 def html(document: Scale) -> str:
     """One self-contained HTML file from a document `eprof.scale/1`."""
     return page(
-        document,
-        "scale",
-        subtitle=[words.subject(document)],
-        headline=words.headline(document),
-        figures=_figures(document),
-        sections=_sections(document),
+        document, "scale", [words.subject(document)], words.headline(document), _figures(document), _sections(document)
     )
 
 
@@ -54,9 +51,8 @@ def _figures(document: Scale) -> Iterator[Figure]:
         if best.processors is None or best.energy_j is None:
             yield Figure(label, "none")
             continue
-        unit = document.unit if best.processors == 1 else f"{document.unit}s"
-        clock = "" if best.core_mhz is None else f"{best.core_mhz:g} MHz, "
-        yield Figure(label, f"{best.processors} {unit}", f"{clock}{quantity(best.energy_j, 'J')}")
+        where = words.counted_processors(document, best.processors)
+        yield Figure(label, where, phrase("{:g} MHz, ", best.core_mhz) + _joules(best))
 
 
 def _sections(document: Scale) -> Iterator[Section]:
@@ -81,7 +77,7 @@ def _series(document: Scale) -> dict[str, list[Row]]:
     series: dict[str, list[Row]] = {}
     for row in document.rows:
         if row.energy_j is not None:
-            clock = "" if row.core_mhz is None else f" at {row.core_mhz:g} MHz"
+            clock = phrase(" at {:g} MHz", row.core_mhz)
             series.setdefault(f"{row.program}{words.of_size(row.size)}{clock}", []).append(row)
     return series
 
@@ -109,9 +105,7 @@ def _bars(document: Scale) -> Markup:
     key = Markup('<li><i class="swatch s-{}"></i>{}</li>')
     keys = Markup("").join(key.format(_COLOURS[cause], words.CAUSES[cause]) for cause in causes)
     line = Markup('<div class="row"><span class="name">{}</span>{}<span class="num">{}</span><span></span></div>')
-    lines = Markup("").join(
-        line.format(words.place(document, row), _bar(row, largest), quantity(row.energy_j or 0.0, "J")) for row in rows
-    )
+    lines = Markup("").join(line.format(words.place(document, row), _bar(row, largest), _joules(row)) for row in rows)
     return Markup('<ul class="legend">{}</ul>{}').format(keys, lines)
 
 
@@ -120,6 +114,11 @@ def _bar(row: Row, largest: float) -> Markup:
     spoken = ", ".join(f"{words.CAUSES[cause]} {quantity(energy_j, 'J')}" for cause, energy_j in known.items())
     segments = svg.laid([(_COLOURS[cause], energy_j) for cause, energy_j in known.items()], largest)
     return svg.bar(segments, spoken, open_end="missing" in row.marks)
+
+
+def _joules(entry: Row | Best) -> str:
+    """The energy that is known; a lower bound says that it is one."""
+    return plain_text(Quantity(entry.energy_j or 0.0, "J", bits(entry.marks) & MISSING))
 
 
 def _known(row: Row) -> dict[str, float]:
@@ -152,7 +151,7 @@ def _panel(chart: _Chart, series: Mapping[str, Sequence[Row]]) -> Panel | None:
 
 
 def _dot(name: str, row: Row, point: tuple[float, float]) -> Dot:
-    title = f"{name}, {row.processors}: {quantity(row.energy_j or 0.0, 'J')} in {quantity(row.time_s, 's')}"
+    title = f"{name}, {row.processors}: {_joules(row)} in {quantity(row.time_s, 's')}"
     return Dot(*point, _LARGE if row.pareto else _SMALL, "", title)
 
 
@@ -167,8 +166,8 @@ def _method(document: Scale) -> dict[str, list[str]]:
     cluster, program, node = document.cluster, document.program, document.node
     if node:
         powers = ("host_w", "network_w", "gpu_idle_w")
-        told = ", ".join(f"{name} {'unknown' if node[name] is None else f'{node[name]:g}'}" for name in powers)
-        parts["Nodes"] = [f"{node['name'] or 'As asked'}: {told}. {node['source']}".strip()]
+        watts = ", ".join(f"{name} {phrase('{:g}', node[name]) or 'unknown'}" for name in powers)
+        parts["Nodes"] = [f"{node['name'] or 'As asked'}: {watts}. {node['source']}".strip()]
     if cluster:
         parts["Cluster"] = [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."]
     if program:

@@ -11,6 +11,7 @@ from eprof.timeline.schema import Component, Function, Timeline
 from eprof.words import timeline as words
 from eprof.words.badges import written
 from eprof.words.blocks import Section
+from eprof.words.cells import Quantity, plain_text
 from eprof.words.numbers import quantity
 
 _HEIGHT, _LEAST_HEIGHT, _TOP, _LANE = 240, 64, 8, 20
@@ -25,18 +26,19 @@ def html(document: Timeline) -> str:
     return page(
         document,
         "timeline",
-        subtitle=[words.subject(document)],
-        headline=words.headline(document),
-        figures=_figures(document),
-        sections=_sections(document),
+        [words.subject(document)],
+        words.headline(document),
+        _figures(document),
+        _sections(document),
     )
 
 
 def _figures(document: Timeline) -> Iterator[Figure]:
-    yield Figure("Energy", quantity(document.total_j, "J"))
+    yield Figure("Energy", quantity(document.total_j, "J"), "", words.missing(*words.added(document)))
     yield Figure("Time", quantity(document.duration_s, "s"))
     for component in document.components[:4]:
-        yield Figure(component.name, quantity(component.mean_w, "W"), quantity(component.energy_j, "J"))
+        energy = plain_text(Quantity(component.energy_j, "J", words.missing(component)))
+        yield Figure(component.name, quantity(component.mean_w, "W"), energy)
 
 
 def _sections(document: Timeline) -> Iterator[Section]:
@@ -147,15 +149,20 @@ def _across(document: Timeline, begin_s: float, end_s: float) -> tuple[str, str]
 
 def _heat(document: Timeline) -> Markup:
     """Joules by component and function, and in none: the darker, the more."""
-    rows = [(function.name, function.energy_j, words.marks(function)) for function in words.by_energy(document)]
-    rows.append((words.OUTSIDE, document.outside_j, 0))
+    components = document.components
+    rows = [
+        (function.name, function.energy_j, [words.marks(function)] * len(components))
+        for function in words.by_energy(document)
+    ]
+    rows.append((words.OUTSIDE, document.outside_j, [words.marks_outside(document, each) for each in components]))
     most_j = max((joules for _, energy_j, _ in rows for joules in energy_j.values()), default=0.0)
-    heads = Markup("").join(
-        Markup('<th scope="col">{}</th>').format(component.name) for component in document.components
-    )
+    heads = Markup("").join(Markup('<th scope="col">{}</th>').format(component.name) for component in components)
     lines = Markup("").join(
         Markup('<tr><th scope="row">{}</th>{}</tr>').format(
-            name, Markup("").join(_warm(energy_j[component.name], most_j, marks) for component in document.components)
+            name,
+            Markup("").join(
+                _warm(energy_j[component.name], most_j, mark) for component, mark in zip(components, marks, strict=True)
+            ),
         )
         for name, energy_j, marks in rows
     )

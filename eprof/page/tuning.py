@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import UNSET
 
 from eprof.base.known import growth
-from eprof.base.text import capital
+from eprof.base.text import capital, when
 from eprof.page.figures import Figure
 from eprof.page.frame import card, method, page, quiet
 from eprof.page.heat import energy_map
@@ -21,12 +21,7 @@ from eprof.words.validation import number, percent
 def html(document: Tune) -> str:
     """One self-contained HTML file from a document `eprof.tune/1`."""
     return page(
-        document,
-        "tune",
-        subtitle=words.costs(document),
-        headline=words.headline(document),
-        figures=_figures(document),
-        sections=_sections(document),
+        document, "tune", words.costs(document), words.headline(document), _figures(document), _sections(document)
     )
 
 
@@ -74,8 +69,8 @@ def _clocks(document: Tune) -> Iterator[Section]:
     heat = words.heat(document)
     if heat is None:
         return
-    framed = ", framed: the setting in force" if document.now is not None else ""
-    faint = "" if all(setting.allowed for setting in document.settings) else " Faint: outside the limit."
+    framed = when(document.now is not None, ", framed: the setting in force")
+    faint = when(not all(setting.allowed for setting in document.settings), " Faint: outside the limit.")
     legend = (
         f"{heat.legend.replace('*', '★')}{framed}. From light to dark in equal ratios, from the least to the most "
         f"energy.{faint}"

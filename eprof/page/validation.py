@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from eprof.base.text import cut
+from eprof.base.text import cut, when
 from eprof.page.figures import Figure
 from eprof.page.frame import card, method, page, quiet
 from eprof.page.views import validation as charts
@@ -11,7 +11,7 @@ from eprof.validation.schema import KernelScores, Measured, Validation, WholeRun
 from eprof.validation.scores import Scores
 from eprof.words import validation as words
 from eprof.words.blocks import Row, Section, Sentence, Table, numbers, texts
-from eprof.words.numbers import NARROW, plain, quantity_or, whole
+from eprof.words.numbers import NARROW, plain_or, quantity_or, whole
 from eprof.words.validation import percent, protocol
 
 _BARS = 40
@@ -24,11 +24,11 @@ def html(document: Validation) -> str:
     return page(
         document,
         "validation",
-        subtitle=words.costs(document),
-        headline=words.headline(document),
-        verdicts=words.verdicts(document),
-        figures=_figures(document),
-        sections=_sections(document),
+        words.costs(document),
+        words.headline(document),
+        _figures(document),
+        _sections(document),
+        words.verdicts(document),
     )
 
 
@@ -36,8 +36,9 @@ def _figures(document: Validation) -> list[Figure]:
     """Typical, wide and worst error, RMSE, and on how much this rests."""
     scores = words.main(document)
     row = "run" if document.main_protocol == "runs" else "row"
-    measured = document.measured
-    about = "" if measured is None else f"{measured.benchmarks} kernels, {len(measured.settings)} settings"
+    about = ""
+    if document.measured is not None:
+        about = f"{document.measured.benchmarks} kernels, {len(document.measured.settings)} settings"
     return [
         Figure("Mean error", _large(scores.mean_percent), protocol(document.main_protocol)),
         Figure("Nine in ten within", _large(scores.p90_percent)),
@@ -76,7 +77,8 @@ def _programs(runs: Sequence[WholeRun]) -> Section:
     ]
     answer = f"Energy that a meter saw, and what is predicted for the kernels. They may differ: {runs[0].reasons}."
     lower = sum("missing" in run.marks for run in runs if run.predicted_j is not None)
-    rest = f"{lower} predictions are lower bounds: something could not be counted or priced." if lower else ""
+    are = "prediction is a lower bound" if lower == 1 else "predictions are lower bounds"
+    rest = when(lower, f"{lower} {are}: something could not be counted or priced.")
     return card("programs", "Programs", "Whole programs", Sentence(answer), charts.bars(pairs, _FAR), quiet(rest))
 
 
@@ -133,13 +135,9 @@ def _ranges(measured: Measured) -> Table:
         ("measured power", seen.power_w, "W"),
         *((term.replace("_", " "), span, seen.rate_unit) for term, span in seen.rates.items()),
     ]
-    rows = [Row([name, _plain(least), _plain(most), unit]) for name, (least, most), unit in spans]
+    rows = [Row([name, plain_or("–", least), plain_or("–", most), unit]) for name, (least, most), unit in spans]
     columns = [*texts("quantity"), *numbers("least", "most"), *texts("unit")]
     return Table(columns, rows, title="What was measured")
-
-
-def _plain(value: float | None) -> str:
-    return "–" if value is None else plain(value)
 
 
 def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
@@ -155,7 +153,7 @@ def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
         "average."
     )
     rest = len(pairs) - _BARS
-    more = quiet(f"{rest} kernels with smaller errors are in the table below." if rest > 0 else "")
+    more = quiet(when(rest > 0, f"{rest} kernels with smaller errors are in the table below."))
     chart = charts.bars(pairs[:_BARS], _FAR)
     yield card("kernels", "Kernels", "Predicted against measured", Sentence(answer), chart, more)
 

@@ -9,8 +9,9 @@ from rich.console import RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
+from eprof.base.known import ratio
 from eprof.base.labels import labels
-from eprof.base.text import counted, printable
+from eprof.base.text import counted, printable, when
 from eprof.compare.schema import Document
 from eprof.terminal import drawing
 from eprof.words import diff as diff_words
@@ -56,7 +57,9 @@ def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableTyp
 
 def _lines(block: _Text) -> int:
     """How many lines a block takes on a terminal of 80 columns."""
-    texts = [block.text, block.lead] if isinstance(block, Headline) else [block.text]
+    texts = [block.text]
+    if isinstance(block, Headline):
+        texts.append(block.lead)
     return sum(math.ceil(len(text) / _USED) for text in texts)
 
 
@@ -71,8 +74,8 @@ def _gates(document: Document) -> list[Verdict]:
 
 def _last(document: Document) -> str:
     """What to trust, and what -v adds."""
-    rest = counted(len(document.warnings), "note") if document.warnings else "every number"
-    return f"{diff_answer.trust(document)} -v: {rest}."
+    rest = when(document.warnings, counted(len(document.warnings), "note"))
+    return f"{diff_answer.trust(document)} -v: {rest or 'every number'}."
 
 
 def _drawn(document: Document, room: int) -> Iterator[RenderableType]:
@@ -90,11 +93,12 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
         rows = min(_KERNELS, room - 1)
     shown = document.kernels[:rows]
     lines = [[f"  {label}"] for label in labels([kernel.name for kernel in shown], _NAME)]
+    unit = "J" if document.has_energy else "s"
     for line, kernel in zip(lines, shown, strict=True):
         change, share = diff_tables.change_of(kernel, document.has_energy)
-        unit = "J" if document.has_energy else "s"
+        whole = ratio(change, share)
         line.append("not known" if change is None else signed_quantity(change, unit))
-        line.append("" if not change or not share else f"of {quantity(abs(change / share), unit)}")
+        line.append(when(whole, f"of {quantity(abs(whole or 0.0), unit)}"))
         line.append(diff_causes.of_kernel(kernel, document.nouns, brief=True))
 
     grid = Grid.grid(padding=(0, 1, 0, 0))

@@ -9,10 +9,11 @@ from rich.console import RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from eprof.base.text import cut, printable, visible
+from eprof.base.text import cut, printable, visible, when
 from eprof.terminal.screen import into, terminal
 from eprof.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Row, Sentence, Table, Tone, Verdict
 from eprof.words.cells import Bar, Cell, Change, Name, legend, plain_text
+from eprof.words.numbers import and_more
 
 _LESS, _MORE = "color(32)", "color(166)"
 _NARROWEST, _WIDEST = 14, 60
@@ -55,7 +56,7 @@ def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterable
         case Headline():
             return _headline(block, width)
         case Sentence():
-            return [Text(_wrapped(block.text, width), style="dim" if block.tone is Tone.QUIET else "")]
+            return [Text(_wrapped(block.text, width), style=when(block.tone is Tone.QUIET, "dim"))]
         case Point():
             return [_point(block, width)]
         case Verdict():
@@ -92,9 +93,8 @@ def _notes(notes: Notes, verbose: bool) -> Iterator[Text]:
     shown = notes.texts if verbose else notes.texts[:_NOTES]
     for note in shown:
         yield Text.assemble((f"{notes.noun}: ", "yellow"), printable(note))
-    rest = len(notes.texts) - len(shown)
-    if rest:
-        yield Text(f"and {rest} more {notes.noun}s (-v shows them)", style="dim")
+    if rest := and_more(len(notes.texts) - len(shown), notes.noun):
+        yield Text(f"{rest} (-v shows them)", style="dim")
 
 
 def _table(table: Table, width: int) -> Iterator[RenderableType]:
@@ -119,7 +119,7 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
     # A column takes two spaces and its divider beside what is in it.
     room = max(_NARROWEST, min(_WIDEST, width - sum(wide + 3 for wide in widths)))
     for row, cells in zip(table.fitted(room).rows, rows, strict=True):
-        drawn.add_row(_row_name(row, room), *cells, style="bold" if row.total else "")
+        drawn.add_row(_row_name(row, room), *cells, style=when(row.total, "bold"))
     yield drawn
     if table.note:
         yield Text(printable(table.note), style="dim")
@@ -156,8 +156,6 @@ def _cell(cell: Cell) -> Text:
 
 def _bar(share: float) -> Text:
     """A bar to the left of the middle for less, to the right for more."""
-    cells = max(1, round(abs(share) * _HALF_BAR)) if share else 0
-    filled = "█" * cells
-    less = filled.rjust(_HALF_BAR) if share < 0 else " " * _HALF_BAR
-    more = filled.ljust(_HALF_BAR) if share > 0 else " " * _HALF_BAR
+    filled = "█" * max(1, round(abs(share) * _HALF_BAR))
+    less, more = when(share < 0, filled).rjust(_HALF_BAR), when(share > 0, filled).ljust(_HALF_BAR)
     return Text.assemble((less, _LESS), ("│", "dim"), (more, _MORE))

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eprof.base.nouns import nouns_of
-from eprof.base.text import printable
+from eprof.base.text import phrase, printable, when
 from eprof.base.vocabulary import CPU, OF_CPUS, OF_GPUS
 from eprof.terminal.screen import terminal
 
@@ -34,14 +34,11 @@ def _costs(explained: Row) -> Iterable[RenderableType]:
     constant = explained["constant"]
     peaks = explained["peaks"]
     yield Text(printable(f"{explained['name']}: {explained['device']}"), style="bold")
-    yield Text(printable(f"Source: {explained['source']}"))
-    basis = f"{explained['basis']}: {explained['basis_is']}" if explained["basis"] else "not stated"
-    yield Text(printable(f"Basis: {basis}."))
-    yield Text(printable(f"Setting: {_setting(explained)} ({explained['setting_from']}). Books: {explained['books']}."))
+    yield f"Source: {explained['source']}"
+    yield f"Basis: {phrase('{}: {}', explained['basis'], explained['basis_is']) or 'not stated'}."
+    yield f"Setting: {_setting(explained)} ({explained['setting_from']}). Books: {explained['books']}."
     marks = _marks(constant["marks"])
-    yield Text(
-        printable(f"Constant power: {constant['power_w']:.3f} W = {constant['formula']}{marks}: {constant['why']}.")
-    )
+    yield f"Constant power: {constant['power_w']:.3f} W = {constant['formula']}{marks}: {constant['why']}."
     units = (
         ("sp_gflops", "Gflop/s SP"),
         ("dp_gflops", "Gflop/s DP"),
@@ -50,33 +47,30 @@ def _costs(explained: Row) -> Iterable[RenderableType]:
     )
     known = [f"{peaks[key]:g} {unit}" for key, unit in units if peaks[key] is not None]
     if known:
-        yield Text(printable(f"Peaks: {', '.join(known)} ({peaks['why']})."))
+        yield f"Peaks: {', '.join(known)} ({peaks['why']})."
     if (units := explained["time_components"]) is not None:
         lanes = ", ".join(f"{number:g} {name}" for name, number in units["lanes"].items())
-        yield Text(
-            printable(
-                f"Multiprocessors: {units['number']:g} of {lanes.replace('_', '-')} units; a load takes "
-                f"{units['latency_cycles']:g} cycles ({'; '.join(filter(None, (units['source'], units['why'])))})."
-            )
+        yield (
+            f"Multiprocessors: {units['number']:g} of {lanes.replace('_', '-')} units; a load takes "
+            f"{units['latency_cycles']:g} cycles ({'; '.join(filter(None, (units['source'], units['why'])))})."
         )
     yield from _interval(explained)
     yield _charges(explained)
     yield from _prices(explained)
-    yield from (Text(printable(note)) for note in explained["notes"])
-    labels = [f"{setting['label']}{' (default)' if setting['default'] else ''}" for setting in explained["settings"]]
+    yield from explained["notes"]
+    labels = [f"{setting['label']}{when(setting['default'], ' (default)')}" for setting in explained["settings"]]
     if len(labels) > 1:
-        yield Text(f"Settings, core/memory MHz: {', '.join(labels)}.")
+        yield f"Settings, core/memory MHz: {', '.join(labels)}."
 
 
 def _interval(explained: Row) -> Iterable[RenderableType]:
     """The range of constant power, and what the intervals of a table span."""
     watts = explained["constant"]["interval_w"]
     if watts is not None:
-        source = explained["constant"]["from"]
-        origin = f", from {source}" if source else ""
-        yield Text(printable(f"Its interval: {watts[0]:.3g} to {watts[1]:.3g} W{origin}."))
+        origin = phrase(", from {}", explained["constant"]["from"])
+        yield f"Its interval: {watts[0]:.3g} to {watts[1]:.3g} W{origin}."
     if explained["interval_is"]:
-        yield Text(printable(f"Intervals: {explained['interval_is']}."))
+        yield f"Intervals: {explained['interval_is']}."
 
 
 def _prices(explained: Row) -> Iterable[RenderableType]:
@@ -85,13 +79,11 @@ def _prices(explained: Row) -> Iterable[RenderableType]:
     if any(price["interval_pj"] or price["from"] for price in prices):
         table = _table("price", "pJ", "interval", "from")
         for price in prices:
-            low, high = price["interval_pj"] or (None, None)
-            interval = "" if low is None else f"{low:.3g} to {high:.3g}"
+            interval = phrase("{:.3g} to {:.3g}", *(price["interval_pj"] or [None]))
             table.add_row(price["name"], f"{price['pj']:.4g}", interval, printable(price["from"] or ""))
         yield table
     for board in explained["boards"]:
-        assumed = " (assumed)" if board["assumed"] else ""
-        yield Text(printable(f"Also for {', '.join(board['devices'])}{assumed}: {board['why']}"))
+        yield f"Also for {', '.join(board['devices'])}{when(board['assumed'], ' (assumed)')}: {board['why']}"
 
 
 def _setting(explained: Row) -> str:
@@ -117,8 +109,7 @@ def _charges(explained: Row) -> Table:
 
     table = _table("counts", "pays", "why")
     for (status, pays, why), counts in labels.items():
-        style = "" if status == "pays" else "dim"
-        table.add_row(", ".join(counts), pays, printable(why), style=style)
+        table.add_row(", ".join(counts), pays, printable(why), style=when(status != "pays", "dim"))
     return table
 
 
@@ -136,12 +127,12 @@ def _why(charge: Row) -> str:
     formula = charge["formula"]
     if not formula:
         return reason
-    numbers = "" if formula.isidentifier() else f" = {charge['numbers']}"
+    numbers = when(not formula.isidentifier(), f" = {charge['numbers']}")
     return f"{formula}{numbers}: {reason}"
 
 
 def _marks(marks: Sequence[str]) -> str:
-    return f" [{', '.join(marks)}]" if marks else ""
+    return phrase(" [{}]", ", ".join(marks))
 
 
 def show_definitions(definitions: Sequence[Row]) -> None:
@@ -160,13 +151,13 @@ def show_definition(summary: Row, counts: Sequence[Row]) -> None:
     table = _table("count", "books", "way", "formula of counters", "note")
     last = None
     for row in counts:
-        label = printable(row["label"]) if row["word"] != last else ""
+        label = when(row["word"] != last, printable(row["label"]))
         last = row["word"]
         note = printable(row["note"] or "") + _marks(row["marks"])
-        way = str(row["rank"]) if row["rank"] else ""
+        way = str(row["rank"] or "")
         table.add_row(label, _BOOKS[row["books"]], way, printable(row["expanded"] or "not countable"), note)
     head = f"{summary['name']}: {summary['profiler']}, compute capability {', '.join(summary['capabilities'])}"
-    _print([Text(printable(head), style="bold"), Text(printable(f"Source: {summary['source']}")), table])
+    _print([Text(printable(head), style="bold"), f"Source: {summary['source']}", table])
 
 
 def show_found(wanted: str, matches: Sequence[Row]) -> None:
@@ -175,8 +166,7 @@ def show_found(wanted: str, matches: Sequence[Row]) -> None:
     for match in matches:
         table.add_row(match["definition"] or "(none)", printable(match["counter"]), ", ".join(match["words"]))
     also = dict.fromkeys((match["counter"], sibling) for match in matches for sibling in match["also"])
-    lines = [Text(printable(f"{counter} is in {sibling}")) for counter, sibling in also]
-    _print([Text(f"Counters that match `{printable(wanted)}`:"), table, *lines])
+    _print([f"Counters that match `{wanted}`:", table, *(f"{counter} is in {sibling}" for counter, sibling in also)])
 
 
 def _table(*columns: str) -> Table:
@@ -188,6 +178,7 @@ def _table(*columns: str) -> Table:
 
 
 def _print(parts: Iterable[RenderableType]) -> None:
+    """Print each part; texts as what can be printed of them."""
     console = terminal()
     for part in parts:
-        console.print(part)
+        console.print(Text(printable(part)) if isinstance(part, str) else part)

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from eprof.base.text import counted, cut
+from eprof.base.text import counted, cut, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
 from eprof.profile import schema
 from eprof.terminal import drawing
@@ -48,14 +48,10 @@ _STYLES = {
     "system": "color(60)",
     "requested": "color(109)",
 }
-_SIGNS = {"constant": "░", "computing": "▓", "data": "█"}
-_FAMILIES = {
-    "constant": {CONSTANT},
-    "computing": {count.group for count in COUNTS.values() if count.family == COMPUTATION},
-    "data": {count.group for count in COUNTS.values() if count.family == DATA},
-}
-# How a group is filled, so that the three families can be told apart without colours.
-_FILLS = {count.group: {"computation": "▓", "data": "█"}[count.family] for count in COUNTS.values()}
+# How the bar is filled, so that the three families can be told apart without colours, and what they are called.
+_FILLS = {CONSTANT: "░", COMPUTATION: "▓", DATA: "█"}
+_NAMES = {CONSTANT: "constant", COMPUTATION: "computing", DATA: "data"}
+_FAMILY_OF = {count.group: count.family for count in COUNTS.values()} | {CONSTANT: CONSTANT}
 
 Document = schema.Profile | Mapping[str, Any]
 Part = Block | RenderableType
@@ -110,7 +106,7 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
 
 def _notes_left(view: View) -> str:
     notes = len(view.document.warnings)
-    return f"-v: {counted(notes, 'note')}." if notes else "-v: every number."
+    return f"-v: {when(notes, counted(notes, 'note')) or 'every number'}."
 
 
 def _everything(view: View) -> Iterator[Part]:
@@ -177,12 +173,8 @@ def _filled(parts: Mapping[str, float], cells: int) -> Text:
         running_j += joules
         length = round(cells * running_j / total_j) - drawn
         drawn += length
-        bar.append(_fill(group) * length, style=_STYLES[group])
+        bar.append(_FILLS[_FAMILY_OF[group]] * length, style=_STYLES[group])
     return bar
-
-
-def _fill(group: str) -> str:
-    return _FILLS.get(group, "░")
 
 
 def _group_legend(view: View, parts: Mapping[str, float]) -> Text:
@@ -190,7 +182,7 @@ def _group_legend(view: View, parts: Mapping[str, float]) -> Text:
     names = Text()
     for group, joules in parts.items():
         share = f"{100 * joules / total_j:.0f}" if joules >= 0.005 * total_j else "<1"
-        names.append(f"{_fill(group) * 2} ", style=_STYLES[group])
+        names.append(f"{_FILLS[_FAMILY_OF[group]] * 2} ", style=_STYLES[group])
         names.append(f"{view.nouns.group(group)} {share} %".replace(" ", "\u00a0") + "   ")
     return names
 
@@ -198,10 +190,9 @@ def _group_legend(view: View, parts: Mapping[str, float]) -> Text:
 def _family_legend(parts: Mapping[str, float]) -> str:
     total_j = sum(parts.values())
     legend = ""
-    for family, groups in _FAMILIES.items():
-        joules = sum(parts.get(group, 0.0) for group in dict.fromkeys(groups))
-        if joules:
-            legend += f"  {_SIGNS[family]} {family} {percent(joules / total_j)}"
+    for family, name in _NAMES.items():
+        joules = sum(value for group, value in parts.items() if _FAMILY_OF[group] == family)
+        legend += when(joules, f"  {_FILLS[family]} {name} {percent(joules / total_j)}")
     return legend
 
 
@@ -234,6 +225,5 @@ def _modelled(view: View) -> Iterator[Part]:
 
 def _limit(kernel: str, limit: schema.Limit) -> str:
     """How far the largest kernel is from its limits."""
-    share = reached(limit, "energy_share")
-    arch = "" if share is None else f" and {share} of the arch line's flop/J"
+    arch = phrase(" and {} of the arch line's flop/J", reached(limit, "energy_share"))
     return f"{kernel}: {reached(limit, 'speed_share')} of the roofline's speed{arch}; {lever(limit)}."

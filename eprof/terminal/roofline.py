@@ -8,7 +8,7 @@ from msgspec import Struct
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from eprof.base.text import printable
+from eprof.base.text import printable, when
 from eprof.profile import schema
 from eprof.terminal import drawing
 from eprof.words.blocks import Block, Headline, Notes, Sentence, Tone
@@ -136,7 +136,7 @@ class _Grid:
         for place, row in enumerate(self.rows):
             value = 10 ** (self.high - (self.high - self.low) * place / (_ROWS - 1))
             has_tick = place % 4 == 0 or place == _ROWS - 1
-            tick = printable(quantity(value, "")) if has_tick else ""
+            tick = when(has_tick, printable(quantity(value, "")))
             text.append(f"{tick:>9} │", style="dim")
             for sign, style in row:
                 text.append(sign, style=style)

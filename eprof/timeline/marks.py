@@ -8,6 +8,7 @@ import gzip
 import math
 import sqlite3
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,8 @@ def _of_csv(path: str, lines: Sequence[str]) -> Marks:
             raise LogError(f"{path}:{number}: {len(row)} cells, but the header has {len(names)}.")
         begin, end, name = (row[place].strip() for place in places)
         rank = "" if rank_at is None else row[rank_at].strip()
-        marks.append(Mark(name, _second(path, number, begin), _end(path, number, end), rank))
+        end_s = _second(path, number, end) if end else math.inf
+        marks.append(Mark(name, _second(path, number, begin), end_s, rank))
     if any(mark.end_s <= mark.begin_s for mark in marks):
         worst = next(mark for mark in marks if mark.end_s <= mark.begin_s)
         raise LogError(
@@ -121,10 +123,6 @@ def _second(path: str, number: int, text: str) -> float:
     if not math.isfinite(seconds):
         raise LogError(f"{path}:{number}: `{text[:40]}` is no time in s.")
     return seconds
-
-
-def _end(path: str, number: int, text: str) -> float:
-    return math.inf if not text else _second(path, number, text)
 
 
 def _of_nsys(path: str) -> Marks:
@@ -197,11 +195,8 @@ def _of_caliper(path: str, content: bytes) -> Marks:
             name, begin_s = stack.pop()
             marks.append(Mark(name, begin_s, time_s, rank))
     marks += [Mark(name, begin_s, math.inf, rank) for rank, stack in open_.items() for name, begin_s in stack]
-    return _checked(path, sorted((mark for mark in marks if mark.end_s > mark.begin_s), key=_begin), False)
-
-
-def _begin(mark: Mark) -> float:
-    return mark.begin_s
+    ordered = sorted((mark for mark in marks if mark.end_s > mark.begin_s), key=attrgetter("begin_s"))
+    return _checked(path, ordered, False)
 
 
 def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
@@ -224,4 +219,4 @@ def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
     notes = [] if clock else ["times of otf2-print are ticks, taken for ns; with -A it prints how long a tick is"]
     if never:
         notes.append(f"{never} regions never end and were left out")
-    return _checked(path, sorted(marks, key=_begin), False, notes)
+    return _checked(path, sorted(marks, key=attrgetter("begin_s")), False, notes)

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from eprof.base.known import growth
-from eprof.base.text import bracketed, counted
+from eprof.base.known import ratio as divided
+from eprof.base.text import bracketed, counted, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, GROUPS
 from eprof.profile import schema
 from eprof.words import costs as costs_words
@@ -68,8 +69,7 @@ class Cause(Struct, frozen=True):
         """As in "DRAM 71 %: 4.1 times the bytes requested"."""
         if not self.is_decided:
             return f"undecided{self.name}"
-        start = f"{self.name} {percent(self.share)}"
-        return f"{start}: {self.why}" if self.why else start
+        return f"{self.name} {percent(self.share)}{phrase(': {}', self.why)}"
 
 
 # -------------------------------------------------------------------------------------------------------- where, why
@@ -94,7 +94,7 @@ def where(view: View, most: int = _MOST) -> Table:
         ]
         rows.append(Row(cells))
     amount_label = {"total": "energy"}.get(view.measure, view.measure)
-    why = "largest cause" if view.has_energy else ""
+    why = when(view.has_energy, "largest cause")
     columns = [*texts(_noun(view)), *numbers(amount_label, "share"), *texts(why)]
     return Table(columns, rows, left_out=_left_out(view, entries, len(shown)), headless=True)
 
@@ -130,10 +130,9 @@ def _left_out(view: View, entries: Sequence[schema.Kernel | schema.Group], shown
     rest = entries[shown:]
     if not rest:
         return ""
-    start = f"and {counted(len(rest), f'more {_noun(view)}')}"
-    known = sum(view.ranked(entry).value or 0.0 for entry in rest)
-    everything = view.ranked(view.document).value
-    return f"{start}, {percent(known / everything)}" if everything else start
+    more = f"and {counted(len(rest), f'more {_noun(view)}')}"
+    share = divided(sum(view.ranked(entry).value or 0.0 for entry in rest), view.ranked(view.document).value)
+    return more if share is None else f"{more}, {percent(share)}"
 
 
 def _common(amounts: Sequence[Amount]) -> int:
@@ -145,11 +144,10 @@ def _common(amounts: Sequence[Amount]) -> int:
 
 
 def _cause_text(view: View, entry: schema.Kernel | schema.Group) -> str:
-    found = cause(view, entry)
-    if found is not None:
-        return found.text
-    is_unknown = view.has_energy and above_of(entry).value is None
-    return "unknown" if is_unknown else ""
+    largest = cause(view, entry)
+    if largest is not None:
+        return largest.text
+    return when(view.has_energy and above_of(entry).value is None, "unknown")
 
 
 def cause(view: View, entry: schema.Kernel | schema.Group) -> Cause | None:
@@ -165,7 +163,7 @@ def cause(view: View, entry: schema.Kernel | schema.Group) -> Cause | None:
     share = parts[largest] / everything
     if not others:
         return Cause(view.in_prose(largest), share, _why(view, entry, largest))
-    both = f": {view.in_prose(largest)} or {view.in_prose(others[0])}" if len(others) == 1 else ""
+    both = when(len(others) == 1, f": {view.in_prose(largest)} or {view.in_prose(others[0])}")
     return Cause(both, share, is_decided=False)
 
 
@@ -186,8 +184,7 @@ def _why_constant(view: View, entry: schema.Kernel | schema.Group) -> str:
     limits = view.document.limits
     if not limits or place is None:
         return ""
-    share = reached(limits.kernels[place], "speed_share")
-    return f"{share} of roofline speed" if share else ""
+    return phrase("{} of roofline speed", reached(limits.kernels[place], "speed_share"))
 
 
 def _why_bytes(view: View, entry: schema.Kernel | schema.Group, group: str) -> str:
@@ -215,7 +212,7 @@ def _why_instructions(view: View, entry: schema.Kernel | schema.Group, group: st
     if group in ("int", "other") and flops.value:
         return f"{plain(executed.value / flops.value)} for each flop"
     unit = COUNTS[words[0]].symbol
-    return at_least(executed, unit) if unit else f"{at_least(executed, '')} instructions"
+    return at_least(executed, unit) + when(not unit, " instructions")
 
 
 def _words_of(entry: schema.Kernel | schema.Group, group: str) -> list[str]:
@@ -245,10 +242,10 @@ class Try(Struct, frozen=True):
 
 def what_to_try(view: View) -> Point:
     """The change with the largest believable effect: a fifth less of what takes most, or other clocks."""
-    found = max(_changes(view), key=lambda change: change.saves, default=None)
+    largest = max(_changes(view), key=lambda change: change.saves, default=None)
     texts = [_of_loops(view)]
-    if found is not None and found.saves >= _LITTLE:
-        texts.insert(0, found.text(view.counted_energy(view.document).value or 0.0))
+    if largest is not None and largest.saves >= _LITTLE:
+        texts.insert(0, largest.text(view.counted_energy(view.document).value or 0.0))
     return Point("Try", "; ".join(filter(None, texts)) or f"nothing, because {_why_nothing(view)}")
 
 
@@ -292,11 +289,11 @@ def _changes(view: View) -> Iterator[Try]:
 def _narrower(view: View, everything: float) -> Iterator[Try]:
     """Work on tensor cores is what the algorithm needs; a narrower type does it for less."""
     for wide, narrow in _NARROWER:
-        price, other = view.charges.get(wide), view.charges.get(narrow)
+        price, narrower = view.charges.get(wide), view.charges.get(narrow)
         joules = view.words[wide].energy.value if wide in view.words else None
-        if price is None or other is None or not other.pj or not joules:
+        if price is None or narrower is None or not narrower.pj or not joules:
             continue
-        saves = joules / everything * (1 - other.pj / price.pj)
+        saves = joules / everything * (1 - narrower.pj / price.pj)
         names = (COUNTS[word].label.removeprefix("Tensor ") for word in (narrow, wide))
         yield Try(f"use {' for '.join(names)} on tensor cores, if accurate enough", saves)
 
@@ -307,10 +304,9 @@ def _fewer(view: View, group: str, share: float) -> Try:
         return Try(f"shorten the run by {percent(_STEP)}{_mostly_in(view, group)}", _STEP * share)
     noun = _counted_things(view, group)
     saves, time = _STEP * share, ""
-    answer = _answer(view, f"{group}=-20%")
-    if answer is not None and answer.change_share is not None and not view.is_modelled:
-        saves = -answer.change_share
-        time = _time_of(answer.time_share)
+    for answer in view.document.what_if or ():
+        if answer.question == f"{group}=-20%" and answer.change_share is not None and not view.is_modelled:
+            saves, time = -answer.change_share, _time_of(answer.time_share)
     return Try(f"cut {noun} by {percent(_STEP)}{_mostly_in(view, group)}", saves, beside=time)
 
 
@@ -331,26 +327,14 @@ def _time_of(share: float | None) -> str:
 
 def _mostly_in(view: View, group: str) -> str:
     """The kernel that has most of a part, and how slow it is: " (53 % in u_list, now 20 % of roofline speed)"."""
-    joules = [_part_of(view, kernel, group) for kernel in view.kernels]
+    joules = [view.groups_of(kernel).get(group, Amount(None)).value or 0.0 for kernel in view.kernels]
     largest = max(range(len(joules)), key=joules.__getitem__)
     kernel, share = view.kernels[largest], joules[largest] / (sum(joules) or 1.0)
     if share < _MOSTLY:
         return ""
-    speed = _why_constant(view, kernel) if group == CONSTANT else ""
-    facts = []
-    if len(joules) > 1:
-        facts.append(f"{percent(share)} in {view.label(kernel)}")
-    if speed:
-        facts.append(f"now {speed}")
-    return bracketed(", ".join(facts))
-
-
-def _part_of(view: View, kernel: schema.Kernel, group: str) -> float:
-    return view.groups_of(kernel).get(group, Amount(None)).value or 0.0
-
-
-def _answer(view: View, question: str) -> schema.Answer | None:
-    return next((answer for answer in view.document.what_if or () if answer.question == question), None)
+    where = when(len(joules) > 1, f"{percent(share)} in {view.label(kernel)}")
+    speed = when(group == CONSTANT, phrase("now {}", _why_constant(view, kernel)))
+    return bracketed(", ".join(filter(None, [where, speed])))
 
 
 def _other_clocks(view: View) -> Iterator[Try]:
@@ -409,8 +393,8 @@ def _spread(view: View) -> str:
 
 def notes(view: View) -> list[str]:
     """The warnings that say more than the lines above: not those of the prices, or of what is missing."""
-    said = view.costs.notes if view.costs else view.document.warnings[:1]
-    others = [note for note in view.document.warnings if note not in said]
+    above = view.costs.notes if view.costs else view.document.warnings[:1]
+    others = [note for note in view.document.warnings if note not in above]
     return [note for note in others if not note.startswith("Not counted here") and "has no price for" not in note]
 
 
@@ -427,8 +411,8 @@ def _prices(view: View) -> Iterator[str]:
         is_default = costs.setting_from == "the table's default"
         facts = [costs_words.at_setting(costs) + " (its default)" * is_default, *facts]
     if costs.gpu_match == "other":
-        other = f"another {view.nouns.processor}'s, so joules hold if the two are alike"
-        facts = [costs_words.of_another(costs, view.nouns), other]
+        whose = f"another {view.nouns.processor}'s, so joules hold if the two are alike"
+        facts = [costs_words.of_another(costs, view.nouns), whose]
     yield f"Prices: {', '.join(filter(None, facts))}."
     if costs.gpu_match != "other":
         yield from _range_of(view)
@@ -448,10 +432,11 @@ def _range_of(view: View) -> Iterator[str]:
     interval = view.document.interval_j
     if not interval or not in_brackets(interval.total, "J"):
         return
-    spans = view.costs.interval_is if view.costs else None
-    holds = spans or "the intervals of the prices"
+    holds = "the intervals of the prices"
     if interval.share < 1:
         holds = f"{percent(interval.share)} of the refits"
+    elif view.costs and view.costs.interval_is:
+        holds = view.costs.interval_is
     yield f"Brackets: {holds}."
 
 
@@ -461,7 +446,9 @@ def _kernels_off(view: View, costs: schema.Costs) -> str:
         return ""
     errors: Mapping[str, float] = (costs.fit or {}).get("error_percent", {})
     error = errors.get("leave_one_benchmark_out")
-    return "" if error is None else f"new {view.nouns.kernels} {percent(error / 100)} off on average"
+    if error is None:
+        return ""
+    return f"new {view.nouns.kernels} {percent(error / 100)} off on average"
 
 
 def _times(view: View) -> Iterator[str]:

@@ -1,11 +1,12 @@
 """Amounts: numbers with their marks. Every number that a mark touches shows a sign; a terminal has the same signs."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
-from eprof.base.marks import Mark, names
+from eprof.base.marks import Mark, from_names, names
 from eprof.words.numbers import NARROW, percent, quantity
 
 # Plain numbers: 5,000 kernels join marks half a million times, and flags take ten times as long.
@@ -32,6 +33,16 @@ class Amount(NamedTuple):
     def lower(self) -> bool:
         """Whether the number is known, but only as a lower bound."""
         return self.value is not None and bool(self.marks & MISSING)
+
+
+@lru_cache
+def _bits(words: tuple[str, ...]) -> int:
+    return int(from_names(list(words)))
+
+
+def bits(words: Iterable[str]) -> int:
+    """Marks as a number; remembered, because 5,000 kernels have 100,000 of them."""
+    return _bits(tuple(words)) if words else 0
 
 
 def total(amounts: Iterable[Amount]) -> Amount:

@@ -6,9 +6,9 @@ that a medium has no room for is left out there (`Column.media`); which blocks a
 says itself. Charts are no blocks: they are the page's own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, Flag, auto
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -131,6 +131,24 @@ class Table(Struct, frozen=True):
 
 def _renamed(cell: Cell, name: str) -> Cell:
     return replace(cell, text=name) if isinstance(cell, Name) else name
+
+
+Entry = TypeVar("Entry")
+Field: TypeAlias = tuple[Column, Callable[[Entry], Cell]]
+
+
+def table_of(
+    entries: Iterable[Entry],
+    *fields: Field[Entry],
+    is_total: Callable[[Entry], bool] = lambda entry: False,
+    title: str = "",
+    note: str = "",
+    left_out: str = "",
+    browsable: bool = False,
+) -> Table:
+    """A table of a row an entry. fields: its columns, each with the cell that it makes of an entry."""
+    rows = [Row([cell(entry) for _, cell in fields], is_total(entry)) for entry in entries]
+    return Table([column for column, _ in fields], rows, title, note, left_out, browsable)
 
 
 class Legend(Struct, frozen=True):

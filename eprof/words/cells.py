@@ -9,8 +9,9 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from eprof.base.marks import Mark
+from eprof.base.text import when
 from eprof.words.badges import LETTERS, MISSING
-from eprof.words.numbers import percent, plain, quantity, signed_percent
+from eprof.words.numbers import percent, plain_or, quantity, signed_percent
 
 UNKNOWN = "unknown"
 _LEGEND = {
@@ -105,7 +106,7 @@ def plain_text(cell: Cell) -> str:
         case Share():
             return share_text(cell)
         case Factor():
-            return "" if cell.value is None else plain(cell.value)
+            return plain_or("", cell.value)
         case Written() | Tag() | Name():
             return cell.text
         case Bar() | Stack():
@@ -120,7 +121,7 @@ def _change_text(change: Change) -> str:
 
 def signed_quantity(value: float, unit: str) -> str:
     """A change with its sign: "+1.00 J"."""
-    return ("+" if value > 0 else "") + quantity(value, unit)
+    return when(value > 0, "+") + quantity(value, unit)
 
 
 def share_text(share: Share) -> str:
@@ -133,7 +134,7 @@ def share_text(share: Share) -> str:
 def signs(marks: int) -> str:
     """Marks as signs in front of a number: "≥ ~"."""
     letters = "".join(letter for mark, letter in LETTERS.items() if marks & mark & ~MISSING)
-    return f"≥ {letters}" if marks & MISSING else letters
+    return when(marks & MISSING, "≥ ") + letters
 
 
 def legend(marks: int) -> str:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from eprof.base.marks import Mark, from_names
-from eprof.base.text import capital, listed
-from eprof.comm.schema import MEASURED, Comm, Row, Threshold, Total
-from eprof.words.blocks import Block, Column, Headline, Notes, Point, Sentence, Table, Tone
+from eprof.base.known import growth
+from eprof.base.text import capital, listed, phrase, when
+from eprof.comm.schema import MEASURED, Comm, Row, Threshold
+from eprof.words.badges import MISSING, bits
+from eprof.words.blocks import Block, Column, Field, Headline, Notes, Point, Sentence, Table, Tone, table_of
 from eprof.words.blocks import Row as Cells
 from eprof.words.cells import Cell, Quantity, Share, Written, plain_text
 from eprof.words.numbers import percent, quantity, signed_percent, whole
@@ -25,7 +26,7 @@ def size_text(size: float) -> str:
 
 def subject(document: Comm) -> str:
     """Whose numbers these are."""
-    of_processes = f" · {document.processes} processes" if document.processes else ""
+    of_processes = phrase(" · {} processes", document.processes)
     return f"{document.kind}{of_processes} · joules: {document.joules_from}"
 
 
@@ -34,18 +35,19 @@ def way(document: Comm, waiting: str, core_mhz: float | None) -> str:
     clocks = {row.core_mhz for row in document.rows}
     if len(clocks) == 1:
         return waiting
-    return f"{waiting}, clock left alone" if core_mhz is None else f"{waiting} at {core_mhz:g} MHz"
+    return waiting + (phrase(" at {:g} MHz", core_mhz) or ", clock left alone")
 
 
 def headline(document: Comm) -> Headline:
     """From where on blocking pays at the first clock; of a program's messages, what it saves."""
     if document.totals:
         return _of_totals(document)
-    found = [threshold for threshold in document.thresholds if _is_plain_blocking(document, threshold)]
-    if not found:
+    plain = BLOCKING, document.rows[0].core_mhz
+    blocking = [threshold for threshold in document.thresholds if (threshold.waiting, threshold.core_mhz) == plain]
+    if not blocking:
         return Headline(document.title, "Blocking was not asked for.")
-    paying = [threshold for threshold in found if threshold.bytes is not None]
-    never = [threshold for threshold in found if threshold.bytes is None]
+    paying = [threshold for threshold in blocking if threshold.bytes is not None]
+    never = [threshold for threshold in blocking if threshold.bytes is None]
     reasons = listed(list(dict.fromkeys(threshold.because or "" for threshold in never)) or [""], "or")
     if not paying:
         return Headline(f"Blocking pays at no size: {reasons}.")
@@ -64,11 +66,6 @@ def _from_where(paying: Sequence[Threshold], document: Comm) -> str:
     return ", ".join(f"from {size_text(size)} on for {listed(names)}" for size, names in sorted(sizes.items()))
 
 
-def _is_plain_blocking(document: Comm, threshold: Threshold) -> bool:
-    """Whether it is of blocking at the first clock."""
-    return (threshold.waiting, threshold.core_mhz) == (BLOCKING, document.rows[0].core_mhz)
-
-
 def _at_the_largest(document: Comm, paying: Sequence[Threshold]) -> str:
     """What blocking changes for the largest operations that it pays for."""
     rows = [row for threshold in paying for row in document.rows_of(threshold)]
@@ -84,9 +81,8 @@ def _of_totals(document: Comm) -> Headline:
     least = min(document.totals, key=lambda total: total.energy_j)
     sent = f"{whole(first.messages)} messages, {quantity(first.bytes, 'B')}"
     joules, time = quantity(first.energy_j, "J"), quantity(first.time_s, "s")
-    marks = int(from_names(first.marks))
-    least_of = "at least " if marks & Mark.MISSING else ""
-    took = f"{least_of}{joules} and {time} {way(document, first.waiting, first.core_mhz)}"
+    marks = bits(first.marks)
+    took = f"{when(marks & MISSING, 'at least ')}{joules} and {time} {way(document, first.waiting, first.core_mhz)}"
     if least is first or not first.energy_j:
         return Headline(f"{sent}: {took}.", "No other way to wait takes less.", marks)
     saved, later = least.energy_j / first.energy_j - 1, least.time_s / first.time_s - 1
@@ -108,7 +104,7 @@ def blocks(document: Comm, verbose: bool) -> Iterator[Block]:
 def tables(document: Comm) -> Iterator[Table]:
     """All messages of a program; else from which sizes on ways to wait pay, if there is more than polling."""
     if document.totals:
-        yield totals(document.totals, document)
+        yield totals(document)
     elif document.thresholds:
         yield thresholds(document)
 
@@ -149,59 +145,47 @@ def _of_threshold(document: Comm, threshold: Threshold) -> list[Cell]:
     return [way(document, threshold.waiting, threshold.core_mhz), Written(start, threshold.bytes), *changes]
 
 
-def totals(entries: Sequence[Total], document: Comm) -> Table:
+def totals(document: Comm) -> Table:
     """All messages of a program in each way to wait."""
-    columns = [Column("waiting", "left")]
-    columns += [Column(name) for name in ("energy", "time", "energy, change", "time, change")]
-    first = entries[0]
-    lines = []
-    for entry in entries:
-        marks = int(from_names(entry.marks))
-        cells: list[Cell] = [way(document, entry.waiting, entry.core_mhz)]
-        cells += [Quantity(entry.energy_j, "J", marks), Quantity(entry.time_s, "s", marks)]
-        cells += [_change(entry.energy_j, first.energy_j), _change(entry.time_s, first.time_s)]
-        lines.append(Cells(cells))
-    return Table(columns, lines, title="All messages")
-
-
-def _change(now: float, before: float) -> Share:
-    return Share(now / before - 1 if before and now != before else None, signed=True)
+    first = document.totals[0]
+    return table_of(
+        document.totals,
+        (Column("waiting", "left"), lambda total: way(document, total.waiting, total.core_mhz)),
+        (Column("energy"), lambda total: Quantity(total.energy_j, "J", bits(total.marks))),
+        (Column("time"), lambda total: Quantity(total.time_s, "s", bits(total.marks))),
+        (Column("energy, change"), lambda total: Share(growth(total.energy_j, first.energy_j) or None, signed=True)),
+        (Column("time, change"), lambda total: Share(growth(total.time_s, first.time_s) or None, signed=True)),
+        title="All messages",
+    )
 
 
 def rows(document: Comm) -> Table:
     """Every row; what is relative to polling at the first clock as a change."""
-    has_busy = any(row.busy is not None for row in document.rows)
-    columns = [
-        Column("operation", "left"),
-        Column("size"),
-        Column("waiting", "left"),
-        Column("latency"),
-        Column("power", from_width=100),
-        Column("J/MB"),
-        Column("latency, change", from_width=100),
-        Column("power, change", from_width=100),
-        Column("J/MB, change"),
-        *([Column("busy", from_width=100)] if has_busy else []),
-    ]
-    lines = [Cells([*_cells(document, row), *([Share(row.busy)] if has_busy else [])]) for row in document.rows]
-    return Table(columns, lines, title="All")
+    is_marked = document.kind == MEASURED or document.program
 
+    def amount(row: Row, value: float | None, unit: str) -> Quantity:
+        return Quantity(value, unit, bits(row.marks) if is_marked else 0)
 
-def _cells(document: Comm, row: Row) -> list[Cell]:
-    marks = int(from_names(row.marks)) if document.kind == MEASURED or document.program else 0
-    return [
-        row.primitive,
-        Written(size_text(row.bytes), row.bytes),
-        way(document, row.waiting, row.core_mhz),
-        Quantity(row.latency_s, "s"),
-        Quantity(row.power_w, "W", marks),
-        Quantity(row.j_per_mb, "J", marks),
-        _of(row, "latency"),
-        _of(row, "power"),
-        _of(row, "j_per_mb"),
-    ]
+    busy: list[Field[Row]] = []
+    if any(row.busy is not None for row in document.rows):
+        busy = [(Column("busy", from_width=100), lambda row: Share(row.busy))]
+    return table_of(
+        document.rows,
+        (Column("operation", "left"), lambda row: row.primitive),
+        (Column("size"), lambda row: Written(size_text(row.bytes), row.bytes)),
+        (Column("waiting", "left"), lambda row: way(document, row.waiting, row.core_mhz)),
+        (Column("latency"), lambda row: Quantity(row.latency_s, "s")),
+        (Column("power", from_width=100), lambda row: amount(row, row.power_w, "W")),
+        (Column("J/MB"), lambda row: amount(row, row.j_per_mb, "J")),
+        (Column("latency, change", from_width=100), lambda row: _of(row, "latency")),
+        (Column("power, change", from_width=100), lambda row: _of(row, "power")),
+        (Column("J/MB, change"), lambda row: _of(row, "j_per_mb")),
+        *busy,
+        title="All",
+    )
 
 
 def _of(row: Row, name: str) -> Share:
-    factor = getattr(row.relative, name) if row.relative else None
-    return Share(None if factor is None or factor == 1 else factor - 1, signed=True)
+    """A change against polling; nothing where there is none."""
+    factor: float | None = getattr(row.relative, name, None)
+    return Share(growth(factor, 1.0) or None, signed=True)

@@ -1,12 +1,13 @@
 """Time by component in words: what takes the largest kernel's time, and a table of all."""
 
 from eprof.base.labels import labels
+from eprof.base.text import phrase, when
 from eprof.profile import schema
-from eprof.words.badges import ESTIMATED, UNKNOWN
+from eprof.words.badges import ESTIMATED, UNKNOWN, bits
 from eprof.words.blocks import Column, Row, Table
 from eprof.words.cells import Cell, Name, Quantity, Share
-from eprof.words.numbers import percent, quantity
-from eprof.words.view import View, bits
+from eprof.words.numbers import and_more, percent, quantity
+from eprof.words.view import View
 
 _LABELS = {
     "loads": "loads",
@@ -27,7 +28,8 @@ _LONG = {
     "bandwidth": "waiting for DRAM's bandwidth",
 }
 _LARGEST, _SMALL = 3, 0.005
-_SELDOM, _WIDE = ("texture", "stores"), 100  # columns of a terminal
+_WIDE = 100  # columns of a terminal
+_WIDTHS = {"texture": _WIDE, "stores": _WIDE}
 
 
 def sentence(view: View) -> str:
@@ -44,7 +46,7 @@ def _elsewhere(view: View) -> str:
     """The GPU that was modelled, where it is not the one of the logs."""
     costs, parts = view.document.costs, view.document.time_components
     assert parts
-    return f" for {parts.device}" if costs is not None and costs.gpu_match == "other" else ""
+    return when(costs is not None and costs.gpu_match == "other", f" for {parts.device}")
 
 
 def _shares(cycles: schema.KernelCycles) -> str:
@@ -66,12 +68,9 @@ def table(view: View, limit: int | None) -> Table:
     assert parts
     used = [name for name in _LABELS if any(kernel.cycles.get(name) for kernel in parts.kernels)]
     columns = [
-        Column(view.nouns.kernel, "left"),
-        Column("time"),
-        Column("modelled"),
-        *(Column(_LABELS[name], from_width=_WIDE if name in _SELDOM else 0) for name in used),
-        Column("warps", from_width=_WIDE),
-        Column("rounds", from_width=_WIDE),
+        *(Column(view.nouns.kernel, "left"), Column("time"), Column("modelled")),
+        *(Column(_LABELS[name], from_width=_WIDTHS.get(name, 0)) for name in used),
+        *(Column("warps", from_width=_WIDE), Column("rounds", from_width=_WIDE)),
     ]
     shown = view.kernels[:limit]
     short = labels([kernel.name for kernel in shown])
@@ -79,8 +78,8 @@ def table(view: View, limit: int | None) -> Table:
         Row([Name(name, kernel.name), *_cells(kernel, cycles, used)])
         for name, kernel, cycles in zip(short, shown, parts.kernels, strict=False)
     ]
-    rest = len(view.kernels) - len(shown)
-    return Table(columns, rows, note=_note(parts), left_out=f"and {rest} more {view.nouns.kernels}" if rest else "")
+    left_out = and_more(len(view.kernels) - len(shown), view.nouns.kernel)
+    return Table(columns, rows, note=_note(parts), left_out=left_out)
 
 
 def _cells(kernel: schema.Kernel, cycles: schema.KernelCycles, used: list[str]) -> list[Cell]:
@@ -92,8 +91,7 @@ def _cells(kernel: schema.Kernel, cycles: schema.KernelCycles, used: list[str]) 
 
 
 def _note(parts: schema.TimeComponents) -> str:
-    assumed = f" Assumed: {parts.assumes}." if parts.assumes else ""
     return (
         f"Cycles of one multiprocessor of {parts.device} at {parts.core_mhz:g} MHz by component ([S] 5.5), not "
-        f"measured; warps are those active at a time.{assumed}"
+        f"measured; warps are those active at a time.{phrase(' Assumed: {}.', parts.assumes)}"
     )

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from eprof.base.clocks import label
 from eprof.base.nouns import Nouns
+from eprof.base.text import phrase
 from eprof.profile import schema
 
 
@@ -42,8 +43,7 @@ def of_another(costs: schema.Costs, nouns: Nouns) -> str:
 
 def all_named(tables: Iterable[Named]) -> str:
     """Tables for the head of a page or a summary, each once: "costs a100 (published), v100 (fitted)"; "" for none."""
-    names = ", ".join(dict.fromkeys(map(named, tables)))
-    return f"costs {names}" if names else ""
+    return phrase("costs {}", ", ".join(dict.fromkeys(map(named, tables))))
 
 
 def priced(costs: Priced) -> str:

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from eprof.base.marks import from_names
 from eprof.base.nouns import Nouns
-from eprof.base.text import bracketed, capital, cut, listed, uncapital
+from eprof.base.text import bracketed, capital, cut, listed, phrase, uncapital, when
 from eprof.base.vocabulary import INSTRUCTIONS
 from eprof.compare.schema import Bounds, Document, Gate, Model, Step, Test
 from eprof.words import diff_causes
+from eprof.words.badges import bits
 from eprof.words.blocks import Headline, Legend, Verdict
-from eprof.words.numbers import more_or_less, percent, percent_span, plain, quantity, span
+from eprof.words.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
 from eprof.words.shared_marks import shared_by_changes, without
 
 _CASES = {
@@ -58,22 +58,21 @@ def unmarked(document: Document) -> Document:
 def headline(document: Document) -> Headline:
     """Which variant uses less, by how much, and why."""
     document = answered(document)
-    lead = "" if document.is_zero else " ".join(_lead(document))
-    has_number = document.change_j is not None and not document.is_zero
-    return Headline(_headline(document), lead, bits(document.marks) if has_number else 0)
+    if document.is_zero:
+        return Headline(_no_change(document))
+    if document.change_j is None:
+        return Headline(_without_energy(document), " ".join(_lead(document)))
+    return Headline(_headline(document, document.change_j), " ".join(_lead(document)), bits(document.marks))
 
 
 def legend(document: Document) -> Legend:
     """The signs beside the numbers."""
+    if document.change_j is None:
+        return Legend(0)
     marks = bits(document.marks)
     for side in (document.old, document.new):
         marks |= bits(side.marks) | bits(side.time_marks)
-    return Legend(marks if document.change_j is not None else 0)
-
-
-def bits(marks: list[str]) -> int:
-    """Marks as the numbers of `eprof.words.badges`."""
-    return int(from_names(marks))
+    return Legend(marks)
 
 
 _MOST_CHANGED = 2
@@ -99,7 +98,7 @@ def moving(document: Document) -> list[Step]:
 def unchanged(document: Document) -> str:
     """The steps that are not drawn: "Unchanged: DRAM, FP32."; empty if there are none."""
     still = [step_label(step, document.nouns) for step in document.steps if not step.change_j]
-    return f"Unchanged: {', '.join(still)}." if still else ""
+    return phrase("Unchanged: {}.", ", ".join(still))
 
 
 def verdicts(document: Document) -> list[Verdict]:
@@ -141,12 +140,7 @@ def is_shown(document: Document) -> bool:
 # --------------------------------------------------------------------------------------------------------- headline
 
 
-def _headline(document: Document) -> str:
-    change = document.change_j
-    if document.is_zero:
-        return _no_change(document)
-    if change is None:
-        return _without_energy(document)
+def _headline(document: Document, change: float) -> str:
     test = document.tests.energy
     if test is not None and not test.shown:
         return (
@@ -154,8 +148,9 @@ def _headline(document: Document) -> str:
             f"{quantity(change, 'J')}{_share(document)}, with a 95 % interval {_interval(test, 'J')}."
         )
     if change == 0:
-        energy = f"energy{above_constant(document)}"
-        return capital(f"{_scope(document)}the {_basis(document)} {energy} is the same, though not every count is.")
+        return capital(
+            f"{_scope(document)}the {_basis(document)} {_energy(document)} is the same, though not every count is."
+        )
     if document.interval_j is not None and document.interval_j[0] < 0 < document.interval_j[1]:
         return capital(_scope(document) + _undecided(document, change, *document.interval_j))
     return f"{_scope(document)}NEW uses {_size(document, change)}, {_basis(document)}: {_from_to(document)}."
@@ -164,21 +159,21 @@ def _headline(document: Document) -> str:
 def _size(document: Document, change: float) -> str:
     """By how much the energy changed: "24 % less energy (18 to 29 %)"."""
     share, ends = document.change_share, document.interval_share
-    energy = f"energy{above_constant(document)}"
     if share is None:
-        return f"{quantity(abs(change), 'J')} {_less_more(change)} {energy}"
-    less = f"{percent(abs(share))} {_less_more(change)} {energy}"
+        return f"{quantity(abs(change), 'J')} {_less_more(change)} {_energy(document)}"
+    less = f"{more_or_less(share)} {_energy(document)}"
     if not ends or is_metered(document):
         return less
     interval = percent_span(*sorted(abs(end) for end in ends))
-    return f"{less} ({interval})" if " to " in interval else less
+    return less + when(" to " in interval, bracketed(interval))
 
 
 def _from_to(document: Document) -> str:
     """The energy of both sides, as far as it is compared, and by how much the time changed."""
     old, new = (quantity(side.compared_j or 0.0, "J") for side in (document.old, document.new))
-    times = () if document.above_constant else _time_change(document, "")
-    return ", ".join([f"{old} → {new}", *times])
+    if document.above_constant:
+        return f"{old} → {new}"
+    return ", ".join([f"{old} → {new}", *_time_change(document, "")])
 
 
 def _undecided(document: Document, change: float, low: float, high: float) -> str:
@@ -203,17 +198,22 @@ def _scope(document: Document) -> str:
     """How a sentence on the change starts; nothing is left out of it unmentioned."""
     if document.partial:
         return "Of what both sides know, "
-    return "Of what is known, " if "missing" in document.marks else ""
+    return when("missing" in document.marks, "Of what is known, ")
 
 
 def above_constant(document: Document) -> str:
     """Which energy it is, where time is a model."""
-    return " above constant power" if document.above_constant else ""
+    return when(document.above_constant, " above constant power")
+
+
+def _energy(document: Document) -> str:
+    return f"energy{above_constant(document)}"
 
 
 def _share(document: Document) -> str:
-    share = document.change_share
-    return "" if share is None else bracketed(percent(abs(share)))
+    if document.change_share is None:
+        return ""
+    return bracketed(percent(abs(document.change_share)))
 
 
 def _less_more(change: float) -> str:
@@ -227,9 +227,8 @@ def _interval(test: Test, unit: str) -> str:
 def _no_change(document: Document) -> str:
     if document.same_inputs:
         return "No change: OLD and NEW are the same logs, priced alike."
-    energy = document.old.energy_j.total
-    both = "" if energy is None else f"; both use {quantity(energy, 'J')}, {_basis(document)}"
-    return f"No change: every count and time is the same{both}."
+    energy = quantity_or("", document.old.energy_j.total, "J")
+    return f"No change: every count and time is the same{phrase('; both use {}, {}', energy, _basis(document))}."
 
 
 def _without_energy(document: Document) -> str:
@@ -282,8 +281,8 @@ def _lead(document: Document) -> Iterator[str]:
 
 def _executed(document: Document) -> Iterator[str]:
     """How a CPU's counts changed, which says why its time did, also where they have no price."""
-    changes = list(_count_changes(document)) if document.nouns.is_of_cpu else []
-    if changes:
+    changes = list(_count_changes(document))
+    if document.nouns.is_of_cpu and changes:
         yield f"NEW {listed(changes[::-1])}{_most_changed(document)}."
 
 
@@ -310,7 +309,7 @@ def _constant(document: Document) -> Iterator[str]:
     ends = zip(above.constant_old_j, above.constant_new_j, strict=True)
     fastest, slowest = (_arrow(quantity(old, "J"), quantity(new, "J")) for old, new in ends)
     efficiencies = filter(None, [above.efficiency_old, above.efficiency_new])
-    slower = f", {slowest} at {_arrow(*map(percent, efficiencies))} of it" if slowest != fastest else ""
+    slower = when(slowest != fastest, f", {slowest} at {_arrow(*map(percent, efficiencies))} of it")
     yield f"Beside it constant power: {fastest} at the roofline's speed{slower}, because time is a model."
 
 
@@ -326,17 +325,14 @@ def ratios(document: Document) -> str:
         known = {"greenup above constant power": document.greenup}
     text = ", ".join(f"{name} {plain(ratio)}" for name, ratio in known.items() if ratio is not None)
     power = _power_and_time(known.get("powerup"), known.get("speedup"))
-    return f"{capital(text)}{power}." if text else ""
+    return when(text, f"{capital(text)}{power}.")
 
 
 def _power_and_time(powerup: float | None, speedup: float | None) -> str:
-    if powerup in (None, 1) or speedup in (None, 1):
+    if powerup is None or speedup is None or powerup == 1 or speedup == 1:
         return ""
-    assert powerup is not None
-    assert speedup is not None
-    power = "more power" if powerup > 1 else "less power"
     time = "a shorter time" if speedup > 1 else "a longer time"
-    return f": it draws {power} for {time}"
+    return f": it draws {_less_more(powerup - 1)} power for {time}"
 
 
 def _measured(document: Document) -> Iterator[str]:
@@ -348,8 +344,7 @@ def _measured(document: Document) -> Iterator[str]:
         yield f"Measured: the same, {quantity(old, 'J')}."
         return
     test = document.tests.measured
-    is_noise = test is not None and not test.shown
-    doubt = ", no more than repeats differ by chance" if is_noise else ""
+    doubt = when(test is not None and not test.shown, ", no more than repeats differ by chance")
     size = f"{quantity(abs(new - old), 'J')} ({percent(abs(new - old) / old)}) {_less_more(new - old)}"
     yield f"Measured by the meter: NEW {size}{doubt}."
 

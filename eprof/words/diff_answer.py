@@ -1,14 +1,14 @@
 """The first lines of a difference: what is compared, what is not the same, and how far to trust the answer."""
 
 from eprof.base.labels import fitted
-from eprof.base.text import counted, cut, few, listed
+from eprof.base.text import counted, cut, few, phrase, when
 from eprof.base.vocabulary import COUNTS
 from eprof.compare.matching import SIMILAR
-from eprof.compare.schema import Document, Unlike
+from eprof.compare.schema import Costs, Document, Unlike
 from eprof.words import costs as costs_words
-from eprof.words.badges import SIMULATED
+from eprof.words.badges import SIMULATED, bits
 from eprof.words.devices import named
-from eprof.words.diff import bits, moving, step_label
+from eprof.words.diff import moving, step_label
 from eprof.words.numbers import plain
 from eprof.words.shared_marks import shared_by_changes
 
@@ -72,49 +72,54 @@ def _sum(document: Document, side: str, weights: dict[str, int]) -> float | None
 
 def trust(document: Document) -> str:
     """What the answer rests on, and what is not in it."""
-    parts = [*_verdict(document), *_prices(document), *_simulated(document), *_left_out(document)]
     similar = sum(kernel.match is not None and kernel.match.how == SIMILAR for kernel in document.kernels)
-    if similar:
-        parts.append(f"{counted(similar, document.nouns.kernel)} paired by similar names")
-    if document.old.repeats == document.new.repeats == 1:
-        parts.append("one run of each")
-    return f"Trust: {'; '.join(parts)}."
+    parts = [
+        _verdict(document),
+        _prices(document),
+        _simulated(document),
+        *_shared(document),
+        _left_out(document),
+        when(similar, f"{counted(similar, document.nouns.kernel)} paired by similar names"),
+        when(document.old.repeats == document.new.repeats == 1, "one run of each"),
+    ]
+    return f"Trust: {'; '.join(filter(None, parts))}."
 
 
-def _verdict(document: Document) -> list[str]:
+def _verdict(document: Document) -> str:
     """One word, and how far off the joules of a side may be."""
     if not document.has_energy:
-        return []
-    tables = [side.costs for side in (document.old, document.new) if side.costs is not None]
+        return ""
     refits = document.intervals
-    if refits is None or refits.within is None or not all(costs.serves for costs in tables):
-        return ["rough (error unknown)"]
+    if refits is None or refits.within is None or not all(costs.serves for costs in _tables(document)):
+        return "rough (error unknown)"
     word = "rough" if document.above_constant or "missing" in document.marks else "good"
-    cancels = "; errors of prices that both share cancel" if refits.paired else ""
+    cancels = when(refits.paired, "; errors of prices that both share cancel")
     kernels = document.nouns.kernels
-    return [f"{word} (each side: nine of ten unseen {kernels} within a factor of {plain(refits.within)}{cancels})"]
+    return f"{word} (each side: nine of ten unseen {kernels} within a factor of {plain(refits.within)}{cancels})"
 
 
-def _prices(document: Document) -> list[str]:
-    tables = [side.costs for side in (document.old, document.new) if side.costs is not None]
+def _tables(document: Document) -> list[Costs]:
+    return [side.costs for side in (document.old, document.new) if side.costs is not None]
+
+
+def _prices(document: Document) -> str:
+    tables = _tables(document)
     if not tables:
-        return ["no cost table (--costs)"]
+        return "no cost table (--costs)"
     texts = [costs_words.all_named(tables)]
     if not all(costs.serves for costs in tables):
-        whose = f"of {tables[0].device}, " if document.nouns.is_of_cpu else ""
+        whose = when(document.nouns.is_of_cpu, f"of {tables[0].device}, ")
         texts.append(f"{whose}not made for this {document.nouns.processor}")
-    return [", ".join(texts)]
+    return ", ".join(texts)
 
 
-def _simulated(document: Document) -> list[str]:
+def _simulated(document: Document) -> str:
     """What was not measured."""
     sides = document.old, document.new
-    texts = []
-    if any(bits(side.marks) & SIMULATED for side in sides):
-        texts.append(f"{document.nouns.simulated} simulated")
-    if any(bits(side.time_marks) & SIMULATED for side in sides):
-        texts.append("time modelled")
-    return [*([listed(texts)] if texts else []), *_shared(document)]
+    counts = any(bits(side.marks) & SIMULATED for side in sides)
+    time = any(bits(side.time_marks) & SIMULATED for side in sides)
+    texts = when(counts, f"{document.nouns.simulated} simulated"), when(time, "time modelled")
+    return " and ".join(filter(None, texts))
 
 
 def _shared(document: Document) -> list[str]:
@@ -124,10 +129,10 @@ def _shared(document: Document) -> list[str]:
     return [meaning for mark, meaning in meanings.items() if mark in marks]
 
 
-def _left_out(document: Document) -> list[str]:
+def _left_out(document: Document) -> str:
     words = [*(lost.what for lost in document.uncompared), *(lost.what for lost in document.unknown)]
     labels = list(dict.fromkeys(map(document.nouns.label, words)))
-    return [f"not in it: {few(labels, _MOST_NAMED)}"] if labels else []
+    return phrase("not in it: {}", few(labels, _MOST_NAMED))
 
 
 def bar(document: Document) -> list[tuple[str, float]]:

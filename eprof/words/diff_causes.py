@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from eprof.base.nouns import Nouns
-from eprof.base.text import capital, uncapital
+from eprof.base.text import capital, phrase, uncapital
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.compare.schema import Cause, Document, Kernel
 from eprof.words.numbers import more_or_less, percent, percent_span, plain, quantity
@@ -27,6 +27,7 @@ _NAMES = {
     "appeared": "what only NEW has",
     "vanished": "what only OLD has",
 }
+_ONLY_IN = {"appeared": "NEW", "vanished": "OLD"}
 # What is a cause as a whole, the constant power in it too.
 _WHOLE = (*_PRICES, "appeared", "vanished", "model", "time")
 # A part this small against the change is not worth words.
@@ -48,8 +49,7 @@ def sentences(document: Document) -> Iterator[str]:
         return
     chosen = _together(clear)
     answer = f"{_all(chosen, document.nouns)}: {_shares(document, chosen)}{_against(document)}."
-    undecided = "" if along[0].is_told else _undecided(document, along[0].what)
-    yield f"{undecided} Surer: {answer}" if undecided else capital(answer)
+    yield phrase(f"{{}} Surer: {answer}", _undecided(document, along[0])) or capital(answer)
 
 
 def of_kernel(kernel: Kernel, nouns: Nouns, brief: bool = False) -> str:
@@ -59,7 +59,7 @@ def of_kernel(kernel: Kernel, nouns: Nouns, brief: bool = False) -> str:
     """
     change = kernel.change_j or 0.0
     if kernel.status != "matched":
-        return f"only in {'NEW' if kernel.status == 'appeared' else 'OLD'}"
+        return f"only in {_ONLY_IN[kernel.status]}"
     clear = [cause for cause in kernel.causes if cause.is_told and cause.change_j * change > 0]
     chosen = _together(clear)
     if brief:
@@ -100,8 +100,8 @@ def _phrase(cause: Cause, nouns: Nouns) -> str:
 
 
 def _one_sided(cause: Cause, nouns: Nouns) -> str:
-    number, side = (cause.new, "NEW") if cause.what == "appeared" else (cause.old, "OLD")
-    return f"{'the' if number == 1 else f'{number:g}'} {nouns.of(number)} that only {side} has"
+    number = max(cause.old, cause.new)  # the other side has none
+    return f"{'the' if number == 1 else f'{number:g}'} {nouns.of(number)} that only {_ONLY_IN[cause.what]} has"
 
 
 def _fewer(cause: Cause, noun: str) -> str:
@@ -142,10 +142,11 @@ def _shares(document: Document, causes: Sequence[Cause]) -> str:
         parts["constant power"] += constant_j
     shares = {name: joules / change for name, joules in parts.items() if joules}
     total = sum(shares.values())
-    of_whole = f"all of {whole}" if abs(total - 1) < 5e-4 else f"{percent(total)} of {whole}"
+    how_much = "all" if abs(total - 1) < 5e-4 else percent(total)
     if len(shares) < 2:
-        return of_whole
-    return f"together {of_whole} ({', '.join(f'{name} {percent(share)}' for name, share in shares.items())})"
+        return f"{how_much} of {whole}"
+    named = ", ".join(f"{name} {percent(share)}" for name, share in shares.items())
+    return f"together {how_much} of {whole} ({named})"
 
 
 def _whole(change: float) -> str:
@@ -162,13 +163,13 @@ def _against(document: Document) -> str:
     return f"; {_name(against[0].what, document.nouns)} {verb} {quantity(abs(against[0].change_j), 'J')}"
 
 
-def _undecided(document: Document, what: str) -> str:
+def _undecided(document: Document, cause: Cause) -> str:
     """What would be the largest cause, where the prices do not tell how large it is."""
     whole = _whole(document.change_j or 0.0)
     for step in document.steps:
-        if step.interval_j is not None and what in (step.group, *step.words):
+        if not cause.is_told and step.interval_j is not None and cause.what in (step.group, *step.words):
             shares = sorted(end / (document.change_j or 1.0) for end in step.interval_j)
-            name = _name(what, document.nouns)
+            name = _name(cause.what, document.nouns)
             return f"Undecided: {name} may be {percent_span(*shares)} of {whole}, partly instead of what follows."
     return ""
 
@@ -179,7 +180,9 @@ def _noun(what: str, nouns: Nouns) -> str:
         return f"{_LEVELS[what]} bytes"
     if what in nouns.labels:
         return _name(what, nouns)
-    return _PROSE.get(what) or (_name(what, nouns) if what in COUNTS else f"{GROUPS[what]} instructions")
+    if what in COUNTS and what not in _PROSE:
+        return _name(what, nouns)
+    return _PROSE.get(what) or f"{GROUPS[what]} instructions"
 
 
 def _name(what: str, nouns: Nouns) -> str:

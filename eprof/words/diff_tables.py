@@ -8,10 +8,10 @@ from eprof.base.nouns import Nouns
 from eprof.base.vocabulary import CONSTANT
 from eprof.compare.schema import Document, Kernel, KernelSide, Model, Part
 from eprof.words import diff_causes, intervals
-from eprof.words.badges import MISSING
+from eprof.words.badges import MISSING, bits
 from eprof.words.blocks import Column, Medium, Row, Table, numbers, texts
 from eprof.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
-from eprof.words.diff import bits, bounds_of, break_even, moving, step_label, unchanged
+from eprof.words.diff import bounds_of, break_even, moving, step_label, unchanged
 from eprof.words.numbers import whole
 
 _SIDES = (Column("OLD"), Column("NEW"), Column("change"))
@@ -36,26 +36,19 @@ def _energies(document: Document) -> Iterator[Row]:
         after = Quantity(getattr(new.energy_j, family), "J", bits(new.energy_marks[family]))
         parts = [part for part in document.parts if family in (part.kind, "total")]
         change = None if document.change_j is None else float(sum(part.change_j for part in parts))
-        # What only one side knows is not in a change, so that it is no lower bound; the total says that it lacks it.
-        marks = (before.marks | after.marks) & ~MISSING
-        if family == "total":
-            marks |= bits(document.marks) & MISSING
-        yield _beside(label, before, after, Change(change, "J", marks), _compared_old(parts))
+        # Each word of each kernel once, though counts and price are two parts of it.
+        compared_old_j = sum({(part.what, part.kernel): part.old_j for part in parts}.values())
+        lacks = bits(document.marks) & MISSING if family == "total" else 0
+        yield _beside(label, before, after, change, compared_old_j, lacks)
 
 
 def _intervals(document: Document) -> Iterator[Row]:
     """The intervals of the energy of both sides, and of the change; that of a modelled total says too little."""
     if document.intervals is None or document.above_constant:
         return
-    sides = [(side.interval_j or {}).get("total") for side in (document.old, document.new)]
-    yield Row(
-        [
-            intervals.label(document.intervals.share),
-            *(intervals.cell(ends, "J") for ends in sides),
-            intervals.cell(document.interval_j, "J", signed=True),
-            "",
-        ]
-    )
+    old, new = (intervals.cell((side.interval_j or {}).get("total"), "J") for side in (document.old, document.new))
+    change = intervals.cell(document.interval_j, "J", signed=True)
+    yield Row([intervals.label(document.intervals.share), old, new, change, ""])
 
 
 def _interval_note(document: Document) -> str:
@@ -66,34 +59,31 @@ def _interval_note(document: Document) -> str:
     return intervals.of_change(document.nouns, refits.share, refits.replicas, refits.paired, refits.within)
 
 
-def _compared_old(parts: Sequence[Part]) -> float:
-    """The compared energy of OLD: each word of each kernel once, though counts and price are two parts of it."""
-    return sum({(part.what, part.kernel): part.old_j for part in parts}.values())
+def _beside(label: str, old: Quantity, new: Quantity, change: float | None, whole: float | None, lacks: int = 0) -> Row:
+    """A number of both sides, and its change as a share of `whole`.
 
-
-def _beside(label: str, old: Quantity, new: Quantity, change: Change, whole: float | None) -> Row:
-    return Row([label, old, new, change, Share(ratio(change.value, whole), signed=True)])
+    What only one side knows is not in a change, so that it is no lower bound. lacks: the mark of a total that says so.
+    """
+    marks = (old.marks | new.marks) & ~MISSING | lacks
+    return Row([label, old, new, Change(change, old.unit, marks), Share(ratio(change, whole), signed=True)])
 
 
 def _time(document: Document) -> Row:
     old = Quantity(document.old.time_s, "s", bits(document.old.time_marks))
     new = Quantity(document.new.time_s, "s", bits(document.new.time_marks))
-    change = Change(document.change_time_s, "s", (old.marks | new.marks) & ~MISSING)
-    return _beside("Time", old, new, change, old.value)
+    return _beside("Time", old, new, document.change_time_s, old.value)
 
 
 def _power(document: Document) -> Iterator[Row]:
-    old, new = document.old.power_w, document.new.power_w
-    if old is not None and new is not None:
-        before, after = Quantity(old, "W", bits(document.old.marks)), Quantity(new, "W", bits(document.new.marks))
-        change = Change(new - old, "W", (before.marks | after.marks) & ~MISSING)
-        yield _beside("Mean power", before, after, change, old)
+    old, new = (Quantity(side.power_w, "W", bits(side.marks)) for side in (document.old, document.new))
+    if old.value is not None and new.value is not None:
+        yield _beside("Mean power", old, new, new.value - old.value, old.value)
 
 
 def _measured(document: Document) -> Iterator[Row]:
     old, new = document.old.energy_j.measured, document.new.energy_j.measured
     if old is not None and new is not None:
-        yield _beside("Measured", Quantity(old, "J"), Quantity(new, "J"), Change(new - old, "J"), old)
+        yield _beside("Measured", Quantity(old, "J"), Quantity(new, "J"), new - old, old)
 
 
 # ----------------------------------------------------------------------------------------------------- what changed
@@ -190,7 +180,6 @@ def _taken(side: KernelSide | None, has_energy: bool) -> float | None:
 def _kernel(document: Document, kernel: Kernel, name: str, largest: float) -> Row:
     has_energy = document.has_energy
     change, growth = change_of(kernel, has_energy)
-    amount = Change(change, "J", bits(kernel.marks)) if has_energy else Change(change, "s")
     status: Cell = Share(growth, signed=True)
     if kernel.status in _STATUSES:
         status = Tag(_STATUSES[kernel.status])
@@ -198,7 +187,7 @@ def _kernel(document: Document, kernel: Kernel, name: str, largest: float) -> Ro
         Name(name, kernel.name, _remark(kernel, document.nouns)),
         _amount(kernel.old, has_energy),
         _amount(kernel.new, has_energy),
-        amount,
+        Change(change, "J", bits(kernel.marks)) if has_energy else Change(change, "s"),
         *_interval_cell(document, kernel.interval_j),
         Bar((change or 0.0) / largest),
         status,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from eprof.base.clocks import label
+from eprof.base.text import phrase
 from eprof.words.blocks import Block, Headline, Notes, Row, Sentence, Table, Tone, numbers, texts
 
 Document = Mapping[str, Any]  # `eprof.fit/1`
@@ -78,13 +79,12 @@ def _value(price: Mapping[str, Any]) -> str:
 
 
 def _span(low: float | None, high: float | None, digits: str) -> str:
-    return "" if low is None else f"{low:{digits}} to {high:{digits}}"
+    return phrase(f"{{:{digits}}} to {{:{digits}}}", low, high)
 
 
 def _constant(document: Document) -> str:
     constant = document["constant"]
-    between = _span(constant["low_w"], constant["high_w"], ".3g")
-    known = f" ({between} W)" if between else ""
+    known = phrase(" ({} W)", _span(constant["low_w"], constant["high_w"], ".3g"))
     return (
         f"Constant power {constant['power_w']:.3g} W{known}{_place(document)}. The data cannot tell how it splits into "
         "parts of core, memory and rest; a nearly idle kernel would."

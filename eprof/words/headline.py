@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from eprof.base.text import capital, few, listed
+from eprof.base.text import capital, few, listed, phrase, when
 from eprof.base.vocabulary import CONSTANT
 from eprof.words import lacking, metered
 from eprof.words.badges import ASSUMED, MISSING, Amount
@@ -43,8 +43,7 @@ def _chosen(view: View) -> Headline:
 
 def at_least(amount: Amount, unit: str) -> str:
     """An amount in a sentence: "12.4 J" or "at least 12.4 J"."""
-    text = quantity(amount.value or 0, unit)
-    return f"at least {text}" if amount.lower else text
+    return when(amount.lower, "at least ") + quantity(amount.value or 0, unit)
 
 
 # ---------------------------------------------------------------------------------------- the total and its parts
@@ -54,10 +53,10 @@ def _total(view: View) -> Headline:
     """As in "287 mJ predicted (184 to 418 mJ) in 1.31 ms: 47 % DRAM, 18 % constant power, 11 % L2."."""
     total = view.energy("total")
     joules = capital(at_least(total, "J")) + in_brackets(view.interval("total"), "J")
-    time = f" in {at_least(view.time, 's')}" if view.time.value else ""
-    without = lacking.in_headline(view) if total.lower else ""
+    time = when(view.time.value, f" in {at_least(view.time, 's')}")
+    without = when(total.lower, lacking.in_headline(view))
     text = f"{joules} {view.total_is}{time}{without}: {_parts(view, total)}."
-    return Headline(text, "" if view.energy(CONSTANT).value is not None else _constant_part(view), total.marks)
+    return Headline(text, when(view.energy(CONSTANT).value is None, _constant_part(view)), total.marks)
 
 
 def _above_constant(view: View) -> Headline:
@@ -70,7 +69,7 @@ def _above_constant(view: View) -> Headline:
     joules = above.value or 0.0
     ends = _constant_ends(view)
     low, high = (joules + end for end in ends)
-    more = " or more" if view.energy("total").lower else ""
+    more = when(view.energy("total").lower, " or more")
     share = percent_span(ends[0] / low, ends[1] / high)
     text += f" {capital(constant)}. Together {span(low, high, 'J')}{more}, {share} of it constant power."
     return Headline(text, "", above.marks)
@@ -82,13 +81,10 @@ def constant_range(view: View) -> str:
     low, high = _constant_ends(view)
     if not modelled or not high:
         return ""
-    least = "at least " if view.energy(CONSTANT).lower else ""
+    least = at_least(Amount(low, view.energy(CONSTANT).marks), "J")
     slower = f"{quantity(high, 'J')} at {percent(modelled.efficiency)} of it"
-    given = ", as --efficiency says" if modelled.given else ""
-    return (
-        f"constant power adds {least}{quantity(low, 'J')} at the roofline's speed to {slower}{given}, because time is "
-        "a model"
-    )
+    given = when(modelled.given, ", as --efficiency says")
+    return f"constant power adds {least} at the roofline's speed to {slower}{given}, because time is a model"
 
 
 def _constant_ends(view: View) -> tuple[float, float]:
@@ -104,7 +100,8 @@ def _parts(view: View, whole_amount: Amount) -> str:
     total = whole_amount.value or 1.0
     if len(leading) > 1:
         named = [f"{view.in_prose(group)} ({_share_span(view, group, total)})" for group in leading]
-        return f"largest part undecided, {_some(named)}"
+        some = listed(named, "or") if len(named) <= _PARTS else few(named, _PARTS)
+        return f"largest part undecided, {some}"
     largest = sorted(joules, key=lambda group: -joules[group])[:_PARTS]
     return ", ".join(
         f"{_share(view, group, total)} {view.in_prose(group)}" for group in largest if joules[group] >= _SMALL * total
@@ -142,10 +139,6 @@ def _share_span(view: View, group: str, total: float) -> str:
     return percent_span(low / total, min(high / total, 1.0))
 
 
-def _some(names: list[str]) -> str:
-    return listed(names, "or") if len(names) <= _PARTS else few(names, _PARTS)
-
-
 def _constant_alone(view: View) -> Headline:
     constant = view.energy(CONSTANT)
     joules = quantity(constant.value or 0, "J")
@@ -159,7 +152,7 @@ def _drawn(view: View, constant: Amount) -> str:
     power = view.costs.constant_power_w if view.costs else 0.0
     if not power:
         return ""
-    taken = ", assumed" if constant.marks & ASSUMED else ""
+    taken = when(constant.marks & ASSUMED, ", assumed")
     if view.costs and view.costs.basis == "estimated":
         taken = ", estimated"
     return f" ({quantity(power, 'W')}{taken}, for {at_least(view.time, 's')})"
@@ -178,11 +171,9 @@ def _constant_part(view: View) -> str:
 def _counts(view: View) -> Headline:
     """No energy is known: what was executed and moved."""
     counted = _counted(view)
-    marks = 0
+    marks = view.time.marks
     if counted:
-        marks = view.instructions(view.document).marks | view.summed(view.document, DRAM).marks
-    if view.time.value is not None:
-        marks |= view.time.marks
+        marks |= view.instructions(view.document).marks | view.summed(view.document, DRAM).marks
 
     measured = view.document.energy_j.measured
     if measured is not None:
@@ -196,23 +187,28 @@ def _counts(view: View) -> Headline:
 
 def _measured_alone(view: View, measured: float, counted: list[str], marks: int) -> Headline:
     """A meter's joules, which nothing that was counted splits."""
-    time = f" in {at_least(view.time, 's')}" if view.time.value is not None else ""
     why = "no instruction and no byte was counted"
     if counted:
         why = "no count that has a price is in the logs"
-    return Headline(f"{quantity(measured, 'J')} measured{time}.", f"What took them is not known: {why}.", marks)
+    text = f"{quantity(measured, 'J')} measured{phrase(' in {}', _time(view))}."
+    return Headline(text, f"What took them is not known: {why}.", marks)
+
+
+def _time(view: View) -> str:
+    """The time, nothing where it is not known."""
+    return when(view.time.value is not None, at_least(view.time, "s"))
 
 
 def _profiled(view: View, counted: list[str]) -> str:
-    is_one = len(view.kernels) == 1
-    kernels = f"{'One' if is_one else whole(len(view.kernels))} {view.nouns.of(len(view.kernels))}"
-    time = at_least(view.time, "s") if view.time.value is not None else ""
+    number, takes, was = whole(len(view.kernels)), "take", "were"
+    if len(view.kernels) == 1:
+        number, takes, was = "One", "takes", "was"
+    kernels = f"{number} {view.nouns.of(len(view.kernels))}"
     if counted:
-        ran = f" in {time}" if time else ""
-        return f"{kernels} profiled: {' and '.join(counted)} counted{ran}."
-    if time:
-        return f"{kernels} {'takes' if is_one else 'take'} {time}; nothing else was counted."
-    return f"{kernels} {'was' if is_one else 'were'} profiled, but nothing that eprof knows was counted."
+        return f"{kernels} profiled: {' and '.join(counted)} counted{phrase(' in {}', _time(view))}."
+    if _time(view):
+        return f"{kernels} {takes} {_time(view)}; nothing else was counted."
+    return f"{kernels} {was} profiled, but nothing that eprof knows was counted."
 
 
 def _instructions(view: View, instructions: Amount) -> str:

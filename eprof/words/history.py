@@ -1,17 +1,18 @@
 """A history in plain words and tables, for the page, the terminal and Markdown alike."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from eprof.base.kernels import short
 from eprof.base.known import growth
-from eprof.base.text import listed
+from eprof.base.text import listed, when
 from eprof.history.results import REPORT
-from eprof.history.schema import Change, History, Kernel, Run
+from eprof.history.schema import Change, History, Run
 from eprof.history.steps import LEAST
-from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Row, Sentence, Table, Tone, numbers, texts
+from eprof.words.badges import bits
+from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Sentence, Table, Tone, table_of
 from eprof.words.cells import Cell, Name, Quantity, Share, signed_quantity
 from eprof.words.numbers import and_more, percent, quantity, signed_percent, whole
-from eprof.words.view import bits
 
 TITLE = "# Energy over time"
 _CHANGES, _NOTES, _RUNS = 3, 1, 60
@@ -47,7 +48,7 @@ def headline(document: History) -> Headline:
 def _earlier(number: int) -> str:
     if number == 1:
         return "One earlier change."
-    return f"{number} earlier changes." if number else ""
+    return when(number, f"{number} earlier changes.")
 
 
 def of_program(document: History) -> list[Change]:
@@ -64,7 +65,7 @@ def label(run: Run) -> str:
     """A run by its commit, with + where files differed from it; by its time where no commit was recorded."""
     if run.commit is None:
         return _minute(run)
-    return run.commit[:9] + ("+" if run.changed else "")
+    return run.commit[:9] + when(run.changed, "+")
 
 
 def _reason(change: Change) -> str:
@@ -115,9 +116,9 @@ def subject(document: History) -> str:
     """Which runs these are, and with which prices."""
     first, last = document.runs[0], document.runs[-1]
     commits = {run.commit for run in document.runs if run.commit}
-    of = f" of {whole(len(commits))} commits" if commits else ""
+    of = when(commits, f" of {whole(len(commits))} commits")
     costs = list(dict.fromkeys(run.costs for run in document.runs))
-    of_reports = " (when reported)" if all(run.time_from == REPORT for run in document.runs) else ""
+    of_reports = when(all(run.time_from == REPORT for run in document.runs), " (when reported)")
     dates = f"{first.time_utc[:10]} to {last.time_utc[:10]}{of_reports}"
     priced = costs[-1] if len(costs) == 1 else f"{len(costs)} different prices"
     return f"{whole(len(document.runs))} runs{of}, {dates} · costs {priced}"
@@ -137,65 +138,61 @@ def changes(document: History, limit: int | None) -> Table:
     by_size = sorted(document.changes, key=lambda change: -abs(change.after_j - change.before_j))
     ordered = sorted(by_size, key=lambda change: change.kernel is not None)
     shown = ordered[:limit]
-    columns = [
-        *texts("change of", "at"),
-        *numbers("before", "after", "change"),
-        Column("most of it", "left", ~Medium.TERMINAL),
-        Column("by chance", media=~Medium.TERMINAL),
-    ]
-    rows = [_change(document, change) for change in shown]
-    return Table(columns, rows, left_out=and_more(len(ordered) - len(shown), "changes"))
+    return table_of(
+        shown,
+        (Column("change of", "left"), lambda change: _name(change.kernel)),
+        (Column("at", "left"), lambda change: label(document.runs[change.run])),
+        (Column("before"), lambda change: Quantity(change.before_j, "J")),
+        (Column("after"), lambda change: Quantity(change.after_j, "J")),
+        (Column("change"), lambda change: Share(change.change_share, signed=True)),
+        (Column("most of it", "left", ~Medium.TERMINAL), lambda change: _PARTS.get(change.because or "", "")),
+        (Column("by chance", media=~Medium.TERMINAL), lambda change: percent(change.p)),
+        is_total=lambda change: change.kernel is None,
+        left_out=and_more(len(ordered) - len(shown), "change"),
+    )
 
 
-def _change(document: History, change: Change) -> Row:
-    subject: Cell = "whole program"
-    if change.kernel is not None:
-        subject = _name(change.kernel)
-    cells: list[Cell] = [
-        subject,
-        label(document.runs[change.run]),
-        Quantity(change.before_j, "J"),
-        Quantity(change.after_j, "J"),
-        Share(change.change_share, signed=True),
-        _PARTS.get(change.because or "", ""),
-        percent(change.p),
-    ]
-    return Row(cells, total=change.kernel is None)
-
-
-def _name(name: str) -> Name:
-    return Name(short(name), name)
+def _name(kernel: str | None) -> Cell:
+    return "whole program" if kernel is None else Name(short(kernel), kernel)
 
 
 def kernels(document: History, limit: int | None) -> Table:
     """Each kernel's energies, first and last, with how many changes it has."""
     nouns = document.runs[-1].nouns
-    columns = [*texts(nouns.kernel, "run by run"), *numbers("first", "last", "growth", "changes")]
-    rows = [_kernel(document, kernel) for kernel in document.kernels[:limit]]
-    return Table(columns, rows, left_out=and_more(len(document.kernels) - len(rows), nouns.kernels))
+    shown = document.kernels[:limit]
+    changes = Counter(change.kernel for change in document.changes)
+    return table_of(
+        shown,
+        (Column(nouns.kernel, "left"), lambda kernel: _name(kernel.name)),
+        (Column("run by run", "left"), lambda kernel: sparks(kernel.energy_j)),
+        (Column("first"), lambda kernel: Quantity(_first(kernel.energy_j), "J")),
+        (Column("last"), lambda kernel: Quantity(_first(kernel.energy_j[::-1]), "J")),
+        (Column("growth"), lambda kernel: Share(_grown(kernel.energy_j), signed=True)),
+        (Column("changes"), lambda kernel: str(changes[kernel.name] or "")),
+        left_out=and_more(len(document.kernels) - len(shown), nouns.kernel),
+    )
 
 
-def _kernel(document: History, kernel: Kernel) -> Row:
-    known = [value for value in kernel.energy_j if value is not None]
-    first, last = next(iter(known), None), next(reversed(known), None)
-    number = sum(change.kernel == kernel.name for change in document.changes)
-    amounts: list[Cell] = [Quantity(first, "J"), Quantity(last, "J"), Share(growth(last, first), signed=True)]
-    return Row([_name(kernel.name), sparks(kernel.energy_j), *amounts, str(number or "")])
+def _first(energies: Sequence[float | None]) -> float | None:
+    """The first energy that is known."""
+    return next((energy_j for energy_j in energies if energy_j is not None), None)
+
+
+def _grown(energies: Sequence[float | None]) -> float | None:
+    return growth(_first(energies[::-1]), _first(energies))
 
 
 def runs(document: History) -> Table:
     """Each run, the latest first."""
-    processor = document.runs[-1].nouns.processor
-    columns = [*texts("run", "commit", "time, UTC"), *numbers("energy", "runs for"), *texts(processor)]
-    return Table(columns, [_run(run) for run in reversed(document.runs)])
-
-
-def _run(run: Run) -> Row:
-    commit = "not recorded"
-    if run.commit:
-        commit = label(run)
-    amounts = Quantity(run.energy_j["total"], "J"), Quantity(run.time_s, "s")
-    return Row([Name(run.path, run.path), commit, _minute(run), *amounts, run.device])
+    return table_of(
+        reversed(document.runs),
+        (Column("run", "left"), lambda run: Name(run.path, run.path)),
+        (Column("commit", "left"), lambda run: label(run) if run.commit else "not recorded"),
+        (Column("time, UTC", "left"), _minute),
+        (Column("energy"), lambda run: Quantity(run.energy_j["total"], "J")),
+        (Column("runs for"), lambda run: Quantity(run.time_s, "s")),
+        (Column(document.runs[-1].nouns.processor, "left"), lambda run: run.device),
+    )
 
 
 def _minute(run: Run) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from eprof.base.nouns import Nouns
-from eprof.base.text import bracketed
+from eprof.base.text import bracketed, phrase, when
 from eprof.words.numbers import percent, span
 
 Ends = Sequence[float | None] | None
@@ -39,7 +39,7 @@ def in_brackets(ends: Ends, unit: str) -> str:
 def wide(ends: Ends, unit: str) -> str:
     """The interval as text; empty where there is none, or both ends read the same."""
     text = cell(ends, unit)
-    return text if " to " in text else ""
+    return when(" to " in text, text)
 
 
 def cell(ends: Ends, unit: str, *, signed: bool = False) -> str:
@@ -82,9 +82,7 @@ def of_change(nouns: Nouns, share: float, replicas: int, paired: bool, within: f
     source = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
     if share >= 1:
         source = "Interval: from those of the prices"
-    sides = ""
-    if within is not None:
-        sides = f"; those of OLD and NEW hold the error of the model (x/÷{within:.3g} a {nouns.kernel})"
+    sides = phrase("; those of OLD and NEW hold the error of the model (x/÷{:.3g} a {})", within, nouns.kernel)
     return f"{source}, {whose}{sides}; errors of the model and of the counts are not in that of the change."
 
 

@@ -1,8 +1,8 @@
 """What a total lacks, wholly or in part, by groups of counts."""
 
-from eprof.base.text import few
+from eprof.base.text import few, phrase, when
 from eprof.base.vocabulary import CONSTANT, GROUPS
-from eprof.words.badges import MISSING
+from eprof.words.badges import MISSING, Amount
 from eprof.words.view import View, Word
 
 _NAMED = 6
@@ -12,7 +12,7 @@ _SHORT = 2  # things that the headline has room for
 def in_headline(view: View) -> str:
     """What a lower bound is without, where that is short: " without host memory"; else empty."""
     lost = _lost(view)
-    return f" without {' and '.join(lost)}" if 0 < len(lost) <= _SHORT else ""
+    return when(len(lost) <= _SHORT, phrase(" without {}", " and ".join(lost)))
 
 
 def in_trust(view: View) -> str:
@@ -51,8 +51,7 @@ def _lacks(view: View, word: Word) -> bool:
 
 
 def _joules(view: View, group: str) -> float:
-    amount = view.groups.get(group)
-    return (amount.value or 0.0) if amount else 0.0
+    return view.groups.get(group, Amount(None)).value or 0.0
 
 
 def _name(view: View, group: str) -> str:

@@ -6,11 +6,12 @@ from msgspec import UNSET
 
 from eprof.base.known import ratio
 from eprof.base.nouns import Nouns
+from eprof.base.text import when
 from eprof.profile import schema
 from eprof.words.badges import UNKNOWN
 from eprof.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts
 from eprof.words.cells import Name
-from eprof.words.numbers import and_more, percent, plain, quantity
+from eprof.words.numbers import and_more, percent, plain, quantity_or
 
 _EXPLAINED = (
     "Modelled. Waiting: constant power while slower than the roofline. Constant power: what is left at the roofline's "
@@ -37,8 +38,7 @@ def reached(limit: schema.Limit, key: str) -> str | None:
     share: float | None = getattr(limit, key)
     if share is None:
         return None
-    at_most = "at most " if key in (limit.at_most or ()) else ""
-    return f"{at_most}{percent(share)}"
+    return when(key in (limit.at_most or ()), "at most ") + percent(share)
 
 
 def power_of(limit: schema.Limit) -> float | None:
@@ -58,7 +58,7 @@ def lever(limit: schema.Limit) -> str:
 
 def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest: int, levels: bool = True) -> Table:
     """A row a kernel. rest: how many more there are. levels: with nearer levels and speeds, where there is room."""
-    mixed = _where_mixed(kernels)
+    mixed = (Medium.PAGE | Medium.TERMINAL) & everywhere_if(any(limit.mix_peak_flop_per_s for _, limit in kernels))
     shown = everywhere_if(levels)
     all_levels, rates = Medium.PAGE & shown, (Medium.PAGE | Medium.TERMINAL) & shown
     columns = [
@@ -72,28 +72,14 @@ def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest
         *texts("largest part of its energy"),
     ]
     rows = [_row(name, limit, nouns) for name, limit in kernels]
-    shared = " and shared memory" if "shared" in nouns.nearer else ""
-    note = f"{_EXPLAINED}{shared}.{_OF_MIX if mixed else ''}"
-    return Table(columns, rows, note=note, left_out=and_more(rest, nouns.kernels))
-
-
-def _where_mixed(kernels: Sequence[tuple[Name, schema.Limit]]) -> Medium:
-    """Where peaks of mixes are shown: nowhere, if none is known."""
-    is_known = any(limit.mix_peak_flop_per_s for _, limit in kernels)
-    return Medium.PAGE | Medium.TERMINAL if is_known else Medium(0)
+    note = f"{_EXPLAINED}{when('shared' in nouns.nearer, ' and shared memory')}.{when(mixed, _OF_MIX)}"
+    return Table(columns, rows, note=note, left_out=and_more(rest, nouns.kernel))
 
 
 def _row(name: Name, limit: schema.Limit, nouns: Nouns) -> Row:
     of_levels = [getattr(limit.intensity_flop_per_byte, level) for level in ("dram", *nouns.nearer)]
     intensities = [UNKNOWN if value in (None, UNSET) else plain(value) for value in of_levels]
     speeds = (limit.flop_per_s, limit.mix_peak_flop_per_s or None, limit.flop_per_j)
-    rates = [UNKNOWN if value is None else quantity(value, "") for value in speeds]
-    return Row(
-        [
-            name,
-            *intensities,
-            *rates,
-            *(reached(limit, key) or UNKNOWN for key in ("speed_share", "energy_share")),
-            lever(limit),
-        ]
-    )
+    rates = [quantity_or(UNKNOWN, value, "") for value in speeds]
+    shares = [reached(limit, key) or UNKNOWN for key in ("speed_share", "energy_share")]
+    return Row([name, *intensities, *rates, *shares, lever(limit)])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from eprof.base.text import when
 from eprof.profile import schema
 from eprof.words.numbers import plain, quantity, whole
 from eprof.words.view import View, by_time_of, energy_of
@@ -33,7 +34,7 @@ def brief(view: View) -> str:
 
 def certainty(view: View, to_meter: schema.ToMeter) -> str:
     """What of the numbers is measured, and how well the rest is known."""
-    idle = " together with idle time" if to_meter.idle_j else ""
+    idle = when(to_meter.idle_j, " together with idle time")
     kernels = view.nouns.kernels
     return (
         f"Total{idle}: what the meter saw. Split over {kernels}: estimated, nine {kernels} of ten are a factor of "
@@ -56,7 +57,7 @@ def _shape(view: View, to_meter: schema.ToMeter) -> str:
     """Whose prices give the shape of the split."""
     if to_meter.basis == "estimated":
         return f"prices estimated for a {view.nouns.processor} that nobody measured,"
-    whose = "" if to_meter.own else f", another {view.nouns.processor}'s table,"
+    whose = when(not to_meter.own, f", another {view.nouns.processor}'s table,")
     return f"the prices of {to_meter.shape}{whose}"
 
 

@@ -2,10 +2,11 @@
 
 import math
 
+from eprof.base.text import when
 from eprof.profile import schema
-from eprof.words.badges import MISSING, signs
+from eprof.words.badges import bits
+from eprof.words.cells import signs
 from eprof.words.numbers import NARROW, more_or_less, quantity
-from eprof.words.view import bits
 
 
 def same_clocks(first: schema.AtClocks, second: schema.AtClocks) -> bool:
@@ -16,10 +17,10 @@ def same_clocks(first: schema.AtClocks, second: schema.AtClocks) -> bool:
 def clock_words(clocks: schema.Clocks) -> str:
     """Where the lowest energy is, what it saves, what it costs in time; and how much rests on the times."""
     lowest, here = clocks.lowest, next((setting for setting in clocks.settings if setting.this), None)
-    least = "at least " if "missing" in clocks.marks else ""
+    least = when("missing" in clocks.marks, "at least ")
     setting = f"{lowest.core_mhz:g}{NARROW}MHz core and {lowest.memory_mhz:g}{NARROW}MHz memory"
-    lower = sum((other.energy_j or math.inf) < (lowest.energy_j or 0.0) for other in clocks.settings)
-    within = " within the board's power limit" if lower else ""
+    is_lower = any((other.energy_j or math.inf) < (lowest.energy_j or 0.0) for other in clocks.settings)
+    within = when(is_lower, " within the board's power limit")
     prediction = f"Lowest prediction{within}: {setting}, {least}{quantity(lowest.energy_j or 0.0, 'J')}"
     if here is None:
         return f"{prediction}."
@@ -43,8 +44,7 @@ def answer_words(answer: schema.Answer) -> str:
     joules, time, marks = answer.energy_j.total, answer.time_share, bits(answer.marks)
     pieces = ["not known"]
     if joules is not None:
-        least = "≥ " if marks & MISSING else ""
-        pieces = [f"{least}{signs(marks & ~MISSING)}{quantity(joules, 'J')}"]
+        pieces = [signs(marks) + quantity(joules, "J")]
     if answer.change_share is not None:
         pieces.append(_more(answer.change_share, ""))
     if time is not None and not is_same(time):

@@ -3,7 +3,10 @@
 `reports/report.js` formats the same way, digit for digit (tests/page/test_report_browser.py compares the two).
 """
 
+from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
+
+from eprof.base.text import when
 
 NARROW = "\u202f"
 MINUS = "\u2212"
@@ -38,7 +41,7 @@ def quantity(value: float, unit: str) -> str:
     """A number with its unit and the SI prefix that fits: 0.689, "J" -> "689 mJ". Seconds take no prefix above 1."""
     if value == 0:
         return f"0{NARROW}{unit}".rstrip(NARROW)
-    sign = MINUS if value < 0 else ""
+    sign = when(value < 0, MINUS)
     if unit in ("", "B", "flop") and float(value).is_integer() and abs(value) < 1000:
         return f"{sign}{int(abs(value))}{NARROW}{unit}".rstrip(NARROW)
     figures, power = digits(abs(value))
@@ -59,7 +62,12 @@ def plain(value: float) -> str:
     figures, power = digits(abs(value))
     if not -4 <= power <= 5:
         return quantity(value, "")
-    return (MINUS if value < 0 else "") + placed(figures, power)
+    return when(value < 0, MINUS) + placed(figures, power)
+
+
+def plain_or(unknown: str, value: float | None) -> str:
+    """A plain number, or what to write where it is not known."""
+    return unknown if value is None else plain(value)
 
 
 def whole(value: float) -> str:
@@ -70,7 +78,7 @@ def whole(value: float) -> str:
 def percent(share: float) -> str:
     """A share: 0.0861 -> "8.6 %", 0.83 -> "83 %"; what is not quite nothing or not quite all says so."""
     size = abs(share) * 100
-    sign = MINUS if share < 0 else ""
+    sign = when(share < 0, MINUS)
     if size == 0:
         text = "0"
     elif size < 0.05:
@@ -90,17 +98,17 @@ def _fixed(value: float, step: str) -> str:
 
 def signed_percent(share: float) -> str:
     """A difference: 0.031 -> "+3.1 %"."""
-    return ("+" if share > 0 else "") + percent(share)
+    return when(share > 0, "+") + percent(share)
 
 
-def more_or_less(change: float, less: str = "less") -> str:
+def more_or_less(change: float, less: str = "less", write: Callable[[float], str] = percent) -> str:
     """A change without its sign: -0.06 -> "6.0 % less", 0.1 -> "10 % more". less: the word for a count, "fewer"."""
-    return f"{percent(abs(change))} {less if change < 0 else 'more'}"
+    return f"{write(abs(change))} {less if change < 0 else 'more'}"
 
 
 def and_more(number: int, noun: str) -> str:
     """What a table says of the rows for which it has no room: "and 12 more kernels"; nothing where there are none."""
-    return f"and {whole(number)} more {noun}" if number > 0 else ""
+    return when(number > 0, f"and {whole(number)} more {noun}{when(number != 1, 's')}")
 
 
 def span(low: float, high: float, unit: str, *, signed: bool = False) -> str:
@@ -117,7 +125,7 @@ def span(low: float, high: float, unit: str, *, signed: bool = False) -> str:
 def _end(value: float, unit: str, signed: bool) -> str:
     if value == 0:
         return "0"
-    return ("+" if signed and value > 0 else "") + quantity(value, unit)
+    return when(signed and value > 0, "+") + quantity(value, unit)
 
 
 def percent_span(low: float, high: float) -> str:

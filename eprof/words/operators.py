@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from eprof.base.marks import names
-from eprof.base.text import cut, pattern
+from eprof.base.text import cut, pattern, phrase, when
 from eprof.profile import schema
 from eprof.rows.log import BETWEEN
 from eprof.words.badges import ratio, total
@@ -58,7 +58,7 @@ def _sum(name: str, module: str, members: Sequence[schema.Operator]) -> schema.O
 
 def called(operator: schema.Operator) -> str:
     """An operator and who called it: "aten::mm in BertSelfAttention > Linear"."""
-    return f"{operator.name} in {operator.module}" if operator.module else operator.name
+    return operator.name + phrase(" in {}", operator.module)
 
 
 def sentence(view: View) -> str:
@@ -69,5 +69,5 @@ def sentence(view: View) -> str:
     if share is None:
         share = ratio(time_of(largest), view.time).value
         return "" if share is None else f"{called(largest)} takes {percent(share)} of the time."
-    known = "known " if view.energy("total").lower else ""
+    known = when(view.energy("total").lower, "known ")
     return f"{called(largest)} takes {percent(share)} of the {known}energy of {whole(len(operators))} operators."

@@ -1,7 +1,7 @@
 """How ranks differ, in a sentence."""
 
 from eprof.base.nouns import Nouns
-from eprof.base.text import capital
+from eprof.base.text import capital, phrase, when
 from eprof.profile import schema
 from eprof.words.numbers import percent, quantity, whole
 
@@ -13,15 +13,14 @@ def rank_words(ranks: schema.Ranks, nouns: Nouns) -> str:
         _spread(ranks.energy_j, "J", "energy"),
         _launches(ranks.launches, nouns),
     ]
-    spread = "; ".join(phrase for phrase in spreads if phrase)
-    sentences = [f"{whole(ranks.number)} ranks, smallest, median and largest: {spread}."]
-
     marks = {"times": ranks.time_marks, "energies": ranks.energy_marks}
-    lower = [numbers for numbers in marks if marks[numbers]]
-    if lower and ranks.time_s.min is not None:
-        sentences.append(f"The {' and '.join(lower)} are lower bounds, for something is missing.")
-
-    return " ".join([*sentences, slowest_words(ranks)]).rstrip()
+    lower = [numbers for numbers in marks if marks[numbers] and ranks.time_s.min is not None]
+    sentences = [
+        f"{whole(ranks.number)} ranks, smallest, median and largest: {'; '.join(filter(None, spreads))}.",
+        phrase("The {} are lower bounds, for something is missing.", " and ".join(lower)),
+        slowest_words(ranks),
+    ]
+    return " ".join(filter(None, sentences))
 
 
 def slowest_words(ranks: schema.Ranks) -> str:
@@ -37,9 +36,9 @@ def slowest_words(ranks: schema.Ranks) -> str:
 
 def _spread(spread: schema.Spread, unit: str, noun: str) -> str:
     numbers = [quantity(value, unit) for value in (spread.min, spread.median, spread.max) if value is not None]
-    return f"{noun} {', '.join(numbers)}" if numbers else ""
+    return phrase("{} {}", noun, ", ".join(numbers))
 
 
 def _launches(spread: schema.Spread, nouns: Nouns) -> str:
     low, high = spread.min or 0, spread.max or 0
-    return f"{nouns.launches} {whole(low)} to {whole(high)}" if low != high else ""
+    return when(low != high, f"{nouns.launches} {whole(low)} to {whole(high)}")

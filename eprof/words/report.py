@@ -10,7 +10,7 @@ from eprof.words import intervals
 from eprof.words.badges import ESTIMATED, UNKNOWN, Amount, ratio
 from eprof.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts
 from eprof.words.cells import Cell, Name, Quantity, Share, Stack
-from eprof.words.numbers import and_more, plain, whole
+from eprof.words.numbers import and_more, plain_or, whole
 from eprof.words.operators import HOW, merged
 from eprof.words.view import Priced, View, by_time_of, callees_of, energy_of, time_of
 
@@ -65,7 +65,7 @@ def kernel_table(view: View, limit: int | None) -> Table:
     shown = view.kernels[:limit]
     short = labels([kernel.name for kernel in shown])
     rows = [_kernel_row(view, kernel, name) for kernel, name in zip(shown, short, strict=True)]
-    return Table(columns, rows, left_out=and_more(len(view.kernels) - len(shown), view.nouns.kernels))
+    return Table(columns, rows, left_out=and_more(len(view.kernels) - len(shown), view.nouns.kernel))
 
 
 def _kernel_row(view: View, kernel: schema.Kernel, name: str) -> Row:
@@ -78,7 +78,7 @@ def _kernel_row(view: View, kernel: schema.Kernel, name: str) -> Row:
         _quantity(by_time_of(kernel), "J"),
         _quantity(callees_of(kernel), "J"),
         *(_quantity(energy_of(kernel, part), "J") for part in _PARTS),
-        _plain(kernel.intensity_flop_per_byte, ""),
+        plain_or("", kernel.intensity_flop_per_byte),
         intervals.cell(kernel.interval_j, "J"),
         ", ".join(kernel.marks),
     ]
@@ -112,7 +112,7 @@ def _group_row(view: View, group: schema.Group, largest: float) -> Row:
         _quantity(time_of(group), "s"),
         *_energy_cells(view, group),
         _share(energy_of(group, "total"), view.energy("total")),
-        _plain(group.intensity_flop_per_byte, UNKNOWN),
+        plain_or(UNKNOWN, group.intensity_flop_per_byte),
         intervals.cell(group.interval_j, "J"),
     ]
     return Row(cells)
@@ -128,7 +128,7 @@ def operator_table(view: View, limit: int | None) -> Table:
         share = _share(energy_of(operator, "total"), view.energy("total"))
         size = whole(operator.launches), _quantity(time_of(operator), "s")
         rows.append(Row([operator.name, operator.module or "", *size, *_energy_cells(view, operator), share]))
-    return Table(columns, rows, note=HOW, left_out=and_more(len(operators) - len(rows), "operators"))
+    return Table(columns, rows, note=HOW, left_out=and_more(len(operators) - len(rows), "operator"))
 
 
 def _intervals_of(rows: Sequence[schema.Profile | schema.Kernel | schema.Group]) -> Medium:
@@ -143,14 +143,12 @@ def _interval_label(view: View) -> str:
 
 def _interval_note(view: View) -> str:
     """What the intervals are made of."""
-    interval = view.document.interval_j
-    if not interval:
+    interval, costs = view.document.interval_j, view.costs
+    if not interval or costs is None:
         return ""
-    if view.costs is None:
-        return ""
-    spans = view.costs.interval_is
-    basis = view.costs.basis
-    return intervals.meaning(view.nouns, interval.share, interval.replicas, spans, basis, interval.within)
+    return intervals.meaning(
+        view.nouns, interval.share, interval.replicas, costs.interval_is, costs.basis, interval.within
+    )
 
 
 def _energy_columns(view: View, shares: Medium) -> list[Column]:
@@ -187,10 +185,6 @@ def _paid(view: View, name: str, energy: Amount) -> list[Cell]:
     if not charge.pays:
         return ["", "pays nothing"]
     return [_quantity(energy, "J"), f"{charge.pj:.4g} pJ"]
-
-
-def _plain(value: float | None, unknown: str) -> str:
-    return unknown if value is None else plain(value)
 
 
 def _quantity(amount: Amount, unit: str) -> Quantity:

@@ -5,12 +5,13 @@ from itertools import zip_longest
 
 from eprof.base.labels import label_of, labels
 from eprof.base.nouns import Nouns, nouns_of
+from eprof.base.text import phrase, when
 from eprof.profile import schema
 from eprof.words import costs as costs_words
 from eprof.words.blocks import Column, Row, Table
 from eprof.words.cells import Name
 from eprof.words.lever import lever, limit_table, reached
-from eprof.words.numbers import percent, plain, quantity
+from eprof.words.numbers import percent, plain, plain_or, quantity
 
 _WIDE = 136  # columns of a terminal
 _SIGNIFICANT = 0.05
@@ -18,31 +19,30 @@ _SIGNIFICANT = 0.05
 
 def label(machine: schema.Machine) -> str:
     """A machine in a few words: "14 × jetson-tk1 852/924 FP32"."""
-    number = f"{machine.number:g} × " if machine.number != 1 else ""
-    cap = "" if machine.power_cap_w is None else f", {machine.power_cap_w:.4g} W"
+    number = when(machine.number != 1, f"{machine.number:g} × ")
+    cap = phrase(", {:.4g} W", machine.power_cap_w)
     return f"{number}{_named(machine.name, machine.setting)} {machine.precision.upper()}{cap}"
 
 
 def _named(name: str, setting: str) -> str:
-    return name if setting == "fixed" else f"{name} {setting}"
+    return name + when(setting != "fixed", f" {setting}")
 
 
 def head(document: schema.Roofline) -> str:
     """What was looked at, and the cost tables with what they rest on."""
-    tables = costs_words.all_named(document.machines)
-    return f"{document.title} · {tables}" if document.title else tables
+    return phrase("{} · ", document.title) + costs_words.all_named(document.machines)
 
 
 def leads(document: schema.Roofline) -> list[str]:
     """What is said above the lines: of equal power and power caps, then of each machine."""
-    nouns = nouns_of(document.processor)
-    machines = document.machines[:1] if document.cap_sweep else document.machines
-    said = list(map(match, document.equal_power))
+    nouns, machines = nouns_of(document.processor), document.machines
+    sentences = list(map(match, document.equal_power))
     if document.cap_sweep:
-        said.append(swept(document))
+        sentences.append(swept(document))
+        machines = machines[:1]
     if document.cap_test:
-        said.append(cap_tested(document.cap_test, nouns))
-    return [*said, *(verdict(machine, nouns) for machine in machines)]
+        sentences.append(cap_tested(document.cap_test, nouns))
+    return [*sentences, *(verdict(machine, nouns) for machine in machines)]
 
 
 def swept(document: schema.Roofline) -> str:
@@ -66,23 +66,15 @@ def sweep_table(document: schema.Roofline) -> Table | None:
         return None
     where = [plain(intensity) for intensity in sweep.intensities]
     columns = [
-        Column("power", "left"),
-        Column("cap"),
-        Column("highest"),
+        *(Column("power", "left"), Column("cap"), Column("highest")),
         *(Column(f"speed at {place}") for place in where),
         *(Column(f"flop/J at {place}", from_width=_WIDE) for place in where),
     ]
-    rows = [
-        Row(
-            [
-                "all" if step.divisor == 1 else f"1/{step.divisor}",
-                quantity(step.power_cap_w, "W"),
-                percent(step.peak_power_share),
-                *map(percent, (*step.speed_shares, *step.efficiency_shares)),
-            ]
-        )
-        for step in sweep.steps
-    ]
+    rows = []
+    for step in sweep.steps:
+        power = "all" if step.divisor == 1 else f"1/{step.divisor}"
+        shares = map(percent, (step.peak_power_share, *step.speed_shares, *step.efficiency_shares))
+        rows.append(Row([power, quantity(step.power_cap_w, "W"), *shares]))
     note = "Power: above constant power. Shares of what the machine does with all of it, at so many flop/B."
     return Table(columns, rows, note=note)
 
@@ -132,15 +124,14 @@ def regions(ranges: Sequence[schema.Region]) -> str:
 
 
 def _region(region: schema.Region) -> str:
-    times = f" ({_times(region.least, region.most)} times)" if region.winner else ""
-    return f"{region.winner or 'both the same'} {_where(region.low, region.high)}{times}"
+    times = when(region.winner, f" ({_times(region.least, region.most)} times)")
+    return f"{region.winner or 'both the same'} {_where(plain_or('', region.low), plain_or('', region.high))}{times}"
 
 
-def _where(low: float | None, high: float | None) -> str:
-    if low is None:
-        return "everywhere" if high is None else f"below {plain(high)} flop/B"
-    to = "" if high is None else f" to {plain(high)}"
-    return f"from {plain(low)}{to} flop/B"
+def _where(low: str, high: str) -> str:
+    if not low:
+        return phrase("below {} flop/B", high) or "everywhere"
+    return f"from {low}{phrase(' to {}', high)} flop/B"
 
 
 def _times(least: float, most: float) -> str:
@@ -199,7 +190,7 @@ def _capped(machine: schema.Machine) -> str:
     low, high = machine.capped_from, machine.capped_to
     if machine.power_cap_w is None or low is None or low == high:
         return "nowhere"
-    return f"{plain(low)} to {'∞' if high is None else plain(high)}"
+    return f"{plain(low)} to {plain_or('∞', high)}"
 
 
 def dot_table(document: schema.Roofline, limit: int | None, letters: str = "") -> Table:

@@ -4,12 +4,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
-from operator import and_
+from operator import and_, itemgetter
 
-from eprof.base.marks import Mark, from_names
-from eprof.base.text import counted, listed
+from msgspec.structs import replace
+
+from eprof.base.text import counted, listed, phrase, when
 from eprof.scaling.schema import MODELLED, Best, Fit, Keep, Row, Scale
-from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Point, Sentence, Table, Tone
+from eprof.words.badges import ESTIMATED, MISSING, bits
+from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Point, Sentence, Table, Tone, table_of
 from eprof.words.blocks import Row as Cells
 from eprof.words.cells import Cell, Factor, Quantity, Share, Written
 from eprof.words.numbers import percent, plain, quantity, signed_percent, whole
@@ -82,26 +84,30 @@ def headline(document: Scale) -> Headline:
     """The best node count for energy x time of the largest problem, and how efficient it is."""
     row = _leading(document)
     if row is None:
-        is_known = any(other.energy_j for other in document.rows)
-        reason = "No run is within the limits." if is_known else "No run has an energy, so no node count is best."
+        reason = "No run has an energy, so no node count is best."
+        if any(run.energy_j for run in document.rows):
+            reason = "No run is within the limits."
         return Headline(document.title, reason)
-    problems = len({(other.program, other.size) for other in document.rows})
+    problems = len({(run.program, run.size) for run in document.rows})
     if problems > 1:
-        least = min(
-            (other for other in document.rows if other.efficiency),
-            key=lambda other: other.efficiency or 1.0,
-            default=row,
-        )
-        worst = f"{least.program}{of_size(least.size)} on {place(document, least)}"
-        lead = f"The energy efficiency falls to {plain(least.efficiency)} ({worst})." if least.efficiency else ""
-        return Headline(
-            f"{problems} problems on up to {max(other.processors for other in document.rows)} {document.unit}s.", lead
-        )
+        most = max(run.processors for run in document.rows)
+        return Headline(f"{problems} problems on up to {most} {document.unit}s.", _worst(document))
     where = place(document, row) + _of_known(document, row)
     text = f"{row.program}{of_size(row.size)}: {_objective(row_for(document, row))} on {where}."
     # A table has the numbers of each node count.
-    numbers = "" if row.parts else _how_efficient(row)
+    numbers = when(not row.parts, _how_efficient(row))
     return Headline(text, " ".join(filter(None, [numbers, _largest_cause(row)])))
+
+
+def _worst(document: Scale) -> str:
+    """The lowest efficiency of several problems on more than one processor, which may be above 1."""
+    rows = [(row.efficiency, row) for row in document.rows if row.efficiency and row.processors > 1]
+    if not rows:
+        return ""
+    efficiency, row = min(rows, key=itemgetter(0))
+    falls = "falls to" if efficiency < 1 else "is nowhere below"
+    where = f"{row.program}{of_size(row.size)} on {place(document, row)}"
+    return f"The energy efficiency {falls} {plain(efficiency)} ({where})."
 
 
 def row_for(document: Scale, row: Row) -> str:
@@ -128,14 +134,17 @@ def place(document: Scale, row: Row | Best) -> str:
     """Where a row ran: "16 nodes at 2400 MHz"."""
     if row.processors is None:
         return "none within the limits"
-    unit = document.unit if row.processors == 1 else f"{document.unit}s"
-    clock = "" if row.core_mhz is None else f" at {row.core_mhz:g} MHz"
-    return f"{row.processors} {unit}{clock}"
+    return f"{counted_processors(document, row.processors)}{phrase(' at {:g} MHz', row.core_mhz)}"
+
+
+def counted_processors(document: Scale, number: int) -> str:
+    """So many nodes, or what else the document counts: "16 nodes"."""
+    return f"{number} {document.unit}{when(number != 1, 's')}"
 
 
 def of_size(size: float | None) -> str:
     """The size behind the name of a problem, where it is known."""
-    return "" if size is None else f" of {size:.10g}"
+    return phrase(" of {:.10g}", size)
 
 
 def _of_known(document: Scale, best: Row | Best) -> str:
@@ -145,16 +154,17 @@ def _of_known(document: Scale, best: Row | Best) -> str:
     same = [row for row in document.rows if (row.program, row.size) == (best.program, best.size)]
     bounds = [row for row in same if "missing" in row.marks and row.energy_j is not None]
     may_be_better = any((row.energy_j or 0.0) < best.energy_j or row.time_s < best.time_s for row in bounds)
-    return ", of those known in full" if may_be_better else ""
+    return when(may_be_better, ", of those known in full")
 
 
 def _how_efficient(row: Row) -> str:
-    took = f"It takes {quantity(row.energy_j, 'J')} and {quantity(row.time_s, 's')}" if row.energy_j else ""
+    if not row.energy_j:
+        return ""
+    took = f"It takes {quantity(row.energy_j, 'J')} and {quantity(row.time_s, 's')}"
     if row.efficiency is None or row.processors == 1:
-        return f"{took}." if took else ""
-    more = 1 / row.efficiency - 1
-    speedup = f" at {plain(row.speedup)} times the speed" if row.speedup else ""
-    against_one = f"{signed_percent(more)} energy against one alone{speedup}"
+        return f"{took}."
+    speedup = when(row.speedup, f" at {plain(row.speedup or 0.0)} times the speed")
+    against_one = f"{signed_percent(1 / row.efficiency - 1)} energy against one alone{speedup}"
     return f"{took}: {against_one}, an energy efficiency of {plain(row.efficiency)}."
 
 
@@ -221,12 +231,14 @@ def best(document: Scale) -> Table:
     """The best processors and clock for each objective: a row each, or, of several problems, a column each."""
     if len({(entry.program, entry.size) for entry in document.best}) > 1:
         return _best_of_each(document)
-    columns = [Column("for", "left"), Column("on", "left"), Column("energy"), Column("time")]
-    lines = []
-    for entry in document.best:
-        cells = _energy_and_time(document, entry)
-        lines.append(Cells([_objective(entry.objective), place(document, entry), *cells]))
-    return Table(columns, lines, title="Best")
+    return table_of(
+        document.best,
+        (Column("for", "left"), lambda entry: _objective(entry.objective)),
+        (Column("on", "left"), lambda entry: place(document, entry)),
+        (Column("energy"), lambda entry: _energy(document, entry)),
+        (Column("time"), lambda entry: _time(document, entry)),
+        title="Best",
+    )
 
 
 def _best_of_each(document: Scale) -> Table:
@@ -244,13 +256,13 @@ def _best_of_each(document: Scale) -> Table:
 
 def _places(document: Scale) -> str:
     """Where each objective is least, in a sentence."""
-    found: dict[str, list[str]] = {}
+    places: dict[str, list[str]] = {}
     for entry in sorted(document.best, key=lambda entry: entry.processors or math.inf):
         where = "nothing within the limits"
         if entry.processors is not None:
             where = place(document, entry) + _of_known(document, entry)
-        found.setdefault(where, []).append(_objective(entry.objective).removeprefix("least "))
-    return "; ".join(f"{', '.join(names)} on {where}" for where, names in found.items())
+        places.setdefault(where, []).append(_objective(entry.objective).removeprefix("least "))
+    return "; ".join(f"{', '.join(names)} on {where}" for where, names in places.items())
 
 
 def _objective(name: str) -> str:
@@ -259,21 +271,22 @@ def _objective(name: str) -> str:
 
 def on_nodes(document: Scale) -> Table:
     """Energy on each node count, and the shares of its largest parts: the first, the last and the best rows."""
-    ends = (document.rows[0], document.rows[-1])
-    told = [row for row in document.rows if row in ends or any(_is(entry, row) for entry in document.best)]
-    shown = document.rows if len(document.rows) <= _SHOWN else told
-    shares = {name: [_share(row, causes) for row in shown] for name, causes in _TOGETHER.items()}
-    known = {name: of_rows for name, of_rows in shares.items() if any(of_rows)}
-    has_clocks = any(row.core_mhz is not None for row in shown)
-    widths = _WIDTHS_WITH_CLOCKS if has_clocks else _WIDTHS
-    of_shares = [Column(name, from_width=widths.get(name, 0)) for name in known]
-    columns = [Column("on", "left"), Column("energy"), Column("time"), Column("EE"), *of_shares]
+    shown = document.rows
+    if len(shown) > _SHOWN:
+        ends = (shown[0], shown[-1])
+        shown = [row for row in shown if row in ends or any(_is(entry, row) for entry in document.best)]
+    known = [name for name, causes in _TOGETHER.items() if any(_share(row, causes) for row in shown)]
+    widths = _WIDTHS
+    if any(row.core_mhz is not None for row in shown):
+        widths = _WIDTHS_WITH_CLOCKS
+    columns = [Column("on", "left"), Column("energy"), Column("time"), Column("EE")]
+    columns += [Column(name, from_width=widths.get(name, 0)) for name in known]
     lines = []
-    for number, row in enumerate(shown):
-        cells: list[Cell] = [place(document, row), *_energy_and_time(document, row), Factor(row.efficiency)]
-        lines.append(Cells([*cells, *(Share(of_rows[number]) for of_rows in known.values())]))
+    for row in shown:
+        cells: list[Cell] = [place(document, row), _energy(document, row), _time(document, row), Factor(row.efficiency)]
+        lines.append(Cells([*cells, *(Share(_share(row, _TOGETHER[name])) for name in known)]))
     more = len(document.rows) - len(shown)
-    return Table(columns, lines, left_out=counted(more, "more node count") if more else "")
+    return Table(columns, lines, left_out=when(more, counted(more, "more node count")))
 
 
 def _share(row: Row, causes: Sequence[str]) -> float | None:
@@ -293,7 +306,7 @@ def parts(document: Scale) -> Table:
     widths = [0] * _SHOWN + [120] * len(rows)
     columns = [Column(place(document, row), from_width=width) for row, width in zip(rows, widths, strict=False)]
     lines = [Cells([CAUSES[cause], *(_part(row, cause) for row in rows)]) for cause in causes]
-    totals = [Quantity(row.energy_j, "J", int(from_names(row.marks))) for row in rows]
+    totals = [Quantity(row.energy_j, "J", bits(row.marks)) for row in rows]
     return Table([Column("", "left"), *columns], [*lines, Cells(["all", *totals], total=True)], title="Energy by cause")
 
 
@@ -305,67 +318,53 @@ def _has(row: Row, cause: str) -> bool:
 
 def _part(row: Row, cause: str) -> Quantity | str:
     part = (row.parts or {}).get(cause)
-    return "" if part is None else Quantity(part.energy_j, "J", int(from_names(part.marks)))
+    return "" if part is None else Quantity(part.energy_j, "J", bits(part.marks))
 
 
 def kept(entries: Sequence[Keep]) -> Table:
     """The sizes or clocks that keep an efficiency."""
-    columns = [Column("processors", "left"), Column("size"), Column("clocks, MHz", "left"), Column("", "left")]
-    lines = []
-    for entry in entries:
-        size = "none" if entry.size is None else f"{entry.size:.6g}"
-        clocks = ", ".join(f"{mhz:g}" for mhz in entry.clocks_mhz)
-        lines.append(Cells([str(entry.processors), Written(size, entry.size), clocks, entry.because or ""]))
-    return Table(columns, lines, title=f"What keeps an energy efficiency of {entries[0].target:g}")
+    return table_of(
+        entries,
+        (Column("processors", "left"), lambda entry: str(entry.processors)),
+        (Column("size"), lambda entry: Written(phrase("{:.6g}", entry.size) or "none", entry.size)),
+        (Column("clocks, MHz", "left"), lambda entry: ", ".join(f"{mhz:g}" for mhz in entry.clocks_mhz)),
+        (Column("", "left"), lambda entry: entry.because or ""),
+        title=f"What keeps an energy efficiency of {entries[0].target:g}",
+    )
 
 
 def rows(document: Scale) -> Table:
     """Every row: energy, time, efficiency."""
-    columns = [
-        Column("program", "left"),
-        Column("size"),
-        Column("processors"),
-        Column("MHz"),
-        Column("energy"),
-        Column("time"),
-        Column("power", from_width=100),
-        Column("efficiency"),
-        Column("to slowest clock", media=~Medium.TERMINAL),
-        Column("speedup", from_width=100),
-    ]
-    lines = [Cells(_cells(document, row), total=row.pareto) for row in document.rows]
-    note = "Bold: no other row takes less energy and less time." if any(row.pareto for row in document.rows) else ""
-    return Table(columns, lines, title="All", note=note)
+    return table_of(
+        document.rows,
+        (Column("program", "left"), lambda row: row.program),
+        (Column("size"), lambda row: Written(phrase("{:.10g}", row.size), row.size)),
+        (Column("processors"), lambda row: str(row.processors)),
+        (Column("MHz"), lambda row: Written(phrase("{:.6g}", row.core_mhz), row.core_mhz)),
+        (Column("energy"), lambda row: _energy(document, row)),
+        (Column("time"), lambda row: _time(document, row)),
+        (Column("power", from_width=100), lambda row: replace(_energy(document, row), value=row.power_w, unit="W")),
+        (Column("efficiency"), lambda row: Factor(row.efficiency)),
+        (Column("to slowest clock", media=~Medium.TERMINAL), lambda row: Factor(row.efficiency_to_slowest_clock)),
+        (Column("speedup", from_width=100), lambda row: Factor(row.speedup)),
+        is_total=lambda row: row.pareto,
+        title="All",
+        note=when(any(row.pareto for row in document.rows), "Bold: no other row takes less energy and less time."),
+    )
 
 
 def _own_marks(marks: list[str], of_all: Iterable[list[str]]) -> int:
     """That a number is a lower bound, and the marks that not all rows have: a note tells the others."""
-    shared = reduce(and_, map(from_names, of_all))
-    return int(from_names(marks) & (~shared | Mark.MISSING))
+    shared = reduce(and_, map(bits, of_all))
+    return bits(marks) & (~shared | MISSING)
 
 
-def _energy_and_time(document: Scale, entry: Row | Best) -> list[Quantity]:
-    energy_marks = _own_marks(entry.marks, (row.marks for row in document.rows))
-    time_marks = _own_marks(entry.time_marks, (row.time_marks for row in document.rows))
-    return [Quantity(entry.energy_j, "J", energy_marks), Quantity(entry.time_s, "s", time_marks)]
+def _energy(document: Scale, entry: Row | Best) -> Quantity:
+    return Quantity(entry.energy_j, "J", _own_marks(entry.marks, (row.marks for row in document.rows)))
 
 
-def _cells(document: Scale, row: Row) -> list[str | Quantity | Factor | Written]:
-    return [
-        row.program,
-        _written(row.size, 10),
-        str(row.processors),
-        _written(row.core_mhz, 6),
-        *_energy_and_time(document, row),
-        Quantity(row.power_w, "W", _own_marks(row.marks, (other.marks for other in document.rows))),
-        Factor(row.efficiency),
-        Factor(row.efficiency_to_slowest_clock),
-        Factor(row.speedup),
-    ]
-
-
-def _written(value: float | None, digits: int) -> Written:
-    return Written("" if value is None else f"{value:.{digits}g}", value)
+def _time(document: Scale, entry: Row | Best) -> Quantity:
+    return Quantity(entry.time_s, "s", _own_marks(entry.time_marks, (row.time_marks for row in document.rows)))
 
 
 def causes(document: Scale) -> Table:
@@ -386,27 +385,15 @@ def causes(document: Scale) -> Table:
 
 def predictions(fitted: Fit) -> Table:
     """What a fit says of larger runs, and its errors where they were measured."""
-    columns = [
-        Column("size", "left", from_width=100),
-        Column("processors"),
-        Column("MHz"),
-        Column("energy"),
-        Column("off by"),
-        Column("time"),
-        Column("off by"),
-        Column("efficiency", from_width=100),
-    ]
-    lines = []
-    for entry in fitted.predictions:
-        cells: list[Cell] = [
-            f"{entry.size:.10g}",
-            str(entry.processors),
-            f"{entry.core_mhz:g}",
-            Quantity(entry.energy_j, "J", int(Mark.ESTIMATED)),
-            Share(entry.energy_error, signed=True),
-            Quantity(entry.time_s, "s", int(Mark.ESTIMATED)),
-            Share(entry.time_error, signed=True),
-            Factor(entry.efficiency),
-        ]
-        lines.append(Cells(cells))
-    return Table(columns, lines, title="Predicted")
+    return table_of(
+        fitted.predictions,
+        (Column("size", "left", from_width=100), lambda entry: f"{entry.size:.10g}"),
+        (Column("processors"), lambda entry: str(entry.processors)),
+        (Column("MHz"), lambda entry: f"{entry.core_mhz:g}"),
+        (Column("energy"), lambda entry: Quantity(entry.energy_j, "J", ESTIMATED)),
+        (Column("off by"), lambda entry: Share(entry.energy_error, signed=True)),
+        (Column("time"), lambda entry: Quantity(entry.time_s, "s", ESTIMATED)),
+        (Column("off by"), lambda entry: Share(entry.time_error, signed=True)),
+        (Column("efficiency", from_width=100), lambda entry: Factor(entry.efficiency)),
+        title="Predicted",
+    )

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from eprof.base.known import ratio
-from eprof.base.marks import NONE, Mark
-from eprof.base.text import counted
+from eprof.base.text import counted, few, phrase, when
 from eprof.timeline.schema import Component, Function, Timeline
-from eprof.words.blocks import Block, Column, Headline, Notes, Point, Row, Sentence, Table, Tone, numbers, texts
+from eprof.words.badges import ESTIMATED, MISSING
+from eprof.words.blocks import Block, Column, Headline, Notes, Point, Row, Sentence, Table, Tone, table_of
 from eprof.words.cells import Cell, Name, Quantity, Share
 from eprof.words.numbers import and_more, percent, quantity, whole
 
@@ -17,17 +17,20 @@ _FUNCTIONS = 6
 
 def subject(document: Timeline) -> str:
     """What was metered, and for how long."""
-    names = ", ".join(component.name for component in document.components[:4])
-    more = f" and {len(document.components) - 4} more" if len(document.components) > 4 else ""
-    return f"{names}{more} over {quantity(document.duration_s, 's')}"
+    names = [component.name for component in document.components]
+    return f"{few(names, 4)} over {quantity(document.duration_s, 's')}"
 
 
 def headline(document: Timeline) -> Headline:
     """The total, the function that takes most of it, and what idle power is of it."""
-    added = [component for component in document.components if component.part_of is None]
-    bound = "At least " if any(component.unknown_s for component in added) else ""
+    bound = when(missing(*added(document)), "At least ")
     text = f"{bound}{quantity(document.total_j, 'J')} in {quantity(document.duration_s, 's')}."
     return Headline(text, " ".join(filter(None, [_largest(document), _idle(document)])))
+
+
+def added(document: Timeline) -> list[Component]:
+    """The components that share no joules."""
+    return [component for component in document.components if component.part_of is None]
 
 
 def _largest(document: Timeline) -> str:
@@ -40,17 +43,16 @@ def _largest(document: Timeline) -> str:
 
 def _idle(document: Timeline) -> str:
     """How much of the joules an idle machine would have taken, where that was seen."""
-    top = [component for component in document.components if component.part_of is None]
-    if any(component.idle_w is None for component in top):
+    idle = [component.idle_w for component in added(document) if component.idle_w is not None]
+    share = ratio(sum(idle) * document.duration_s, document.total_j)
+    if not share or len(idle) < len(added(document)):
         return ""
-    idle_w = sum(component.idle_w or 0.0 for component in top)
-    share = ratio(idle_w * document.duration_s, document.total_j)
-    return f"Idle power, {quantity(idle_w, 'W')}, would take {percent(share)} in that time." if share else ""
+    return f"Idle power, {quantity(sum(idle), 'W')}, would take {percent(share)} in that time."
 
 
 def total_of(document: Timeline, joules: dict[str, float]) -> float:
     """The joules of all components that share none."""
-    return sum(joules[component.name] for component in document.components if component.part_of is None)
+    return sum(joules[component.name] for component in added(document))
 
 
 def by_energy(document: Timeline) -> list[Function]:
@@ -69,9 +71,19 @@ def marks(function: Function) -> int:
 
 
 def _marks(function: Function, is_estimated: bool) -> int:
-    estimated = Mark.ESTIMATED if is_estimated else NONE
-    missing = Mark.MISSING if function.unknown_s else NONE
-    return int(estimated) | int(missing)
+    return (ESTIMATED if is_estimated else 0) | missing(function)
+
+
+def missing(*entries: Component | Function) -> int:
+    """The mark of joules that are a lower bound, as power is not known all the time."""
+    return MISSING if any(entry.unknown_s for entry in entries) else 0
+
+
+def marks_outside(document: Timeline, *components: Component) -> int:
+    """What is not sure of joules in no function: lower bounds, unless all that is not known lies in functions."""
+    in_functions_s = sum(function.unknown_s for function in document.functions)
+    is_inside = len(document.components) == 1 and document.components[0].unknown_s <= (1 + 1e-9) * in_functions_s
+    return 0 if is_inside else missing(*components)
 
 
 def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
@@ -101,8 +113,8 @@ def trust(document: Timeline) -> Iterator[Point]:
 
 def functions(document: Timeline, limit: int | None, by_component: bool = True) -> Table:
     """Joules by function and component, exclusive; and what a function takes with all that it calls."""
-    several = by_component and len(document.components) > 1
-    names = [component.name for component in document.components] if several else []
+    several = [component for component in document.components if by_component and len(document.components) > 1]
+    names = [component.name for component in several]
     columns = [
         Column("function", "left"),
         Column("calls"),
@@ -115,24 +127,23 @@ def functions(document: Timeline, limit: int | None, by_component: bool = True) 
     ]
     ordered = by_energy(document)
     lines = [_function(document, function, names) for function in ordered[:limit]]
-    left_out = and_more(len(ordered) - len(lines), "functions")
+    left_out = and_more(len(ordered) - len(lines), "function")
     outside = total_of(document, document.outside_j)
-    cells: list[Cell] = [
-        OUTSIDE,
-        "",
-        Quantity(document.outside_s, "s"),
-        Quantity(outside, "J"),
-        _share(document, outside),
-    ]
-    lines.append(Row([*cells, *(Quantity(document.outside_j[name], "J") for name in names), "", ""], total=True))
+    unsure = marks_outside(document, *added(document))
+    time, energy = Quantity(document.outside_s, "s"), Quantity(outside, "J", unsure)
+    cells: list[Cell] = [OUTSIDE, "", time, energy, _share(document, outside)]
+    cells += [Quantity(document.outside_j[each.name], "J", marks_outside(document, each)) for each in several]
+    lines.append(Row([*cells, "", ""], total=True))
     return Table(columns, lines, left_out=left_out)
 
 
 def _function(document: Timeline, function: Function, names: Sequence[str]) -> Row:
     unsure = marks(function)
     joules = total_of(document, function.energy_j)
-    above = [function.above_idle_j[component.name] for component in document.components if component.part_of is None]
-    above_j = None if None in above else sum(value or 0.0 for value in above)
+    above: Cell = ""
+    of_components = [function.above_idle_j[component.name] for component in added(document)]
+    if None not in of_components:
+        above = Quantity(sum(joules or 0.0 for joules in of_components), "J", unsure)
     cells: list[Cell] = [
         Name(function.name, function.name),
         whole(function.calls),
@@ -140,7 +151,7 @@ def _function(document: Timeline, function: Function, names: Sequence[str]) -> R
         Quantity(joules, "J", unsure),
         _share(document, joules),
         *(Quantity(function.energy_j[name], "J", unsure) for name in names),
-        "" if above_j is None else Quantity(above_j, "J", unsure),
+        above,
         Quantity(total_of(document, function.inclusive_j), "J", _marks(function, function.inclusive_estimated)),
     ]
     return Row(cells)
@@ -152,18 +163,16 @@ def _share(document: Timeline, joules: float) -> Share:
 
 def components(document: Timeline) -> Table:
     """What each meter saw."""
-    columns = [*texts("component"), *numbers("energy", "mean", "idle", "samples every"), *texts("")]
-    return Table(columns, [_component(component) for component in document.components])
+    return table_of(
+        document.components,
+        (Column("component", "left"), lambda component: component.name),
+        (Column("energy"), lambda component: Quantity(component.energy_j, "J", missing(component))),
+        (Column("mean"), lambda component: Quantity(component.mean_w, "W")),
+        (Column("idle"), _idle_power),
+        (Column("samples every"), lambda component: Quantity(component.period_s, "s")),
+        (Column("", "left"), lambda component: phrase("part of {}", component.part_of)),
+    )
 
 
-def _component(component: Component) -> Row:
-    marks = int(Mark.MISSING if component.unknown_s else NONE)
-    remark = f"part of {component.part_of}" if component.part_of else ""
-    idle: Cell = "not seen" if component.idle_w is None else Quantity(component.idle_w, "W")
-    cells: list[Cell] = [
-        component.name,
-        Quantity(component.energy_j, "J", marks),
-        Quantity(component.mean_w, "W"),
-        idle,
-    ]
-    return Row([*cells, Quantity(component.period_s, "s"), remark])
+def _idle_power(component: Component) -> Cell:
+    return "not seen" if component.idle_w is None else Quantity(component.idle_w, "W")

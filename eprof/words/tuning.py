@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from eprof.base.known import growth
 from eprof.base.labels import labels
+from eprof.base.text import when
 from eprof.tuning.schema import At, Kernel, Lost, Picked, Setting, Tune, label, same
 from eprof.validation.schema import Clocks
 from eprof.words import costs as costs_words
@@ -26,7 +27,7 @@ from eprof.words.blocks import (
 )
 from eprof.words.cells import Cell, Name, Quantity, Written
 from eprof.words.heat import HeatCell, colour
-from eprof.words.numbers import NARROW, quantity, quantity_or
+from eprof.words.numbers import NARROW, more_or_less, quantity, quantity_or
 from eprof.words.validation import number, percent
 
 TITLE = "# Clocks"
@@ -77,7 +78,7 @@ def change(value: float | None, before: float | None) -> str | None:
     share = growth(value, before)
     if share is None:
         return None
-    return f"{percent(100 * abs(share))} {'less' if share < 0 else 'more'}"
+    return more_or_less(share, write=lambda size: percent(100 * size))
 
 
 def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
@@ -122,9 +123,9 @@ def time_words(document: Tune) -> str:
         )
     if document.time.source == "measured":
         return f"Times are as measured.{tested}"
-    words = model.words if model is not None else ""
     untested = " Their error was not measured for this profile (docs/tune.md has it for four data sets)."
-    return f"{words}{tested or untested}"
+    words = model.words if model else ""
+    return words + (tested or untested)
 
 
 def by_energy(document: Tune) -> list[Kernel]:
@@ -148,7 +149,7 @@ def kernels(document: Tune, most: int | None = None) -> Table:
     names = labels([kernel.name for kernel in shown])
     rows = [Row([Name(name, kernel.name), *_cells(kernel)]) for kernel, name in zip(shown, names, strict=True)]
     more = len(listed) - len(shown)
-    return Table(columns, rows, left_out=f"{more} more with less energy" if more else "", browsable=True)
+    return Table(columns, rows, left_out=when(more, f"{more} more with less energy"), browsable=True)
 
 
 def _cells(picked: Picked) -> list[Cell]:
@@ -169,7 +170,7 @@ def _cells(picked: Picked) -> list[Cell]:
 
 
 def _amount(setting: At | None, field: str, unit: str) -> Cell:
-    value = None if setting is None else getattr(setting, field)
+    value = getattr(setting, field, None)
     return "–" if value is None else Quantity(value, unit)
 
 
@@ -216,7 +217,7 @@ def _key(setting: Clocks) -> tuple[float, float]:
 
 
 def _cell(document: Tune, setting: Setting, known: Sequence[float]) -> HeatCell:
-    sign = _signs(document, setting) + ("?" if setting.why else "")
+    sign = _signs(document, setting) + when(setting.why, "?")
     words = ["not known"]
     if setting.energy_j is not None and setting.time_s is not None:
         words = [f"{quantity(setting.energy_j, 'J')} in {quantity(setting.time_s, 's')}"]

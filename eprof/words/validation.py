@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from eprof.base.marks import from_names
-from eprof.base.text import cut
+from eprof.base.text import cut, phrase, when
 from eprof.validation import protocols
 from eprof.validation.schema import Candidate, KernelScores, Times, Validation, WholeRun
 from eprof.validation.scores import Scores
 from eprof.validation.study import CARD_SCALED, OWN, SCALED
 from eprof.words import costs as costs_words
+from eprof.words.badges import bits
 from eprof.words.blocks import (
     Block,
     Column,
@@ -21,6 +21,7 @@ from eprof.words.blocks import (
     Tone,
     Verdict,
     numbers,
+    table_of,
     texts,
 )
 from eprof.words.cells import Name, Quantity, Written
@@ -59,6 +60,8 @@ _SCORES = {
     "bias_percent": "bias %",
     "rmse_w": "RMSE W",
 }
+# A terminal has room for some scores alone.
+_MEDIA = {"sd_percent": ~Medium.TERMINAL, "min_percent": ~Medium.TERMINAL}
 TITLE = "# Validation"
 _KERNELS = 8
 # Of a kernel's power: how many of its parts are named, and the smallest share that is.
@@ -72,7 +75,7 @@ def protocol(name: str) -> str:
     words = _NAMES[name.removesuffix(CARD_SCALED).removesuffix(SCALED)]
     if name.endswith(CARD_SCALED):
         return f"{words}, one scale factor for the card"
-    return f"{words}, one scale factor a kernel" if name.endswith(SCALED) else words
+    return words + when(name.endswith(SCALED), ", one scale factor a kernel")
 
 
 def percent(value: float | None) -> str:
@@ -136,7 +139,7 @@ def verdicts(document: Validation) -> list[Verdict]:
     if gate is None:
         return []
     word = "passed" if gate.passed else "failed"
-    value = "unknown" if gate.value_percent is None else f"{gate.value_percent:.1f} %"
+    value = phrase("{:.1f} %", gate.value_percent) or "unknown"
     text = f"Gate {word}: {protocol(gate.protocol)} has a mean error of {value}, allowed are "
     return [Verdict(gate.passed, f"{text}{gate.max_error_percent:g} %.")]
 
@@ -164,8 +167,9 @@ def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
 
 def costs(document: Validation) -> list[str]:
     """The cost table that was scored, with what it rests on; none where fits predicted the power."""
-    table = document.measured.costs if document.measured is not None else None
-    return [costs_words.all_named([table])] if table is not None else []
+    if document.measured is None or document.measured.costs is None:
+        return []
+    return [costs_words.all_named([document.measured.costs])]
 
 
 def by_protocol(document: Validation) -> Table:
@@ -195,8 +199,8 @@ def times(modelled: Times) -> Iterator[Block]:
     columns = [Column("modelled", "left"), Column("rows"), *(Column(head) for head in list(_SCORES.values())[:-1])]
     rows = [Row([name, str(scores.n), *_numbers(scores)[:-1]]) for name, scores in modelled.scores.items()]
     yield Table(columns, rows, title="Error in % of the measured time; nothing is fitted to these times")
-    without = f"The time by component is modelled without: {', '.join(modelled.missing)}. " if modelled.missing else ""
-    yield Sentence(f"{without}{f'Assumed: {modelled.why}.' if modelled.why else ''}".strip(), Tone.QUIET)
+    without = phrase("The time by component is modelled without: {}. ", ", ".join(modelled.missing))
+    yield Sentence(f"{without}{phrase('Assumed: {}.', modelled.why)}".strip(), Tone.QUIET)
 
 
 def _within(factor: float) -> Written:
@@ -224,7 +228,7 @@ def kernels(document: Validation, kernels: Sequence[KernelScores], most: int | N
     shown = kernels[:most]
     columns = [
         Column("kernel", "left"),
-        *(Column(head, media=_room_for(field)) for field, head in _SCORES.items()),
+        *(Column(head, media=_MEDIA.get(field, Medium.ALL)) for field, head in _SCORES.items()),
         *numbers("meas. W", "pred. W"),
         Column("its power goes to", "left", Medium.PAGE),
         Column("most similar", "left", Medium.PAGE),
@@ -234,14 +238,9 @@ def kernels(document: Validation, kernels: Sequence[KernelScores], most: int | N
         columns,
         [_kernel(kernel) for kernel in shown],
         title=f"Kernels, error in %, {protocol(document.main_protocol)}",
-        left_out=f"{more} more with smaller errors" if more else "",
+        left_out=when(more, f"{more} more with smaller errors"),
         browsable=True,
     )
-
-
-def _room_for(field: str) -> Medium:
-    """A terminal has room for some scores alone."""
-    return ~Medium.TERMINAL if field in ("sd_percent", "min_percent") else Medium.ALL
 
 
 def _kernel(kernel: KernelScores) -> Row:
@@ -254,13 +253,14 @@ def _kernel(kernel: KernelScores) -> Row:
 
 def whole_runs(runs: Sequence[WholeRun]) -> Table:
     """Measured and predicted energy of whole programs."""
-    rows = []
-    for run in runs:
-        marks = int(from_names(list(run.marks)))
-        joules = [Quantity(run.measured_j, "J"), Quantity(run.predicted_j, "J", marks)]
-        rows.append(Row([run.path, *joules, number(run.error_percent)]))
-    columns = [*texts("run"), *numbers("measured", "predicted", "error %")]
-    return Table(columns, rows, title="Whole programs")
+    return table_of(
+        runs,
+        (Column("run", "left"), lambda run: run.path),
+        (Column("measured"), lambda run: Quantity(run.measured_j, "J")),
+        (Column("predicted"), lambda run: Quantity(run.predicted_j, "J", bits(run.marks))),
+        (Column("error %"), lambda run: number(run.error_percent)),
+        title="Whole programs",
+    )
 
 
 def _numbers(scores: Scores) -> list[Written]:
@@ -272,8 +272,7 @@ def number(value: float | None, digits: int = 1) -> Written:
     if value is None:
         return Written("–")
     size = f"{abs(value):.{digits}f}"
-    sign = MINUS if value < 0 and float(size) else ""
-    return Written(f"{sign}{size}", value)
+    return Written(when(value < 0 and float(size), MINUS) + size, value)
 
 
 def alike(distance: float) -> str:
@@ -296,7 +295,7 @@ def candidate_words(candidate: Candidate) -> str:
         f"{percent(neighbour.mean_percent)})"
         for neighbour in candidate.neighbours
     )
-    unlike = f" No measured kernel spends as much on {', '.join(candidate.unlike)}." if candidate.unlike else ""
+    unlike = phrase(" No measured kernel spends as much on {}.", ", ".join(candidate.unlike))
     return f"{candidate.kernel}: most similar to {near}.{unlike}"
 
 

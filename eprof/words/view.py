@@ -1,7 +1,7 @@
 """The document `eprof.profile/1` as the sections read it: amounts with their marks, groups, kernels."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
-from eprof.base.marks import from_names
 from eprof.base.nouns import nouns_of
 from eprof.base.vocabulary import (
     COMPUTATION,
@@ -24,7 +23,7 @@ from eprof.base.vocabulary import (
     stand_ins,
 )
 from eprof.profile import schema
-from eprof.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, ratio, total
+from eprof.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
 from eprof.words.intervals import Ends, is_certain
 
 Entry = schema.Profile | schema.Kernel | schema.Group
@@ -42,16 +41,6 @@ _PROSE = {
     "requested": "requested bytes",
 }
 _COUNTING = ESTIMATED | SIMULATED | ASSUMED
-
-
-@lru_cache
-def _bits(words: tuple[str, ...]) -> int:
-    return int(from_names(list(words)))
-
-
-def bits(words: Iterable[str]) -> int:
-    """Marks as a number; remembered, because 5,000 kernels have 100,000 of them."""
-    return _bits(tuple(words)) if words else 0
 
 
 def _more_than_nothing(amount: Amount) -> Amount:
@@ -133,7 +122,7 @@ class View:
         self.document = schema.typed(document, schema.Profile)
         self.kernels = self.document.kernels
         self.costs = self.document.costs
-        self.charges = {} if self.costs is None else self.costs.charges
+        self.charges = self.costs.charges if self.costs else {}
         self.several_devices = len(self.document.devices) > 1
         self.nouns = nouns_of(self.document.device.processor)
         self._columns: dict[str, Column] = {}
@@ -158,8 +147,7 @@ class View:
     @cached_property
     def time(self) -> Amount:
         """Time of all kernels."""
-        time = time_of(self.document)
-        return time if time.value is not None else Amount(None)
+        return time_of(self.document) if self.document.time_s is not None else Amount(None)
 
     def label(self, kernel: schema.Kernel) -> str:
         """What a kernel is called where there is little room, unlike any other of the document."""

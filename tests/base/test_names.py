@@ -5,7 +5,7 @@ import pytest
 from eprof.base.errors import UsageError
 from eprof.base.gpus import may_be_same, normal_label, normal_name
 from eprof.base.kernels import selector
-from eprof.base.text import cut, few, listed
+from eprof.base.text import cut, few, listed, phrase, when
 
 NAME = "void ns::axpy<float, 4>(float*, int)"
 
@@ -57,6 +57,15 @@ def test_lists_in_words():
     assert few(["a", "b", "c"], 2) == "a, b and 1 more"
     assert few(["a", "b", "c"], 1, "kernels") == "a and 2 more kernels"
     assert few([], 3) == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [((852.0, "MHz"), " at 852 MHz"), ((0.0, "MHz"), " at 0 MHz"), ((None, "MHz"), ""), ((1, ""), "")],
+)
+def test_a_phrase_of_what_is_not_known_says_nothing(values, text):
+    assert phrase(" at {:g} {}", *values) == text
+    assert when(text, "clocks") == ("clocks" if text else "")
 
 
 def test_a_long_name_is_cut_in_the_middle():

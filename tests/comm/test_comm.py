@@ -462,11 +462,14 @@ def test_the_summary_fits_a_screen_and_the_files_say_the_same(tmp_path, capsys, 
 
 
 def test_messages_of_a_program_are_priced(tmp_path, capsys):
-    report = tmp_path / "a.mpiP"
+    report, page = tmp_path / "a.mpiP", tmp_path / "a.html"
     report.write_text(MPIP)
-    code, out, _ = run(capsys, "--messages", str(report), "--cluster", table(tmp_path), "-v")
+    code, out, _ = run(capsys, "--messages", str(report), "--cluster", table(tmp_path), "-v", "-o", str(page))
     assert code == 0
     assert "44 messages, 400 kB" in " ".join(out.split()) and "Allreduce" in out
+    # Of a collective operation the joules are a lower bound, in the large figures too.
+    figures = [part for part in page.read_text().split("<dt>") if part.startswith(("All messages", "Least"))]
+    assert "at least" in out and len(figures) == 2 and all("at least" in figure for figure in figures)
 
 
 @pytest.mark.parametrize(

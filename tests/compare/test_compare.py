@@ -421,7 +421,7 @@ FERMI = Machine("fermi", "", "", "fp64", 515e9, 144e9, 25e-12, 360e-12, 0.0)
 @given(machines, st.floats(0.01, 1000), st.floats(1, 30), st.floats(1, 30))
 def test_the_greenup_lies_within_its_bounds(machine, intensity, f, m):
     found = assess((intensity, 1.0), (f * intensity, 1 / m), machine)
-    for one in (found.with_constant, found.without_constant):
+    for one in (found.with_constant_power, found.without_constant_power):
         if found.case is not None:
             assert one.low * (1 - 1e-9) <= one.greenup <= one.high * (1 + 1e-9)
 
@@ -430,7 +430,7 @@ def test_the_greenup_lies_within_its_bounds(machine, intensity, f, m):
 @given(machines, st.floats(0.01, 1000), st.floats(0.1, 30))
 def test_at_the_break_even_work_factor_nothing_is_saved(machine, intensity, m):
     probe = assess((intensity, 1.0), (intensity, 1 / m), machine)
-    for name in ("with_constant", "without_constant"):
+    for name in ("with_constant_power", "without_constant_power"):
         even = getattr(probe, name).break_even_work_factor
         if even <= 1e-3:
             continue
@@ -444,18 +444,18 @@ def test_the_equations_without_constant_power_by_hand():
     # [T] table 2: B_tau = 3.576, B_eps = 14.4 flop/B. I = 1, f = 1.5, m = 2: still memory bound.
     found = assess((1.0, 1.0), (1.5, 0.5), FERMI)
     assert (found.case, found.speedup) == (1, pytest.approx(2.0))
-    assert found.without_constant.greenup == pytest.approx((1 + 14.4) / (1.5 + 14.4 / 2))
-    assert found.without_constant.break_even_work_factor == pytest.approx(1 + 0.5 * 14.4)
+    assert found.without_constant_power.greenup == pytest.approx((1 + 14.4) / (1.5 + 14.4 / 2))
+    assert found.without_constant_power.break_even_work_factor == pytest.approx(1 + 0.5 * 14.4)
     balance = 515 / 144
-    assert found.without_constant.low == pytest.approx((1 + 1 / 14.4) / (1 + balance / 14.4))
-    assert found.without_constant.high == pytest.approx((1 + 14.4) / (1 + 14.4 / balance))
+    assert found.without_constant_power.low == pytest.approx((1 + 1 / 14.4) / (1 + balance / 14.4))
+    assert found.without_constant_power.high == pytest.approx((1 + 14.4) / (1 + 14.4 / balance))
     second = assess((1.0, 1.0), (2.0, 0.25), FERMI)
     assert second.case == 2 and second.speedup == pytest.approx(balance / 2)
-    assert second.without_constant.high == pytest.approx(4 * (1 + 1 / 14.4) / (1 + balance / 14.4))
+    assert second.without_constant_power.high == pytest.approx(4 * (1 + 1 / 14.4) / (1 + balance / 14.4))
     third = assess((10.0, 1.0), (11.0, 0.5), FERMI)
     assert third.case == 3 and third.speedup == pytest.approx(1 / 1.1)
-    assert third.without_constant.low == pytest.approx((1 + 1.44) / (1.1 + 1.44))
-    assert third.without_constant.high == pytest.approx((1 + 1.44) / (1 + 0.72))
+    assert third.without_constant_power.low == pytest.approx((1 + 1.44) / (1.1 + 1.44))
+    assert third.without_constant_power.high == pytest.approx((1 + 1.44) / (1 + 0.72))
     assert assess((10.0, 1.0), (10.0, 20.0), FERMI).case is None
 
 
@@ -468,8 +468,8 @@ def test_the_upper_bound_that_the_thesis_prints_for_case_1_is_none():
     found = assess((1.0, 1.0), (1.0, 1 / 3.9), machine)
     k = effective_balance(1.0, balance, energy_balance, eta)
     printed = (1 + k) / (1 + k / balance)
-    assert found.case == 1 and found.with_constant.greenup > 1.2 * printed
-    assert found.with_constant.greenup < found.with_constant.high
+    assert found.case == 1 and found.with_constant_power.greenup > 1.2 * printed
+    assert found.with_constant_power.greenup < found.with_constant_power.high
 
 
 def test_the_reading_is_made_from_the_tables_prices_and_says_what_is_missing():

@@ -585,6 +585,9 @@ def test_every_form_has_the_causes(eprof, tmp_path):
     page, markdown, _ = (file.read_text() for file in files)
     assert code == 0
     assert "Energy by cause" in page and "GPUs idle between kernels" in page
+    # Without the time between kernels every energy is a lower bound: of the best, of each bar, of each dot.
+    assert page.count("<small>≥ ") == 4 and page.count('<span class="num">≥ ') == 3
+    assert len(re.findall(r"\d: ≥ ", page)) == page.count("<circle")
     assert "| waiting for the slowest rank |" in markdown
     rows = list(csv.DictReader(files[2].open()))
     assert float(rows[2]["imbalance_j"]) > 0 and rows[2]["between_j"] == ""

@@ -342,6 +342,18 @@ def test_bad_requests_get_one_sentence(arguments, code, sentence, eprof):
     assert (ended, out) == (code, "") and sentence in err
 
 
+@pytest.mark.parametrize(
+    ("energy_j", "sentence"),
+    [(125, "falls to 0.800 (b of 1 on 2 nodes)."), (50, "is nowhere below 1.25 (a of 1 on 2 nodes).")],
+)
+def test_an_efficiency_above_1_is_not_said_to_fall(tmp_path, eprof, energy_j, sentence):
+    table = tmp_path / "runs.csv"
+    rows = ["a,1,1,10,100", "a,1,2,5,80", "b,1,1,10,100", f"b,1,2,5,{energy_j}"]
+    table.write_text("\n".join(["program,size,processes,time_s,energy_j", *rows, ""]))
+    code, out, _ = eprof("scale", table)
+    assert code == 0 and sentence in " ".join(out.split())
+
+
 @pytest.mark.parametrize("suffix", ["html", "md", "csv", "txt", "parquet"])
 def test_every_form_of_the_document_is_made(tmp_path, suffix, eprof):
     out = tmp_path / f"x.{suffix}"

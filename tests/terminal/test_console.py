@@ -8,8 +8,12 @@ from report_support import fifty, fmm, no_costs, two_devices
 from eprof.base.labels import labels
 from eprof.base.marks import NONE, Mark
 from eprof.base.text import printable
+from eprof.files.drawing import markdown
+from eprof.terminal import drawing
 from eprof.terminal import report as console
+from eprof.words.blocks import Notes
 from eprof.words.cells import Quantity, plain_text
+from eprof.words.numbers import and_more
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +78,10 @@ def test_devices_of_one_kind_are_counted():
     first = lines(alike, width=200)[0]
     assert f"4 × {document['devices'][0]['name']}" in first
     assert first.count(document["devices"][0]["name"]) == 1
+
+
+def test_one_of_a_kind_is_no_plural():
+    texts = [and_more(number, "kernel") for number in range(3)]
+    assert texts == ["", "and 1 more kernel", "and 2 more kernels"]
+    assert "<summary>1 note</summary>" in markdown("# x", [Notes(["a"])]).decode()
+    assert "and 1 more note (-v" in drawing.text([Notes(list("abcdefghi"))])

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from eprof.base.errors import EprofError
 from eprof.cli import main
+from eprof.page import timeline as page
 from eprof.timeline import build, fuse, marks, power
 from eprof.timeline.marks import Mark
 from eprof.timeline.series import Series
 from eprof.words import timeline as words
+from eprof.words.badges import MISSING
 
 TRACES = Path(__file__).parents[3] / "shared" / "data" / "traces"
 RAPL = Path(__file__).parents[3] / "shared" / "data" / "cpu" / "perf-csv-interval-rapl-in-readme.md"
@@ -308,6 +310,25 @@ def test_a_log_cut_or_damaged_anywhere_gives_joules_or_one_sentence(tmp_path_fac
         fused_document(power.read(str(path), []), None, [])
     except EprofError as err:
         assert "\n" not in str(err)
+
+
+@pytest.mark.parametrize(("hole", "is_outside"), [(2, False), (6, True)])
+def test_joules_that_lack_what_a_hole_hides_are_lower_bounds_everywhere(tmp_path, hole, is_outside):
+    table = "time_s,cpu_w\n" + "".join(f"{t},{'' if t == hole else 100}\n" for t in range(10))
+    made = document(tmp_path, table, "begin_s,end_s,name\n0,4,compute\n8,9,exchange\n")
+    outside = words.functions(made, None).rows[-1].cells
+    assert outside[0] == words.OUTSIDE and bool(outside[3].marks & MISSING) == is_outside
+    energy, _, cpu = list(page._figures(made))
+    assert energy.lower and cpu.note.startswith("≥")
+    assert page._heat(made).count("at least") == 1
+
+
+def test_joules_in_no_function_are_lower_bounds_only_of_meters_that_have_holes(tmp_path):
+    table = "time_s,cpu_w,gpu_w\n" + "".join(f"{t},{'' if t == 6 else 100},50\n" for t in range(10))
+    made = document(tmp_path, table, "begin_s,end_s,name\n0,4,compute\n8,9,exchange\n")
+    cells = words.functions(made, None).rows[-1].cells
+    assert [bool(cell.marks & MISSING) for cell in (cells[3], cells[5], cells[6])] == [True, True, False]
+    assert page._heat(made).count("at least") == 1
 
 
 def test_every_form_of_the_document_is_made(tmp_path, capsys):

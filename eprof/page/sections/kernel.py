@@ -7,6 +7,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from eprof.base.known import ratio as ratio_of
+from eprof.base.text import when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, Count
 from eprof.page import svg
 from eprof.page.section import Section
@@ -158,7 +159,7 @@ def _detail(line: Line) -> Markup:
         return Markup("not counted")
     has_price = line.energy.value is not None or not line.energy.marks & MISSING
     of, price = (" of the count", "") if has_price else ("", " · no price")
-    share = "" if line.of_count is None else f" · {percent(line.of_count)}{of}"
+    share = when(line.of_count is not None, f" · {percent(line.of_count or 0.0)}{of}")
     return Markup("{}{}{}").format(written(line.written_value, line.value.marks), share, price)
 
 
@@ -169,5 +170,5 @@ def _message(view: View, kernel: schema.Kernel) -> str:
         return ""
     line, family = max(priced, key=lambda pair: pair[0].energy.value or 0.0)
     share = percent((line.energy.value or 0.0) / (above_of(kernel).value or 1.0))
-    count = "" if line.of_count is None else f", with {percent(line.of_count)} of the {family.plural}"
+    count = when(line.of_count is not None, f", with {percent(line.of_count or 0.0)} of the {family.plural}")
     return f"{line.count.label} takes most above constant power: {share} of it{count}."

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from eprof.base.kernels import base
 from eprof.base.labels import DEVICE_WIDTH, WIDTH
-from eprof.base.text import bracketed, cut
+from eprof.base.text import bracketed, cut, when
 from eprof.base.vocabulary import CONSTANT, GROUPS
 from eprof.page import svg
 from eprof.page.section import Section
@@ -118,8 +118,8 @@ def _sentence(view: View, bunches: list[Bunch]) -> Markup:
     subject = f"{whole(needed)} of {whole(len(bunches))} {noun} take"
     if needed == 1:
         subject = f"One of {whole(len(bunches))} {noun} takes"
-    known = " of what is known" if all_kernels.lower else ""
-    grouped = " Template instances of one name stand together; open a name to see them." if is_grouped else ""
+    known = when(all_kernels.lower, " of what is known")
+    grouped = when(is_grouped, " Template instances of one name stand together; open a name to see them.")
     return Markup("{} {}{}. Bar length is {}. Choose a {} to see it below.{}").format(
         subject, share, known, _LENGTHS[view.measure], view.nouns.kernel, grouped
     )

@@ -98,7 +98,9 @@ def _sentence(view: View, machine: schema.Machine, drawable: Sequence[panels.Dot
     lost = len(view.kernels) - len(drawable)
     if not lost:
         return f"{lines} {side}"
-    return f"{lines} {side} {whole(lost)} {view.nouns.kernels} are not drawn: flops, DRAM bytes or time are not known."
+    are = "is" if lost == 1 else "are"
+    kernels = f"{whole(lost)} {view.nouns.of(lost)}"
+    return f"{lines} {side} {kernels} {are} not drawn: flops, DRAM bytes or time are not known."
 
 
 def _legend(machines: Sequence[schema.Machine]) -> list[tuple[int, str]]:

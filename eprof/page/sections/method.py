@@ -6,13 +6,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from eprof.base.text import bracketed
+from eprof.base.text import phrase
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.page.section import Section
 from eprof.profile import schema
-from eprof.words.badges import Amount, letters, quantity_of, share_of
-from eprof.words.numbers import NARROW, plain, quantity, whole
-from eprof.words.view import View, bits
+from eprof.words.badges import Amount, bits, letters, quantity_of, share_of
+from eprof.words.numbers import NARROW, plain, quantity, quantity_or, whole
+from eprof.words.view import View
 
 _BOOKS = {
     "served": "served: a byte is charged once, at the level that served it",
@@ -100,11 +100,7 @@ def setting(values: Mapping[str, float | None]) -> str:
         clock, volts, share = (values.get(f"{domain}_{unit}") for unit in ("mhz", "v", "v_rel"))
         if clock is None:
             continue
-        voltage = ""
-        if share is not None:
-            voltage = f" at {share:.3g} of its reference voltage"
-        elif volts is not None:
-            voltage = f" at {volts:g}{NARROW}V"
+        voltage = phrase(" at {:.3g} of its reference voltage", share) or phrase(f" at {{:g}}{NARROW}V", volts)
         parts.append(f"{domain} {clock:g}{NARROW}MHz{voltage}")
     return ", ".join(parts)
 
@@ -150,8 +146,7 @@ def _device(view: View, device: schema.Device) -> str:
         name += f" ({device.index})"
     if not device.capability:
         return f"{name}, {nouns.capability} not known"
-    source = bracketed(f"from: {device.capability_from}") if device.capability_from else ""
-    return f"{name}, {nouns.capability} {device.capability}{source}"
+    return f"{name}, {nouns.capability} {device.capability}{phrase(' (from: {})', device.capability_from)}"
 
 
 def _input(log: schema.Input) -> Mapping[str, Any]:
@@ -160,7 +155,7 @@ def _input(log: schema.Input) -> Mapping[str, Any]:
         "format": log.format,
         "lines": whole(log.lines),
         "skipped": whole(log.skipped_lines),
-        "size": "" if log.size_bytes is None else quantity(log.size_bytes, "B"),
+        "size": quantity_or("", log.size_bytes, "B"),
         "sha256": log.sha256 or "not known",
         "command": log.command,
         "notes": log.notes,

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base.text import when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS
 from eprof.page import packed, svg
 from eprof.page.section import Section
@@ -146,8 +147,8 @@ def _status(table: _Table) -> Markup:
     shown = f"{count} of {count} {table.view.nouns.kernels}"
     if table.all.value is None:
         return Markup("{}").format(shown)
-    noun = " instructions" if measure == "instructions" else ""
-    share = percent(1.0 if table.all.value else 0.0)
+    noun = when(measure == "instructions", " instructions")
+    share = percent(float(table.all.value > 0))
     amount = quantity_of(table.all, UNITS[measure])
     return Markup("{}, {}{} ({})").format(shown, amount, noun, share)
 

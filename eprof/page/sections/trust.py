@@ -5,6 +5,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from eprof.base.text import when
 from eprof.base.vocabulary import CONSTANT
 from eprof.page import svg
 from eprof.page.section import Section
@@ -47,7 +48,7 @@ def _sentence(view: View, total: Amount, measured: float | None) -> str:
         return metered.certainty(view, view.to_meter)
     if measured:
         error = signed_percent((total.value or 0.0) / measured - 1)
-        lower = ", a lower bound," if total.lower else ""
+        lower = when(total.lower, ", a lower bound,")
         return (
             f"The prediction{lower} is {error} against the meter's {quantity(measured, 'J')} (predicted less measured)."
         )

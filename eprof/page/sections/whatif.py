@@ -9,10 +9,10 @@ from eprof.page import packed
 from eprof.page.section import Section
 from eprof.page.svg import laid, mini
 from eprof.profile import schema
-from eprof.words.badges import MISSING, UNKNOWN, Amount, quantity_of
+from eprof.words.badges import MISSING, UNKNOWN, Amount, bits, quantity_of
 from eprof.words.modelled import is_same
 from eprof.words.numbers import percent
-from eprof.words.view import DRAM, View, bits
+from eprof.words.view import DRAM, View
 
 
 def section(view: View) -> Section | None:

@@ -3,6 +3,7 @@
 from markupsafe import Markup, escape
 from msgspec.structs import replace
 
+from eprof.base.text import when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.page import svg
 from eprof.page.section import Section
@@ -42,8 +43,7 @@ def section(view: View) -> Section | None:
 
 def _label(view: View, group: str) -> str:
     """A group, with its interval where the prices do not tell how large it is."""
-    label = view.nouns.group(group)
-    return label if view.is_certain(group) else label + in_brackets(view.interval(group), "J")
+    return view.nouns.group(group) + when(not view.is_certain(group), in_brackets(view.interval(group), "J"))
 
 
 def _sentence(view: View) -> Markup:
@@ -57,7 +57,7 @@ def _sentence(view: View) -> Markup:
         if amount.value is None:
             pieces.append(Markup("{} is not known").format(name))
         else:
-            verb = " takes" if part == COMPUTATION else ""
+            verb = when(part == COMPUTATION, " takes")
             interval = in_brackets(view.interval(part), "J")
             pieces.append(Markup("{}{} {}{}").format(name, verb, quantity_of(amount, "J"), interval))
     if constant := constant_range(view):
@@ -90,7 +90,7 @@ def _above(view: View, known: dict[str, Amount]) -> dict[str, Markup | None]:
     segments = _segments({group: amount for group, amount in known.items() if group != CONSTANT}, above)
     constant = (known.get(CONSTANT, Amount(None)).value or 0.0) / (view.energy("total").value or 1.0)
     boundary = 100 - sum(segment.width for segment in segments if segment.group in _DATA_GROUPS)
-    enlarged = ", enlarged" if constant > 0 else ""
+    enlarged = when(constant > 0, ", enlarged")
     return {
         "caption": Markup("The {} above constant power{}").format(quantity_of(above, "J"), enlarged),
         "wedge": svg.wedge(100 * constant) if constant > 0 else None,
@@ -121,8 +121,7 @@ def _value(segment: svg.Segment, amount: Amount) -> str:
     share = percent(segment.width / 100)
     if segment.group != CONSTANT:
         return share
-    least = AT_LEAST if amount.lower else ""
-    return f"{share} · {least}{quantity(amount.value or 0, 'J')}"
+    return f"{share} · {when(amount.lower, AT_LEAST)}{quantity(amount.value or 0, 'J')}"
 
 
 def _spoken(segments: list[svg.Segment]) -> str:

@@ -56,11 +56,8 @@ def signed(value: float | None) -> str:
 def bars(pairs: Sequence[Pair], far_percent: float) -> Markup:
     """Two thin bars a pair, measured above predicted; the largest fills the width."""
     top = max((value for pair in pairs for value in (pair.measured, pair.predicted)), default=0.0) or 1.0
-    drawn = (
-        templates()
-        .get_template("validation_bars.html")
-        .render(pairs=pairs, width=lambda value: pct(100 * value / top), far_percent=far_percent)
-    )
+    template = templates().get_template("validation_bars.html")
+    drawn = template.render(pairs=pairs, width=lambda value: pct(100 * value / top), far_percent=far_percent)
     return Markup(drawn)  # noqa: S704  escaped there
 
 
