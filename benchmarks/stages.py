@@ -48,7 +48,8 @@ def one(path: str) -> None:
     from eprof.files import export  # noqa: F401
     from eprof.profile import document  # noqa: F401
     from eprof.profilers.ncu import reader as ncu
-    from eprof.profilers.nvprof import lines, section, store, summary, trace, wide
+    from eprof.profilers.nvprof import lines, store, summary, trace, wide
+    from eprof.profilers.nvprof import open_table as section
     from eprof.rows import sections, stream
     from eprof.rows.stream import Source
 

@@ -14,7 +14,7 @@ from eprof.cli.writing import refuse_existing
 
 if TYPE_CHECKING:
     from eprof.comm.benchmark import Plan
-    from eprof.comm.build import Case
+    from eprof.comm.document import Case
 
 _SIZE = pattern(r"(\d{1,10})\s*(B|kB|KiB|MB|MiB)?")
 _UNITS = {"B": 1, "kB": 1000, "KiB": 1 << 10, "MB": 10**6, "MiB": 1 << 20}
@@ -67,7 +67,8 @@ def comm(options: argparse.Namespace) -> int:
     """Run `eprof comm`."""
     if options.shim:
         return _write_shim(options)
-    from eprof.comm import benchmark, build, messages
+    from eprof.comm import benchmark, messages
+    from eprof.comm import document as comm_document
     from eprof.scaling import cluster
 
     if options.messages and options.mpi:
@@ -77,18 +78,22 @@ def comm(options: argparse.Namespace) -> int:
     outputs = planned(options)
     machine = cluster.load(options.cluster)
     clocks_mhz = _clocks(options.clock)
-    case = build.Case(ways, [], machine, options.processes, options.command_line)
+    case = comm_document.Case(ways, [], machine, options.processes, options.command_line)
     if options.mpi != "openmpi":
         asked = [machine.at(core_mhz) for core_mhz in clocks_mhz] or machine.clocks
         case = case._replace(clocks=[machine.default, *(clock for clock in asked if clock != machine.default)])
     if options.mpi == "openmpi":
-        document = build.measured(case, *benchmark.on_open_mpi(_plan(options, case, sizes), clocks_mhz, machine))
+        document = comm_document.measured(
+            case, *benchmark.on_open_mpi(_plan(options, case, sizes), clocks_mhz, machine)
+        )
     elif options.mpi == "simgrid":
-        document = build.simulated(case, *benchmark.on_simgrid(_plan(options, case, sizes), case.clocks, machine))
+        document = comm_document.simulated(
+            case, *benchmark.on_simgrid(_plan(options, case, sizes), case.clocks, machine)
+        )
     elif options.messages:
-        document = build.of_program(case, Path(options.messages).name, *messages.read(options.messages))
+        document = comm_document.of_program(case, Path(options.messages).name, *messages.read(options.messages))
     else:
-        document = build.modelled(case, sizes)
+        document = comm_document.modelled(case, sizes)
     deliver(of_document(document, "comm", options.verbose, terminal="words"), outputs, options)
     return 0
 

@@ -131,7 +131,7 @@ def _compare(options: argparse.Namespace) -> "Difference":
 
 def _verdict(document: "Document") -> int:
     """One sentence on standard error for each gate that did not pass."""
-    from eprof.words import diff as diff_words
+    from eprof.words.diff import sentences as diff_words
 
     not_passed = [gate for gate in document.gates if gate.failed is not False]
     for gate in not_passed:

@@ -12,7 +12,7 @@ from eprof.cli.options import Commands, add_output, add_pricing, command, matchi
 from eprof.cli.output import Output, deliver, of_document, planned
 
 if TYPE_CHECKING:
-    from eprof.scaling.build import Asked
+    from eprof.scaling.document import Asked
     from eprof.scaling.ranks import Reading
     from eprof.scaling.schema import Scale
 
@@ -82,7 +82,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
 
 def scale(options: argparse.Namespace) -> int:
     """Run `eprof scale`."""
-    from eprof.scaling import build
+    from eprof.scaling import document as scale_document
     from eprof.tuning.objective import parse, percentage
 
     names = [options.objective] if options.objective else _OBJECTIVES
@@ -93,7 +93,7 @@ def scale(options: argparse.Namespace) -> int:
     share = percentage(options.memory, "--memory") / 100
     if not 0 < share <= 1:
         raise UsageError(f"--memory {options.memory}: must be above 0 % and at most 100 %.")
-    asked = build.Asked(
+    asked = scale_document.Asked(
         objectives=[parse(name, None, options.power_limit) for name in names],
         keep=options.keep,
         keep_by=options.by,
@@ -110,7 +110,8 @@ def scale(options: argparse.Namespace) -> int:
 
 def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
     """Runs as they were measured, with a fit if a program is named."""
-    from eprof.scaling import build, cluster, measured, program
+    from eprof.scaling import cluster, measured, program
+    from eprof.scaling import document as scale_document
 
     if options.predict and not options.counted:
         raise UsageError("--predict needs --program, which is fitted to the runs.")
@@ -122,7 +123,7 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
     model = None
     if options.counted:
         model = cluster.load(options.cluster or DEFAULT_CLUSTER), program.load(options.counted)
-    return build.measured(runs, notes, few(paths, 2), asked, model, reading.beside)
+    return scale_document.measured(runs, notes, few(paths, 2), asked, model, reading.beside)
 
 
 def _reading(options: argparse.Namespace) -> "Reading":
@@ -151,18 +152,20 @@ def _reading(options: argparse.Namespace) -> "Reading":
 
 def deliver_runs(paths: Sequence[str], outputs: list[Output], options: argparse.Namespace, page: Path) -> None:
     """Report on runs alone. page: an HTML report to write in any case."""
-    from eprof.scaling import build, measured
+    from eprof.scaling import document as scale_document
+    from eprof.scaling import measured
     from eprof.tuning.objective import parse
 
     runs, notes = measured.read(paths)
-    asked = build.Asked([parse(name) for name in _OBJECTIVES], command_line=options.command_line)
-    document = build.measured(runs, notes, ", ".join(paths), asked)
+    asked = scale_document.Asked([parse(name) for name in _OBJECTIVES], command_line=options.command_line)
+    document = scale_document.measured(runs, notes, ", ".join(paths), asked)
     deliver(of_document(document, "scaling", options.verbose, terminal="words"), outputs, options, page)
 
 
 def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
     """The closed form of a program on a cluster."""
-    from eprof.scaling import build, cluster, program
+    from eprof.scaling import cluster, program
+    from eprof.scaling import document as scale_document
 
     if not options.counted:
         raise UsageError("Give tables of RUNS, or a program to model: --program ft --size 2^25 -p 1..128.")
@@ -172,8 +175,10 @@ def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
     clocks = _numbers(options.clock, "--clock") if options.clock else []
     chosen, waiting = cluster.chosen(machine, clocks, options.waiting)
     counts = _counts(options.processors, "-p")
-    case = build.Case(machine, program.load(options.counted), problem_size(options.size), counts, chosen, waiting)
-    return build.modelled(case, asked)
+    case = scale_document.Case(
+        machine, program.load(options.counted), problem_size(options.size), counts, chosen, waiting
+    )
+    return scale_document.modelled(case, asked)
 
 
 def problem_size(text: str) -> float:

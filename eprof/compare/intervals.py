@@ -18,7 +18,7 @@ from eprof.compare.changes import MATCHED, Changes, Half
 from eprof.compare.schema import Intervals, Range
 from eprof.compare.side import TIME, Side
 from eprof.energy.attribution import FAMILIES
-from eprof.energy.intervals import Replicas, independent, middle, places
+from eprof.energy.replicas import Replicas, independent, middle, places
 from eprof.profile import intervals
 
 _MISSING = int(Mark.MISSING)

@@ -17,7 +17,7 @@ from eprof.base.marks import Mark
 from eprof.costs import Costs
 from eprof.counting.counts import Counts
 from eprof.energy.attribution import attribute
-from eprof.energy.intervals import amounts_of, prices_of
+from eprof.energy.replicas import amounts_of, prices_of
 
 # Four GPUs, each priced with the shape of the other three, need 0.84 to 1.38 (docs/studies/power).
 LEAST, MOST = 0.4, 2.5

@@ -9,9 +9,10 @@ from eprof.base.text import cut, in_code
 from eprof.compare.schema import Document
 from eprof.files import export
 from eprof.files.drawing import markdown
-from eprof.words import diff as diff_words
-from eprof.words import diff_answer, diff_tables
 from eprof.words.blocks import Block, Notes, Sentence, Tone
+from eprof.words.diff import sentences as diff_words
+from eprof.words.diff import tables as diff_tables
+from eprof.words.diff import trust as diff_trust
 
 # What keeps the longest comment below 65,536 characters.
 _KERNELS, _GATES, _NOTES = 20, 20, 20
@@ -32,9 +33,9 @@ def to_markdown(document: Document) -> bytes:
 
 
 def _blocks(document: Document) -> Iterator[Block]:
-    yield Sentence(diff_answer.unlike(document))
+    yield Sentence(diff_trust.unlike(document))
     yield diff_words.headline(document)
-    yield Sentence(diff_answer.trust(document), Tone.QUIET)
+    yield Sentence(diff_trust.trust(document), Tone.QUIET)
     yield from _gates(document)
     document = diff_words.unmarked(document)
     if document.steps and not document.is_zero:

@@ -11,10 +11,10 @@ from eprof.base.text import in_markdown, pattern, printable
 from eprof.files.drawing import markdown
 from eprof.profile import schema
 from eprof.words import costs as costs_words
-from eprof.words.answer import trust, what_to_try
 from eprof.words.blocks import Block, Notes, Sentence, Tone
-from eprof.words.headline import headline
-from eprof.words.report import kernel_table, operator_table, split_table
+from eprof.words.report.first_screen import trust, what_to_try
+from eprof.words.report.headline import headline
+from eprof.words.report.tables import kernel_table, operator_table, split_table
 from eprof.words.view import View
 
 if TYPE_CHECKING:

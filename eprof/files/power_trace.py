@@ -8,7 +8,7 @@ import numpy as np
 from eprof import __version__
 from eprof.base.text import visible
 from eprof.files.trace import brief, encoded, named
-from eprof.timeline.build import Fused
+from eprof.timeline.document import Fused
 from eprof.timeline.marks import Mark
 from eprof.timeline.schema import Timeline
 from eprof.timeline.series import Series

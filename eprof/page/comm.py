@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from markupsafe import Markup
 
 from eprof.comm.schema import Comm, Row
-from eprof.page.figures import Figure
 from eprof.page.frame import card, method, page, quiet
+from eprof.page.key_figures import Figure
 from eprof.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
 from eprof.words import comm as words
 from eprof.words.blocks import Section

@@ -6,18 +6,20 @@ from markupsafe import Markup
 
 from eprof.base.text import visible
 from eprof.compare.schema import Document, Side
-from eprof.page.changed import bars
-from eprof.page.figures import Figure
+from eprof.page.charts.diff import bars
+from eprof.page.key_figures import Figure
 from eprof.page.sections.method import setting, utc
 from eprof.page.shell import filled, templates
-from eprof.words import badges, diff_answer, diff_tables
+from eprof.words import badges
 from eprof.words import costs as costs_words
-from eprof.words import diff as diff_words
 from eprof.words.badges import MISSING
 from eprof.words.blocks import Block, Notes, Section, Sentence, Tone
 from eprof.words.cells import signed_quantity
 from eprof.words.devices import named
-from eprof.words.diff import bits
+from eprof.words.diff import sentences as diff_words
+from eprof.words.diff import tables as diff_tables
+from eprof.words.diff import trust as diff_trust
+from eprof.words.diff.sentences import bits
 from eprof.words.intervals import cell, label
 from eprof.words.numbers import plain, signed_percent
 
@@ -35,9 +37,9 @@ def html(document: Document) -> str:
         ["diff.js"],
         document=document,
         subtitle=_subtitle(document),
-        not_same=diff_answer.unlike(document),
+        not_same=diff_trust.unlike(document),
         headline=diff_words.headline(document),
-        trust=diff_answer.trust(full),
+        trust=diff_trust.trust(full),
         verdicts=diff_words.verdicts(document),
         figures=_figures(document),
         legend=badges.legend(diff_words.legend(document).marks),

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from eprof.base.text import visible
 from eprof.comm.schema import Comm
 from eprof.history.schema import History
-from eprof.page.figures import Figure
+from eprof.page.key_figures import Figure
 from eprof.page.sections.method import utc
 from eprof.page.shell import filled, templates
 from eprof.scaling.schema import Scale

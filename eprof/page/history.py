@@ -7,8 +7,8 @@ from markupsafe import Markup
 
 from eprof.history.schema import History
 from eprof.history.steps import LEAST
-from eprof.page.figures import Figure
 from eprof.page.frame import card, method, page, quiet
+from eprof.page.key_figures import Figure
 from eprof.page.svg import pct
 from eprof.words import history as words
 from eprof.words.blocks import Section

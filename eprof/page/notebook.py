@@ -18,13 +18,14 @@ from eprof.page.shell import asset
 from eprof.page.svg import pct
 from eprof.profile import document as documents
 from eprof.profile.profile import Energy, Profile
-from eprof.words import diff as diff_words
-from eprof.words import diff_answer, diff_tables
 from eprof.words.blocks import Block, Headline, Legend, Medium, Notes, Sentence, Table
 from eprof.words.cells import Bar, Cell, Name, legend, plain_text
-from eprof.words.headline import headline
+from eprof.words.diff import sentences as diff_words
+from eprof.words.diff import tables as diff_tables
+from eprof.words.diff import trust as diff_trust
 from eprof.words.numbers import percent
-from eprof.words.report import kernel_table
+from eprof.words.report.headline import headline
+from eprof.words.report.tables import kernel_table
 from eprof.words.view import View
 
 _KERNELS = 8
@@ -49,7 +50,7 @@ def _report(energy: Energy) -> str:
 def _difference(document: Document) -> str:
     document = diff_words.answered(document)
     blocks: list[Block | Markup] = []
-    if unlike := diff_answer.unlike(document):
+    if unlike := diff_trust.unlike(document):
         blocks.append(Sentence(unlike))
     blocks.append(diff_words.headline(document))
     if document.steps and not document.is_zero:

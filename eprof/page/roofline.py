@@ -8,7 +8,8 @@ import numpy as np
 from markupsafe import Markup
 
 from eprof.base.nouns import nouns_of
-from eprof.page import panels, plot, shell
+from eprof.page import plot, shell
+from eprof.page.charts import roofline as panels
 from eprof.page.sections.method import utc
 from eprof.page.unmasked import unmasked
 from eprof.profile import schema

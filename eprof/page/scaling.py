@@ -7,8 +7,8 @@ from markupsafe import Markup
 
 from eprof.base.marks import Mark
 from eprof.page import svg
-from eprof.page.figures import Figure
 from eprof.page.frame import card, method, page, quiet
+from eprof.page.key_figures import Figure
 from eprof.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
 from eprof.scaling.schema import MODELLED, Row, Scale
 from eprof.words import scaling as words

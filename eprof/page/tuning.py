@@ -6,10 +6,10 @@ from msgspec import UNSET
 
 from eprof.base.known import growth
 from eprof.base.text import capital
-from eprof.page.figures import Figure
+from eprof.page.charts import tuning as charts
 from eprof.page.frame import card, method, page, quiet
 from eprof.page.heat import energy_map
-from eprof.page.views import tuning as charts
+from eprof.page.key_figures import Figure
 from eprof.tuning.schema import LostBy, PowerModel, Tune, same
 from eprof.words import tuning as words
 from eprof.words.blocks import Column, Row, Section, Sentence, Table

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from eprof.base.text import cut
-from eprof.page.figures import Figure
+from eprof.page.charts import validation as charts
 from eprof.page.frame import card, method, page, quiet
-from eprof.page.views import validation as charts
+from eprof.page.key_figures import Figure
 from eprof.validation.protocols import FIT
 from eprof.validation.schema import KernelScores, Measured, Validation, WholeRun
 from eprof.validation.scores import Scores

@@ -24,7 +24,7 @@ from eprof.rooflines import described, machines, main_precision, place
 
 if TYPE_CHECKING:
     from eprof.costs import Costs, CostTable
-    from eprof.energy.intervals import Replicas
+    from eprof.energy.replicas import Replicas
     from eprof.profile.profile import Counted, Energy
     from eprof.rows.log import Log
 

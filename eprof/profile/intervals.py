@@ -12,7 +12,7 @@ from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
 from eprof.energy.attribution import FAMILIES
-from eprof.energy.intervals import Replicas, amounts_of, independent, places, replicas_of
+from eprof.energy.replicas import Replicas, amounts_of, independent, places, replicas_of
 from eprof.profile import schema
 from eprof.profile.totals import TOTAL, joule_marks_of, joules_of
 

@@ -13,10 +13,12 @@ from eprof.base.labels import labels
 from eprof.base.text import counted, printable
 from eprof.compare.schema import Document
 from eprof.terminal import drawing
-from eprof.words import diff as diff_words
-from eprof.words import diff_answer, diff_causes, diff_tables
 from eprof.words.blocks import Block, Headline, Notes, Sentence, Tone, Verdict
 from eprof.words.cells import signed_quantity
+from eprof.words.diff import causes as diff_causes
+from eprof.words.diff import sentences as diff_words
+from eprof.words.diff import tables as diff_tables
+from eprof.words.diff import trust as diff_trust
 from eprof.words.numbers import percent, quantity
 
 _LINES, _USED = 15, 76
@@ -37,10 +39,10 @@ def text(document: Document, verbose: bool = False, width: int = 110) -> str:
 
 
 def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
-    head = diff_answer.head(document)
+    head = diff_trust.head(document)
     yield _line(Text(printable(head), style="dim"))
     answer: list[_Text] = [
-        Sentence(diff_answer.unlike(document)),
+        Sentence(diff_trust.unlike(document)),
         diff_words.headline(document),
         Sentence(diff_words.noise(document)),
     ]
@@ -72,14 +74,14 @@ def _gates(document: Document) -> list[Verdict]:
 def _last(document: Document) -> str:
     """What to trust, and what -v adds."""
     rest = counted(len(document.warnings), "note") if document.warnings else "every number"
-    return f"{diff_answer.trust(document)} -v: {rest}."
+    return f"{diff_trust.trust(document)} -v: {rest}."
 
 
 def _drawn(document: Document, room: int) -> Iterator[RenderableType]:
     """The kernels that change most, in `room` lines at most; of a single one, the parts of its change."""
     if len(document.kernels) > 1:
         yield from _kernels(document, max(2, room))
-    elif parts := diff_answer.bar(document):
+    elif parts := diff_trust.bar(document):
         yield _bar(parts)
 
 

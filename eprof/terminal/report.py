@@ -12,19 +12,20 @@ from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
 from eprof.profile import schema
 from eprof.terminal import drawing
 from eprof.terminal.screen import terminal
-from eprof.words import answer, metered
 from eprof.words import costs as costs_words
+from eprof.words import metered
 from eprof.words.blocks import Block, Headline, Legend, Notes, Point, Sentence, Tone
 from eprof.words.components import sentence as component_words
 from eprof.words.components import table as component_table
 from eprof.words.devices import named, with_capability
-from eprof.words.headline import headline
 from eprof.words.lever import lever, reached
-from eprof.words.modelled import answer_words, clock_words
 from eprof.words.numbers import percent
 from eprof.words.ranks import rank_words, slowest_words
-from eprof.words.report import count_table, group_table, kernel_table, operator_table, split_table
+from eprof.words.report import first_screen as answer
+from eprof.words.report.headline import headline
+from eprof.words.report.tables import count_table, group_table, kernel_table, operator_table, split_table
 from eprof.words.view import View
+from eprof.words.whatif import answer_words, clock_words
 
 _LINES = 15
 _BAR = 64

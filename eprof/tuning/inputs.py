@@ -14,8 +14,9 @@ from eprof.measurements import Measurements, mapping
 from eprof.measurements.files import table as table_in
 from eprof.profile.profile import Energy
 from eprof.tuning.schema import PowerModel
-from eprof.validation import protocols, run
-from eprof.validation.models import of_form
+from eprof.validation import protocols
+from eprof.validation.baselines import of_form
+from eprof.validation.cross_validation import cross_validate
 from eprof.validation.priced import price
 from eprof.validation.scores import score
 from eprof.validation.study import Report
@@ -75,7 +76,7 @@ def predicted(
             report("fitting without the kernel", done, of)
 
     model = of_form(form_without_prior(measured))
-    watts = run.cross_validate(model, measured, folds, processes=processes, progress=progress, tested=tested)
+    watts = cross_validate(model, measured, folds, processes=processes, progress=progress, tested=tested)
     error = score(measured.power_w, watts).mean_percent
     return watts, PowerModel(kind="refit", protocol=protocol, power_error_percent=error), []
 

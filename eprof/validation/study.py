@@ -17,11 +17,11 @@ from eprof.fitting.form import Form
 from eprof.fitting.quality import Unknowns
 from eprof.fitting.solve import fit
 from eprof.measurements import Measurements
-from eprof.validation import protocols, run
-from eprof.validation.models import PLAIN, baselines, of_form
+from eprof.validation import protocols
+from eprof.validation.baselines import PLAIN, baselines, of_form
+from eprof.validation.cross_validation import Model, cross_validate, scaled, scaled_by_one, train_and_test
 from eprof.validation.priced import CONSTANT, price
 from eprof.validation.protocols import SettingKey
-from eprof.validation.run import Model
 from eprof.validation.scores import Scores, score
 
 # Called with what is being done, and how far it is: (words, done, in all).
@@ -174,7 +174,7 @@ class _Work(Struct, frozen=True, eq=False):
         outcomes = {}
         if train is not None:
             _same_terms(train, self.measurements)
-            outcomes[protocols.TRANSFER] = self.outcome(run.train_and_test(model, train, self.measurements), 1)
+            outcomes[protocols.TRANSFER] = self.outcome(train_and_test(model, train, self.measurements), 1)
         for name in self.plan.protocols:
             self._check_split(name)
             outcomes[name] = self.refit(model, name, self.report)
@@ -191,7 +191,7 @@ class _Work(Struct, frozen=True, eq=False):
             if report is not None:
                 report(words, done, of)
 
-        predicted = run.cross_validate(model, self.measurements, folds, processes=plan.processes, progress=progress)
+        predicted = cross_validate(model, self.measurements, folds, processes=plan.processes, progress=progress)
         tested = np.concatenate([fold.test for fold in folds])
         return Outcome(predicted, len(folds), score(self.measurements.power_w[tested], predicted[tested]))
 
@@ -208,14 +208,14 @@ class _Work(Struct, frozen=True, eq=False):
 
     def _scaled_each(self, outcome: Outcome) -> Outcome:
         """With one factor per benchmark."""
-        predicted = run.scaled(self.measurements, outcome.predicted, self.measurements.reference)
+        predicted = scaled(self.measurements, outcome.predicted, self.measurements.reference)
         known = ~np.isnan(predicted)
         return Outcome(predicted, outcome.folds, score(self.measurements.power_w[known], predicted[known]))
 
     def _scaled_by_one(self, outcome: Outcome) -> Outcome:
         """With the factor of one benchmark for all others: each in turn is the one that was metered."""
         power_w = self.measurements.power_w
-        predicted = run.scaled_by_one(self.measurements, outcome.predicted, self.measurements.reference)
+        predicted = scaled_by_one(self.measurements, outcome.predicted, self.measurements.reference)
         measured = np.broadcast_to(power_w, predicted.shape)
         known = ~np.isnan(predicted)
         middle = pd.DataFrame(predicted).median().to_numpy()

@@ -28,9 +28,9 @@ from eprof.base.marks import Mark
 from eprof.base.text import cut, few, pattern
 from eprof.logs.join import copies, spelling
 from eprof.logs.join.gathering import together
+from eprof.logs.join.launch_times import timeline
 from eprof.logs.join.passes import are_opposite, by_collection, passes
 from eprof.logs.join.sums import Rows, Sums, blocks
-from eprof.logs.join.timeline import timeline
 from eprof.profilers import advice
 from eprof.profilers.ncu.derived import TIMES
 from eprof.profilers.nvprof.messages import of_several_programs

@@ -4,9 +4,9 @@ from eprof.page.heat import energy_map
 from eprof.page.section import Section
 from eprof.profile import schema
 from eprof.words.heat import HeatCell, colour
-from eprof.words.modelled import clock_words, same_clocks
 from eprof.words.numbers import NARROW, quantity
 from eprof.words.view import View
+from eprof.words.whatif import clock_words, same_clocks
 
 
 def section(view: View) -> Section | None:

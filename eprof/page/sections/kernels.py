@@ -14,9 +14,9 @@ from eprof.page import svg
 from eprof.page.section import Section
 from eprof.profile import schema
 from eprof.words.badges import MISSING, Amount, quantity_of, share_of, total, written
-from eprof.words.headline import at_least
 from eprof.words.intervals import known, label
 from eprof.words.numbers import percent, quantity, span, whole
+from eprof.words.report.headline import at_least
 from eprof.words.view import View, energy_of
 
 SHOWN = 20

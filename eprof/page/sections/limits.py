@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from eprof.base.labels import labels
 from eprof.base.text import capital
 from eprof.base.vocabulary import COUNTS, GROUPS
-from eprof.page import panels
+from eprof.page.charts import roofline as panels
 from eprof.page.section import Section
 from eprof.profile import schema
 from eprof.words.blocks import Table

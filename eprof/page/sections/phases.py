@@ -5,7 +5,7 @@ from eprof.profile import schema
 from eprof.words.numbers import percent, whole
 from eprof.words.operators import sentence
 from eprof.words.ranks import rank_words
-from eprof.words.report import group_table, operator_table
+from eprof.words.report.tables import group_table, operator_table
 from eprof.words.view import View, energy_of
 
 _OPERATORS = 100  # of the largest

@@ -10,9 +10,9 @@ from eprof.page.section import Section
 from eprof.page.svg import laid, mini
 from eprof.profile import schema
 from eprof.words.badges import MISSING, UNKNOWN, Amount, quantity_of
-from eprof.words.modelled import is_same
 from eprof.words.numbers import percent
 from eprof.words.view import DRAM, View, bits
+from eprof.words.whatif import is_same
 
 
 def section(view: View) -> Section | None:

@@ -7,9 +7,9 @@ from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.page import svg
 from eprof.page.section import Section
 from eprof.words.badges import AT_LEAST, MISSING, Amount, quantity_of, share_of
-from eprof.words.headline import at_least, constant_range
 from eprof.words.intervals import in_brackets
 from eprof.words.numbers import percent, quantity
+from eprof.words.report.headline import at_least, constant_range
 from eprof.words.view import View
 
 _SHORT = {"sfu": "SFU", "other": "Other", "shared": "Shared", "system": "Host", "requested": "Requested"}

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, group_sums, numbers_of
 from eprof.base.errors import LogError
-from eprof.profilers.callgrind.costs import Costs, parse
+from eprof.profilers.callgrind.file_format import Costs, parse
 from eprof.profilers.callgrind.machine_code import MISC, Code, Instruction, classes
 from eprof.profilers.callgrind.signs import MACHINE, STUBS, UNDECODED
 

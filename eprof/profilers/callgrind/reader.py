@@ -9,8 +9,8 @@ import numpy as np
 
 from eprof.base.arrays import Bools, Columns
 from eprof.base.errors import LogError
-from eprof.profilers.callgrind.costs import Costs, Function, parse
 from eprof.profilers.callgrind.decode import decoded
+from eprof.profilers.callgrind.file_format import Costs, Function, parse
 from eprof.profilers.callgrind.signs import KIND, MACHINE, SIMULATED, UNDECODED
 from eprof.rows.log import COUNT, Calls, Log, Names, Table, TableRows
 from eprof.rows.stream import Source

@@ -14,9 +14,9 @@ from eprof.profilers.ncu import parts as parts_of
 from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN, headers, may_be_in
 from eprof.profilers.ncu.long import LaunchNumbers, Long
 from eprof.profilers.ncu.messages import CSV, IMPORTED, Messages
-from eprof.profilers.ncu.page import COLUMNS, Page, uncommented
 from eprof.profilers.ncu.sheet import Part, joined
 from eprof.profilers.ncu.tables import tables_of
+from eprof.profilers.ncu.text import COLUMNS, Page, uncommented
 from eprof.profilers.ncu.units import Unit
 from eprof.profilers.ncu.wide import Sample, Wide
 from eprof.profilers.nsys import trace

@@ -13,9 +13,9 @@ import numpy as np
 
 from eprof.base.arrays import Array
 from eprof.base.errors import LogError
-from eprof.profilers.ncu import derived, instances, notes, report_blocks
+from eprof.profilers.ncu import container, derived, instances, notes
+from eprof.profilers.ncu.container import Shape
 from eprof.profilers.ncu.messages import IMPORT
-from eprof.profilers.ncu.report_blocks import Shape
 from eprof.profilers.ncu.sheet import GPU_NAME, Remarks, Sheet, part_of
 from eprof.profilers.ncu.tables import tables_of
 from eprof.profilers.ncu.units import Unit, unit_of
@@ -41,7 +41,7 @@ def read(source: Source, _: object, keep: Container[str] | None, *__: object) ->
     no launches.
     """
     with _file(source) as handle:
-        shape = report_blocks.shape(source.path, handle)
+        shape = container.shape(source.path, handle)
         if not shape.results:
             raise LogError(
                 f"{source.path}: the report holds no profiled kernel; see that the program launches kernels on the "

@@ -13,7 +13,7 @@ from eprof.base.arrays import Array
 from eprof.base.text import pattern
 from eprof.profilers.nvprof import text
 from eprof.profilers.nvprof.messages import PROFILER_LINE, Messages, is_chatter
-from eprof.profilers.nvprof.section import ColumnSection, Ignored, Section
+from eprof.profilers.nvprof.open_table import ColumnSection, Ignored, Section
 from eprof.profilers.nvprof.store import Store
 from eprof.profilers.nvprof.summary import SummarySection
 from eprof.profilers.nvprof.text import TextSection

@@ -8,8 +8,8 @@ import numpy as np
 
 from eprof.base.arrays import Array, Bools, Ints, alike
 from eprof.base.text import pattern
+from eprof.profilers.nvprof.open_table import DEVICE, WHOLE, ColumnSection
 from eprof.profilers.nvprof.pieces import Piece
-from eprof.profilers.nvprof.section import DEVICE, WHOLE, ColumnSection
 from eprof.profilers.nvprof.store import Numbers, Store
 from eprof.rows.cells import ABSENT, RATES, as_cell, shows_wrong
 from eprof.rows.columns import Form, Rows

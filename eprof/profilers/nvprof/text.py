@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from eprof.base.text import pattern
+from eprof.profilers.nvprof.open_table import DEVICE
 from eprof.profilers.nvprof.pieces import Piece, Sums
-from eprof.profilers.nvprof.section import DEVICE
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
 from eprof.profilers.nvprof.summary import SummarySection
 from eprof.profilers.nvprof.trace import Usage, is_kernel

@@ -4,8 +4,8 @@ import numpy as np
 
 from eprof.base.arrays import Bools, Floats
 from eprof.base.text import pattern
+from eprof.profilers.nvprof.open_table import WHOLE, ColumnSection, Section
 from eprof.profilers.nvprof.pieces import Piece, Sums
-from eprof.profilers.nvprof.section import WHOLE, ColumnSection, Section
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
 from eprof.rows.cells import RATES, SECONDS, as_cell, cells, is_number, seconds
 from eprof.rows.columns import LAUNCH_ID, Form, Rows

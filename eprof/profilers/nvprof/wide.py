@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from eprof.base.arrays import Array, Floats
 from eprof.base.text import pattern
+from eprof.profilers.nvprof.open_table import DEVICE, ColumnSection
 from eprof.profilers.nvprof.pieces import Cells, Piece, Sums
-from eprof.profilers.nvprof.section import DEVICE, ColumnSection
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
 from eprof.rows.cells import MISFIT, RATES, as_cell, unit_of
 from eprof.rows.columns import Form, Rows

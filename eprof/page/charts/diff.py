@@ -7,7 +7,7 @@ from eprof.compare.schema import Document
 from eprof.page.drawing import change as drawn_change
 from eprof.page.svg import pct, whisker
 from eprof.words.cells import Change, signed_quantity
-from eprof.words.diff import bits, is_shown, moving, step_label
+from eprof.words.diff.sentences import bits, is_shown, moving, step_label
 from eprof.words.intervals import cell, known
 from eprof.words.numbers import percent
 

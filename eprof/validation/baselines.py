@@ -18,7 +18,7 @@ from eprof.fitting import means
 from eprof.fitting.form import Form
 from eprof.fitting.solve import fit
 from eprof.measurements import Measurements
-from eprof.validation.run import Model
+from eprof.validation.cross_validation import Model
 
 _SEED = 0
 _ANN_INPUTS = 10

@@ -7,11 +7,12 @@ from eprof.base.labels import labels
 from eprof.base.nouns import Nouns
 from eprof.base.vocabulary import CONSTANT
 from eprof.compare.schema import Document, Kernel, KernelSide, Model, Part
-from eprof.words import diff_causes, intervals
+from eprof.words import intervals
 from eprof.words.badges import MISSING
 from eprof.words.blocks import Column, Medium, Row, Table, numbers, texts
 from eprof.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
-from eprof.words.diff import bits, bounds_of, break_even, moving, step_label, unchanged
+from eprof.words.diff import causes as diff_causes
+from eprof.words.diff.sentences import bits, bounds_of, break_even, moving, step_label, unchanged
 from eprof.words.numbers import whole
 
 _SIDES = (Column("OLD"), Column("NEW"), Column("change"))

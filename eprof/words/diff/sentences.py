@@ -9,8 +9,8 @@ from eprof.base.nouns import Nouns
 from eprof.base.text import bracketed, capital, cut, listed, uncapital
 from eprof.base.vocabulary import INSTRUCTIONS
 from eprof.compare.schema import Bounds, Document, Gate, Model, Step, Test
-from eprof.words import diff_causes
 from eprof.words.blocks import Headline, Legend, Verdict
+from eprof.words.diff import causes as diff_causes
 from eprof.words.numbers import more_or_less, percent, percent_span, plain, quantity, span
 from eprof.words.shared_marks import shared_by_changes, without
 

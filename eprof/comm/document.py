@@ -13,8 +13,8 @@ from eprof.base.marks import Mark, names
 from eprof.comm.model import BLOCKING, MESSAGE, POLLING, Sample, Sent, break_even_s, limit, waits
 from eprof.comm.schema import MEASURED, MODELLED, SIMULATED, Comm, Limit, Relative, Row, Threshold, Total
 from eprof.profile.document import now
-from eprof.scaling.build import about_cluster
 from eprof.scaling.cluster import Clock, Cluster
+from eprof.scaling.document import about_cluster
 
 _LATER = 1.05  # as late a message may come: [S] 6.4.4 prints "less than 5 %"
 _MB = 1e6

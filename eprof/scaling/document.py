@@ -14,7 +14,7 @@ from eprof.base.marks import Mark, names
 from eprof.base.text import counted
 from eprof.profile.document import now
 from eprof.scaling import fit
-from eprof.scaling import keep as keeping
+from eprof.scaling import isoefficiency as keeping
 from eprof.scaling.cluster import POLL, Beside, Clock, Cluster
 from eprof.scaling.model import CAUSES, Point, best_clock_mhz, efficiency, points
 from eprof.scaling.program import Program

@@ -8,7 +8,7 @@ from eprof.compare.schema import Document, Unlike
 from eprof.words import costs as costs_words
 from eprof.words.badges import SIMULATED
 from eprof.words.devices import named
-from eprof.words.diff import bits, moving, step_label
+from eprof.words.diff.sentences import bits, moving, step_label
 from eprof.words.numbers import plain
 from eprof.words.shared_marks import shared_by_changes
 

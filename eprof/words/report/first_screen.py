@@ -13,7 +13,6 @@ from eprof.words import lacking, metered
 from eprof.words.badges import ASSUMED, MISSING, SIMULATED, Amount, ratio
 from eprof.words.blocks import Point, Row, Table, numbers, texts
 from eprof.words.cells import Cell, Name, Quantity, Share
-from eprof.words.headline import at_least, contenders
 from eprof.words.intervals import in_brackets, known
 from eprof.words.lever import reached
 from eprof.words.numbers import (
@@ -26,6 +25,7 @@ from eprof.words.numbers import (
     signed_percent,
     span,
 )
+from eprof.words.report.headline import at_least, contenders
 from eprof.words.view import View, above_of, time_of
 
 _FEWEST, _MOST = 3, 5
