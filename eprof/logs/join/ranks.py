@@ -54,7 +54,7 @@ def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dic
 
 
 def labelled(log: Log, rank: str) -> Log:
-    """The log with its rank as the part of all its rows."""
+    """The log with its MPI rank as the part of all its rows."""
     return replace(log, tables=tuple(_labelled(table, rank) for table in log.tables))
 
 
@@ -64,7 +64,7 @@ def _labelled(table: Table, rank: str) -> Table:
 
 
 def _below(paths: Sequence[Path]) -> list[str]:
-    """The paths as seen from the folder that they share."""
+    """The paths of ranks' logs as seen from the folder that they share."""
     folder = os.path.commonpath([path.parent for path in paths])
     return [os.path.relpath(path, folder) for path in paths]
 
@@ -80,6 +80,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _matched(paths: Sequence[Path], names: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
+    """The rank that `pattern` finds in the path of each log."""
     for texts in (names, [str(path) for path in paths]):
         matches = [pattern.search(text) for text in texts]
         if all(matches):
@@ -92,7 +93,9 @@ def _matched(paths: Sequence[Path], names: Sequence[str], pattern: re.Pattern[st
 
 
 def _differing(numbers: Sequence[Sequence[str]]) -> list[str] | None:
-    """The one number that is not the same in all names; a number that is written twice is one. None if there is none.
+    """The one number that is not the same in all names of logs, the rank; a number that is written twice is one.
+
+    None if there is none.
 
     numbers: those of names that are alike but for their numbers.
     """
@@ -101,7 +104,10 @@ def _differing(numbers: Sequence[Sequence[str]]) -> list[str] | None:
 
 
 def _only(numbers: Sequence[str]) -> list[str] | None:
-    """The one number of a single name; a number that is written twice is one. None if there is none, or several."""
+    """The one number in the name of a single log, its rank; a number that is written twice is one.
+
+    None if there is none, or several.
+    """
     return [numbers[0]] if len(set(map(int, numbers))) == 1 else None
 
 

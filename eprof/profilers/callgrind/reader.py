@@ -19,7 +19,7 @@ _FEW = 3
 
 
 def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *_: object) -> Log:
-    """Read a profile. keep: the counters to hold. Raises LogError if it holds no costs."""
+    """Read a profile of callgrind or cachegrind. keep: the counters to hold. Raises LogError if it holds no costs."""
     text = b"".join(pieces).decode("utf-8", "replace")
     try:
         costs = parse(text.split("\n"))
@@ -43,12 +43,13 @@ def _decoded(costs: Costs, path: Path) -> Costs:
 
 
 def _shortened(notes: list[str]) -> list[str]:
-    """The first few notes: a Python program has a hundred libraries."""
+    """The first few notes of a callgrind profile: a Python program has a hundred libraries."""
     rest = len(notes) - _FEW
     return notes if rest <= 0 else [*notes[:_FEW], f"{rest} more objects likewise"]
 
 
 def _table(costs: Costs, keep: Container[str] | None) -> Table:
+    """A callgrind profile as a table, a row a function."""
     names = _names([costs.functions[place] for place in costs.places.tolist()])
     device = costs.descriptions.get(MACHINE)
     called = Counter[int]()
@@ -67,7 +68,7 @@ def _table(costs: Costs, keep: Container[str] | None) -> Table:
 
 
 def _calls(costs: Costs) -> Calls | None:
-    """Who called whom, and the instructions beneath (the first event); None in a profile without calls."""
+    """Who called whom in a callgrind profile, and the instructions beneath (the first event); None without calls."""
     known = costs.places.tolist()
     name_of = dict(zip(known, _names([costs.functions[place] for place in known]), strict=True))
     calls = [call for call in costs.calls if call.caller in name_of and call.callee in name_of and call.costs]
@@ -81,7 +82,7 @@ def _calls(costs: Costs) -> Calls | None:
 
 
 def _unknown(own: Columns, names: Sequence[str]) -> Bools:
-    """The counts by class of functions of which no instruction was decoded, (n_rows, n)."""
+    """The counts by class of callgrind's functions of which no instruction was decoded, (n_rows, n)."""
     by_class = np.array([name not in SIMULATED for name in names], dtype=bool)
     is_dark = own[UNDECODED] >= own["Ir"] if UNDECODED in own else np.zeros(len(own), dtype=bool)
     unknown: Bools = np.outer(is_dark, by_class)
@@ -89,7 +90,7 @@ def _unknown(own: Columns, names: Sequence[str]) -> Bools:
 
 
 def _names(functions: list[Function]) -> list[str]:
-    """What functions are called: with their object where several have the name, or it is no more than an address."""
+    """What callgrind's functions are called: with their object where names are the same, or no more than an address."""
     times = Counter(function.name for function in functions)
     return [_name(function, times[function.name] > 1) for function in functions]
 

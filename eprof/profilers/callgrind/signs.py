@@ -28,7 +28,7 @@ def _reader_of(block: bytes) -> str | None:
 
 
 def _lower_bounds(launches: Launches) -> Columns:
-    """What is counted by class lacks a function's undecoded instructions: MISSING."""
+    """What callgrind counts by class lacks a function's undecoded instructions: MISSING."""
     import numpy as np  # late: `eprof run` needs this file before a program starts, and no numpy
 
     from eprof.base.arrays import Columns

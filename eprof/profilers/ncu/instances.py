@@ -24,7 +24,7 @@ Opcodes = Mapping[str, float] | None
 
 
 def totals(cells: Cells) -> Cells:
-    """Cells with instances as their totals; empty where only the instances are there, whose sum may mean nothing."""
+    """Cells of ncu's metrics with instances as their totals; empty where only instances are there."""
     if isinstance(cells, list) or cells.str.contains(_NO_NUMBER).any():
         return [_total(cell) if _ODD.search(cell) else cell for cell in texts_of(cells)]
     return cells
@@ -38,12 +38,12 @@ def _total(cell: str) -> str:
 
 
 def is_several(cell: str) -> bool:
-    """Whether a cell holds the values of several instances and no total."""
+    """Whether a cell holds the values of several instances of an ncu metric and no total."""
     return ";" in cell and not _total(cell)
 
 
 def opcodes(cells: Sequence[str], style: Style) -> list[Opcodes]:
-    """The value of each opcode in each of these cells of a metric; None where a cell does not have them."""
+    """The value of each opcode in each of these cells of an ncu metric; None where a cell does not have them."""
     return [_opcodes(cell, style) for cell in cells]
 
 
@@ -57,7 +57,7 @@ def _opcodes(cell: str, style: Style) -> Opcodes:
 
 
 def columns(metric: str, launches: Sequence[Opcodes], total: Array, keep: Container[str] | None) -> dict[str, Array]:
-    """A counter for each opcode, a value a launch: 0 for an opcode that a launch does not have.
+    """A counter for each opcode of an ncu metric, a value a launch: 0 for an opcode that a launch does not have.
 
     launches: the opcodes of each; None, or opcodes that do not add up to the launch's `total`: NaN, not known.
     keep: the counters to make (opcodes that no launch has are 0 in all); None: the opcodes that occur.
@@ -72,7 +72,7 @@ def columns(metric: str, launches: Sequence[Opcodes], total: Array, keep: Contai
 
 
 def _flops(launches: Sequence[Opcodes], keep: Container[str] | None) -> dict[str, Array]:
-    """The flops of matrix instructions by the type of operands, instead of each opcode with its modifiers."""
+    """The flops of matrix instructions by the type of operands, instead of each opcode instance with its modifiers."""
     flops = [None if counts is None else flops_by_type(counts) for counts in launches]
     if not any(flops):
         return {}

@@ -15,12 +15,13 @@ _PID_DIGITS = 18  # that fit in 64 bits
 
 
 def tables_of(parts: Sequence[Part]) -> list[Table]:
-    """The parts of one kind below each other; every process of every part is a run."""
+    """The tables of an ncu log: its parts of one kind below each other; every process of every part is a run."""
     kinds = dict.fromkeys(part.kind for part in parts)
     return [_table([part for part in parts if part.kind == kind]) for kind in kinds]
 
 
 def _table(parts: Sequence[Part]) -> Table:
+    """The table of parts of an ncu log."""
     units: dict[str, str] = {}
     for part in parts:
         units = {**part.units, **units}
@@ -48,7 +49,7 @@ def _runs(processes: Sequence[tuple[int, str | None]]) -> Ints:
 
 
 def _number(process: str | None) -> int:
-    """The number of a process; -1 where it is not known."""
+    """The number of a process in an ncu log; -1 where it is not known."""
     if process is None or not process.isdecimal() or len(process) > _PID_DIGITS:
         return -1
     return int(process)
@@ -61,5 +62,7 @@ def _names(parts: Sequence[Part], column: str) -> Names:
 
 
 def counting(names: Iterable[str]) -> bool:
-    """Whether a program can be counted with these metrics: not with what they say of the device alone."""
+    """Whether a program can be counted with these metrics of an ncu table: not with what they say of the device
+    alone.
+    """
     return any("__" in name and not name.startswith(ASIDE) for name in names)
