@@ -21,13 +21,14 @@ Sample = tuple[Labels, float]
 
 
 def to_openmetrics(document: schema.Profile | Mapping[str, Any]) -> bytes:
-    """The text that node_exporter's textfile collector or a push gateway takes, UTF-8, ending in `# EOF`."""
+    """A report as OpenMetrics, which node_exporter's textfile collector or a push gateway takes, ending in `# EOF`."""
     view = View(document)
     lines = [*_families(view), "# EOF\n"]
     return "\n".join(lines).encode("utf-8", "backslashreplace")
 
 
 def _families(view: View) -> Iterator[str]:
+    """The metric families of a report in OpenMetrics."""
     whole = view.document
     yield from _family("eprof_run", "info", "The run, and the prices in force.", "", [(_run(view), 1.0)], "_info")
     yield from _gauge("eprof_run_energy", "joules", "Energy of the whole run.", _known(view.energy("total"), {}))
@@ -51,7 +52,7 @@ def _run(view: View) -> Labels:
 
 
 def _pricing(view: View) -> Labels:
-    """Which prices: the cost table, its setting, and what it rests on."""
+    """Which prices, for OpenMetrics: the cost table, its setting, and what it rests on."""
     if view.costs is None:
         return {}
     setting = view.costs.setting
@@ -76,7 +77,7 @@ def _unknown_parts(view: View, kernel: schema.Kernel) -> int:
 
 
 def _known(amount: Amount, labels: Labels) -> Iterable[Sample]:
-    """The sample of an amount, with its marks as a label; nothing where it is not known."""
+    """The OpenMetrics sample of an amount, with its marks as a label; nothing where it is not known."""
     return [] if amount.value is None else [({**labels, "marks": " ".join(names(amount.marks))}, amount.value)]
 
 
@@ -85,7 +86,10 @@ def _gauge(name: str, unit: str, text: str, samples: Iterable[Sample]) -> Iterat
 
 
 def _family(name: str, kind: str, text: str, unit: str, samples: Iterable[Sample], suffix: str = "") -> Iterator[str]:
-    """A metric family; nothing where it has no samples. Empty labels are the same as none, and left out."""
+    """A metric family of OpenMetrics; nothing where it has no samples.
+
+    Empty labels are the same as none, and left out.
+    """
     lines = [f"{name}{suffix}{_labelled(labels)} {value!r}" for labels, value in samples]
     if not lines:
         return

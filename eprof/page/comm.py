@@ -17,7 +17,7 @@ _CHARTS = {"j_per_mb": "Joules per MB", "latency": "Latency"}
 
 
 def html(document: Comm) -> str:
-    """One self-contained HTML file from a document `eprof.comm/1`."""
+    """The page of `eprof comm`: one self-contained HTML file from a document `eprof.comm/1`."""
     return page(
         document,
         "comm",
@@ -29,7 +29,7 @@ def html(document: Comm) -> str:
 
 
 def _figures(document: Comm) -> Iterator[Figure]:
-    """Break-even and limit of a cluster, and the least joules of a program's messages."""
+    """Key figures of the page: break-even and limit of a cluster, the least joules of a program's messages."""
     if document.totals:
         least = min(document.totals, key=lambda total: total.energy_j)
         yield Figure("All messages", quantity(document.totals[0].energy_j, "J"), "as they are waited for first")
@@ -42,6 +42,7 @@ def _figures(document: Comm) -> Iterator[Figure]:
 
 
 def _sections(document: Comm) -> Iterator[Section]:
+    """The sections of the page on messages."""
     heading = "All messages" if document.totals else "When it pays"
     yield card("pays", heading, heading, *words.points(document), *words.tables(document))
     if charts := _charts(document):
@@ -56,7 +57,7 @@ _Series = dict[tuple[str, str], list[Row]]
 
 
 def _series(document: Comm) -> _Series:
-    """The rows with joules by operation and way to wait, a line each; polling at the first clock is their 1."""
+    """The rows of messages with joules by operation and way to wait, a line each; polling at the first clock is 1."""
     series: _Series = {}
     for row in document.rows:
         if row.relative is not None and not document.is_base(row):
@@ -65,13 +66,13 @@ def _series(document: Comm) -> _Series:
 
 
 def _kinds(series: _Series) -> list[str]:
-    """What the lines are told apart by: the ways to wait; where there is one, the operations."""
+    """What the lines of the charts are told apart by: the ways to wait; where there is one, the operations."""
     primitives, ways = ([*dict.fromkeys(names)] for names in zip(*series, strict=True))
     return ways if len(ways) > 1 else primitives
 
 
 def _charts(document: Comm) -> Markup:
-    """Joules per MB and latency over the size; empty where there are fewer than two sizes."""
+    """Charts of joules per MB and latency over the message's size; empty where there are fewer than two sizes."""
     series = _series(document)
     if len({row.bytes for rows in series.values() for row in rows}) < 2:
         return Markup("")
@@ -82,6 +83,7 @@ def _charts(document: Comm) -> Markup:
 
 
 def _panel(name: str, title: str, series: _Series) -> Panel:
+    """One chart over the size of messages."""
     kinds = _kinds(series)
     lines = []
     dots = []
@@ -97,7 +99,7 @@ def _panel(name: str, title: str, series: _Series) -> Panel:
 
 
 def _method(document: Comm) -> dict[str, list[str]]:
-    """How the numbers came to be."""
+    """How the numbers on waiting for messages came to be."""
     cluster = document.cluster or {}
     return {
         "Joules per MB": [

@@ -28,7 +28,7 @@ _LOGS = 20
 
 
 def html(document: Document) -> str:
-    """One self-contained HTML file from a document `eprof.diff/1`."""
+    """The page of a difference: one self-contained HTML file from a document `eprof.diff/1`."""
     full = diff_words.answered(document)
     document = diff_words.unmarked(full)
     page = filled(
@@ -52,14 +52,14 @@ def html(document: Document) -> str:
 
 
 def _subtitle(document: Document) -> str:
-    """The cost tables with what they rest on, and the time stamp."""
+    """Below the title of a difference: the cost tables with what they rest on, and the time stamp."""
     tables = (side.costs for side in (document.old, document.new) if side.costs is not None)
     parts = costs_words.all_named(tables), utc(document.created_utc)
     return " · ".join(part for part in parts if part)
 
 
 def _figures(document: Document) -> list[Figure]:
-    """Change in energy and time, speedup, greenup, powerup."""
+    """Key figures of a difference: change in energy and time, speedup, greenup, powerup."""
     times = bits(document.old.time_marks) | bits(document.new.time_marks)
     time = Figure("Time", "not known")
     if document.change_time_s is not None:
@@ -77,6 +77,7 @@ def _figures(document: Document) -> list[Figure]:
 
 
 def _energy(document: Document, name: str) -> Figure:
+    """The key figure of a difference for an energy."""
     if document.change_j is None:
         return Figure(name, "not compared")
     share = "" if document.change_share is None else f"({signed_percent(document.change_share)})"
@@ -89,6 +90,7 @@ def _factor(label: str, value: float | None, note: str) -> Figure:
 
 
 def _sections(document: Document) -> Iterator[Section]:
+    """The sections of the page of a difference."""
     if drawn := bars(document):
         rows = templates().get_template("changed.html").render(bars=drawn, intervals=document.intervals)
         chart = Markup(rows)  # noqa: S704  escaped there
@@ -119,6 +121,7 @@ def _sections(document: Document) -> Iterator[Section]:
 
 
 def _how_to_read(document: Document) -> str:
+    """How to read the page of a difference."""
     subject = f"The change of energy{diff_words.above_constant(document)}"
     if document.partial:
         subject = "What both sides know"
@@ -131,6 +134,7 @@ def _how_to_read(document: Document) -> str:
 
 
 def _bounds(document: Document) -> list[Block]:
+    """The model's bounds on the page of a difference."""
     table = diff_tables.bounds(document.model)
     if table is None:
         return []
@@ -142,7 +146,7 @@ def _bounds(document: Document) -> list[Block]:
 
 
 def _facts(side: Side) -> Iterator[tuple[str, str]]:
-    """What was read, on which device, with which prices."""
+    """What was read for a side of the difference, on which device, with which prices."""
     yield "Program", side.title
     yield "Device", ", ".join(named(side.devices))
     if side.costs is None:

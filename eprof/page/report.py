@@ -27,7 +27,7 @@ _DEVICES = 3
 
 
 def html(document: schema.Profile | Mapping[str, Any]) -> str:
-    """One self-contained HTML file."""
+    """The page of a report: one self-contained HTML file."""
     document = unmasked(schema.typed(document, schema.Profile))
     full = View(document)
     view = View(without(document, shared(document)))
@@ -53,7 +53,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
 
 
 def _subtitle(document: schema.Profile) -> str:
-    """Devices, costs, clocks and time stamp of the header."""
+    """Devices, costs, clocks and time stamp in the header of the report's page."""
     parts = [few(named(document.devices), _DEVICES)]
     if document.costs is not None:
         clocks = [part.partition(" at ")[0] for part in setting(document.costs.setting).split(", ")]

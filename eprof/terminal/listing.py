@@ -18,7 +18,7 @@ _BOOKS = {"both": "", "other": "", "served": "served", "accessed": "accessed", "
 
 
 def show_tables(tables: Sequence[Row]) -> None:
-    """List the cost tables."""
+    """`eprof costs` on the terminal: list the cost tables."""
     listing = _table("name", "made for", "basis", "settings")
     for table in tables:
         listing.add_row(table["name"], table["device"], table["basis"] or "not stated", str(max(1, table["settings"])))
@@ -26,7 +26,7 @@ def show_tables(tables: Sequence[Row]) -> None:
 
 
 def show_costs(explained: Row) -> None:
-    """Show one cost table at one setting."""
+    """`eprof costs TABLE` on the terminal: show one cost table at one setting."""
     _print(_costs(explained))
 
 
@@ -80,7 +80,7 @@ def _interval(explained: Row) -> Iterable[RenderableType]:
 
 
 def _prices(explained: Row) -> Iterable[RenderableType]:
-    """The named prices with their intervals and sources, and the boards that the table serves too."""
+    """The named prices of a cost table with intervals and sources, and the boards that the table serves too."""
     prices = explained["prices"]
     if any(price["interval_pj"] or price["from"] for price in prices):
         table = _table("price", "pJ", "interval", "from")
@@ -103,7 +103,7 @@ def _setting(explained: Row) -> str:
 
 
 def _charges(explained: Row) -> Table:
-    """What every count pays, counts that pay the same for the same reason in one row.
+    """What every count pays by a cost table, counts that pay the same for the same reason in one row.
 
     Of a GPU nobody needs to read that it has no price of an L3, nor of a CPU that it has none of warps.
     """
@@ -123,13 +123,14 @@ def _charges(explained: Row) -> Table:
 
 
 def _pays(charge: Row) -> str:
+    """What a count pays by a cost table."""
     if charge["status"] == "pays":
         return f"{charge['pj'] or 0:.4g} pJ"
     return "nothing" if charge["status"] == "nothing" else "no price"
 
 
 def _why(charge: Row) -> str:
-    """The formula, with its numbers if it is more than one price, and the reason."""
+    """Why a count pays it: the formula, with its numbers if it is more than one price, and the reason."""
     if charge["status"] == "unpriced":  # "no price" says what the mark `missing` would say again
         return str(charge["why"])
     reason = f"{charge['why']}{_marks(charge['marks'])}"
@@ -145,7 +146,7 @@ def _marks(marks: Sequence[str]) -> str:
 
 
 def show_definitions(definitions: Sequence[Row]) -> None:
-    """List the counter definitions."""
+    """`eprof counters` on the terminal: list the counter definitions."""
     table = _table("name", "profiler", "capability", "counters", "source")
     for definition in definitions:
         capabilities = ", ".join(definition["capabilities"])
@@ -156,7 +157,7 @@ def show_definitions(definitions: Sequence[Row]) -> None:
 
 
 def show_definition(summary: Row, counts: Sequence[Row]) -> None:
-    """Show how one definition makes every count: ways in order of preference."""
+    """`eprof counters NAME` on the terminal: how one definition makes every count, ways in order of preference."""
     table = _table("count", "books", "way", "formula of counters", "note")
     last = None
     for row in counts:
@@ -170,7 +171,7 @@ def show_definition(summary: Row, counts: Sequence[Row]) -> None:
 
 
 def show_found(wanted: str, matches: Sequence[Row]) -> None:
-    """Show where a counter is used."""
+    """`eprof counters --find` on the terminal: where a counter is used."""
     table = _table("definition", "counter", "helps to count")
     for match in matches:
         table.add_row(match["definition"] or "(none)", printable(match["counter"]), ", ".join(match["words"]))

@@ -16,7 +16,7 @@ _BINARY = ((1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def size_text(size: float) -> str:
-    """A size in bytes, in KiB and MiB where it is a whole number of them: "64 KiB"."""
+    """The size of messages in bytes, in KiB and MiB where it is a whole number of them: "64 KiB"."""
     for unit, name in _BINARY:
         if size >= unit and size % unit == 0:
             return f"{size / unit:g} {name}"
@@ -24,13 +24,13 @@ def size_text(size: float) -> str:
 
 
 def subject(document: Comm) -> str:
-    """Whose numbers these are."""
+    """Whose numbers on waiting for messages these are."""
     of_processes = f" · {document.processes} processes" if document.processes else ""
     return f"{document.kind}{of_processes} · joules: {document.joules_from}"
 
 
 def way(document: Comm, waiting: str, core_mhz: float | None) -> str:
-    """A way to wait: "blocking at 1900 MHz", without the clock where there is one only."""
+    """A way to wait for messages: "blocking at 1900 MHz", without the clock where there is one only."""
     clocks = {row.core_mhz for row in document.rows}
     if len(clocks) == 1:
         return waiting
@@ -65,12 +65,12 @@ def _from_where(paying: Sequence[Threshold], document: Comm) -> str:
 
 
 def _is_plain_blocking(document: Comm, threshold: Threshold) -> bool:
-    """Whether it is of blocking at the first clock."""
+    """Whether a way to wait is blocking at the first clock."""
     return (threshold.waiting, threshold.core_mhz) == (BLOCKING, document.rows[0].core_mhz)
 
 
 def _at_the_largest(document: Comm, paying: Sequence[Threshold]) -> str:
-    """What blocking changes for the largest operations that it pays for."""
+    """What blocking changes for the largest messages that it pays for."""
     rows = [row for threshold in paying for row in document.rows_of(threshold)]
     row = max(rows, key=lambda row: row.bytes, default=None)
     if row is None or row.relative is None:
@@ -95,7 +95,7 @@ def _of_totals(document: Comm) -> Headline:
 
 
 def blocks(document: Comm, verbose: bool) -> Iterator[Block]:
-    """The summary for a terminal and for Markdown; every row if `verbose`."""
+    """What waiting for messages costs, for a terminal and for Markdown; every row if `verbose`."""
     yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
     yield headline(document)
     yield from tables(document)
@@ -106,7 +106,7 @@ def blocks(document: Comm, verbose: bool) -> Iterator[Block]:
 
 
 def tables(document: Comm) -> Iterator[Table]:
-    """All messages of a program; else from which sizes on ways to wait pay, if there is more than polling."""
+    """Tables of all messages of a program; else from which sizes on ways to wait pay, if there is more than polling."""
     if document.totals:
         yield totals(document.totals, document)
     elif document.thresholds:
@@ -114,7 +114,7 @@ def tables(document: Comm) -> Iterator[Table]:
 
 
 def points(document: Comm) -> Iterator[Block]:
-    """From which time on blocking takes fewer joules, and what is the most that can be saved."""
+    """From which waiting time on blocking takes fewer joules, and what is the most that can be saved."""
     if document.break_even_s is not None:
         yield Point("Time", f"messages of {quantity(document.break_even_s, 's')} and more take fewer joules blocked.")
     if document.limits:
@@ -124,7 +124,7 @@ def points(document: Comm) -> Iterator[Block]:
 
 
 def thresholds(document: Comm) -> Table:
-    """From which size on each way to wait pays, and what it changes at the largest; operations alike share a row."""
+    """From which message size on each way to wait pays, and what it changes; operations alike share a row."""
     columns = [Column("operation", "left"), Column("waiting", "left"), Column("pays from")]
     columns += [Column(name) for name in ("latency", "power", "J/MB")]
     alike: dict[str, tuple[list[str], list[Cell]]] = {}
@@ -150,7 +150,7 @@ def _of_threshold(document: Comm, threshold: Threshold) -> list[Cell]:
 
 
 def totals(entries: Sequence[Total], document: Comm) -> Table:
-    """All messages of a program in each way to wait."""
+    """The table of all messages of a program in each way to wait."""
     columns = [Column("waiting", "left")]
     columns += [Column(name) for name in ("energy", "time", "energy, change", "time, change")]
     first = entries[0]
@@ -169,7 +169,7 @@ def _change(now: float, before: float) -> Share:
 
 
 def rows(document: Comm) -> Table:
-    """Every row; what is relative to polling at the first clock as a change."""
+    """The table of every message size; what is relative to polling at the first clock as a change."""
     has_busy = any(row.busy is not None for row in document.rows)
     columns = [
         Column("operation", "left"),

@@ -31,7 +31,7 @@ _SELDOM, _WIDE = ("texture", "stores"), 100  # columns of a terminal
 
 
 def sentence(view: View) -> str:
-    """What takes the time of the first kernel whose cycles are modelled."""
+    """Which component takes the time of the first kernel whose cycles are modelled."""
     parts = view.document.time_components
     assert parts
     for kernel, cycles in zip(view.kernels, parts.kernels, strict=True):
@@ -41,7 +41,7 @@ def sentence(view: View) -> str:
 
 
 def _elsewhere(view: View) -> str:
-    """The GPU that was modelled, where it is not the one of the logs."""
+    """The GPU whose time by component was modelled, where it is not the one of the logs."""
     costs, parts = view.document.costs, view.document.time_components
     assert parts
     return f" for {parts.device}" if costs is not None and costs.gpu_match == "other" else ""
@@ -61,7 +61,7 @@ def _times(kernel: schema.Kernel, cycles: schema.KernelCycles) -> str:
 
 
 def table(view: View, limit: int | None) -> Table:
-    """The kernels in the document's order, each with the shares of its modelled cycles."""
+    """Time by component: kernels in the document's order, each with the shares of its modelled cycles."""
     parts = view.document.time_components
     assert parts
     used = [name for name in _LABELS if any(kernel.cycles.get(name) for kernel in parts.kernels)]

@@ -10,13 +10,13 @@ _SHORT = 2  # things that the headline has room for
 
 
 def in_headline(view: View) -> str:
-    """What a lower bound is without, where that is short: " without host memory"; else empty."""
+    """What a total lacks, where that is short: " without host memory"; else empty."""
     lost = _lost(view)
     return f" without {' and '.join(lost)}" if 0 < len(lost) <= _SHORT else ""
 
 
 def in_trust(view: View) -> str:
-    """All that is missing, where the headline has no room for it: "Missing wholly: FP64; partly: integer."."""
+    """All that a total lacks, where the headline has no room for it: "Missing wholly: FP64; partly: integer."."""
     wholly, partly = _groups(view)
     if in_headline(view) or not wholly + partly:
         return ""
@@ -30,7 +30,7 @@ def _lost(view: View) -> list[str]:
 
 
 def _groups(view: View) -> tuple[list[str], list[str]]:
-    """What is wholly missing, and of what there is a part."""
+    """The groups that a total lacks wholly, and those of which it lacks a part."""
     if view.costs is None:
         return [], []
     lost = {word.count.group for word in view.words.values() if _lacks(view, word)}
@@ -56,7 +56,7 @@ def _joules(view: View, group: str) -> float:
 
 
 def _name(view: View, group: str) -> str:
-    """A group in prose; beside work on tensor cores, FP16 that is missing is that of other instructions."""
+    """A lacking group in prose; beside work on tensor cores, missing FP16 is that of other instructions."""
     name = view.in_prose(group)
     if group == "fp16" and _joules(view, "tensor"):
         return f"{name} outside tensor cores"

@@ -36,6 +36,7 @@ def slowest_words(ranks: schema.Ranks) -> str:
 
 
 def _spread(spread: schema.Spread, unit: str, noun: str) -> str:
+    """How a number differs between ranks."""
     numbers = [quantity(value, unit) for value in (spread.min, spread.median, spread.max) if value is not None]
     return f"{noun} {', '.join(numbers)}" if numbers else ""
 

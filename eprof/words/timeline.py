@@ -16,14 +16,14 @@ _FUNCTIONS = 6
 
 
 def subject(document: Timeline) -> str:
-    """What was metered, and for how long."""
+    """What was metered over time, and for how long."""
     names = ", ".join(component.name for component in document.components[:4])
     more = f" and {len(document.components) - 4} more" if len(document.components) > 4 else ""
     return f"{names}{more} over {quantity(document.duration_s, 's')}"
 
 
 def headline(document: Timeline) -> Headline:
-    """The total, the function that takes most of it, and what idle power is of it."""
+    """The headline of a timeline: the total, the function that takes most of it, and what idle power is of it."""
     added = [component for component in document.components if component.part_of is None]
     bound = "At least " if any(component.unknown_s for component in added) else ""
     text = f"{bound}{quantity(document.total_j, 'J')} in {quantity(document.duration_s, 's')}."
@@ -39,7 +39,7 @@ def _largest(document: Timeline) -> str:
 
 
 def _idle(document: Timeline) -> str:
-    """How much of the joules an idle machine would have taken, where that was seen."""
+    """How much of a timeline's joules an idle machine would have taken, where that was seen."""
     top = [component for component in document.components if component.part_of is None]
     if any(component.idle_w is None for component in top):
         return ""
@@ -49,22 +49,22 @@ def _idle(document: Timeline) -> str:
 
 
 def total_of(document: Timeline, joules: dict[str, float]) -> float:
-    """The joules of all components that share none."""
+    """The joules of all components of a timeline that share none."""
     return sum(joules[component.name] for component in document.components if component.part_of is None)
 
 
 def by_energy(document: Timeline) -> list[Function]:
-    """The functions, those that take most first."""
+    """The functions of a timeline, those that take most first."""
     return sorted(document.functions, key=lambda function: -total_of(document, function.energy_j))
 
 
 def outer_first(document: Timeline) -> list[Function]:
-    """The functions by what they take with all that they call."""
+    """The functions of a timeline by what they take with all that they call."""
     return sorted(document.functions, key=lambda function: -total_of(document, function.inclusive_j))
 
 
 def marks(function: Function) -> int:
-    """What is not sure of a function's joules."""
+    """What is not sure of a function's joules in a timeline."""
     return _marks(function, function.estimated)
 
 
@@ -75,7 +75,7 @@ def _marks(function: Function, is_estimated: bool) -> int:
 
 
 def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
-    """The summary for a terminal and for Markdown; every function if `verbose`."""
+    """A timeline, for a terminal and for Markdown; every function if `verbose`."""
     yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
     yield headline(document)
     if document.functions:
@@ -86,7 +86,7 @@ def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
 
 
 def trust(document: Timeline) -> Iterator[Point]:
-    """What slow samples and clocks that are apart do to the joules of functions."""
+    """What slow samples and clocks that are apart do to the joules of functions in a timeline."""
     if not document.functions:
         return
     slow = [function.name for function in document.functions if function.estimated]
@@ -100,7 +100,7 @@ def trust(document: Timeline) -> Iterator[Point]:
 
 
 def functions(document: Timeline, limit: int | None, by_component: bool = True) -> Table:
-    """Joules by function and component, exclusive; and what a function takes with all that it calls."""
+    """Joules of a timeline by function and component, exclusive; and what a function takes with all it calls."""
     several = by_component and len(document.components) > 1
     names = [component.name for component in document.components] if several else []
     columns = [
@@ -151,7 +151,7 @@ def _share(document: Timeline, joules: float) -> Share:
 
 
 def components(document: Timeline) -> Table:
-    """What each meter saw."""
+    """What each meter of a timeline saw."""
     columns = [*texts("component"), *numbers("energy", "mean", "idle", "samples every"), *texts("")]
     return Table(columns, [_component(component) for component in document.components])
 

@@ -35,7 +35,7 @@ _KERNELS = 10
 
 
 def headline(document: Tune) -> Headline:
-    """The pick for the program with what it costs in time, against the fastest setting."""
+    """The headline of tuning: the pick of clocks with what it costs in time, against the fastest setting."""
     best, fastest = document.best, document.fastest
     if best is None:
         return Headline(f"No setting gives {document.objective_words}.", "The notes say why.")
@@ -68,12 +68,12 @@ def _of_model(document: Tune) -> str:
 
 
 def costs(document: Tune) -> list[str]:
-    """The cost table with what it rests on; none where fits predicted the power."""
+    """The cost table of the tuned clocks with what it rests on; none where fits predicted the power."""
     return [costs_words.all_named([document.model])] if document.model.name else []
 
 
 def change(value: float | None, before: float | None) -> str | None:
-    """A change as "3.9 % less"."""
+    """A change by other clocks as "3.9 % less"."""
     share = growth(value, before)
     if share is None:
         return None
@@ -81,7 +81,7 @@ def change(value: float | None, before: float | None) -> str | None:
 
 
 def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
-    """The summary for a terminal and for Markdown; every kernel if `verbose`."""
+    """Which clocks to choose, for a terminal and for Markdown; every kernel if `verbose`."""
     yield Sentence(" · ".join([document.title, *costs(document), document.objective_words]), Tone.QUIET)
     yield headline(document)
     table = kernels(document, None if verbose else _KERNELS)
@@ -93,7 +93,7 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
 
 
 def lost_words(document: Tune) -> list[str]:
-    """How often the model and the time oracle missed the measured best, and at what loss."""
+    """How often the model and the time oracle missed the measured best clocks, and at what loss."""
     losses = document.energy_lost_percent
     if losses is None:
         return []
@@ -111,7 +111,7 @@ def _lost(picker: str, lost: Lost) -> str:
 
 
 def time_words(document: Tune) -> str:
-    """Where times are from and how far modelled ones are off."""
+    """Where times at other clocks are from and how far modelled ones are off."""
     model = document.time.model
     error = document.time.error
     tested = ""
@@ -128,7 +128,7 @@ def time_words(document: Tune) -> str:
 
 
 def by_energy(document: Tune) -> list[Kernel]:
-    """Kernels, those first that use most energy at their best setting."""
+    """Kernels in the order of tuning: those first that use most energy at their best setting."""
     return sorted(document.kernels, key=lambda kernel: -(kernel.best.energy_j or 0.0) if kernel.best else 0.0)
 
 
@@ -174,7 +174,7 @@ def _amount(setting: At | None, field: str, unit: str) -> Cell:
 
 
 def _against(best: At | None, fastest: At | None, field: str, sign: int) -> Written:
-    """By how many per cent the best setting has more, or with sign -1 less, than the fastest."""
+    """By how many per cent the best clocks have more, or with sign -1 less, than the fastest."""
     share = growth(getattr(best, field, None), getattr(fastest, field, None))
     return number(None if share is None else sign * 100 * share + 0.0)  # no minus zero
 
@@ -188,7 +188,7 @@ class Heat(Struct, frozen=True):
 
 
 def heat(document: Tune) -> Heat | None:
-    """The program's energy at each setting; None where none is known."""
+    """The heat map's cells: the program's energy at each pair of clocks; None where none is known."""
     known = [setting.energy_j for setting in document.settings if setting.energy_j is not None]
     if not known:
         return None
@@ -203,7 +203,7 @@ def heat(document: Tune) -> Heat | None:
 
 
 def kernel_heat(document: Tune, kernel: Kernel) -> Mapping[tuple[float, float], HeatCell]:
-    """The same cells for one kernel."""
+    """The heat map's cells for one kernel."""
     known = [energy for energy in kernel.energy_j if energy is not None]
     cells = {}
     for setting, energy in zip(document.settings, kernel.energy_j, strict=True):

@@ -14,7 +14,7 @@ def same_clocks(first: schema.AtClocks, second: schema.AtClocks) -> bool:
 
 
 def clock_words(clocks: schema.Clocks) -> str:
-    """Where the lowest energy is, what it saves, what it costs in time; and how much rests on the times."""
+    """What other clocks would do: where the lowest energy is, what it saves, what it costs in time."""
     lowest, here = clocks.lowest, next((setting for setting in clocks.settings if setting.this), None)
     least = "at least " if "missing" in clocks.marks else ""
     setting = f"{lowest.core_mhz:g}{NARROW}MHz core and {lowest.memory_mhz:g}{NARROW}MHz memory"
@@ -53,7 +53,7 @@ def answer_words(answer: schema.Answer) -> str:
 
 
 def is_same(share: float) -> bool:
-    """Whether a change is too small to be worth a number."""
+    """Whether the change of a what-if answer is too small to be worth a number."""
     return abs(share) < 5e-5
 
 

@@ -34,7 +34,7 @@ class _Part(Struct, frozen=True):
 
 
 def bars(document: Document) -> list[Bar]:
-    """A bar for each part of the change, largest first, and one for the whole; none if there is no change to draw."""
+    """The chart of a difference: a bar for each part of the change, largest first, and one for the whole; or none."""
     if document.change_j is None or not moving(document):
         return []
     parts = [
@@ -50,7 +50,7 @@ def bars(document: Document) -> list[Bar]:
 
 
 def _bar(part: _Part, whole: _Part, axis: tuple[float, float], stands_out: bool) -> Bar:
-    """axis: where zero is, as a share of the width, and how many J the whole width is."""
+    """A bar of the chart of a difference; axis: where zero is, as a share of the width, and how many J the width is."""
     zero, width_j = axis
 
     def place(joules: float) -> float:

@@ -16,7 +16,7 @@ from eprof.words.whatif import is_same
 
 
 def section(view: View) -> Section | None:
-    """The section, or None if there is no answer."""
+    """The section on what-if answers, or None if there is none."""
     answers, before = view.document.what_if, view.energy("total")
     if not answers or not before.value:
         return None
@@ -33,6 +33,7 @@ def section(view: View) -> Section | None:
 
 
 def _sentence(answers: list[schema.Answer]) -> str:
+    """Which what-if answer saves most."""
     best = min(answers, key=lambda answer: answer.change_j or 0.0)
     modelled = "Every answer is modelled, none is measured."
     if not (best.change_j or 0.0) < 0 or best.change_share is None:
@@ -41,6 +42,7 @@ def _sentence(answers: list[schema.Answer]) -> str:
 
 
 def _row(answer: schema.Answer, scale: float) -> Mapping[str, Any]:
+    """The row of a what-if answer."""
     joules = answer.energy_j.total
     return {
         "says": capital(answer.says),
@@ -61,7 +63,7 @@ def _change(share: float | None) -> str:
 
 
 def _sliders(view: View) -> dict[str, str]:
-    """What the script needs: constant energy, DRAM's, all the rest, in J; nothing where one of them is not known."""
+    """What the script of the what-if sliders needs: constant energy, DRAM's, the rest, in J; nothing if unknown."""
     constant, total = view.energy(CONSTANT), view.energy("total")
     if not constant.value or total.value is None or constant.marks & MISSING:
         return {}
