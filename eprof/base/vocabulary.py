@@ -24,7 +24,7 @@ class Count(Struct, frozen=True):
 
     @property
     def symbol(self) -> str:
-        """The unit beside a number; instructions and cycles are written without."""
+        """The unit beside a count; instructions and cycles are written without."""
         return {"byte": "B", "flop": "flop"}.get(self.unit, "")
 
 
@@ -112,7 +112,7 @@ PARTS: dict[str, tuple[str, ...]] = {**FLOAT_PARTS, **LEVEL_PARTS, **TENSOR_PART
 
 
 def stand_ins(word: str) -> tuple[str, ...]:
-    """What may stand in for a word: the total that it is a part of, or its own parts."""
+    """What may stand in for a word of the vocabulary: the total that it is a part of, or its own parts."""
     if word in PARTS:
         return PARTS[word]
     return tuple(total for total, parts in PARTS.items() if word in parts)

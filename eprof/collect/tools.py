@@ -33,7 +33,7 @@ def executable(names: Sequence[str], places: Sequence[str]) -> str | None:
 
 
 def ask(command: Sequence[str]) -> str:
-    """What a short command of a tool prints; "" if it cannot run."""
+    """What a vendor's tool prints on a short command; "" if it cannot run."""
     import subprocess
 
     try:
@@ -61,7 +61,7 @@ def has_gpu() -> bool:
 
 @functools.cache
 def gpu() -> tuple[str | None, str | None]:
-    """Name and compute capability of the first GPU, from nvidia-smi; None where it gives none."""
+    """Name and compute capability of the first GPU, as the tool nvidia-smi says; None where it gives none."""
     smi = shutil.which("nvidia-smi")
     if smi is None:
         return None, None
@@ -78,7 +78,7 @@ def gpu() -> tuple[str | None, str | None]:
 
 @functools.cache
 def clocks() -> tuple[float, float, float, float] | None:
-    """Core and memory clock now, and the highest of both, MHz, of the first GPU; None where nvidia-smi gives none."""
+    """Core and memory clock now, and the highest of both, MHz, as the tool nvidia-smi says; None if it gives none."""
     smi = shutil.which("nvidia-smi")
     if smi is None:
         return None

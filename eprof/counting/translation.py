@@ -27,13 +27,16 @@ class OtherName(Struct, frozen=True):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics of ncu that stand in the formula."""
+        """The metrics of ncu that a translation's formula holds."""
         return tuple(_METRIC.findall(self.ncu))
 
 
 @cache
 def other_names() -> tuple[OtherName, ...]:
-    """What `counters/nvprof-ncu.toml` says, in its order. Raises DefinitionError where it says it wrongly."""
+    """The translations between nvprof and ncu in `counters/nvprof-ncu.toml`, in its order.
+
+    Raises DefinitionError where it says it wrongly.
+    """
     document = Document.read(resources.folder("counters") / "nvprof-ncu.toml")
     rows = document.root.table(("schema", "row"))["row"]
     return tuple(_other_name(row) for row in rows.entries())
@@ -82,7 +85,7 @@ def _row(definition: str, profiler: str, counter: str, words: Iterable[str]) -> 
 
 
 def _also(profiler: str, counter: str) -> list[str]:
-    """The names of a counter in the other profiler, each with whose it is and what to mind."""
+    """A counter's names in the other profiler, each with whose it is and what to mind."""
     also = []
     for pair in other_names():
         note = f" ({pair.note})" if pair.note else ""

@@ -28,7 +28,7 @@ class Rail(NamedTuple):
     milliamperes: Path | None = None
 
     def watts(self) -> float:
-        """Power now, W. Raises OSError, ValueError."""
+        """Power of the Jetson's rail now, W. Raises OSError, ValueError."""
         if self.milliwatts is not None:
             return _number(self.milliwatts) / 1e3
         assert self.millivolts is not None
@@ -55,7 +55,7 @@ class Jetson(Source):
         self.covers = f"rail {rail.label}"
 
     def read(self, time_s: float) -> Sample:
-        """Read the rail and, where they can be read, the clocks."""
+        """Read the Jetson's rail and, where they can be read, the clocks."""
         sample = Sample(time_s, power_w=self._rail.watts())
         if self._clocks is None:
             return sample
@@ -63,12 +63,12 @@ class Jetson(Source):
         return sample._replace(core_mhz=_number(core) / 1e6, memory_mhz=_number(memory) / 1e6)
 
     def describe(self) -> dict[str, Any]:
-        """The rail, and whether clocks are known."""
+        """The Jetson's rail, and whether clocks are known."""
         return {**super().describe(), "method": "sampled power", "clocks": self._clocks is not None}
 
 
 def rails(root: Path) -> Iterator[Rail]:
-    """Every rail below `root` (/), in both layouts that kernels have had."""
+    """Every power rail of a Jetson below `root` (/), in both layouts that kernels have had."""
     for bus in _BUSES:
         for label in sorted((root / bus).glob("*/iio:device*/rail_name_*")):
             number = label.name.removeprefix("rail_name_")
@@ -81,11 +81,12 @@ def rails(root: Path) -> Iterator[Rail]:
 
 
 def _label(path: Path) -> str:
+    """The label of a Jetson's rail."""
     return path.read_text(errors="replace").strip()
 
 
 def components(root: Path = Path("/")) -> Iterator[Component]:
-    """Every rail with a label. root: where /sys stands."""
+    """Every rail of the Jetson with a label. root: where /sys stands."""
     with suppress(OSError):
         for rail in rails(root):
             if rail.label:
@@ -93,7 +94,7 @@ def components(root: Path = Path("/")) -> Iterator[Component]:
 
 
 def find(root: Path = Path("/")) -> tuple[Source | None, str]:
-    """The rail to measure, or why there is none. `root`: where /sys stands."""
+    """The Jetson's rail to measure, or why there is none. `root`: where /sys stands."""
     try:
         labelled = [rail for rail in rails(root) if rail.label]
     except OSError as err:

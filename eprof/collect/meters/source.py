@@ -37,8 +37,8 @@ class Source(ABC):
 
     @abstractmethod
     def read(self, time_s: float) -> Sample:
-        """Read all sensors once. May raise OSError or RuntimeError: that sample is then left out."""
+        """Read all sensors of a meter once. May raise OSError or RuntimeError: that sample is then left out."""
 
     def describe(self) -> dict[str, Any]:
-        """What was measured, for the run's record."""
+        """What the meter's sensors measured, for the run's record."""
         return {"name": self.name, "covers": self.covers}

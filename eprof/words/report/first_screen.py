@@ -192,9 +192,7 @@ def _why_constant(view: View, entry: schema.Kernel | schema.Group) -> str:
 
 
 def _why_bytes(view: View, entry: schema.Kernel | schema.Group, group: str) -> str:
-    """Why a kernel moves bytes: over those requested if they are more, else what is done with each, else as they
-    are.
-    """
+    """Why a kernel moves bytes: over those requested if more, else what is done with each, else as they are."""
     moved = view.summed(entry, _words_of(entry, group))
     if not moved.value:
         return ""
@@ -270,9 +268,7 @@ def _why_nothing(view: View) -> str:
 
 
 def _of_loops(view: View) -> str:
-    """What to try by a CPU's largest function, of whose loops counts say that they wait for DRAM, or are not
-    vectorised.
-    """
+    """What to try by the counts of a CPU's largest function: its loops wait for DRAM, or are not vectorised."""
     if not view.nouns.is_of_cpu or not view.kernels:
         return ""
     kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).value or 0.0)
@@ -312,9 +308,7 @@ def _narrower(view: View, everything: float) -> Iterator[Try]:
 
 
 def _fewer(view: View, group: str, share: float) -> Try:
-    """What to try: a fifth less of one thing; of DRAM bytes as the what-if has it, in which time follows the
-    roofline.
-    """
+    """What to try: a fifth less of one thing; of DRAM bytes as the what-if has it: time follows the roofline."""
     if group == CONSTANT:
         return Try(f"shorten the run by {percent(_STEP)}{_mostly_in(view, group)}", _STEP * share)
     noun = _counted_things(view, group)
@@ -398,9 +392,7 @@ def trust(view: View) -> Point:
 
 
 def _verdict(view: View) -> str:
-    """Trust in one word, whether it is a lower bound, how far off the joules may be: "good (new kernels 8.6 %
-    off).".
-    """
+    """Trust in one word, whether a lower bound, how far off the joules may be: "good (new kernels 8.6 % off)."."""
     if view.costs is None or not view.has_energy:
         return ""
     if view.to_meter is not None:
