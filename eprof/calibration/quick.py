@@ -49,7 +49,9 @@ class Scaled(NamedTuple):
 
 
 def scaled(rows: Sequence[Row], capability: Capability, device_name: str) -> Scaled:
-    """Prices in pJ for the GPU, and the factors that made them. Raises EprofError where a run that it takes is missing.
+    """Prices in pJ of `--quick`, scaled to the GPU, and the factors that made them.
+
+    Raises EprofError where a run that it takes is missing.
 
     For each replica of the shared prices c and each kind of operands, the two factors are those with the least squares
     of (idle + f_core sum_core c r + f_memory c_dram r_dram) / measured power - 1, neither below 0.
@@ -92,7 +94,7 @@ def _run(used: Mapping[str, Row], name: str) -> Row:
 
 
 def _rates(row: Row, capability: Capability) -> dict[str, float]:
-    """Counts of one launch by price, in 1e12 a second, so that pJ times them are watts."""
+    """Counts of one launch of a quick run by price, in 1e12 a second, so that pJ times them are watts."""
     counts = accessed(row.counts, capability)
     totals = {price: sum(counts.get(word, 0.0) for word in words) for price, words in _TERMS.items()}
     instructions = sum(row.counts.get(word, 0.0) for word in (*_TERMS["fp32_instruction"], "integer", "control"))
@@ -103,7 +105,7 @@ def _rates(row: Row, capability: Capability) -> dict[str, float]:
 
 
 def _factors(run: Sequence[Row], prices: Mapping[str, float], capability: Capability, idle_w: float) -> Factors:
-    """The factors that the runs ask for, by least squares of relative errors."""
+    """The factors that the quick runs ask for, by least squares of relative errors."""
     from scipy.optimize import nnls
 
     watts = np.array([_watts(row, prices, capability) for row in run])
@@ -113,7 +115,7 @@ def _factors(run: Sequence[Row], prices: Mapping[str, float], capability: Capabi
 
 
 def _watts(row: Row, prices: Mapping[str, float], capability: Capability) -> tuple[float, float]:
-    """Power in W above idle of a run at these prices: of the core, and of memory."""
+    """Power in W above idle of a quick run at these prices: of the core, and of memory."""
     watts = {name: prices[name] * rate for name, rate in _rates(row, capability).items()}
     memory_w = watts.pop(_DRAM)
     return sum(watts.values()), memory_w
@@ -125,6 +127,6 @@ def _times(prices: Mapping[str, float], factors: Factors) -> dict[str, float]:
 
 
 def _tensor_pj(row: Row, idle_w: float) -> float:
-    """The price of a flop of the tensor cores: all power above idle, so issue and registers are in it."""
+    """The quick price of a flop of the tensor cores: all power above idle, so issue and registers are in it."""
     assert row.power_w is not None
     return max(row.power_w - idle_w, 0.0) * row.time_s / row.counts["tensor_fp16"] * 1e12

@@ -109,7 +109,7 @@ def _write_shim(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace, case: "Case", sizes: Sequence[int]) -> "Plan":
-    """What the benchmark runs. Raises UsageError: it cannot."""
+    """What the benchmark of `eprof comm` runs. Raises UsageError: it cannot."""
     from eprof.comm.benchmark import Plan
 
     if case.processes < 2:
@@ -122,7 +122,7 @@ def _plan(options: argparse.Namespace, case: "Case", sizes: Sequence[int]) -> "P
 
 
 def byte_sizes(text: str) -> list[int]:
-    """Sizes in bytes: "1KiB,64KiB"; "1KiB..4MiB" grows fourfold. Raises UsageError."""
+    """Sizes of messages for `eprof comm`: "1KiB,64KiB"; "1KiB..4MiB" grows fourfold. Raises UsageError."""
     sizes: list[int] = []
     for part in text.split(","):
         first, span, last = part.partition("..")
@@ -144,7 +144,7 @@ def _bytes(text: str) -> int:
 
 
 def _words(text: str, known: Sequence[str], option: str) -> list[str]:
-    """Words of a list, in the order of those that are known. Raises UsageError."""
+    """Words of a list for `eprof comm`, in the order of those that are known. Raises UsageError."""
     words = [word.strip() for word in text.split(",")]
     for word in words:
         if word not in known:
@@ -153,6 +153,7 @@ def _words(text: str, known: Sequence[str], option: str) -> list[str]:
 
 
 def _clocks(text: str | None) -> list[float]:
+    """The clocks of `eprof comm --clock`."""
     try:
         return [float(part) for part in text.split(",")] if text else []
     except ValueError as err:

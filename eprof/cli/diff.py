@@ -54,7 +54,7 @@ def add(commands: Commands) -> argparse.ArgumentParser:
 
 
 def _add_side(parser: argparse.ArgumentParser, side: str) -> None:
-    """The options of OLD or NEW alone."""
+    """The options of `eprof diff` for OLD or NEW alone."""
     name = side.upper()
     repeatable(parser, f"--{side}", dest=f"more_{side}", metavar="INPUT", help=f"one more repeat of {name}")
     parser.add_argument(f"--{side}-costs", metavar=TABLE, help=f"cost table of {name} alone")
@@ -79,7 +79,7 @@ def _add_comparing(parser: argparse.ArgumentParser) -> None:
 
 
 def diff(options: argparse.Namespace) -> int:
-    """Run the command; 0 done, 3 a gate failed, 1 a gate could not be judged."""
+    """Run `eprof diff`; 0 done, 3 a gate failed, 1 a gate could not be judged."""
     options.inputs = [options.old, options.new, *options.more_old, *options.more_new]
     outputs = planned(options)
     difference = _compare(options)
@@ -130,7 +130,7 @@ def _compare(options: argparse.Namespace) -> "Difference":
 
 
 def _verdict(document: "Document") -> int:
-    """One sentence on standard error for each gate that did not pass."""
+    """One sentence on standard error for each gate of `eprof diff` that did not pass."""
     from eprof.words.diff import sentences as diff_words
 
     not_passed = [gate for gate in document.gates if gate.failed is not False]

@@ -107,6 +107,7 @@ def _estimate(options: argparse.Namespace) -> int:
 
 
 def _list_costs(options: argparse.Namespace) -> int:
+    """List the cost tables, or show or check one, for `eprof costs`."""
     from eprof import costs as tables
     from eprof.terminal import listing
 
@@ -155,7 +156,7 @@ def counters(options: argparse.Namespace) -> int:
 
 
 def _printed(options: argparse.Namespace, data: Any) -> bool:
-    """Print JSON with --format json; whether it was printed."""
+    """Print the JSON of `eprof costs` and `eprof counters` with --format json; whether it was printed."""
     import json
 
     if options.format == "json":

@@ -109,7 +109,7 @@ def scale(options: argparse.Namespace) -> int:
 
 
 def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
-    """Runs as they were measured, with a fit if a program is named."""
+    """The document of `eprof scale` for measured runs, with a fit if a program is named."""
     from eprof.scaling import cluster, measured, program
     from eprof.scaling import document as scale_document
 
@@ -127,7 +127,7 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
 
 
 def _reading(options: argparse.Namespace) -> "Reading":
-    """How ranks are read and priced, and what their nodes draw beside."""
+    """How `eprof scale` reads and prices ranks, and what their nodes draw beside."""
     from msgspec.structs import replace
 
     from eprof import api
@@ -151,7 +151,7 @@ def _reading(options: argparse.Namespace) -> "Reading":
 
 
 def deliver_runs(paths: Sequence[str], outputs: list[Output], options: argparse.Namespace, page: Path) -> None:
-    """Report on runs alone. page: an HTML report to write in any case."""
+    """Report on runs on several nodes alone, as `eprof scale` does. page: an HTML report to write in any case."""
     from eprof.scaling import document as scale_document
     from eprof.scaling import measured
     from eprof.tuning.objective import parse
@@ -163,7 +163,7 @@ def deliver_runs(paths: Sequence[str], outputs: list[Output], options: argparse.
 
 
 def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
-    """The closed form of a program on a cluster."""
+    """The document of `eprof scale` for a program modelled on a cluster."""
     from eprof.scaling import cluster, program
     from eprof.scaling import document as scale_document
 
@@ -182,7 +182,7 @@ def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
 
 
 def problem_size(text: str) -> float:
-    """A size: a number, or a formula of numbers such as 2^25."""
+    """A size of `eprof scale`: a number, or a formula of numbers such as 2^25."""
     from eprof.base.toml import Formula
 
     try:
@@ -195,7 +195,7 @@ def problem_size(text: str) -> float:
 
 
 def _counts(text: str, option: str) -> list[int]:
-    """Node counts: "1,2,4"; "1..128" doubles from 1 on to 128."""
+    """Node counts of `eprof scale`: "1,2,4"; "1..128" doubles from 1 on to 128."""
     counts: list[int] = []
     for part in text.split(","):
         span = _RANGE.fullmatch(part.strip())

@@ -75,7 +75,7 @@ def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, p
 
 
 def _made(paths: Sequence[str], marked: Sequence[str], asked: "Asked", verbose: bool) -> Result:
-    """Read power and marks; those of run directories belong to their power. Raises LogError."""
+    """Read the power and marks of `eprof timeline`; those of run directories belong to their power. Raises LogError."""
     from eprof.timeline import document as timeline_document
     from eprof.timeline import marks, power, runs
 

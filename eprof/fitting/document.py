@@ -21,7 +21,7 @@ _UNITS = {
 
 
 def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[str, Any]:
-    """Everything that is known of a fit; what is not known is None."""
+    """The document of a fit: everything that is known of it; what is not known is None."""
     watts, low, high = quality.constant_w
     return {
         "schema": SCHEMA,
@@ -65,19 +65,20 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
 
 
 def _reference(measurements: Measurements, fitted: Fit) -> dict[str, float] | None:
-    """The clocks that prices hold at; None for a processor, whose clocks are its own affair."""
+    """The clocks that a fit's prices hold at, in its document; None for a processor with clocks of its own."""
     if measurements.processor == CPU:
         return None
     return {"core_mhz": fitted.reference[0], "memory_mhz": fitted.reference[1]}
 
 
 def _notes(measurements: Measurements, quality: Quality) -> list[str]:
-    """What must be known first, then what was wrong with rows, then the rest of what the fit says of itself."""
+    """The notes of a fit's document: what must be known first, then what was wrong with rows, then the rest."""
     first = [note for note in quality.notes if note.startswith(means.FIRST)]
     return [*first, *measurements.notes, *(note for note in quality.notes if note not in first)]
 
 
 def _price(fitted: Fit, quality: Quality, term: str) -> dict[str, Any]:
+    """A fitted price in the document, with its interval."""
     return {
         "name": term,
         "domain": fitted.domains[term],

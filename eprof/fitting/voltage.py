@@ -14,7 +14,7 @@ _NEWTON_STEPS = 7
 
 
 def lowest_points(quartics: Floats, low: Floats, high: Floats) -> Floats:
-    """(l,): where each quartic (l, 5; highest power first) is least in [low, high]: the best of a grid, then Newton."""
+    """The voltages where each quartic (l, 5; highest power first) is least in [low, high]: a grid, then Newton."""
     points = low[:, None] + (high - low)[:, None] * _GRID
     best = np.argmin(_value(quartics, points), axis=1)
     step = (high - low) / (len(_GRID) - 1)

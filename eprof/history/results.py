@@ -28,7 +28,7 @@ class Result(Struct, frozen=True):
 
     @property
     def is_run(self) -> bool:
-        """Whether it is a run directory."""
+        """Whether a result in the folder is a run directory."""
         return Path(self.path).is_dir()
 
 
@@ -37,7 +37,7 @@ class _Kind(Struct):
 
 
 def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
-    """The results in folders, by time. price: for run directories; a report has its prices.
+    """The results in a history's folders, by time. price: for run directories; a report has its prices.
 
     Raises LogError: a folder without any, or a report that cannot be read.
     """
@@ -65,7 +65,7 @@ def _logs(result: Result) -> set[tuple[object, ...]]:
 
 
 def _places(folder: Path) -> Sequence[Path]:
-    """The files and run directories of a folder, which may be one itself, or a file."""
+    """The results in a folder, files and run directories; it may be one itself, or a file."""
     return [folder] if folder.is_file() or runs.is_run(folder) else sorted(folder.iterdir())
 
 
@@ -78,7 +78,7 @@ def _of(path: Path, price: Price) -> Iterator[Result]:
 
 
 def _of_run(path: Path, profile: Profile, price: Price) -> Result:
-    """A repetition of a run directory."""
+    """The result of a repetition of a run directory."""
     report = document(price(profile))
     started_utc = profile.run.started_utc if profile.run else None
     if started_utc is None:
@@ -87,7 +87,7 @@ def _of_run(path: Path, profile: Profile, price: Price) -> Result:
 
 
 def _of_report(path: Path) -> Iterator[Result]:
-    """A report in JSON; nothing for a document of another kind."""
+    """The result in a report in JSON; nothing for a document of another kind."""
     try:
         content = path.read_bytes()
         if msgspec.json.decode(content, type=_Kind).schema != schema.PROFILE:

@@ -106,7 +106,7 @@ def agreement(power_w: pd.Series, energy_j: pd.Series, time_s: pd.Series, label:
 
 
 def notes(measurements: Measurements) -> tuple[str, ...]:
-    """Sentences on what can be used but should be known."""
+    """Sentences on measurements that can be used, but of which something should be known."""
     return (*_wild(measurements), *_repeated(measurements), *_settings(measurements), *_constant(measurements))
 
 
@@ -140,6 +140,7 @@ def _strays(rows: pd.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def _wild(measurements: Measurements) -> list[str]:
+    """A sentence on measured rows whose power is far off."""
     is_wild = wild(measurements)
     if not is_wild.any():
         return []
@@ -154,6 +155,7 @@ def _wild(measurements: Measurements) -> list[str]:
 
 
 def _repeated(measurements: Measurements) -> list[str]:
+    """A sentence on measurements that were repeated."""
     again = measurements.rows.duplicated(["benchmark", "core_mhz", "memory_mhz"])
     if not again.any():
         return []
@@ -169,6 +171,7 @@ def _repeated(measurements: Measurements) -> list[str]:
 
 
 def _settings(measurements: Measurements) -> list[str]:
+    """A sentence if measurements have too few settings."""
     sentences = []
     if measurements.processor == CPU:
         return []

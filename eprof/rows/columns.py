@@ -36,15 +36,15 @@ class LineRows:
         return len(next(iter(self._columns.values())))
 
     def names(self, place: int) -> Names:
-        """A column of names."""
+        """A column of names, of rows as lists."""
         return Names.of(self._columns[place])
 
     def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
-        """A column of values, and what each cell is."""
+        """A column of values of rows as lists, and what each cell is."""
         return cells(self._columns[place], rates)
 
     def chosen(self, rows: Bools) -> LineRows:
-        """The rows where `rows` is true."""
+        """The rows of the columns where `rows` is true."""
         return LineRows({place: list(compress(texts, rows)) for place, texts in self._columns.items()})
 
 
@@ -64,7 +64,7 @@ class Form(Struct, frozen=True, dict=True):
 
     @cached_property
     def places(self) -> tuple[int, ...]:
-        """All places that are wanted."""
+        """All places of columns that are wanted."""
         return tuple(sorted((*self.names, *self.values)))
 
 
@@ -77,7 +77,7 @@ class ParsedRows:
 
     @classmethod
     def of_values(cls, texts: pl.Series) -> ParsedRows:
-        """One column of values, at place 0."""
+        """Parsed rows of one column of values, at place 0."""
         column = texts.alias("0").to_frame()
         return cls(column.with_columns(_as_number("0").alias(_number(0))))
 
@@ -86,7 +86,7 @@ class ParsedRows:
         return self._frame.height
 
     def names(self, place: int) -> Names:
-        """A column of names."""
+        """A column of names, of rows that polars parsed."""
         if place not in self._names:
             column = self._frame[str(place)]
             codes, first = numbered(self._frame[_code(place)].to_numpy())
@@ -98,7 +98,7 @@ class ParsedRows:
         return self._frame[_number(place)].to_numpy()
 
     def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
-        """A column of values, and what each cell is."""
+        """A column of values of rows that polars parsed, and what each cell is."""
         values, is_plain = _plain(self.numbers(place))
         kinds = np.full(len(values), as_cell(COUNT), dtype=np.int8)
         if not is_plain.all():
@@ -108,7 +108,7 @@ class ParsedRows:
         return values, kinds
 
     def chosen(self, rows: Bools) -> ParsedRows:
-        """The rows where `rows` is true."""
+        """The parsed rows of the columns where `rows` is true."""
         return ParsedRows(self._frame.filter(rows))
 
 
@@ -133,12 +133,12 @@ def _as_number(column: str) -> pl.Expr:
 
 
 def _plain(values: Floats) -> tuple[Floats, Bools]:
-    """The numbers, and which of them may be counts."""
+    """The numbers of a column, and which of them may be counts."""
     return values, (values < LEAST_WRONG) & ~np.signbit(values)
 
 
 def _with_units(texts: pl.Series, rates: Rates) -> tuple[Floats, Array]:
-    """Percentages and rates together; whatever is neither as `cells` reads it, each different text once."""
+    """Percentages and rates of a column together; what is neither as `cells` reads it, each different text once."""
     numbers = texts.str.strip_chars_end("KMGTB/s%")
     units = _named(texts.str.slice(numbers.str.len_chars()))
     values, is_number = _plain(ParsedRows.of_values(numbers).numbers(0))
@@ -196,7 +196,7 @@ def parse(lines: bytes, number: int, form: Form) -> ParsedRows | None:
 
 
 def _quotes_are_plain(lines: bytes, number: int, width: int) -> bool:
-    """Whether all lines have as many quotes as the first, and these stand around fields and nowhere else."""
+    """Whether all lines to parse have as many quotes as the first, and only around fields."""
     first = lines[: lines.find(b"\n") + 1]
     if not lines.endswith(b"\n") or len(split(first.decode().rstrip("\n"))) != width:
         return False

@@ -21,7 +21,7 @@ def is_memory_scarce() -> bool:
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, each made by a thread while the one before it is worked on."""
+    """The same items, each made by a thread that reads ahead while the one before it is worked on."""
     from concurrent.futures import ThreadPoolExecutor  # slow to import, and for long logs only
 
     with ThreadPoolExecutor(1) as maker:

@@ -17,7 +17,7 @@ _BEYOND = 0.05
 
 
 def find(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
-    """For each kernel of a profile the measured kernels whose power goes to the same things, nearest first."""
+    """Candidates: for each kernel of a profile the measured ones whose power goes to the same things, nearest first."""
     costs = table.at()
     counts = profile.counts(costs.books)
     shares = similarity.mixes(study.parts, study.measurements.rows["benchmark"])
@@ -28,6 +28,7 @@ def find(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
 
 
 def _candidate(kernel: str, joules: pd.Series, shares: pd.DataFrame, study: Study) -> Candidate:
+    """A kernel of a profile with the measured ones that are similar."""
     total = float(joules.sum())
     if total <= 0:
         return Candidate(kernel, [], [])

@@ -43,7 +43,7 @@ def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) 
 
 
 def _pools(measurements: Measurements, known: np.ndarray) -> list[np.ndarray]:
-    """The places of the known rows at each setting that has enough of them."""
+    """The places of the rows that metered runs are made of, at each setting that has enough of them."""
     places: dict[tuple[float, float], list[int]] = {}
     for place, setting in enumerate(setting_of(measurements.rows)):
         if known[place]:
@@ -56,5 +56,5 @@ def _mean_error(truth: Floats, estimate: Floats) -> float:
 
 
 def _within(truth: Floats, estimate: Floats) -> float:
-    """The factor that nine of ten estimates are off at most."""
+    """The factor that nine of ten estimates of metered kernels are off at most."""
     return float(np.exp(np.quantile(np.abs(np.log(estimate / truth)), 0.9)))

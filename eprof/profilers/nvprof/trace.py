@@ -22,12 +22,12 @@ _SHAPE = (
 
 
 def is_kernel(name: str) -> bool:
-    """False for copies, memsets and Unified Memory activity, which nvprof names in brackets."""
+    """Whether a name in nvprof's trace is of a kernel: not copies, memsets, Unified Memory, which are in brackets."""
     return not name.startswith(_NOT_A_KERNEL)
 
 
 def _numbers(column: Names) -> Floats:
-    """A column of numbers of which few differ, (n_rows,); NaN where a cell is none."""
+    """A column of an nvprof trace of numbers of which few differ, (n_rows,); NaN where a cell is none."""
     return cells(column.names)[0][column.codes]
 
 
@@ -53,7 +53,7 @@ class TraceSection(ColumnSection):
         self._sums = Sums()
 
     def takes_units(self, fields: list[str]) -> bool:
-        """The row of units has units of time below Start and Duration."""
+        """Whether fields are an nvprof trace's row of units: units of time below Start and Duration."""
         start, duration = fields[self.start].strip(), fields[self.duration].strip()
         if start not in SECONDS or duration not in SECONDS:
             return False
@@ -65,7 +65,7 @@ class TraceSection(ColumnSection):
         return True
 
     def fits(self, fields: list[str]) -> bool:
-        """A start, a duration or none, and a name; and the units must be known."""
+        """A row of an nvprof trace: a start, a duration or none, and a name; and the units must be known."""
         return bool(
             self._unit is not None
             and is_number(fields[self.start])
@@ -74,7 +74,7 @@ class TraceSection(ColumnSection):
         )
 
     def all_fit(self, rows: Rows) -> bool:
-        """As `fits`; rows without a duration are looked at one by one."""
+        """As `fits` for rows of an nvprof trace; those without a duration are looked at one by one."""
         return (
             self._unit is not None
             and all((rows.cells(place)[1] == as_cell(COUNT)).all() for place in (self.start, self.duration))
@@ -82,7 +82,7 @@ class TraceSection(ColumnSection):
         )
 
     def take(self, fields: list[str]) -> None:
-        """As for any table, without what stands around the name."""
+        """Take a row of an nvprof trace, without what stands around the name."""
         fields = [*fields]
         fields[self.name] = fields[self.name].strip()
         if self.has_launch_ids:
@@ -90,7 +90,7 @@ class TraceSection(ColumnSection):
         super().take(fields)
 
     def add(self, rows: Rows) -> None:
-        """Keep the kernels' launches; count everything else by its name."""
+        """Keep the kernels' launches of an nvprof trace; count everything else by its name."""
         names = rows.names(self.name)
         time_s = rows.cells(self.duration)[0] * (self._unit or np.nan)
         is_launch = np.array([is_kernel(name) for name in names.names], dtype=bool)[names.codes] & self._has_grid(rows)
@@ -110,26 +110,26 @@ class TraceSection(ColumnSection):
             self.store.shaped(kernel, self._shapes(rows)[:, is_launch])
 
     def _shapes(self, rows: Rows) -> Floats:
-        """Blocks, threads of a block, registers of a thread and bytes of shared memory of a block, (4, n_rows)."""
+        """Of an nvprof trace: blocks, threads, registers of a thread, shared memory of a block, (4, n_rows)."""
         sizes = np.array([_numbers(rows.names(place)) for place in self.shape if place is not None])
         static, dynamic = self._shared_units
         shared = static * sizes[7] + dynamic * sizes[8]
         return np.array([sizes[:3].prod(axis=0), sizes[3:6].prod(axis=0), sizes[6], shared])
 
     def _launches(self, rows: Rows, streams: Names) -> Names:
-        """Each launch by its start and stream."""
+        """Each launch of an nvprof trace by its start and stream."""
         start_ns = np.nan_to_num(rows.cells(self.start)[0] * (self._start_unit * 1e9)).round().astype(np.int64)
         return Names.of(map(part_of, start_ns.tolist(), streams.texts()))
 
     def _has_grid(self, rows: Rows) -> Bools:
-        """Kernels have a grid, copies have not. Without these columns the name decides."""
+        """Which rows of an nvprof trace have a grid: kernels, not copies. Without these columns the name decides."""
         if self.grid is None:
             return np.ones(len(rows), dtype=bool)
         grid = rows.names(self.grid)
         return np.array([bool(size.strip()) for size in grid.names], dtype=bool)[grid.codes]
 
     def finish(self) -> None:
-        """Hand the launches over."""
+        """Hand the launches of an nvprof trace over."""
         self.store.add(self.header.kind, self._sums.take())
 
 
@@ -142,7 +142,10 @@ class Usage:
         self._of_range = False
 
     def take(self, kind: str, name: str, calls: int, time_s: float) -> bool:
-        """Keep what ran on the GPU. A row of kind "Range:" says that the table is of an NVTX range."""
+        """Keep what ran on the GPU, of nvprof's GPU summary.
+
+        A row of kind "Range:" says that the table is of an NVTX range.
+        """
         self._of_range |= kind.startswith("Range")
         if kind != "GPU activities":
             return False
@@ -150,7 +153,7 @@ class Usage:
         return True
 
     def close(self) -> None:
-        """Hand the rows over, unless a table of the whole run has their launches too."""
+        """Hand over the rows of nvprof's GPU summary, unless a trace of the whole run has their launches too."""
         if self._of_range:
             self._store.ranges += 1
             return
@@ -190,14 +193,14 @@ class UsageSection(Section):
         self._usage = Usage(store, run)
 
     def accepts(self, fields: list[str]) -> bool:
-        """As for any table, after the name's commas are put back where the table has no quotes."""
+        """Take a row of nvprof's GPU summary, after the name's commas are put back where it has no quotes."""
         last = self.header.width - 1
         if not self.header.quoted and self.name == last and len(fields) > last:
             fields = [*fields[:last], ",".join(fields[last:])]
         return super().accepts(fields)
 
     def takes_units(self, fields: list[str]) -> bool:
-        """The row of units has a unit of time below Time and nothing below Calls."""
+        """Whether fields are the row of units of nvprof's GPU summary: a unit of time below Time, none below Calls."""
         time = fields[self.time].strip()
         if time not in SECONDS or fields[self.calls].strip():
             return False
@@ -205,7 +208,7 @@ class UsageSection(Section):
         return True
 
     def fits(self, fields: list[str]) -> bool:
-        """A whole number of calls, a time and a name."""
+        """A row of nvprof's GPU summary: a whole number of calls, a time and a name."""
         return bool(
             WHOLE.fullmatch(fields[self.calls])
             and not np.isnan(seconds(fields[self.time], self._unit))
@@ -213,7 +216,7 @@ class UsageSection(Section):
         )
 
     def take(self, fields: list[str]) -> None:
-        """Keep what ran on the GPU."""
+        """Keep a row of nvprof's GPU summary that ran on the GPU."""
         # A header that lost its beginning has no type, but the rows still tell.
         kind = fields[self.type] if self.type is not None else ("GPU activities", "API calls")["API calls" in fields]
         time_s = seconds(fields[self.time], self._unit)
@@ -223,5 +226,5 @@ class UsageSection(Section):
             )
 
     def close(self) -> None:
-        """Hand the rows over."""
+        """Hand over the rows of nvprof's GPU summary."""
         self._usage.close()

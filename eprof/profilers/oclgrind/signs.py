@@ -47,7 +47,7 @@ def _reader_of_file(path: str) -> str | None:
 
 
 def _lower_bounds(launches: Launches) -> Columns:
-    """What a kernel with vectors computes is counted once a vector, so MISSING."""
+    """How Oclgrind counts what a kernel with vectors computes: once a vector, so MISSING."""
     import numpy as np  # late: `eprof run` needs this file before a program starts, and no numpy
 
     from eprof.base.arrays import Columns

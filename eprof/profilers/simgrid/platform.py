@@ -15,12 +15,13 @@ _PLATFORM = """<?xml version='1.0'?>
 
 
 def hosts(nodes: Nodes) -> str:
-    """The nodes by name, one process each."""
+    """The nodes in SimGrid's list of hosts by name, one process each."""
     return "".join(f"{name}\n" for name in _names(nodes))
 
 
 def platform(nodes: Nodes, *speeds: Speed) -> str:
-    """The nodes with their powers at each clock, and a link to the switch and one back for each; the first is in force.
+    """SimGrid's platform: nodes with powers at each clock, and a link to the switch and one back; the first in
+    force.
 
     A node's three powers are idle, busy at no load, and busy: it has one core, so the second never counts. SimGrid has
     no power of links with two directions, so these are two links.
@@ -44,7 +45,7 @@ def _names(nodes: Nodes) -> list[str]:
 
 
 def _ways(nodes: Nodes) -> Iterator[tuple[str, str, str]]:
-    """Each link with its two ends."""
+    """Each link of SimGrid's platform with its two ends."""
     for name in _names(nodes):
         yield f"{name}-up", name, "switch"
         yield f"{name}-down", "switch", name
