@@ -107,7 +107,7 @@ def _estimate(options: argparse.Namespace) -> int:
 
 
 def _list_costs(options: argparse.Namespace) -> int:
-    """List the cost tables, or show or check one, for `eprof costs`."""
+    """List the cost tables, for `eprof costs`."""
     from eprof import costs as tables
     from eprof.terminal import listing
 

@@ -171,7 +171,7 @@ def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableTyp
 
 
 def _filled(parts: Mapping[str, float], cells: int) -> Text:
-    """How many cells of the report's bar each part fills."""
+    """The report's bar as text, each part as many cells as its share."""
     total_j = sum(parts.values())
     bar = Text()
     running_j = 0.0

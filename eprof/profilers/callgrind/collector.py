@@ -192,7 +192,7 @@ def _was_dumped(folder: Path, process: str) -> bool:
 
 
 def _last_line(path: Path) -> str:
-    """The last line of a file that callgrind wrote."""
+    """Why a callgrind profile was not decoded: the last line of what was said."""
     return f"Not decoded: {_last(path.read_text(errors='replace'))}"
 
 

@@ -98,7 +98,7 @@ class Messages:
         return None
 
     def _nothing(self) -> str:
-        """Why there is no table, where ncu says that it profiled no kernel."""
+        """Why there is no table, where ncu profiled no kernel."""
         if not self.processes:
             return f"no table of ncu was found; make one with `{CSV}`"
         number = len(self.processes)

@@ -226,9 +226,7 @@ class Walk:
             self.seen.headerless = self.seen.lines, line[:_EXAMPLE]
 
     def _look_for_rows(self, line: str) -> None:
-        """A line below the header of an nvprof table that is no row of it, but was one before something happened to
-        it.
-        """
+        """A line of an open nvprof table that is no row, but was one before something happened to it."""
         header = self._section.header if isinstance(self._section, Section) else None
         if header is None or header.kind == headers.IGNORED:
             return

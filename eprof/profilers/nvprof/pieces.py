@@ -78,8 +78,8 @@ class Sums:
             self._most_rows = max(_HELD_ROWS, 2 * len(whole.kernel))
 
     def take(self) -> Piece | None:
-        """The pieces' sums: a row for each device, kernel, part and pattern of cells without a value; None without
-        any.
+        """The pieces' sums, a row for each device, kernel, part and pattern of cells without a value; None without
+        rows.
         """
         return self._whole() if self._pieces else None
 

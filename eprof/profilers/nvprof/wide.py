@@ -64,9 +64,7 @@ class WideSection(ColumnSection):
         self.form = Form(header.width, tuple(names), tuple(column.place for column in self._columns))
 
     def takes_units(self, fields: list[str]) -> bool:
-        """Whether fields are the row of units of nvprof's wide trace: an empty first field, where rows have a
-        device.
-        """
+        """Whether fields are the row of units of nvprof's wide trace: its first field is empty."""
         own = fields[self.header.prefix :]
         if own[0] or not all(_UNIT.fullmatch(field.strip()) for field in own):
             return False
