@@ -30,7 +30,7 @@ def selector(wanted: Sequence[str], option: str = "-k") -> Callable[[str], bool]
     regular expression.
     """
     names = {text for text in wanted if expression(text) is None}
-    patterns = [_compiled(text, option) for text in wanted if expression(text) is not None]
+    patterns = [_compiled_name(text, option) for text in wanted if expression(text) is not None]
 
     def selects(name: str) -> bool:
         return not names.isdisjoint(spellings(name)) or any(pattern.search(name) for pattern in patterns)
@@ -43,7 +43,7 @@ def expression(wanted: str) -> str | None:
     return wanted.removeprefix(_REGEX) if wanted.startswith(_REGEX) else None
 
 
-def _compiled(wanted: str, option: str) -> re.Pattern[str]:
+def _compiled_name(wanted: str, option: str) -> re.Pattern[str]:
     try:
         return re.compile(wanted.removeprefix(_REGEX))
     except re.error as err:

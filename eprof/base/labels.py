@@ -197,12 +197,12 @@ def _library_label(text: str) -> str:
     for library in libraries:
         match = library.pattern.search(text) if library.sign in text else None
         if match:
-            words = {key: _word(key, value or "", types) for key, value in match.groupdict().items()}
+            words = {key: _argument_word(key, value or "", types) for key, value in match.groupdict().items()}
             return " ".join(library.label.format_map(words).replace("_", " ").split())
     return ""
 
 
-def _word(key: str, value: str, types: dict[str, str]) -> str:
+def _argument_word(key: str, value: str, types: dict[str, str]) -> str:
     if key.startswith("type"):
         return types.get(value, value)
     if key.startswith("camel"):

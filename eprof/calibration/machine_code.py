@@ -69,7 +69,7 @@ def tally(body: Sequence[Instruction]) -> Counter[str]:
     for instruction in body:
         head = instruction.opcode.split(".")[0]
         if head in _MEMORY:
-            counts[_MEMORY[head]] += _bytes(instruction.opcode)
+            counts[_MEMORY[head]] += _bytes_of_opcode(instruction.opcode)
         elif _moves(instruction):
             counts["misc"] += 1
         elif head != "NOP":
@@ -77,7 +77,7 @@ def tally(body: Sequence[Instruction]) -> Counter[str]:
     return counts
 
 
-def _bytes(opcode: str) -> int:
+def _bytes_of_opcode(opcode: str) -> int:
     wide = re.search(r"\.(64|128)\b", opcode)
     narrow = re.search(r"\.[US](8|16)\b", opcode)
     size = wide or narrow

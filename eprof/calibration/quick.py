@@ -58,8 +58,8 @@ def scaled(rows: Sequence[Row], capability: Capability, device_name: str) -> Sca
     """
     used = {row.benchmark: row for row in rows if row.used}
     idle_w = _idle(used)
-    zeros = [_run(used, name + ZEROS) for name in SCALED]
-    random = [_run(used, name) for name in SCALED]
+    zeros = [_quick_run(used, name + ZEROS) for name in SCALED]
+    random = [_quick_run(used, name) for name in SCALED]
     shared = shape_prices(device_name)
     number = len(shared.replicas[_DRAM])
     # A program's operands lie anywhere between zeros and random ones: each replica takes another place.
@@ -69,9 +69,9 @@ def scaled(rows: Sequence[Row], capability: Capability, device_name: str) -> Sca
         low, high = (_factors(run, prices, capability, idle_w) for run in (zeros, random))
         return Factors(low.core + place * (high.core - low.core), low.memory + place * (high.memory - low.memory))
 
-    pj = _times(shared.pj, factors(shared.pj, 0.5))
+    pj = _times_factors(shared.pj, factors(shared.pj, 0.5))
     drawn = [{name: shared.replicas[name][replica] for name in shared.pj} for replica in range(number)]
-    scaled_draws = [_times(prices, factors(prices, place)) for prices, place in zip(drawn, places, strict=True)]
+    scaled_draws = [_times_factors(prices, factors(prices, place)) for prices, place in zip(drawn, places, strict=True)]
     replicas = {name: [prices[name] for prices in scaled_draws] for name in pj}
     if _TENSOR in used and _TENSOR + ZEROS in used:
         low_pj, high_pj = (_tensor_pj(used[name], idle_w) for name in (_TENSOR + ZEROS, _TENSOR))
@@ -87,7 +87,7 @@ def _idle(used: Mapping[str, Row]) -> float:
     return min(watts)
 
 
-def _run(used: Mapping[str, Row], name: str) -> Row:
+def _quick_run(used: Mapping[str, Row], name: str) -> Row:
     if name not in used:
         raise EprofError(f"--quick needs the benchmark {name}, which gave no row; rows.csv says why.")
     return used[name]
@@ -121,7 +121,7 @@ def _watts(row: Row, prices: Mapping[str, float], capability: Capability) -> tup
     return sum(watts.values()), memory_w
 
 
-def _times(prices: Mapping[str, float], factors: Factors) -> dict[str, float]:
+def _times_factors(prices: Mapping[str, float], factors: Factors) -> dict[str, float]:
     scaled = {name: price * factors.core for name, price in prices.items()}
     return {**scaled, _DRAM: prices[_DRAM] * factors.memory}
 

@@ -218,8 +218,8 @@ def _row(
     time_s = statistics.median(event["time_s"] * last["iterations"] / event["iterations"] for event in rounds)
     power, spread = _power([event["power_w"] for event in rounds if event["power_w"] is not None])
     seen = [event["seen"] for event in rounds]
-    core = _middle([clocks.get("core_mhz") for clocks in seen])
-    memory = _middle([clocks.get("memory_mhz") for clocks in seen])
+    core = _middle_of_rounds([clocks.get("core_mhz") for clocks in seen])
+    memory = _middle_of_rounds([clocks.get("memory_mhz") for clocks in seen])
     known = peaks(manifest, device, core or setting[0], memory)
     reached, bound = fraction(manifest.counts(*launch, overhead=False), time_s, known)
     reasons = [
@@ -235,7 +235,7 @@ def _row(
         time_s=time_s,
         power_w=power,
         power_spread=spread,
-        temperature_c=_middle([clocks.get("temperature_c") for clocks in seen]),
+        temperature_c=_middle_of_rounds([clocks.get("temperature_c") for clocks in seen]),
         seen_core_mhz=core,
         counts={**manifest.counts(*launch), **manifest.flops(benchmark, *launch[2:])},
         fraction=reached,
@@ -258,7 +258,7 @@ def _unusable(benchmark: Benchmark, power_w: float | None) -> Iterator[str]:
 
 def _power(watts: Sequence[float]) -> tuple[float | None, float]:
     """The median power of a benchmark over rounds, and how far they differ, relative to it."""
-    power = _middle(watts)
+    power = _middle_of_rounds(watts)
     spread = (max(watts) - min(watts)) / power if power else 0.0
     return power, spread
 
@@ -291,7 +291,7 @@ def _oddities(spread: float, seen: Sequence[Mapping[str, Any]]) -> Iterator[str]
         yield f"its clock moved by {moved:.0%}"
 
 
-def _middle(values: Sequence[float | None]) -> float | None:
+def _middle_of_rounds(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
 

@@ -126,7 +126,7 @@ def byte_sizes(text: str) -> list[int]:
     sizes: list[int] = []
     for part in text.split(","):
         first, span, last = part.partition("..")
-        size, most = _bytes(first), _bytes(last if span else first)
+        size, most = _message_bytes(first), _message_bytes(last if span else first)
         while size <= most:
             sizes.append(size)
             size *= _STEP
@@ -135,7 +135,7 @@ def byte_sizes(text: str) -> list[int]:
     return sorted(set(sizes))
 
 
-def _bytes(text: str) -> int:
+def _message_bytes(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     size = int(match[1]) * _UNITS[match[2] or "B"] if match else 0
     if not 0 < size <= _MOST_BYTES:

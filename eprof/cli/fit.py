@@ -146,7 +146,7 @@ def _read(options: argparse.Namespace) -> "Measurements":
     reference = _clocks(options.reference, "--reference") if options.reference else None
     homes = [name for name in options.inputs if runs.is_run(Path(name))]
     files = [name for name in options.inputs if name not in homes]
-    parts = [read(files, options.mapping, reference, options.without, _device(options))] if files else []
+    parts = [read(files, options.mapping, reference, options.without, _device_to_fit(options))] if files else []
     if homes:
         measured, device = _of_runs(homes, reference)
         parts.append(measured)
@@ -187,11 +187,11 @@ def _noted(measurements: "Measurements", form: "Form", options: argparse.Namespa
 
     if options.prior != "pooled":
         return measurements
-    note = prior_may_have_seen(form, _device(options))
+    note = prior_may_have_seen(form, _device_to_fit(options))
     return replace(measurements, notes=(note, *measurements.notes)) if note else measurements
 
 
-def _device(options: argparse.Namespace) -> str | None:
+def _device_to_fit(options: argparse.Namespace) -> str | None:
     return options.device[0] if options.device else None
 
 
@@ -208,7 +208,7 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
     from eprof.fitting import Form
     from eprof.fitting.defaults import form_for, ridge_for
 
-    default = form_for(measurements, _device(options))
+    default = form_for(measurements, _device_to_fit(options))
     match options.prior:
         case "pooled":
             prior = default.prior
@@ -309,7 +309,7 @@ def _head(options: argparse.Namespace, path: Path | None, measurements: "Measure
     files = few([Path(file).name for file in options.inputs], _NAMED)
     return Head(
         name=name,
-        device=options.title or _device(options) or f"the {measurements.processor.upper()} of {first.name}",
+        device=options.title or _device_to_fit(options) or f"the {measurements.processor.upper()} of {first.name}",
         devices=tuple(options.device),
         source=options.source or f"measurements in {files}",
         year=options.year,

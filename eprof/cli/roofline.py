@@ -160,7 +160,7 @@ def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs
     priced: list[Costs] = []
     for text in options.costs:
         name, setting = _table_and_setting(text)
-        table = _table(name, energy)
+        table = _roofline_table(name, energy)
         settings = [setting]
         if setting is None and options.setting and len(table.settings) > 1:
             settings = options.setting
@@ -173,7 +173,7 @@ def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs
     return [own, *(costs for costs in priced if (costs.name, costs.setting) != (own.name, own.setting))]
 
 
-def _table(name: str, energy: "Energy | None") -> "CostTable":
+def _roofline_table(name: str, energy: "Energy | None") -> "CostTable":
     from eprof import costs
 
     if name == costs.ESTIMATED and energy is not None:

@@ -172,7 +172,7 @@ def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
     if options.size is None or options.processors is None:
         raise UsageError("A model needs --size and -p, such as --size 2^25 -p 1..128.")
     machine = cluster.load(options.cluster or DEFAULT_CLUSTER)
-    clocks = _numbers(options.clock, "--clock") if options.clock else []
+    clocks = _node_numbers(options.clock, "--clock") if options.clock else []
     chosen, waiting = cluster.chosen(machine, clocks, options.waiting)
     counts = _counts(options.processors, "-p")
     case = scale_document.Case(
@@ -213,7 +213,7 @@ def _counts(text: str, option: str) -> list[int]:
     return sorted(set(counts))
 
 
-def _numbers(text: str, option: str) -> Sequence[float]:
+def _node_numbers(text: str, option: str) -> Sequence[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError as err:

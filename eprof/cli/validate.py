@@ -150,7 +150,7 @@ def validate(options: argparse.Namespace) -> int:
         command_line=options.command_line,
         notes=[*power_notes, *notes],
         max_error_percent=limit,
-        times=_times(table, study) if options.time else None,
+        times=_validated_times(table, study) if options.time else None,
     )
     deliver(of_document(document, "validation", options.verbose, terminal="words"), outputs, options)
     if document.gate is None or document.gate.passed:
@@ -231,7 +231,7 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
         return study.validate(measured, plan, table=table, setting=options.setting, train=train, report=progress.count)
 
 
-def _times(table: "CostTable | None", study: "Study | None") -> "Times":
+def _validated_times(table: "CostTable | None", study: "Study | None") -> "Times":
     if table is None or study is None:
         raise UsageError("--time needs measurements, and --costs, which describes the GPU's multiprocessors.")
     from eprof.validation.times import times

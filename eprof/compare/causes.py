@@ -233,11 +233,11 @@ def _with_precision(causes: list[Cause]) -> list[Cause]:
             gone, came = fell.old - fell.new, rose.new - rose.old
             if gone > 0 and 0.5 * gone <= came <= 2 * gone and 2 * gone >= fell.old:
                 rest = [cause for cause in causes if cause is not fell and cause is not rose]
-                return [*rest, _joined(fell, rose)]
+                return [*rest, _joined_causes(fell, rose)]
     return causes
 
 
-def _joined(fell: Cause, rose: Cause) -> Cause:
+def _joined_causes(fell: Cause, rose: Cause) -> Cause:
     share = None
     if fell.share is not None and rose.share is not None:
         share = fell.share + rose.share

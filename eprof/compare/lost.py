@@ -15,8 +15,8 @@ def uncompared(changes: Changes) -> list[Uncompared]:
         Uncompared(
             what=WORDS[column],
             kernels=int(rows.sum()),
-            old_j=_known(changes.old, rows, column),
-            new_j=_known(changes.new, rows, column),
+            old_j=_known_of_lost(changes.old, rows, column),
+            new_j=_known_of_lost(changes.new, rows, column),
             why=_why(changes, rows, column),
         )
         for column, rows in _columns(changes.uncompared)
@@ -36,7 +36,7 @@ def _columns(table: Bools) -> list[tuple[int, Bools]]:
     return [(column, table[:, column]) for column in np.flatnonzero(table.any(axis=0)).tolist()]
 
 
-def _known(half: Half, rows: Bools, column: int) -> float | None:
+def _known_of_lost(half: Half, rows: Bools, column: int) -> float | None:
     joules = half.joules[rows, column]
     known = joules[~np.isnan(joules)]
     return float(known.sum()) if known.size else None

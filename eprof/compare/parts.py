@@ -118,11 +118,11 @@ def _by_word(changes: Changes, spread: Spread | None, rows: Rows, kernel: str | 
                 change_j=change_j,
                 kernel=kernel,
                 kernels=kernels,
-                interval_j=_interval(spread, rows, column, kernels, because, change_j),
+                interval_j=_part_interval(spread, rows, column, kernels, because, change_j),
             )
 
 
-def _interval(
+def _part_interval(
     spread: Spread | None, rows: Rows, column: int, kernels: str, because: str, change_j: float
 ) -> Range | None:
     if spread is None:

@@ -67,7 +67,7 @@ def _known_sum(table: Floats) -> float | None:
 # ------------------------------------------------------------------------------------------------------------ sides
 
 
-def _device(counted: "Counted") -> Device:
+def _side_device(counted: "Counted") -> Device:
     device = counted.device
     return Device(device.name, device.index, device.capability, in_document(counted.definition.processor))
 
@@ -86,7 +86,7 @@ def side_of(variant: Variant, compared_j: float | None) -> Side:
             for repeat in variant.energies
             for log in repeat.profile.logs
         ],
-        devices=[_device(counted) for counted in profile.counted],
+        devices=[_side_device(counted) for counted in profile.counted],
         definition=", ".join(dict.fromkeys(counted.definition.name for counted in profile.counted)),
         costs=_costs(variant),
         repeats=len(variant.energies),
@@ -162,7 +162,7 @@ def counts(changes: Changes) -> dict[str, Count]:
     """The counts in the document: every word that a side counted, in total; None where a side lacks some of it."""
     totals = {}
     for column, word in enumerate(COUNTS):
-        old, new = (_total(half, column) for _, half in changes.halves)
+        old, new = (_side_total(half, column) for _, half in changes.halves)
         is_nothing = old == 0 and new == 0
         if is_nothing or (old is None and new is None):
             continue
@@ -183,7 +183,7 @@ def _is_bound(changes: Changes, column: int) -> bool:
     return bool((lower & ~changes.compared[:, column]).any())
 
 
-def _total(half: Half, column: int) -> float | None:
+def _side_total(half: Half, column: int) -> float | None:
     numbers = half.number[:, column]
     return None if np.isnan(numbers).any() else math.fsum(numbers.tolist())
 

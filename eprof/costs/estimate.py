@@ -69,7 +69,7 @@ def table_text(
     """The file of the table that `estimated` returns."""
     board = _board(device_name, idle_w, tdp_w)
     constant = _constant(board, idle_w, idle_from)
-    note = _note(printable(board.name), constant)
+    note = _estimate_note(printable(board.name), constant)
     origin = Origin("estimated", _SOURCE, _SHAPE_SOURCE, note, _TENSOR_SOURCE)
     return _text(device_name, board, constant, shape_prices(board.name), origin)
 
@@ -222,7 +222,7 @@ def _head(device_name: str, board: DataSheet, origin: Origin) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _note(name: str, constant: _Constant) -> str:
+def _estimate_note(name: str, constant: _Constant) -> str:
     return (
         f"The prices of {name} are estimated: nobody measured this GPU. They are those that four other GPUs share; "
         f"constant power is {constant.watts:.3g} W, {constant.source}."

@@ -147,7 +147,7 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
 def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:
     """Where each field of a cost table stands in its file ("" for the whole file), and what reads it."""
     return {
-        "name": ("name", _name),
+        "name": ("name", _table_name),
         "device": ("device", _text),
         "devices": ("devices", _texts),
         "source": ("source", _text),
@@ -187,7 +187,7 @@ def _texts(node: Node) -> tuple[str, ...]:
     return tuple(" ".join(text.split()) for text in node.texts())
 
 
-def _name(node: Node) -> str:
+def _table_name(node: Node) -> str:
     name = _text(node)
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
         raise node.error(f"`name` may have small letters, digits, `-` and `.`, not `{name}`.")

@@ -19,10 +19,10 @@ def check(launches: Launches, definition: Definition) -> list[str]:
     however the launches are weighed is a contradiction.
     """
     sheet = Sheet(launches, definition)
-    return [sentence for relation in definition.checks for sentence in _run(sheet, relation)]
+    return [sentence for relation in definition.checks for sentence in _run_check(sheet, relation)]
 
 
-def _run(sheet: Sheet, check: Check) -> list[str]:
+def _run_check(sheet: Sheet, check: Check) -> list[str]:
     left, right = sheet.evaluate(check.left), sheet.evaluate(check.right)
     if left is None or right is None:
         return []

@@ -62,7 +62,7 @@ def search(text: str, extra: Path | None = None) -> list[dict[str, Any]]:
     only_translated = dict.fromkeys(name for pair in other_names() for name in pair.nvprof)
     for name in only_translated:
         if text.lower() in name.lower() and not any(fnmatchcase(counter, name) for counter in used):
-            rows.append(_row("", "nvprof", name, ()))
+            rows.append(_usage_row("", "nvprof", name, ()))
     return rows
 
 
@@ -72,10 +72,10 @@ def _search_definition(text: str, definition: Definition) -> list[dict[str, Any]
         for counter in row["counters"]:
             if text in counter.lower():
                 words.setdefault(counter, []).append(row["word"])
-    return [_row(definition.name, definition.profiler, counter, words[counter]) for counter in sorted(words)]
+    return [_usage_row(definition.name, definition.profiler, counter, words[counter]) for counter in sorted(words)]
 
 
-def _row(definition: str, profiler: str, counter: str, words: Iterable[str]) -> dict[str, Any]:
+def _usage_row(definition: str, profiler: str, counter: str, words: Iterable[str]) -> dict[str, Any]:
     return {
         "definition": definition,
         "counter": counter,

@@ -56,7 +56,7 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def price_intervals(self) -> Floats:
         """The interval of each price over the replicas, (n_priced, 2)."""
-        intervals: Floats = np.quantile(self.prices, _ends(self.share), axis=-1).T
+        intervals: Floats = np.quantile(self.prices, _replica_ends(self.share), axis=-1).T
         return intervals
 
 
@@ -105,9 +105,9 @@ def middle(numbers: Floats, value: Floats | float, share: float) -> Floats:
 
     The value of a fit to all data may lie outside of what replicas make of it; an interval leaves it no room to.
     """
-    low, high = np.quantile(numbers, _ends(share), axis=-1)
+    low, high = np.quantile(numbers, _replica_ends(share), axis=-1)
     return np.stack([np.minimum(low, value), np.maximum(high, value)], axis=-1)
 
 
-def _ends(share: float) -> list[float]:
+def _replica_ends(share: float) -> list[float]:
     return [(1 - share) / 2, (1 + share) / 2]

@@ -47,11 +47,11 @@ def _stacks(view: View) -> Iterator[tuple[Stack, float]]:
     is_partition = sum(len(group.kernels) for group in groups) == len(phase_of)
     if not is_partition:
         for group in groups:
-            yield from _parts(view, (group.name,), group)
+            yield from _part_frames(view, (group.name,), group)
         return
     for place, kernel in enumerate(view.kernels):
         frames = [phase_of.get(place), kernel.device if view.several_devices else None, kernel.name]
-        yield from _parts(view, tuple(frame for frame in frames if frame), kernel)
+        yield from _part_frames(view, tuple(frame for frame in frames if frame), kernel)
 
 
 def _by_operator(view: View, operators: Iterable[schema.Operator]) -> Iterator[tuple[Stack, float]]:
@@ -60,11 +60,11 @@ def _by_operator(view: View, operators: Iterable[schema.Operator]) -> Iterator[t
         modules = operator.module.split(BETWEEN) if operator.module else []
         for place, share in operator.kernels:
             kernel = view.kernels[place]
-            for stack, joules in _parts(view, (*modules, operator.name, kernel.name), kernel):
+            for stack, joules in _part_frames(view, (*modules, operator.name, kernel.name), kernel):
                 yield stack, joules * share
 
 
-def _parts(view: View, frames: Stack, entry: Entry) -> Iterable[tuple[Stack, float]]:
+def _part_frames(view: View, frames: Stack, entry: Entry) -> Iterable[tuple[Stack, float]]:
     return [
         ((*frames, GROUPS[group]), amount.value) for group, amount in view.all_groups_of(entry).items() if amount.value
     ]

@@ -30,23 +30,25 @@ def to_openmetrics(document: schema.Profile | Mapping[str, Any]) -> bytes:
 def _families(view: View) -> Iterator[str]:
     """The metric families of a report in OpenMetrics."""
     whole = view.document
-    yield from _family("eprof_run", "info", "The run, and the prices in force.", "", [(_run(view), 1.0)], "_info")
+    yield from _family(
+        "eprof_run", "info", "The run, and the prices in force.", "", [(_run_labels(view), 1.0)], "_info"
+    )
     yield from _gauge("eprof_run_energy", "joules", "Energy of the whole run.", _known(view.energy("total"), {}))
     measured = Amount(whole.energy_j.measured)
     yield from _gauge("eprof_run_measured_energy", "joules", "What a meter saw.", _known(measured, {}))
     yield from _gauge("eprof_run_time", "seconds", "Time of all kernels.", _known(view.time, {}))
     if view.costs is not None:
-        energies = (sample for kernel in view.kernels for sample in _parts(view, kernel))
+        energies = (sample for kernel in view.kernels for sample in _part_samples(view, kernel))
         yield from _gauge("eprof_kernel_energy", "joules", "Energy of a kernel by part.", energies)
-        unknown = ((_kernel(kernel), float(_unknown_parts(view, kernel))) for kernel in view.kernels)
+        unknown = ((_kernel_labels(kernel), float(_unknown_parts(view, kernel))) for kernel in view.kernels)
         yield from _gauge("eprof_kernel_unknown_parts", "", "Parts whose energy is unknown or a bound.", unknown)
-    times = (sample for kernel in view.kernels for sample in _known(time_of(kernel), _kernel(kernel)))
+    times = (sample for kernel in view.kernels for sample in _known(time_of(kernel), _kernel_labels(kernel)))
     yield from _gauge("eprof_kernel_time", "seconds", "Time of all launches of a kernel.", times)
-    launches = ((_kernel(kernel), float(kernel.launches)) for kernel in view.kernels)
+    launches = ((_kernel_labels(kernel), float(kernel.launches)) for kernel in view.kernels)
     yield from _gauge("eprof_kernel_launches", "", "Launches of a kernel.", launches)
 
 
-def _run(view: View) -> Labels:
+def _run_labels(view: View) -> Labels:
     whole = view.document
     return {"eprof": whole.eprof, "title": whole.title, "created": whole.created_utc, **_pricing(view)}
 
@@ -62,13 +64,13 @@ def _pricing(view: View) -> Labels:
     return {"costs": view.costs.name, "setting": label or "fixed", "basis": basis or "not stated"}
 
 
-def _kernel(kernel: schema.Kernel) -> Labels:
+def _kernel_labels(kernel: schema.Kernel) -> Labels:
     return {"gpu": kernel.device or "", "kernel": kernel.name}
 
 
-def _parts(view: View, kernel: schema.Kernel) -> Iterator[Sample]:
+def _part_samples(view: View, kernel: schema.Kernel) -> Iterator[Sample]:
     for group, amount in view.all_groups_of(kernel).items():
-        labels = {**_kernel(kernel), "part": group, "family": _FAMILIES[group], **_pricing(view)}
+        labels = {**_kernel_labels(kernel), "part": group, "family": _FAMILIES[group], **_pricing(view)}
         yield from _known(amount, labels)
 
 

@@ -44,7 +44,7 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
             "low_w": finite(low),
             "high_w": finite(high),
             "terms": [
-                {"name": name, "value": fitted.constants[name], "unit": _UNITS[name], **_interval(quality, name)}
+                {"name": name, "value": fitted.constants[name], "unit": _UNITS[name], **_price_interval(quality, name)}
                 for name in CONSTANTS
             ],
         },
@@ -83,12 +83,12 @@ def _price(fitted: Fit, quality: Quality, term: str) -> dict[str, Any]:
         "name": term,
         "domain": fitted.domains[term],
         "pj": float(fitted.prices_pj[term]),
-        **_interval(quality, term),
+        **_price_interval(quality, term),
         "told": str(quality.status[term]) if len(quality.replicas) else None,
     }
 
 
-def _interval(quality: Quality, name: str) -> dict[str, float | None]:
+def _price_interval(quality: Quality, name: str) -> dict[str, float | None]:
     if name not in quality.replicas:
         return {"low": None, "high": None}
     return {end: finite(quality.intervals[end][name]) for end in ("low", "high")}

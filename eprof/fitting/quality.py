@@ -108,7 +108,7 @@ def examine(
         collinear=together,
         ranges=ranges(measurements),
         errors=errors,
-        notes=(*_plain(errors, plain), *notes, *_notes(measurements, fitted)),
+        notes=(*_plain(errors, plain), *notes, *_quality_notes(measurements, fitted)),
         plain=plain,
         within=factor,
     )
@@ -320,7 +320,7 @@ def _status(fitted: Fit, intervals: pd.DataFrame) -> pd.Series:
     return status
 
 
-def _notes(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
+def _quality_notes(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
     number = measurements.rows["benchmark"].nunique()
     suspicious = _next_to_nothing(measurements, fitted) or _far_from_others(measurements, fitted)
     if number >= 10 or measurements.own:

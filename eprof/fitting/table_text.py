@@ -349,13 +349,13 @@ class _Text(Struct, frozen=True, eq=False):
         lines.append(f"collinear = [{', '.join(map(_quoted_list, quality.collinear))}]")
         if len(quality.replicas):
             terms = list(self.fitted.prices_pj.index)
-            lines.append(f"interval_pj = {{ {_pairs(quality.intervals.loc[terms].dropna())} }}")
+            lines.append(f"interval_pj = {{ {_pairs_text(quality.intervals.loc[terms].dropna())} }}")
             lines.append(
                 f"interval_constant_w = [{number(quality.constant_w[1], 3)}, {number(quality.constant_w[2], 3)}]"
             )
             lines.append(f"told = {{ {', '.join(f'{term} = {quoted(str(quality.status[term]))}' for term in terms)} }}")
         clocks = "" if self.is_cpu else "clocks in MHz, "
-        lines.append(f"range = {{ {_pairs(quality.ranges)} }}        # {clocks}W, 1e9 events a second")
+        lines.append(f"range = {{ {_pairs_text(quality.ranges)} }}        # {clocks}W, 1e9 events a second")
         lines.append(f"notes = {_quoted_list((*measurements.notes, *quality.notes))}")
         return "\n".join([*lines, "", *self._replicas()]) + "\n"
 
@@ -377,7 +377,7 @@ class _Text(Struct, frozen=True, eq=False):
         return rows
 
 
-def _pairs(table: pd.DataFrame) -> str:
+def _pairs_text(table: pd.DataFrame) -> str:
     return ", ".join(
         f"{name} = [{number(float(row['low']), 3)}, {number(float(row['high']), 3)}]" for name, row in table.iterrows()
     )

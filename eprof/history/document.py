@@ -132,13 +132,13 @@ def _kernels(results: Sequence[Result]) -> list[Kernel]:
     """The energy of each kernel over the history, those that took most at last first."""
     series: dict[str, list[float | None]] = {}
     for place, result in enumerate(results):
-        for name, joules in _joules(result.report).items():
+        for name, joules in _run_joules(result.report).items():
             series.setdefault(name, [None] * len(results))[place] = joules
     kernels = [Kernel(name=name, energy_j=energies) for name, energies in series.items()]
     return sorted(kernels, key=lambda kernel: -_last(kernel.energy_j))
 
 
-def _joules(report: schema.Profile) -> dict[str, float | None]:
+def _run_joules(report: schema.Profile) -> dict[str, float | None]:
     joules: dict[str, float | None] = {}
     for kernel in report.kernels:
         known = [value for value in (joules.get(kernel.name), kernel.energy_j.total) if value is not None]

@@ -45,7 +45,7 @@ def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
     for folder in map(Path, folders):
         if not folder.exists():
             raise LogError(f"{folder}: there is no such folder; name one with reports in JSON or run directories.")
-        here = [result for path in _places(folder) for result in _of(path, price)]
+        here = [result for path in _places(folder) for result in _result_of(path, price)]
         if not here:
             raise LogError(
                 f"{folder}: holds no run directory and no report in JSON; `eprof run -o {folder}/NAME.eprof` and "
@@ -69,7 +69,7 @@ def _places(folder: Path) -> Sequence[Path]:
     return [folder] if folder.is_file() or runs.is_run(folder) else sorted(folder.iterdir())
 
 
-def _of(path: Path, price: Price) -> Iterator[Result]:
+def _result_of(path: Path, price: Price) -> Iterator[Result]:
     if path.is_dir() and runs.is_run(path):
         for profile in profiles(path, api.load):
             yield _of_run(path, profile, price)

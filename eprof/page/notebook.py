@@ -93,12 +93,12 @@ def _notes(notes: Notes) -> Markup:
 def _table(table: Table) -> Markup:
     """A table in a cell of a notebook."""
     labels = Markup("").join(Markup("<th>{}</th>").format(column.label) for column in table.columns)
-    rows = Markup("\n").join(map(_row, (row.cells for row in table.rows)))
+    rows = Markup("\n").join(map(_notebook_row, (row.cells for row in table.rows)))
     below = Markup("<p><small>{}</small></p>").format(table.left_out) if table.left_out else ""
     return Markup("<table><thead><tr>{}</tr></thead><tbody>\n{}</tbody></table>{}").format(labels, rows, below)
 
 
-def _row(cells: Iterable[Cell]) -> Markup:
+def _notebook_row(cells: Iterable[Cell]) -> Markup:
     name, *others = cells
     full = name.full if isinstance(name, Name) else ""
     first = Markup('<th title="{}" style="text-align:left">{}</th>').format(full, cut(plain_text(name), _NAME))

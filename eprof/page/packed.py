@@ -120,10 +120,10 @@ def split(names: Sequence[str]) -> tuple[str, str]:
 
 def labels(names: Sequence[str], short: Sequence[str]) -> str:
     """Packed labels of names: which template arguments stand behind the short name, or else the label itself."""
-    return text([_label(name, label) for name, label in zip(names, short, strict=True)])
+    return text([_packed_label(name, label) for name, label in zip(names, short, strict=True)])
 
 
-def _label(name: str, label: str) -> list[int] | str:
+def _packed_label(name: str, label: str) -> list[int] | str:
     function, *rest = re.split("[<(]", name.removeprefix("void "), maxsplit=1)
     if label == function:
         return []

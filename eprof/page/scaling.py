@@ -111,12 +111,13 @@ def _bars(document: Scale) -> Markup:
     keys = Markup("").join(key.format(_COLOURS[cause], words.CAUSES[cause]) for cause in causes)
     line = Markup('<div class="row"><span class="name">{}</span>{}<span class="num">{}</span><span></span></div>')
     lines = Markup("").join(
-        line.format(words.place(document, row), _bar(row, largest), quantity(row.energy_j or 0.0, "J")) for row in rows
+        line.format(words.place(document, row), _node_bar(row, largest), quantity(row.energy_j or 0.0, "J"))
+        for row in rows
     )
     return Markup('<ul class="legend">{}</ul>{}').format(keys, lines)
 
 
-def _bar(row: Row, largest: float) -> Markup:
+def _node_bar(row: Row, largest: float) -> Markup:
     known = _known(row)
     spoken = ", ".join(f"{words.CAUSES[cause]} {quantity(energy_j, 'J')}" for cause, energy_j in known.items())
     segments = svg.laid([(_COLOURS[cause], energy_j) for cause, energy_j in known.items()], largest)

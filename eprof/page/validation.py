@@ -146,7 +146,7 @@ def _plain(value: float | None) -> str:
 
 def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
     """The section of predicted against measured power of each kernel, as in the figures of [FMM] and [S]."""
-    pairs = list(_pairs(measured.by_benchmark))
+    pairs = list(_kernel_pairs(measured.by_benchmark))
     if not pairs:
         return
     off = sum((kernel.scores.mean_percent or 0.0) > _FAR for kernel in measured.by_benchmark)
@@ -162,7 +162,7 @@ def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
     yield card("kernels", "Kernels", "Predicted against measured", Sentence(answer), chart, more)
 
 
-def _pairs(kernels: Sequence[KernelScores]) -> Iterator[charts.Pair]:
+def _kernel_pairs(kernels: Sequence[KernelScores]) -> Iterator[charts.Pair]:
     for kernel in kernels:
         measured, predicted = kernel.reference.measured_w, kernel.reference.predicted_w
         if measured is not None and predicted is not None:

@@ -339,7 +339,7 @@ def build(
         counted = [_by_share(counted[0], whole_s, launches if times.total(time) else everything or launches)]
     shared, total_s = _share(counted, times.total(time), time)
     return Profile(
-        title=_title(logs),
+        title=_profile_title(logs),
         logs=tuple(logs),
         counted=shared,
         warnings=tuple(dict.fromkeys([*warnings, *launches.warnings])),
@@ -380,7 +380,7 @@ def _share(
     return (replace(only, launches=launches, time_from=time_from),), (None if how else total_s)
 
 
-def _title(logs: Sequence[Log]) -> str:
+def _profile_title(logs: Sequence[Log]) -> str:
     commands = list(dict.fromkeys(log.command for log in logs if log.command))
     if len(commands) == 1:
         return commands[0]

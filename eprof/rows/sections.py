@@ -134,10 +134,10 @@ def together(pieces: Sequence[Piece]) -> Piece:
     """Pieces of a CSV section below each other; there must be some."""
     if len(pieces) == 1:
         return pieces[0]
-    return {place: _joined([piece[place] for piece in pieces]) for place in pieces[0]}
+    return {place: _joined_cells([piece[place] for piece in pieces]) for place in pieces[0]}
 
 
-def _joined(columns: Sequence[Cells]) -> Cells:
+def _joined_cells(columns: Sequence[Cells]) -> Cells:
     if all(isinstance(column, list) for column in columns):
         return [cell for column in columns for cell in column]
     import polars as pl

@@ -56,7 +56,7 @@ def modelled(case: Case, asked: Asked) -> Scale:
     modelled = [point for clock in case.clocks for point in _points(case, clock, case.processors, case.waiting)]
     polling = [point for clock in case.clocks for point in _points(case, clock, case.processors, POLL)]
     alone = [_points(case, clock, [1], case.waiting)[0] for clock in {*case.clocks, cluster.slowest}]
-    rows = _rows([_run(program, point) for point in modelled], [_base(program, point) for point in alone])
+    rows = _rows([_modelled_run(program, point) for point in modelled], [_base(program, point) for point in alone])
     rows = [
         replace(row, overhead_j=point.overhead_j, polling_j=polled.energy_j, alpha=program.alpha)
         for row, point, polled in zip(rows, modelled, polling, strict=True)
@@ -135,7 +135,7 @@ def _points(case: Case, clock: Clock, processors: Sequence[int], waiting: str) -
     return points(case.cluster, case.program, [case.size], processors, clock, waiting)
 
 
-def _run(program: Program, point: Point) -> Run:
+def _modelled_run(program: Program, point: Point) -> Run:
     return Run(program.name, point.size, point.processors, point.core_mhz, point.time_s, point.energy_j)
 
 

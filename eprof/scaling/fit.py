@@ -60,7 +60,7 @@ class _Fitted(Struct, frozen=True):
 
 def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequence[int]) -> Fit:
     """The fit of a program to its runs below the node counts to `predict`, and its errors. Raises UsageError."""
-    known = list(_known(cluster, replace(program, alpha=1.0), runs))
+    known = list(_known_runs(cluster, replace(program, alpha=1.0), runs))
     small = [each for each in known if each.run.processors < min(predict, default=math.inf)]
     counts = sorted({each.run.processors for each in small})
     if len(counts) < _LEAST_NODE_COUNTS:
@@ -104,7 +104,7 @@ def warnings(cluster: Cluster, fitted: Fit) -> list[str]:
     return []
 
 
-def _known(cluster: Cluster, program: Program, runs: Sequence[Run]) -> Iterator[_Known]:
+def _known_runs(cluster: Cluster, program: Program, runs: Sequence[Run]) -> Iterator[_Known]:
     for run in runs:
         if run.size is not None and run.energy_j is not None:
             clock = cluster.at(run.core_mhz)

@@ -158,10 +158,10 @@ def _jobs(
         if not first[places["time_s"]] or first[places["time_s"]] == "0":
             notes.append(f"{path}: job {job} took no time and was left out")
             continue
-        energy_j = _number(where, "energy_j", _cell(first, places, "energy_j"))
+        energy_j = _number(where, "energy_j", _table_cell(first, places, "energy_j"))
         if not energy_j:
             energy_j = max(
-                (_number(at, "energy_j", _cell(row, places, "energy_j")) or 0.0 for at, row in steps), default=0.0
+                (_number(at, "energy_j", _table_cell(row, places, "energy_j")) or 0.0 for at, row in steps), default=0.0
             )
             if energy_j:
                 from_steps.append(job)
@@ -172,7 +172,7 @@ def _jobs(
         notes.append(f"{path}: the energy of jobs {listed(from_steps[:3])} is that of their largest step")
 
 
-def _cell(row: Sequence[str], places: Mapping[str, int], key: str) -> str:
+def _table_cell(row: Sequence[str], places: Mapping[str, int], key: str) -> str:
     return row[places[key]] if key in places else ""
 
 

@@ -43,7 +43,7 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
             "processes": processes,
             "size": size,
             "program": _named(program, size),
-            "marks": _marks(cluster, computes),
+            "marks": _simulation_marks(cluster, computes),
         },
     )
 
@@ -71,17 +71,17 @@ def _speed(cluster: Cluster, clock: Clock) -> Speed:
 def _named(program: Sequence[str], size: float | None) -> str:
     """The simulated program with its arguments, N for the size: a program of several sizes has one name."""
     words = [Path(program[0]).name, *program[1:]]
-    return " ".join(SIZE if size is not None and _is(word, size) else word for word in words)
+    return " ".join(SIZE if size is not None and _is_size(word, size) else word for word in words)
 
 
-def _is(word: str, size: float) -> bool:
+def _is_size(word: str, size: float) -> bool:
     try:
         return float(word) == size
     except ValueError:
         return False
 
 
-def _marks(cluster: Cluster, computes: bool) -> list[str]:
+def _simulation_marks(cluster: Cluster, computes: bool) -> list[str]:
     marks = Mark.SIMULATED
     if computes:
         marks |= Mark.ESTIMATED

@@ -19,7 +19,7 @@ _BOOKS = {"both": "", "other": "", "served": "served", "accessed": "accessed", "
 
 def show_tables(tables: Sequence[Row]) -> None:
     """`eprof costs` on the terminal: list the cost tables."""
-    listing = _table("name", "made for", "basis", "settings")
+    listing = _listing_table("name", "made for", "basis", "settings")
     for table in tables:
         listing.add_row(table["name"], table["device"], table["basis"] or "not stated", str(max(1, table["settings"])))
     _print([listing, Text("`eprof costs NAME` shows what every count pays, why, and its source.", style="dim")])
@@ -83,7 +83,7 @@ def _prices(explained: Row) -> Iterable[RenderableType]:
     """The named prices of a cost table with intervals and sources, and the boards that the table serves too."""
     prices = explained["prices"]
     if any(price["interval_pj"] or price["from"] for price in prices):
-        table = _table("price", "pJ", "interval", "from")
+        table = _listing_table("price", "pJ", "interval", "from")
         for price in prices:
             low, high = price["interval_pj"] or (None, None)
             interval = "" if low is None else f"{low:.3g} to {high:.3g}"
@@ -115,7 +115,7 @@ def _charges(explained: Row) -> Table:
             continue
         labels.setdefault((charge["status"], _pays(charge), _why(charge)), []).append(nouns.label(charge["word"]))
 
-    table = _table("counts", "pays", "why")
+    table = _listing_table("counts", "pays", "why")
     for (status, pays, why), counts in labels.items():
         style = "" if status == "pays" else "dim"
         table.add_row(", ".join(counts), pays, printable(why), style=style)
@@ -147,7 +147,7 @@ def _marks(marks: Sequence[str]) -> str:
 
 def show_definitions(definitions: Sequence[Row]) -> None:
     """`eprof counters` on the terminal: list the counter definitions."""
-    table = _table("name", "profiler", "capability", "counters", "source")
+    table = _listing_table("name", "profiler", "capability", "counters", "source")
     for definition in definitions:
         capabilities = ", ".join(definition["capabilities"])
         counters = str(definition["counters"])
@@ -158,7 +158,7 @@ def show_definitions(definitions: Sequence[Row]) -> None:
 
 def show_definition(summary: Row, counts: Sequence[Row]) -> None:
     """`eprof counters NAME` on the terminal: how one definition makes every count, ways in order of preference."""
-    table = _table("count", "books", "way", "formula of counters", "note")
+    table = _listing_table("count", "books", "way", "formula of counters", "note")
     last = None
     for row in counts:
         label = printable(row["label"]) if row["word"] != last else ""
@@ -172,7 +172,7 @@ def show_definition(summary: Row, counts: Sequence[Row]) -> None:
 
 def show_found(wanted: str, matches: Sequence[Row]) -> None:
     """`eprof counters --find` on the terminal: where a counter is used."""
-    table = _table("definition", "counter", "helps to count")
+    table = _listing_table("definition", "counter", "helps to count")
     for match in matches:
         table.add_row(match["definition"] or "(none)", printable(match["counter"]), ", ".join(match["words"]))
     also = dict.fromkeys((match["counter"], sibling) for match in matches for sibling in match["also"])
@@ -180,7 +180,7 @@ def show_found(wanted: str, matches: Sequence[Row]) -> None:
     _print([Text(f"Counters that match `{printable(wanted)}`:"), table, *lines])
 
 
-def _table(*columns: str) -> Table:
+def _listing_table(*columns: str) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
     for name in columns:
         narrow = name in ("way", "pays", "settings", "count", "name", "books", "profiler", "basis")

@@ -105,7 +105,7 @@ def _of_csv(path: str, lines: Sequence[str]) -> Marks:
             raise LogError(f"{path}:{number}: {len(row)} cells, but the header has {len(names)}.")
         begin, end, name = (row[place].strip() for place in places)
         rank = "" if rank_at is None else row[rank_at].strip()
-        marks.append(Mark(name, _second(path, number, begin), _end(path, number, end), rank))
+        marks.append(Mark(name, _second(path, number, begin), _end_of_mark(path, number, end), rank))
     if any(mark.end_s <= mark.begin_s for mark in marks):
         worst = next(mark for mark in marks if mark.end_s <= mark.begin_s)
         raise LogError(
@@ -125,7 +125,7 @@ def _second(path: str, number: int, text: str) -> float:
     return seconds
 
 
-def _end(path: str, number: int, text: str) -> float:
+def _end_of_mark(path: str, number: int, text: str) -> float:
     return math.inf if not text else _second(path, number, text)
 
 

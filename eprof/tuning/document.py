@@ -45,7 +45,7 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         settings=_settings(program, objective, tuning.points),
         front=_front(program, tuning.points),
         mispredictions=_mispredictions(choices),
-        energy_lost_percent=_lost(choices),
+        energy_lost_percent=_lost_by_picks(choices),
         marks=tuple(names(int(program.marks))),
         processor=tuning.processor,
         notes=[*tuning.notes, *_unpicked(whole, choices, tuning.grids, objective)],
@@ -119,14 +119,14 @@ def _front(grid: Grid, points: Sequence[Point]) -> list[schema.FrontPoint]:
 
 
 def _mispredictions(choices: Sequence[Choice]) -> schema.Mispredictions | None:
-    losses = _lost(choices)
+    losses = _lost_by_picks(choices)
     if losses is None:
         return None
     broken = sum(bool(choice.broken) for choice in choices)
     return schema.Mispredictions(losses.model.cases, losses.model.wrong, losses.oracle.wrong, broken)
 
 
-def _lost(choices: Sequence[Choice]) -> schema.LostBy | None:
+def _lost_by_picks(choices: Sequence[Choice]) -> schema.LostBy | None:
     model = lost([(choice.wrong, choice.lost_percent) for choice in choices])
     oracle = lost([(choice.oracle_wrong, choice.oracle_lost_percent) for choice in choices])
     if model is None or oracle is None:

@@ -35,10 +35,12 @@ def _candidate(kernel: str, joules: pd.Series, shares: pd.DataFrame, study: Stud
     mix = joules / total
     near = similarity.neighbours(mix.to_numpy(dtype=float), shares)
     unlike = [str(term) for term in mix.index if mix[term] > shares[term].max() + _BEYOND]
-    return Candidate(kernel, [Neighbour(name, distance, _mean_error(study, name)) for name, distance in near], unlike)
+    return Candidate(
+        kernel, [Neighbour(name, distance, _candidate_error(study, name)) for name, distance in near], unlike
+    )
 
 
-def _mean_error(study: Study, benchmark: str) -> float | None:
+def _candidate_error(study: Study, benchmark: str) -> float | None:
     mine = (study.measurements.rows["benchmark"] == benchmark).to_numpy()
     predicted = study.outcomes[study.main].predicted
     return score(study.measurements.power_w[mine], predicted[mine]).mean_percent

@@ -231,15 +231,15 @@ def _ranges(measurements: Measurements) -> schema.Ranges:
     rows = measurements.rows
     rates = measurements.rates
     return schema.Ranges(
-        core_mhz=_range(rows["core_mhz"]),
-        memory_mhz=_range(rows["memory_mhz"]),
-        power_w=_range(rows["power_w"]),
-        rates={str(term): _range(rates[term]) for term in rates},
+        core_mhz=_seen_range(rows["core_mhz"]),
+        memory_mhz=_seen_range(rows["memory_mhz"]),
+        power_w=_seen_range(rows["power_w"]),
+        rates={str(term): _seen_range(rates[term]) for term in rates},
         rate_unit="1e9 events/s" if measurements.kind == "counts" else "1e9 cycles of full use/s",
     )
 
 
-def _range(values: pd.Series) -> schema.Range:
+def _seen_range(values: pd.Series) -> schema.Range:
     return finite(values.min()), finite(values.max())
 
 

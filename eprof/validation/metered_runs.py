@@ -35,9 +35,9 @@ def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) 
     return MeteredRuns(
         runs=RUNS,
         kernels=KERNELS,
-        mean_percent=_mean_error(truth, by_counts),
+        mean_percent=_metered_error(truth, by_counts),
         within=_within(truth, by_counts),
-        by_time_mean_percent=_mean_error(truth, by_time),
+        by_time_mean_percent=_metered_error(truth, by_time),
         by_time_within=_within(truth, by_time),
     )
 
@@ -51,7 +51,7 @@ def _pools(measurements: Measurements, known: np.ndarray) -> list[np.ndarray]:
     return [np.array(rows) for rows in places.values() if len(rows) >= KERNELS]
 
 
-def _mean_error(truth: Floats, estimate: Floats) -> float:
+def _metered_error(truth: Floats, estimate: Floats) -> float:
     return float(np.abs(errors_percent(truth, estimate)).mean())
 
 

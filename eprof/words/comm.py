@@ -159,12 +159,12 @@ def totals(entries: Sequence[Total], document: Comm) -> Table:
         marks = int(from_names(entry.marks))
         cells: list[Cell] = [way(document, entry.waiting, entry.core_mhz)]
         cells += [Quantity(entry.energy_j, "J", marks), Quantity(entry.time_s, "s", marks)]
-        cells += [_change(entry.energy_j, first.energy_j), _change(entry.time_s, first.time_s)]
+        cells += [_change_of_waiting(entry.energy_j, first.energy_j), _change_of_waiting(entry.time_s, first.time_s)]
         lines.append(Cells(cells))
     return Table(columns, lines, title="All messages")
 
 
-def _change(now: float, before: float) -> Share:
+def _change_of_waiting(now: float, before: float) -> Share:
     return Share(now / before - 1 if before and now != before else None, signed=True)
 
 
@@ -183,11 +183,11 @@ def rows(document: Comm) -> Table:
         Column("J/MB, change"),
         *([Column("busy", from_width=100)] if has_busy else []),
     ]
-    lines = [Cells([*_cells(document, row), *([Share(row.busy)] if has_busy else [])]) for row in document.rows]
+    lines = [Cells([*_message_cells(document, row), *([Share(row.busy)] if has_busy else [])]) for row in document.rows]
     return Table(columns, lines, title="All")
 
 
-def _cells(document: Comm, row: Row) -> list[Cell]:
+def _message_cells(document: Comm, row: Row) -> list[Cell]:
     marks = int(from_names(row.marks)) if document.kind == MEASURED or document.program else 0
     return [
         row.primitive,

@@ -36,7 +36,7 @@ def sentence(view: View) -> str:
     assert parts
     for kernel, cycles in zip(view.kernels, parts.kernels, strict=True):
         if cycles.time_s is not None:
-            return f"{view.label(kernel)}: {_shares(cycles)} (modelled{_elsewhere(view)}: {_times(kernel, cycles)})."
+            return f"{view.label(kernel)}: {_shares(cycles)} (modelled{_elsewhere(view)}: {_seconds(kernel, cycles)})."
     return "Nothing was counted that the model could make cycles of."
 
 
@@ -53,7 +53,7 @@ def _shares(cycles: schema.KernelCycles) -> str:
     return ", ".join(f"{percent(part / total)} {_LONG[name]}" for name, part in largest if part >= _SMALL * total)
 
 
-def _times(kernel: schema.Kernel, cycles: schema.KernelCycles) -> str:
+def _seconds(kernel: schema.Kernel, cycles: schema.KernelCycles) -> str:
     modelled = quantity(cycles.time_s or 0.0, "s")
     if kernel.time_s is None or kernel.time_s == cycles.time_s:
         return modelled
@@ -76,14 +76,16 @@ def table(view: View, limit: int | None) -> Table:
     shown = view.kernels[:limit]
     short = labels([kernel.name for kernel in shown])
     rows = [
-        Row([Name(name, kernel.name), *_cells(kernel, cycles, used)])
+        Row([Name(name, kernel.name), *_component_cells(kernel, cycles, used)])
         for name, kernel, cycles in zip(short, shown, parts.kernels, strict=False)
     ]
     rest = len(view.kernels) - len(shown)
-    return Table(columns, rows, note=_note(parts), left_out=f"and {rest} more {view.nouns.kernels}" if rest else "")
+    return Table(
+        columns, rows, note=_components_note(parts), left_out=f"and {rest} more {view.nouns.kernels}" if rest else ""
+    )
 
 
-def _cells(kernel: schema.Kernel, cycles: schema.KernelCycles, used: list[str]) -> list[Cell]:
+def _component_cells(kernel: schema.Kernel, cycles: schema.KernelCycles, used: list[str]) -> list[Cell]:
     total = sum(cycles.cycles.values())
     shares: list[Cell] = [Share(cycles.cycles[name] / total) if total else UNKNOWN for name in used]
     measured = Quantity(kernel.time_s, "s", bits(kernel.time_marks))
@@ -91,7 +93,7 @@ def _cells(kernel: schema.Kernel, cycles: schema.KernelCycles, used: list[str]) 
     return [measured, modelled, *shares, f"{cycles.active_warps:.4g}", f"{cycles.rounds:.4g}"]
 
 
-def _note(parts: schema.TimeComponents) -> str:
+def _components_note(parts: schema.TimeComponents) -> str:
     assumed = f" Assumed: {parts.assumes}." if parts.assumes else ""
     return (
         f"Cycles of one multiprocessor of {parts.device} at {parts.core_mhz:g} MHz by component ([S] 5.5), not "

@@ -145,11 +145,11 @@ def changes(document: History, limit: int | None) -> Table:
         Column("most of it", "left", ~Medium.TERMINAL),
         Column("by chance", media=~Medium.TERMINAL),
     ]
-    rows = [_change(document, change) for change in shown]
+    rows = [_history_change(document, change) for change in shown]
     return Table(columns, rows, left_out=and_more(len(ordered) - len(shown), "changes"))
 
 
-def _change(document: History, change: Change) -> Row:
+def _history_change(document: History, change: Change) -> Row:
     subject: Cell = "whole program"
     if change.kernel is not None:
         subject = _name(change.kernel)
@@ -173,11 +173,11 @@ def kernels(document: History, limit: int | None) -> Table:
     """Each kernel's energies in a history, first and last, with how many changes it has."""
     nouns = document.runs[-1].nouns
     columns = [*texts(nouns.kernel, "run by run"), *numbers("first", "last", "growth", "changes")]
-    rows = [_kernel(document, kernel) for kernel in document.kernels[:limit]]
+    rows = [_history_kernel(document, kernel) for kernel in document.kernels[:limit]]
     return Table(columns, rows, left_out=and_more(len(document.kernels) - len(rows), nouns.kernels))
 
 
-def _kernel(document: History, kernel: Kernel) -> Row:
+def _history_kernel(document: History, kernel: Kernel) -> Row:
     known = [value for value in kernel.energy_j if value is not None]
     first, last = next(iter(known), None), next(reversed(known), None)
     number = sum(change.kernel == kernel.name for change in document.changes)
@@ -189,10 +189,10 @@ def runs(document: History) -> Table:
     """Each run of a history, the latest first."""
     processor = document.runs[-1].nouns.processor
     columns = [*texts("run", "commit", "time, UTC"), *numbers("energy", "runs for"), *texts(processor)]
-    return Table(columns, [_run(run) for run in reversed(document.runs)])
+    return Table(columns, [_history_run(run) for run in reversed(document.runs)])
 
 
-def _run(run: Run) -> Row:
+def _history_run(run: Run) -> Row:
     commit = "not recorded"
     if run.commit:
         commit = label(run)

@@ -11,7 +11,7 @@ _SHORT = 2  # things that the headline has room for
 
 def in_headline(view: View) -> str:
     """What a total lacks, where that is short: " without host memory"; else empty."""
-    lost = _lost(view)
+    lost = _lost_groups(view)
     return f" without {' and '.join(lost)}" if 0 < len(lost) <= _SHORT else ""
 
 
@@ -24,7 +24,7 @@ def in_trust(view: View) -> str:
     return f"Missing {'; '.join(f'{how}: {names}' for how, names in missing.items() if names)}."
 
 
-def _lost(view: View) -> list[str]:
+def _lost_groups(view: View) -> list[str]:
     wholly, partly = _groups(view)
     return wholly + [f"a part of {name}" for name in partly]
 
@@ -34,8 +34,8 @@ def _groups(view: View) -> tuple[list[str], list[str]]:
     if view.costs is None:
         return [], []
     lost = {word.count.group for word in view.words.values() if _lacks(view, word)}
-    wholly = [_name(view, group) for group in GROUPS if group in lost and not _joules(view, group)]
-    partly = [_name(view, group) for group in GROUPS if group in lost and _joules(view, group)]
+    wholly = [_name(view, group) for group in GROUPS if group in lost and not _joules_lacking(view, group)]
+    partly = [_name(view, group) for group in GROUPS if group in lost and _joules_lacking(view, group)]
     constant = view.energy(CONSTANT)
     if constant.value is None:
         wholly.insert(0, "constant power (no time)")
@@ -50,7 +50,7 @@ def _lacks(view: View, word: Word) -> bool:
     return bool((word.value if is_share else word.energy).marks & MISSING)
 
 
-def _joules(view: View, group: str) -> float:
+def _joules_lacking(view: View, group: str) -> float:
     amount = view.groups.get(group)
     return (amount.value or 0.0) if amount else 0.0
 
@@ -58,6 +58,6 @@ def _joules(view: View, group: str) -> float:
 def _name(view: View, group: str) -> str:
     """A lacking group in prose; beside work on tensor cores, missing FP16 is that of other instructions."""
     name = view.in_prose(group)
-    if group == "fp16" and _joules(view, "tensor"):
+    if group == "fp16" and _joules_lacking(view, "tensor"):
         return f"{name} outside tensor cores"
     return name

@@ -11,7 +11,7 @@ def rank_words(ranks: schema.Ranks, nouns: Nouns) -> str:
     spreads = [
         _spread(ranks.time_s, "s", "time"),
         _spread(ranks.energy_j, "J", "energy"),
-        _launches(ranks.launches, nouns),
+        _rank_launches(ranks.launches, nouns),
     ]
     spread = "; ".join(phrase for phrase in spreads if phrase)
     sentences = [f"{whole(ranks.number)} ranks, smallest, median and largest: {spread}."]
@@ -41,6 +41,6 @@ def _spread(spread: schema.Spread, unit: str, noun: str) -> str:
     return f"{noun} {', '.join(numbers)}" if numbers else ""
 
 
-def _launches(spread: schema.Spread, nouns: Nouns) -> str:
+def _rank_launches(spread: schema.Spread, nouns: Nouns) -> str:
     low, high = spread.min or 0, spread.max or 0
     return f"{nouns.launches} {whole(low)} to {whole(high)}" if low != high else ""

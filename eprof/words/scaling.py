@@ -106,7 +106,7 @@ def headline(document: Scale) -> Headline:
 
 def row_for(document: Scale, row: Row) -> str:
     """What a row of `eprof scale` is best for, energy x time before others."""
-    names = [best.objective for best in document.best if _is(best, row)]
+    names = [best.objective for best in document.best if _is_best(best, row)]
     return "edp" if "edp" in names else names[0]
 
 
@@ -114,12 +114,12 @@ def _leading(document: Scale) -> Row | None:
     """The row that is best for energy x time, of the largest problem; else the most efficient one."""
     for best in sorted(document.best, key=lambda best: (best.objective != "edp", -(best.size or 0.0))):
         for row in document.rows:
-            if _is(best, row):
+            if _is_best(best, row):
                 return row
     return None
 
 
-def _is(best: Best, row: Row) -> bool:
+def _is_best(best: Best, row: Row) -> bool:
     same = (row.program, row.size, row.processors, row.core_mhz)
     return (best.program, best.size, best.processors, best.core_mhz) == same
 
@@ -262,7 +262,7 @@ def _objective(name: str) -> str:
 def on_nodes(document: Scale) -> Table:
     """Energy on each node count, and the shares of its largest parts: the first, the last and the best rows."""
     ends = (document.rows[0], document.rows[-1])
-    told = [row for row in document.rows if row in ends or any(_is(entry, row) for entry in document.best)]
+    told = [row for row in document.rows if row in ends or any(_is_best(entry, row) for entry in document.best)]
     shown = document.rows if len(document.rows) <= _SHOWN else told
     shares = {name: [_share(row, causes) for row in shown] for name, causes in _TOGETHER.items()}
     known = {name: of_rows for name, of_rows in shares.items() if any(of_rows)}
@@ -335,7 +335,7 @@ def rows(document: Scale) -> Table:
         Column("to slowest clock", media=~Medium.TERMINAL),
         Column("speedup", from_width=100),
     ]
-    lines = [Cells(_cells(document, row), total=row.pareto) for row in document.rows]
+    lines = [Cells(_scaling_cells(document, row), total=row.pareto) for row in document.rows]
     note = "Bold: no other row takes less energy and less time." if any(row.pareto for row in document.rows) else ""
     return Table(columns, lines, title="All", note=note)
 
@@ -352,7 +352,7 @@ def _energy_and_time(document: Scale, entry: Row | Best) -> list[Quantity]:
     return [Quantity(entry.energy_j, "J", energy_marks), Quantity(entry.time_s, "s", time_marks)]
 
 
-def _cells(document: Scale, row: Row) -> list[str | Quantity | Factor | Written]:
+def _scaling_cells(document: Scale, row: Row) -> list[str | Quantity | Factor | Written]:
     return [
         row.program,
         _written(row.size, 10),

@@ -65,10 +65,10 @@ def outer_first(document: Timeline) -> list[Function]:
 
 def marks(function: Function) -> int:
     """What is not sure of a function's joules in a timeline."""
-    return _marks(function, function.estimated)
+    return _function_marks(function, function.estimated)
 
 
-def _marks(function: Function, is_estimated: bool) -> int:
+def _function_marks(function: Function, is_estimated: bool) -> int:
     estimated = Mark.ESTIMATED if is_estimated else NONE
     missing = Mark.MISSING if function.unknown_s else NONE
     return int(estimated) | int(missing)
@@ -141,7 +141,9 @@ def _function(document: Timeline, function: Function, names: Sequence[str]) -> R
         _share(document, joules),
         *(Quantity(function.energy_j[name], "J", unsure) for name in names),
         "" if above_j is None else Quantity(above_j, "J", unsure),
-        Quantity(total_of(document, function.inclusive_j), "J", _marks(function, function.inclusive_estimated)),
+        Quantity(
+            total_of(document, function.inclusive_j), "J", _function_marks(function, function.inclusive_estimated)
+        ),
     ]
     return Row(cells)
 

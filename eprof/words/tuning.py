@@ -85,7 +85,7 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
     yield Sentence(" · ".join([document.title, *costs(document), document.objective_words]), Tone.QUIET)
     yield headline(document)
     table = kernels(document, None if verbose else _KERNELS)
-    whole = Row([Name(document.program, document.program), *_cells(document)], total=True)
+    whole = Row([Name(document.program, document.program), *_picked_cells(document)], total=True)
     yield replace(table, rows=[whole, *table.rows])
     for sentence in (*lost_words(document), time_words(document)):
         yield Sentence(sentence)
@@ -97,10 +97,10 @@ def lost_words(document: Tune) -> list[str]:
     losses = document.energy_lost_percent
     if losses is None:
         return []
-    return [_lost("The model", losses.model), _lost("The fastest setting", losses.oracle)]
+    return [_lost_by_picker("The model", losses.model), _lost_by_picker("The fastest setting", losses.oracle)]
 
 
-def _lost(picker: str, lost: Lost) -> str:
+def _lost_by_picker(picker: str, lost: Lost) -> str:
     loss = ""
     if lost.wrong:
         loss = (
@@ -146,12 +146,12 @@ def kernels(document: Tune, most: int | None = None) -> Table:
         Column("fastest lost %", media=measured),
     ]
     names = labels([kernel.name for kernel in shown])
-    rows = [Row([Name(name, kernel.name), *_cells(kernel)]) for kernel, name in zip(shown, names, strict=True)]
+    rows = [Row([Name(name, kernel.name), *_picked_cells(kernel)]) for kernel, name in zip(shown, names, strict=True)]
     more = len(listed) - len(shown)
     return Table(columns, rows, left_out=f"{more} more with less energy" if more else "", browsable=True)
 
 
-def _cells(picked: Picked) -> list[Cell]:
+def _picked_cells(picked: Picked) -> list[Cell]:
     best, fastest = picked.best, picked.fastest
     lost: list[float | None] = [None, None]
     if isinstance(picked, Kernel):
@@ -198,7 +198,7 @@ def heat(document: Tune) -> Heat | None:
     if any(setting.why for setting in document.settings):
         signs.append("? not a setting that the table has seen")
     caption = f"Energy of {document.program} at each setting, {quantity(min(known), 'J')} at the lowest."
-    cells = {_key(setting): _cell(document, setting, known) for setting in document.settings}
+    cells = {_key(setting): _heat_cell(document, setting, known) for setting in document.settings}
     return Heat(cells, caption, ", ".join(signs))
 
 
@@ -207,7 +207,9 @@ def kernel_heat(document: Tune, kernel: Kernel) -> Mapping[tuple[float, float], 
     known = [energy for energy in kernel.energy_j if energy is not None]
     cells = {}
     for setting, energy in zip(document.settings, kernel.energy_j, strict=True):
-        cells[_key(setting)] = HeatCell(quantity_or("–", energy, "J"), colour(energy, known), _signs(kernel, setting))
+        cells[_key(setting)] = HeatCell(
+            quantity_or("–", energy, "J"), colour(energy, known), _heat_signs(kernel, setting)
+        )
     return cells
 
 
@@ -215,8 +217,8 @@ def _key(setting: Clocks) -> tuple[float, float]:
     return setting.core_mhz, setting.memory_mhz
 
 
-def _cell(document: Tune, setting: Setting, known: Sequence[float]) -> HeatCell:
-    sign = _signs(document, setting) + ("?" if setting.why else "")
+def _heat_cell(document: Tune, setting: Setting, known: Sequence[float]) -> HeatCell:
+    sign = _heat_signs(document, setting) + ("?" if setting.why else "")
     words = ["not known"]
     if setting.energy_j is not None and setting.time_s is not None:
         words = [f"{quantity(setting.energy_j, 'J')} in {quantity(setting.time_s, 's')}"]
@@ -236,6 +238,6 @@ def _cell(document: Tune, setting: Setting, known: Sequence[float]) -> HeatCell:
     )
 
 
-def _signs(picked: Picked, setting: Clocks) -> str:
+def _heat_signs(picked: Picked, setting: Clocks) -> str:
     signs = {"*": picked.best, "»": picked.fastest, "m": picked.measured_best}
     return "".join(sign for sign, pick in signs.items() if same(pick, setting))

@@ -232,7 +232,7 @@ def kernels(document: Validation, kernels: Sequence[KernelScores], most: int | N
     more = len(kernels) - len(shown)
     return Table(
         columns,
-        [_kernel(kernel) for kernel in shown],
+        [_validated_kernel(kernel) for kernel in shown],
         title=f"Kernels, error in %, {protocol(document.main_protocol)}",
         left_out=f"{more} more with smaller errors" if more else "",
         browsable=True,
@@ -244,7 +244,7 @@ def _room_for(field: str) -> Medium:
     return ~Medium.TERMINAL if field in ("sd_percent", "min_percent") else Medium.ALL
 
 
-def _kernel(kernel: KernelScores) -> Row:
+def _validated_kernel(kernel: KernelScores) -> Row:
     similar = "–"
     if kernel.nearest is not None and kernel.distance is not None:
         similar = f"{cut(kernel.nearest, 32)} ({alike(kernel.distance)} the same)"

@@ -26,7 +26,7 @@ def clock_words(clocks: schema.Clocks) -> str:
     if same_clocks(here, lowest):
         return f"{prediction}: this run's setting."
 
-    energy, time = _change(lowest.energy_j, here.energy_j), _change(lowest.time_s, here.time_s)
+    energy, time = _whatif_change(lowest.energy_j, here.energy_j), _whatif_change(lowest.time_s, here.time_s)
     changes = f"{prediction}: {energy} energy, {time} time."
     low, high = lowest.energy_range_j or (None, None)
     if low is None or high is None or high <= low * 1.005:
@@ -34,7 +34,7 @@ def clock_words(clocks: schema.Clocks) -> str:
     return f"{changes} It would be {quantity(low, 'J')} to {quantity(high, 'J')} if times followed one clock alone."
 
 
-def _change(now: float | None, before: float | None) -> str:
+def _whatif_change(now: float | None, before: float | None) -> str:
     return more_or_less((now or 0.0) / (before or 1.0) - 1)
 
 

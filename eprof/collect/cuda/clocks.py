@@ -84,7 +84,7 @@ def _hold(library: Any, device: Any, core: int, memory: int | None) -> None:
             library.nvmlDeviceSetMemoryLockedClocks(device, memory, memory)
         return
     except (library.NVMLError, AttributeError) as err:
-        if _is(library, err, "NVML_ERROR_NO_PERMISSION"):
+        if _is_nvml_error(library, err, "NVML_ERROR_NO_PERMISSION"):
             raise _refused(core, memory, err) from err
     try:
         both = memory if memory is not None else library.nvmlDeviceGetClockInfo(device, library.NVML_CLOCK_MEM)
@@ -93,7 +93,7 @@ def _hold(library: Any, device: Any, core: int, memory: int | None) -> None:
         raise _refused(core, memory, err) from err
 
 
-def _is(library: Any, err: Any, name: str) -> bool:
+def _is_nvml_error(library: Any, err: Any, name: str) -> bool:
     return getattr(err, "value", None) == getattr(library, name, object())
 
 

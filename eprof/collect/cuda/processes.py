@@ -42,7 +42,7 @@ def run(plan: Path, log: Path, timeout_s: float, tick: Callable[[], None] | None
             ended = process.run(
                 [*_WORKER, str(plan)],
                 signals,
-                environment=_environment(),
+                environment=_worker_environment(),
                 streams=Streams(nothing, file.fileno(), file.fileno()),
                 timeout_s=timeout_s,
                 tick=tick,
@@ -62,7 +62,7 @@ def run(plan: Path, log: Path, timeout_s: float, tick: Callable[[], None] | None
     return lines[-1] if lines else f"it ended with {ended.code}"
 
 
-def _environment() -> Mapping[str, str]:
+def _worker_environment() -> Mapping[str, str]:
     return {**os.environ, **_additions()}
 
 

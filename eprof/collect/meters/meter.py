@@ -55,7 +55,7 @@ class Meter:
             with contextlib.suppress(OSError, RuntimeError):
                 sample = self.source.read(time.monotonic() - self._began)
                 self.samples.append(sample)
-                rows.writerow(_cell(name, getattr(sample, name)) for name in COLUMNS)
+                rows.writerow(_sample_cell(name, getattr(sample, name)) for name in COLUMNS)
                 self.lost -= 1
             self.lost += 1
             if stop.wait(self.source.period_s):
@@ -96,7 +96,7 @@ class Meter:
         }
 
 
-def _cell(column: str, value: float | None) -> str:
+def _sample_cell(column: str, value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:.3f}" if column == "energy_j" else f"{value:.6g}"

@@ -32,7 +32,7 @@ def together(tables: Sequence[Table]) -> tuple[Table, ...]:
     groups: dict[tuple[Any, ...], list[Table]] = {}
     for number, table in enumerate(tables):
         groups.setdefault(_signature(table, number), []).append(table)
-    return tuple(_joined(group) if len(group) > 1 else group[0] for group in groups.values())
+    return tuple(_joined_tables(group) if len(group) > 1 else group[0] for group in groups.values())
 
 
 def _signature(table: Table, number: int) -> tuple[Any, ...]:
@@ -47,7 +47,7 @@ def _signature(table: Table, number: int) -> tuple[Any, ...]:
     return (table.kind, *columns, table.collected, table.lacks_rows, part)
 
 
-def _joined(tables: Sequence[Table]) -> Table:
+def _joined_tables(tables: Sequence[Table]) -> Table:
     values = np.concatenate([table.counters.values for table in tables])
     rows = below_each_other([table.rows for table in tables])
     return replace(tables[0], rows=rows, counters=Columns(tables[0].counters.names, values))

@@ -32,7 +32,7 @@ def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dic
     """
     names = _below(paths)
     if pattern is not None:
-        return dict(zip(paths, _matched(paths, names, _compiled(pattern)), strict=True))
+        return dict(zip(paths, _matched(paths, names, _compiled_rank_pattern(pattern)), strict=True))
     alike: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         alike.setdefault(_NUMBER.sub("#", name), []).append(place)
@@ -49,7 +49,7 @@ def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dic
                 f"{' ...' if len(places) > _EXAMPLES else ''}) tells their ranks; say where it stands with a regular "
                 r"expression, such as --rank 'rank(\d+)'."
             )
-        rank_of |= {paths[place]: _plain(number) for place, number in zip(places, numbers, strict=True)}
+        rank_of |= {paths[place]: _plain_rank(number) for place, number in zip(places, numbers, strict=True)}
     return {path: rank_of[path] for path in paths}
 
 
@@ -69,7 +69,7 @@ def _below(paths: Sequence[Path]) -> list[str]:
     return [os.path.relpath(path, folder) for path in paths]
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compiled_rank_pattern(pattern: str) -> re.Pattern[str]:
     try:
         compiled = re.compile(pattern)
     except re.error as err:
@@ -89,7 +89,7 @@ def _matched(paths: Sequence[Path], names: Sequence[str], pattern: re.Pattern[st
     for name, rank in zip(names, found_ranks, strict=True):
         if not rank:
             raise UsageError(f"--rank {pattern.pattern}: tells no rank in {name}; it must for every input.")
-    return [_plain(str(rank)) for rank in found_ranks]
+    return [_plain_rank(str(rank)) for rank in found_ranks]
 
 
 def _differing(numbers: Sequence[Sequence[str]]) -> list[str] | None:
@@ -111,5 +111,5 @@ def _only(numbers: Sequence[str]) -> list[str] | None:
     return [numbers[0]] if len(set(map(int, numbers))) == 1 else None
 
 
-def _plain(rank: str) -> str:
+def _plain_rank(rank: str) -> str:
     return str(int(rank)) if rank.isascii() and rank.isdigit() else rank

@@ -72,8 +72,8 @@ def _bars(view: View, total: Amount, measured: float | None) -> Iterator[Row]:
         return
     scale = max(total.value or 0.0, measured or 0.0, high or 0.0)
     if measured:
-        yield _bar("Measured", "constant", Amount(measured), scale)
-    yield _bar("Predicted", "plain", total, scale)
+        yield _trust_bar("Measured", "constant", Amount(measured), scale)
+    yield _trust_bar("Predicted", "plain", total, scale)
     if interval and low is not None and high is not None:
         segment = svg.Segment("plain", 100 * low / scale, 100 * (high - low) / scale)
         bar = svg.bar([segment], f"from {quantity(low, 'J')} to {quantity(high, 'J')}")
@@ -87,7 +87,7 @@ def _of_interval(view: View, interval: schema.Interval) -> str:
     return (view.costs.interval_is if view.costs else None) or "The table's intervals"
 
 
-def _bar(label: str, group: str, amount: Amount, scale: float) -> Row:
+def _trust_bar(label: str, group: str, amount: Amount, scale: float) -> Row:
     joules = amount.value or 0.0
     bar = svg.bar(svg.laid([(group, joules)], scale), f"{label}: {quantity(joules, 'J')}")
     return label, bar, quantity_of(amount, "J")

@@ -49,12 +49,12 @@ def _row(answer: schema.Answer, scale: float) -> Mapping[str, Any]:
         "assumes": answer.assumes,
         "bar": mini(laid([("plain", joules or 0.0)], scale)),
         "energy": quantity_of(Amount(joules, bits(answer.marks)), "J"),
-        "change": _change(answer.change_share),
-        "time": _change(answer.time_share),
+        "change": _answer_change(answer.change_share),
+        "time": _answer_change(answer.time_share),
     }
 
 
-def _change(share: float | None) -> str:
+def _answer_change(share: float | None) -> str:
     if share is None:
         return UNKNOWN
     if is_same(share):

@@ -113,14 +113,14 @@ def _segments(parts: dict[str, Amount], whole: Amount) -> list[svg.Segment]:
         replace(
             segment,
             label=_SHORT.get(segment.group, GROUPS[segment.group]),
-            value=_value(segment, parts[segment.group]),
+            value=_segment_value(segment, parts[segment.group]),
             marks=parts[segment.group].marks | whole.marks,
         )
         for segment in bare
     ]
 
 
-def _value(segment: svg.Segment, amount: Amount) -> str:
+def _segment_value(segment: svg.Segment, amount: Amount) -> str:
     share = percent(segment.width / 100)
     if segment.group != CONSTANT:
         return share

@@ -92,10 +92,10 @@ def _unknown(own: Columns, names: Sequence[str]) -> Bools:
 def _names(functions: list[Function]) -> list[str]:
     """What callgrind's functions are called: with their object where names are the same, or no more than an address."""
     times = Counter(function.name for function in functions)
-    return [_name(function, times[function.name] > 1) for function in functions]
+    return [_function_name(function, times[function.name] > 1) for function in functions]
 
 
-def _name(function: Function, is_shared: bool) -> str:
+def _function_name(function: Function, is_shared: bool) -> str:
     is_address = function.name.startswith("0x")
     name = hex(int(function.name, 16)) if is_address else function.name
     if not (is_shared or is_address) or not function.object:

@@ -68,7 +68,7 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
     call_of = _calls_by_correlation(events)
     rows = TableRows(
         device=_devices(links, trace.gpus),
-        kernel=_names(kernels),
+        kernel=_kernel_names(kernels),
         run=np.zeros(len(kernels), dtype=np.int64),
         launches=np.ones(len(kernels), dtype=np.int64),
         time_s=_seconds(kernels, notes),
@@ -115,7 +115,7 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
         notes.append(f"{len(ranges)} ranges with counters, {len(calls)} launches of kernels: operators are not told")
     rows = TableRows(
         device=_devices([Link(device=each.pid) for each in ranges], trace.gpus),
-        kernel=_names(ranges),
+        kernel=_kernel_names(ranges),
         run=np.zeros(len(ranges), dtype=np.int64),
         launches=np.ones(len(ranges), dtype=np.int64),
         time_s=np.full(len(ranges), np.nan),
@@ -152,7 +152,7 @@ def _is_launch(event: Event) -> bool:
     return event.cat in _CALLS and "Launch" in event.name and "HostFunc" not in event.name
 
 
-def _names(kernels: Sequence[Event]) -> Names:
+def _kernel_names(kernels: Sequence[Event]) -> Names:
     return Names.of(_NO_NAME if kernel.name in _UNNAMED else kernel.name for kernel in kernels)
 
 

@@ -80,9 +80,9 @@ def _whole_launches(number: int) -> str:
 def _block(handle: IO[bytes], size: int, report: Shape) -> None:
     """Take a block of an ncu report file."""
     header = _message(handle, size)
-    process = parse(_bytes(header, _PROCESS))
-    session = _bytes(header, _SESSION)
-    program = _bytes(process, _PROGRAM).decode("utf-8", "replace")
+    process = parse(_bytes_field(header, _PROCESS))
+    session = _bytes_field(header, _SESSION)
+    program = _bytes_field(process, _PROGRAM).decode("utf-8", "replace")
     report.program = report.program or program.replace("\0", "") or None  # ncu of Windows counts the end of the text
     build = _BUILD.search(session)
     if build and not report.build:
@@ -167,7 +167,7 @@ def _number(message: Message, field_number: int) -> int:
     return value
 
 
-def _bytes(message: Message, field_number: int) -> bytes:
+def _bytes_field(message: Message, field_number: int) -> bytes:
     value = message.get(field_number, [b""])[-1]
     if not isinstance(value, bytes):
         raise _Damaged("damaged")

@@ -178,10 +178,10 @@ def _capabilities(actions: Sequence[Any]) -> list[str | None]:
 
 def _words(actions: Sequence[Any], name: str) -> list[str | None]:
     """The value of an attribute of each launch in an ncu report as text; None where it has none."""
-    return [_word(action.metric_by_name(name)) for action in actions]
+    return [_attribute_word(action.metric_by_name(name)) for action in actions]
 
 
-def _word(metric: Any) -> str | None:
+def _attribute_word(metric: Any) -> str | None:
     value = metric.value() if metric is not None and metric.has_value() else None
     if value is None:
         return None

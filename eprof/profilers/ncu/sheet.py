@@ -147,10 +147,10 @@ def part_of(sheet: Sheet, keep: Container[str] | None) -> Part:
 
 def labels(devices: Words, capabilities: Words, gpus: Words) -> Array:
     """What devices of an ncu sheet are called: by name and number where the log has these, else with the capability."""
-    return np.array([_label(*row) for row in zip(devices, capabilities, gpus, strict=True)], dtype=object)
+    return np.array([_device_label(*row) for row in zip(devices, capabilities, gpus, strict=True)], dtype=object)
 
 
-def _label(device: str | None, capability: str | None, gpu: str | None) -> str | None:
+def _device_label(device: str | None, capability: str | None, gpu: str | None) -> str | None:
     if gpu:
         return f"{gpu} ({device or 0})"
     if capability:

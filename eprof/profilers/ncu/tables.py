@@ -29,13 +29,13 @@ def _table(parts: Sequence[Part]) -> Table:
         units = {name: unit for name, unit in units.items() if not name.startswith(ASIDE)}
     processes = [(place, process) for place, part in enumerate(parts) for process in part.rows["process"].tolist()]
     rows = TableRows(
-        device=_names(parts, "device"),
-        kernel=_names(parts, "kernel"),
+        device=_column_names(parts, "device"),
+        kernel=_column_names(parts, "kernel"),
         run=_runs(processes),
         launches=np.concatenate([part.rows["launches"] for part in parts]),
         time_s=np.concatenate([part.rows["time_s"] for part in parts]),
         process=np.array([_number(process) for _, process in processes], dtype=np.int64),
-        part=_names(parts, "part") if any("part" in part.rows for part in parts) else None,
+        part=_column_names(parts, "part") if any("part" in part.rows for part in parts) else None,
     )
     values = np.full((len(units), len(processes)), np.nan)
     for name, row in zip(units, values, strict=True):
@@ -55,7 +55,7 @@ def _number(process: str | None) -> int:
     return int(process)
 
 
-def _names(parts: Sequence[Part], column: str) -> Names:
+def _column_names(parts: Sequence[Part], column: str) -> Names:
     unknown = [np.full(part.size, None) for part in parts]
     texts = [part.rows.get(column, none) for part, none in zip(parts, unknown, strict=True)]
     return Names.of(np.concatenate(texts).tolist())

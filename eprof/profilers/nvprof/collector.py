@@ -45,7 +45,7 @@ class Nvprof(GpuCollector):
         device = None
         for query in ("--query-events", "--query-metrics"):
             text = ask([str(tool.path), query])
-            device = device or _device(text)
+            device = device or _nvprof_device(text)
             names |= set(re.findall(r"^\s+(\w+):\s", text, re.MULTILINE))
         return Offer(device, frozenset(names)) if names else None
 
@@ -118,7 +118,7 @@ def _pattern(kernel: str) -> str:
     return pattern.replace("(?:", "(").replace(":", ".")
 
 
-def _device(text: str) -> str | None:
+def _nvprof_device(text: str) -> str | None:
     match = re.search(r"^Device \d+ \((.+)\):", text, re.MULTILINE)
     return match[1] if match else None
 

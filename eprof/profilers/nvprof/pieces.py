@@ -101,7 +101,7 @@ def _added_up(piece: Piece) -> Piece:
         label: (_sum(values, kinds, piece, number, launches), kinds[first])
         for label, (values, kinds) in piece.counters.items()
     }
-    time_s: Floats | None = None if piece.time_s is None else _total(number, piece.time_s)
+    time_s: Floats | None = None if piece.time_s is None else _pieces_total(number, piece.time_s)
     return replace(piece.chosen(first), launches=launches, rows=rows, counters=counters, time_s=time_s)
 
 
@@ -115,13 +115,13 @@ def _sum(values: Floats, kinds: Array, piece: Piece, number: Ints, launches: Int
     """The sum of a piece's counts, the mean of others."""
     is_count: Bools = kinds == as_cell(COUNT)
     if is_count.all():
-        return _total(number, values)
-    totals = _total(number, np.where(is_count, values, values * piece.launches))
+        return _pieces_total(number, values)
+    totals = _pieces_total(number, np.where(is_count, values, values * piece.launches))
     # All cells of a sum are of one kind.
     return totals / np.where(np.bincount(number, is_count) > 0, 1, np.maximum(launches, 1))
 
 
-def _total(number: Ints, values: Floats) -> Floats:
+def _pieces_total(number: Ints, values: Floats) -> Floats:
     totals: Floats = np.bincount(number, values).astype(np.float64)
     return totals
 

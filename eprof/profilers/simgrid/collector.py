@@ -47,7 +47,7 @@ class SimGrid(Collector):
 
     def order(self, request: Request) -> tuple[str, ...]:
         """The order of SimGrid's simulations: one for each clock."""
-        return tuple(_name(speed) for speed in _nodes(request).speeds)
+        return tuple(_speed_name(speed) for speed in _nodes(request).speeds)
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
         """Simulate with SimGrid: the program itself at the first clock, and a replay of its trace at others.
@@ -55,7 +55,7 @@ class SimGrid(Collector):
         Raises UsageError.
         """
         nodes = _nodes(request)
-        speed = next(speed for speed in nodes.speeds if _name(speed) == what)
+        speed = next(speed for speed in nodes.speeds if _speed_name(speed) == what)
         log = place.log(what, ".log")
         files = {"hosts.txt": hosts(nodes), f"platform-{what}.xml": platform(nodes, speed)}
         simulated = [
@@ -94,7 +94,7 @@ def _nodes(request: Request) -> Nodes:
     return request.nodes
 
 
-def _name(speed: Speed) -> str:
+def _speed_name(speed: Speed) -> str:
     return f"{speed.core_mhz:g}mhz"
 
 

@@ -87,9 +87,9 @@ def _phrase(cause: Cause, nouns: Nouns) -> str:
         return _PRICES[cause.what]
     match cause.what:
         case "time":
-            return f"{_time(cause)} run"
+            return f"{_cause_time(cause)} run"
         case "model":
-            return f"a modelled time {_time(cause)}, at another efficiency"
+            return f"a modelled time {_cause_time(cause)}, at another efficiency"
         case "launches":
             return f"{_fewer(cause, nouns.launches)} ({cause.old:g} to {cause.new:g})"
         case "appeared" | "vanished":
@@ -124,17 +124,17 @@ def _so(cause: Cause) -> str:
     """The change of time that a count is the cause of."""
     if not cause.constant_j or cause.what in _WHOLE:
         return ""
-    return f", so {_time(cause)}"
+    return f", so {_cause_time(cause)}"
 
 
-def _time(cause: Cause) -> str:
+def _cause_time(cause: Cause) -> str:
     return f"{quantity(abs(cause.time_s), 's')} {'shorter' if cause.time_s < 0 else 'longer'}"
 
 
 def _shares(document: Document, causes: Sequence[Cause]) -> str:
     """How much of the change its causes are: "together 91 % of the saving (DRAM 31 %, constant power 60 %)"."""
     change = document.change_j or 0.0
-    whole = _whole(change)
+    whole = _whole_change(change)
     parts: defaultdict[str, float] = defaultdict(float)
     for cause in causes:
         constant_j = 0.0 if cause.what in _WHOLE else cause.constant_j
@@ -148,7 +148,7 @@ def _shares(document: Document, causes: Sequence[Cause]) -> str:
     return f"together {of_whole} ({', '.join(f'{name} {percent(share)}' for name, share in shares.items())})"
 
 
-def _whole(change: float) -> str:
+def _whole_change(change: float) -> str:
     return "the saving" if change < 0 else "the increase"
 
 
@@ -164,7 +164,7 @@ def _against(document: Document) -> str:
 
 def _undecided(document: Document, what: str) -> str:
     """What would be the largest cause, where the prices do not tell how large it is."""
-    whole = _whole(document.change_j or 0.0)
+    whole = _whole_change(document.change_j or 0.0)
     for step in document.steps:
         if step.interval_j is not None and what in (step.group, *step.words):
             shares = sorted(end / (document.change_j or 1.0) for end in step.interval_j)

@@ -151,14 +151,18 @@ def _headline(document: Document) -> str:
     if test is not None and not test.shown:
         return (
             f"No difference can be shown: the means of {test.old.n} and {test.new.n} runs differ by "
-            f"{quantity(change, 'J')}{_share(document)}, with a 95 % interval {_interval(test, 'J')}."
+            f"{quantity(change, 'J')}{_share(document)}, with a 95 % interval {_interval_of_test(test, 'J')}."
         )
     if change == 0:
         energy = f"energy{above_constant(document)}"
-        return capital(f"{_scope(document)}the {_basis(document)} {energy} is the same, though not every count is.")
+        return capital(
+            f"{_scope(document)}the {_basis_of_difference(document)} {energy} is the same, though not every count is."
+        )
     if document.interval_j is not None and document.interval_j[0] < 0 < document.interval_j[1]:
         return capital(_scope(document) + _undecided(document, change, *document.interval_j))
-    return f"{_scope(document)}NEW uses {_size(document, change)}, {_basis(document)}: {_from_to(document)}."
+    return (
+        f"{_scope(document)}NEW uses {_size(document, change)}, {_basis_of_difference(document)}: {_from_to(document)}."
+    )
 
 
 def _size(document: Document, change: float) -> str:
@@ -195,7 +199,7 @@ def is_metered(document: Document) -> bool:
     return bool(document.old.to_meter and document.new.to_meter)
 
 
-def _basis(document: Document) -> str:
+def _basis_of_difference(document: Document) -> str:
     return "metered" if is_metered(document) else "predicted"
 
 
@@ -220,7 +224,7 @@ def _less_more(change: float) -> str:
     return "less" if change < 0 else "more"
 
 
-def _interval(test: Test, unit: str) -> str:
+def _interval_of_test(test: Test, unit: str) -> str:
     return f"from {quantity(test.low, unit)} to {quantity(test.high, unit)}"
 
 
@@ -229,7 +233,7 @@ def _no_change(document: Document) -> str:
     if document.same_inputs:
         return "No change: OLD and NEW are the same logs, priced alike."
     energy = document.old.energy_j.total
-    both = "" if energy is None else f"; both use {quantity(energy, 'J')}, {_basis(document)}"
+    both = "" if energy is None else f"; both use {quantity(energy, 'J')}, {_basis_of_difference(document)}"
     return f"No change: every count and time is the same{both}."
 
 
@@ -371,7 +375,7 @@ def noise(document: Document) -> str:
     verdict = "a difference is shown" if test.shown else "no difference is shown"
     return (
         f"Over {repeats} the mean changes by {quantity(test.change, unit)}, with a 95 % interval "
-        f"{_interval(test, unit)} and p = {p} (Welch's t test): {verdict}."
+        f"{_interval_of_test(test, unit)} and p = {p} (Welch's t test): {verdict}."
     )
 
 

@@ -24,7 +24,7 @@ _REASONS = {"counts": "counts", "time": "time", "cost": "price", "setting": "set
 
 def sides(document: Document) -> Table:
     """Table of both sides: energy by family, time, power and what a meter saw, OLD beside NEW."""
-    rows = [*_energies(document), *_intervals(document), _time(document), *_power(document), *_measured(document)]
+    rows = [*_energies(document), *_intervals(document), _time_row(document), *_power(document), *_measured(document)]
     return Table([Column("", align="left"), *_SIDES, Column("of OLD")], rows, note=_interval_note(document))
 
 
@@ -77,7 +77,7 @@ def _beside(label: str, old: Quantity, new: Quantity, change: Change, whole: flo
     return Row([label, old, new, change, Share(ratio(change.value, whole), signed=True)])
 
 
-def _time(document: Document) -> Row:
+def _time_row(document: Document) -> Row:
     old = Quantity(document.old.time_s, "s", bits(document.old.time_marks))
     new = Quantity(document.new.time_s, "s", bits(document.new.time_marks))
     change = Change(document.change_time_s, "s", (old.marks | new.marks) & ~MISSING)

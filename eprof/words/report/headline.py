@@ -116,12 +116,12 @@ def contenders(view: View, joules: Mapping[str, float]) -> list[str]:
 
     joules: of the program or of a kernel, whose interval is as wide as the program's against its value.
     """
-    ends = {group: _ends(view, group, value) for group, value in joules.items()}
+    ends = {group: _share_ends(view, group, value) for group, value in joules.items()}
     sure = max(low for low, _ in ends.values())
     return sorted((group for group in joules if ends[group][1] >= sure), key=lambda group: -joules[group])
 
 
-def _ends(view: View, group: str, joules: float) -> tuple[float, float]:
+def _share_ends(view: View, group: str, joules: float) -> tuple[float, float]:
     pair = known(view.interval(group))
     if pair is None:
         return joules, _ALIKE * joules
