@@ -136,7 +136,7 @@ class _Sources(Struct, frozen=True):
     rank_of: Mapping[Path, str]
 
     def labelled(self, path: Path, log: Log | LogError) -> Log:
-        """The log at `path` with what its run directory and its rank say of it. Raises a LogError."""
+        """The log to load at `path` with what its run directory and its rank say of it. Raises a LogError."""
         if isinstance(log, LogError):
             raise log
         if path in self.owner:
@@ -155,14 +155,14 @@ def _sources(inputs: Sequence[str | Path], parts: str | None, rank: str | None) 
 
 
 def _cache_note(reading: Reading, paths: Sequence[Path]) -> list[str]:
-    """Why the cache is not used, if a log is large enough for it."""
+    """Why `load` does not use the cache, if a log is large enough for it."""
     if reading.refused is None or not any(map(Stamp.of, paths)):
         return []
     return [f"{capital(reading.refused)}."]
 
 
 def _split_by(parts: str | None, timeline: bool) -> str | None:
-    """What readers tell rows apart by. Ranks come from the names of the logs, not from their rows."""
+    """What `load` has readers tell rows apart by. Ranks come from the names of the logs, not from their rows."""
     if not timeline:
         return None if parts == RANK else parts
     if parts in (STREAM, NVTX):
@@ -171,21 +171,24 @@ def _split_by(parts: str | None, timeline: bool) -> str | None:
 
 
 def _reading(columns: str | Path | None, split_by: str | None, cache: bool, gather: bool) -> Reading:
-    """The options of the reader. It keeps only counters that a definition uses, so that wide traces fit in memory."""
+    """The options of the reader, as `load` was given them.
+
+    It keeps only counters that a definition uses, so that wide traces fit in memory.
+    """
     names = None if columns is None else tuple(logs.read_columns(columns))
     folder = cache_place() if cache else None
     return Reading(names, counters.descriptions(), counters.names_in_use, folder, split_by, gather=gather)
 
 
 def _only_run(directories: Sequence[Run], input_paths: Sequence[Path], kernels: Sequence[str]) -> Run | None:
-    """The run directory, if it is the only input; kernels: those that are looked at, all if there are none."""
+    """The run directory, if `load` has no other input; kernels: those that are looked at, all if there are none."""
     if len(directories) != 1 or len(input_paths) != 1:
         return None
     return replace(directories[0], whole=directories[0].whole and not kernels)
 
 
 def _check(launches: Launches, parts: str | None, timeline: bool) -> None:
-    """Raises LogError where no log tells the parts, or the starts, that are wanted."""
+    """Raises LogError where no loaded log tells the parts, or the starts, that are wanted."""
     if parts is not None and launches.rows.part is None:
         raise LogError(_without_parts(parts, launches))
     if timeline and launches.timeline is None:
@@ -193,13 +196,13 @@ def _check(launches: Launches, parts: str | None, timeline: bool) -> None:
 
 
 def _without_parts(parts: str, launches: Launches) -> str:
-    """That no log has the streams or ranges of launches, and which commands log them on these GPUs."""
+    """That no loaded log has the streams or ranges of launches, and which commands log them on these GPUs."""
     noun, ways = _TELLING[parts]
     return f"--group {parts}: none of these logs tells {noun}; logs of {_commands(ways, launches)} do."
 
 
 def _without_starts(launches: Launches) -> str:
-    """That no log tells when launches ran."""
+    """That no loaded log tells when launches ran."""
     if _is_of_cpu(launches):
         return (
             "A trace shows when a GPU's kernels ran; these logs are of a CPU, and do not tell when its functions ran."
@@ -281,7 +284,7 @@ def run(
 
 
 def _settle(directories: Sequence[Run], launches: Launches, read: runs.Reader) -> tuple[Launches, list[str]]:
-    """What run directories add to their logs: notes, and, of one alone, medians over its repetitions."""
+    """What loaded run directories add to their logs: notes, and, of one alone, medians over its repetitions."""
     notes = [note for run in directories for note in run.notes()]
     if len(directories) != 1:
         return launches, [*notes, *runs.between(directories, read)]
@@ -291,7 +294,7 @@ def _settle(directories: Sequence[Run], launches: Launches, read: runs.Reader) -
 
 
 def _expand(inputs: Sequence[str | Path]) -> tuple[list[Path], set[Path]]:
-    """The files behind names and patterns, each once, in order; and those of them that were named and do not exist.
+    """The files to load behind names and patterns, each once, in order; and those that were named and do not exist.
 
     Raises UsageError, LogError if there is nothing to read.
     """
@@ -321,7 +324,9 @@ def _expand(inputs: Sequence[str | Path]) -> tuple[list[Path], set[Path]]:
 def _read_all(
     paths: Sequence[Path], read: Callable[[Path], Log], strict: bool, missing: Collection[Path]
 ) -> tuple[list[Log], list[str]]:
-    """The logs that can be read. One unreadable log among several is left out with a warning; alone it is an error.
+    """The logs to load that can be read.
+
+    One unreadable log among several is left out with a warning; alone it is an error.
 
     missing: those that did not exist when they were named, which is a slip of the user's and an error.
     """
@@ -342,7 +347,7 @@ def _read_all(
 
 
 def _select(launches: Launches, wanted: Sequence[str]) -> tuple[Launches, list[str]]:
-    """Keep the kernels that `wanted` selects, each a name or "regex:...". Raises LogError if there are none."""
+    """Keep the loaded kernels that `wanted` selects, each a name or "regex:...". Raises LogError if there are none."""
     if not wanted:
         return launches, []
     names = list(dict.fromkeys(launches.rows.kernel))

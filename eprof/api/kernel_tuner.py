@@ -39,12 +39,12 @@ class KernelTuner(Brief, Struct, frozen=True, eq=False):
 
     @property
     def counters(self) -> list[str]:
-        """The metrics of ncu that the prices need: for Kernel Tuner's `NCUObserver`."""
+        """The metrics of ncu that Kernel Tuner's `NCUObserver` is to collect for the prices."""
         return list(self.planned.counters)
 
     @property
     def missing(self) -> list[str]:
-        """What these counters do not tell: joules of kernels with such work are lower bounds."""
+        """What Kernel Tuner's counters do not tell: joules of kernels with such work are lower bounds."""
         return [COUNTS[word].label for word in self.planned.missing]
 
     def observer(self, device: int = 0) -> Any:
@@ -65,7 +65,7 @@ class KernelTuner(Brief, Struct, frozen=True, eq=False):
         return priced(tuple((name, result[name]) for name in read if name in result))[f"{part}_j"]
 
     def price(self, result: Mapping[str, Any]) -> dict[str, float]:
-        """The joules of one configuration: its counters of one launch, and its time in ms ("time").
+        """The joules of one configuration of Kernel Tuner: its counters of one launch, and its time in ms ("time").
 
         Raises UsageError: a counter or the time is not there; CostError: the table does not know the tuned clocks.
         """
@@ -83,7 +83,7 @@ class KernelTuner(Brief, Struct, frozen=True, eq=False):
         return {f"{part}_j": float(sums[f"{part}_j"][0]) for part in _PARTS}
 
     def _setting_of(self, result: Mapping[str, Any]) -> str | None:
-        """The clocks of a configuration, where clocks are tuned."""
+        """The clocks of a configuration of Kernel Tuner, where clocks are tuned."""
         if self.setting is not None or not result.keys() & {_CORE, _MEMORY}:
             return self.setting
         default = self.table.default
@@ -118,5 +118,5 @@ def kernel_tuner(costs: str, gpu: str | None = None, setting: str | None = None)
 
 
 def _offered() -> set[str]:
-    """What nvmetrics can collect: hardware counters by their full names, not what ncu puts together by opcode."""
+    """What nvmetrics can collect for Kernel Tuner: hardware counters by full names, not what ncu makes by opcode."""
     return {name for name in counters.names_in_use("ncu") if "*" not in name and not name.startswith("sass__")}

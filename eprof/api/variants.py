@@ -22,7 +22,9 @@ Load = Callable[..., Profile]  # `api.load` with the options of a side
 
 
 def energies(inputs: Sequence[Any], load: Load, price: partial[Energy]) -> list[Energy]:
-    """The repeats of a variant, priced. A profile or a priced profile among `inputs` is a repeat as it is.
+    """The repeats of a variant (OLD or NEW), priced.
+
+    A profile or a priced profile among `inputs` is a repeat as it is.
 
     price: `Profile.energy` with the options of the side.
     """
@@ -40,7 +42,7 @@ def energies(inputs: Sequence[Any], load: Load, price: partial[Energy]) -> list[
 
 
 def profiles(name: str | Path, load: Load) -> list[Profile]:
-    """The repeats behind one name, a profile each.
+    """The repeats behind the name of a variant, a profile each.
 
     A file is one repeat. `A+B` are files of one run, joined (counters and a trace); so are all files of a directory. A
     pattern names repeats, one a match. A run directory holds as many repeats as `--repeat` made.
@@ -66,7 +68,7 @@ def profiles(name: str | Path, load: Load) -> list[Profile]:
 
 
 def _repeats(run: Run, load: Load) -> Iterator[Profile]:
-    """Each repetition of a run directory: its time with the counters, which need not be collected every time."""
+    """Each repetition of a variant's run directory: its time with the counters, which may be collected once."""
     numbers = sorted({number for kind in (TIME, COUNTERS) for number in run.files.get(kind, {})})
     if len(numbers) < 2:
         yield load(run.path)
@@ -78,7 +80,7 @@ def _repeats(run: Run, load: Load) -> Iterator[Profile]:
 
 
 def _repeat(run: Run, number: int) -> Run:
-    """A run directory as if only repetition `number` had been made."""
+    """A variant's run directory as if only repetition `number` had been made."""
     files = {
         kind: {number: repeats.get(number, repeats[min(repeats)])} for kind, repeats in run.files.items() if repeats
     }
@@ -120,5 +122,5 @@ def diff(
 
 
 def _repeats_of(given: Any) -> Sequence[Any]:
-    """A list of repeats, which may be one."""
+    """The repeats of a variant as a list, which may be one."""
     return given if isinstance(given, list | tuple) else [given]

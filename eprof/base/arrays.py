@@ -31,7 +31,7 @@ class Columns(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @classmethod
     def of(cls, columns: Mapping[str, Array], rows: int) -> Columns:
-        """Columns of so many rows each."""
+        """Columns of numbers, of so many rows each."""
         if not columns:
             return cls((), np.empty((rows, 0)))
         return cls(tuple(columns), np.stack(list(columns.values())).T)
@@ -68,18 +68,18 @@ class Columns(Brief, Struct, frozen=True, eq=False, dict=True):
         return values
 
     def chosen(self, rows: Array) -> Columns:
-        """Some rows: a mask, or places in a new order."""
+        """Some rows of the columns: a mask, or places in a new order."""
         return Columns(self.names, self.values[rows])
 
     def replaced(self, others: Columns, names: Iterable[str]) -> Columns:
-        """The same with the columns of these names as `others` has them."""
+        """The same table with the columns of these names as `others` has them."""
         values = self.values.copy()
         for name in names:
             values[:, self.places[name]] = others[name]
         return Columns(self.names, values)
 
     def frame(self) -> pd.DataFrame:
-        """As a table of pandas."""
+        """The columns as a table of pandas."""
         import pandas as pd
 
         return pd.DataFrame(self.values, columns=pd.Index(self.names, dtype=object))
@@ -137,7 +137,7 @@ def numbers_of(keys: Iterable[Hashable]) -> Ints:
 
 
 def known_or_zero(values: Floats) -> Floats:
-    """The same with 0 where nothing is known."""
+    """The same array with 0 where nothing is known."""
     return np.where(np.isnan(values), 0.0, values)
 
 
@@ -168,7 +168,7 @@ def group_sums(values: Floats, codes: Ints) -> Floats:
 
 
 def group_marks(marks: Ints, codes: Ints) -> Ints:
-    """The marks of each group joined: (n_rows, n) -> (n_groups, n)."""
+    """The marks of each group of rows joined: (n_rows, n) -> (n_groups, n)."""
     total = np.zeros((int(codes.max(initial=-1)) + 1, marks.shape[1]), dtype=np.int64)
     np.bitwise_or.at(total, codes, marks)
     return total

@@ -28,7 +28,10 @@ class Result(Brief):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        """Headline, bar and table. The module goes by its name, because drawing comes after all that is drawn."""
+        """A result in a notebook, briefly: headline, bar and table.
+
+        The module goes by its name, because drawing comes after all that is drawn.
+        """
         html: str = import_module("eprof.page.notebook").html(self)
         return html
 
@@ -41,7 +44,7 @@ def brief(kind: type, about: str) -> str:
 
 
 def _short(value: Any) -> str:
-    """A value where it is short; else its kind, and how many it holds."""
+    """A value of a `repr` where it is short; else its kind, and how many it holds."""
     text = repr(value) if isinstance(value, str | int | float | Brief) else ""
     if text and len(text) <= _LONGEST:
         return text

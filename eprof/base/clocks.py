@@ -6,16 +6,16 @@ _WRITTEN = pattern(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)\s*(?:MHz)?\s*")
 
 
 def parse(text: str) -> tuple[float, float] | None:
-    """Core and memory clock in MHz; None if the text is no such pair."""
+    """A pair of clocks as users write it: core and memory clock in MHz; None if the text is no such pair."""
     clocks = _WRITTEN.fullmatch(text)
     return (float(clocks[1]), float(clocks[2])) if clocks else None
 
 
 def refusal(text: str) -> str:
-    """What to say of a text that is no such pair."""
+    """What to say of a text that is no pair of clocks."""
     return f"`{text}` is not a setting; write core and memory clock in MHz, such as 852/924."
 
 
 def label(core_mhz: float, memory_mhz: float) -> str:
-    """The inverse of `parse`."""
+    """A pair of clocks as users write it, the inverse of `parse`."""
     return f"{core_mhz:g}/{memory_mhz:g}"

@@ -29,7 +29,7 @@ def in_cpuinfo(text: str) -> str | None:
 
 @cache
 def _names() -> dict[str, re.Pattern[str]]:
-    """A pattern a microarchitecture: its own name, or one of the names of its CPUs."""
+    """A pattern for each CPU microarchitecture: its own name, or one of the names of its CPUs."""
     patterns = {}
     for name, entry in _sections():
         names = [rf"(?<![\w-]){re.escape(name)}(?![\w-])", *entry["names"].texts()]
@@ -39,12 +39,12 @@ def _names() -> dict[str, re.Pattern[str]]:
 
 @cache
 def _models() -> dict[str, str]:
-    """The microarchitecture of each "VENDOR FAMILY MODEL"."""
+    """The microarchitecture of each CPU "VENDOR FAMILY MODEL"."""
     return {model: name for name, entry in _sections() for text in entry["models"].texts() for model in _each(text)}
 
 
 def _each(models: str) -> Iterator[str]:
-    """Every model of a range: "GenuineIntel 6 30-31"."""
+    """Every model of a range of CPUs: "GenuineIntel 6 30-31"."""
     family, _, model = models.rpartition(" ")
     first, dash, last = model.partition("-")
     if not dash:

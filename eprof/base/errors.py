@@ -64,7 +64,7 @@ class ShortageError(EprofError):
 
 
 def shortage(err: BaseException) -> str | None:
-    """What there was too little of and what to do, half a sentence, if an exception or a cause of it says so."""
+    """Of an error: what there was too little of and what to do, half a sentence, if it or a cause of it says so."""
     seen: BaseException | None = err
     while seen is not None:
         if isinstance(seen, ShortageError):

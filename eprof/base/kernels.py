@@ -30,7 +30,7 @@ def selector(wanted: Sequence[str], option: str = "-k") -> Callable[[str], bool]
     regular expression.
     """
     names = {text for text in wanted if expression(text) is None}
-    patterns = [_compiled(text, option) for text in wanted if expression(text) is not None]
+    patterns = [_compiled_name(text, option) for text in wanted if expression(text) is not None]
 
     def selects(name: str) -> bool:
         return not names.isdisjoint(spellings(name)) or any(pattern.search(name) for pattern in patterns)
@@ -39,11 +39,11 @@ def selector(wanted: Sequence[str], option: str = "-k") -> Callable[[str], bool]
 
 
 def expression(wanted: str) -> str | None:
-    """The regular expression of "regex:..."; None for a name."""
+    """The regular expression of "regex:..." for kernel names; None for a name."""
     return wanted.removeprefix(_REGEX) if wanted.startswith(_REGEX) else None
 
 
-def _compiled(wanted: str, option: str) -> re.Pattern[str]:
+def _compiled_name(wanted: str, option: str) -> re.Pattern[str]:
     try:
         return re.compile(wanted.removeprefix(_REGEX))
     except re.error as err:
@@ -58,7 +58,7 @@ def spellings(name: str) -> set[str]:
 
 
 def core(name: str) -> tuple[int, int]:
-    """Where the name proper starts and ends: without `void ` in front and without the parameter list behind."""
+    """Where a kernel's name proper starts and ends: without `void ` in front and without the parameter list behind."""
     start = len(_RETURNS) if name.startswith(_RETURNS) else 0
     if not name.endswith(")"):
         return start, len(name)
@@ -72,13 +72,13 @@ def core(name: str) -> tuple[int, int]:
 
 
 def short(name: str, length: int = 60) -> str:
-    """A name that stands alone, in a file or a warning: no `void `, no parameter list, cut in the middle."""
+    """A kernel's name that stands alone, in a file or a warning: no `void `, no parameter list, cut in the middle."""
     start, end = core(name)
     return cut(name[start:end], length)
 
 
 def base(name: str) -> str:
-    """What template instances have in common: `void ns::axpy<float, 4>(float*)` -> `ns::axpy`."""
+    """What template instances of a kernel have in common: `void ns::axpy<float, 4>(float*)` -> `ns::axpy`."""
     start, end = core(name)
     text = name[start:end]
     kept = []
@@ -97,7 +97,7 @@ def base(name: str) -> str:
 
 
 def bare(name: str) -> str:
-    """`base` without what compilers and profilers write differently: mangled names, unnamed namespaces.
+    """`base` of a kernel without what compilers and profilers write differently: mangled names, unnamed namespaces.
 
     `void ns::axpy<float, 4>(float*)`, `ns::axpy` and `_ZN2ns4axpyIfLi4EEEvPT_` all are `ns::axpy`.
     """
@@ -105,12 +105,12 @@ def bare(name: str) -> str:
 
 
 def own_name(name: str) -> str:
-    """The function's own name, without its namespaces: what `ncu -k NAME` matches."""
+    """A kernel's own name, without its namespaces: what `ncu -k NAME` matches."""
     return bare(name).rpartition("::")[2]
 
 
 def readable(name: str) -> str:
-    """The name; of a mangled one the function with its template arguments.
+    """A kernel's name; of a mangled one the function with its template arguments.
 
     `_ZN2ns4axpyIfLi4EEEvPT_` -> `ns::axpy<float, 4>`. What it refers back to (S_, T_) is left out: to write
     it out may take time without end.
@@ -120,7 +120,7 @@ def readable(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _demangled(symbol: str) -> str | None:
-    """The function in an Itanium-mangled symbol, without its parameters; None if it is of another kind.
+    """The kernel in an Itanium-mangled symbol, without its parameters; None if it is of another kind.
 
     Of arguments that are too intricate, lambdas for example, only the function around them.
     """
@@ -150,13 +150,13 @@ def _demangled(symbol: str) -> str | None:
 
 
 def _literal(text: str) -> str:
-    """A number among template arguments: `Lb1E` -> `true`, `Lin4E` -> `-4`."""
+    """A number among a mangled name's template arguments: `Lb1E` -> `true`, `Lin4E` -> `-4`."""
     truths = {"Lb0E": "false", "Lb1E": "true"}
     return truths.get(text, text.strip("LE").lstrip("abcdefghijklmopqrstuvwxyz").replace("n", "-"))
 
 
 def _close(frames: list[list[str]], opener: str) -> None:
-    """Write what stood between an opening letter and its E behind what was before it."""
+    """Write, of a mangled name, what stood between an opening letter and its E behind what was before it."""
     parts = [part for part in frames.pop() if not part.startswith("_GLOBAL__N_")]
     before = frames[-1]
     if opener == "N":

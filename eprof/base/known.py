@@ -2,15 +2,15 @@
 
 
 def ratio(above: float | None, below: float | None) -> float | None:
-    """A quotient; None where it is not known, or its divisor is 0."""
+    """A quotient of numbers that may not be known; None where it is not, or its divisor is 0."""
     return above / below if above is not None and below else None
 
 
 def less(number: float | None, subtracted: float | None) -> float | None:
-    """A difference; None where it is not known."""
+    """A difference of numbers that may not be known; None where it is not."""
     return number - subtracted if number is not None and subtracted is not None else None
 
 
 def growth(now: float | None, before: float | None) -> float | None:
-    """By how much a number is larger, as a share of what it was; None where that is not known."""
+    """By how much a known number is larger, as a share of what it was; None where that is not known."""
     return None if now is None or not before else now / before - 1

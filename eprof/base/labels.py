@@ -109,7 +109,7 @@ def label_of(name: str, names: Sequence[str], width: int = 60) -> str:
 
 
 def fitted(texts: Sequence[str], width: int) -> list[str]:
-    """The texts of a column, cut to about `width` characters; different ones stay different."""
+    """Labels for the texts of a column, cut to about `width` characters; different ones stay different."""
     if all(len(text) <= width for text in texts):
         return list(texts)
     distinct = list(dict.fromkeys(texts))
@@ -140,7 +140,7 @@ class _Text(Struct, frozen=True):
 
     @classmethod
     def parsed(cls, text: str) -> _Text:
-        """The parts of a name or an argument: what stands outside of all brackets, what is in the outermost ones."""
+        """The parts of a name to label, or an argument: what is outside of all brackets, and in the outermost ones."""
         if "<" not in text and "(" not in text:
             return cls(text, [], [])
         text = _replaced(text, _LAMBDAS)
@@ -184,7 +184,7 @@ class _Library(Struct, frozen=True):
 
 @lru_cache(maxsize=1)
 def _libraries() -> tuple[dict[str, str], list[_Library]]:
-    """The names of types, and the patterns of kernels of libraries."""
+    """For labels, the names of types, and the patterns of kernels of libraries."""
     document = Document.read(resources.folder("counters") / "names.toml")
     types = {key: node.text() for key, node in document.root["type"].items()}
     rows = document.root["library"].entries()
@@ -192,17 +192,17 @@ def _libraries() -> tuple[dict[str, str], list[_Library]]:
 
 
 def _library_label(text: str) -> str:
-    """What a kernel of a known library is called; nothing if it is of none."""
+    """The label of a kernel of a known library; nothing if it is of none."""
     types, libraries = _libraries()
     for library in libraries:
         match = library.pattern.search(text) if library.sign in text else None
         if match:
-            words = {key: _word(key, value or "", types) for key, value in match.groupdict().items()}
+            words = {key: _argument_word(key, value or "", types) for key, value in match.groupdict().items()}
             return " ".join(library.label.format_map(words).replace("_", " ").split())
     return ""
 
 
-def _word(key: str, value: str, types: dict[str, str]) -> str:
+def _argument_word(key: str, value: str, types: dict[str, str]) -> str:
     if key.startswith("type"):
         return types.get(value, value)
     if key.startswith("camel"):
@@ -214,7 +214,7 @@ def _word(key: str, value: str, types: dict[str, str]) -> str:
 
 
 def _told_apart(texts: Sequence[_Text], deepest: int = _DEEPEST) -> list[str]:
-    """The head of each, and where several have the same one the fewest details that differ."""
+    """Labels of the head of each name, and where several have the same one the fewest details that differ."""
     told = [text.head for text in texts]
     places: dict[str, list[int]] = {}
     for place, text in enumerate(texts):
@@ -228,7 +228,7 @@ def _told_apart(texts: Sequence[_Text], deepest: int = _DEEPEST) -> list[str]:
 
 
 def _details(texts: Sequence[_Text], deepest: int) -> tuple[str, str, list[str]]:
-    """What follows the head that all of `texts` have, and what it stands between."""
+    """What follows the head that all names to label have, and what it stands between."""
     arguments = max(len(text.arguments) for text in texts)
     rows = _aligned([_padded(text.arguments, arguments) + text.others for text in texts], texts[0].is_library)
     kept = _telling(rows)
@@ -238,7 +238,7 @@ def _details(texts: Sequence[_Text], deepest: int) -> tuple[str, str, list[str]]
 
 
 def _aligned(rows: Sequence[Sequence[str]], are_words: bool) -> list[list[str]]:
-    """The rows with as many columns each; words of names that have not as many, a column a word."""
+    """Names to label as rows of as many columns each; words of names that have not as many, a column a word."""
     widths = set(map(len, rows))
     if not are_words or len(widths) == 1:
         return [_padded(row, min(max(widths), _MOST_DETAILS)) for row in rows]
@@ -251,7 +251,7 @@ def _padded(row: Sequence[str], width: int) -> list[str]:
 
 
 def _short(details: Sequence[str], deepest: int) -> list[str]:
-    """Arguments or parameters, told apart in the same way: without what all have, without namespaces."""
+    """Labels of arguments or parameters, told apart in the same way: without what all have, without namespaces."""
     texts = [_Text.parsed(detail) for detail in details]
     if deepest and len({text.head for text in texts}) == 1:
         _, _, inner = _details(texts, deepest)
@@ -261,7 +261,7 @@ def _short(details: Sequence[str], deepest: int) -> list[str]:
 
 
 def _unqualified(texts: Sequence[str]) -> list[str]:
-    """The texts without namespaces, but those that would look alike."""
+    """Labels without namespaces, but those that would look alike."""
     short = {text: _own(text) for text in texts}
     seen: dict[str, int] = {}
     for own in short.values():
@@ -281,7 +281,7 @@ def _brackets(text: _Text, are_parameters: bool) -> tuple[str, str, str]:
 
 
 def _telling(rows: Sequence[Sequence[str]]) -> list[int]:
-    """A few columns that tell all rows apart: in each step the one that tells most; of several a short, early one."""
+    """A few columns that tell all names to label apart: in each step the one that tells most."""
     columns = [column for column in range(len(rows[0])) if len({row[column] for row in rows}) > 1]
     columns.sort(key=lambda column: max(len(row[column]) for row in rows) > _LONG_DETAIL)
     all_different = len(set(map(tuple, rows)))
@@ -299,7 +299,7 @@ def _telling(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _fitted(texts: Sequence[str], width: int, deepest: int = _DEEPEST) -> list[str]:
-    """The texts in about `width` characters: without namespaces, then cut in the middle, where they do not differ."""
+    """Labels in about `width` characters: without namespaces, then cut in the middle, where they do not differ."""
     if all(len(text) <= width for text in texts):
         return list(texts)
     texts = [own if len(text) > width else text for text, own in zip(texts, _unqualified(texts), strict=True)]
@@ -318,7 +318,7 @@ def _fitted(texts: Sequence[str], width: int, deepest: int = _DEEPEST) -> list[s
 
 
 def _with_own_words(texts: Sequence[str], fitted: Sequence[str], width: int, times: Counter[str]) -> list[str]:
-    """The cut texts; of a few, one that lost every word that is its own is cut around these instead.
+    """The cut labels; of a few, one that lost every word that is its own is cut around these instead.
 
     "reduce-conflicts.txt" beside "reduce-free.txt" is "redu…conflicts.txt", and not "reduce-….txt".
     """
@@ -336,14 +336,14 @@ def _with_own_words(texts: Sequence[str], fitted: Sequence[str], width: int, tim
 
 
 def _shared(text: str, other: str) -> tuple[int, int]:
-    """How many characters two texts share at their start, and then at their end."""
+    """How many characters two labels share at their start, and then at their end."""
     start = len(os.path.commonprefix([text, other]))
     end = len(os.path.commonprefix([text[start:][::-1], other[start:][::-1]]))
     return start, end
 
 
 def _without_common(text: str, width: int, times: Counter[str]) -> str:
-    """A text of `width` characters at most: without the words in its middle that most of the others have, too.
+    """A label of `width` characters at most: without the words in its middle that most others have, too.
 
     times: how many texts have a word.
     """
@@ -367,7 +367,7 @@ def _without_common(text: str, width: int, times: Counter[str]) -> str:
 
 
 def _cut_around(texts: Sequence[str], width: int, deepest: int) -> list[str]:
-    """Texts that share their start and end, cut around what they do not share."""
+    """Labels that share their start and end, cut around what they do not share."""
     start = len(os.path.commonprefix(texts))
     end = len(os.path.commonprefix([text[start:][::-1] for text in texts]))
     longest = max(len(text) - start - end for text in texts)
@@ -381,7 +381,7 @@ def _cut_around(texts: Sequence[str], width: int, deepest: int) -> list[str]:
 
 
 def _shown(text: str, start: int, end: int, room: int) -> str:
-    """A text with `room` characters of the shared `start` and `end`: of its first letters, and of those next to it."""
+    """A label with `room` characters of the shared `start` and `end`: its first letters, and those next to it."""
     front = min(start, room * 3 // 5)
     back = min(end, room - front)
     head = text[:start] if start - front <= 1 else f"{text[:front]}…"
@@ -390,7 +390,7 @@ def _shown(text: str, start: int, end: int, room: int) -> str:
 
 
 def _numbered(texts: Iterable[str]) -> list[str]:
-    """The texts with " #2" behind the second of two that are the same."""
+    """Labels with " #2" behind the second of two that are the same."""
     times: dict[str, int] = {}
     numbered = []
     for text in texts:

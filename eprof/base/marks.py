@@ -39,7 +39,7 @@ def _names(mark: int) -> tuple[str, ...]:
 
 
 def from_names(words: list[str]) -> Mark:
-    """The inverse of `names`. Raises KeyError for a word that is no mark."""
+    """The marks with these names, the inverse of `names`. Raises KeyError for a word that is no mark."""
     mark = NONE
     for word in words:
         mark |= Mark[word.upper()]

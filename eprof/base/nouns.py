@@ -28,7 +28,7 @@ class Nouns(Struct, frozen=True):
 
     @property
     def kernels(self) -> str:
-        """The plural."""
+        """The plural of the noun for what runs: kernels or functions."""
         return f"{self.kernel}s"
 
     def of(self, number: float) -> str:
@@ -40,7 +40,7 @@ class Nouns(Struct, frozen=True):
         return self.labels.get(word) or (COUNTS[word].label if word in COUNTS else GROUPS[word])
 
     def group(self, name: str) -> str:
-        """What a group of counts is called."""
+        """What a group of counts is called on this kind of processor."""
         return self.labels.get(name) or GROUPS[name]
 
 
@@ -64,7 +64,7 @@ _OF_CPUS = Nouns(
 
 
 def in_document(processor: str) -> str | UnsetType:
-    """The processor as documents have it: they leave it out where it is a GPU."""
+    """The kind of processor as documents have it: they leave it out where it is a GPU."""
     return UNSET if processor == GPU else processor
 
 

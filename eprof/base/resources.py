@@ -45,7 +45,7 @@ def tree(start: Traversable, suffix: str) -> list[Traversable]:
 
 
 def opened(path: Path) -> BinaryIO:
-    """A file open for reading. Raises OSError, whose `strerror` is a reason in words.
+    """A small data file or log, open for reading. Raises OSError, whose `strerror` is a reason in words.
 
     A named pipe, a device and a socket are refused, for they may give nothing or without end; a folder is too.
     """
@@ -90,7 +90,7 @@ def log_start(path: str, size: int) -> bytes:
 
 @contextmanager
 def _readable(path: str) -> Iterator[None]:
-    """What goes wrong within, as a sentence."""
+    """What goes wrong within reading a file, as a sentence."""
     try:
         yield
     except OSError as err:

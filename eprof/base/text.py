@@ -68,7 +68,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def uncapital(text: str) -> str:
-    """`text` inside a sentence; "FP64 add" stays as it is."""
+    """Text inside a sentence; "FP64 add" stays as it is."""
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
@@ -83,7 +83,7 @@ def in_code(text: str) -> str:
 
 
 def in_markdown(text: str) -> str:
-    """A line of Markdown, or a cell of a table, that reads as `text`; what stands between back ticks stays code.
+    """Text as a line of Markdown, or a cell of a table; what stands between back ticks stays code.
 
     No HTML, no links (of addresses neither), no pictures, headings or lists, and nobody who is called by an `@`.
     """
@@ -123,7 +123,7 @@ def cut(text: str, length: int) -> str:
 
 
 def bracketed(text: str) -> str:
-    """`text` behind something, in brackets: " (8 to 14 J)"; nothing where there is none."""
+    """Text behind something, in brackets: " (8 to 14 J)"; nothing where there is none."""
     return f" ({text})" if text else ""
 
 
@@ -134,7 +134,7 @@ def listed(words: Sequence[str], last: str = "and") -> str:
 
 
 def few(words: Sequence[str], most: int, noun: str = "") -> str:
-    """The first `most` words, and how many more there are: "a, b and 3 more" (`noun`: "and 3 more kernels")."""
+    """A text of the first `most` words, and how many more: "a, b and 3 more" (`noun`: "and 3 more kernels")."""
     shown = ", ".join(words[:most])
     if len(words) <= most:
         return shown

@@ -51,7 +51,9 @@ class Formula(Struct, frozen=True, dict=True):
 
     @classmethod
     def parse(cls, text: str, growing: bool = False) -> Formula:
-        """Parse `text`. Raises ValueError with the reason if it is not a formula of this language.
+        """Parse the formula in `text`, of a TOML file.
+
+        Raises ValueError with the reason if it is not a formula of this language.
 
         growing: `^`, `log2()` and `sqrt()` are allowed; such formulas take numbers and no arrays.
         """
@@ -80,11 +82,15 @@ class _NotAllowed(ValueError):
 
 
 def _parsed(text: str) -> ast.expr:
-    """The tree of a formula. Python's own `**` is none of the language, and stays as it is not allowed: `|`."""
+    """The syntax tree of a formula in a TOML file.
+
+    Python's own `**` is none of the language, and stays as it is not allowed: `|`.
+    """
     return ast.parse(text.replace("**", "|").replace("^", "**"), mode="eval").body
 
 
 def _names(tree: ast.expr, growing: bool, depth: int = 0) -> set[str]:
+    """The names in the tree of a formula; raises for what the formula language does not have."""
     if depth > _DEEPEST_FORMULA:
         raise _NotAllowed(f"the formula has more than {_DEEPEST_FORMULA} terms or parentheses; make steps of it")
     inner = _growing(tree) if growing else None
@@ -109,7 +115,7 @@ def _names(tree: ast.expr, growing: bool, depth: int = 0) -> set[str]:
 
 
 def _growing(tree: ast.expr) -> ast.expr | None:
-    """What a power, a function or a sign is of, in formulas that grow; None for anything else."""
+    """What a power, a function or a sign is of, in TOML formulas that grow; None for anything else."""
     match tree:
         case ast.BinOp(left=left, right=ast.Constant(value=int() as power), op=ast.Pow()):
             if not 0 < power <= _HIGHEST_POWER:
@@ -123,6 +129,7 @@ def _growing(tree: ast.expr) -> ast.expr | None:
 
 
 def _value(tree: ast.expr, values: Mapping[str, Any]) -> Any:
+    """The value of a formula's tree."""
     match tree:
         case ast.BinOp(left=left, right=ast.Constant(value=int() as power), op=ast.Pow()):
             # A float overflows where an integer would grow without end.
@@ -149,7 +156,9 @@ class Document(Struct, frozen=True, eq=False):
 
     @classmethod
     def read(cls, source: Traversable) -> Document:
-        """Read and parse `source`. Raises DefinitionError: cannot be read, not UTF-8, not TOML (with the line).
+        """Read and parse the TOML file `source`.
+
+        Raises DefinitionError: cannot be read, not UTF-8, not TOML (with the line).
 
         What is no file, or is larger than any definition is, cannot be read.
         """
@@ -164,7 +173,10 @@ class Document(Struct, frozen=True, eq=False):
 
     @classmethod
     def parse(cls, text: str, label: str) -> Document:
-        """Parse `text`, named `label` in messages. Raises DefinitionError with the line if it is not TOML."""
+        """Parse the TOML in `text`, named `label` in messages.
+
+        Raises DefinitionError with the line if it is not TOML.
+        """
         try:
             data = tomllib.loads(text)
         except tomllib.TOMLDecodeError as err:
@@ -186,7 +198,7 @@ class Document(Struct, frozen=True, eq=False):
 
     @property
     def root(self) -> Node:
-        """The whole file as a table."""
+        """The whole TOML file as a table."""
         return Node(self, self.data)
 
 
@@ -203,15 +215,15 @@ class Node(Struct, frozen=True, eq=False):
 
     @property
     def name(self) -> str:
-        """The last key."""
+        """The last key of the TOML entry."""
         return next((key for key in reversed(self.path) if isinstance(key, str)), "file")
 
     def error(self, message: str) -> DefinitionError:
-        """A DefinitionError that points at this value."""
+        """A DefinitionError that points at this value of the TOML file."""
         return self.document.error(message, *self.path)
 
     def wrong(self, kind: str) -> DefinitionError:
-        """The error that the value is missing, or is not of a kind (in words)."""
+        """The error that a TOML value is missing, or is not of a kind (in words)."""
         if self.value is None:
             return self.error(f"`{self.name}` is missing; it must be {kind}.")
         return self.error(f"`{self.name}` must be {kind}, not {self.value!r}.")
@@ -224,7 +236,7 @@ class Node(Struct, frozen=True, eq=False):
         return Node(self.document, value, (*self.path, key))
 
     def table(self, known: Collection[str] | None = None) -> Node:
-        """The node itself, if it is a table without keys that are not `known`."""
+        """The TOML node itself, if it is a table without keys that are not `known`."""
         if not isinstance(self.value, dict):
             raise self.wrong("a table of keys and values")
         for key in self.value:
@@ -234,13 +246,13 @@ class Node(Struct, frozen=True, eq=False):
         return self
 
     def items(self) -> list[tuple[str, Node]]:
-        """The keys and entries of a table; none of one that is missing."""
+        """The keys and entries of a TOML table; none of one that is missing."""
         if self.value is None:
             return []
         return [(key, self[key]) for key in self.table().value]
 
     def entries(self, kind: str = "a list") -> list[Node]:
-        """The entries of a list; none of one that is missing."""
+        """The entries of a TOML list; none of one that is missing."""
         if self.value is None:
             return []
         if not isinstance(self.value, list):
@@ -248,25 +260,25 @@ class Node(Struct, frozen=True, eq=False):
         return [Node(self.document, entry, self._place(number)) for number, entry in enumerate(self.value)]
 
     def _place(self, number: int) -> tuple[str | int, ...]:
-        """The way to an entry of a list. Lines are found for tables; others stand where the list stands."""
+        """The way to an entry of a TOML list. Lines are found for tables; others stand where the list stands."""
         if isinstance(self.value[number], dict):
             return (*self.path, number)
         return self.path
 
     def each(self) -> list[Node]:
-        """The entries of a list, or a value that stands alone; none of one that is missing."""
+        """The entries of a TOML list, or a value that stands alone; none of one that is missing."""
         if isinstance(self.value, list) or self.value is None:
             return self.entries()
         return [self]
 
     def schema(self, number: int) -> None:
-        """Check the number of the file's form."""
+        """Check the number of the TOML file's form."""
         version = self["schema"]
         if isinstance(version.value, bool) or version.value != number:
             raise version.error(f"`schema` must be {number}, the form that this eprof reads, not {version.value!r}.")
 
     def text(self, default: str | None = None) -> str:
-        """A text that is not blank."""
+        """A text in a TOML file that is not blank."""
         if self.value is None and default is not None:
             return default
         if not isinstance(self.value, str) or not self.value.strip():
@@ -274,11 +286,11 @@ class Node(Struct, frozen=True, eq=False):
         return self.value
 
     def texts(self) -> tuple[str, ...]:
-        """A list of texts."""
+        """A list of texts in a TOML file."""
         return tuple(entry.text() for entry in self.entries("a list of texts"))
 
     def choice(self, allowed: Collection[str], default: str | None = None) -> str:
-        """One of the allowed words."""
+        """One of the words allowed in a TOML file."""
         if self.value is None and default is not None:
             return default
         if not isinstance(self.value, str) or self.value not in allowed:
@@ -287,7 +299,7 @@ class Node(Struct, frozen=True, eq=False):
         return self.value
 
     def truth(self, default: bool | None = None) -> bool:
-        """True or false."""
+        """True or false in a TOML file."""
         if self.value is None and default is not None:
             return default
         if not isinstance(self.value, bool):
@@ -295,7 +307,7 @@ class Node(Struct, frozen=True, eq=False):
         return self.value
 
     def number(self, least: float = -math.inf, most: float = math.inf) -> float:
-        """A number; an integer that no float can hold is infinite."""
+        """A number in a TOML file; an integer that no float can hold is infinite."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             raise self.wrong("a number")
         try:
@@ -308,7 +320,7 @@ class Node(Struct, frozen=True, eq=False):
         return number
 
     def formula(self, known: Collection[str], growing: bool = False) -> Formula:
-        """A formula whose names are all `known`. growing: as `Formula.parse`."""
+        """A formula in a TOML file whose names are all `known`. growing: as `Formula.parse`."""
         if not isinstance(self.value, str):
             raise self.wrong("a formula, written as a text")
         try:
@@ -327,7 +339,7 @@ def _too_large(label: str) -> DefinitionError:
 
 
 def _integers(value: Any) -> Iterator[int]:
-    """Every integer in a table."""
+    """Every integer in a TOML table."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
@@ -343,7 +355,7 @@ def quoted(words: str) -> str:
 
 
 def line_of(text: str, *keys: str | int) -> int:
-    """The line on which the entry reached through `keys` stands, or the nearest one above it (1 if none is found).
+    """The line of the TOML entry reached through `keys`, or the nearest one above it (1 if none is found).
 
     tomllib gives no lines after parsing. This looks for the table header that covers most of `keys`, then for the next
     key below it; inline tables are searched on the line of their parent. A number among `keys` is an entry of a list.
@@ -362,7 +374,7 @@ def line_of(text: str, *keys: str | int) -> int:
 
 
 def _key_line(lines: list[str], place: int, key: str) -> int:
-    """The first line from `place` on that sets `key`, up to the next table header; `place` if there is none."""
+    """The first TOML line from `place` on that sets `key`, up to the next table header; `place` if there is none."""
     pattern = re.compile(rf"(^|[\s{{,.])[\"']?{re.escape(key)}[\"']?\s*[=.]")
     for number in range(place, len(lines)):
         if number > place and lines[number].lstrip().startswith("["):
@@ -373,7 +385,7 @@ def _key_line(lines: list[str], place: int, key: str) -> int:
 
 
 def _entry_line(lines: list[str], place: int, index: int) -> int:
-    """The line of entry `index` of the list that begins at `place`: its `[[header]]`, or its `{`."""
+    """The line of entry `index` of the TOML list that begins at `place`: its `[[header]]`, or its `{`."""
     header = re.match(r"\s*(\[\[[^\]]*\]\])", lines[place])
     opening = header[1] if header else "{"
     seen = 0

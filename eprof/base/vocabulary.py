@@ -24,7 +24,7 @@ class Count(Struct, frozen=True):
 
     @property
     def symbol(self) -> str:
-        """The unit beside a number; instructions and cycles are written without."""
+        """The unit beside a count; instructions and cycles are written without."""
         return {"byte": "B", "flop": "flop"}.get(self.unit, "")
 
 
@@ -38,7 +38,7 @@ def _floats(bits: int) -> list[Count]:
     return [*entries, Count(kind, "instruction", COMPUTATION, kind, f"FP{bits} (kinds not told apart)")]
 
 
-def _plain(name: str, group: str, label: str) -> Count:
+def _plain_count(name: str, group: str, label: str) -> Count:
     return Count(name, "instruction", COMPUTATION, group, label)
 
 
@@ -46,7 +46,7 @@ def _tensor(kind: str, label: str) -> Count:
     return Count(f"tensor_{kind}", "flop", COMPUTATION, "tensor", f"Tensor {label}")
 
 
-def _bytes(name: str, group: str, label: str) -> list[Count]:
+def _byte_counts(name: str, group: str, label: str) -> list[Count]:
     return [
         Count(f"{name}_read", "byte", DATA, group, f"{label} read"),
         Count(f"{name}_write", "byte", DATA, group, f"{label} write"),
@@ -55,7 +55,7 @@ def _bytes(name: str, group: str, label: str) -> list[Count]:
 
 def _level(name: str, label: str) -> list[Count]:
     total = Count(name, "byte", DATA, name, f"{label} (reads and writes not told apart)")
-    return [*_bytes(name, name, label), total]
+    return [*_byte_counts(name, name, label), total]
 
 
 _TENSOR = [
@@ -66,28 +66,28 @@ _TENSOR = [
     _tensor("other", "other, or types not told apart"),
 ]
 _ALL = [
-    _plain("tensor", "tensor", "Tensor"),
+    _plain_count("tensor", "tensor", "Tensor"),
     *_TENSOR,
     *_floats(64),
     *_floats(32),
     *_floats(16),
-    _plain("integer", "int", "Integer"),
-    _plain("special", "sfu", "Special functions"),
-    _plain("conversion", "other", "Conversions"),
-    _plain("control", "other", "Control"),
-    _plain("load_store", "other", "Load and store"),
-    _plain("communication", "other", "Shuffles and votes"),
-    _plain("misc", "other", "Moves and barriers"),
-    _plain("warp_issue", "other", "Warp instructions issued"),
+    _plain_count("integer", "int", "Integer"),
+    _plain_count("special", "sfu", "Special functions"),
+    _plain_count("conversion", "other", "Conversions"),
+    _plain_count("control", "other", "Control"),
+    _plain_count("load_store", "other", "Load and store"),
+    _plain_count("communication", "other", "Shuffles and votes"),
+    _plain_count("misc", "other", "Moves and barriers"),
+    _plain_count("warp_issue", "other", "Warp instructions issued"),
     Count("sm_active_cycle", "cycle", COMPUTATION, "other", "SM active cycles"),
-    *_bytes("shared", "shared", "Shared memory"),
+    *_byte_counts("shared", "shared", "Shared memory"),
     *_level("l1", "L1"),
     *_level("l2", "L2"),
     *_level("l3", "L3"),
     *_level("dram", "DRAM"),
-    *_bytes("system", "system", "Host memory"),
-    *_bytes("global", "requested", "Global, requested"),
-    *_bytes("local", "requested", "Local (spills)"),
+    *_byte_counts("system", "system", "Host memory"),
+    *_byte_counts("global", "requested", "Global, requested"),
+    *_byte_counts("local", "requested", "Local (spills)"),
 ]
 
 COUNTS: dict[str, Count] = {count.name: count for count in _ALL}
@@ -112,7 +112,7 @@ PARTS: dict[str, tuple[str, ...]] = {**FLOAT_PARTS, **LEVEL_PARTS, **TENSOR_PART
 
 
 def stand_ins(word: str) -> tuple[str, ...]:
-    """What may stand in for a word: the total that it is a part of, or its own parts."""
+    """What may stand in for a word of the vocabulary: the total that it is a part of, or its own parts."""
     if word in PARTS:
         return PARTS[word]
     return tuple(total for total, parts in PARTS.items() if word in parts)

@@ -37,7 +37,7 @@ class Instruction(NamedTuple):
 
 
 def functions(text: str) -> dict[str, list[Instruction]]:
-    """The instructions of every function in a disassembly."""
+    """The machine instructions of every function in a disassembly."""
     instructions: dict[str, list[Instruction]] = {}
     name = ""
     for line in text.splitlines():
@@ -50,7 +50,10 @@ def functions(text: str) -> dict[str, list[Instruction]]:
 
 
 def loops(code: Sequence[Instruction]) -> list[list[Instruction]]:
-    """The bodies of all loops: what lies between a branch backwards and its target. A branch to itself is none."""
+    """The bodies of all loops in machine code: what lies between a branch backwards and its target.
+
+    A branch to itself is none.
+    """
     bodies = []
     for branch in code:
         target = _TARGET.search(branch.operands)
@@ -61,12 +64,12 @@ def loops(code: Sequence[Instruction]) -> list[list[Instruction]]:
 
 
 def tally(body: Sequence[Instruction]) -> Counter[str]:
-    """Instructions by word and bytes by way, a thread: `read` and `write` of global memory, whatever the level."""
+    """Machine instructions by word and bytes by way, a thread: `read` and `write` of global memory at any level."""
     counts: Counter[str] = Counter()
     for instruction in body:
         head = instruction.opcode.split(".")[0]
         if head in _MEMORY:
-            counts[_MEMORY[head]] += _bytes(instruction.opcode)
+            counts[_MEMORY[head]] += _bytes_of_opcode(instruction.opcode)
         elif _moves(instruction):
             counts["misc"] += 1
         elif head != "NOP":
@@ -74,7 +77,7 @@ def tally(body: Sequence[Instruction]) -> Counter[str]:
     return counts
 
 
-def _bytes(opcode: str) -> int:
+def _bytes_of_opcode(opcode: str) -> int:
     wide = re.search(r"\.(64|128)\b", opcode)
     narrow = re.search(r"\.[US](8|16)\b", opcode)
     size = wide or narrow
@@ -82,7 +85,7 @@ def _bytes(opcode: str) -> int:
 
 
 def _moves(instruction: Instruction) -> bool:
-    """Whether it only moves a value: `IMAD.MOV`, or an FP16 multiply-add whose factors are zero registers."""
+    """Whether a machine instruction only moves a value: `IMAD.MOV`, or an FP16 multiply-add of zero registers."""
     return instruction.opcode.startswith("IMAD.MOV") or (
         instruction.opcode.startswith("HFMA2") and instruction.operands.count("RZ") >= 2
     )
@@ -111,7 +114,7 @@ def contradictions(
 
 
 def _by_way(claimed: Mapping[str, float]) -> dict[str, float]:
-    """Claimed counts with global memory by way: the code does not show which level serves a byte."""
+    """Claimed counts with global memory by way: machine code does not show which level serves a byte."""
     counts = {word: count for word, count in claimed.items() if not any(word in levels for levels in _LEVELS.values())}
     for way, levels in _LEVELS.items():
         total = sum(claimed.get(level, 0.0) for level in levels)

@@ -88,14 +88,17 @@ class Manifest(Struct, frozen=True, eq=False):
         return {benchmark.name: benchmark for benchmark in self.benchmarks}[name]
 
     def values(self, capability: Capability) -> dict[str, float]:
-        """The constants for a capability. One that begins later is left out: nothing that runs there uses it."""
+        """The manifest's constants for a capability.
+
+        One that begins later is left out: nothing that runs there uses it.
+        """
         values = {name: at(table, capability) for name, table in self.constants.items()}
         return {name: value for name, value in values.items() if value is not None}
 
     def counts(
         self, benchmark: Benchmark, capability: Capability, threads: float, iterations: float, overhead: bool = True
     ) -> dict[str, float]:
-        """Instructions and bytes of one launch, by word; with the loop's own instructions, or without."""
+        """Instructions and bytes of one launch of a benchmark, by word; with the loop's own, or without."""
         values = {**self.values(capability), "threads": threads, "iterations": iterations}
         counts = {word: float(formula(values)) for word, formula in benchmark.count.items()}
         if overhead:
@@ -104,30 +107,30 @@ class Manifest(Struct, frozen=True, eq=False):
         return counts
 
     def flops(self, benchmark: Benchmark, threads: float, iterations: float) -> dict[str, float]:
-        """Flops of tensor cores in one launch, by word."""
+        """Flops of tensor cores in one launch of a benchmark, by word."""
         values = {"threads": threads, "iterations": iterations}
         return {word: float(formula(values)) for word, formula in benchmark.flop.items()}
 
 
 def at(table: Mapping[Capability, float], capability: Capability) -> float | None:
-    """The entry of the highest capability that is not above `capability`; None if all are."""
+    """The manifest's entry of the highest capability that is not above `capability`; None if all are."""
     known = [entry for entry in table if entry <= capability]
     return table[max(known)] if known else None
 
 
 def home() -> Traversable:
-    """The folder with the manifest and the kernels."""
+    """The folder with the manifest of benchmarks and the kernels."""
     return folder("calibration")
 
 
 @lru_cache
 def load(name: str = GPU) -> Manifest:
-    """A manifest that comes with eprof."""
+    """A manifest of benchmarks that comes with eprof."""
     return parse(Document.read(home() / name))
 
 
 def source_text(name: str) -> str:
-    """The whole text of a source file to compile: the block's size, what makes it portable, the kernels."""
+    """The whole source of the benchmarks to compile: the block's size, what makes it portable, the kernels."""
     if name.endswith(".c"):
         return (home() / name).read_text(encoding="utf-8")
     parts = [(home() / file).read_text(encoding="utf-8") for file in ("portable.h", name)]
@@ -135,13 +138,13 @@ def source_text(name: str) -> str:
 
 
 def capability_of(text: str) -> Capability:
-    """The pair behind "8.6". Raises ValueError."""
+    """The capability in a manifest as a pair: of "8.6". Raises ValueError."""
     major, _, minor = text.partition(".")
     return int(major), int(minor)
 
 
 def parse(document: Document) -> Manifest:
-    """The manifest in `document`. Raises DefinitionError with the line of the first mistake."""
+    """The manifest of benchmarks in `document`. Raises DefinitionError with the line of the first mistake."""
     root = document.root
     root.schema(SCHEMA)
     root.table(_KEYS)
@@ -160,7 +163,7 @@ def parse(document: Document) -> Manifest:
 
 
 def _levels(node: Node) -> dict[Capability, float]:
-    """Numbers by capability, each from there on."""
+    """Numbers by capability in the manifest, each from there on."""
     levels = {_capability(key, level): level.number(0, _LARGEST) for key, level in node.items()}
     if not levels:
         raise node.error('write a table of capabilities: { "7.0" = 1 }.')
@@ -180,6 +183,7 @@ def _rate(node: Node) -> Rate:
 
 
 def _benchmark(entry: Node, known: Collection[str], block: int) -> Benchmark:
+    """One benchmark of the manifest."""
     entry.table(_BENCHMARK)
     return Benchmark(
         name=entry["name"].text(),
@@ -206,6 +210,7 @@ def _optional(node: Node, least: float, most: float, default: float) -> float:
 
 
 def _counts(node: Node, known: Collection[str]) -> dict[str, Formula]:
+    """What one launch counts, in the manifest."""
     for word, formula in node.items():
         if word not in COUNTS:
             raise formula.error(f"`{word}` is not a word of the vocabulary.")

@@ -32,7 +32,7 @@ def peaks(manifest: Manifest, device: Mapping[str, Any], core_mhz: float, memory
 
 
 def fraction(counts: Mapping[str, float], time_s: float, known: Mapping[str, float]) -> tuple[float | None, str | None]:
-    """The largest fraction of a peak that was reached, and of which resource.
+    """The largest fraction of a peak that a benchmark reached, and of which resource.
 
     counts: those that the benchmark is about. None if the peak of one of them is not known: that may be the limit.
     """

@@ -49,15 +49,17 @@ class Scaled(NamedTuple):
 
 
 def scaled(rows: Sequence[Row], capability: Capability, device_name: str) -> Scaled:
-    """Prices in pJ for the GPU, and the factors that made them. Raises EprofError where a run that it takes is missing.
+    """Prices in pJ of `--quick`, scaled to the GPU, and the factors that made them.
+
+    Raises EprofError where a run that it takes is missing.
 
     For each replica of the shared prices c and each kind of operands, the two factors are those with the least squares
     of (idle + f_core sum_core c r + f_memory c_dram r_dram) / measured power - 1, neither below 0.
     """
     used = {row.benchmark: row for row in rows if row.used}
     idle_w = _idle(used)
-    zeros = [_run(used, name + ZEROS) for name in SCALED]
-    random = [_run(used, name) for name in SCALED]
+    zeros = [_quick_run(used, name + ZEROS) for name in SCALED]
+    random = [_quick_run(used, name) for name in SCALED]
     shared = shape_prices(device_name)
     number = len(shared.replicas[_DRAM])
     # A program's operands lie anywhere between zeros and random ones: each replica takes another place.
@@ -67,9 +69,9 @@ def scaled(rows: Sequence[Row], capability: Capability, device_name: str) -> Sca
         low, high = (_factors(run, prices, capability, idle_w) for run in (zeros, random))
         return Factors(low.core + place * (high.core - low.core), low.memory + place * (high.memory - low.memory))
 
-    pj = _times(shared.pj, factors(shared.pj, 0.5))
+    pj = _times_factors(shared.pj, factors(shared.pj, 0.5))
     drawn = [{name: shared.replicas[name][replica] for name in shared.pj} for replica in range(number)]
-    scaled_draws = [_times(prices, factors(prices, place)) for prices, place in zip(drawn, places, strict=True)]
+    scaled_draws = [_times_factors(prices, factors(prices, place)) for prices, place in zip(drawn, places, strict=True)]
     replicas = {name: [prices[name] for prices in scaled_draws] for name in pj}
     if _TENSOR in used and _TENSOR + ZEROS in used:
         low_pj, high_pj = (_tensor_pj(used[name], idle_w) for name in (_TENSOR + ZEROS, _TENSOR))
@@ -85,14 +87,14 @@ def _idle(used: Mapping[str, Row]) -> float:
     return min(watts)
 
 
-def _run(used: Mapping[str, Row], name: str) -> Row:
+def _quick_run(used: Mapping[str, Row], name: str) -> Row:
     if name not in used:
         raise EprofError(f"--quick needs the benchmark {name}, which gave no row; rows.csv says why.")
     return used[name]
 
 
 def _rates(row: Row, capability: Capability) -> dict[str, float]:
-    """Counts of one launch by price, in 1e12 a second, so that pJ times them are watts."""
+    """Counts of one launch of a quick run by price, in 1e12 a second, so that pJ times them are watts."""
     counts = accessed(row.counts, capability)
     totals = {price: sum(counts.get(word, 0.0) for word in words) for price, words in _TERMS.items()}
     instructions = sum(row.counts.get(word, 0.0) for word in (*_TERMS["fp32_instruction"], "integer", "control"))
@@ -103,7 +105,7 @@ def _rates(row: Row, capability: Capability) -> dict[str, float]:
 
 
 def _factors(run: Sequence[Row], prices: Mapping[str, float], capability: Capability, idle_w: float) -> Factors:
-    """The factors that the runs ask for, by least squares of relative errors."""
+    """The factors that the quick runs ask for, by least squares of relative errors."""
     from scipy.optimize import nnls
 
     watts = np.array([_watts(row, prices, capability) for row in run])
@@ -113,18 +115,18 @@ def _factors(run: Sequence[Row], prices: Mapping[str, float], capability: Capabi
 
 
 def _watts(row: Row, prices: Mapping[str, float], capability: Capability) -> tuple[float, float]:
-    """Power in W above idle of a run at these prices: of the core, and of memory."""
+    """Power in W above idle of a quick run at these prices: of the core, and of memory."""
     watts = {name: prices[name] * rate for name, rate in _rates(row, capability).items()}
     memory_w = watts.pop(_DRAM)
     return sum(watts.values()), memory_w
 
 
-def _times(prices: Mapping[str, float], factors: Factors) -> dict[str, float]:
+def _times_factors(prices: Mapping[str, float], factors: Factors) -> dict[str, float]:
     scaled = {name: price * factors.core for name, price in prices.items()}
     return {**scaled, _DRAM: prices[_DRAM] * factors.memory}
 
 
 def _tensor_pj(row: Row, idle_w: float) -> float:
-    """The price of a flop of the tensor cores: all power above idle, so issue and registers are in it."""
+    """The quick price of a flop of the tensor cores: all power above idle, so issue and registers are in it."""
     assert row.power_w is not None
     return max(row.power_w - idle_w, 0.0) * row.time_s / row.counts["tensor_fp16"] * 1e12

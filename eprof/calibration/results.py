@@ -63,12 +63,15 @@ class Row(Struct, frozen=True):
 
     @property
     def used(self) -> bool:
-        """Whether it goes into the fit."""
+        """Whether a benchmark's result goes into the fit."""
         return not self.reasons
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The events in a file of JSON lines, without a last line that was cut off. Raises LogError for other damage."""
+    """The results that the worker wrote as JSON lines, without a last line that was cut off.
+
+    Raises LogError for other damage.
+    """
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -87,19 +90,19 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def of_setting(events: Sequence[Event], setting: str) -> list[Event]:
-    """The events of one setting."""
+    """The results of one setting."""
     return [event for event in events if event.get("setting") == setting]
 
 
 def done(events: Sequence[Event]) -> dict[str, int]:
-    """Rounds that need not be run again, by benchmark: measured ones, and all for those that failed."""
+    """Rounds of benchmarks that need not be run again: those with results, and all for those that failed."""
     rounds: Counter[str] = Counter(event["name"] for event in events if event["event"] == MEASURED)
     failed = {event["name"]: _ALL_ROUNDS for event in events if event["event"] == FAILED}
     return {**rounds, **failed}
 
 
 def crashed(events: Sequence[Event]) -> str | None:
-    """The benchmark that had begun and did not end; None if none had."""
+    """The benchmark that had begun and has no result; None if none had."""
     begun = None
     for event in events:
         if event["event"] == BEGAN:
@@ -117,7 +120,9 @@ def rows(
     wanted: tuple[int, int | None] | None,
     contradictions: Mapping[str, Sequence[str]],
 ) -> list[Row]:
-    """The rows of one setting, in the order of the benchmarks. wanted: the clocks that were held; None: those in force.
+    """The results of one setting as rows, in the order of the benchmarks.
+
+    wanted: the clocks that were held; None: those in force.
 
     contradictions: what the machine code of a benchmark contradicts, by name.
     """
@@ -137,7 +142,7 @@ def rows(
 
 
 def _of_their_caches(rows: Mapping[Benchmark, Row]) -> list[Row]:
-    """The rows, with a reason where a cache was no faster than what lies behind it: then it did not serve the bytes.
+    """The results, with a reason where a cache was no faster than what lies behind it: it did not serve the bytes.
 
     Others on the machine may fill a cache that all cores share, and a virtual machine may have less of it than it says.
     """
@@ -160,7 +165,7 @@ def _bytes_s(row: Row) -> float:
 def _clocks(
     measured: Mapping[str, Sequence[Event]], wanted: tuple[int, int | None] | None, device: Mapping[str, Any]
 ) -> tuple[float, float]:
-    """The setting: the clocks that were held, else those that most benchmarks ran at, else those of the driver.
+    """The setting of results: the clocks that were held, else those most benchmarks ran at, else the driver's.
 
     NaN for a processor, whose clocks nobody holds. Raises LogError where none of a GPU's is known: a table at 0 MHz
     would be wrong in silence.
@@ -184,7 +189,7 @@ def _clocks(
 
 
 def _commonest(clocks: Sequence[float | None]) -> float | None:
-    """The clock that most are near to, and of those near to it the one that is seen most often."""
+    """The clock that most results are near to, and of those near to it the one that is seen most often."""
     known = sorted(mhz for mhz in clocks if mhz)
 
     def support(mhz: float) -> tuple[int, int]:
@@ -205,6 +210,7 @@ def _row(
     setting: tuple[float, float],
     contradictions: Sequence[str],
 ) -> Row:
+    """The results of a benchmark as a row, judged."""
     last = rounds[-1]
     capability = capability_of(str(device["capability"]))
     launch = benchmark, capability, last["blocks"] * last["block"], last["iterations"]
@@ -212,8 +218,8 @@ def _row(
     time_s = statistics.median(event["time_s"] * last["iterations"] / event["iterations"] for event in rounds)
     power, spread = _power([event["power_w"] for event in rounds if event["power_w"] is not None])
     seen = [event["seen"] for event in rounds]
-    core = _middle([clocks.get("core_mhz") for clocks in seen])
-    memory = _middle([clocks.get("memory_mhz") for clocks in seen])
+    core = _middle_of_rounds([clocks.get("core_mhz") for clocks in seen])
+    memory = _middle_of_rounds([clocks.get("memory_mhz") for clocks in seen])
     known = peaks(manifest, device, core or setting[0], memory)
     reached, bound = fraction(manifest.counts(*launch, overhead=False), time_s, known)
     reasons = [
@@ -229,7 +235,7 @@ def _row(
         time_s=time_s,
         power_w=power,
         power_spread=spread,
-        temperature_c=_middle([clocks.get("temperature_c") for clocks in seen]),
+        temperature_c=_middle_of_rounds([clocks.get("temperature_c") for clocks in seen]),
         seen_core_mhz=core,
         counts={**manifest.counts(*launch), **manifest.flops(benchmark, *launch[2:])},
         fraction=reached,
@@ -241,6 +247,7 @@ def _row(
 
 
 def _unusable(benchmark: Benchmark, power_w: float | None) -> Iterator[str]:
+    """Why the results of a benchmark cannot be used."""
     if power_w is None or power_w <= 0:
         yield "the meter gave no power"
     if benchmark.needs_counters:
@@ -250,8 +257,8 @@ def _unusable(benchmark: Benchmark, power_w: float | None) -> Iterator[str]:
 
 
 def _power(watts: Sequence[float]) -> tuple[float | None, float]:
-    """The median over rounds, and how far they differ, relative to it."""
-    power = _middle(watts)
+    """The median power of a benchmark over rounds, and how far they differ, relative to it."""
+    power = _middle_of_rounds(watts)
     spread = (max(watts) - min(watts)) / power if power else 0.0
     return power, spread
 
@@ -276,6 +283,7 @@ def _other_clock(core: float | None, wanted: float, seen: Sequence[Mapping[str, 
 
 
 def _oddities(spread: float, seen: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What is odd about the results of a benchmark."""
     if spread > _APART:
         yield f"its rounds differ by {spread:.0%} in power"
     moved = max((clocks.get("core_mhz_spread") or 0.0 for clocks in seen), default=0.0)
@@ -283,7 +291,7 @@ def _oddities(spread: float, seen: Sequence[Mapping[str, Any]]) -> Iterator[str]
         yield f"its clock moved by {moved:.0%}"
 
 
-def _middle(values: Sequence[float | None]) -> float | None:
+def _middle_of_rounds(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
 
@@ -306,7 +314,7 @@ def accessed(counts: Mapping[str, float], capability: Capability, has_l3: bool =
 
 
 def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame:
-    """The rows that go into a fit, as `eprof fit` reads them (mapping `eprof`): counts of one launch by word, accessed.
+    """The results that go into a fit, as `eprof fit` reads them (mapping `eprof`): counts of one launch by word.
 
     A kind of which no row has anything is no column: it was not measured, which is not the same as 0. Rows of a
     processor (mapping `eprof-cpu`) have its name instead of clocks.
@@ -325,7 +333,7 @@ def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame
 
 
 def everything(rows: Sequence[Row]) -> pd.DataFrame:
-    """All rows with how they were judged, for people."""
+    """All results with how they were judged, for people."""
     columns = {name: [getattr(row, name) for row in rows] for name in _JUDGED}
     why = ["; ".join(row.reasons) for row in rows]
     judged = pd.DataFrame({**columns, "why": why, "notes": ["; ".join(row.notes) for row in rows]})

@@ -28,7 +28,7 @@ class Timing(Struct, frozen=True):
 
     @property
     def benchmark_s(self) -> float:
-        """One benchmark, once."""
+        """The time of one benchmark, once."""
         return self.warm_s + self.window_s + OVERHEAD_S
 
     def benchmarks(self) -> int:
@@ -45,8 +45,9 @@ QUICK = Timing(budget_s=75.0, window_s=2.0, warm_s=1.0, rounds=1)
 
 
 def choose(manifest: Manifest, capability: Capability, only: Sequence[str] = ()) -> list[Benchmark]:
-    """The benchmarks for this GPU, the most informative first; without those whose counts a profiler would have to
-    confirm, unless they are named. Raises UsageError for a name that there is not.
+    """The benchmarks to schedule, the most informative first; none that a profiler would have to confirm, unless named.
+
+    Raises UsageError for a name that there is not.
     """
     known = {benchmark.name for benchmark in manifest.benchmarks}
     for name in only:
@@ -72,7 +73,7 @@ def choose_quick(manifest: Manifest, capability: Capability) -> list[Benchmark]:
 
 
 def jobs(benchmarks: Sequence[Benchmark], done: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The jobs of the worker. done: rounds that are measured already, by name."""
+    """The jobs of the worker, in the order of the schedule. done: rounds that are measured already, by name."""
     return [
         {
             "name": benchmark.name,

@@ -92,16 +92,19 @@ class Session(Struct):
 
     @property
     def mapping(self) -> str:
-        """The column mapping of measurements.csv."""
+        """The column mapping of the calibration's measurements.csv."""
         return "eprof-cpu" if self.is_cpu else "eprof"
 
     @property
     def events_file(self) -> Path:
-        """The file that the worker appends to."""
+        """The file that the worker of the calibration appends to."""
         return self.request.directory / "results.jsonl"
 
     def prepare(self) -> None:
-        """Look at the GPU and the wanted clocks, make the directory, compile, check. Raises EprofError."""
+        """Begin a calibration: look at the GPU and the wanted clocks, make the directory, compile, check.
+
+        Raises EprofError.
+        """
         self.device = self.backend.probe(self.request.device)
         self.benchmarks = self._chosen(capability_of(str(self.device["capability"])))
         if self.request.settings:
@@ -117,7 +120,10 @@ class Session(Struct):
         return [benchmark for benchmark in chosen if benchmark.region != "l3" or self.device["l3_bytes"]]
 
     def _open_directory(self) -> None:
-        """Make it, or take up the one there is. Raises EprofError where it holds a calibration of another GPU."""
+        """Make the directory of a calibration, or take up the one there is.
+
+        Raises EprofError where it holds a calibration of another GPU.
+        """
         place = self.request.directory
         about = self.request.directory / "calibration.json"
         measured = bool(results.read(self.events_file))
@@ -167,7 +173,7 @@ class Session(Struct):
         )
 
     def measure(self) -> None:
-        """Measure what is missing, in every setting. Raises CollectError if nothing can be measured."""
+        """Measure what a calibration lacks, in every setting. Raises CollectError if nothing can be measured."""
         self._write_about()
         for setting in self.request.settings or (None,):
             with self.backend.held(str(self.device["bus"]), setting):
@@ -191,7 +197,7 @@ class Session(Struct):
         beside.replace(path)
 
     def _measure_setting(self, setting: Setting | None) -> None:
-        """Start the worker until all is done, the time is up, or it crashed too often."""
+        """Start the worker of a calibration until all is done, the time is up, or it crashed too often."""
         timing = self.request.timing
         began = time.monotonic()
 
@@ -235,6 +241,7 @@ class Session(Struct):
         return results.of_setting(results.read(self.events_file), label(setting))
 
     def _write_plan(self, setting: Setting | None, finished: Mapping[str, int], left_s: float) -> Path:
+        """Write the plan that the calibration's worker runs."""
         timing = self.request.timing
         place = self.request.directory
         _drop_torn_line(self.events_file)
@@ -259,7 +266,7 @@ class Session(Struct):
         return path
 
     def rows(self) -> list[Row]:
-        """Everything measured so far, judged, setting by setting."""
+        """Everything that the calibration measured so far, judged, setting by setting."""
         rows: list[Row] = []
         events = results.read(self.events_file)
         for setting in self.request.settings or (None,):
@@ -283,7 +290,10 @@ class Session(Struct):
             yield f"Not measured at {label(setting)}, for want of time: {', '.join(late)} (--resume goes on)."
 
     def save(self, rows: Sequence[Row]) -> Path:
-        """Write measurements.csv and rows.csv; returns the former. Raises EprofError if no row can be used."""
+        """Write the calibration's measurements.csv and rows.csv; returns the former.
+
+        Raises EprofError if no row can be used.
+        """
         results.everything(rows).to_csv(self.request.directory / "rows.csv", index=False)
         frame = results.measurements(rows, self.device)
         if frame.empty:
@@ -308,7 +318,7 @@ def of_cpu(request: Request, say: Callable[[str], None], backend: Backend = ON_C
 
 
 def label(setting: Setting | None) -> str:
-    """A setting in words: "1500/2600", "1500" (memory clock left alone), or "in force"."""
+    """A setting of a calibration in words: "1500/2600", "1500" (memory clock left alone), or "in force"."""
     if setting is None:
         return IN_FORCE
     core, memory = setting
@@ -316,7 +326,7 @@ def label(setting: Setting | None) -> str:
 
 
 def _drop_torn_line(path: Path) -> None:
-    """Cut off a last line that a crash left unfinished, so that the next one does not grow onto it."""
+    """Cut off a last line of the worker's that a crash left unfinished, so that the next does not grow onto it."""
     if not path.exists():
         return
     content = path.read_bytes()

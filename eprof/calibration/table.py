@@ -24,7 +24,9 @@ class Made(NamedTuple):
 
 
 def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
-    """Fit `path` (measurements.csv) and write the table `name`. Raises MeasurementError if it cannot be fitted.
+    """Fit a calibration's `path` (measurements.csv) and write the cost table `name`.
+
+    Raises MeasurementError if it cannot be fitted.
 
     With one setting there are no voltages to estimate, and the clock tree is part of constant power.
     """
@@ -38,7 +40,7 @@ def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
 
 
 def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
-    """The table of `--quick`: shared prices scaled to the rows. Raises EprofError where a row is missing."""
+    """The cost table of `--quick`: shared prices scaled to the rows. Raises EprofError where a row is missing."""
     device = session.device
     gpu = str(device["name"])
     factors = quick.scaled(rows, capability_of(str(device["capability"])), gpu)
@@ -57,6 +59,7 @@ def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
 
 
 def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
+    """The head of a calibration's cost table."""
     device = session.device
     gpu = str(device["name"])
     warm = [row.temperature_c for row in rows if row.temperature_c is not None]
@@ -81,7 +84,7 @@ def _plain(name: str) -> str:
 
 
 def _peaks(session: Session) -> dict[str, float]:
-    """Lanes times multiprocessors, and the width of the memory bus; left out unless all three are known."""
+    """Peaks of a calibration's table: lanes times multiprocessors, and the memory bus; left out unless all known."""
     capability = capability_of(str(session.device["capability"]))
     rates = {kind: at(session.manifest.rates[kind].at, capability) for kind in ("fp32", "fp64")}
     single = rates["fp32"]
@@ -101,6 +104,7 @@ def _peaks(session: Session) -> dict[str, float]:
 
 
 def _notes(known: quality.Quality, alone: bool) -> list[str]:
+    """What a calibration's table says of how far it is known."""
     watts, low, high = known.constant_w
     error = f"{known.errors['fit']:.1f} %"
     notes = [f"The fit is {error} off on average; constant power is {watts:.1f} W ({low:.1f} to {high:.1f} W)."]

@@ -72,7 +72,7 @@ def settings(text: str | None) -> tuple[tuple[int, int | None], ...]:
 
 
 def calibrate(options: argparse.Namespace) -> int:
-    """Exit code 0: a table was written (or, with --no-fit, all was measured)."""
+    """Run `eprof calibrate`; 0: a table was written (or, with --no-fit, all was measured)."""
     request = _request(options)
     if options.dry_run:
         return _dry_run(request, options.cpu)
@@ -130,7 +130,7 @@ def _request(options: argparse.Namespace) -> "Request":
 
 
 def _check_output(options: argparse.Namespace) -> None:
-    """Before anything runs for minutes: may the table be written?"""
+    """Before `eprof calibrate` runs for minutes: may the table be written?"""
     if options.output is None:
         return
     from eprof.cli.writing import refuse_existing
@@ -174,7 +174,7 @@ def _measure(session: "Session") -> None:
 
 
 def _show(session: "Session", rows: Sequence["Row"]) -> None:
-    """One line a benchmark: time, power, fraction of peak, or why it is left out."""
+    """Print one line a benchmark of `eprof calibrate`: time, power, fraction of peak, or why it is left out."""
     print(f"{'benchmark':<22} {'MHz':>10} {'power':>9} {'of peak':>8} {'bound':>8}  left out of the fit because")
     for row in rows:
         power = f"{row.power_w:.1f} W" if row.power_w is not None else "-"
@@ -200,7 +200,7 @@ def _fit(session: "Session", path: Path, rows: Sequence["Row"], options: argpars
 
 
 def _dry_run(request: "Request", on_cpu: bool) -> int:
-    """The benchmarks for this device, or for all where there is none, with what one launch counts."""
+    """Print the benchmarks of `eprof calibrate` for this device, or for all where there is none."""
     from eprof.calibration import schedule
     from eprof.calibration.manifest import CPU, GPU, capability_of, load
     from eprof.calibration.session import kind_of
@@ -233,11 +233,13 @@ def _dry_run(request: "Request", on_cpu: bool) -> int:
 
 
 def _threads(benchmark: "Benchmark") -> str:
+    """How many threads a benchmark of `eprof calibrate` runs."""
     if benchmark.block > 1:
         return f"blocks = {benchmark.blocks.text}, {benchmark.block} threads each"
     return "on one core" if benchmark.blocks.text == "1" else "on every core"
 
 
 def _counts(manifest: "Manifest", benchmark: "Benchmark") -> str:
+    """What one launch of a benchmark counts, as `eprof calibrate --dry-run` prints it."""
     words = [f"{word} = {formula.text}" for word, formula in benchmark.count.items()]
     return "; ".join(words) or "nothing is counted"

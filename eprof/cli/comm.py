@@ -14,7 +14,7 @@ from eprof.cli.writing import refuse_existing
 
 if TYPE_CHECKING:
     from eprof.comm.benchmark import Plan
-    from eprof.comm.build import Case
+    from eprof.comm.document import Case
 
 _SIZE = pattern(r"(\d{1,10})\s*(B|kB|KiB|MB|MiB)?")
 _UNITS = {"B": 1, "kB": 1000, "KiB": 1 << 10, "MB": 10**6, "MiB": 1 << 20}
@@ -63,7 +63,8 @@ def comm(options: argparse.Namespace) -> int:
     """Run `eprof comm`."""
     if options.shim:
         return _write_shim(options)
-    from eprof.comm import benchmark, build, messages
+    from eprof.comm import benchmark, messages
+    from eprof.comm import document as comm_document
     from eprof.scaling import cluster
 
     if options.messages and options.mpi:
@@ -73,18 +74,22 @@ def comm(options: argparse.Namespace) -> int:
     outputs = planned(options)
     machine = cluster.load(options.cluster)
     clocks_mhz = clocks(options.clock, "1900,2330")
-    case = build.Case(ways, [], machine, options.processes, options.command_line)
+    case = comm_document.Case(ways, [], machine, options.processes, options.command_line)
     if options.mpi != "openmpi":
         asked = [machine.at(core_mhz) for core_mhz in clocks_mhz] or machine.clocks
         case = case._replace(clocks=[machine.default, *(clock for clock in asked if clock != machine.default)])
     if options.mpi == "openmpi":
-        document = build.measured(case, *benchmark.on_open_mpi(_plan(options, case, sizes), clocks_mhz, machine))
+        document = comm_document.measured(
+            case, *benchmark.on_open_mpi(_plan(options, case, sizes), clocks_mhz, machine)
+        )
     elif options.mpi == "simgrid":
-        document = build.simulated(case, *benchmark.on_simgrid(_plan(options, case, sizes), case.clocks, machine))
+        document = comm_document.simulated(
+            case, *benchmark.on_simgrid(_plan(options, case, sizes), case.clocks, machine)
+        )
     elif options.messages:
-        document = build.of_program(case, Path(options.messages).name, *messages.read(options.messages))
+        document = comm_document.of_program(case, Path(options.messages).name, *messages.read(options.messages))
     else:
-        document = build.modelled(case, sizes)
+        document = comm_document.modelled(case, sizes)
     deliver(of_document(document, "comm", options.verbose), outputs, options)
     return 0
 
@@ -100,7 +105,7 @@ def _write_shim(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace, case: "Case", sizes: Sequence[int]) -> "Plan":
-    """What the benchmark runs. Raises UsageError: it cannot."""
+    """What the benchmark of `eprof comm` runs. Raises UsageError: it cannot."""
     from eprof.comm.benchmark import Plan
 
     if case.processes < 2:
@@ -113,11 +118,11 @@ def _plan(options: argparse.Namespace, case: "Case", sizes: Sequence[int]) -> "P
 
 
 def byte_sizes(text: str) -> list[int]:
-    """Sizes in bytes: "1KiB,64KiB"; "1KiB..4MiB" grows fourfold. Raises UsageError."""
+    """Sizes of messages for `eprof comm`: "1KiB,64KiB"; "1KiB..4MiB" grows fourfold. Raises UsageError."""
     sizes: list[int] = []
     for part in text.split(","):
         first, span, last = part.partition("..")
-        size, most = _bytes(first), _bytes(last if span else first)
+        size, most = _message_bytes(first), _message_bytes(last if span else first)
         if size > most:
             raise UsageError(f"--sizes {text}: goes from more to less.")
         while size <= most:
@@ -126,7 +131,7 @@ def byte_sizes(text: str) -> list[int]:
     return sorted(set(sizes))
 
 
-def _bytes(text: str) -> int:
+def _message_bytes(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     size = int(match[1]) * _UNITS[match[2] or "B"] if match else 0
     if not 0 < size <= _MOST_BYTES:
@@ -135,7 +140,7 @@ def _bytes(text: str) -> int:
 
 
 def _words(text: str, known: Sequence[str], option: str) -> list[str]:
-    """Words of a list, in the order of those that are known. Raises UsageError."""
+    """Words of a list for `eprof comm`, in the order of those that are known. Raises UsageError."""
     words = [word.strip() for word in text.split(",")]
     for word in words:
         if word not in known:

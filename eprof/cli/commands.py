@@ -121,6 +121,7 @@ def _of_the_system(err: Exception) -> str | None:
 
 
 def _run(words: list[str]) -> int:
+    """Run the command that the words name."""
     parser, commands = _parser(words[0] if words else None)
     ours = words
     program: list[str] = []

@@ -59,7 +59,7 @@ def add(commands: Commands) -> Parser:
 
 
 def completion(options: argparse.Namespace) -> int:
-    """Run the command; 1 if no word fits, and the shell completes names of files."""
+    """Run `eprof completion`; 1 if no word fits, and the shell completes names of files."""
     if options.form in _SCRIPTS:
         print(_SCRIPTS[options.form], end="")
         return 0
@@ -74,7 +74,7 @@ def completion(options: argparse.Namespace) -> int:
 
 
 def candidates(words: Sequence[str], parsers: Parsers) -> list[str]:
-    """What may stand in place of the last word, which may be incomplete; none where names of files are meant."""
+    """Candidates in place of the last word to complete; none where names of files are meant."""
     # bash gives `--costs=gtx` as three words.
     *before, last = words or [""]
     before = [word for word in before if word != "="]
@@ -83,6 +83,7 @@ def candidates(words: Sequence[str], parsers: Parsers) -> list[str]:
 
 
 def _possible(before: Sequence[str], last: str, parsers: Parsers) -> Sequence[str]:
+    """What may follow the words before, for a shell to complete."""
     if not before:
         return [*parsers, "--help", "--version"]
     parser = parsers.get(before[0])
@@ -102,7 +103,7 @@ def _possible(before: Sequence[str], last: str, parsers: Parsers) -> Sequence[st
 
 
 def _values(action: argparse.Action, before: Sequence[str]) -> Sequence[str]:
-    """The values of an option or argument, as its name in the help tells them; none for a file, a number, a text."""
+    """Values of an option to complete, as its name in the help tells them; none for a file, a number, a text."""
     if action.choices is not None:
         return list(action.choices)
     if action.metavar == SETTING:
@@ -119,7 +120,7 @@ def _tables() -> list[str]:
 
 
 def _gpus() -> list[str]:
-    """Names of boards, as one word each; `eprof costs --estimate` takes them so."""
+    """Names of boards to complete, as one word each; `eprof costs --estimate` takes them so."""
     from eprof.costs import datasheets
 
     return [name.replace(" ", "-") for name in datasheets.names()]
@@ -138,7 +139,7 @@ def _mappings() -> list[str]:
 
 
 def _settings(before: Sequence[str]) -> list[str]:
-    """The settings of the first table that is named so far."""
+    """The settings to complete, of the first table that is named so far."""
     from eprof import costs
 
     table = next((word for word in before if word in costs.tables()), None)
@@ -189,7 +190,7 @@ def _command_section(parser: argparse.ArgumentParser) -> list[str]:
 
 
 def _arguments(group: argparse._ArgumentGroup) -> list[str]:
-    """A paragraph with its tag for each option and argument."""
+    """A paragraph of the manual page with its tag for each option and argument."""
     formatter = argparse.HelpFormatter("eprof")
     lines = []
     for action in group._group_actions:
@@ -202,6 +203,6 @@ def _arguments(group: argparse._ArgumentGroup) -> list[str]:
 
 
 def _roff(text: str | None) -> str:
-    """Text as troff takes it: no escapes, no requests at the start of a line, and minus signs that can be copied."""
+    """Text of the manual page as troff takes it: no escapes, no requests, minus signs that can be copied."""
     escaped = (text or "").replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

@@ -24,7 +24,7 @@ def options_of(parser: argparse.ArgumentParser) -> Actions:
 
 
 def find() -> Path | None:
-    """The file that holds in this folder: `eprof.toml`, or `pyproject.toml` with `[tool.eprof]`; None if there is none.
+    """The configuration file that holds in this folder: `eprof.toml`, or `pyproject.toml` with `[tool.eprof]`.
 
     The nearest one, up to the root of the repository or the home folder. Outside of both, this folder alone counts:
     everybody may write to /tmp.
@@ -52,7 +52,7 @@ def _folders() -> Iterator[Path]:
 
 
 def fill(options: argparse.Namespace, given: Iterable[str], own: Actions, known: Actions, found: Path | None) -> None:
-    """Set the options that the command line does not give to what the file says.
+    """Set the options that the command line does not give to what the configuration file says.
 
     given: the options that the command line gives; own: the command's options. known: those of every command, so that
     one file serves all: what only others have is checked too, and left out. found: the file, if `--config` names none.
@@ -76,12 +76,12 @@ def fill(options: argparse.Namespace, given: Iterable[str], own: Actions, known:
 
 
 def is_given(options: argparse.Namespace, key: str) -> bool:
-    """Whether the command line itself has this option: one of a file that serves all commands may have no use here."""
+    """Whether the command line itself has this option: one of a configuration file may have no use here."""
     return getattr(options, key) not in (None, [], False) and key not in getattr(options, "configured", ())
 
 
 def _value(option: argparse.Action, node: "Node", folder: Path) -> Any:
-    """The value as the option takes it."""
+    """The value in a configuration file as the option takes it."""
     if option.nargs == 0:
         return node.truth()
     if isinstance(option.default, list):

@@ -30,7 +30,7 @@ def add(commands: Commands) -> Parser:
 
 
 def demo(options: argparse.Namespace) -> int:
-    """Run the command. Exit code 0; raises OSError if its folder cannot be written."""
+    """Run `eprof demo`. Exit code 0; raises OSError if its folder cannot be written."""
     folder = Path(_FOLDER)
     folder.mkdir(exist_ok=True)
     for log in resources.tree(resources.folder(_LOGS), ".txt"):

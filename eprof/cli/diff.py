@@ -43,7 +43,7 @@ def add(commands: Commands) -> Parser:
 
 
 def _add_side(parser: Parser, side: str) -> None:
-    """The options of OLD or NEW alone."""
+    """The options of `eprof diff` for OLD or NEW alone."""
     name = side.upper()
     parser.repeatable(f"--{side}", "INPUT", f"one more repeat of {name}", dest=f"more_{side}")
     parser.value(f"--{side}-costs", TABLE, f"cost table of {name} alone")
@@ -65,7 +65,7 @@ def _add_comparing(parser: Parser) -> None:
 
 
 def diff(options: argparse.Namespace) -> int:
-    """Run the command; 0 done, 3 a gate failed, 1 a gate could not be judged."""
+    """Run `eprof diff`; 0 done, 3 a gate failed, 1 a gate could not be judged."""
     options.inputs = [options.old, options.new, *options.more_old, *options.more_new]
     outputs = planned(options)
     difference = _compare(options)
@@ -112,8 +112,8 @@ def _compare(options: argparse.Namespace) -> "Difference":
 
 
 def _verdict(document: "Document") -> int:
-    """One sentence on standard error for each gate that did not pass."""
-    from eprof.words import diff as diff_words
+    """One sentence on standard error for each gate of `eprof diff` that did not pass."""
+    from eprof.words.diff import sentences as diff_words
 
     not_passed = [gate for gate in document.gates if gate.failed is not False]
     for gate in not_passed:

@@ -24,7 +24,7 @@ def add(commands: Commands) -> Parser:
 
 
 def doctor(options: argparse.Namespace) -> int:
-    """Run the command. Exit code 0 if `eprof run` can work here, else 1."""
+    """Run `eprof doctor`. Exit code 0 if `eprof run` can work here, else 1."""
     from eprof import profilers
     from eprof.collect import doctor as examination
 
@@ -45,7 +45,7 @@ def doctor(options: argparse.Namespace) -> int:
 
 
 def _cost_table() -> "Check":
-    """Whether a cost table was made for this GPU."""
+    """The check of `eprof doctor` whether a cost table was made for this GPU."""
     from eprof import costs, profilers
     from eprof.base.text import listed
     from eprof.collect.doctor import Check

@@ -89,7 +89,7 @@ def _add_head(parser: Parser) -> None:
 
 
 def fit(options: argparse.Namespace) -> int:
-    """`eprof fit`."""
+    """Run `eprof fit`."""
     options.inputs = matching(options.inputs)
     outputs = planned(options, _SUFFIXES)
     _peaks(options.peak)
@@ -135,6 +135,7 @@ def _needs_scipy() -> None:
 
 
 def _read(options: argparse.Namespace) -> "Measurements":
+    """The measurements that `eprof fit` is given."""
     from eprof.logs import runs
     from eprof.measurements import read
     from eprof.measurements.reading import joined
@@ -142,7 +143,7 @@ def _read(options: argparse.Namespace) -> "Measurements":
     reference = _clocks(options.reference, "--reference")
     homes = [name for name in options.inputs if runs.is_run(Path(name))]
     files = [name for name in options.inputs if name not in homes]
-    parts = [read(files, options.mapping, reference, options.without, _device(options))] if files else []
+    parts = [read(files, options.mapping, reference, options.without, _device_to_fit(options))] if files else []
     if homes:
         measured, device = _of_runs(homes, reference)
         parts.append(measured)
@@ -158,7 +159,10 @@ def _read(options: argparse.Namespace) -> "Measurements":
 
 
 def _of_runs(homes: list[str], reference: tuple[float, float] | None) -> "tuple[Measurements, str | None]":
-    """A row for each run directory, and their GPU. Raises EprofError if none can be read."""
+    """The measurements of run directories for `eprof fit`, a row each, and their GPU.
+
+    Raises EprofError if none can be read.
+    """
     from eprof import api
     from eprof.measurements.programs import from_profiles
 
@@ -173,18 +177,18 @@ def _of_runs(homes: list[str], reference: tuple[float, float] | None) -> "tuple[
 
 
 def _noted(measurements: "Measurements", form: "Form", options: argparse.Namespace) -> "Measurements":
-    """The measurements with a first note if the prior may have seen them."""
+    """The measurements to fit with a first note if the prior may have seen them."""
     from msgspec.structs import replace
 
     from eprof.fitting.defaults import prior_may_have_seen
 
     if options.prior != "pooled":
         return measurements
-    note = prior_may_have_seen(form, _device(options))
+    note = prior_may_have_seen(form, _device_to_fit(options))
     return replace(measurements, notes=(note, *measurements.notes)) if note else measurements
 
 
-def _device(options: argparse.Namespace) -> str | None:
+def _device_to_fit(options: argparse.Namespace) -> str | None:
     return options.device[0] if options.device else None
 
 
@@ -199,10 +203,11 @@ def _clocks(text: str | None, option: str) -> tuple[float, float] | None:
 
 
 def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
+    """The form that the options of `eprof fit` ask for."""
     from eprof.fitting import Form
     from eprof.fitting.defaults import form_for, ridge_for
 
-    default = form_for(measurements, _device(options))
+    default = form_for(measurements, _device_to_fit(options))
     match options.prior:
         case "pooled":
             prior = default.prior
@@ -232,7 +237,10 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
 
 
 def _prior(name: str, measurements: "Measurements") -> Mapping[str, float]:
-    """The prices of a cost table at its default setting that are of the same name. Raises CostError, UsageError."""
+    """The prior of `eprof fit --prior`: prices of a cost table at its default setting that are of the same name.
+
+    Raises CostError, UsageError.
+    """
     from eprof import costs
 
     prices = costs.load(name).at().prices
@@ -243,7 +251,7 @@ def _prior(name: str, measurements: "Measurements") -> Mapping[str, float]:
 
 
 def _enough(measurements: "Measurements", form: "Form") -> None:
-    """Raise EprofError if there are fewer rows than unknowns."""
+    """Raise EprofError if there are fewer rows to fit than unknowns."""
     from eprof.fitting.quality import Unknowns
 
     few = Unknowns.of(measurements, form).too_many(len(measurements))
@@ -256,7 +264,7 @@ def _enough(measurements: "Measurements", form: "Form") -> None:
 def _deliver(
     options: argparse.Namespace, outputs: list[Output], made: dict[str, Any], table: Callable[[Path | None], bytes]
 ) -> None:
-    """Write the files and the result on standard output; a table is named after its file."""
+    """Write the files of `eprof fit` and the result on standard output; a table is named after its file."""
     from eprof.terminal import drawing
     from eprof.words import fit
 
@@ -279,7 +287,7 @@ def _deliver(
 
 
 def _table(measurements: "Measurements", fitted: "Fit", quality: "Quality", head: "Head") -> str:
-    """The table's text, which is read back before anyone gets it: what is written must be right."""
+    """The fitted table's text, which is read back before anyone gets it: what is written must be right."""
     from eprof.base.toml import Document
     from eprof.costs.file import read
     from eprof.fitting.table_text import text
@@ -292,6 +300,7 @@ def _table(measurements: "Measurements", fitted: "Fit", quality: "Quality", head
 
 
 def _head(options: argparse.Namespace, path: Path | None, measurements: "Measurements") -> "Head":
+    """The head of the fitted table."""
     from eprof.fitting.table_text import Head
 
     first = Path(options.inputs[0])
@@ -300,7 +309,7 @@ def _head(options: argparse.Namespace, path: Path | None, measurements: "Measure
     files = few([Path(file).name for file in options.inputs], _NAMED)
     return Head(
         name=name,
-        device=options.title or _device(options) or f"the {measurements.processor.upper()} of {first.name}",
+        device=options.title or _device_to_fit(options) or f"the {measurements.processor.upper()} of {first.name}",
         devices=tuple(options.device),
         source=options.source or f"measurements in {files}",
         year=options.year,
@@ -312,6 +321,7 @@ def _head(options: argparse.Namespace, path: Path | None, measurements: "Measure
 
 
 def _peaks(texts: list[str]) -> dict[str, float]:
+    """The peaks of `eprof fit --peak`."""
     peaks = {}
     for text in texts:
         key, _, value = text.partition("=")
@@ -325,7 +335,7 @@ def _peaks(texts: list[str]) -> dict[str, float]:
 
 
 def _command(options: argparse.Namespace) -> str:
-    """The command line for the file's header, with bare names of files: nobody else has these directories."""
+    """The command line in the fitted table's header, with bare names of files: nobody else has these directories."""
     words = [str(word) for word in options.command_line]
     bare = [Path(word).name if word in options.inputs or word in options.output else word for word in words]
     return shlex.join(bare)

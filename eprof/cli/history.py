@@ -30,7 +30,8 @@ def add(commands: Commands) -> Parser:
 
 def history(options: argparse.Namespace) -> int:
     """Run `eprof history`."""
-    from eprof.history import build, results
+    from eprof.history import document as history_document
+    from eprof.history import results
     from eprof.profile.profile import Profile
 
     if not 0 < options.level < 1:
@@ -38,6 +39,6 @@ def history(options: argparse.Namespace) -> int:
     folders = matching(options.inputs)
     outputs = planned(options)
     read = results.read(folders, partial(Profile.energy, costs=options.costs, setting=options.setting))
-    document = build.history(read, ", ".join(folders[:3]), options.command_line, options.level)
+    document = history_document.history(read, ", ".join(folders[:3]), options.command_line, options.level)
     deliver(of_document(document, "history", options.verbose), outputs, options)
     return 0

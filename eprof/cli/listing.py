@@ -96,6 +96,7 @@ def _estimate(options: argparse.Namespace) -> int:
 
 
 def _list_costs(options: argparse.Namespace) -> int:
+    """List the cost tables, for `eprof costs`."""
     from eprof import costs as tables
     from eprof.terminal import listing
 

@@ -43,7 +43,7 @@ Commands = Any  # argparse does not name the type of its subparsers in public
 
 
 def command(commands: Commands, name: str, summary: str, description: str, *examples: str) -> "Parser":
-    """The parser of a command, with its help."""
+    """The parser of a command, with its help and its options in common."""
     epilog = "\n  ".join(["Examples:", *examples]) if examples else None
     parser: Parser = commands.add_parser(
         name, help=summary, description=description, epilog=epilog, formatter_class=_Help, allow_abbrev=False
@@ -176,7 +176,10 @@ def _filled(match: "re.Match[str]") -> str:
 
 
 def matching(names: list[str]) -> list[str]:
-    """Names of files, with the files that match in place of patterns. Raises EprofError for a pattern without any."""
+    """Names of files given to a command, with the files that match in place of patterns.
+
+    Raises EprofError for a pattern without any.
+    """
     files: list[str] = []
     for name in names:
         if os.path.lexists(name) or not glob.has_magic(name):
@@ -190,7 +193,7 @@ def matching(names: list[str]) -> list[str]:
 
 
 def positive(text: str) -> int:
-    """A whole number from 1 on, for argparse."""
+    """An option's whole number from 1 on, for argparse."""
     number = whole(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
@@ -198,7 +201,7 @@ def positive(text: str) -> int:
 
 
 def whole(text: str) -> int:
-    """A whole number, for argparse."""
+    """An option's whole number, for argparse."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
@@ -222,7 +225,7 @@ def clocks(text: str | None, example: str) -> list[float]:
 
 
 def seconds(text: str) -> float:
-    """A time in seconds, above 0, for argparse."""
+    """An option's time in seconds, above 0, for argparse."""
     try:
         number = float(text)
     except ValueError:

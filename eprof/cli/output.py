@@ -145,13 +145,13 @@ def _planned(name: str, options: argparse.Namespace, suffixes: Mapping[str, str]
 
 
 def _kind(name: str, suffixes: Mapping[str, str]) -> str | None:
-    """The format that the longest suffix of a name says: "a.speedscope.json" is no JSON of eprof."""
+    """The format of an output file by the longest suffix of its name: "a.speedscope.json" is no JSON of eprof."""
     known = [suffix for suffix in suffixes if name.lower().endswith(suffix)]
     return suffixes[max(known, key=len)] if known else None
 
 
 def deliver(result: Result, outputs: list[Output], options: argparse.Namespace, page: Path | None = None) -> None:
-    """Write the files, then the result on standard output: in `--format` if no file takes it, else the summary.
+    """Write a command's output files, then the result on standard output: in `--format`, or the summary.
 
     page: an HTML report to write in any case, in place of an older one.
     """
@@ -180,7 +180,7 @@ def typed(path: Path) -> str:
 
 
 def say(sentence: str) -> None:
-    """A message for the user, on standard error."""
+    """A message of a command for the user, on standard error."""
     print(printable(f"eprof: {sentence}"), file=sys.stderr)
 
 
@@ -208,7 +208,7 @@ class _Messages(io.FileIO):
     """Standard error. What it does not take (a full disk, a reader that went away) is dropped: it is no result."""
 
     def write(self, data: Any) -> int:
-        """All of it, or nothing."""
+        """Write all of a message to standard error, or nothing."""
         try:
             return super().write(data) or 0
         except OSError:
@@ -223,7 +223,9 @@ def end_by_signals() -> None:
 
 
 def _end(number: int, _: object) -> None:
-    """The first signal ends the command. The next would cut short what the first one still tidies up or says.
+    """The first signal ends the command and its output.
+
+    The next would cut short what the first one still tidies up or says.
 
     Python drops an exception that is raised in a finalizer. So that a command can be ended all the same, signals count
     again some seconds later.
@@ -253,7 +255,7 @@ def give_up_output() -> None:
 
 
 def print_bytes(content: bytes, kind: str) -> None:
-    """A result on standard output."""
+    """A command's result on standard output."""
     if kind == "parquet" and sys.stdout.isatty():
         raise UsageError("Parquet is not for a terminal; name a file with -o, or redirect.")
     sys.stdout.buffer.write(content)

@@ -31,7 +31,7 @@ class Progress(progress.Progress):
         self._first = 0.0  # done when the work was first heard of
 
     def update(self, line: Callable[[], str]) -> None:
-        """Show a line if it is time for one."""
+        """Show a line of progress if it is time for one."""
         now_s = self._clock()
         if self._quiet or now_s < self._next_s:
             return
@@ -40,7 +40,10 @@ class Progress(progress.Progress):
         self._next_s = now_s + max(self._pause_s, (self._clock() - now_s) / _SHARE)
 
     def begin(self, work: str) -> Self:
-        """Show on a terminal what begins; seconds may pass before anything is counted. `with` wipes it at the end."""
+        """Show on a terminal what long work begins; seconds may pass before anything is counted.
+
+        `with` wipes it at the end.
+        """
         if self._is_terminal and not self._quiet:
             self._show(f"{work} ...")
         return self
@@ -64,17 +67,17 @@ class Progress(progress.Progress):
             self.update(lambda: self._counted(done, total, unit))
 
     def reading(self, done: int, total: int) -> None:
-        """Bytes of logs that were read, of all bytes."""
+        """Progress in bytes of logs that were read, of all bytes."""
         self.count("reading logs", round(done / 1e6, 1), round(total / 1e6, 1), " MB")
 
     def say(self, sentence: str) -> None:
-        """Print a sentence that stays."""
+        """Print a sentence that stays above the line of progress."""
         self.wipe()
         if not self._quiet:
             say(sentence)
 
     def wipe(self) -> None:
-        """Take the line off the terminal."""
+        """Take the line of progress off the terminal."""
         if self._is_shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
             self._is_shown = False

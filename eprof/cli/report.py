@@ -89,7 +89,7 @@ def _add_reading(parser: Parser) -> None:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Run the command."""
+    """Run `eprof report`."""
     outputs = planned(options, REPORT_SUFFIXES)
     metered_j = joules(options.energy)
     # One report makes hundreds of thousands of objects and no garbage worth collecting before it ends.
@@ -126,14 +126,14 @@ def report(options: argparse.Namespace) -> int:
 
 
 def has_trace(outputs: list[Output], options: argparse.Namespace) -> bool:
-    """Whether a trace is to be written, which needs the launches one by one."""
+    """Whether `eprof report` is to write a trace, which needs the launches one by one."""
     return any(kind == "trace" for _, kind in outputs) or (not outputs and options.format == "trace")
 
 
 def deliver_energy(
     energy: "Energy", outputs: list[Output], options: argparse.Namespace, page: Path | None = None
 ) -> None:
-    """Write the files and the result on standard output; `page`: an HTML report to write in any case."""
+    """Write a report's files and the result on standard output; `page`: an HTML report to write in any case."""
     from eprof.profile.document import document as described
 
     document = described(energy)
@@ -160,7 +160,7 @@ def _for_tool(energy: "Energy", document: "Profile", kind: str) -> bytes:
 
 
 def _say_left_out(warnings: Sequence[str]) -> None:
-    """That logs are missing from the result, where no list of notes says so."""
+    """That logs are missing from the report, where no list of notes says so."""
     left_out = [warning for warning in warnings if warning.startswith(_LEFT_OUT)]
     for warning in left_out[:_SHOWN]:
         say(warning)

@@ -54,7 +54,7 @@ def add(commands: Commands) -> Parser:
 
 
 def roofline(options: argparse.Namespace) -> int:
-    """Run the command."""
+    """Run `eprof roofline`."""
     outputs = planned(options)
     energy = _energy(options)
     machines, warnings = _machines(options, energy)
@@ -72,7 +72,7 @@ def roofline(options: argparse.Namespace) -> int:
 
 
 def _energy(options: argparse.Namespace) -> "Energy | None":
-    """The kernels of the logs, priced with the first table at its first setting; None without logs."""
+    """The kernels of `eprof roofline`, priced with the first table at its first setting; None without logs."""
     if not options.inputs:
         if any(is_given(options, key) for key in ("kernel_name", "efficiency", "capability")):
             raise UsageError("-k, --efficiency and --capability are about logs, and none is given.")
@@ -98,7 +98,7 @@ def _energy(options: argparse.Namespace) -> "Energy | None":
 
 
 def _table_and_setting(text: str) -> tuple[str, str | None]:
-    """The table and the setting of "jetson-tk1@852/924"."""
+    """The table and the setting that `eprof roofline --costs` names: of "jetson-tk1@852/924"."""
     name, _, setting = text.rpartition("@")
     return (name, setting) if name else (text, None)
 
@@ -110,7 +110,7 @@ def _has_settings(name: str) -> bool:
 
 
 def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[list["Machine"], list[str]]:
-    """The machine of every table at every setting asked for, the kernels' first; and what is left out."""
+    """The machines of `eprof roofline`: every table at every setting asked for, the kernels' first."""
     from eprof.rooflines import main_precision
 
     if not options.costs and energy is None:
@@ -133,11 +133,11 @@ def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[lis
 
 
 def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs"]:
-    """Every table at every setting that is asked for; that of the kernels first, and once."""
+    """The tables of `eprof roofline` at every setting that is asked for; that of the kernels first, and once."""
     priced: list[Costs] = []
     for text in options.costs:
         name, setting = _table_and_setting(text)
-        table = _table(name, energy)
+        table = _roofline_table(name, energy)
         settings = [setting]
         if setting is None and options.setting and len(table.settings) > 1:
             settings = options.setting
@@ -150,7 +150,7 @@ def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs
     return [own, *(costs for costs in priced if (costs.name, costs.setting) != (own.name, own.setting))]
 
 
-def _table(name: str, energy: "Energy | None") -> "CostTable":
+def _roofline_table(name: str, energy: "Energy | None") -> "CostTable":
     from eprof import costs
 
     if name == costs.ESTIMATED and energy is not None:
@@ -159,14 +159,17 @@ def _table(name: str, energy: "Energy | None") -> "CostTable":
 
 
 def _precisions(wanted: str | None, main: str | None) -> list[str]:
-    """The widths to try, the wanted one first; without a wish, the other stands in where a table lacks it."""
+    """The widths of the roofline to try, the wanted one first; without a wish, the other stands in."""
     if wanted not in (None, "all"):
         return [str(wanted)]
     return ["fp64", "fp32"] if main == "fp64" else ["fp32", "fp64"]
 
 
 def _machine(costs: "Costs", precision: str, caps: dict[str, float], warnings: list[str]) -> "Machine | None":
-    """The machine; None, with a warning, where the table cannot say. Raises CostError for a cap that it cannot keep."""
+    """A machine of `eprof roofline`; None, with a warning, where the table cannot say.
+
+    Raises CostError for a cap that it cannot keep.
+    """
     from eprof.rooflines import machine
 
     cap = caps.get(costs.name, caps.get(""))
@@ -180,7 +183,7 @@ def _machine(costs: "Costs", precision: str, caps: dict[str, float], warnings: l
 
 
 def _caps(texts: list[str], names: set[str]) -> dict[str, float]:
-    """Table name (or "" for all) -> its power cap in W. Raises UsageError."""
+    """The power caps of `eprof roofline`: table name (or "" for all) -> W. Raises UsageError."""
     caps = {}
     for text in texts:
         name, _, watts = text.rpartition("=")

@@ -145,7 +145,7 @@ def _misplaced_options(options: argparse.Namespace) -> list[str]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the command. The exit code is the program's own, or 126, 127, 128+n, or 1 where nothing was collected."""
+    """Run `eprof run`. The exit code is the program's own, or 126, 127, 128+n, or 1 where nothing was collected."""
     if not options.program:
         raise UsageError("Say which program to run: eprof run [options] PROGRAM [--] [ARG...].")
     try:
@@ -192,7 +192,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check_trace(setup: "Setup") -> None:
-    """Raises UsageError where nothing of the run will tell when launches ran: no long work for nothing."""
+    """Raises UsageError where nothing of the run will tell when launches ran, for `-o trace`: no work for nothing."""
     name = setup.collector.name
     signs = profilers.signs_of(name)
     if advice.LAUNCHES in signs.commands:
@@ -209,7 +209,7 @@ def _check_trace(setup: "Setup") -> None:
 
 
 def _nodes(options: argparse.Namespace) -> "Nodes | None":
-    """The cluster to simulate, if one is asked for. Raises UsageError."""
+    """The cluster that `eprof run --cluster` asks to simulate, if it does. Raises UsageError."""
     if options.profiler != CLUSTERS:
         for name in ("cluster", "processes", "size"):
             if getattr(options, name) is not None:
@@ -227,7 +227,7 @@ def _nodes(options: argparse.Namespace) -> "Nodes | None":
 
 
 def _refuse_foreign(options: argparse.Namespace) -> None:
-    """Raises UsageError for an option that a simulated cluster, or no profiler, has no use for."""
+    """Raises UsageError for an option of `eprof run` that a simulated cluster, or no profiler, has no use for."""
     report = _reported(options)
     for name in report.refused:
         if getattr(options, name) != options.parser.get_default(name):
@@ -235,7 +235,7 @@ def _refuse_foreign(options: argparse.Namespace) -> None:
 
 
 def _check_marks(patterns: Sequence[str]) -> None:
-    """Raises UsageError for what is no regular expression, before anything runs."""
+    """Raises UsageError for a mark of `eprof run --mark` that is no regular expression."""
     for pattern in patterns:
         try:
             re.compile(pattern)
@@ -244,6 +244,7 @@ def _check_marks(patterns: Sequence[str]) -> None:
 
 
 def _settings(options: argparse.Namespace, place: str | None, nodes: "Nodes | None") -> "Settings":
+    """What the options of `eprof run` ask for."""
     from eprof.planning.settings import Settings
 
     return Settings(
@@ -288,7 +289,7 @@ def _is_folder(name: str, kind: str | None) -> bool:
 
 
 def _chosen(setup: "Setup") -> str:
-    """Which profiler is used and why, and why not the ones before it."""
+    """Which profiler `eprof run` uses and why, and why not the ones before it."""
     tool = setup.tool
     version = f" {tool.version}" if tool.version else ""
     chosen = f"profiler {tool.name}{version}: {tool.why}"
@@ -297,7 +298,7 @@ def _chosen(setup: "Setup") -> str:
 
 
 def _dry_run(setup: "Setup") -> int:
-    """Print what would be run: valid shell commands, and lines of explanation that begin with #."""
+    """Print what `eprof run` would run: valid shell commands, and lines of explanation that begin with #."""
     plan = setup.plan()
     lines = [f"# {_chosen(setup)}"]
     for step in setup.steps(plan, Path(setup.settings.place or "RUN")):
@@ -316,7 +317,7 @@ def _dry_run(setup: "Setup") -> int:
 
 
 def _report(options: argparse.Namespace, session: "Session", outputs: list[Output], status: int) -> int:
-    """Report on what was collected; the exit code is the program's, or 1 if there is nothing to report on."""
+    """Report on what `eprof run` collected; the exit code is the program's, or 1 if there is nothing to report on."""
     home = session.directory.path
     shown = typed(home)
     if not session.has_kernels and options.profiler != ALONE:
@@ -341,7 +342,7 @@ def _report(options: argparse.Namespace, session: "Session", outputs: list[Outpu
 
 
 def _again(options: argparse.Namespace, shown: str) -> str:
-    """The command that reports on a run directory."""
+    """The command, for the user, that reports on a run directory again."""
     return f"eprof {_reported(options).command} {shown}"
 
 
@@ -378,7 +379,7 @@ def _deliver(options: argparse.Namespace, home: Path, outputs: list[Output]) -> 
 
 
 def _try_report(options: argparse.Namespace, home: Path, outputs: list[Output]) -> str | None:
-    """Make the report; why that failed, or None. What was collected stays in any case."""
+    """Make the report of `eprof run`; why that failed, or None. What was collected stays in any case."""
     shown = typed(home)
     again = f"The raw logs are kept; `{_again(options, shown)}` makes the report again."
     try:

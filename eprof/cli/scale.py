@@ -12,7 +12,7 @@ from eprof.cli.options import Commands, Parser, clocks, command, matching
 from eprof.cli.output import Output, deliver, of_document, planned
 
 if TYPE_CHECKING:
-    from eprof.scaling.build import Asked
+    from eprof.scaling.document import Asked
     from eprof.scaling.ranks import Reading
     from eprof.scaling.schema import Scale
 
@@ -70,7 +70,7 @@ def add(commands: Commands) -> Parser:
 
 def scale(options: argparse.Namespace) -> int:
     """Run `eprof scale`."""
-    from eprof.scaling import build
+    from eprof.scaling import document as scale_document
     from eprof.tuning.objective import parse, percentage
 
     names = [options.objective] if options.objective else _OBJECTIVES
@@ -81,7 +81,7 @@ def scale(options: argparse.Namespace) -> int:
     share = percentage(options.memory, "--memory") / 100
     if not 0 < share <= 1:
         raise UsageError(f"--memory {options.memory}: must be above 0 % and at most 100 %.")
-    asked = build.Asked(
+    asked = scale_document.Asked(
         objectives=[parse(name, None, options.power_limit) for name in names],
         keep=options.keep,
         keep_by=options.by,
@@ -97,8 +97,9 @@ def scale(options: argparse.Namespace) -> int:
 
 
 def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
-    """Runs as they were measured, with a fit if a program is named."""
-    from eprof.scaling import build, cluster, measured, program
+    """The document of `eprof scale` for measured runs, with a fit if a program is named."""
+    from eprof.scaling import cluster, measured, program
+    from eprof.scaling import document as scale_document
 
     if options.predict and not options.counted:
         raise UsageError("--predict needs --program, which is fitted to the runs.")
@@ -110,11 +111,11 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
     model = None
     if options.counted:
         model = cluster.load(options.cluster or DEFAULT_CLUSTER), program.load(options.counted)
-    return build.measured(runs, notes, few(paths, 2), asked, model, reading.beside)
+    return scale_document.measured(runs, notes, few(paths, 2), asked, model, reading.beside)
 
 
 def _reading(options: argparse.Namespace) -> "Reading":
-    """How ranks are read and priced, and what their nodes draw beside."""
+    """How `eprof scale` reads and prices ranks, and what their nodes draw beside."""
     from msgspec.structs import replace
 
     from eprof import api
@@ -138,19 +139,21 @@ def _reading(options: argparse.Namespace) -> "Reading":
 
 
 def deliver_runs(paths: Sequence[str], outputs: list[Output], options: argparse.Namespace, page: Path) -> None:
-    """Report on runs alone. page: an HTML report to write in any case."""
-    from eprof.scaling import build, measured
+    """Report on runs on several nodes alone, as `eprof scale` does. page: an HTML report to write in any case."""
+    from eprof.scaling import document as scale_document
+    from eprof.scaling import measured
     from eprof.tuning.objective import parse
 
     runs, notes = measured.read(paths)
-    asked = build.Asked([parse(name) for name in _OBJECTIVES], command_line=options.command_line)
-    document = build.measured(runs, notes, ", ".join(paths), asked)
+    asked = scale_document.Asked([parse(name) for name in _OBJECTIVES], command_line=options.command_line)
+    document = scale_document.measured(runs, notes, ", ".join(paths), asked)
     deliver(of_document(document, "scaling", options.verbose), outputs, options, page)
 
 
 def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
-    """The closed form of a program on a cluster."""
-    from eprof.scaling import build, cluster, program
+    """The document of `eprof scale` for a program modelled on a cluster."""
+    from eprof.scaling import cluster, program
+    from eprof.scaling import document as scale_document
 
     if not options.counted:
         raise UsageError("Give tables of RUNS, or a program to model: --program ft --size 2^25 -p 1..128.")
@@ -159,12 +162,14 @@ def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
     machine = cluster.load(options.cluster or DEFAULT_CLUSTER)
     chosen, waiting = cluster.chosen(machine, clocks(options.clock, "2400,2800"), options.waiting)
     counts = _counts(options.processors, "-p")
-    case = build.Case(machine, program.load(options.counted), problem_size(options.size), counts, chosen, waiting)
-    return build.modelled(case, asked)
+    case = scale_document.Case(
+        machine, program.load(options.counted), problem_size(options.size), counts, chosen, waiting
+    )
+    return scale_document.modelled(case, asked)
 
 
 def problem_size(text: str) -> float:
-    """A size: a number, or a formula of numbers such as 2^25."""
+    """A size of `eprof scale`: a number, or a formula of numbers such as 2^25."""
     from eprof.base.toml import Formula
 
     try:
@@ -177,7 +182,7 @@ def problem_size(text: str) -> float:
 
 
 def _counts(text: str, option: str) -> list[int]:
-    """Node counts: "1,2,4"; "1..128" doubles from 1 on to 128."""
+    """Node counts of `eprof scale`: "1,2,4"; "1..128" doubles from 1 on to 128."""
     counts: list[int] = []
     for part in text.split(","):
         span = _RANGE.fullmatch(part.strip())

@@ -10,7 +10,7 @@ from eprof.cli.options import SUFFIXES, WRITTEN, Commands, Parser, command, matc
 from eprof.cli.output import Output, Result, deliver, of_document, planned
 
 if TYPE_CHECKING:
-    from eprof.timeline.build import Asked
+    from eprof.timeline.document import Asked
 
 TIMELINE_SUFFIXES = {**SUFFIXES, "trace.json": "trace"}
 
@@ -47,7 +47,7 @@ def add(commands: Commands) -> Parser:
 
 def timeline(options: argparse.Namespace) -> int:
     """Run `eprof timeline`."""
-    from eprof.timeline.build import Asked
+    from eprof.timeline.document import Asked
 
     if options.sync is not None and not 0 < options.sync <= _LONGEST_SYNC_S:
         raise UsageError(f"--sync {options.sync:g}: must be more than 0 and at most {_LONGEST_SYNC_S:g} s.")
@@ -64,21 +64,22 @@ def timeline(options: argparse.Namespace) -> int:
 
 def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, page: Path) -> None:
     """Show the timeline of a run directory alone. page: an HTML report to write in any case."""
-    from eprof.timeline.build import Asked
+    from eprof.timeline.document import Asked
 
     deliver(_made([home], [], Asked(command_line=options.command_line), options.verbose), outputs, options, page)
 
 
 def _made(paths: Sequence[str], marked: Sequence[str], asked: "Asked", verbose: bool) -> Result:
-    """Read power and marks; those of run directories belong to their power. Raises LogError."""
-    from eprof.timeline import build, marks, power, runs
+    """Read the power and marks of `eprof timeline`; those of run directories belong to their power. Raises LogError."""
+    from eprof.timeline import document as timeline_document
+    from eprof.timeline import marks, power, runs
 
     notes = [note for path in paths for note in runs.notes(path)]
     series = [each for path in paths for each in power.read(runs.power(path), notes)]
     files = [runs.marks(path) for path in marked] + [runs.marks(path) for path in paths if Path(path).is_dir()]
-    read = build.merged([marks.read(file) for file in files if file is not None])
-    fused = build.fused(series, read, asked, notes)
-    document = build.document(fused, asked, ", ".join(paths[:3]))
+    read = timeline_document.merged([marks.read(file) for file in files if file is not None])
+    fused = timeline_document.fused(series, read, asked, notes)
+    document = timeline_document.document(fused, asked, ", ".join(paths[:3]))
     drawn = of_document(document, "timeline", verbose)
 
     def render(kind: str) -> bytes:

@@ -62,6 +62,7 @@ def tune(options: argparse.Namespace) -> int:
 
 
 def _measured(options: argparse.Namespace) -> "Tuning":
+    """The document of `eprof tune` for measurements."""
     from eprof import costs
     from eprof.cli import validate
     from eprof.tuning import build, inputs
@@ -80,6 +81,7 @@ def _measured(options: argparse.Namespace) -> "Tuning":
 
 
 def _profiled(options: argparse.Namespace) -> "Tuning":
+    """The document of `eprof tune` for a profile."""
     from eprof import api
     from eprof.tuning import build, inputs
 

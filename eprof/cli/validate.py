@@ -119,7 +119,7 @@ def validate(options: argparse.Namespace) -> int:
         command_line=options.command_line,
         notes=[*power_notes, *notes],
         max_error_percent=limit,
-        times=_times(table, study) if options.time else None,
+        times=_validated_times(table, study) if options.time else None,
     )
     deliver(of_document(document, "validation", options.verbose), outputs, options)
     if document.gate is None or document.gate.passed:
@@ -134,7 +134,7 @@ def validate(options: argparse.Namespace) -> int:
 def _external_meter(
     options: argparse.Namespace, runs: list[Path], notes: list[str]
 ) -> "Callable[[Run], Measured] | None":
-    """What the logs of --power say of a run; None without them."""
+    """What the logs of `eprof validate --power` say of a run; None without them."""
     if not options.power:
         if options.component:
             raise UsageError("--component is one of a power log; name the log with --power.")
@@ -154,7 +154,7 @@ def _external_meter(
 def read_measurements(
     paths: Iterable[str | Path], options: argparse.Namespace, device: str | None = None
 ) -> "Measurements":
-    """The measurements of all files, of `device`, and of the kernels that -k names.
+    """The measurements to validate by: of all files, of `device`, and of the kernels that -k names.
 
     Raises EprofError: no kernel is left.
     """
@@ -172,6 +172,7 @@ def read_measurements(
 
 
 def _study(files: list[Path], table: "CostTable | None", options: argparse.Namespace) -> "Study":
+    """The study that `eprof validate` makes."""
     from eprof.fitting.defaults import form_for
     from eprof.validation import protocols, study
 
@@ -193,7 +194,7 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
         return study.validate(measured, plan, table=table, setting=options.setting, train=train, report=progress.count)
 
 
-def _times(table: "CostTable | None", study: "Study | None") -> "Times":
+def _validated_times(table: "CostTable | None", study: "Study | None") -> "Times":
     if table is None or study is None:
         raise UsageError("--time needs measurements, and --costs, which describes the GPU's multiprocessors.")
     from eprof.validation.times import times
@@ -202,7 +203,7 @@ def _times(table: "CostTable | None", study: "Study | None") -> "Times":
 
 
 def _candidates(inputs: list[str], table: "CostTable | None", study: "Study | None") -> "list[Candidate]":
-    """Kernels of a profile with the measured ones that are most similar to them."""
+    """The candidates of `eprof validate`: a profile's kernels with the measured ones that are most similar."""
     if not inputs:
         return []
     if table is None or study is None:

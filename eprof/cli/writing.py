@@ -7,7 +7,7 @@ from eprof.base.errors import EprofError
 
 
 def refuse_existing(path: Path, force: bool) -> None:
-    """Raise EprofError if `path` exists and may not be replaced, or if it cannot be written there at all."""
+    """Raise EprofError if the file to write exists and may not be replaced, or cannot be written there at all."""
     if path.is_dir():
         raise EprofError(f"{path}: is a directory; name a file to write.")
     if path.exists() and not path.is_file():
@@ -19,7 +19,7 @@ def refuse_existing(path: Path, force: bool) -> None:
 
 
 def write(path: Path, content: bytes, force: bool) -> None:
-    """Write `content` to `path` in one step: a reader sees the whole file or none. Raises EprofError."""
+    """Write a file in one step: a reader sees the whole file or none. Raises EprofError."""
     # Takes as long to import as all of the command line.
     import tempfile
 
@@ -45,14 +45,14 @@ def write(path: Path, content: bytes, force: bool) -> None:
 
 
 def _umask() -> int:
-    """The process's umask; the only way to read it is to set it."""
+    """The process's umask, for files to write; the only way to read it is to set it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
 def _move(beside: Path, path: Path, force: bool) -> None:
-    """Rename, or link where nothing may be replaced: two writers at once cannot overwrite each other."""
+    """Rename the written file, or link where nothing may be replaced: two writers cannot overwrite each other."""
     if force:
         beside.replace(path)
         return

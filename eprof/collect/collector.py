@@ -107,7 +107,7 @@ class Then(NamedTuple):
     lost: str = ""
 
     def each(self) -> "list[Then]":
-        """One for each source that there is."""
+        """A collector's step, once for each source that there is."""
         return [
             self._replace(
                 command=tuple(str(source) if word == EACH else word for word in self.command),
@@ -144,7 +144,7 @@ class Strip(ABC):
 
     @abstractmethod
     def feed(self, piece: bytes, final: bool = False) -> bytes:
-        """What of the stream so far is certainly the program's own."""
+        """What of the stream so far is certainly the program's own, and not the profiler's."""
 
 
 class Verdict(NamedTuple):
@@ -187,16 +187,16 @@ class Collector(ABC):
     quicker = "a smaller problem"
 
     def fits(self, capability: str | None) -> bool:
-        """Whether it counts on GPUs of a capability; True where that is not known."""
+        """Whether the profiler counts on GPUs of a capability; True where that is not known."""
         first, beyond = self.capabilities
         return capability is None or first <= float(capability) < beyond
 
     def order(self, request: Request) -> tuple[str, ...]:
-        """The measurements of a run, in order. The program's output passes through in the first."""
+        """The measurements of a run under the profiler, in order. The program's output passes through in the first."""
         return self.kinds
 
     def helpers(self) -> tuple[Tool, ...]:
-        """Other tools that make its results better."""
+        """Other tools that make the profiler's results better."""
         return ()
 
     @abstractmethod
@@ -216,18 +216,21 @@ class Collector(ABC):
 
     @abstractmethod
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """The measurement `what`; `counters` are the profiler's names of what to collect."""
+        """The profiler's measurement `what`; `counters` are its names of what to collect."""
 
     @abstractmethod
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
-        """What happened in a step. errors: its standard error; "" in the first step, whose output is passed on."""
+        """What happened in a step of the profiler.
+
+        errors: its standard error; "" in the first step, whose output is passed on.
+        """
 
     def is_log(self, path: Path) -> bool:
-        """Whether a file is a log, where processes that are not profiled leave files too."""
+        """Whether a file is a log of the profiler, where processes that are not profiled leave files too."""
         return True
 
     def progress(self, logs: Sequence[Path]) -> int | None:
-        """How many kernel launches are done, from the growing logs; None where they do not show it."""
+        """How many kernel launches the profiler has done, from its growing logs; None where they do not show it."""
         return None
 
 
@@ -247,7 +250,7 @@ class GpuCollector(Collector):
     instead: str
 
     def find(self, program: str = "") -> Tool:
-        """Look for the command, and for a GPU that it knows."""
+        """Look for the profiler's command, and for a GPU that it knows."""
         path = executable(self.commands, self.places)
         if path is None:
             return Tool(self.name, False, f"{self.name} is not installed", remedy=self.install)

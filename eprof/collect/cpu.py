@@ -22,7 +22,9 @@ _FLAGS = {"16.0": (), "16.1": (), "32.0": ("-mavx",), "32.1": ("-mavx", "-mfma")
 
 
 def probe(_: int = 0, root: Path = Path("/")) -> dict[str, Any]:
-    """What the processor is: name, cores, a core's share of each cache. Raises CollectError where RAPL is not readable.
+    """What the processor to calibrate is: name, cores, a core's share of each cache.
+
+    Raises CollectError where RAPL is not readable.
 
     root: where /sys and /proc stand.
     """
@@ -49,7 +51,7 @@ def compile_source(source: Path, capability: str, target: Path) -> Compiled:
 
 
 def disassemble(image: Path) -> tuple[str | None, str]:
-    """None, and why machine code is not checked where it runs."""
+    """No machine code of the processor's benchmarks, and why: it is not checked where it runs."""
     return None, "what is counted is inline assembly, which a compiler leaves alone"
 
 
@@ -67,7 +69,7 @@ class Cpu:
         self._share = 0
 
     def describe(self) -> dict[str, Any]:
-        """Name, capability (cpu.toml explains it), cores, bytes of memory and of a core's share of each cache."""
+        """The processor's name, capability (cpu.toml), cores, bytes of memory and of a core's share of each cache."""
         memory = re.search(r"MemAvailable:\s+(\d+) kB", text_of(self._root / "proc/meminfo"))
         caches = {level: self._cache(level) for level in (1, 2, 3)}
         return {
@@ -95,14 +97,14 @@ class Cpu:
         self._library = ctypes.CDLL(str(image))
 
     def resident(self, kernel: str, block: int) -> int:
-        """One thread runs on a core at a time."""
+        """One thread runs on a core of the processor at a time."""
         return 1
 
     def use_operands(self, scale: float) -> None:
-        """Operands are random ones."""
+        """Operands on the processor are random ones."""
 
     def region(self, kind: str) -> tuple[int, int]:
-        """The bytes that a core works on, which the cache of that name holds and the one before it does not; and 0."""
+        """The bytes that a processor's core works on: the cache of that name holds them, the one before not; and 0."""
         device = self.describe()
         l1, l2, l3 = (int(device[f"l{level}_bytes"]) for level in (1, 2, 3))
         sizes = {"none": _PAGE, "near": l1 // 2, "l2": l2 // 2, "l3": max(l3 * 3 // 4, l2 + l3 // 2)}
@@ -119,7 +121,7 @@ class Cpu:
     def repeat(
         self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int, until: Callable[[], bool]
     ) -> tuple[int, float]:
-        """Launch a kernel on `blocks` cores, `vectors` bytes each, until `until()`: launches and seconds.
+        """Launch a kernel on `blocks` cores of the processor, `vectors` bytes each: launches and seconds.
 
         Raises CollectError where a core cannot be had.
         """
@@ -136,7 +138,7 @@ class Cpu:
                 return launches, time.perf_counter() - began
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing of the processor is held."""
 
 
 def name(root: Path = Path("/")) -> str:
@@ -146,7 +148,7 @@ def name(root: Path = Path("/")) -> str:
 
 
 def _capability(root: Path) -> str:
-    """Bytes of a vector, and whether there are multiply-adds: "32.1"."""
+    """Bytes of a vector of the processor, and whether there are multiply-adds: "32.1"."""
     if platform.machine() == "aarch64":
         return "16.1"
     if platform.machine() != "x86_64":
@@ -159,7 +161,7 @@ def _capability(root: Path) -> str:
 
 
 def _first_threads(root: Path, threads: Sequence[int]) -> list[int]:
-    """One hardware thread of each core."""
+    """One hardware thread of each core of the processor."""
     cores: dict[Collection[int], int] = {}
     for thread in threads:
         siblings = _listed(text_of(root / _CORES / f"cpu{thread}/topology/thread_siblings_list"))

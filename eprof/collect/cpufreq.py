@@ -14,7 +14,7 @@ _SLOWEST, _FASTEST = "cpuinfo_min_freq", "cpuinfo_max_freq"
 
 @contextmanager
 def held(core_mhz: float | None, root: Path = Path("/")) -> Iterator[None]:
-    """Hold all cores at a clock in MHz inside the block, and give back what was in force, whatever happens.
+    """Hold all cores of the processor at a clock in MHz inside the block, and give back what was in force.
 
     None: leave the clocks alone. root: where /sys stands. Raises CollectError, with nothing changed.
     """
@@ -67,7 +67,7 @@ def _number(file: Path) -> int:
 
 
 def _set(core: Path, low_khz: int, high_khz: int) -> None:
-    """Both limits; the low one is out of the way first, for it may never be above the high one."""
+    """Both limits of a core's clock; the low one is out of the way first, for it may never be above the high one."""
     (core / _LOW).write_text(str(_number(core / _SLOWEST)))
     (core / _HIGH).write_text(str(high_khz))
     (core / _LOW).write_text(str(low_khz))

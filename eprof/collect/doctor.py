@@ -27,12 +27,15 @@ class Check(Struct, frozen=True):
     remedy: str | None = None
 
     def line(self) -> str:
-        """One line for a terminal."""
+        """A check of `eprof doctor` in one line for a terminal."""
         return f"{_SIGNS[self.ok]} {self.name}: {self.detail}"
 
 
 def examine(known: Sequence[Collector], root: Path = machine.ROOT) -> list[Check]:
-    """Every check, in the order in which a user would mend things. root: where /proc, /sys and /dev stand."""
+    """Every check of `eprof doctor`, in the order in which a user would mend things.
+
+    root: where /proc, /sys and /dev stand.
+    """
     known = [collector for collector in known if collector.processor != PROGRAM]
     tools = [collector.find() for collector in known]
     has_gpu = machine.has_nvidia_device(root) or gpu()[0] is not None
@@ -52,16 +55,17 @@ def examine(known: Sequence[Collector], root: Path = machine.ROOT) -> list[Check
 
 
 def can_run(checks: Sequence[Check]) -> bool:
-    """Whether `eprof run` has a profiler to work with."""
+    """Whether the checks found a profiler that `eprof run` can work with."""
     return any(check.name == "eprof run" and check.ok for check in checks)
 
 
 def _profilers(collector: Collector, tool: Tool, has_gpu: bool) -> list[Check]:
-    """A profiler, and the tools that make its results better."""
+    """Checks of the profilers, and of the tools that make their results better."""
     return [_profiler(collector, tool, has_gpu), *(_timer(collector, tool, timer) for timer in collector.helpers())]
 
 
 def _profiler(collector: Collector, tool: Tool, has_gpu: bool) -> Check:
+    """The check of a profiler."""
     kind = "cluster" if collector.processor == CLUSTER else "device"
     name = f"simulated {kind} ({tool.name})" if collector.simulated else f"profiler {tool.name}"
     device, capability = gpu()
@@ -77,6 +81,7 @@ def _profiler(collector: Collector, tool: Tool, has_gpu: bool) -> Check:
 
 
 def _timer(collector: Collector, tool: Tool, timer: Tool) -> Check:
+    """The check of a tool that times what another profiler counts."""
     name = f"timer {timer.name}"
     if timer.usable:
         return Check(name, True, _described(timer))
@@ -87,12 +92,13 @@ def _timer(collector: Collector, tool: Tool, timer: Tool) -> Check:
 
 
 def _described(tool: Tool) -> str:
-    """What a tool is good for, its version and its path."""
+    """What a checked tool is good for, its version and its path."""
     where = ", ".join(word for word in (tool.version, tool.path) if word)
     return f"{tool.why} ({where})" if where else tool.why
 
 
 def _driver(root: Path, has_gpu: bool) -> Check:
+    """The check of NVIDIA's driver."""
     version = machine.driver_version(root)
     if version is not None:
         return Check("driver", True, version)
@@ -103,6 +109,7 @@ def _driver(root: Path, has_gpu: bool) -> Check:
 
 
 def _device(has_gpu: bool) -> Check:
+    """The check whether there is a GPU."""
     name, capability = gpu()
     if name is None and has_gpu:
         return Check("GPU", None, "there is one, but nvidia-smi does not name it")
@@ -112,7 +119,7 @@ def _device(has_gpu: bool) -> Check:
 
 
 def _library(has_gpu: bool) -> Check:
-    """Nvidia-smi works without it: containers get it only with the capability `compute`."""
+    """The check of NVIDIA's CUDA library: nvidia-smi works without it; containers get it only with `compute`."""
     if not has_gpu:
         return Check("CUDA library", None, _NO_GPU)
     from eprof.collect.cuda.driver import installed
@@ -129,6 +136,7 @@ def _library(has_gpu: bool) -> Check:
 
 
 def _open_mpi() -> Check:
+    """The check of Open MPI."""
     found, why = mpi.find()
     if found is None:
         return Check("Open MPI", None, f"{why}; `eprof comm` models messages without it", mpi.INSTALL)
@@ -136,6 +144,7 @@ def _open_mpi() -> Check:
 
 
 def _permission(root: Path, has_gpu: bool) -> Check:
+    """The check whether this user may read GPU counters."""
     name = "counter permission"
     restricted = machine.counters_restricted(root)
     if not has_gpu:
@@ -154,6 +163,7 @@ def _permission(root: Path, has_gpu: bool) -> Check:
 
 
 def _meter() -> Check:
+    """The check of the power meters."""
     best, reasons = meter.find()
     if best is None:
         remedies = [reason.partition("(")[2].rstrip(")") for reason in reasons if "pip install" in reason]
@@ -163,7 +173,7 @@ def _meter() -> Check:
 
 
 def _components(root: Path) -> Check:
-    """What `eprof run` records for `eprof timeline`."""
+    """The check of what `eprof run` records for `eprof timeline`."""
     from eprof.collect.meters import components, rapl
 
     names = [component.name for component in components.find(root)]
@@ -173,6 +183,7 @@ def _components(root: Path) -> Check:
 
 
 def _clocks(root: Path, has_gpu: bool) -> Check:
+    """The check whether the GPU's clocks can be held."""
     if any(jetson.rails(root)):
         detail = "a Jetson board; clocks are below /sys/kernel/debug, readable by root only"
         return Check("clocks", None, detail, "sudo jetson_clocks")

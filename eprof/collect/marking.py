@@ -50,13 +50,17 @@ class Marker:
         self.failed: OSError | None = None
 
     def line(self, text: str, time_s: float) -> None:
-        """A line of the output, and when it came. The first pattern that matches counts."""
+        """Look at a line of the output for a section's mark, and when it came.
+
+        The first pattern that matches counts.
+        """
         for level, pattern in enumerate(self._patterns):
             if match := pattern.search(text):
                 self._met(level, match, time_s)
                 return
 
     def _met(self, level: int, match: re.Match[str], time_s: float) -> None:
+        """A line that begins or ends a section was met."""
         nests = _END in match.re.groupindex
         if nests and match[_END] is not None:
             self._end(level, _named(match[_END]), time_s)
@@ -80,12 +84,12 @@ class Marker:
         self._open = [section for section in self._open if not ends(section)]
 
     def program(self, name: str, begin_s: float, end_s: float) -> None:
-        """The program has ended, and with it all sections: it is the outermost one itself."""
+        """The program has ended, and with it all marked sections: it is the outermost one itself."""
         self._close(lambda section: True, end_s)
         self._write(name, begin_s, end_s)
 
     def _write(self, name: str, begin_s: float, end_s: float) -> None:
-        """Write a section down. One that began and ended at one moment has no time, and is only counted."""
+        """Write a marked section down. One that began and ended at one moment has no time, and is only counted."""
         if f"{begin_s:.6f}" == f"{end_s:.6f}":
             self.at_once += 1
             return
@@ -101,13 +105,14 @@ class Marker:
 
 
 def _named(text: str) -> str:
-    """A section's name as a cell of a table can hold it."""
+    """A marked section's name as a cell of a table can hold it."""
     return visible(text).strip()[:_LONGEST_NAME].strip()
 
 
 @contextmanager
 def passing(target: int, line: Callable[[str, float], None]) -> Iterator[int]:
-    """The descriptor that a program is to write to inside the block; it all goes on to `target`, at once.
+    """A descriptor that a program is to write to inside the block; marks are looked for, and all goes on to
+    `target`.
 
     line: called for each line with its text and when it came, by the monotonic clock. At the end of the block all that
     was written has been passed on; what children that go on write later is passed on as long as eprof lives.
@@ -130,7 +135,10 @@ def passing(target: int, line: Callable[[str, float], None]) -> Iterator[int]:
 def _pass(
     source: int, target: int, line: Callable[[str, float], None], ended: threading.Event, passed: threading.Event
 ) -> None:
-    """The thread. If nobody takes the output any more, the pipe is closed, and the program learns it as without us."""
+    """The thread that passes output on and looks for marks.
+
+    If nobody takes the output any more, the pipe is closed, and the program learns it as without us.
+    """
     lines = _Lines(line)
     waiting = select.poll()
     waiting.register(source, select.POLLIN)
@@ -162,7 +170,7 @@ class _Lines:
         self._began_s = 0.0
 
     def take(self, piece: bytes, time_s: float) -> None:
-        """The next piece, and when it came."""
+        """The next piece of the output to look for marks in, and when it came."""
         *whole, rest = _ENDS.split(piece)
         for text in whole:
             self._add(text, time_s)
@@ -175,7 +183,7 @@ class _Lines:
         self._begun += text[: _LONGEST_LINE - len(self._begun)]
 
     def close(self) -> None:
-        """The program has ended: the last line needs no end, and what its children write is none of its lines."""
+        """The marked program has ended: the last line needs no end; what its children write is none of its lines."""
         self._finish()
         self._line = lambda text, time_s: None
 

@@ -75,7 +75,7 @@ class Quote(NamedTuple):
     detail: str
 
     def explain(self, message: Message, speaker: str) -> str:
-        """Cause, the profiler's own words, and remedy. speaker: "line 3", or the profiler."""
+        """A profiler's message explained: cause, its own words, and remedy. speaker: "line 3", or the profiler."""
         cause = message.cause.format(detail=self.detail)
         return f"{cause} ({speaker} says: {shortened(self.text)}); {message.remedy.format(detail=self.detail)}"
 
@@ -88,7 +88,7 @@ class Findings:
         self.quotes: dict[Message, Quote] = {}
 
     def look(self, number: int, text: str) -> Message | None:
-        """Look for a message in a line; of several, the first of the catalogue counts."""
+        """Look for a profiler's message in a line; of several, the first of the catalogue counts."""
         for message in self._catalogue:
             match = re.search(message.pattern, text)
             if match is not None:
@@ -97,7 +97,7 @@ class Findings:
         return None
 
     def explanation(self) -> str | None:
-        """Why there is no table, if a message says so: a catalogue names causes before consequences."""
+        """Why there is no table, if a profiler's message says so: a catalogue names causes before consequences."""
         for message in self._catalogue:
             quote = self.quotes.get(message)
             if quote is not None:
@@ -105,7 +105,7 @@ class Findings:
         return None
 
     def of(self, effect: Effect) -> list[Quote]:
-        """The messages found that have this effect."""
+        """The messages of a profiler found that have this effect."""
         return [quote for message, quote in self.quotes.items() if message.effect is effect]
 
 
@@ -144,7 +144,7 @@ def _sentences(profiler: str, findings: Findings) -> Iterable[str]:
 
 
 def _status(findings: Findings) -> int | None:
-    """The program's exit status as a shell reports it; a signal is the cause of a code."""
+    """The exit status that a profiler's message tells as a shell reports it; a signal is the cause of a code."""
     for quote in findings.of(Effect.SIGNAL):
         if quote.detail:
             return 128 + int(quote.detail)
@@ -164,7 +164,7 @@ def no_log(profiler: str, code: int | None, errors: str) -> str:
 
 
 def beginnings(paths: Sequence[Path]) -> list[str]:
-    """The beginnings of log files, where the messages are; tables of gigabytes are not read here."""
+    """The beginnings of log files, where profilers' messages are; tables of gigabytes are not read here."""
     texts = []
     for path in paths:
         with path.open("rb") as file:
@@ -173,7 +173,7 @@ def beginnings(paths: Sequence[Path]) -> list[str]:
 
 
 def shortened(text: str) -> str:
-    """A line of a log, short enough for a sentence."""
+    """A profiler's message, short enough for a sentence."""
     if len(text) <= _LONGEST_QUOTE:
         return text
     return text[: _LONGEST_QUOTE - 3] + "..."

@@ -38,7 +38,7 @@ def find() -> tuple[Mpi | None, str]:
 
 
 def compiled(compiler: str, source: Path, target: Path, *options: str) -> Path:
-    """Compile C; the target. Raises CollectError with what the compiler says."""
+    """Compile C with Open MPI's compiler; the target. Raises CollectError with what the compiler says."""
     target.unlink(missing_ok=True)
     answer = ask([compiler, "-O2", str(source), "-o", str(target), *options])
     if not target.exists():
@@ -54,7 +54,10 @@ def launch(mpi: Mpi, processes: int) -> list[str]:
 
 
 def output_of(command: Sequence[str]) -> str:
-    """What a program prints, run to its end. Raises CollectError: it failed; KeyboardInterrupt: a signal ended it."""
+    """What a program prints under Open MPI, run to its end.
+
+    Raises CollectError: it failed; KeyboardInterrupt: a signal ended it.
+    """
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         ended = process.run_alone(command, output.fileno(), errors.fileno())
         text, said = (_text(file) for file in (output, errors))
@@ -69,6 +72,6 @@ def _text(file: IO[bytes]) -> str:
 
 
 def _reason(said: str) -> str:
-    """The first line that says something, of what a launcher frames with dashes."""
+    """Why Open MPI failed: the first line that says something, of what it frames with dashes."""
     lines = [line.strip() for line in said.splitlines() if re.search(r"\w", line)]
     return lines[0][:_LONGEST_QUOTE].rstrip(".") if lines else "it does not say why"

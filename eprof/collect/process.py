@@ -32,7 +32,7 @@ class Ended(NamedTuple):
 
     @property
     def status(self) -> int:
-        """The exit code as a shell reports it: 128+n for signal n."""
+        """The exit code of a process as a shell reports it: 128+n for signal n."""
         return self.code if self.code is not None else 128 + (self.signal or 0)
 
 
@@ -71,7 +71,7 @@ def run(
     tick: Callable[[], None] | None = None,
     profiler: str | None = None,
 ) -> Ended:
-    """Run `command` to its end and send signals on to it. `tick` is called some 50 times a second meanwhile.
+    """Run a process to its end and send signals on to it. `tick` is called some 50 times a second meanwhile.
 
     A process that outlives `timeout_s` gets SIGTERM, 5 s later SIGKILL, with all that it started. profiler: a pattern
     for the paths of a profiler around the program, which is spared both so that it can still write its log, for 5 s
@@ -120,6 +120,7 @@ def _pause(ticking: bool, deadline: float | None) -> float:
 
 
 def _start(command: Sequence[str], signals: Signals, environment: dict[str, str], streams: Streams) -> int:
+    """Start a process, in a group of its own where no terminal signals it."""
     moves = [
         (os.POSIX_SPAWN_DUP2, source, target)
         for target, source in enumerate((streams.stdin, streams.stdout, streams.stderr))

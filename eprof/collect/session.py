@@ -96,7 +96,10 @@ class Session:
         self.commit = tools.revision()
 
     def run(self) -> int:
-        """Make all measurements; returns the program's exit status. Raises CollectError if nothing could be run."""
+        """Make all measurements of `eprof run`; returns the program's exit status.
+
+        Raises CollectError if nothing could be run.
+        """
         self._save(PARTIAL)
         todo = self._todo()
         complete = False
@@ -113,11 +116,11 @@ class Session:
 
     @property
     def has_kernels(self) -> bool:
-        """Whether there is anything to report on: logs that are not known to be without kernels."""
+        """Whether the session left anything to report on: logs that are not known to be without kernels."""
         return any(entry["logs"] and entry["kernels"] != 0 for entry in self.measurements)
 
     def _todo(self) -> list[tuple[str, int]]:
-        """The measurements in order: time first (it disturbs least), then energy, then counters."""
+        """The session's measurements in order: time first (it disturbs least), then energy, then counters."""
         repeated = (TIME, ENERGY) if TIME in self.kinds else self.kinds
         todo = []
         for kind in self.kinds:
@@ -126,6 +129,7 @@ class Session:
         return todo
 
     def _measure_all(self, todo: Sequence[tuple[str, int]], signals: Signals) -> bool:
+        """Make the session's measurements one after the other, until one ends the run."""
         source = Input(len(todo))
         self.runs_planned = len(todo)
         for index, (measurement, number) in enumerate(todo):
@@ -146,7 +150,7 @@ class Session:
         return True
 
     def _given_up(self, measurement: str, err: EprofError | OSError) -> None:
-        """Note what ended the run; what was measured before it is kept. Raises CollectError if nothing was."""
+        """Note what ended the session; what was measured before it is kept. Raises CollectError if nothing was."""
         if isinstance(err, CollectError) and not self.measurements:
             raise err
         reason = str(err)
@@ -156,7 +160,7 @@ class Session:
         self.status = self.status or 1
 
     def _stopped(self, number: signal.Signals, between: bool) -> None:
-        """Note the signal that ended the run; the program that it was sent on to may have answered with a code."""
+        """Note the signal that ended the session; the program that it was sent on to may have answered with a code."""
         self._is_stopped = True
         self.warnings.append(f"Interrupted by {number.name}: the run is not complete, and what was collected is kept.")
         if between or self._is_ours or not self.status:
@@ -177,7 +181,7 @@ class Session:
 
     @contextlib.contextmanager
     def _output(self, index: int, measurement: str, number: int) -> Any:
-        """Standard output and error: passed on in the first run, kept in files in the others."""
+        """The program's output in a session: passed on in the first run, kept in files in the others."""
         if index == 0:
             yield self.stdout, 2
             return
@@ -191,7 +195,7 @@ class Session:
         return self.directory.path / "output" / f"{measurement}-{number}.{suffix}"
 
     def _measure(self, step: Step, number: int, signals: Signals, source: Input, outputs: tuple[int, int]) -> bool:
-        """Run one step, judge it, write it down. Returns whether the next one is worth while."""
+        """Run one step of the session, judge it, write it down. Returns whether the next one is worth while."""
         began = _now()
         is_kept = outputs[0] != self.stdout
         start = os.lseek(outputs[1], 0, os.SEEK_END) if is_kept else 0
@@ -223,7 +227,7 @@ class Session:
         return self.watch if is_watched else NOTHING
 
     def _convert(self, then: Then, signals: Signals) -> None:
-        """Make the log of what the measurement left. It has its name only when it is whole."""
+        """Make the log of what a measurement of the session left. It has its name only when it is whole."""
         part = then.log.with_name(f"{then.log.name}.part")
         errors = then.log.with_name(f"{then.log.name}.err")
         with part.open("wb") as out, errors.open("wb") as err, Path(os.devnull).open("rb") as nothing:
@@ -257,6 +261,7 @@ class Session:
                     return ended, runs
 
     def _once(self, step: Step, signals: Signals, source: Input, outputs: tuple[int, int]) -> Ended:
+        """Run the program of a step once."""
         name = Path(self.request.program[0]).name
         with source.open() as stdin, self._watch(step).program(name, outputs[0]) as stdout:
             streams = Streams(stdin, stdout, outputs[1])
@@ -303,7 +308,7 @@ class Session:
             self.progress.wipe()
 
     def _ticker(self, step: Step) -> Callable[[], None]:
-        """What keeps the user informed while a step runs."""
+        """What keeps the user informed while a step of the session runs."""
         began = time.monotonic()
 
         def tick() -> None:
@@ -335,7 +340,10 @@ class Session:
         return sorted(path for path in paths if self.collector.is_log(path))
 
     def _settle(self, step: Step, ended: Ended, verdict: Verdict) -> bool:
-        """Take over what a step reports: status, warnings, number of launches. Returns whether to go on."""
+        """Take over what a step of the session reports: status, warnings, number of launches.
+
+        Returns whether to go on.
+        """
         self.warnings += verdict.messages
         status = self._status(ended, verdict)
         self._compare_status(step, ended, status)
@@ -375,7 +383,7 @@ class Session:
         self.directory.save(self._record(status), last=status == COMPLETE)
 
     def _record(self, status: str) -> dict[str, Any]:
-        """What `run.json` says."""
+        """What `run.json` says of the session."""
         system = os.uname()
         return {
             "schema": SCHEMA,
@@ -411,6 +419,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
 def _entry(
     step: Step, number: int, began: str, ended: Ended, runs: int, logs: Sequence[Path], verdict: Verdict
 ) -> dict[str, Any]:
+    """A measurement in the session's `run.json`."""
     entry: dict[str, Any] = {
         "what": step.what,
         "number": number,
@@ -446,7 +455,7 @@ def _launches(done: int, total: int | None, seconds: float) -> str:
 
 
 def _read(path: Path, start: int) -> str:
-    """The end of a file from `start` on, as text; a profiler speaks at the end."""
+    """The end of a session's file from `start` on, as text; a profiler speaks at the end."""
     with path.open("rb") as file:
         file.seek(max(start, path.stat().st_size - _LONGEST_ERRORS))
         return file.read().decode("utf-8", "replace")

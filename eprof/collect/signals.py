@@ -43,7 +43,7 @@ class Signals:
         return number, number is not signal.SIGCHLD and not shared
 
     def rest(self, seconds: float) -> None:
-        """Let time pass while no program runs, until a signal comes that ends the run; that is left to be taken."""
+        """Let time pass while no program runs, until a signal comes that ends the session; that is left to be taken."""
         until = time.monotonic() + seconds
         while time.monotonic() < until and not STOPPING & signal.sigpending():
             time.sleep(_LOOK_S)

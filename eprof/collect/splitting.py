@@ -81,13 +81,16 @@ class Splitter:
         self.stdout = program_end.fileno()
 
     def started(self) -> None:
-        """The program has its standard output: close ours, or it would never be at its end."""
+        """The program to split has its standard output: close ours, or it would never be at its end."""
         if self._theirs is not None:
             self._theirs.close()
             self._theirs = None
 
     def tick(self) -> bool:
-        """Pass on what has come since the last call. Returns whether the helper reported the end, or is gone."""
+        """Pass on what has come since the last call, split by process.
+
+        Returns whether the helper reported the end, or is gone.
+        """
         while True:
             try:
                 lines = os.read(self._journal, _LINE.size << 10)
@@ -105,7 +108,7 @@ class Splitter:
                     self._take(pid, size)
 
     def finish(self) -> None:
-        """Pass on all that was written so far; children that outlive the program go on writing into their files."""
+        """Pass on all split output so far; children that outlive the program go on writing into their files."""
         self.started()
         with contextlib.suppress(OSError):
             os.write(self._orders, b"?")
@@ -144,7 +147,10 @@ def _path(stem: Path, pid: int) -> Path:
 
 
 def _serve(helper_end: socket, orders: int, journal: int, stem: Path) -> None:
-    """The helper's whole life, after the fork. It holds nothing of eprof but the run directory's lock."""
+    """The whole life of the process that splits output, after the fork.
+
+    It holds nothing of eprof but the run directory's lock.
+    """
     code = 1
     try:
         os.setsid()  # a terminal's Ctrl-C is not for it
@@ -159,7 +165,7 @@ def _serve(helper_end: socket, orders: int, journal: int, stem: Path) -> None:
 
 
 def _keep_only(needed: set[int], stem: Path) -> None:
-    """Close what was inherited, or pipes of ours would stay open as long as the helper lives; but keep the lock."""
+    """Close what the splitting process inherited, or pipes of ours would stay open; but keep the lock."""
     for link in list(Path("/proc/self/fd").iterdir()):
         number = int(link.name)
         if number > 2 and number not in needed:
@@ -180,6 +186,7 @@ class _Helper:
         self._ended = False
 
     def run(self) -> None:
+        """Split output by the process that wrote it, until there is none."""
         poll = select.poll()
         poll.register(self._ours.fileno(), select.POLLIN)
         poll.register(self._orders, select.POLLIN)
@@ -197,7 +204,7 @@ class _Helper:
                     poll.unregister(number)
 
     def _drain(self) -> None:
-        """Take all that was written so far, and say that this was all."""
+        """Take all output to split that was written so far, and say that this was all."""
         self._ours.setblocking(False)
         with contextlib.suppress(BlockingIOError):
             while not self._ended:
@@ -206,6 +213,7 @@ class _Helper:
         self._tell(0, _DRAINED)
 
     def _receive(self) -> None:
+        """Receive a piece of output and the process that wrote it."""
         piece, more, _, _ = self._ours.recvmsg(_PIECE, CMSG_SPACE(_CREDENTIALS.size))
         if not piece:
             self._ended = True

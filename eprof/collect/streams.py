@@ -23,6 +23,7 @@ class Input:
         self._first = True
 
     def _spool(self) -> IO[bytes] | None:
+        """Where standard input is kept for later runs; None, and why, if there is no place."""
         import tempfile
 
         try:
@@ -34,7 +35,10 @@ class Input:
 
     @contextmanager
     def open(self) -> Iterator[int]:
-        """The file descriptor that the next run reads from. Raises CollectError if the input was not kept for it."""
+        """The file descriptor from which the next run reads standard input.
+
+        Raises CollectError if the input was not kept for it.
+        """
         first, self._first = self._first, False
         if self._lost is not None and not first:
             raise CollectError(
@@ -56,7 +60,7 @@ class Input:
             os.close(again)
 
     def _copied(self) -> int:
-        """A pipe that a thread fills with what comes in, keeping a copy."""
+        """A pipe that a thread fills with the standard input that comes in, keeping a copy."""
         import threading
 
         read_end, write_end = os.pipe()
@@ -71,7 +75,7 @@ class Input:
         os.close(target)
 
     def _keep(self, piece: bytes) -> None:
-        """Keep a piece for later runs; without room for it this run still gets all of its input."""
+        """Keep a piece of standard input for later runs; without room for it this run still gets all of its input."""
         if self._kept is None or self._lost is not None:
             return
         try:
@@ -90,7 +94,7 @@ def _is_open(descriptor: int) -> bool:
 
 
 def write_all(target: int, piece: bytes) -> None:
-    """Write all of `piece`. Raises OSError."""
+    """Write all of `piece` to a stream. Raises OSError."""
     view = memoryview(piece)
     while view:
         view = view[os.write(target, view) :]

@@ -83,7 +83,7 @@ def has_gpu() -> bool:
 
 @functools.cache
 def gpu() -> tuple[str | None, str | None]:
-    """Name and compute capability of the first GPU, from nvidia-smi; None where it gives none."""
+    """Name and compute capability of the first GPU, as the tool nvidia-smi says; None where it gives none."""
     line = _smi("name,compute_cap")
     both = re.fullmatch(r"([^,]*?) *, *(\d+\.\d+)", line)
     if both is not None:
@@ -97,7 +97,7 @@ def gpu() -> tuple[str | None, str | None]:
 
 @functools.cache
 def clocks() -> tuple[float, float, float, float] | None:
-    """Core and memory clock now, and the highest of both, MHz, of the first GPU; None where nvidia-smi gives none."""
+    """Core and memory clock now, and the highest of both, MHz, as the tool nvidia-smi says; None if it gives none."""
     line = _smi("clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem", ",nounits")
     try:
         core, memory, most, most_memory = map(float, line.split(","))

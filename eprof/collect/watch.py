@@ -31,7 +31,7 @@ class Watch:
 
     @contextmanager
     def measuring(self, home: Path, signals: Signals) -> Iterator[None]:
-        """Around all runs of the program: power is read, before and after them that of the idle machine."""
+        """Watch all runs of the program: power is read, before and after them that of the idle machine."""
         if self.components or self.patterns:
             from eprof.collect.marking import Marker  # late: most runs have neither
 
@@ -48,7 +48,7 @@ class Watch:
 
     @contextmanager
     def program(self, name: str, target: int) -> Iterator[int]:
-        """Around one run of the program: where its output is to go, so that it comes to `target`."""
+        """Watch one run of the program: where its output is to go, so that it comes to `target`."""
         if self._marker is None:
             yield target
             return
@@ -64,7 +64,7 @@ class Watch:
         self._marker.line(text, self._epoch_s + time_s)
 
     def warnings(self) -> Iterator[str]:
-        """What is wrong with the marks, in sentences."""
+        """What is wrong with the marks of the watched program, in sentences."""
         marker = self._marker
         if marker is None or not self.patterns:
             return

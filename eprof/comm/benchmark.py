@@ -45,12 +45,12 @@ class Plan(NamedTuple):
 
 
 def source(name: str) -> Path:
-    """A C source that comes with eprof."""
+    """A benchmark's C source that comes with eprof."""
     return Path(str(folder("calibration") / "mpi" / name))
 
 
 def library(target: Path) -> None:
-    """Compile the library that waits without spinning. Raises CollectError."""
+    """Compile the benchmark's library that waits without spinning. Raises CollectError."""
     found, why = mpi.find()
     if found is None:
         raise CollectError(f"{why}; install it: {mpi.INSTALL}.")
@@ -58,7 +58,7 @@ def library(target: Path) -> None:
 
 
 def lines(text: str, waiting: str, core_mhz: float | None, processes: int) -> Iterator[Sample]:
-    """What the benchmark printed, among what others print. Raises CollectError for a line that is cut off."""
+    """What the shift benchmark printed, among what others print. Raises CollectError for a line that is cut off."""
     for line in text.splitlines():
         words = line.split()
         if words[:1] == [_LINE]:
@@ -74,7 +74,7 @@ def lines(text: str, waiting: str, core_mhz: float | None, processes: int) -> It
 
 
 def medians(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """One for the repeats of each operation and size: the one of median latency, with their spread."""
+    """One sample for the repeats of each operation and size of the benchmark: that of median latency."""
     repeats: dict[tuple[str, float], list[Sample]] = {}
     for sample in samples:
         repeats.setdefault((sample.primitive, sample.size), []).append(sample)
@@ -85,7 +85,7 @@ def medians(samples: Iterable[Sample]) -> Iterator[Sample]:
 
 
 def on_open_mpi(plan: Plan, clocks_mhz: Sequence[float], cluster: Cluster) -> tuple[list[Sample], str, str]:
-    """Measured on this machine: the samples, the version of Open MPI, what the joules are from.
+    """The benchmark on this machine: its samples, the version of Open MPI, what the joules are from.
 
     Polling is what Open MPI does; blocking is the same with the library of `wait.c`. Joules are those of RAPL, else
     powers of the cluster over the time that the processors worked. Each clock is held while it is measured, after the
@@ -115,13 +115,16 @@ def on_open_mpi(plan: Plan, clocks_mhz: Sequence[float], cluster: Cluster) -> tu
 
 
 def _priced(sample: Sample, clock: Clock) -> Sample:
-    """With joules of a processor that idles, and of one that computes while it is busy."""
+    """Samples of the benchmark with joules of a processor that idles, and of one that computes while busy."""
     power_w = clock.idle_w + (sample.busy or 0.0) * clock.on_chip_w
     return sample._replace(energy_j=power_w * sample.latency_s, marks=Mark.ESTIMATED | Mark.ASSUMED)
 
 
 def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[list[Sample], str]:
-    """Simulated on a cluster: the samples, and SimGrid's version. The clock is that of the waits. Raises EprofError."""
+    """The benchmark simulated on a cluster: its samples, and SimGrid's version.
+
+    The clock is that of the waits. Raises EprofError.
+    """
     tool = simgrid.COLLECTOR.find()
     compiler = executable(("smpicc",), ())
     if not tool.usable or compiler is None:
@@ -138,7 +141,7 @@ def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[l
 
 
 def _simulation(program: Path, plan: Plan, clock: Clock, waiting: str, cluster: Cluster) -> Iterator[str]:
-    """The words after `smpirun`, and beside the program the files that they name."""
+    """The words after `smpirun` for the benchmark, and beside the program the files that they name."""
     way = POLL if waiting == POLLING else INTERRUPT
     nodes = simulated.nodes(replace(cluster, waiting=way), [str(program)], plan.processes, None)
     speeds = {speed.core_mhz: speed for speed in nodes.speeds}

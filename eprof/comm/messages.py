@@ -23,7 +23,10 @@ _ONE_MESSAGE = pattern(r"i?[bsr]?send(recv(_replace)?|_init)?|r?(put|get|accumul
 
 
 def read(path: str) -> tuple[list[Sent], list[str]]:
-    """The messages by call and size, the largest first, and notes on what is not in them. Raises LogError."""
+    """The messages of a program by call and size, the largest first, and notes on what is not in them.
+
+    Raises LogError.
+    """
     lines = lines_of(log_content(path, _MOST_BYTES))
     notes: list[str] = []
     is_mpip = any(line.startswith("@ mpiP") or line.startswith("@---") for line in lines)
@@ -36,7 +39,7 @@ def read(path: str) -> tuple[list[Sent], list[str]]:
 
 
 def _added_up(sent: Iterable[Sent]) -> list[Sent]:
-    """One for the messages of a call and a size."""
+    """One row for the messages of a call and a size."""
     numbers: Counter[tuple[str, float, bool]] = Counter()
     for message in sent:
         numbers[message.call, message.size, message.is_floor] += message.number
@@ -45,7 +48,7 @@ def _added_up(sent: Iterable[Sent]) -> list[Sent]:
 
 
 def _of_mpip(path: str, lines: Sequence[str], notes: list[str]) -> Iterator[Sent]:
-    """The rows of all ranks, one a call site; of a concise report, the call sites that sent most."""
+    """The messages that mpiP reports of all ranks, one a call site; or the call sites that sent most."""
     is_cut = not any(_END in line for line in lines)
     if is_cut:
         notes.append(f"{path} does not end with `{_END}`: it may be cut off, and messages be missing.")
@@ -63,7 +66,7 @@ def _of_mpip(path: str, lines: Sequence[str], notes: list[str]) -> Iterator[Sent
 
 
 def _section(path: str, lines: Sequence[str], title: str, row: Pattern[str]) -> Iterator[tuple[str, ...]]:
-    """The rows below a title. Raises LogError for what is none."""
+    """The rows below a title of mpiP's report of messages. Raises LogError for what is none."""
     is_inside = False
     for number, line in enumerate(lines, 1):
         if line.startswith("@"):
@@ -76,7 +79,7 @@ def _section(path: str, lines: Sequence[str], title: str, row: Pattern[str]) -> 
 
 
 def _of_otf2(path: str, lines: Sequence[str], notes: list[str]) -> Iterator[Sent]:
-    """What was sent. Received messages are the same ones again."""
+    """The messages sent, as `otf2-print` prints them. Received messages are the same ones again."""
     collective = 0
     running = sum(line.startswith("PROGRAM_BEGIN ") - line.startswith("PROGRAM_END ") for line in lines)
     if running > 0:

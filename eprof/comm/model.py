@@ -44,7 +44,7 @@ class Sent(NamedTuple):
 
 
 def busy_w(clock: Clock) -> float:
-    """P_f: the power of a processor that computes, or polls."""
+    """P_f in the model of waiting: the power of a processor that computes, or polls."""
     return clock.idle_w + clock.on_chip_w
 
 
@@ -54,7 +54,9 @@ def waiting_w(waiting: str, clock: Clock) -> float:
 
 
 def waits(cluster: Cluster, sent: Sequence[Sent], ways: Sequence[str], clocks: Sequence[Clock]) -> Iterator[Sample]:
-    """Every message in every way. With t its time, t_i that of an interrupt, t_d that of a change of the clock:
+    """The model's samples: every message in every way to wait.
+
+    With t its time, t_i that of an interrupt, t_d that of a change of the clock:
 
         polling      P_f t                     at a lower clock    P_f2 t + 2 P_f t_d
         blocking     P_0 t + P_f t_i           at a lower clock    P_02 t + P_f2 t_i + 2 P_f t_d
@@ -87,7 +89,7 @@ def waits(cluster: Cluster, sent: Sequence[Sent], ways: Sequence[str], clocks: S
 
 
 def known(cluster: Cluster, name: str) -> float:
-    """What an interrupt or a change of the clock takes, s. Raises CostError: the table does not say."""
+    """What an interrupt or a change of the clock takes while waiting, s. Raises CostError: the table does not say."""
     seconds: float | None = getattr(cluster, name)
     if seconds is None:
         instead = "--waiting polling" if name == "interrupt_s" else f"--clock {cluster.default.core_mhz:g}"
@@ -104,6 +106,6 @@ def break_even_s(cluster: Cluster) -> float | None:
 
 
 def limit(cluster: Cluster, waiting: str, clock: Clock) -> float:
-    """What endless messages take, as a share of what polling at the default clock does."""
+    """What endless messages take in the model, as a share of what polling at the default clock does."""
     full_w = busy_w(cluster.default)
     return waiting_w(waiting, clock) / full_w if full_w else 1.0

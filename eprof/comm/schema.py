@@ -96,14 +96,14 @@ class Comm(Struct, frozen=True, kw_only=True):
     warnings: list[str] = field(default_factory=list)
 
     def is_base(self, entry: Row | Threshold | Total) -> bool:
-        """Whether it is what the others stand against: polling at the first clock."""
+        """Whether a row on messages is what the others stand against: polling at the first clock."""
         return (entry.waiting, entry.core_mhz) == (POLLING, self.rows[0].core_mhz)
 
     def rows_of(self, threshold: Threshold) -> list[Row]:
-        """The rows whose threshold it is."""
+        """The rows of messages whose threshold it is."""
         way = (threshold.primitive, threshold.waiting, threshold.core_mhz)
         return [row for row in self.rows if (row.primitive, row.waiting, row.core_mhz) == way]
 
     def plain(self) -> dict[str, Any]:
-        """As plain data."""
+        """The document on messages as plain data."""
         return dict(to_builtins(self))

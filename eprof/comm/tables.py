@@ -7,7 +7,7 @@ from eprof.comm.schema import Comm
 
 
 def frame(document: Comm) -> pd.DataFrame:
-    """A row for each row of the document; what is relative to polling, a column each."""
+    """The table of waiting for messages: a row for each row of the document; relative to polling, a column each."""
     rows = []
     for row in document.rows:
         cells = {**structs.asdict(row), "marks": " ".join(row.marks)}

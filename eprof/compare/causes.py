@@ -53,11 +53,11 @@ class _Ledger(Struct, frozen=True, eq=False):
     clear_j: Floats
 
     def total(self) -> "_Ledger":
-        """All kernels together, (1, n_causes)."""
+        """The causes of all kernels together, (1, n_causes)."""
         return _Ledger(*(getattr(self, name).sum(axis=0, keepdims=True) for name in self.__struct_fields__))
 
     def causes(self, row: int, price: str) -> list[Cause]:
-        """The causes of a row, the largest change first. price: why prices changed."""
+        """The causes of one row's change, the largest first. price: why prices changed."""
         changes_j = self.joules[row]
         whole_j = float(changes_j.sum())
         names = {PRICE: price}
@@ -79,7 +79,7 @@ class _Ledger(Struct, frozen=True, eq=False):
 
 
 def causes(changes: Changes, refits: Refits | None) -> tuple[list[Cause], list[list[Cause]]]:
-    """The causes of the whole change, and those of each match; none where no energy is compared."""
+    """The causes of the whole change, and those of each matched kernel; none where no energy is compared."""
     if not changes.has_energy:
         return [], [[] for _ in changes.matches]
     ledger = _ledger(changes, _clear(changes, refits))
@@ -88,7 +88,7 @@ def causes(changes: Changes, refits: Refits | None) -> tuple[list[Cause], list[l
 
 
 def _clear(changes: Changes, refits: Refits | None) -> Bools:
-    """The words whose prices are known well enough: their interval has one sign and is no wider than the price."""
+    """The words whose prices are known well enough to be a cause: an interval of one sign no wider than the price."""
     clear = np.ones(len(WORDS), dtype=np.bool_)
     if refits is None:
         return clear
@@ -99,6 +99,7 @@ def _clear(changes: Changes, refits: Refits | None) -> Bools:
 
 
 def _ledger(changes: Changes, clear: Bools) -> _Ledger:
+    """Cells of the change, each with its cause."""
     by_count, by_price = _split(changes)
     keys, launches = _keys(changes), changes.launches
     price_keys = np.where(np.isin(keys, _ONE_SIDED), keys, _PLACES[PRICE])
@@ -117,14 +118,14 @@ def _ledger(changes: Changes, clear: Bools) -> _Ledger:
 
 
 def _added(keys: Ints, cells: Floats) -> Floats:
-    """Cells added up by cause, (n_matches, n_words) -> (n_matches, n_causes)."""
+    """Cells of the change added up by cause, (n_matches, n_words) -> (n_matches, n_causes)."""
     sums = np.zeros((len(keys), len(_KEYS)))
     np.add.at(sums, (np.arange(len(keys))[:, None], keys), cells)
     return sums
 
 
 def _split(changes: Changes) -> tuple[Floats, Floats]:
-    """The change by counts and time, and by prices; what the mix of kinds alone makes of a mean price is by counts."""
+    """The change by the causes counts and time, and by prices; of a mean price, what its mix makes is by counts."""
     apart = (changes.old.price != changes.new.price) & (changes.old_side.price != changes.new_side.price)
     by_price = np.where(apart, changes.price_j, 0.0)
     return changes.quantity_j + changes.price_j - by_price, by_price
@@ -145,7 +146,7 @@ def _keys(changes: Changes) -> Ints:
 
 
 def _amounts(half: Half, launches: Floats, paid: Bools, keys: Ints) -> Floats:
-    """What each cell counts: instructions, bytes, seconds; launches, or kernels that one side has, in the first."""
+    """What each cell of a cause counts: instructions, bytes, seconds; launches, or one side's kernels, in the first."""
     amounts = np.where(paid, half.number, 0.0)
     amounts[:, TIME] *= np.isin(keys[:, TIME], [_PLACES[TIMED], _PLACES[MODEL]])
     first = keys[:, 0]
@@ -200,7 +201,7 @@ def _causes_of_time(changes: Changes) -> Ints:
 
 
 def _binding(roofs: dict[str, Floats]) -> Ints:
-    """The group whose roof is the lowest in each kernel, (n_matches,)."""
+    """The group whose roof is the lowest in each kernel, a cause of its time, (n_matches,)."""
     flops = np.where(roofs["fp64"] > roofs["fp32"], _PLACES["fp64"], _PLACES["fp32"])
     return np.where(roofs["dram"] >= roofs["fp32"] + roofs["fp64"], _PLACES["dram"], flops)
 
@@ -232,11 +233,11 @@ def _with_precision(causes: list[Cause]) -> list[Cause]:
             gone, came = fell.old - fell.new, rose.new - rose.old
             if gone > 0 and 0.5 * gone <= came <= 2 * gone and 2 * gone >= fell.old:
                 rest = [cause for cause in causes if cause is not fell and cause is not rose]
-                return [*rest, _joined(fell, rose)]
+                return [*rest, _joined_causes(fell, rose)]
     return causes
 
 
-def _joined(fell: Cause, rose: Cause) -> Cause:
+def _joined_causes(fell: Cause, rose: Cause) -> Cause:
     share = None
     if fell.share is not None and rose.share is not None:
         share = fell.share + rose.share

@@ -53,12 +53,12 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def halves(self) -> tuple[tuple[Side, Half], tuple[Side, Half]]:
-        """Both sides with their numbers."""
+        """OLD and NEW with their numbers."""
         return (self.old_side, self.old), (self.new_side, self.new)
 
     @cached_property
     def has_energy(self) -> bool:
-        """Whether any energy is known on both sides. A kernel that only one has is compared with nothing at all."""
+        """Whether any energy is known of OLD and of NEW. A kernel that only one has is compared with nothing at all."""
         priced = self.old_side.costs is not None and self.new_side.costs is not None
         return priced and bool(self.compared.any())
 
@@ -72,21 +72,21 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def is_zero(self) -> bool:
-        """Whether nothing changed: every count, time and price that is known, to the last digit."""
+        """Whether nothing changed between the sides: every count, time and price known, to the last digit."""
         paired = all(match.old is not None and match.new is not None for match in self.matches)
         same_prices = np.array_equal(self.old_side.price, self.new_side.price, equal_nan=True)
         return paired and same_prices and np.array_equal(self.old.number, self.new.number, equal_nan=True)
 
     @cached_property
     def unknown(self) -> Bools:
-        """Where neither side knows an energy that at least one of them has to pay."""
+        """The cells where neither side knows an energy that at least one of them has to pay."""
         lost = (self.old.state == LOST) | (self.new.state == LOST)
         neither: Bools = lost & (self.old.state >= LOST) & (self.new.state >= LOST)
         return neither
 
     @cached_property
     def uncompared(self) -> Bools:
-        """Where one side at least knows an energy, but the two cannot be compared."""
+        """The cells where one side at least knows an energy, but the two cannot be compared."""
         valued = (self.old.state <= LOWER) | (self.new.state <= LOWER)
         free = _pays_nothing(self.old, self.new) | _pays_nothing(self.new, self.old)
         left_out: Bools = valued & ~self.compared & ~free
@@ -94,7 +94,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def paid(self) -> Bools:
-        """What is compared and costs anything on either side."""
+        """The cells of the change that are compared and cost anything on either side."""
         paid: Bools = self.compared & ((self.old.joules != 0) | (self.new.joules != 0))
         return paid
 
@@ -105,7 +105,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         return marks | _MISSING if lost else marks
 
     def status(self, row: int) -> str:
-        """Whether a kernel is on both sides."""
+        """Whether a matched kernel is on both sides."""
         if self.matches[row].old is None:
             return APPEARED
         return VANISHED if self.matches[row].new is None else MATCHED
@@ -160,7 +160,7 @@ def changes(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
 
 
 def _halves(side: Side, places: Sequence[int | None]) -> list[Half]:
-    """One side of every match: the mean over the repeats, then each repeat."""
+    """One side of every matched kernel: the mean over the repeats, then each repeat."""
     rows = np.array([place or 0 for place in places], dtype=np.int64)
     return [
         Half(
@@ -176,7 +176,7 @@ def _halves(side: Side, places: Sequence[int | None]) -> list[Half]:
 
 
 def _absent(halves: list[Half], known: Half, absent: Bools) -> list[Half]:
-    """`halves` where the side does not have the kernel: it executed none of what `known` counts."""
+    """`halves` of a change where the side lacks the kernel: it executed none of what `known` counts."""
     if not absent.any():
         return halves
     rows = absent[:, None]
@@ -192,25 +192,25 @@ def _absent(halves: list[Half], known: Half, absent: Bools) -> list[Half]:
 
 
 def _merged(half: Half, partner: Half, merge: Callable[[Any, Any], Any]) -> Half:
-    """Every table of one half merged with that of another."""
+    """Every table of one half of the change merged with that of another."""
     return Half(*(merge(getattr(half, name), getattr(partner, name)) for name in Half.__struct_fields__))
 
 
 def states(grid: Grid) -> Ints:
-    """What is known of every energy of a grid."""
+    """What is known of every energy of a side's grid."""
     known = ~np.isnan(grid.joules)
     lost = (grid.marks & _MISSING) != 0
     return np.select([known & ~lost, known, lost], [KNOWN, LOWER, LOST], NONE).astype(np.int64)
 
 
 def _price(half: Half, partner: Half) -> Floats:
-    """The prices; a count of 0 needs none, and takes the other side's."""
+    """The prices of a change; a count of 0 needs none, and takes the other side's."""
     either = np.where(np.isnan(half.price), partner.price, half.price)
     return np.where(np.isnan(either), 0.0, either)
 
 
 def _folded(a: Half, halves: list[Half]) -> list[Half]:
-    """`halves` with kinds of floating-point instructions added up where `a` knows their total only.
+    """`halves` of a change with kinds of floating-point instructions added up where `a` knows their total only.
 
     The price of the sum is its energy over its count. ESTIMATED: a total may hold instructions of no kind.
     """
@@ -229,7 +229,7 @@ def _folded(a: Half, halves: list[Half]) -> list[Half]:
 
 
 def _fold(half: Half, rows: Bools, column: int, kinds: Sequence[int]) -> None:
-    """Add up `kinds` of some rows into a column; kinds neither counted nor priced add nothing."""
+    """Add up `kinds` of some rows of a change into a column; kinds neither counted nor priced add nothing."""
     states = half.state[:, kinds]
     state = np.where(states == NONE, KNOWN, states).max(axis=1)
     number = np.nansum(half.number[:, kinds], axis=1)
@@ -252,7 +252,9 @@ def _fold(half: Half, rows: Bools, column: int, kinds: Sequence[int]) -> None:
 
 
 def _compared(before: Half, after: Half, same_books: bool) -> Bools:
-    """Both know the energy. Two lower bounds are compared where both lack the same thing: what a simulator leaves out.
+    """The cells of the change where both sides know the energy.
+
+    Two lower bounds are compared where both lack the same thing: what a simulator leaves out.
 
     A counter that overflowed, on the other hand, may lack half of a kernel on one side and little on the other.
     Levels of memory are not compared between books: a byte of L2 is not the same thing in the two.
@@ -267,6 +269,6 @@ def _compared(before: Half, after: Half, same_books: bool) -> Bools:
 
 
 def _pays_nothing(half: Half, partner: Half) -> Bools:
-    """Where a side pays exactly nothing, and the other has nothing to know."""
+    """The cells of the change where a side pays exactly nothing, and the other has nothing to know."""
     nothing: Bools = (half.state == KNOWN) & (half.joules == 0) & (partner.state == NONE)
     return nothing

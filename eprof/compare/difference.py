@@ -50,12 +50,12 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def matches(self) -> tuple[Match, ...]:
-        """Every kernel of both sides once."""
+        """Every kernel of both sides of the difference once."""
         return self.matching.matches
 
     @cached_property
     def parts(self) -> list[Part]:
-        """What the change is made of: by word over all matched kernels, and by word for each that came or went.
+        """What the difference is made of: by word over all matched kernels, and by word for each that came or went.
 
         Their `change_j` add up to `change_j`, in whatever order they are added with `math.fsum`.
         """
@@ -79,16 +79,16 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def has_energy(self) -> bool:
-        """Whether any energy is known on both sides."""
+        """Whether any energy is known on both sides of the difference."""
         return self.changes.has_energy
 
     def compared_j(self, half: Half) -> float | None:
-        """The energy of one side, as far as it is compared."""
+        """The energy of one side, as far as the difference compares it."""
         return math.fsum(half.joules[self.changes.compared].tolist()) if self.has_energy else None
 
     @property
     def is_partial(self) -> bool:
-        """Whether some energy that one side knows is left out because the other does not."""
+        """Whether some energy that one side knows is left out of the difference because the other does not."""
         return bool(self.changes.uncompared.any())
 
     @cached_property
@@ -112,20 +112,20 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def is_zero(self) -> bool:
-        """Whether nothing changed: every count, time and price that is known, to the last digit."""
+        """Whether there is no difference: every count, time and price that is known, to the last digit."""
         return self.changes.is_zero
 
     @cached_property
     def same_inputs(self) -> bool:
-        """Whether both sides are made from the same logs."""
+        """Whether both sides of the difference are made from the same logs."""
         return bool(self.old.origins) and self.old.origins == self.new.origins
 
     def test(self) -> Test | None:
-        """Welch's test on the compared energy of all kernels; None without repeats."""
+        """Welch's test on the compared energy of the difference; None without repeats."""
         return tables.energy_test(self.changes, slice(None))
 
     def time_test(self) -> Test | None:
-        """Welch's test on the time of all kernels."""
+        """Welch's test on the time of the difference."""
         repeats = self.changes.old_repeats, self.changes.new_repeats
         old, new = ([time for half in side if (time := total_time(half)) is not None] for side in repeats)
         return welch(old, new)
@@ -207,7 +207,7 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def warnings(self) -> list[str]:
-        """What a reader should know of this comparison, as sentences."""
+        """What a reader should know of this difference, as sentences."""
         same = ["OLD and NEW are made from the same logs."] if self.same_inputs else []
         return [*same, *warnings(self.changes, self.matching.notes)]
 
@@ -217,7 +217,7 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
         return plain
 
     def to_frame(self) -> "pd.DataFrame":
-        """A row a part of every kernel, with its units in the columns; the same as the CSV."""
+        """The difference as rows, one a part of every kernel, with units in the columns; the same as the CSV."""
         return tables.frame(self.changes)
 
     def __repr__(self) -> str:
@@ -262,7 +262,7 @@ def _constant_ends(side: Side) -> Range:
 
 
 def _kept(old: Side, new: Side, matching: Matching, wanted: Sequence[str]) -> tuple[Side, Side, Matching]:
-    """The matches of which either side's name is selected, and the sides without all other kernels.
+    """The matches of the difference of which either name is selected, and the sides without all other kernels.
 
     Raises LogError if none is.
     """
@@ -289,5 +289,5 @@ def _kept(old: Side, new: Side, matching: Matching, wanted: Sequence[str]) -> tu
 
 
 def _place(place: int | None, places: Sequence[int]) -> int | None:
-    """Where a kernel stands among those that are kept."""
+    """Where a kernel stands among those that the difference keeps."""
     return None if place is None else places.index(place)

@@ -35,7 +35,7 @@ class Gate(Struct, frozen=True):
     limit: float
 
     def columns(self) -> list[int]:
-        """The columns of a grid that it is about."""
+        """The columns of a grid that the gate is about."""
         if self.what in (TOTAL, ABOVE):
             return list(range(len(WORDS) if self.what == TOTAL else TIME))
         if self.what == SECONDS:
@@ -55,16 +55,16 @@ class Outcome(Struct, frozen=True):
 
     @property
     def growth(self) -> float | None:
-        """(new - old) / old; None if `old` is 0 or nothing is known."""
+        """How much a gate's amount grew, (new - old) / old; None if `old` is 0 or nothing is known."""
         return (self.new - self.old) / self.old if self.old and self.why_not is None else None
 
     @property
     def failed(self) -> bool:
-        """Whether it grew by more than the limit; from nothing, any growth is more."""
+        """Whether a gate failed: it grew by more than the limit; from nothing, any growth is more."""
         return self.new > self.old and (self.growth is None or self.growth > self.gate.limit)
 
     def document(self) -> schema.Gate:
-        """The outcome as the document has it."""
+        """The outcome of a gate as the document has it."""
         old, new, failed = (self.old, self.new, self.failed) if self.why_not is None else (None, None, None)
         return schema.Gate(
             gate=self.gate.text,
@@ -88,7 +88,7 @@ def _names(word: str) -> set[str]:
 
 
 def parse(text: str) -> Gate:
-    """Read "2%", "dram_read=5%", "KERNEL:2%", "KERNEL:time=5%", "*:10%". Raises UsageError."""
+    """Read a gate: "2%", "dram_read=5%", "KERNEL:2%", "KERNEL:time=5%", "*:10%". Raises UsageError."""
     form = _FORM.fullmatch(text.strip())
     if form is None:
         raise UsageError(
@@ -128,7 +128,7 @@ def _outcomes(gate: Gate, changes: Changes) -> list[Outcome]:
 
 
 def _chosen(kernel: str, names: Sequence[Sequence[str]]) -> list[int]:
-    """The matches whose full name is `kernel`, else those whose bare name is, else their last word."""
+    """The kernels of a gate: of the full name `kernel`, else those whose bare name is, else their last word."""
     if kernel == EACH:
         return list(range(len(names)))
     for form in (str, bare, own_name):
@@ -139,6 +139,7 @@ def _chosen(kernel: str, names: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _outcome(gate: Gate, kernel: str | None, rows: Sequence[int], changes: Changes) -> Outcome:
+    """The outcome of a gate for a kernel, or for all together."""
     columns = gate.columns()
     cells = np.ix_(np.asarray(rows), np.asarray(columns))
     if gate.what == SECONDS or (changes.old_side.costs is None and changes.new_side.costs is None):
@@ -155,7 +156,7 @@ def _outcome(gate: Gate, kernel: str | None, rows: Sequence[int], changes: Chang
 
 
 def _of_counts(gate: Gate, kernel: str | None, cells: Cells, columns: list[int], changes: Changes) -> Outcome:
-    """Without prices a class is judged by its counts; time always is."""
+    """A gate on counts: without prices a class is judged by them; time always is."""
     if gate.what in (TOTAL, *_FAMILIES):
         return Outcome(gate, kernel, why_not="no cost table prices these logs; choose one with --costs")
     numbers = np.stack([half.number[cells] for _, half in changes.halves])

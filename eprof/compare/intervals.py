@@ -18,7 +18,7 @@ from eprof.compare.changes import MATCHED, Changes, Half
 from eprof.compare.schema import Intervals, Range
 from eprof.compare.side import TIME, Side
 from eprof.energy.attribution import FAMILIES
-from eprof.energy.intervals import Replicas, independent, middle, places
+from eprof.energy.replicas import Replicas, independent, middle, places
 from eprof.profile import intervals
 
 _MISSING = int(Mark.MISSING)
@@ -36,19 +36,19 @@ class Refits(Struct, frozen=True, eq=False):
 
     @property
     def document(self) -> Intervals:
-        """What the intervals of the document are."""
+        """What the intervals of the difference are, in its document."""
         within = max(self.old.within, self.new.within)
         return Intervals(self.old.share, self.old.number, self.is_paired, within if within > 1 else None)
 
     def change(self, before: Floats, after: Floats) -> Floats:
-        """Joules by each replica: (..., n_priced) counts and seconds -> (..., n_replicas)."""
+        """Joules of OLD or NEW by each replica: (..., n_priced) counts and seconds -> (..., n_replicas)."""
         if self.old is self.new:
             return self.new.joules(after - before)
         return self.new.joules(after) - self.old.joules(before)
 
 
 def refits(old: Side, new: Side) -> Refits | None:
-    """The replicas of both sides; None where one has none."""
+    """The replicas of the prices of both sides; None where one has none."""
     before, after = (intervals.replicas(side.first) for side in (old, new))
     if before is None or after is None:
         return None
@@ -115,7 +115,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def is_open(self) -> Bools:
-        """The cells that leave an interval open: lower bounds, and energies that are not count times price."""
+        """The cells of a change that leave an interval open: lower bounds, or no product of count and price."""
         bounds = (self.changes.marks & _MISSING) != 0
         old, new = (_is_mixed(side, half) for side, half in self.changes.halves)
         cells: Bools = self.changes.paid & (bounds | old | new)
@@ -126,13 +126,13 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         return self.rows_of(MATCHED)
 
     def rows_of(self, status: str) -> Ints:
-        """The matches of a status."""
+        """The matched kernels of a status, for an interval."""
         statuses = [self.changes.status(row) for row in range(len(self.changes.matches))]
         return np.flatnonzero(np.array(statuses) == status)
 
     @cached_property
     def _of_words(self) -> Floats:
-        """The change of each word over all matched kernels, (n_priced, n_replicas)."""
+        """The change of each word over all matched kernels by replica, (n_priced, n_replicas)."""
         old, new = self._of_matched
         if self.refits.old is self.refits.new:
             return (new - old) * self.refits.new.prices
@@ -140,7 +140,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _of_prices(self) -> Floats:
-        """What of it is due to changed prices, split as `changes.changes` does it, (n_priced, n_replicas)."""
+        """The change by replica due to changed prices, split as `changes.changes` does it, (n_priced, n_replicas)."""
         old, new = self._of_matched
         return (self.refits.new.prices - self.refits.old.prices) * ((old + new) / 2)
 
@@ -155,7 +155,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         return old, new
 
     def of_part(self, columns: list[int], is_price: bool) -> Floats | None:
-        """The change of some words over all matched kernels, (n_replicas,); is_price: what is due to their prices."""
+        """The change of some words over all matched kernels by replica, (n_replicas,); is_price: due to prices."""
         if self.is_open[self._matched][:, columns].any():
             return None
         joules = self._of_prices[columns]
@@ -165,14 +165,14 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         return total
 
     def of_rows(self, rows: Ints) -> Floats | None:
-        """The change of some kernels together, (n_replicas,)."""
+        """The change of some kernels together by replica, (n_replicas,)."""
         if self.is_open[rows].any():
             return None
         old, new = (amounts[rows].sum(axis=0) for amounts in self.amounts)
         return self.refits.change(old, new)
 
     def interval(self, joules: Floats | None, value_j: float) -> Range | None:
-        """The interval of a change, (n_replicas,); None: not known."""
+        """The interval of a change by replica, (n_replicas,); None: not known."""
         if joules is None:
             return None
         ends: Range = self.refits.old.interval(joules, value_j).tolist()
@@ -196,7 +196,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         return ends
 
     def of_kernels(self, change_j: Floats) -> list[Range | None]:
-        """The interval of each match's change. change_j: (n_matches,)."""
+        """The interval of each matched kernel's change. change_j: (n_matches,)."""
         ends = self.refits.old.interval(self.refits.change(*self.amounts), change_j).tolist()
         is_open = np.asarray(self.is_open.any(axis=1))
         return [None if open_ended else pair for pair, open_ended in zip(ends, is_open.tolist(), strict=True)]
@@ -212,7 +212,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
 
 
 def _is_mixed(side: Side, half: Half) -> Bools:
-    """Where an energy is not the count times the side's price: kinds of several prices were added up."""
+    """The cells whose interval is open: an energy not count times price, as kinds of several prices were added up."""
     expected = half.number * known_or_zero(side.price)
     apart: Bools = np.abs(half.joules - expected) > _ROUNDING * np.abs(half.joules)
     return apart

@@ -10,13 +10,13 @@ from eprof.compare.side import TIME, WORDS, Side
 
 
 def uncompared(changes: Changes) -> list[Uncompared]:
-    """Words that one side knows, in how many kernels, what each side knows of them in J, and why they are left out."""
+    """Words left out of the change that one side knows, in how many kernels, what each side knows, and why."""
     return [
         Uncompared(
             what=WORDS[column],
             kernels=int(rows.sum()),
-            old_j=_known(changes.old, rows, column),
-            new_j=_known(changes.new, rows, column),
+            old_j=_known_of_lost(changes.old, rows, column),
+            new_j=_known_of_lost(changes.new, rows, column),
             why=_why(changes, rows, column),
         )
         for column, rows in _columns(changes.uncompared)
@@ -24,7 +24,7 @@ def uncompared(changes: Changes) -> list[Uncompared]:
 
 
 def unknown(changes: Changes) -> list[Unknown]:
-    """Words whose energy neither side knows."""
+    """Words left out of the change, whose energy neither side knows."""
     return [
         Unknown(what=WORDS[column], kernels=int(rows.sum()), why=_neither(changes, rows, column))
         for column, rows in _columns(changes.unknown)
@@ -32,17 +32,18 @@ def unknown(changes: Changes) -> list[Unknown]:
 
 
 def _columns(table: Bools) -> list[tuple[int, Bools]]:
-    """The columns in which anything is set, each with its rows."""
+    """The columns (words) in which something is left out, each with its rows."""
     return [(column, table[:, column]) for column in np.flatnonzero(table.any(axis=0)).tolist()]
 
 
-def _known(half: Half, rows: Bools, column: int) -> float | None:
+def _known_of_lost(half: Half, rows: Bools, column: int) -> float | None:
     joules = half.joules[rows, column]
     known = joules[~np.isnan(joules)]
     return float(known.sum()) if known.size else None
 
 
 def _why(changes: Changes, rows: Bools, column: int) -> str:
+    """Why a word is left out of the change."""
     if _books_differ(changes) and WORDS[column] in BYTES:
         return "OLD and NEW keep other books of bytes (served, accessed); price both with one table"
     reasons = [
@@ -57,7 +58,7 @@ def _books_differ(changes: Changes) -> bool:
 
 
 def _lacks(side: Side, half: Half, rows: Bools, column: int) -> str:
-    """What a side lacks of a word in some kernels."""
+    """What a side lacks of a word that is left out, in some kernels."""
     states = half.state[rows, column]
     if (states == LOWER).any():
         quantity = "time" if column == TIME else "count"
@@ -74,6 +75,7 @@ def _lacks(side: Side, half: Half, rows: Bools, column: int) -> str:
 
 
 def _neither(changes: Changes, rows: Bools, column: int) -> str:
+    """Why a word whose energy neither side knows is left out."""
     if column == TIME:
         return "no time on either side"
     old, new = (~np.isnan(half.number[rows, column]) for _, half in changes.halves)

@@ -82,17 +82,17 @@ class _Side:
         self.alone: set[int] = set()
 
     def leave_alone(self, place: int) -> None:
-        """Match a kernel with none."""
+        """Match a kernel of OLD or NEW with none."""
         del self.free[place]
         self.alone.add(place)
 
     @property
     def unmatched(self) -> list[int]:
-        """The kernels that have no partner."""
+        """The kernels of OLD or NEW that have no partner."""
         return sorted({*self.free, *self.alone})
 
     def named(self, wanted: str) -> list[int] | None:
-        """The free kernels of a full name, else of a shorter one; [] for no name, None if there is no such kernel."""
+        """The unmatched kernels of a full name, else of a shorter one; [] for no name, None if there is none."""
         if not wanted:
             return []
         for form in (str, bare, own_name):
@@ -102,14 +102,14 @@ class _Side:
         return None
 
     def grouped(self, key: Callable[[Kernel], Hashable]) -> dict[Hashable, list[int]]:
-        """The free kernels by a key."""
+        """The unmatched kernels by a key."""
         groups: dict[Hashable, list[int]] = defaultdict(list)
         for place in self.free:
             groups[key(self.kernels[place])].append(place)
         return groups
 
     def examples(self, places: Iterable[int]) -> str:
-        """Some names, for an error message."""
+        """Some names of kernels to match, for an error message."""
         names = labels([printable(self.kernels[place].name) for place in places], 60)
         return few([f"`{name}`" for name in names], 4) or "none that is not matched already"
 
@@ -127,7 +127,7 @@ class _Work:
         self.pairs.append(Match(old, new, how, score))
 
     def by_hand(self, text: str) -> None:
-        """Take one `--match`. A name may hold `=` itself, so every `=` is tried as the one between the two."""
+        """Match as one `--match` says. A name may hold `=` itself, so every `=` is tried as the one between the two."""
         splits = [(text[:place].strip(), text[place + 1 :].strip()) for place, sign in enumerate(text) if sign == "="]
         named = [(self.old.named(left), self.new.named(right)) for left, right in splits]
         readings = [(olds, news) for olds, news in named if olds is not None and news is not None]
@@ -156,7 +156,7 @@ class _Work:
         return "can be read in more than one way; give full names."
 
     def by_key(self, how: str, key: Callable[[Kernel], Hashable]) -> None:
-        """Pair the free kernels of equal `key`; of several, those whose full names and places are most alike."""
+        """Match the free kernels of equal `key`; of several, those whose full names and places are most alike."""
         groups = self.new.grouped(key)
         for common, olds in self.old.grouped(key).items():
             for old, new in self._best_of_group(olds, groups.get(common, [])):
@@ -180,7 +180,7 @@ class _Work:
         return ratio(bare(self.old.kernels[old].name), bare(self.new.kernels[new].name))
 
     def by_similarity(self) -> list[str]:
-        """Pair free kernels with similar names, the most similar first; returns a note if there are too many to try."""
+        """Match free kernels with similar names, the most similar first; returns a note if there are too many."""
         olds, news = len(self.old.free), len(self.new.free)
         if olds * news > _MOST_PAIRS:
             return [
@@ -224,7 +224,7 @@ class _Work:
 
 
 def _greedy(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The pairs in their order, without those whose kernel is taken already."""
+    """The matches in their order, without those whose kernel is taken already."""
     taken_old: set[int] = set()
     taken_new: set[int] = set()
     chosen = []
@@ -237,7 +237,7 @@ def _greedy(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def ratio(first: str, second: str) -> float:
-    """How alike two names are: twice the letters in common over all letters, 0 to 1.
+    """How alike two names of kernels are: twice the letters in common over all letters, 0 to 1.
 
     Of long names what they share at both ends is taken off first, and of the rest the beginning is compared: the time
     that difflib takes grows as the square of the letters, or worse.

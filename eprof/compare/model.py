@@ -23,7 +23,7 @@ class _MissingError(Exception):
 
 
 def reading(old: Side, new: Side) -> Model:
-    """Read the change of all kernels together, where work, traffic, peaks and prices are known."""
+    """The model's reading: the change of all kernels together, where work, traffic, peaks and prices are known."""
     try:
         return _reading(old, new)
     except _MissingError as err:
@@ -61,7 +61,7 @@ def _reading(old: Side, new: Side) -> Model:
 
 
 def _require(quantity: str, old: Side, new: Side, amounts: list[float]) -> None:
-    """That both sides know an amount, and that there is any."""
+    """That both sides know an amount that the model reads, and that there is any."""
     for side, amount in zip((old, new), amounts, strict=True):
         if math.isnan(amount):
             raise _MissingError(f"the {quantity} of {side.label} are not known for every {side.nouns.kernel}")
@@ -70,7 +70,7 @@ def _require(quantity: str, old: Side, new: Side, amounts: list[float]) -> None:
 
 
 def _marks(side: Side) -> Mark:
-    """The marks of the counts of flops and DRAM bytes."""
+    """The marks of the counts of flops and DRAM bytes that the model reads."""
     marks = 0
     for column, word in enumerate(WORDS):
         if word.startswith(("fp32_", "fp64_", "fp16_", "dram_")) and (side.mean.number[:, column] != 0).any():

@@ -26,7 +26,10 @@ _GROUPS = {word: count.group for word, count in COUNTS.items()} | {CONSTANT: CON
 
 
 def all_parts(changes: Changes, spread: Spread | None) -> list[Part]:
-    """By word over all matched kernels; by word for each kernel that came or went. Largest change first."""
+    """The parts of the change: by word over all matched kernels; by word for each kernel that came or went.
+
+    Largest change first.
+    """
     statuses = np.array([changes.status(row) for row in range(len(changes.matches))])
     parts = list(_by_word(changes, spread, np.flatnonzero(statuses == MATCHED), None, MATCHED))
     for row in np.flatnonzero(statuses != MATCHED).tolist():
@@ -115,11 +118,11 @@ def _by_word(changes: Changes, spread: Spread | None, rows: Rows, kernel: str | 
                 change_j=change_j,
                 kernel=kernel,
                 kernels=kernels,
-                interval_j=_interval(spread, rows, column, kernels, because, change_j),
+                interval_j=_part_interval(spread, rows, column, kernels, because, change_j),
             )
 
 
-def _interval(
+def _part_interval(
     spread: Spread | None, rows: Rows, column: int, kernels: str, because: str, change_j: float
 ) -> Range | None:
     if spread is None:
@@ -130,7 +133,7 @@ def _interval(
 
 
 def _sums(table: Table) -> list[float]:
-    """The sum of each column."""
+    """The sum of each column of the parts."""
     return [math.fsum(column) for column in table.T.tolist()]
 
 
@@ -159,7 +162,7 @@ def _reasons(
 
 
 def price_because(changes: Changes) -> str:
-    """What a changed price is due to: another setting, another table, or the factor that a meter gave one table."""
+    """What the part of a changed price is due to: another setting, another table, or the factor of a meter."""
     old, new = changes.old_side.costs, changes.new_side.costs
     if old is None or new is None or (old.name, old.source) != (new.name, new.source):
         return COST
@@ -169,7 +172,7 @@ def price_because(changes: Changes) -> str:
 
 
 def steps(parts: Iterable[Part], spread: Spread | None) -> list[Step]:
-    """The parts added up by group and reason; kernels that came or went as steps of their own."""
+    """The parts of the change added up by group and reason; kernels that came or went as steps of their own."""
     bundles: dict[tuple[str | None, str | None, str], list[Part]] = {}
     for part in parts:
         key: tuple[str | None, str | None, str] = (None, None, part.kernels)
@@ -181,6 +184,7 @@ def steps(parts: Iterable[Part], spread: Spread | None) -> list[Step]:
 
 
 def _step(group: str | None, because: str | None, kernels: str, parts: list[Part], spread: Spread | None) -> Step:
+    """Parts of the change added up to one step."""
     words = list(dict.fromkeys(part.what for part in parts))
     change_j = math.fsum(part.change_j for part in parts)
     interval_j = None

@@ -39,12 +39,12 @@ class Grid(Struct, frozen=True, eq=False):
     counted: Ints
 
     def taken(self, rows: Sequence[int]) -> "Grid":
-        """Some rows of it."""
+        """Some rows of a side's grid."""
         places = list(rows)
         return Grid(self.number[places], self.joules[places], self.marks[places], self.counted[places])
 
     def above_constant(self) -> "Grid":
-        """The same with constant power for nothing."""
+        """The side's grid with constant power for nothing."""
         is_time = np.arange(len(WORDS)) == TIME
         return replace(self, joules=np.where(is_time, 0.0, self.joules), marks=np.where(is_time, 0, self.marks))
 
@@ -65,12 +65,12 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def first(self) -> Energy:
-        """The first repeat; titles, costs and definitions are those of all."""
+        """The first repeat of a side; titles, costs and definitions are those of all."""
         return self.energies[0]
 
     @property
     def costs(self) -> Costs | None:
-        """The prices of all repeats."""
+        """The prices of all repeats of a side."""
         return self.first.costs
 
     @cached_property
@@ -79,22 +79,22 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
         return {_origin(energy.profile.run, log) for energy in self.energies for log in energy.profile.logs}
 
     def name_of(self, place: int | None) -> str | None:
-        """The name of a kernel; None for none."""
+        """The name of a side's kernel; None for none."""
         return None if place is None else self.named[place].name
 
     @property
     def measured(self) -> list[float]:
-        """What a meter saw in each repeat, J."""
+        """What a meter saw in each repeat of a side, J."""
         return [energy.measured_j for energy in self.energies if energy.measured_j is not None]
 
     @property
     def nouns(self) -> Nouns:
-        """The words for what ran."""
+        """The words for what ran on a side."""
         return self.first.profile.nouns
 
     @property
     def factors(self) -> list[float]:
-        """What the prices of each repeat were scaled by, to what its meter saw; none where they were not."""
+        """What the prices of each repeat of a side were scaled by, to what its meter saw; none where they were not."""
         return [energy.metered.factor for energy in self.energies if energy.metered is not None]
 
     def cell_prices(self, grid: Grid) -> Floats:
@@ -107,12 +107,12 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def is_modelled(self) -> bool:
-        """Whether the times of some kernels come from a model of a simulated device."""
+        """Whether the times of some kernels of a side come from a model of a simulated device."""
         return any(energy.modelled is not None and not energy.modelled.shares_only for energy in self.energies)
 
     @property
     def efficiency(self) -> float | None:
-        """The share of the roofline's speed that modelled times rest on."""
+        """The share of the roofline's speed that modelled times of a side rest on."""
         return self.first.modelled.efficiency if self.first.modelled is not None and self.is_modelled else None
 
     def above_constant(self) -> "Side":
@@ -149,7 +149,7 @@ def side(label: str, energies: Sequence[Energy]) -> Side:
 
 
 def _pricing(costs: Costs | None) -> tuple[str, str, str] | None:
-    """What repeats have in common; where each was scaled to its own meter, not the factor."""
+    """What the repeats of a side have in common; where each was scaled to its own meter, not the factor."""
     if costs is None:
         return None
     constant_w = costs.constant_power_w if costs.factor == 1 else math.nan
@@ -165,7 +165,7 @@ def _keys(energy: Energy) -> list[Key]:
 
 
 def _places(energy: Energy) -> dict[Key, float]:
-    """Each kernel's place in the order of its log, 0 to 1; `energy` itself is sorted by energy."""
+    """Each kernel's place in the order of a side's log, 0 to 1; `energy` itself is sorted by energy."""
     rows = energy.profile.counts().rows
     last = max(1, len(rows) - 1)
     return {key: place / last for place, key in enumerate(zip(rows.device, rows.kernel, strict=True))}
@@ -185,7 +185,7 @@ def _kernels(energies: Sequence[Energy], keys: Sequence[Key]) -> list[Kernel]:
 
 
 def _grid(energy: Energy, keys: Sequence[Key]) -> Grid:
-    """A repeat on the kernels `keys`. One that it did not launch executed nothing: zeros."""
+    """A repeat of a side on the kernels `keys`. One that it did not launch executed nothing: zeros."""
     row_of = {key: row for row, key in enumerate(_keys(energy))}
     rows = np.array([row_of.get(key, -1) for key in keys])
     launched = rows >= 0
@@ -210,7 +210,7 @@ def _grid(energy: Energy, keys: Sequence[Key]) -> Grid:
 
 
 def _mean(grids: Sequence[Grid]) -> Grid:
-    """The mean of the repeats that know a cell; ESTIMATED where some do not."""
+    """The mean of a side's repeats that know a cell; ESTIMATED where some do not."""
     if len(grids) == 1:
         return grids[0]
     number, some = _known_mean([grid.number for grid in grids])
@@ -223,7 +223,10 @@ def _mean(grids: Sequence[Grid]) -> Grid:
 
 
 def _known_mean(tables: Sequence[Floats]) -> tuple[Floats, Bools]:
-    """The mean over what is known, and where only some repeats know it. One value many times is that value."""
+    """The mean over what is known of a side, and where only some repeats know it.
+
+    One value many times is that value.
+    """
     stack = np.stack(tables)
     known = ~np.isnan(stack)
     number = known.sum(axis=0)
@@ -235,7 +238,7 @@ def _known_mean(tables: Sequence[Floats]) -> tuple[Floats, Bools]:
 
 
 def _partly(marks: Ints, grids: Sequence[Grid], some: Bools, which: str) -> Ints:
-    """Where only some repeats know a cell, its mark MISSING is that of a repeat left out: ESTIMATED instead."""
+    """Where only some repeats of a side know a cell, its mark MISSING is of one left out: ESTIMATED instead."""
     if not some.any():
         return marks
     table = {"marks": "joules", "counted": "number"}[which]
@@ -246,7 +249,7 @@ def _partly(marks: Ints, grids: Sequence[Grid], some: Bools, which: str) -> Ints
 
 
 def _mean_prices(energies: Sequence[Energy]) -> Floats:
-    """The prices of all repeats; their mean where each was scaled to its own meter."""
+    """The prices of all repeats of a side; their mean where each was scaled to its own meter."""
     prices = [_prices(energy.costs) for energy in energies]
     is_one = len({energy.costs.factor for energy in energies if energy.costs is not None}) < 2
     return prices[0] if is_one else np.asarray(np.mean(prices, axis=0))
@@ -260,7 +263,7 @@ def _prices(costs: Costs | None) -> Floats:
 
 
 def _joules_each(charge: Charge | None) -> float:
-    """The price of an instruction or byte; NaN without one, 0 for what pays nothing."""
+    """The price of an instruction or byte for a side; NaN without one, 0 for what pays nothing."""
     if charge is None:
         return math.nan
     return charge.pj * 1e-12 if charge.pays else 0.0

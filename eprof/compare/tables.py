@@ -49,7 +49,7 @@ _NUMBERS = ("score", "old", "new", "old_j", "new_j", "change_j")
 
 
 def total_time(half: Half) -> float | None:
-    """The time of all kernels of one side; None unless all are known."""
+    """The time of all kernels of one side in the document; None unless all are known."""
     total = float(half.number[:, TIME].sum())
     return None if math.isnan(total) else total
 
@@ -59,7 +59,7 @@ def _finite(value: float) -> float | None:
 
 
 def _known_sum(table: Floats) -> float | None:
-    """The sum of what is known; None if nothing is."""
+    """The sum of what is known in a column of the document; None if nothing is."""
     known = table[~np.isnan(table)]
     return math.fsum(known.tolist()) if known.size else None
 
@@ -67,13 +67,13 @@ def _known_sum(table: Floats) -> float | None:
 # ------------------------------------------------------------------------------------------------------------ sides
 
 
-def _device(counted: "Counted") -> Device:
+def _side_device(counted: "Counted") -> Device:
     device = counted.device
     return Device(device.name, device.index, device.capability, in_document(counted.definition.processor))
 
 
 def side_of(variant: Variant, compared_j: float | None) -> Side:
-    """One side of the document. compared_j: its part of the energy that the change is of."""
+    """One side in the document of a difference. compared_j: its part of the energy that the change is of."""
     profile = variant.first.profile
     time_s = _known_sum(variant.mean.number[:, TIME])
     time_marks = names(int(np.bitwise_or.reduce(variant.mean.counted[:, TIME])))
@@ -86,7 +86,7 @@ def side_of(variant: Variant, compared_j: float | None) -> Side:
             for repeat in variant.energies
             for log in repeat.profile.logs
         ],
-        devices=[_device(counted) for counted in profile.counted],
+        devices=[_side_device(counted) for counted in profile.counted],
         definition=", ".join(dict.fromkeys(counted.definition.name for counted in profile.counted)),
         costs=_costs(variant),
         repeats=len(variant.energies),
@@ -112,7 +112,7 @@ def _to_meter(variant: Variant) -> ToMeter | UnsetType:
 
 
 def _name(variant: Variant) -> str:
-    """What to call a side in a table: its run directory or its log, with how many more there are."""
+    """What the document calls a side: its run directory or its log, with how many more there are."""
     profile = variant.first.profile
     paths = [log.path for log in profile.logs]
     first = profile.run.path.name if profile.run is not None else paths[0].rstrip("/").rpartition("/")[2]
@@ -122,6 +122,7 @@ def _name(variant: Variant) -> str:
 
 
 def _costs(variant: Variant) -> Costs | None:
+    """The cost table of a side in the document."""
     costs = variant.costs
     if costs is None:
         return None
@@ -140,7 +141,7 @@ def _costs(variant: Variant) -> Costs | None:
 
 
 def _energy(variant: Variant) -> tuple[EnergyByFamily, dict[str, list[str]]]:
-    """Energy by family, of what is known, with marks; the same sums as `eprof.profile/1` has."""
+    """Energy of a side by family in the document, with marks; the same sums as `eprof.profile/1` has."""
     measured = math.fsum(variant.measured) / len(variant.measured) if variant.measured else None
     if variant.costs is None:
         return EnergyByFamily(measured=measured), {family: ["missing"] for family in (*FAMILIES, "total")}
@@ -158,10 +159,10 @@ def _energy(variant: Variant) -> tuple[EnergyByFamily, dict[str, list[str]]]:
 
 
 def counts(changes: Changes) -> dict[str, Count]:
-    """Every word that one side counted: its total on both sides; None where a side does not know all of it."""
+    """The counts in the document: every word that a side counted, in total; None where a side lacks some of it."""
     totals = {}
     for column, word in enumerate(COUNTS):
-        old, new = (_total(half, column) for _, half in changes.halves)
+        old, new = (_side_total(half, column) for _, half in changes.halves)
         is_nothing = old == 0 and new == 0
         if is_nothing or (old is None and new is None):
             continue
@@ -182,7 +183,7 @@ def _is_bound(changes: Changes, column: int) -> bool:
     return bool((lower & ~changes.compared[:, column]).any())
 
 
-def _total(half: Half, column: int) -> float | None:
+def _side_total(half: Half, column: int) -> float | None:
     numbers = half.number[:, column]
     return None if np.isnan(numbers).any() else math.fsum(numbers.tolist())
 
@@ -199,7 +200,7 @@ def energy_test(changes: Changes, rows: slice) -> Test | None:
 
 
 def test_of(test: Test | None) -> TestResult | None:
-    """A test as the document has it."""
+    """Welch's test as the document has it."""
     if test is None:
         return None
     return TestResult(
@@ -217,7 +218,10 @@ def test_of(test: Test | None) -> TestResult | None:
 
 
 def kernels(changes: Changes, spread: Spread | None, causes: Sequence[list[Cause]]) -> list[Kernel]:
-    """Each match, largest change first; without energy, the largest time first. causes: those of each match."""
+    """The kernels in the document, each match, largest change first; without energy, the largest time first.
+
+    causes: those of each match.
+    """
     rows = [replace(_kernel(changes, row), causes=found[:_CAUSES]) for row, found in enumerate(causes)]
     if spread is not None:
         change_j = np.array([kernel.change_j for kernel in rows])
@@ -231,6 +235,7 @@ def _longest(kernel: Kernel) -> float:
 
 
 def _kernel(changes: Changes, row: int) -> Kernel:
+    """A matched kernel in the document of a difference."""
     pair = changes.matches[row]
     parts = of_kernel(changes, row)
     rows = slice(row, row + 1)
@@ -261,6 +266,7 @@ def _kernel(changes: Changes, row: int) -> Kernel:
 
 
 def _kernel_side(changes: Changes, side: Variant, half: Half, place: int | None, row: int) -> KernelSide | None:
+    """What one side knows of a kernel, in the document."""
     if place is None:
         return None
     kernel = side.named[place]
@@ -285,7 +291,8 @@ def _kernel_side(changes: Changes, side: Variant, half: Half, place: int | None,
 
 
 def frame(changes: Changes) -> "pd.DataFrame":
-    """A row a part of every kernel: which kernel on either side, what, because of what, counts and joules.
+    """The table of a difference: a row a part of every kernel, which kernels, what, because of what, counts and
+    joules.
 
     Words that were counted but have no energy to compare stand there too, without `change_j`.
     """
@@ -298,7 +305,7 @@ def frame(changes: Changes) -> "pd.DataFrame":
 
 
 def _rows(changes: Changes, row: int) -> list[dict[str, Any]]:
-    """The rows of one match."""
+    """The rows of one matched kernel in the table of a difference."""
     pair = changes.matches[row]
     head = {
         "kernel_old": changes.old_side.name_of(pair.old),
@@ -315,7 +322,7 @@ def _rows(changes: Changes, row: int) -> list[dict[str, Any]]:
 
 
 def _counted(changes: Changes, row: int) -> list[int]:
-    """The columns of what at least one side counted, and is not 0 on both."""
+    """The columns of the table: what at least one side counted, and is not 0 on both."""
     numbers = np.stack([changes.old.number[row, :TIME], changes.new.number[row, :TIME]])
     return np.flatnonzero((numbers != 0).any(axis=0) & ~np.isnan(numbers).all(axis=0)).tolist()
 

@@ -16,7 +16,10 @@ _SAME_CLOCK = 0.01
 
 
 def unlike(changes: Changes) -> list[Unlike]:
-    """What differs, what bears most on the comparison first. What one side does not tell is passed over."""
+    """What is unlike on both sides, what bears most on the comparison first.
+
+    What one side does not tell is passed over.
+    """
     old, new = changes.old_side, changes.new_side
     before, after = _facts(old), _facts(new)
     pairs = [
@@ -33,7 +36,7 @@ def unlike(changes: Changes) -> list[Unlike]:
 
 
 def _apart(old: Iterable[str] | None, new: Iterable[str] | None) -> tuple[str, str]:
-    """The words of each side that the other has not; none where a side does not tell its own."""
+    """The words of each side's arguments that the other has not; none where a side does not tell its own."""
     if old is None or new is None:
         return "", ""
     before, after = Counter(old), Counter(new)
@@ -41,7 +44,7 @@ def _apart(old: Iterable[str] | None, new: Iterable[str] | None) -> tuple[str, s
 
 
 def _words(side: Side) -> list[str] | None:
-    """The arguments of the program; None where nothing tells, or its repeats had several."""
+    """The arguments of a side's program; None where nothing tells, or its repeats had several."""
     commands = {log.command for energy in side.energies for log in energy.profile.logs}
     commands = {energy.profile.run.command for energy in side.energies if energy.profile.run} or commands
     command = commands.pop()
@@ -54,6 +57,7 @@ def _words(side: Side) -> list[str] | None:
 
 
 def _environment(side: Side) -> list[str] | None:
+    """The environment of a side's program."""
     run = side.first.profile.run
     if run is None:
         return None
@@ -62,13 +66,13 @@ def _environment(side: Side) -> list[str] | None:
 
 
 def _launches(changes: Changes) -> list[str]:
-    """How often the kernels of both sides are launched."""
+    """How often the kernels of both sides are launched, if that is unlike."""
     old, new = changes.launches
     return [f"{side[(old > 0) & (new > 0)].sum():g}" for side in (old, new)]
 
 
 def _clocks(old: Side, new: Side) -> tuple[str, str]:
-    """The clocks that both ran at; nothing where one is not known, or none is more than 1 % off."""
+    """The clocks that both sides ran at, if unlike; nothing where one is not known, or none is more than 1 % off."""
     before, after = old.first.profile.clocks, new.first.profile.clocks
     if before is None or after is None or before.label is None or after.label is None:
         return "", ""
@@ -79,13 +83,13 @@ def _clocks(old: Side, new: Side) -> tuple[str, str]:
 
 
 def _gpu(side: Side) -> str:
-    """The devices; nothing where no log names one."""
+    """The devices of a side; nothing where no log names one."""
     names = sorted({part.device.name for part in side.first.profile.counted if part.device.name})
     return listed(names) if names else ""
 
 
 def _facts(side: Side) -> dict[str, str]:
-    """What is known of a side: its GPU, its prices, and what the modelled time of a simulated device rests on."""
+    """What may be unlike of a side: its GPU, its prices, and what the modelled time of a simulated device rests on."""
     facts = {"gpu": _gpu(side)}
     if side.costs is not None:
         facts |= {"costs": side.costs.name, "setting": side.costs.setting.label}

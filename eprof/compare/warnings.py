@@ -17,7 +17,7 @@ _FEW = 4
 
 
 def warnings(changes: Changes, notes: Sequence[str]) -> list[str]:
-    """Sentences, what bears on every number first. notes: those of the matching."""
+    """Warnings of a comparison, what bears on every number first. notes: those of the matching."""
     sentences = [
         *_meters(changes.old_side, changes.new_side),
         *_devices(changes),
@@ -34,7 +34,7 @@ def warnings(changes: Changes, notes: Sequence[str]) -> list[str]:
 
 
 def _meters(old: Side, new: Side) -> Iterator[str]:
-    """How the prices of the sides were scaled to what their meters saw."""
+    """A warning on how the prices of the sides were scaled to what their meters saw."""
     scaled = [_meter(side) for side in (old, new) if side.factors]
     if scaled:
         kernels = old.nouns.kernels
@@ -51,6 +51,7 @@ def _meter(side: Side) -> str:
 
 
 def _devices(changes: Changes) -> Iterator[str]:
+    """Warnings on sides of other GPUs."""
     old_devices, new_devices = _device_names(changes.old_side), _device_names(changes.new_side)
     gpu = changes.old_side.nouns.processor
     if old_devices != new_devices:
@@ -75,6 +76,7 @@ def _device_names(side: Side) -> list[str]:
 
 
 def _programs(changes: Changes) -> Iterator[str]:
+    """Warnings on sides of other programs."""
     statuses = [changes.status(row) for row in range(len(changes.matches))]
     nouns = changes.old_side.nouns
     if MATCHED not in statuses:
@@ -91,6 +93,7 @@ def _programs(changes: Changes) -> Iterator[str]:
 
 
 def _left_out(changes: Changes) -> Iterator[str]:
+    """Warnings on what is left out of the comparison."""
     if changes.old_side.costs is None and changes.new_side.costs is None:
         yield "No cost table prices these logs, so energy is not compared; choose one with --costs (see `eprof costs`)."
         return
@@ -107,7 +110,7 @@ def _left_out(changes: Changes) -> Iterator[str]:
 
 
 def _formulas(changes: Changes) -> Iterator[str]:
-    """Counts that the two sides make from other counters: their difference is partly one of method."""
+    """A warning on counts that the two sides make from other counters: their difference is partly one of method."""
     differ = []
     for column, word in enumerate(COUNTS):
         counted = all((np.nan_to_num(half.number[:, column]) > 0).any() for _, half in changes.halves)
@@ -126,13 +129,14 @@ def _formulas_of(side: Side, word: str) -> set[str]:
 
 
 def _pairs(changes: Changes) -> Iterator[tuple[Match, Kernel, Kernel]]:
-    """The matches that both sides have, with their kernels."""
+    """The matched kernels of both sides, for the warnings."""
     for match in changes.matches:
         if match.old is not None and match.new is not None:
             yield match, changes.old_side.named[match.old], changes.new_side.named[match.new]
 
 
 def _matches(changes: Changes) -> Iterator[str]:
+    """Warnings on how kernels were matched."""
     similar = [
         f"{bare(old.name)} = {bare(new.name)} ({match.score:.2f})"
         for match, old, new in _pairs(changes)
@@ -146,7 +150,7 @@ def _matches(changes: Changes) -> Iterator[str]:
 
 
 def _launches(changes: Changes) -> Iterator[str]:
-    """Kernels that are launched another number of times: the change is then not one of the kernel alone."""
+    """A warning on kernels launched another number of times: the change is then not one of the kernel alone."""
     differ = [
         f"{bare(new.name)} ({old.launches:g} to {new.launches:g})"
         for _, old, new in _pairs(changes)
@@ -158,6 +162,7 @@ def _launches(changes: Changes) -> Iterator[str]:
 
 
 def _noise(changes: Changes) -> Iterator[str]:
+    """Warnings on what noise may hide."""
     old, new = (len(side.energies) for side, _ in changes.halves)
     if min(old, new) >= 2:
         return
@@ -174,7 +179,7 @@ def _noise(changes: Changes) -> Iterator[str]:
 
 
 def _of_sides(old: Side, new: Side) -> Iterator[str]:
-    """The warnings of the two profiles, those of both once."""
+    """The warnings of the two compared profiles, those of both once."""
     old_texts, new_texts = _profile_warnings(old), _profile_warnings(new)
     for text in old_texts:
         yield f"OLD and NEW: {text}" if text in new_texts else f"OLD: {text}"

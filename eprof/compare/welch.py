@@ -30,17 +30,17 @@ class Test(Struct, frozen=True):
 
     @property
     def change(self) -> float:
-        """The difference of the means."""
+        """The difference of the means in Welch's test."""
         return self.new_mean - self.old_mean
 
     @property
     def shown(self) -> bool:
-        """Whether a difference is shown: the interval leaves out 0."""
+        """Whether Welch's test shows a difference: the interval leaves out 0."""
         return self.p < 1 - CONFIDENCE
 
 
 def welch(old: Sequence[float], new: Sequence[float]) -> Test | None:
-    """Compare the means of two samples; None unless both have two values at least.
+    """Welch's test of the means of two samples; None unless both have two values at least.
 
     Samples that do not vary at all leave no doubt: the interval has no width, and p is 0 or, for equal means, 1.
     """
@@ -59,7 +59,7 @@ def welch(old: Sequence[float], new: Sequence[float]) -> Test | None:
 
 
 def _moments(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and unbiased variance; exactly 0 for values that are all the same."""
+    """Mean and unbiased variance of a sample; exactly 0 for values that are all the same."""
     if all(value == values[0] for value in values):
         return values[0], 0.0
     mean = math.fsum(values) / len(values)
@@ -93,7 +93,7 @@ def beta_share(a: float, b: float, x: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """1/(1 + d1/(1 + d2/(1 + ...))), evaluated from the front (Lentz's method)."""
+    """The continued fraction 1/(1 + d1/(1 + d2/(1 + ...))), evaluated from the front (Lentz's method)."""
     above = 1.0
     below = 0.0
     result = 1.0

@@ -47,12 +47,12 @@ ESTIMATED = "estimated"  # the table that `estimated` of estimate.py makes for t
 
 
 def tables() -> list[str]:
-    """The names of the tables that come with eprof, sorted."""
+    """The names of the cost tables that come with eprof, sorted."""
     return sorted(_shipped())
 
 
 def load(name_or_path: str) -> CostTable:
-    """Load and check a table: one that comes with eprof by its name, or a file of yours by its path (`.toml`).
+    """Load and check a cost table: one that comes with eprof by its name, or your file by its path (`.toml`).
 
     "estimated:RTX 4090" is the estimated table of that GPU.
     Raises CostError: no table of that name. DefinitionError: the file cannot be read or is not right (with the line).
@@ -77,7 +77,7 @@ def load(name_or_path: str) -> CostTable:
 
 
 def _estimated(device_name: str) -> CostTable:
-    """The estimated table of a GPU, under a name that tells it from those of other GPUs."""
+    """The estimated cost table of a GPU, under a name that tells it from those of other GPUs."""
     from eprof.costs.estimate import estimated
 
     table = estimated(device_name)
@@ -85,12 +85,12 @@ def _estimated(device_name: str) -> CostTable:
 
 
 def is_file(name_or_path: str) -> bool:
-    """Whether `load` takes this for the path of a file, and not for the name of a table that comes with eprof."""
+    """Whether `load` takes this for the path of a cost table, and not for the name of one that comes with eprof."""
     return name_or_path.endswith(".toml") or "/" in name_or_path or "\\" in name_or_path
 
 
 def for_device(device_name: str) -> CostTable | None:
-    """The table for the device that a log calls `device_name`, as it holds there; None if there is none.
+    """The cost table for the device that a log calls `device_name`, as it holds there; None if there is none.
 
     A table may serve devices that it was not made for (`CostTable.is_for`): then all that it says of them is assumed.
     """
@@ -101,12 +101,12 @@ def for_device(device_name: str) -> CostTable | None:
 
 
 def check(path: str) -> list[str]:
-    """Everything that is wrong with the table at `path`, a sentence each with file and line; empty if it is right."""
+    """Everything that is wrong with the cost table at `path`, a sentence each with file and line; empty if right."""
     return examine(path)[1]
 
 
 def examine(path: str) -> tuple[CostTable | None, list[str]]:
-    """The table at `path` and what `check` says of it, from reading the file once; None if anything is wrong."""
+    """The cost table at `path` and what `check` says of it, from reading it once; None if anything is wrong."""
     try:
         document = Document.read(Path(path))
     except DefinitionError as err:
@@ -117,7 +117,7 @@ def examine(path: str) -> tuple[CostTable | None, list[str]]:
 
 @lru_cache(maxsize=1)
 def _shipped() -> Mapping[str, Traversable]:
-    """The files of tables, by name; those of clusters in the folder below are others."""
+    """The files of cost tables, by name; those of clusters in the folder below are others."""
     home = folder("costs")
     files = (file for file in tree(home, ".toml") if home.joinpath(file.name).is_file())
     return {file.name.removesuffix(".toml"): file for file in files}
@@ -125,7 +125,7 @@ def _shipped() -> Mapping[str, Traversable]:
 
 @lru_cache(maxsize=64)
 def _flat_text(name: str) -> str:
-    """The text of a table's file as names of devices are compared: lower case, single blanks."""
+    """The text of a cost table's file as names of devices are compared: lower case, single blanks."""
     return " ".join(_shipped()[name].read_text(encoding="utf-8").lower().split())
 
 

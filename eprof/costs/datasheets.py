@@ -51,12 +51,12 @@ def power_limit_w(device_name: str) -> float | None:
 
 
 def names() -> list[str]:
-    """The boards that are listed, as their drivers print them."""
+    """The boards that have a data sheet, as their drivers print them."""
     return [sheet.name for sheet in _listed().values()]
 
 
 def near(device_name: str) -> list[str]:
-    """Up to three names of boards that `device_name` may mean."""
+    """Up to three names of boards with a data sheet that `device_name` may mean."""
     name = normal_name(device_name)
     with_it = [key for key in _listed() if set(_words(name)) <= set(_words(key))]
     short_names = {_FAMILY.sub("", key): key for key in _listed()}
@@ -67,7 +67,7 @@ def near(device_name: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _listed() -> Mapping[str, DataSheet]:
-    """All boards, by their names for matching."""
+    """All boards with a data sheet, by their names for matching."""
     document = Document.read(folder("counters") / "boards.toml")
     sheets = [
         DataSheet(name, memory, numbers["w"], {key: number for key, number in numbers.items() if key != "w"})

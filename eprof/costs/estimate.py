@@ -45,7 +45,7 @@ _GIVEN = "the idle power that was given"
 def estimated(
     device_name: str, idle_w: float | None = None, tdp_w: float | None = None, idle_from: str = _GIVEN
 ) -> CostTable:
-    """The estimated table for the GPU that a log calls `device_name`, or a user for short ("RTX 4090").
+    """The estimated cost table for the GPU that a log calls `device_name`, or a user for short ("RTX 4090").
 
     idle_w: its idle power in W at the clocks of a load, which is its constant power; idle_from: where that is from.
     Without it, constant power is a share of the board's power limit `tdp_w` in W; without that, of the limit of its
@@ -56,7 +56,7 @@ def estimated(
 
 
 def parsed(text: str) -> CostTable:
-    """The table of a text that `table_text` made."""
+    """The estimated cost table of a text that `table_text` made."""
     table, errors = read(Document.parse(text, "estimated"))
     if table is None:
         raise errors[0]
@@ -69,7 +69,7 @@ def table_text(
     """The file of the table that `estimated` returns."""
     board = _board(device_name, idle_w, tdp_w)
     constant = _constant(board, idle_w, idle_from)
-    note = _note(printable(board.name), constant)
+    note = _estimate_note(printable(board.name), constant)
     origin = Origin("estimated", _SOURCE, _SHAPE_SOURCE, note, _TENSOR_SOURCE)
     return _text(device_name, board, constant, shape_prices(board.name), origin)
 
@@ -111,6 +111,7 @@ def _text(device_name: str, board: DataSheet, constant: "_Constant", prices: Pri
 
 
 def _board(device_name: str, idle_w: float | None, tdp_w: float | None) -> DataSheet:
+    """The data sheet that an estimate is made from, of the board or as the user gave it."""
     _check_watts("--idle-w", idle_w)
     _check_watts("--tdp-w", tdp_w)
     if not device_name.split():
@@ -152,6 +153,7 @@ class _Constant(Struct, frozen=True):
 
 
 def _constant(board: DataSheet, idle_w: float | None, idle_from: str) -> _Constant:
+    """The constant power that is estimated for a board."""
     shares = shape()["constant"]
     if idle_w is not None:
         return _Constant(idle_w, shares["idle_known_sd"], idle_from)
@@ -167,12 +169,12 @@ def _constant(board: DataSheet, idle_w: float | None, idle_from: str) -> _Consta
 
 @lru_cache(maxsize=1)
 def shape() -> Mapping[str, Any]:
-    """The shape of prices as its file has it: `pj`, `constant`, `replicas`, `fp64`."""
+    """The shape of prices that estimates share, as its file has it: `pj`, `constant`, `replicas`, `fp64`."""
     return Document.read(_PRIORS / "shape.toml").data
 
 
 def shape_prices(device_name: str) -> Prices:
-    """The shape's prices for a GPU. FP64 has none where nothing tells at which rate the GPU does it."""
+    """The estimated prices of the shape for a GPU. FP64 has none where nothing tells at which rate the GPU does it."""
     kinds = {name: name for name in shape()["pj"] if name not in (_FULL_RATE, _LOW_RATE)}
     named = capability_of_label(device_name)
     capabilities = (named,) if named else capability_of(device_name)
@@ -185,7 +187,7 @@ def shape_prices(device_name: str) -> Prices:
 
 
 def _interval(value: float, replicas: Iterable[float]) -> str:
-    """The range of 90 % of the replicas and of the value itself."""
+    """The range of an estimate: of 90 % of the replicas and of the value itself."""
     edges = statistics.quantiles(replicas, n=20, method="inclusive")
     return f"[{_number(min(edges[0], value))}, {_number(max(edges[-1], value))}]"
 
@@ -198,6 +200,7 @@ def _number(value: float) -> str:
 
 
 def _head(device_name: str, board: DataSheet, origin: Origin) -> str:
+    """The first lines of an estimated table's file."""
     name = printable(board.name)
     names = dict.fromkeys([printable(" ".join(device_name.split())), name])
     lines = [
@@ -219,7 +222,7 @@ def _head(device_name: str, board: DataSheet, origin: Origin) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _note(name: str, constant: _Constant) -> str:
+def _estimate_note(name: str, constant: _Constant) -> str:
     return (
         f"The prices of {name} are estimated: nobody measured this GPU. They are those that four other GPUs share; "
         f"constant power is {constant.watts:.3g} W, {constant.source}."
@@ -227,6 +230,7 @@ def _note(name: str, constant: _Constant) -> str:
 
 
 def _price_lines(prices: Prices, constant: _Constant, origin: Origin) -> str:
+    """The lines of prices in an estimated table's file."""
     sources = dict.fromkeys(prices.pj, origin.of_prices)
     if origin.of_tensor:
         sources[TENSOR_FLOP] = origin.of_tensor
@@ -247,7 +251,7 @@ def _price_lines(prices: Prices, constant: _Constant, origin: Origin) -> str:
 
 
 def _charge_lines(prices: Collection[str]) -> str:
-    """What each word pays: of what `priors/charges.toml` says of it, the first that can be with these prices."""
+    """What each word pays in an estimated table: of what `priors/charges.toml` says, the first that can be."""
     charges = Document.read(_PRIORS / "charges.toml").data["charge"]
     return "\n".join(["[charge]", *(_charge(word, entry, prices) for word, entry in charges.items())]) + "\n"
 
@@ -260,7 +264,7 @@ def _charge(word: str, entry: Mapping[str, str], prices: Collection[str]) -> str
 
 
 def _fit_lines(prices: Prices, constant: _Constant) -> str:
-    """The section [fit]: intervals, and the replicas that they are of."""
+    """The section [fit] of an estimated table: intervals, and the replicas that they are of."""
     steps = shape()["replicas"]["constant_steps"]
     constants_w = [constant.watts * math.exp(constant.sd * step) for step in steps]
     intervals = [f"{name} = {_interval(price, prices.replicas[name])}" for name, price in prices.pj.items()]

@@ -115,7 +115,7 @@ class _Attempts:
 
 
 def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
-    """The table in `document`, or None, and everything that is wrong with it."""
+    """The cost table in `document`, or None, and everything that is wrong with its file."""
     attempt = _Attempts()
     root = document.root
     attempt(root.schema, SCHEMA)
@@ -145,9 +145,9 @@ def read(document: Document) -> tuple[CostTable | None, list[DefinitionError]]:
 
 
 def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:
-    """Where each field of a table stands in its file ("" for the whole file), and what reads it."""
+    """Where each field of a cost table stands in its file ("" for the whole file), and what reads it."""
     return {
-        "name": ("name", _name),
+        "name": ("name", _table_name),
         "device": ("device", _text),
         "devices": ("devices", _texts),
         "source": ("source", _text),
@@ -187,7 +187,7 @@ def _texts(node: Node) -> tuple[str, ...]:
     return tuple(" ".join(text.split()) for text in node.texts())
 
 
-def _name(node: Node) -> str:
+def _table_name(node: Node) -> str:
     name = _text(node)
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
         raise node.error(f"`name` may have small letters, digits, `-` and `.`, not `{name}`.")
@@ -201,14 +201,17 @@ def _year(node: Node) -> int | None:
 
 
 def _basis(root: Node) -> str | None:
-    """What the prices rest on. A table that does not say is fitted if it has a fit, and else nobody knows."""
+    """What the prices in a cost table's file rest on.
+
+    A table that does not say is fitted if it has a fit, and else nobody knows.
+    """
     if "basis" in root:
         return root["basis"].choice(BASES)
     return "fitted" if "fit" in root else None
 
 
 def _number(node: Node) -> float:
-    """A number that is finite and not negative: clocks, voltages, prices, powers."""
+    """A finite number that is not negative in a cost table's file: clocks, voltages, prices, powers."""
     number = node.number()
     if not math.isfinite(number):
         raise node.error(f"`{node.name}` must be finite, not {number}.")
@@ -227,7 +230,7 @@ def _positive(node: Node) -> float:
 
 
 def _mark(entry: Node) -> Mark:
-    """The mark of an entry; a marked entry gives its reason."""
+    """The mark of an entry of a cost table's file; a marked entry gives its reason."""
     if "mark" not in entry:
         return NONE
     word = entry["mark"].choice(_MARKS)
@@ -244,7 +247,10 @@ def _why(entry: Node) -> str:
 
 
 def _settings(node: Node) -> tuple[tuple[Setting, ...], Setting]:
-    """The settings and the default one. A table without any holds at one setting whose clocks it does not know."""
+    """The settings in a cost table's file and the default one.
+
+    A table without any holds at one setting whose clocks it does not know.
+    """
     if node.value is None:
         return (Setting(),), Setting()
     kind = "a list of settings, each { core_mhz = ..., memory_mhz = ..., ... }"
@@ -263,6 +269,7 @@ def _settings(node: Node) -> tuple[tuple[Setting, ...], Setting]:
 
 
 def _setting(entry: Node) -> Setting:
+    """A setting in a cost table's file."""
     if not isinstance(entry.value, dict):
         raise entry.error(f"a setting must be {{ core_mhz = ..., memory_mhz = ..., ... }}, not {entry.value!r}.")
     entry.table(_SETTING_KEYS)
@@ -279,7 +286,7 @@ def _setting(entry: Node) -> Setting:
 
 
 def _volts(entry: Node, domain: str) -> float | None:
-    """The voltage of a domain: V, or relative to a reference setting; None if it is not given."""
+    """The voltage of a domain in a cost table's file: V, or relative to a reference setting; None if not given."""
     millivolts, relative = entry[f"{domain}_mv"], entry[f"{domain}_v_rel"]
     if millivolts.name in entry and relative.name in entry:
         raise relative.error(f"`{relative.name}` says again what `{millivolts.name}` says; keep one.")
@@ -298,7 +305,7 @@ def _within(node: Node, lowest: float, highest: float, unit: str) -> float:
 
 
 def _check_settings(entries: list[Node], settings: tuple[Setting, ...]) -> None:
-    """Each pair of clocks once; one voltage for each clock of a domain."""
+    """Check a cost table's settings: each pair of clocks once; one voltage for each clock of a domain."""
     labels: set[str] = set()
     volts_at: dict[tuple[str, float | None], float | None] = {}
     for entry, setting in zip(entries, settings, strict=True):
@@ -314,7 +321,7 @@ def _check_settings(entries: list[Node], settings: tuple[Setting, ...]) -> None:
 
 
 def _voltage(volts: float | None, entry: Node, domain: str) -> str:
-    """A voltage in the unit of its file, in words."""
+    """A voltage in the unit of a cost table's file, in words."""
     if volts is None:
         return "no voltage"
     return f"{volts:g}" if f"{domain}_v_rel" in entry else f"{1e3 * volts:g} mV"
@@ -340,6 +347,7 @@ def _rates(root: Node) -> tuple[Rate, ...]:
 
 
 def _rate(price: Node, domain: str | None) -> Rate:
+    """A named price in a cost table's file."""
     name = price.name
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name.rpartition("_")[2] not in _PRICED_THINGS:
         ends = ", ".join(f"_{ending}" for ending in _PRICED_THINGS)
@@ -348,6 +356,7 @@ def _rate(price: Node, domain: str | None) -> Rate:
 
 
 def _constant(node: Node) -> Constant:
+    """Constant power in a cost table's file."""
     if node.value is None:
         raise node.error("[constant_power] is missing: the watts drawn whatever the GPU does, as `w = ...`.")
     node.table((*_CONSTANT_TERMS, "why", "mark"))
@@ -362,6 +371,7 @@ def _constant(node: Node) -> Constant:
 
 
 def _peak(node: Node) -> Peak:
+    """The section [peak] of a cost table's file."""
     if node.value is None:
         return Peak({}, "", NONE)
     node.table((*_PEAK_TERMS, "why", "mark"))
@@ -376,7 +386,7 @@ def _peak(node: Node) -> Peak:
 
 
 def _caches(node: Node) -> dict[str, str]:
-    """The caches of a CPU, as they are given to a simulator: bytes, ways and bytes of a line each."""
+    """The caches of a CPU in a cost table's file, as a simulator takes them: bytes, ways and bytes of a line each."""
     if node.value is None:
         return {}
     node.table(("d1", "ll", "why"))
@@ -390,7 +400,7 @@ def _caches(node: Node) -> dict[str, str]:
 
 
 def _multiprocessors(node: Node) -> Multiprocessors | None:
-    """The multiprocessors of the GPU, for time by component; None where the table says nothing of them."""
+    """The multiprocessors in a cost table's file, for time by component; None where it says nothing of them."""
     if node.value is None:
         return None
     node.table((*_UNITS, "lanes", "core_mhz", "source", "why", "mark"))
@@ -409,7 +419,10 @@ def _multiprocessors(node: Node) -> Multiprocessors | None:
 
 
 def _fit(node: Node) -> FitRecord | None:
-    """The section [fit]: how the table was made. Its values are shown; of the replicas, costs are made."""
+    """The section [fit] of a cost table's file: how the table was made.
+
+    Its values are shown; of the replicas, costs are made.
+    """
     if node.value is None:
         return None
     node.table(_FIT_KEYS)
@@ -429,7 +442,7 @@ def _fit(node: Node) -> FitRecord | None:
 
 
 def _intervals(root: Node) -> Intervals:
-    """The ranges of prices and of constant power that the file gives outside of [fit]."""
+    """The ranges of prices and of constant power that a cost table's file gives outside of [fit]."""
     prices = {name: _range(entry) for name, entry in root["interval_pj"].items()}
     constant = root["interval_constant_w"]
     constant_w = None if constant.value is None else _range(constant)
@@ -441,7 +454,7 @@ def _intervals(root: Node) -> Intervals:
 
 
 def _range(node: Node) -> Range:
-    """Two ascending numbers."""
+    """Two ascending numbers of a cost table's file."""
     kind = "two ascending numbers, such as [2.5, 4.0]"
     if not isinstance(node.value, list) or len(node.value) != 2:
         raise node.wrong(kind)
@@ -452,7 +465,7 @@ def _range(node: Node) -> Range:
 
 
 def _boards(node: Node) -> tuple[Board, ...]:
-    """The lists [[board]]: other devices that the table serves."""
+    """The lists [[board]] of a cost table's file: other devices that the table serves."""
     return tuple(_board(entry.table(_BOARD_KEYS)) for entry in node.entries("a list of [[board]]"))
 
 
@@ -479,7 +492,7 @@ def _optional(parse: Callable[[Node], Made], entry: Node, key: str) -> Made | No
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value, and all in it, can be written as JSON."""
+    """Whether a value of a cost table's file, and all in it, can be written as JSON."""
     if isinstance(value, dict):
         return all(map(_is_plain, value.values()))
     if isinstance(value, list):
@@ -498,7 +511,7 @@ def _charges(node: Node) -> dict[str, Node]:
 
 
 def _statement(word: str, entry: Node, known: Collection[str] | None) -> Statement:
-    """What the file says of one word. known: the prices; None if these could not be read."""
+    """What a cost table's file says of one word. known: the prices; None if these could not be read."""
     if word not in COUNTS:
         meant = did_you_mean(word, COUNTS) or f" Use one of: {', '.join(COUNTS)}."
         raise entry.error(f"`{word}` is not a word of the vocabulary.{meant}")
@@ -516,7 +529,7 @@ def _statement(word: str, entry: Node, known: Collection[str] | None) -> Stateme
 
 
 def _formula(word: str, node: Node, known: Collection[str] | None) -> Formula:
-    """A sum of prices times numbers, of things that `word` counts."""
+    """A formula of a cost table's file: a sum of prices times numbers, of things that `word` counts."""
     if known is None:
         known = re.findall(r"[A-Za-z_]\w*", str(node.value))
     formula = node.formula(known)
@@ -530,7 +543,7 @@ def _formula(word: str, node: Node, known: Collection[str] | None) -> Formula:
 
 
 def _is_linear(formula: Formula) -> bool:
-    """Whether doubling all prices doubles the formula, as it must for energies to be what they are."""
+    """Whether doubling all prices doubles a cost table's formula, as it must for energies to be what they are."""
     prices = {name: 1.0 + 0.1 * number for number, name in enumerate(sorted(formula.names))}
     doubled = {name: 2 * price for name, price in prices.items()}
     try:
@@ -540,7 +553,7 @@ def _is_linear(formula: Formula) -> bool:
 
 
 def _with_implied(stated: Mapping[str, Statement]) -> dict[str, Statement]:
-    """The statements in the order of the vocabulary, with those that go without saying.
+    """A cost table's statements in the order of the vocabulary, with those that go without saying.
 
     A memory level whose reads and writes have a statement needs none; cycles pay only where a table prices them.
     """
@@ -553,7 +566,7 @@ def _with_implied(stated: Mapping[str, Statement]) -> dict[str, Statement]:
 
 
 def _of_either(read_: Statement, write: Statement) -> Statement:
-    """What bytes of a level pay where a log does not tell reads from writes: the mean, where the two differ."""
+    """What bytes of a level pay in a cost table if a log does not tell reads from writes: the mean, if they differ."""
     marks = read_.marks | write.marks
     if read_.kind == write.kind and read_.formula == write.formula:
         return replace(read_, why=f"{read_.why}; reads and writes cost the same", marks=marks)
@@ -570,7 +583,7 @@ def _of_either(read_: Statement, write: Statement) -> Statement:
 
 
 def _voltages_suffice(root: Node, table: CostTable) -> None:
-    """What is given for a volt needs a voltage at every setting; what is not holds at one setting only."""
+    """Check a cost table: what is given for a volt needs a voltage at every setting, else it holds at one only."""
     if "pj" in root and len(table.settings) > 1:
         raise root["pj"].error("prices in [pj] hold at one setting; give voltages and [pj_per_v2] for several.")
     domains = {rate.domain for rate in table.rates} | {term.domain for term in table.constant.terms}
@@ -583,7 +596,7 @@ def _voltages_suffice(root: Node, table: CostTable) -> None:
 
 
 def _one_kind_of_voltage(root: Node, table: CostTable) -> None:
-    """Prices at a reference setting go with relative voltages, prices a square volt with millivolts."""
+    """Check a cost table: prices at a reference go with relative voltages, prices a square volt with millivolts."""
     wrong, unit = ("mv", "pj_at_reference") if table.relative else ("v_rel", "pj_per_v2 or pj")
     for entry in root["setting"].entries():
         for domain in DOMAINS:
@@ -593,7 +606,7 @@ def _one_kind_of_voltage(root: Node, table: CostTable) -> None:
 
 
 def _clocks_suffice(root: Node, table: CostTable) -> None:
-    """A peak in Gflop/s or GB/s holds at one setting; a peak a cycle needs the clock."""
+    """Check a cost table: a peak in Gflop/s or GB/s holds at one setting; a peak a cycle needs the clock."""
     for key, (_, domain) in _PEAK_TERMS.items():
         term = root["peak"][key]
         if term.value is None:
@@ -605,7 +618,7 @@ def _clocks_suffice(root: Node, table: CostTable) -> None:
 
 
 def _components_have_a_clock(root: Node, table: CostTable) -> None:
-    """Cycles become seconds by a core clock, and bytes cycles by the peak of DRAM."""
+    """Check a cost table: cycles become seconds by a core clock, and bytes cycles by the peak of DRAM."""
     units = root["time_components"]
     if units.value is None:
         return
@@ -625,7 +638,7 @@ def _all_prices_used(root: Node, table: CostTable) -> None:
 
 
 def _replicas_known(root: Node, table: CostTable) -> None:
-    """Replicas are of the table's prices and terms of constant power."""
+    """Check a cost table: replicas are of its prices and terms of constant power."""
     known = {rate.name for rate in table.rates} | {term.name for term in table.constant.terms}
     for name, values in root["fit"]["replicas"].items():
         if name not in known:
@@ -633,7 +646,7 @@ def _replicas_known(root: Node, table: CostTable) -> None:
 
 
 def _intervals_hold_prices(root: Node, table: CostTable) -> None:
-    """The interval of a price holds it, at the default setting; so does that of constant power."""
+    """Check a cost table: a price's interval holds it, at the default setting; so does that of constant power."""
     costs = table.at()
     for name, range_ in table.intervals.prices_pj.items():
         place = root["interval_pj"][name]
@@ -658,7 +671,7 @@ def _check_holds(place: Node, name: str, range_: Range, value: float, unit: str)
 
 
 def _names_are_prices(root: Node, table: CostTable) -> None:
-    """Sources and wider intervals are of the table's prices, or of its constant power."""
+    """Check a cost table: sources and wider intervals are of its prices, or of its constant power."""
     known = {rate.name for rate in table.rates} | {CONSTANT_POWER}
     boards = root["board"].entries()
     for node in (root["sources"], *(board["wider"] for board in boards)):
@@ -668,7 +681,7 @@ def _names_are_prices(root: Node, table: CostTable) -> None:
 
 
 def _with_interval(table: CostTable) -> set[str]:
-    """The prices that have an interval, of their own or from refits; and constant power, if it has one."""
+    """The prices in a cost table's file that have an interval, of their own or from refits; and constant power."""
     known = set(table.intervals.prices_pj)
     if table.intervals.constant_w is not None:
         known.add(CONSTANT_POWER)
@@ -678,7 +691,7 @@ def _with_interval(table: CostTable) -> set[str]:
 
 
 def _certainty_stated(root: Node, table: CostTable) -> None:
-    """A table that eprof's user did not measure says for each price where it is from and how far it is known."""
+    """Check a cost table not measured by its user: each price says where it is from and how far it is known."""
     if table.basis not in NEEDS_INTERVALS:
         return
     prices = [rate.name for rate in table.rates]
@@ -698,7 +711,7 @@ def _certainty_stated(root: Node, table: CostTable) -> None:
 
 
 def _charges_are_numbers(root: Node, table: CostTable) -> None:
-    """Every charge is finite and not negative at every setting."""
+    """Check a cost table: every charge is finite and not negative at every setting."""
     for setting in table.settings:
         point = Point(setting, "")
         prices = {rate.name: rate.at(point) for rate in table.rates}
@@ -712,7 +725,7 @@ def _charges_are_numbers(root: Node, table: CostTable) -> None:
 
 
 def _totals_agree(root: Node, table: CostTable) -> None:
-    """A class total stands in for its parts: it is stated if they are, and its price lies between theirs."""
+    """Check a cost table: a class total stands in for its parts, is stated if they are, and lies between theirs."""
     charges = table.at().charges
     for total, parts in PARTS.items():
         of_parts = [charges[part] for part in parts if part in charges]

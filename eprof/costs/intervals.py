@@ -34,12 +34,12 @@ class Intervals(Struct, frozen=True):
 
     @property
     def has_width(self) -> bool:
-        """Whether anything can vary."""
+        """Whether any price can vary within its interval."""
         ranges = [*self.prices_pj.values(), *([self.constant_w] if self.constant_w else [])]
         return any(high > low for low, high in ranges)
 
     def wider(self, factors: Mapping[str, float]) -> "Intervals":
-        """The same, with some ranges times and divided by a factor: by price, or `constant_power`."""
+        """The intervals with some ranges times and divided by a factor: by price, or `constant_power`."""
         prices = {name: _widened(range_, factors.get(name, 1.0)) for name, range_ in self.prices_pj.items()}
         constant = self.constant_w
         if constant is not None:
@@ -71,7 +71,7 @@ def _widened(range_: Range, factor: float) -> Range:
 
 
 def _factor(value: float, range_: Range, step: float) -> float:
-    """From low (step -1) through the value (0) to high (1), as a factor on the value."""
+    """From an interval's low (step -1) through the value (0) to high (1), as a factor on the value."""
     if not value:
         return 1.0
     end = range_[0] if step < 0 else range_[1]

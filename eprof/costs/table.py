@@ -54,11 +54,11 @@ class Setting(Struct, frozen=True):
         return clocks.label(self.core_mhz, self.memory_mhz)
 
     def mhz(self, domain: str) -> float | None:
-        """The clock of `domain`."""
+        """The clock of `domain` at a setting of the cost table."""
         return self.core_mhz if domain == CORE else self.memory_mhz
 
     def volts(self, domain: str) -> float | None:
-        """The voltage of `domain`."""
+        """The voltage of `domain` at a setting of the cost table."""
         return self.core_v if domain == CORE else self.memory_v
 
 
@@ -250,7 +250,7 @@ class Term(Struct, frozen=True):
         return self.number * mhz * volts**2, f"{self.number:g} * {mhz:g} * {volts:.5g}^2"
 
     def throughput(self, point: Point) -> float:
-        """The value of a term of a peak: one for a clock cycle grows with the clock of its domain."""
+        """The value of a term of the cost table's peak: one for a clock cycle grows with its domain's clock."""
         if self.domain is None:
             return self.number
         return self.number * point.mhz(self.domain) / 1e3
@@ -285,7 +285,7 @@ class Peak(Struct, frozen=True):
     marks: Mark
 
     def at(self, point: Point) -> Peaks:
-        """The throughputs at a setting."""
+        """The throughputs of the cost table at a setting."""
         throughputs = {name: term.throughput(point) for name, term in self.terms.items()}
         return Peaks(**throughputs, why=self.why, marks=self.marks)
 
@@ -302,7 +302,7 @@ class FitRecord(Brief, Struct, frozen=True, eq=False):
 
     @property
     def number(self) -> int:
-        """How many replicas there are."""
+        """How many replicas the cost table has."""
         return len(next(iter(self.replicas.values()), ()))
 
 
@@ -367,7 +367,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
     multiprocessors: Multiprocessors | None = None
 
     def at(self, setting: str | None = None) -> Costs:
-        """The costs at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
+        """The prices at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
 
         A pair of clocks that the table does not list is computed: voltage belongs to the clock of its domain, so any
         listed core clock goes with any listed memory clock; between listed clocks the voltage is interpolated linearly
@@ -412,7 +412,8 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         return replace(self, scale=scale)
 
     def nearest(self, core_mhz: float | None, memory_mhz: float | None) -> str | None:
-        """The setting nearest to these clocks in MHz (None: not known), "1290/877"; None if the table has one alone.
+        """The table's setting nearest to these clocks in MHz (None: not known), "1290/877"; None if it has one
+        alone.
 
         A core clock between two listed ones is taken as it is, but for one within 1 % of a listed clock.
         """
@@ -524,7 +525,10 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         return replace(table, devices=board.devices)
 
     def explain(self, setting: str | None = None) -> dict[str, Any]:
-        """Everything that is known at `setting`, as plain data that JSON can hold (docs/costs.md). Raises CostError."""
+        """Everything that the cost table knows at `setting`, as plain data that JSON can hold (docs/costs.md).
+
+        Raises CostError.
+        """
         costs, point = self.at(setting), self._point(setting)
         spread = self.spread(setting)
         units = None if self.multiprocessors is None else _units_data(self.multiprocessors)
@@ -567,13 +571,13 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         }
 
     def _price_data(self, price: Price, spread: Intervals) -> dict[str, Any]:
-        """A row of `explain`: a price, its interval, and where it is from."""
+        """A row of the cost table's `explain`: a price, its interval, and where it is from."""
         unit = price.name.rpartition("_")[2]
         known = {"interval_pj": _pair(spread.prices_pj.get(price.name)), "from": self.sources.get(price.name)}
         return {"name": price.name, "unit": unit, **asdict(price), "marks": mark_words.names(price.marks), **known}
 
     def _charge_data(self, word: str, costs: Costs) -> dict[str, Any]:
-        """A row of `explain`: what `word` pays; `numbers` is the formula with the prices put in."""
+        """A row of the cost table's `explain`: what `word` pays; `numbers` is the formula with prices put in."""
         statement = self.statements.get(word) or Statement("unpriced", None, _UNSTATED, NONE)
         row: dict[str, Any] = {
             "word": word,
@@ -594,6 +598,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         return row
 
     def _point(self, setting: str | None) -> Point:
+        """The point (clocks and voltages) of the cost table at a setting."""
         if setting is None:
             return Point(self.default, _DEFAULT_FROM)
         pair = clocks.parse(setting)
@@ -614,7 +619,10 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         return Point(chosen, f"asked for; {origin}", {domain: level.marks for domain, level in levels.items()})
 
     def _listed(self, setting: Setting) -> Point:
-        """A setting of the list. Away from the one where others measured, the square of the voltage is an estimate."""
+        """A setting that the cost table lists.
+
+        Away from the one where others measured, the square of the voltage is an estimate.
+        """
         if self.basis not in NEEDS_INTERVALS or setting == self.default:
             return Point(setting, "asked for; the table lists it")
         origin = f"asked for; the prices were measured at {self.default.label} and go with the square of the voltage"
@@ -652,7 +660,7 @@ def _closest(listed: Iterable[float], mhz: float) -> float:
 
 
 def _level(curve: Mapping[float, float], mhz: float) -> _Level | None:
-    """The voltage at `mhz`: the listed one, or linear between its neighbours and ESTIMATED; None outside the range."""
+    """The table's voltage at `mhz`: the listed one, or linear between its neighbours and ESTIMATED; else None."""
     if mhz in curve:
         return _Level(curve[mhz])
     below = max((clock for clock in curve if clock < mhz), default=None)
@@ -668,7 +676,7 @@ def _setting_data(setting: Setting) -> dict[str, Any]:
 
 
 def _between(values: list[float], share: float) -> Range:
-    """The range that holds `share` of the values, with as many below as above."""
+    """The range that holds `share` of the replicas' values, with as many below as above."""
     import numpy as np
 
     outside = 50 * (1 - share)

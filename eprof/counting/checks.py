@@ -19,10 +19,10 @@ def check(launches: Launches, definition: Definition) -> list[str]:
     however the launches are weighed is a contradiction.
     """
     sheet = Sheet(launches, definition)
-    return [sentence for relation in definition.checks for sentence in _run(sheet, relation)]
+    return [sentence for relation in definition.checks for sentence in _run_check(sheet, relation)]
 
 
-def _run(sheet: Sheet, check: Check) -> list[str]:
+def _run_check(sheet: Sheet, check: Check) -> list[str]:
     left, right = sheet.evaluate(check.left), sheet.evaluate(check.right)
     if left is None or right is None:
         return []
@@ -39,7 +39,7 @@ def _run(sheet: Sheet, check: Check) -> list[str]:
 
 
 def _range(sheet: Sheet, formula: Formula, cells: Cells) -> tuple[Floats, Floats]:
-    """The least and the most of a formula over all weights of its averages over launches, each (n_kernels,).
+    """The least and the most of a check's formula over all weights of its averages over launches, each (n_kernels,).
 
     Of n values of mean m, none below 0, each weighted mean is at most n m; of percentages p it is at least
     100 - n (100 - p). A step that was made of averages may be anything: NaN.
@@ -64,7 +64,7 @@ def _range(sheet: Sheet, formula: Formula, cells: Cells) -> tuple[Floats, Floats
 
 
 def _weighted(mean: Floats, launches: Floats, unit: str | None) -> tuple[Floats, Floats]:
-    """The least and the most that a weighted mean can be, of the plain mean."""
+    """The least and the most that a weighted mean in a check can be, of the plain mean."""
     if unit is None:
         return np.full_like(mean, np.nan), np.full_like(mean, np.nan)
     if unit == PERCENT:
@@ -73,7 +73,7 @@ def _weighted(mean: Floats, launches: Floats, unit: str | None) -> tuple[Floats,
 
 
 def _rounding(sheet: Sheet, formula: Formula) -> Floats:
-    """How much a formula changes if every counter's average is off by half a count a launch, shape (n_kernels,)."""
+    """How much a check's formula changes if every average is off by half a count a launch, shape (n_kernels,)."""
     parts = {name: cells.values for name in formula.names if (cells := sheet.look_up(name)) is not None}
     half = 0.5 * sheet.launches.rows.launches.astype(np.float64)
     change = np.zeros(sheet.length)
@@ -87,6 +87,7 @@ def _rounding(sheet: Sheet, formula: Formula) -> Floats:
 
 
 def _sentence(sheet: Sheet, check: Check, left: Floats, right: Floats, failed: Bools) -> str:
+    """What a check that failed says."""
     with np.errstate(all="ignore"):
         off = np.where(failed, np.abs(left - right) / np.fmax(np.abs(left), np.abs(right)), -1.0)
     worst = int(np.argmax(off))

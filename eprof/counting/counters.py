@@ -44,7 +44,10 @@ _VARIANT = pattern(r"([ -]\d+ ?gb|[ -](max-q|with max-q design|laptop gpu|hbm\w*
 
 
 def definitions(extra: Path | None = None) -> list[Definition]:
-    """All definitions: those in `extra` (a file or folder) first, then the built-in ones. Raises DefinitionError."""
+    """All counter definitions: those in `extra` (a file or folder) first, then the built-in ones.
+
+    Raises DefinitionError.
+    """
     return [*_of_user(extra), *_builtin()]
 
 
@@ -59,7 +62,7 @@ def _of_user(extra: Path | None) -> list[Definition]:
 
 @cache
 def _builtin(profiler: str | None = None) -> tuple[Definition, ...]:
-    """The built-in definitions (of a profiler)."""
+    """The built-in counter definitions (of a profiler)."""
     loaded = tuple(_load_once(place) for place in definition_files(profiler))
     label_of: dict[tuple[str, str], str] = {}
     for definition in loaded:
@@ -83,7 +86,7 @@ def _load_once(place: Traversable) -> Definition:
 
 @cache
 def _places(profiler: str) -> dict[str, Traversable]:
-    """The file for each capability. Loading and checking all of them takes a while."""
+    """The counter definition's file for each capability. Loading and checking all of them takes a while."""
     places: dict[str, Traversable] = {}
     for place in definition_files(profiler):
         _, capabilities, _ = applies_to(read(place))
@@ -104,7 +107,7 @@ def names_in_use(profiler: str) -> frozenset[str]:
 
 
 def _with_extended(profiler: str) -> list[Traversable]:
-    """The files of a profiler's folder, and those that they extend in others."""
+    """The definition files of a profiler's folder, and those that they extend in others."""
     home = resources.folder("counters")
     folder = home / profiler
     files = resources.tree(folder, ".toml") if folder.is_dir() else []
@@ -137,13 +140,16 @@ def definition_files(profiler: str | None = None) -> list[Traversable]:
 
 
 def _by_profiler(folder: Traversable) -> tuple[int, str]:
-    """Order of profilers, as they came: the first that knows a capability is meant by `eprof counters 7.0`."""
+    """Order of counter definitions by profiler, as they came: the first is meant by `eprof counters 7.0`."""
     rank = _PROFILERS.index(folder.name) if folder.name in _PROFILERS else len(_PROFILERS)
     return rank, folder.name
 
 
 def find(profiler: str, capability: str, extra: Path | None = None) -> Definition:
-    """The definition for a profiler and a compute capability ("3.5"). Raises DefinitionError, naming the known ones."""
+    """The counter definition for a profiler and a compute capability ("3.5").
+
+    Raises DefinitionError, naming the known ones.
+    """
     if extra is None and capability in _places(profiler):
         return _load_once(_places(profiler)[capability])
     known = [definition for definition in definitions(extra) if definition.profiler == profiler]
@@ -166,7 +172,7 @@ def everywhere(profiler: str) -> str | None:
 
 
 def named(name: str, extra: Path | None = None) -> Definition:
-    """The definition called `name` ("nvprof/kepler-3.5", "kepler-3.5"), of a capability ("3.5") or of a GPU (its name).
+    """The counter definition called `name` ("nvprof/kepler-3.5"), of a capability ("3.5") or of a GPU (its name).
 
     What ends in `.toml` is a file of yours. Raises DefinitionError, naming the known ones.
     """

@@ -79,22 +79,22 @@ class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def kernels(self) -> "pd.DataFrame":
-        """The rows: device, kernel, launches, time_s, time_marks, and `part` where rows are split."""
+        """The rows of the counts: device, kernel, launches, time_s, time_marks, and `part` where rows are split."""
         return self.rows.frame()
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """The amounts."""
+        """The amounts counted."""
         return self.amounts.frame()
 
     @cached_property
     def marks(self) -> "pd.DataFrame":
-        """The marks of the amounts."""
+        """The marks of the counts."""
         return self.amount_marks.frame()
 
     @cached_property
     def whole(self) -> Columns:
-        """The amounts without lower bounds: NaN where not all was counted. A quotient of a bound would be none.
+        """The counts without lower bounds: NaN where not all was counted. A quotient of a bound would be none.
 
         What is known in flops only stands there as additions, which are one flop each.
         """
@@ -108,7 +108,7 @@ class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
         return columns
 
     def chosen(self, rows: Ints) -> "Counts":
-        """Some kernels, by their places."""
+        """The counts of some kernels, by their places."""
         return replace(
             self,
             rows=self.rows.chosen(rows),
@@ -135,12 +135,12 @@ class Cells(Struct, frozen=True, eq=False):
 
     @property
     def low(self) -> Bools:
-        """Where the value is a lower bound."""
+        """Where a counter's value is a lower bound."""
         lacks: Bools = ((self.marks & _MISSING) != 0) & ~np.isnan(self.values)
         return lacks
 
     def term(self) -> Term:
-        """As a part of a formula."""
+        """A counter's cells as a part of a formula."""
         return Term.of(self.values, self.low, self.high)
 
 
@@ -165,7 +165,7 @@ class Sheet(Struct, eq=False):
 
     @property
     def length(self) -> int:
-        """The number of kernels."""
+        """The number of kernels whose counters are on the sheet."""
         return len(self.launches.rows)
 
     def look_up(self, name: str) -> Cells | None:
@@ -175,7 +175,7 @@ class Sheet(Struct, eq=False):
         return self._known[name]
 
     def evaluate(self, formula: Formula) -> Cells | None:
-        """A formula alone, without fallbacks: NaN where one of its names is not known. May be negative."""
+        """A formula of counters alone, without fallbacks: NaN where one of its names is not known. May be negative."""
         parts = self._parts(formula)
         if parts is None:
             return None

@@ -39,7 +39,10 @@ _NAME = r"[A-Za-z_]\w*"
 
 
 def load(source: Traversable | str) -> Definition:
-    """Load and check a definition: a file, or its text (several lines). Raises DefinitionError with file and line."""
+    """Load and check a counter definition: a file, or its text (several lines).
+
+    Raises DefinitionError with file and line.
+    """
     if isinstance(source, str) and "\n" in source:
         return define(Document.parse(source, "<text>"), None)
     place = Path(source) if isinstance(source, str) else source
@@ -50,7 +53,10 @@ _READ: dict[str, Document] = {}
 
 
 def read(place: Traversable) -> Document:
-    """The document in a file. Built-in files are wanted more than once, extended by many, and read once."""
+    """The TOML document in a counter definition's file.
+
+    Built-in files are wanted more than once, extended by many, and read once.
+    """
     if isinstance(place, Path) and not str(place).startswith(str(resources.folder("counters"))):
         return Document.read(place)
     if str(place) not in _READ:
@@ -73,7 +79,7 @@ def applies_to(document: Document) -> tuple[str, tuple[str, ...], str]:
 
 
 def _is_capability(value: Any) -> bool:
-    """Whether it is a compute capability ("8.0"), or a word: "simulated", the microarchitecture of a CPU."""
+    """Whether a definition's key is a compute capability ("8.0"), or a word: "simulated", a CPU's microarchitecture."""
     return isinstance(value, str) and re.fullmatch(r"\d+\.\d+|[a-z][a-z0-9]*(-[a-z0-9]+)*", value) is not None
 
 
@@ -114,7 +120,10 @@ def _replaced_by(section: str) -> tuple[str, ...]:
 
 
 def _extend(document: Document, place: Traversable | None, above: tuple[str, ...], layers: dict[str, Document]) -> None:
-    """Put what `document` extends into `layers`, by path. above: the paths of the documents that extend it."""
+    """Put what a definition's `document` extends into `layers`, by path.
+
+    above: the paths of the documents that extend it.
+    """
     top = document.root.table(_TOP)
     top.schema(SCHEMA)
     for base in top["extends"].each():
@@ -151,7 +160,7 @@ def _base(base: Node, place: Traversable | None) -> Traversable:
 
 
 def define(document: Document, place: Traversable | None) -> Definition:
-    """The definition in a document that stands at `place`, checked."""
+    """The counter definition in a document that stands at `place`, checked."""
     stack = _Stack.of(document, place)
     if any(len(table) > _MOST_NAMES for table in stack.tables.values()):
         raise stack.top.error(f"there are more than {_MOST_NAMES} entries in one table.")
@@ -188,6 +197,7 @@ def define(document: Document, place: Traversable | None) -> Definition:
 
 
 def _counter(name: str, entry: Node) -> Counter:
+    """A counter in a definition's file."""
     if isinstance(entry.value, str | list):
         return _named(name, entry, "count")
     if not isinstance(entry.value, dict) or ("name" in entry) == ("slices" in entry):
@@ -207,6 +217,7 @@ def _named(name: str, entry: Node, unit: str) -> Counter:
 
 
 def _sliced(name: str, entry: Node, unit: str) -> Counter:
+    """A counter in slices in a definition's file."""
     slices, expect = entry["slices"].value, entry["expect"].value
     is_partial = entry["partial"].truth(False)
     if _is_numbered(slices, expect):
@@ -253,7 +264,7 @@ def _parameter(entry: Node) -> float:
 
 
 def _reasons(table: Mapping[str, Node]) -> dict[str, str]:
-    """The words of `absent` or `uncountable`; an absent total of FP64, FP32 or FP16 stands for its kinds."""
+    """The definition's words of `absent` or `uncountable`; an absent total of FP64, FP32 or FP16 means its kinds."""
     reasons: dict[str, str] = {}
     for word, entry in table.items():
         if word not in COUNTS:
@@ -264,13 +275,13 @@ def _reasons(table: Mapping[str, Node]) -> dict[str, str]:
 
 
 def _not_here(stack: _Stack, processor: str) -> frozenset[str]:
-    """The words for what such a processor does not have, as far as the definition says nothing of them."""
+    """The words for what a definition's processor does not have, as far as it says nothing of them."""
     stated = {word for section in (*SECTIONS, *_REASONS) for word in stack.tables[section]}
     return frozenset(_OF_OTHERS[processor]) - stated
 
 
 def _listed(stack: _Stack, section: str) -> Iterator[Node]:
-    """The entries of `[[check]]` or `[[time_pair]]` of all documents."""
+    """The entries of `[[check]]` or `[[time_pair]]` of all documents of a definition."""
     for document in stack.documents:
         listed = document.root[section]
         if not isinstance(listed.value, list | None):
@@ -322,7 +333,7 @@ class _Formulas:
 
 
 def _mark(node: Node) -> Mark:
-    """One mark or a list of them; `missing` says that the formula leaves something out: a lower bound."""
+    """A mark in a definition or a list of them; `missing`: the formula leaves something out, a lower bound."""
     mark = NONE
     for word in node.each():
         mark |= Mark[word.choice(_MARKS).upper()]
@@ -333,7 +344,7 @@ def _mark(node: Node) -> Mark:
 
 
 def _check_names(stack: _Stack, counters: Mapping[str, Counter]) -> None:
-    """A short name means one thing, can stand in a formula, and has a counter of its own behind it."""
+    """Check a definition: a short name means one thing, can stand in a formula, and has a counter behind it."""
     section_of: dict[str, str] = {}
     for section in _DECLARED:
         for name, entry in stack.tables[section].items():
@@ -361,7 +372,7 @@ def _check_cycles(stack: _Stack, definition: Definition) -> None:
 
 
 def _check_size(stack: _Stack, definition: Definition) -> None:
-    """Formulas with all their quantities put in stay short: twenty steps that each double the last would not."""
+    """Check a definition: formulas with all quantities put in stay short."""
     sizes: dict[str, int] = {}
 
     def size_of(name: str, depth: int) -> int:
@@ -383,7 +394,7 @@ def _check_size(stack: _Stack, definition: Definition) -> None:
 
 
 def _check_unused(stack: _Stack) -> None:
-    """Every declared name must stand in a formula of its own file or of one that is laid over it or under it."""
+    """Check a definition: every declared name stands in a formula of its file or of one laid over or under it."""
     used: set[str] = set()
     for document in stack.documents:
         for key in ("quantity", "time_share", "component", *SECTIONS, *_LISTS):
@@ -409,7 +420,7 @@ def _formula_texts(value: Any) -> Iterator[str]:
 
 
 def _check_complete(stack: _Stack, definition: Definition) -> None:
-    """Every word is counted, or absent, or uncountable, in both books: silence would read as a zero.
+    """Check a definition: every word is counted, or absent, or uncountable, in both books: silence would read as 0.
 
     A level has its reads and writes, tensor work its instructions, and cycles are no work.
     """
@@ -427,6 +438,7 @@ def _check_complete(stack: _Stack, definition: Definition) -> None:
 
 
 def _not_counted(stack: _Stack, word: str, books: str) -> Exception:
+    """The error that a definition says nothing of a word."""
     if word in INSTRUCTIONS:
         return stack.top["instruction"].error(f"`{word}` is neither counted nor said to be absent or uncountable.")
     return stack.top[books].error(f"`{word}` is not counted ({books} bytes), nor said to be absent or uncountable.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def of_sheet(sheet: Sheet) -> Columns:
-    """`COMPONENTS` as far as counters tell them, totals over launches, (n_kernels, n); NaN is not known."""
+    """The launch shapes, `COMPONENTS` as far as counters tell them, totals over launches, (n_kernels, n)."""
     columns = dict.fromkeys(COMPONENTS, np.full(sheet.length, np.nan))
     for name, entries in sheet.definition.components.items():
         cells = sheet.first_known(name, entries)
@@ -27,7 +27,7 @@ def of_sheet(sheet: Sheet) -> Columns:
 
 
 def below(shapes: Sequence[Columns | None]) -> Columns | None:
-    """The columns of several devices below each other; None where those of one are not known."""
+    """The launch shapes of several devices below each other; None where those of one are not known."""
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes):
         return None
@@ -48,7 +48,7 @@ def with_traces(counts: Counts, logs: Iterable[Log]) -> Counts:
 
 
 def _means(shapes: Iterable[Shape], name: str) -> dict[str, float]:
-    """The mean of one number over all launches of each kernel."""
+    """The mean of one number of the launch shapes over all launches of each kernel."""
     sums: dict[str, tuple[float, int]] = {}
     for shape in shapes:
         total, launches = sums.get(shape.kernel, (0.0, 0))

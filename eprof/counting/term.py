@@ -26,7 +26,7 @@ class Term(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, values: Floats, low: Bools, high: Bools) -> Term:
-        """A counter, or another quantity that was worked out before."""
+        """A term of a formula: a counter, or another quantity that was worked out before."""
         return cls(values, np.abs(values), low, high)
 
     def __add__(self, other: Term | float) -> Term:

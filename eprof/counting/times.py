@@ -53,7 +53,7 @@ def recover(launches: Launches, definition: Definition) -> tuple[Launches, str |
 
 
 def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, Bools]:
-    """Times in s and their weights, each (n_pairs, n_kernels); NaN and 0 where a pair says nothing.
+    """Times in s and weights by pairs of counters, each (n_pairs, n_kernels); NaN and 0 where a pair says nothing.
 
     And the kernels (n_kernels,) of which all pairs are lower bounds.
 
@@ -84,7 +84,7 @@ def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, Boo
 
 
 def _medians(times: Floats, weights: Floats) -> tuple[Floats, Ints, Floats]:
-    """Weighted median, number of pairs and spread (largest less smallest over the median), each (n_kernels,)."""
+    """Of recovered times: weighted median, number of pairs and spread (range over median), each (n_kernels,)."""
     number = (~np.isnan(times)).sum(axis=0)
     order = np.argsort(times, axis=0)  # NaN last
     ranked = np.take_along_axis(times, order, axis=0)
@@ -143,7 +143,7 @@ def by_share(
 
 
 def given(launches: Launches, specs: Sequence[str]) -> Launches:
-    """Put in the times that a user gave with `--time KERNEL=SECONDS` (a name or "regex:...").
+    """Put in the kernels' times that a user gave with `--time KERNEL=SECONDS` (a name or "regex:...").
 
     Seconds are the total over a kernel's launches, without counter collection; they replace what the log says and are
     exact. Totals ("SECONDS" alone) are for `total` and `share`. Raises UsageError: no number, no such kernel, or two
@@ -211,7 +211,7 @@ def scaled_to(rows: KernelRows, chosen: Bools, seconds: float) -> KernelRows:
 
 
 def _with_times(rows: KernelRows, chosen: Bools, seconds: Any, marks: Any) -> KernelRows:
-    """Other times and their marks for the chosen kernels."""
+    """Kernels with other times and their marks for the chosen ones."""
     time_s = rows.time_s.copy()
     time_marks = rows.time_marks.copy()
     time_s[chosen] = seconds
@@ -247,7 +247,10 @@ def _parsed(names: Texts, specs: Sequence[str]) -> list[tuple[Bools, float]]:
 
 
 def _is_again(names: Texts, chosen: Bools, seconds: float, spec: str, before: str, time: tuple[Bools, float]) -> bool:
-    """Whether a spec says the same as one before it. Raises UsageError if both give other times for a kernel."""
+    """Whether a `--time` spec says the same as one before it.
+
+    Raises UsageError if both give other times for a kernel.
+    """
     both = chosen & time[0]
     is_same = seconds == time[1] and bool((chosen == time[0]).all())
     if both.any() and not is_same:
@@ -257,6 +260,7 @@ def _is_again(names: Texts, chosen: Bools, seconds: float, spec: str, before: st
 
 
 def _seconds(text: str, spec: str) -> float:
+    """The seconds in a `--time` spec."""
     try:
         seconds = float(text)
     except ValueError:
@@ -279,7 +283,7 @@ def _chosen(names: Texts, name: str, spec: str) -> Bools:
 
 
 def _spread(rows: KernelRows, chosen: Bools, seconds: float) -> KernelRows:
-    """Where several rows match, they share the time by their known times, else by their launches: ESTIMATED."""
+    """Where a `--time` matches several kernels, they share it by their known times, else by launches: ESTIMATED."""
     shares = rows.time_s[chosen]
     if np.isnan(shares).any() or not shares.sum() > 0:
         shares = rows.launches[chosen].astype(np.float64)

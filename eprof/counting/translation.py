@@ -27,13 +27,16 @@ class OtherName(Struct, frozen=True):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics of ncu that stand in the formula."""
+        """The metrics of ncu that a translation's formula holds."""
         return tuple(_METRIC.findall(self.ncu))
 
 
 @cache
 def other_names() -> tuple[OtherName, ...]:
-    """What `counters/nvprof-ncu.toml` says, in its order. Raises DefinitionError where it says it wrongly."""
+    """The translations between nvprof and ncu in `counters/nvprof-ncu.toml`, in its order.
+
+    Raises DefinitionError where it says it wrongly.
+    """
     document = Document.read(resources.folder("counters") / "nvprof-ncu.toml")
     rows = document.root.table(("schema", "row"))["row"]
     return tuple(_other_name(row) for row in rows.entries())
@@ -59,7 +62,7 @@ def search(text: str, extra: Path | None = None) -> list[dict[str, Any]]:
     only_translated = dict.fromkeys(name for pair in other_names() for name in pair.nvprof)
     for name in only_translated:
         if text.lower() in name.lower() and not any(fnmatchcase(counter, name) for counter in used):
-            rows.append(_row("", "nvprof", name, ()))
+            rows.append(_usage_row("", "nvprof", name, ()))
     return rows
 
 
@@ -69,10 +72,10 @@ def _search_definition(text: str, definition: Definition) -> list[dict[str, Any]
         for counter in row["counters"]:
             if text in counter.lower():
                 words.setdefault(counter, []).append(row["word"])
-    return [_row(definition.name, definition.profiler, counter, words[counter]) for counter in sorted(words)]
+    return [_usage_row(definition.name, definition.profiler, counter, words[counter]) for counter in sorted(words)]
 
 
-def _row(definition: str, profiler: str, counter: str, words: Iterable[str]) -> dict[str, Any]:
+def _usage_row(definition: str, profiler: str, counter: str, words: Iterable[str]) -> dict[str, Any]:
     return {
         "definition": definition,
         "counter": counter,
@@ -82,7 +85,7 @@ def _row(definition: str, profiler: str, counter: str, words: Iterable[str]) -> 
 
 
 def _also(profiler: str, counter: str) -> list[str]:
-    """The names of a counter in the other profiler, each with whose it is and what to mind."""
+    """A counter's names in the other profiler, each with whose it is and what to mind."""
     also = []
     for pair in other_names():
         note = f" ({pair.note})" if pair.note else ""

@@ -34,16 +34,16 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """The joules."""
+        """The joules attributed."""
         return self.joules.frame()
 
     @cached_property
     def marks(self) -> "pd.DataFrame":
-        """The marks of the joules."""
+        """The marks of the joules attributed."""
         return self.joule_marks.frame()
 
     def chosen(self, rows: Ints) -> "Split":
-        """Some kernels, by their places."""
+        """The energy of some kernels, by their places."""
         return Split(self.joules.chosen(rows), self.joule_marks.chosen(rows))
 
     @property
@@ -71,7 +71,7 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
         return np.where(np.isnan(parts).all(axis=0), np.nan, known_sum(self.joules.values))
 
     def _sum(self, names: tuple[str, ...]) -> Floats:
-        """What is known of some classes; NaN where nothing is, or where all that is known is that some take 0 J."""
+        """The energy known of some classes; NaN where nothing is, or all that is known is that some take 0 J."""
         known = known_sum(self.joules.only(names))
         lost = (np.bitwise_or.reduce(self.joule_marks.only(names), axis=1) & int(Mark.MISSING)) != 0
         return np.where((known != 0) | ~lost, known, np.nan)
@@ -114,7 +114,7 @@ def attribute(counts: Counts, costs: Costs) -> Split:
 
 
 def _priced(number: Floats, counted: Ints, charge: Charge | None) -> tuple[Floats, Ints]:
-    """Joules of a class and their marks; the charge's own marks only where there is something to pay.
+    """The energy of a class in J and its marks; the charge's own marks only where there is something to pay.
 
     Where something was counted that the table has no price for it is NaN and MISSING; a zero needs no price.
     """

@@ -24,7 +24,7 @@ class Clocks(Struct, frozen=True):
 
     @property
     def label(self) -> str | None:
-        """Both as a setting, "1290/877"; None if one is not known."""
+        """Both clocks of the run as a setting, "1290/877"; None if one is not known."""
         if self.core_mhz is None or self.memory_mhz is None:
             return None
         return label(self.core_mhz, self.memory_mhz)
@@ -69,7 +69,7 @@ def setting_of(table: CostTable, clocks: Clocks) -> str | None:
 
 
 def _far(costs: Costs, clocks: Clocks) -> list[str]:
-    """What of the clocks is far from the setting of the costs."""
+    """What of the run's clocks is far from the setting of the costs."""
     seen_and_known = {
         "core": (clocks.core_mhz, costs.setting.core_mhz),
         "memory": (clocks.memory_mhz, costs.setting.memory_mhz),

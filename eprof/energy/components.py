@@ -46,7 +46,7 @@ class Machine(Struct, frozen=True):
 
     @property
     def departure_cycles(self) -> float:
-        """Between two transactions of a warp, D = 128 B / b."""
+        """Cycles between two transactions of a warp, D = 128 B / b."""
         return self.units.transaction_byte / self.byte_per_cycle
 
     @property
@@ -156,7 +156,7 @@ def _rounds(work: Work, machine: Machine, is_load_bound: Bools) -> tuple[Floats,
 
 
 def _has_shape(work: Work) -> Bools:
-    """Where blocks and threads are known, and there are some."""
+    """Where the blocks and threads of a launch are known, and there are some."""
     return np.asarray(work.blocks * work.threads > 0)
 
 
@@ -190,7 +190,7 @@ def _active_blocks(work: Work, machine: Machine, block_warps: Floats, is_load_bo
 
 
 def _missing(work: Work) -> tuple[tuple[str, ...], ...]:
-    """What is not known of each kernel; without a launch shape, registers and shared memory do not matter."""
+    """What time by component lacks of each kernel; without a launch shape, registers do not matter."""
     has_shape = _has_shape(work)
     unknown = {
         "launch shape": ~has_shape,
@@ -235,7 +235,7 @@ def work_of(counts: Counts, machine: Machine) -> Work:
 
 
 def _instructions(amounts: Columns) -> dict[str, Floats]:
-    """Thread-level instructions by class of lanes, (n_kernels,); NaN where a class was not counted."""
+    """Thread-level instructions by class of lanes, for time by component; NaN where a class was not counted."""
     words: dict[str, list[str]] = {}
     for word in INSTRUCTIONS:
         if word not in _NOT_COMPUTED:

@@ -17,7 +17,7 @@ from eprof.base.marks import Mark
 from eprof.costs import Costs
 from eprof.counting.counts import Counts
 from eprof.energy.attribution import attribute
-from eprof.energy.intervals import amounts_of, prices_of
+from eprof.energy.replicas import amounts_of, prices_of
 
 # Four GPUs, each priced with the shape of the other three, need 0.84 to 1.38 (docs/studies/power).
 LEAST, MOST = 0.4, 2.5
@@ -135,7 +135,7 @@ def factors(counts: Counts, replicas: Sequence[Costs], scaling: Metered) -> tupl
 
 
 def _check_times(counts: Counts) -> None:
-    """Raise MeterError unless the time of every kernel is known in full."""
+    """Raise MeterError unless the time of every kernel that was metered is known in full."""
     rows = counts.rows
     lacks = np.isnan(rows.time_s) | ((rows.time_marks & int(Mark.MISSING)) != 0)
     if lacks.any():
@@ -167,7 +167,7 @@ def _no_power(bound: str, mean_w: float, meter: Meter, whole_s: float) -> MeterE
 
 
 def _implausible(costs: Costs, meter: Meter, modelled_j: float, whole_s: float, least: float) -> str:
-    """That the factor is none, with the numbers that it comes from."""
+    """That the factor to the meter is none, with the numbers that it comes from."""
     return (
         f"{_seen(meter)} are {meter.joules / modelled_j:.3g} times the {modelled_j:.4g} J that {costs.name} makes of "
         f"these {whole_s:.4g} s ({meter.joules / whole_s:.4g} W on average); plausible are {least:g} to {MOST:g}. "
@@ -180,7 +180,7 @@ def _seen(meter: Meter) -> str:
 
 
 def what_to_check(meter: Meter) -> str:
-    """What is probably wrong."""
+    """What is probably wrong with metered joules."""
     idle = "" if meter.duration_s is not None else ", or idle time that no log tells"
     return (
         f"Check the unit of the energy, whether the meter saw other programs or GPUs{idle}, and whether the "

@@ -34,7 +34,10 @@ class Modelled(Struct, frozen=True):
 
 
 def checked_efficiency(share: float) -> float:
-    """The same. Raises UsageError if it is not above 0 and at most 1."""
+    """The efficiency of a simulated device's roofline, if it is above 0 and at most 1.
+
+    Raises UsageError if it is not above 0 and at most 1.
+    """
     if not 0 < share <= 1:
         raise UsageError(f"--efficiency {share:g}: say a fraction of the peak, above 0 and at most 1.")
     return share
@@ -103,6 +106,7 @@ def roofs_s(table: Columns, costs: Costs) -> dict[str, Floats]:
 
 
 def _flops(table: Columns, kind: str) -> Floats:
+    """The flops of simulated kernels of one precision."""
     total = np.zeros(len(table))
     for name, count in COUNTS.items():
         if count.flops and count.group == kind:

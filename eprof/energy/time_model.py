@@ -58,7 +58,7 @@ class TimeModel(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """How times were predicted, in a sentence."""
+        """How times at other clocks were predicted, in a sentence."""
         if self.byte_per_cycle is None:
             return (
                 "Times at other settings are guesses: the table gives no peak bandwidth, so half of the time is taken "
@@ -72,12 +72,12 @@ class TimeModel(Struct, frozen=True):
 
 
 def of_table(table: CostTable) -> TimeModel:
-    """With the peak of DRAM that the table tells, or else the most that it was fitted to."""
+    """The time model with the peak of DRAM that the table tells, or else the most that it was fitted to."""
     return TimeModel(_byte_per_cycle(table))
 
 
 def _byte_per_cycle(table: CostTable) -> float | None:
-    """In bytes a memory clock cycle."""
+    """The peak of DRAM in the time model, in bytes a memory clock cycle."""
     peak, mhz = table.peaks().dram_gb_per_s, table.default.memory_mhz
     if peak is not None and mhz:
         return peak * 1e3 / mhz

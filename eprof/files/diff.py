@@ -9,9 +9,10 @@ from eprof.base.text import counted, cut, in_code
 from eprof.compare.schema import Document
 from eprof.files import export
 from eprof.files.drawing import markdown
-from eprof.words import diff as diff_words
-from eprof.words import diff_answer, diff_tables
 from eprof.words.blocks import Block, Notes, Sentence, Tone
+from eprof.words.diff import sentences as diff_words
+from eprof.words.diff import tables as diff_tables
+from eprof.words.diff import trust as diff_trust
 
 # What keeps the longest comment below 65,536 characters.
 _KERNELS, _GATES, _NOTES = 20, 20, 20
@@ -20,21 +21,22 @@ _WHERE = "in the JSON and on the page"
 
 
 def to_json(document: Document) -> bytes:
-    """The document as JSON, UTF-8, a line a kernel, so that text tools and diffs stay usable."""
+    """A difference as JSON, UTF-8, a line a kernel, so that text tools and diffs stay usable."""
     plain: dict[str, Any] = msgspec.to_builtins(document)
     return export.to_json(plain)
 
 
 def to_markdown(document: Document) -> bytes:
-    """For a comment on a pull request, within its 65,536 characters: the answer, the gates, parts, kernels, notes."""
+    """A difference as Markdown for a pull request, within 65,536 characters: answer, gates, parts, kernels, notes."""
     heading = f"### Energy: {in_code(cut(document.old.name, _NAME))} → {in_code(cut(document.new.name, _NAME))}"
     return markdown(heading, _blocks(diff_words.answered(document)))
 
 
 def _blocks(document: Document) -> Iterator[Block]:
-    yield Sentence(diff_answer.unlike(document))
+    """What the Markdown of a difference shows, in its order."""
+    yield Sentence(diff_trust.unlike(document))
     yield diff_words.headline(document)
-    yield Sentence(diff_answer.trust(document), Tone.QUIET)
+    yield Sentence(diff_trust.trust(document), Tone.QUIET)
     yield from _gates(document)
     document = diff_words.unmarked(document)
     if document.steps and not document.is_zero:
@@ -51,7 +53,7 @@ def _blocks(document: Document) -> Iterator[Block]:
 
 
 def _gates(document: Document) -> Iterator[Block]:
-    """The gates, what did not pass first."""
+    """The gates of a difference for Markdown, what did not pass first."""
     verdicts = sorted(diff_words.verdicts(document), key=lambda verdict: verdict.passed is True)
     yield from verdicts[:_GATES]
     if len(verdicts) > _GATES:

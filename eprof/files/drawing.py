@@ -13,7 +13,7 @@ _RULES = {"left": "---", "right": "---:", "center": ":---:"}
 
 
 def markdown(heading: str, blocks: Iterable[Block]) -> bytes:
-    """A file: its heading as Markdown, then the blocks. Verdicts that follow each other are one list."""
+    """Blocks as a Markdown file: its heading, then the blocks. Verdicts that follow each other are one list."""
     text = heading
     previous: Block | None = None
     for block in blocks:
@@ -26,6 +26,7 @@ def markdown(heading: str, blocks: Iterable[Block]) -> bytes:
 
 
 def _lines(block: Block) -> Iterator[str]:
+    """A block as lines of Markdown."""
     match block:
         case Headline():
             yield f"**{in_markdown(block.text)}** {in_markdown(block.lead)}"
@@ -44,6 +45,7 @@ def _lines(block: Block) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
+    """A table as lines of Markdown."""
     if table.title:
         yield from (in_markdown(table.title), "")
     yield _line(in_markdown(column.label) for column in table.columns)
@@ -65,6 +67,7 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _cell(cell: Cell) -> str:
+    """A cell as Markdown."""
     if not isinstance(cell, Name):
         return in_markdown(plain_text(cell))
     note = f" ({in_markdown(cell.note)})" if cell.note else ""
@@ -72,7 +75,7 @@ def _cell(cell: Cell) -> str:
 
 
 def _notes(notes: Notes) -> Iterator[str]:
-    """Notes, folded away; as many as leave room for the rest of a comment on GitHub."""
+    """Notes as Markdown, folded away; as many as leave room for the rest of a comment on GitHub."""
     if notes.texts:
         yield f"<details><summary>{counted(len(notes.texts), notes.noun)}</summary>"
         yield ""

@@ -11,10 +11,10 @@ from eprof.base.text import in_markdown, pattern, printable
 from eprof.files.drawing import markdown
 from eprof.profile import schema
 from eprof.words import costs as costs_words
-from eprof.words.answer import trust, what_to_try
 from eprof.words.blocks import Block, Notes, Sentence, Tone
-from eprof.words.headline import headline
-from eprof.words.report import kernel_table, operator_table, split_table
+from eprof.words.report.first_screen import trust, what_to_try
+from eprof.words.report.headline import headline
+from eprof.words.report.tables import kernel_table, operator_table, split_table
 from eprof.words.view import View
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def dumped(value: msgspec.Struct | Mapping[str, Any], indent: int | None = None)
 
 
 def to_csv(frame: "pd.DataFrame", quoting: Literal[0, 2] = 2) -> bytes:
-    """One row a kernel; a text that a spreadsheet would run as a formula gets a leading quote mark.
+    """A result as CSV, a row a kernel; a text that a spreadsheet would run as a formula gets a leading quote mark.
 
     quoting: 2, all texts are quoted; 0, those that need it.
     """
@@ -76,14 +76,14 @@ def harmless(value: Any) -> str:
 
 
 def to_parquet(frame: "pd.DataFrame") -> bytes:
-    """The same columns as `to_csv`, typed."""
+    """A result as Parquet: the same columns as `to_csv`, typed."""
     buffer = io.BytesIO()
     frame.to_parquet(buffer, index=False)
     return buffer.getvalue()
 
 
 def to_markdown(document: schema.Profile | Mapping[str, Any], limit: int = 50) -> bytes:
-    """A summary for a pull request or a notebook: the headline, the split, the kernels, the warnings."""
+    """A report as Markdown for a pull request or a notebook: the headline, the split, the kernels, the warnings."""
     view = View(document)
     heading = f"## {in_markdown(view.document.title)}"
     blocks: list[Block] = [headline(view)]

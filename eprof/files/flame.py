@@ -19,7 +19,7 @@ Stack = tuple[str, ...]
 
 
 def stacks(document: schema.Profile | Mapping[str, Any]) -> dict[Stack, float]:
-    """Joules of each stack of frames; together they are the known energy of the run.
+    """Joules of each stack of frames in a flame graph; together they are the known energy of the run.
 
     Kernels stand below their phase; the parts of the energy stand below ranks, streams and NVTX ranges directly, whose
     kernels the document does not tell apart. Raises UsageError where no energy is known.
@@ -38,6 +38,7 @@ def stacks(document: schema.Profile | Mapping[str, Any]) -> dict[Stack, float]:
 
 
 def _stacks(view: View) -> Iterator[tuple[Stack, float]]:
+    """The stacks of a flame graph: phase, kernel, part."""
     if view.document.operators:
         yield from _by_operator(view, view.document.operators)
         return
@@ -46,31 +47,32 @@ def _stacks(view: View) -> Iterator[tuple[Stack, float]]:
     is_partition = sum(len(group.kernels) for group in groups) == len(phase_of)
     if not is_partition:
         for group in groups:
-            yield from _parts(view, (group.name,), group)
+            yield from _part_frames(view, (group.name,), group)
         return
     for place, kernel in enumerate(view.kernels):
         frames = [phase_of.get(place), kernel.device if view.several_devices else None, kernel.name]
-        yield from _parts(view, tuple(frame for frame in frames if frame), kernel)
+        yield from _part_frames(view, tuple(frame for frame in frames if frame), kernel)
 
 
 def _by_operator(view: View, operators: Iterable[schema.Operator]) -> Iterator[tuple[Stack, float]]:
-    """Annotations and modules, the operator, its kernels; a kernel's parts by its share of the kernel."""
+    """Frames of a flame graph: annotations, modules, the operator, its kernels; parts by the kernel's share."""
     for operator in operators:
         modules = operator.module.split(BETWEEN) if operator.module else []
         for place, share in operator.kernels:
             kernel = view.kernels[place]
-            for stack, joules in _parts(view, (*modules, operator.name, kernel.name), kernel):
+            for stack, joules in _part_frames(view, (*modules, operator.name, kernel.name), kernel):
                 yield stack, joules * share
 
 
-def _parts(view: View, frames: Stack, entry: Entry) -> Iterable[tuple[Stack, float]]:
+def _part_frames(view: View, frames: Stack, entry: Entry) -> Iterable[tuple[Stack, float]]:
     return [
         ((*frames, GROUPS[group]), amount.value) for group, amount in view.all_groups_of(entry).items() if amount.value
     ]
 
 
 def to_folded(document: schema.Profile | Mapping[str, Any]) -> bytes:
-    """A line a stack, `frame;frame;frame nanojoules`: what flamegraph.pl, inferno and speedscope read.
+    """A flame graph, a line a stack, `frame;frame;frame nanojoules`: what flamegraph.pl, inferno and speedscope
+    read.
 
     The weights are whole numbers. They are rounded on the running sum, so that together they are the rounded total.
     """
@@ -87,7 +89,10 @@ def to_folded(document: schema.Profile | Mapping[str, Any]) -> bytes:
 
 
 def to_speedscope(document: schema.Profile | Mapping[str, Any]) -> bytes:
-    """The file format of speedscope.app. It knows no joules, so weights have no unit, and the name says µJ."""
+    """A flame graph in the file format of speedscope.app.
+
+    It knows no joules, so weights have no unit, and the name says µJ.
+    """
     joules = stacks(document)
     frames = {frame: number for number, frame in enumerate(dict.fromkeys(f for stack in joules for f in stack))}
     title = View(document).document.title

@@ -21,37 +21,40 @@ Sample = tuple[Labels, float]
 
 
 def to_openmetrics(document: schema.Profile | Mapping[str, Any]) -> bytes:
-    """The text that node_exporter's textfile collector or a push gateway takes, UTF-8, ending in `# EOF`."""
+    """A report as OpenMetrics, which node_exporter's textfile collector or a push gateway takes, ending in `# EOF`."""
     view = View(document)
     lines = [*_families(view), "# EOF\n"]
     return "\n".join(lines).encode("utf-8", "backslashreplace")
 
 
 def _families(view: View) -> Iterator[str]:
+    """The metric families of a report in OpenMetrics."""
     whole = view.document
-    yield from _family("eprof_run", "info", "The run, and the prices in force.", "", [(_run(view), 1.0)], "_info")
+    yield from _family(
+        "eprof_run", "info", "The run, and the prices in force.", "", [(_run_labels(view), 1.0)], "_info"
+    )
     yield from _gauge("eprof_run_energy", "joules", "Energy of the whole run.", _known(view.energy("total"), {}))
     measured = Amount(whole.energy_j.measured)
     yield from _gauge("eprof_run_measured_energy", "joules", "What a meter saw.", _known(measured, {}))
     yield from _gauge("eprof_run_time", "seconds", "Time of all kernels.", _known(view.time, {}))
     if view.costs is not None:
-        energies = (sample for kernel in view.kernels for sample in _parts(view, kernel))
+        energies = (sample for kernel in view.kernels for sample in _part_samples(view, kernel))
         yield from _gauge("eprof_kernel_energy", "joules", "Energy of a kernel by part.", energies)
         unknown = (_unknown_parts(view, kernel) for kernel in view.kernels)
         yield from _gauge("eprof_kernel_unknown_parts", "", "Parts whose energy is unknown or a bound.", unknown)
-    times = (sample for kernel in view.kernels for sample in _known(time_of(kernel), _kernel(kernel)))
+    times = (sample for kernel in view.kernels for sample in _known(time_of(kernel), _kernel_labels(kernel)))
     yield from _gauge("eprof_kernel_time", "seconds", "Time of all launches of a kernel.", times)
-    launches = ((_kernel(kernel), float(kernel.launches)) for kernel in view.kernels)
+    launches = ((_kernel_labels(kernel), float(kernel.launches)) for kernel in view.kernels)
     yield from _gauge("eprof_kernel_launches", "", "Launches of a kernel.", launches)
 
 
-def _run(view: View) -> Labels:
+def _run_labels(view: View) -> Labels:
     whole = view.document
     return {"eprof": whole.eprof, "title": whole.title, "created": whole.created_utc, **_pricing(view)}
 
 
 def _pricing(view: View) -> Labels:
-    """Which prices: the cost table, its setting, and what it rests on."""
+    """Which prices, for OpenMetrics: the cost table, its setting, and what it rests on."""
     if view.costs is None:
         return {}
     setting = view.costs.setting
@@ -61,23 +64,23 @@ def _pricing(view: View) -> Labels:
     return {"costs": view.costs.name, "setting": label or "fixed", "basis": basis or "not stated"}
 
 
-def _kernel(kernel: schema.Kernel) -> Labels:
+def _kernel_labels(kernel: schema.Kernel) -> Labels:
     return {"gpu": kernel.device or "", "kernel": kernel.name}
 
 
-def _parts(view: View, kernel: schema.Kernel) -> Iterator[Sample]:
+def _part_samples(view: View, kernel: schema.Kernel) -> Iterator[Sample]:
     for group, amount in view.all_groups_of(kernel).items():
-        labels = {**_kernel(kernel), "part": group, "family": _FAMILIES[group], **_pricing(view)}
+        labels = {**_kernel_labels(kernel), "part": group, "family": _FAMILIES[group], **_pricing(view)}
         yield from _known(amount, labels)
 
 
 def _unknown_parts(view: View, kernel: schema.Kernel) -> Sample:
     parts = view.all_groups_of(kernel).values()
-    return _kernel(kernel), float(sum(amount.value is None or amount.lower for amount in parts))
+    return _kernel_labels(kernel), float(sum(amount.value is None or amount.lower for amount in parts))
 
 
 def _known(amount: Amount, labels: Labels) -> Iterable[Sample]:
-    """The sample of an amount, with its marks as a label; nothing where it is not known."""
+    """The OpenMetrics sample of an amount, with its marks as a label; nothing where it is not known."""
     return [] if amount.value is None else [({**labels, "marks": " ".join(names(amount.marks))}, amount.value)]
 
 
@@ -86,7 +89,10 @@ def _gauge(name: str, unit: str, text: str, samples: Iterable[Sample]) -> Iterat
 
 
 def _family(name: str, kind: str, text: str, unit: str, samples: Iterable[Sample], suffix: str = "") -> Iterator[str]:
-    """A metric family; nothing where it has no samples. Empty labels are the same as none, and left out."""
+    """A metric family of OpenMetrics; nothing where it has no samples.
+
+    Empty labels are the same as none, and left out.
+    """
     lines = [f"{name}{suffix}{_labelled(labels)} {value!r}" for labels, value in samples]
     if not lines:
         return

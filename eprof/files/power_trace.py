@@ -8,7 +8,7 @@ import numpy as np
 from eprof import __version__
 from eprof.base.text import visible
 from eprof.files.trace import brief, encoded, named
-from eprof.timeline.build import Fused
+from eprof.timeline.document import Fused
 from eprof.timeline.marks import Mark
 from eprof.timeline.schema import Timeline
 from eprof.timeline.series import Series
@@ -18,7 +18,8 @@ _ROUNDING_S = 1e-6
 
 
 def to_trace(document: Timeline, fused: Fused) -> bytes:
-    """Each step of power, in W, and each mark with its joules; times in us from the first power, to the ns.
+    """A power trace: each step of power, in W, each mark with its joules; times in us from the first power, to the
+    ns.
 
     The joules of a mark are those of all that runs in it. Where power is not known the counter is 0, and the mark says
     for how long.
@@ -28,6 +29,7 @@ def to_trace(document: Timeline, fused: Fused) -> bytes:
 
 
 def _rows(fused: Fused) -> Iterator[dict[str, Any]]:
+    """The rows of a power trace for Perfetto."""
     yield named("process_name", _POWER, 0, "power")
     for series in fused.series:
         whole = fused.wholes.get(series.component)
@@ -42,7 +44,7 @@ def _rows(fused: Fused) -> Iterator[dict[str, Any]]:
 
 
 def _steps(series: Series, name: str, begin_s: float) -> Iterator[dict[str, Any]]:
-    """Each change of power; 0 behind the last."""
+    """Each change of a component's power in the trace; 0 behind the last."""
     times_s = series.edges - begin_s
     watts = [*np.nan_to_num(series.watts).tolist(), 0.0]
     for time_s, watt in zip(times_s.tolist(), watts, strict=True):
@@ -62,7 +64,7 @@ class _Lane:
         self._open: list[Mark] = []
 
     def takes(self, mark: Mark) -> bool:
-        """Take a mark that begins after those that are there, if it fits."""
+        """Take a mark of the power trace that begins after those that are there, if it fits."""
         self._open = [around for around in self._open if around.end_s > mark.begin_s]
         if self._open and mark.end_s > self._open[-1].end_s:
             return False
@@ -72,7 +74,7 @@ class _Lane:
 
 
 def _lanes(marks: Sequence[Mark]) -> list[_Lane]:
-    """Marks on as few lines as they need."""
+    """Marks of a power trace on as few lines as they need."""
     lanes: list[_Lane] = []
     for mark in sorted(marks, key=lambda mark: (mark.begin_s, -mark.end_s)):
         if not any(lane.takes(mark) for lane in lanes):
@@ -82,6 +84,7 @@ def _lanes(marks: Sequence[Mark]) -> list[_Lane]:
 
 
 def _slice(fused: Fused, mark: Mark, lane: int) -> dict[str, Any]:
+    """The row of the power trace for one mark."""
     begin_s, end_s = np.array([mark.begin_s]), np.array([mark.end_s])
     joules = {series.component: float(series.energy_j(begin_s, end_s)[0]) for series in fused.series}
     total_j = sum(energy_j for component, energy_j in joules.items() if component not in fused.wholes)

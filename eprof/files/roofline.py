@@ -33,12 +33,12 @@ _COLUMNS = (
 
 
 def to_json(document: schema.Roofline | Mapping[str, Any]) -> bytes:
-    """The document as JSON."""
+    """A roofline document as JSON."""
     return dumped(document, indent=2) + b"\n"
 
 
 def _rows(document: schema.Roofline) -> Iterator[list[Any]]:
-    """A row a point of a line ("line"), a row a kernel ("kernel"); None is not known."""
+    """Rows of a roofline's CSV: one a point of a line ("line"), one a kernel ("kernel"); None is not known."""
     for machine in document.machines:
         named = {"kind": "line", "name": machine.name, "setting": machine.setting, "precision": machine.precision}
         for point in machine.lines or []:
@@ -50,7 +50,7 @@ def _rows(document: schema.Roofline) -> Iterator[list[Any]]:
 
 
 def frame(document: schema.Roofline) -> "pd.DataFrame":
-    """The points of lines and the kernels as one long table: texts, and float64 with NaN where nothing is known."""
+    """The points of rooflines and the kernels as one long table: texts, and float64 with NaN for what is unknown."""
     import pandas as pd
 
     rows = pd.DataFrame(list(_rows(document)), columns=list(_COLUMNS))
@@ -59,7 +59,7 @@ def frame(document: schema.Roofline) -> "pd.DataFrame":
 
 
 def to_markdown(document: schema.Roofline) -> bytes:
-    """The balances of the machines, and how far kernels are below the lines."""
+    """A roofline as Markdown: the balances of the machines, and how far kernels are below the lines."""
     costs = Sentence(f"Costs: {costs_words.all_named(document.machines).removeprefix('costs ')}.", Tone.QUIET)
     blocks: list[Block] = [
         Sentence(headline(document)),

@@ -37,13 +37,13 @@ class _Launch(Struct):
 
     @property
     def track(self) -> str:
-        """The name of the line that it is on."""
+        """The name of the trace's line that the launch is on."""
         stream = phrase("stream {}", self.stream) or "kernels"
         return stream + when(self.lane, f" (overlap {self.lane})")
 
 
 def to_trace(document: schema.Profile, timeline: TableRows, warn: Callable[[str], None] = lambda note: None) -> bytes:
-    """The kernels of `document` as `timeline` has their launches; times in µs from the first start, to the ns.
+    """The trace of a report's kernels as `timeline` has their launches; times in µs from the first start, to the ns.
 
     A launch takes the mean power of its kernel for as long as it ran, so the counter of a GPU's power, integrated over
     time, is the energy of its launches. Kernels that the document does not have (`-k`) and launches without a time are
@@ -65,7 +65,7 @@ def to_trace(document: schema.Profile, timeline: TableRows, warn: Callable[[str]
 
 
 def encoded(head: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:
-    """A trace: what it is of, and its rows."""
+    """A trace for Perfetto: what it is of, and its rows."""
     events = b",\n".join(map(dumped, rows))
     return b'{"otherData":' + dumped(head) + b',\n"displayTimeUnit":"ns",\n"traceEvents":[\n' + events + b"\n]}\n"
 
@@ -87,7 +87,7 @@ def _shortfall(document: schema.Profile, launches: Sequence[_Launch]) -> str:
 
 
 def _launches(document: schema.Profile, timeline: TableRows) -> list[_Launch]:
-    """The launches, by device and stream, each on a lane of its own where they overlap."""
+    """The launches in the trace, by device and stream, each on a lane of its own where they overlap."""
     kernel_of = {(kernel.device, kernel.name): kernel for kernel in document.kernels}
     columns = (timeline.device, timeline.kernel, timeline.stream, timeline.operator)
     texts = [[None] * len(timeline) if column is None else column.texts().tolist() for column in columns]
@@ -114,7 +114,7 @@ def _into_lanes(launches: Iterable[_Launch]) -> None:
 
 
 def _rows(launches: Sequence[_Launch], first_ns: int) -> Iterator[dict[str, Any]]:
-    """The rows of the file: a process a device, a thread a stream."""
+    """The rows of the trace's file: a process a device, a thread a stream."""
     for number, (device, of_device) in enumerate(groupby(launches, key=attrgetter("device")), 1):
         own = list(of_device)
         yield named("process_name", number, 0, visible(device))
@@ -128,11 +128,12 @@ def _rows(launches: Sequence[_Launch], first_ns: int) -> Iterator[dict[str, Any]
 
 
 def named(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
-    """The row that names a process ("process_name") or a thread."""
+    """The row of a trace that names a process ("process_name") or a thread."""
     return {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": name}}
 
 
 def _slice(launch: _Launch, process: int, thread: int, first_ns: int) -> dict[str, Any]:
+    """The row of the trace for one launch."""
     length_ns = launch.end_ns - launch.start_ns
     power_w = launch.kernel.power_w
     arguments: dict[str, Any] = {"kernel": visible(launch.kernel.name)}
@@ -152,12 +153,12 @@ def _slice(launch: _Launch, process: int, thread: int, first_ns: int) -> dict[st
 
 
 def brief(value: float) -> float:
-    """Twelve digits: Perfetto 52 misreads numbers of seventeen (1.3573520000000001e-05 becomes 0.0035)."""
+    """Twelve digits for traces: Perfetto 52 misreads numbers of seventeen (1.3573520000000001e-05 becomes 0.0035)."""
     return float(f"{value:.12g}")
 
 
 def _power(launches: Sequence[_Launch], process: int, first_ns: int) -> Iterator[dict[str, Any]]:
-    """Each change of a GPU's predicted power: the sum over the kernels that run, 0 between them."""
+    """Each change of a GPU's predicted power in the trace: the sum over the kernels that run, 0 between them."""
     known = [launch for launch in launches if launch.kernel.power_w is not None]
     if not known:
         return

@@ -57,7 +57,7 @@ def form_without_prior(measurements: Measurements) -> Form:
 
 
 def _loss(measurements: Measurements) -> str:
-    """Squares, unless rows are wild, or a few kernels as a whole: in absolute residuals these count little."""
+    """The default loss: squares, unless rows are wild, or a few kernels as a whole: these count little then."""
     if wild(measurements).any():
         return "l1"
     if measurements.own or measurements.rows["benchmark"].nunique() < _MANY:
@@ -67,7 +67,7 @@ def _loss(measurements: Measurements) -> str:
 
 
 def far_off(measurements: Measurements, predicted_w: Floats) -> pd.Series:
-    """Predicted over measured power, middle row, of the few benchmarks that are far off as a whole; most first.
+    """Predicted over measured power of the few benchmarks that the default form has far off as a whole.
 
     Empty where there are none, or so many that it is the fit that is off.
     """
@@ -87,7 +87,7 @@ def prior_may_have_seen(form: Form, device: str | None) -> str | None:
 
 
 def pooled(measurements: Measurements, device: str | None = None) -> Mapping[str, float] | None:
-    """Energies of the terms, pJ: the mean over the GPUs that are like `device`; None if they know too few of them."""
+    """The prior's energies of the terms, pJ: the mean over GPUs like `device`; None if they know too few of them."""
     if measurements.kind != COUNTED or measurements.own or measurements.processor == CPU:
         return None
     energies = mean([known()[name] for name in alike(known(), device)])
@@ -96,12 +96,12 @@ def pooled(measurements: Measurements, device: str | None = None) -> Mapping[str
 
 
 def mean(energies: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The mean energy of each term over the GPUs that have it."""
+    """The prior's mean energy of each term over the GPUs that have it."""
     return {str(term): float(pj) for term, pj in pd.DataFrame(list(energies)).mean().items()}
 
 
 def alike(names: Collection[str], device: str | None) -> list[str]:
-    """The GPUs that are of one kind with `device` and not the same; all others where its kind is not known."""
+    """The prior's GPUs of one kind with `device` and not the same; all others where its kind is not known."""
     if device is None:
         return list(names)
     others = [name for name in names if not may_be_same(name, device)]
@@ -119,6 +119,6 @@ def _has_full_rate_fp64(device: str) -> bool | None:
 
 @cache
 def known() -> Mapping[str, Mapping[str, float]]:
-    """GPU -> term -> pJ, from `counters/measurements/priors/energies.toml`."""
+    """The prior's energies, GPU -> term -> pJ, from `counters/measurements/priors/energies.toml`."""
     document = Document.read(folder("counters") / "measurements" / "priors" / "energies.toml")
     return {str(gpu["device"]): dict(gpu["pj"]) for gpu in document.data["gpu"]}

@@ -21,7 +21,7 @@ _UNITS = {
 
 
 def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[str, Any]:
-    """Everything that is known of a fit; what is not known is None."""
+    """The document of a fit: everything that is known of it; what is not known is None."""
     watts, low, high = quality.constant_w
     return {
         "schema": SCHEMA,
@@ -44,7 +44,7 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
             "low_w": finite(low),
             "high_w": finite(high),
             "terms": [
-                {"name": name, "value": fitted.constants[name], "unit": _UNITS[name], **_interval(quality, name)}
+                {"name": name, "value": fitted.constants[name], "unit": _UNITS[name], **_price_interval(quality, name)}
                 for name in CONSTANTS
             ],
         },
@@ -65,29 +65,30 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
 
 
 def _reference(measurements: Measurements, fitted: Fit) -> dict[str, float] | None:
-    """The clocks that prices hold at; None for a processor, whose clocks are its own affair."""
+    """The clocks that a fit's prices hold at, in its document; None for a processor with clocks of its own."""
     if measurements.processor == CPU:
         return None
     return {"core_mhz": fitted.reference[0], "memory_mhz": fitted.reference[1]}
 
 
 def _notes(measurements: Measurements, quality: Quality) -> list[str]:
-    """What must be known first, then what was wrong with rows, then the rest of what the fit says of itself."""
+    """The notes of a fit's document: what must be known first, then what was wrong with rows, then the rest."""
     first = [note for note in quality.notes if note.startswith(means.FIRST)]
     return [*first, *measurements.notes, *(note for note in quality.notes if note not in first)]
 
 
 def _price(fitted: Fit, quality: Quality, term: str) -> dict[str, Any]:
+    """A fitted price in the document, with its interval."""
     return {
         "name": term,
         "domain": fitted.domains[term],
         "pj": float(fitted.prices_pj[term]),
-        **_interval(quality, term),
+        **_price_interval(quality, term),
         "told": str(quality.status[term]) if len(quality.replicas) else None,
     }
 
 
-def _interval(quality: Quality, name: str) -> dict[str, float | None]:
+def _price_interval(quality: Quality, name: str) -> dict[str, float | None]:
     if name not in quality.replicas:
         return {"low": None, "high": None}
     return {end: finite(quality.intervals[end][name]) for end in ("low", "high")}

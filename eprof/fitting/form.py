@@ -35,7 +35,7 @@ class Form(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """The form as a phrase, for tables and summaries."""
+        """The form of a fit as a phrase, for tables and summaries."""
         clock_tree = "clock tree" if self.clock_tree else "no clock tree"
         loss = "least absolute residuals" if self.loss == "l1" else "least squares"
         phrases = [f"voltages {self.voltages}", clock_tree, f"{self.weights} weights", loss]

@@ -19,7 +19,7 @@ _CLOCKS = ["core_mhz", "memory_mhz"]
 
 
 def level(power_w: Floats) -> float:
-    """The power c in W with the least sum of ((c - P)/P)^2: the sum of 1/P over the sum of 1/P^2."""
+    """The mean power c in W with the least sum of ((c - P)/P)^2: the sum of 1/P over the sum of 1/P^2."""
     return float((1 / power_w).sum() / (1 / power_w**2).sum())
 
 
@@ -30,11 +30,11 @@ class ConstantPower(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, measurements: Measurements) -> "ConstantPower":
-        """Trained on these rows."""
+        """A mean power, trained on these rows."""
         return cls(level(measurements.power_w))
 
     def predict(self, measurements: Measurements) -> Floats:
-        """The number, (n,), W."""
+        """The mean power for each row, (n,), W."""
         return np.full(len(measurements), self.watts)
 
 
@@ -50,7 +50,7 @@ class ClockPower(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, measurements: Measurements) -> "ClockPower":
-        """Trained on these rows."""
+        """A power linear in the clocks, trained on these rows."""
         rows = measurements.rows
         power = measurements.power_w
         means = pd.Series(power).groupby(rows["benchmark"].to_numpy()).mean()
@@ -62,7 +62,7 @@ class ClockPower(Struct, frozen=True, eq=False):
         return cls(level(power), watts, np.stack([middle, slopes]))
 
     def predict(self, measurements: Measurements) -> Floats:
-        """Power of each row, (n,), W."""
+        """Power of each row by its clocks alone, (n,), W."""
         rows = measurements.rows
         own = rows["benchmark"].map(dict(self.watts)).fillna(self.everything).to_numpy(dtype=np.float64)
         clocks = rows[_CLOCKS].to_numpy(dtype=np.float64)
@@ -74,7 +74,7 @@ MODELS = {CONSTANT: ConstantPower.of, LINEAR: ClockPower.of}
 
 
 def better(ours: float, others: Mapping[str, float]) -> tuple[str, float] | None:
-    """The best of the others, if it is not further off than ours; errors in %."""
+    """The best of the means, if it is not further off than our fit; errors in %."""
     error, name = min(((error, name) for name, error in others.items() if np.isfinite(error)), default=(np.inf, ""))
     if not np.isfinite(ours) or error > ours:
         return None

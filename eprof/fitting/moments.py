@@ -33,7 +33,7 @@ class Layout(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, domains: Mapping[str, str], clock_tree: bool, levels: tuple[int, int] = (2, 2)) -> "Layout":
-        """The unknowns for these terms. With one level of a domain, what goes with its voltage is in `w`."""
+        """The unknowns of a fit for these terms. With one level of a domain, what goes with its voltage is in `w`."""
         terms = list(domains)
         constants = {"core_w_per_v": (0, 1, False), "memory_w_per_v": (1, 1, False), "w": (-1, 0, False)}
         if clock_tree:
@@ -64,13 +64,13 @@ class Settings(Struct, frozen=True, eq=False):
 
 
 def rows_of(measurements: Measurements) -> Floats:
-    """(n, k + 2): rates, 1, measured power."""
+    """Rows to compress, (n, k + 2): rates, 1, measured power."""
     rates = measurements.rates.to_numpy(dtype=np.float64)
     return np.column_stack([rates, np.ones(len(rates)), measurements.power_w])
 
 
 def moments(rows: Floats, weights: Floats, settings: Settings) -> Floats:
-    """(s, k + 2, k + 2): for each setting the sum of w^2 z^T z over its rows; weights w: (n,)."""
+    """Moments of the measurements, (s, k + 2, k + 2): for each setting the sum of w^2 z^T z over its rows."""
     number = len(settings.clocks)
     sums = np.zeros((number, rows.shape[1], rows.shape[1]))
     order = np.argsort(settings.row, kind="stable")
@@ -82,13 +82,13 @@ def moments(rows: Floats, weights: Floats, settings: Settings) -> Floats:
 
 
 def scales(layout: Layout, settings: Settings, volts: tuple[Floats, Floats]) -> Floats:
-    """(s, p): what each unknown is multiplied with at each setting: V, V^2, f V^2 or 1."""
+    """What each unknown of a fit is multiplied with at each setting, (s, p): V, V^2, f V^2 or 1."""
     both = np.stack([volts[0][settings.level[:, 0]], volts[1][settings.level[:, 1]]], axis=1)
     return scales_at(layout, settings.clocks, both)
 
 
 def scales_at(layout: Layout, clocks: Floats, volts: Floats) -> Floats:
-    """The same for clocks (n, 2) in GHz and voltages (n, 2)."""
+    """What each unknown is multiplied with at clocks (n, 2) in GHz and voltages (n, 2)."""
     scale = np.ones((len(clocks), len(layout.names)))
     for domain in (0, 1):
         is_of_domain = layout.domain == domain

@@ -73,7 +73,10 @@ def examine(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Quality:
-    """All that is in `Quality`. protocols: what is left out in turn; progress: called with what is done, k of n."""
+    """The quality of a fit: all that is in `Quality`.
+
+    protocols: what is left out in turn; progress: called with what is done, k of n.
+    """
     again = bootstrap(measurements, fitted.form, replicas, seed, progress)
     values = [[*replica.prices_pj, *(replica.constants[name] for name in CONSTANTS)] for replica in again]
     table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)
@@ -106,7 +109,7 @@ def examine(
         collinear=together,
         ranges=ranges(measurements),
         errors=errors,
-        notes=(*_plain(errors, plain), *notes, *_notes(measurements, fitted)),
+        notes=(*_plain(errors, plain), *notes, *_quality_notes(measurements, fitted)),
         plain=plain,
         within=factor,
     )
@@ -138,7 +141,7 @@ def _unpredicted(by: str, number: int) -> list[str]:
 
 
 def _middle(values: pd.Series) -> tuple[float, float]:
-    """The ends of the middle 90 % of what is known; NaN where nothing is."""
+    """The ends of the middle 90 % of what is known of a coefficient; NaN where nothing is."""
     known = values.dropna()
     if not len(known):
         return float("nan"), float("nan")
@@ -155,7 +158,7 @@ class Unknowns(Struct, frozen=True):
 
     @classmethod
     def of(cls, measurements: Measurements, form: Form) -> "Unknowns":
-        """Those of `form` for these rows; what never varies is no unknown."""
+        """The unknowns of `form` for these rows; what never varies is no unknown."""
         varying = len(measurements.terms) if measurements.own else int((measurements.rates.nunique() > 1).sum())
         levels = [measurements.rows[name].nunique() - 1 for name in ("core_mhz", "memory_mhz")]
         per_domain = 2 if form.clock_tree else 1
@@ -164,11 +167,11 @@ class Unknowns(Struct, frozen=True):
 
     @property
     def all(self) -> int:
-        """Together."""
+        """All unknowns of the fit together."""
         return self.energies + self.constants + self.volts
 
     def too_many(self, rows: int) -> str | None:
-        """A sentence if there are fewer rows than unknowns."""
+        """A sentence if a fit has fewer rows than unknowns."""
         if rows >= self.all:
             return None
         return (
@@ -178,14 +181,15 @@ class Unknowns(Struct, frozen=True):
 
 
 def error(predicted: Floats, measured: Floats) -> float:
-    """Mean absolute relative error, %, of the rows that could be predicted; NaN if none could."""
+    """The fit's mean absolute relative error, %, of the rows that could be predicted; NaN if none could."""
     off = np.abs(predicted / measured - 1)
     known = off[~np.isnan(off)]
     return float(100 * known.mean()) if len(known) else float("nan")
 
 
 def within(predicted_w: Floats, measurements: Measurements) -> float:
-    """The factor, up or down, that nine of ten predictions of a new kernel are right to; NaN if there are none.
+    """The factor, up or down, to which nine of ten predictions of a new kernel by the fit are right; NaN without
+    any.
 
     Of k kernels that were left out the share (k + 1) / k of nine tenths is taken, so that the next one is in it.
     """
@@ -223,14 +227,14 @@ def bootstrap(
 
 
 def _drawn(prior: Mapping[str, float] | None, random: np.random.Generator) -> dict[str, float] | None:
-    """A prior as another GPU might have given it: intervals must not be narrow for want of data."""
+    """A prior as another GPU might have given it: intervals of the fit must not be narrow for want of data."""
     if prior is None:
         return None
     return {term: float(pj * np.exp(_PRIOR_SPREAD * random.normal())) for term, pj in prior.items()}
 
 
 def groups(measurements: Measurements, by: str) -> Ints:
-    """(n,) which group each row belongs to: its "setting" or its "benchmark"."""
+    """Which group each row is left out with, (n,): its "setting" or its "benchmark"."""
     rows = measurements.rows
     if by == "setting":
         return np.asarray(rows.groupby(["core_mhz", "memory_mhz"]).ngroup(), dtype=np.int64)
@@ -238,7 +242,7 @@ def groups(measurements: Measurements, by: str) -> Ints:
 
 
 def left_out(measurements: Measurements, form: Form, by: str, progress: Progress | None = None) -> Floats | None:
-    """(n,) power of each row as predicted by a fit to all other groups; None where that makes no sense.
+    """Power of each row as predicted by a fit to all other groups, (n,); None where that makes no sense.
 
     Nothing of a group that is left out is used: voltages and coefficients are those of the other rows.
     """
@@ -255,7 +259,7 @@ def _by_others(
     train: Callable[[Measurements], Any],
     progress: Callable[[int, int], None] | None = None,
 ) -> Floats:
-    """(n,) power of each row in W, by what is trained on the rows with other labels."""
+    """Power of each row in W by what is trained on the rows with other labels, (n,)."""
     predicted = np.empty(len(measurements))
     number = int(labels.max()) + 1
     for label in range(number):
@@ -267,7 +271,7 @@ def _by_others(
 
 
 def collinearity(measurements: Measurements, fitted: Fit) -> tuple[float, tuple[tuple[str, ...], ...]]:
-    """The condition number of the weighted columns at unit length, and the groups that it comes from."""
+    """The condition number of a fit's weighted columns at unit length, and the groups that it comes from."""
     if measurements.own:
         return float("nan"), ()
     settings = Settings.of(measurements)
@@ -291,7 +295,7 @@ def collinearity(measurements: Measurements, fitted: Fit) -> tuple[float, tuple[
 
 
 def ranges(measurements: Measurements) -> pd.DataFrame:
-    """What was seen, least and most: clocks, power, rates (1e9 a second), instructions a DRAM byte."""
+    """What the fit has seen, least and most: clocks, power, rates (1e9 a second), instructions a DRAM byte."""
     clocks = [] if measurements.processor == CPU else ["core_mhz", "memory_mhz"]
     seen = measurements.rows[[*clocks, "power_w"]]
     if not measurements.own:
@@ -300,7 +304,7 @@ def ranges(measurements: Measurements) -> pd.DataFrame:
 
 
 def _constant(fitted: Fit, again: list[Fit]) -> tuple[float, float, float]:
-    """Constant power at the reference setting: fitted, and the ends of its interval."""
+    """Constant power of a fit at the reference setting, and the ends of its interval."""
     watts = pd.Series([replica.constant_w((1.0, 1.0), fitted.reference) for replica in again], dtype=np.float64)
     return fitted.constant_w((1.0, 1.0), fitted.reference), *_middle(watts)
 
@@ -314,7 +318,7 @@ def _status(fitted: Fit, intervals: pd.DataFrame) -> pd.Series:
     return status
 
 
-def _notes(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
+def _quality_notes(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
     number = measurements.rows["benchmark"].nunique()
     suspicious = _next_to_nothing(measurements, fitted) or _far_from_others(measurements, fitted)
     if number >= 10 or measurements.own:

@@ -52,7 +52,7 @@ class Search:
         return min((self.descend(start) for start in starts), key=lambda result: result.objective)
 
     def descend(self, volts: Volts, alternating: int = _ALTERNATING, most: int = _ROUNDS) -> Found:
-        """Alternate for a few rounds, then take Gauss-Newton steps, until the sum of squares stays."""
+        """Search on: alternate for a few rounds, then take Gauss-Newton steps, until the sum of squares stays."""
         unknowns, objective = self.coefficients(volts)
         if self.form.voltages != "estimated":
             return Found(unknowns, volts, objective, 1)
@@ -72,7 +72,7 @@ class Search:
         return Found(unknowns, volts, objective, count)
 
     def coefficients(self, volts: Volts) -> tuple[Floats, float]:
-        """The best unknowns >= 0 for these voltages, and the sum of squares."""
+        """The best coefficients >= 0 for these voltages, and the sum of squares."""
         scale = scales(self.layout, self.settings, volts)
         gram = np.einsum("si,sj,sij->ij", scale, scale, self.matrix)
         right = np.einsum("si,si->i", scale, self.vector)
@@ -101,7 +101,7 @@ class Search:
         return around(levels, self.pins[domain])
 
     def _line_search(self, volts: Volts, unknowns: Floats, objective: float) -> tuple[Volts, Floats, float]:
-        """Go along the Gauss-Newton step as far as it helps; a mixture of monotone voltages is monotone."""
+        """Go along the Gauss-Newton step of the search as far as it helps."""
         target = self._bounded(volts, unknowns)
         part = 1.0
         for _ in range(5):
@@ -153,7 +153,7 @@ class Search:
 
 
 def _stuck(volts: Floats, target: Floats) -> npt.NDArray[np.bool_]:
-    """The levels at a bound that the step would cross."""
+    """The voltage levels at a bound that the search's step would cross."""
     is_stuck: npt.NDArray[np.bool_] = (volts <= LOWEST) & (target < LOWEST) | (volts >= HIGHEST) & (target > HIGHEST)
     return is_stuck
 
@@ -192,7 +192,7 @@ def _ridge(layout: Layout, sums: Floats, form: Form, number: float) -> _Ridge:
 
 
 def _steps(number: int, pinned: int) -> Floats:
-    """(levels, levels - 1): voltages, less 1, from the increments between neighbours outwards from the pinned level."""
+    """Voltages, less 1, of increments between neighbours outwards from the pinned level, (levels, levels - 1)."""
     steps = np.zeros((number, number - 1))
     for step in range(number - 1):
         if step < pinned:

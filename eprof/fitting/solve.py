@@ -40,7 +40,10 @@ class Fit(Struct, frozen=True, eq=False):
     rounds: int = 0
 
     def parts(self, measurements: Measurements) -> pd.DataFrame:
-        """Watts of each term and constant, (n, p). Raises MeasurementError for a term that the measurements lack."""
+        """Watts of each fitted term and constant, (n, p).
+
+        Raises MeasurementError for a term that the measurements lack.
+        """
         missing = [term for term in self.prices_pj.index if term not in measurements.rates]
         if missing:
             raise MeasurementError(f"The measurements have no {', '.join(missing)}, which the fit prices.")
@@ -54,12 +57,12 @@ class Fit(Struct, frozen=True, eq=False):
         return pd.DataFrame(watts, columns=list(layout.names))
 
     def predict(self, measurements: Measurements) -> Floats:
-        """Predicted power, (n,), W; NaN where the fit has seen nothing of a benchmark with energies of its own."""
+        """Power predicted by the fit, (n,), W; NaN where it saw nothing of a benchmark with energies of its own."""
         watts: Floats = self.parts(measurements).to_numpy(dtype=np.float64).sum(axis=1)
         return watts
 
     def voltages(self, measurements: Measurements) -> Floats:
-        """(n, 2): core and memory voltage of each row; between the levels of the fit linear in MHz."""
+        """The fit's core and memory voltage of each row, (n, 2); between its levels linear in MHz."""
         by_domain = []
         for domain in DOMAINS:
             volts = level_volts(self.volts[domain], measurements.rows[f"{domain}_mhz"].to_numpy(dtype=np.float64))
@@ -143,7 +146,7 @@ def _nearest(clocks: Floats, mhz: float) -> int:
 def _starts(
     measurements: Measurements, settings: Settings, form: Form, pins: tuple[int, int], seed: int
 ) -> list[Volts]:
-    """Sets of voltages to begin from: all 1; proportional to the clock in part and fully; then random, monotone."""
+    """Voltages for the fit to begin from: all 1; proportional to the clock in part and fully; then random, monotone."""
     if form.voltages == "given":
         return [_given(measurements, settings)]
     if form.voltages == "one":
@@ -174,6 +177,7 @@ def _given(measurements: Measurements, settings: Settings) -> Volts:
 
 
 def _made(measurements: Measurements, form: Form, settings: Settings, layout: Layout, search: Found) -> Fit:
+    """A fit of what its search found."""
     values = dict(zip(layout.names, search.unknowns.tolist(), strict=True))
     constants = {name: values.get(name, 0.0) / (1e3 if "mhz" in name else 1.0) for name in CONSTANTS}
     prices = pd.Series({term: values[term] / WATTS_PER_PJ for term in measurements.terms}, dtype="float64")

@@ -41,7 +41,10 @@ class Head(Struct, frozen=True):
 
 
 def text(measurements: Measurements, fitted: Fit, quality: Quality, head: Head) -> str:
-    """The file. Raises MeasurementError for a fit that has no price of an event (utilisations, no counts)."""
+    """The text of a cost table's file, of a fit.
+
+    Raises MeasurementError for a fit that has no price of an event (utilisations, no counts).
+    """
     if measurements.kind != COUNTED or measurements.own:
         raise MeasurementError(
             "A cost table prices events, and these measurements have none: a utilisation says how busy a unit is, not "
@@ -59,14 +62,14 @@ def text(measurements: Measurements, fitted: Fit, quality: Quality, head: Head) 
 
 
 def _payable() -> set[str]:
-    """The prices that words of the vocabulary can pay."""
+    """The fitted prices that words of the vocabulary can pay."""
     computation = {f"{word}_{COUNTS[word].unit}" for word in COMPUTATION_WORDS}
     computation |= {f"{total}_flop" for total in _TOTALS}
     return computation | {f"{level}_byte" for level in _LEVELS}
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number of a TOML file with so many significant digits."""
+    """A number in the cost table's text with so many significant digits."""
     text = f"{value:.{digits}g}"
     if "e" in text and value >= 1:
         return f"{float(text):.0f}"
@@ -95,11 +98,11 @@ class _Text(Struct, frozen=True, eq=False):
 
     @property
     def relative(self) -> bool:
-        """Whether voltages are relative to the reference, and not in volts."""
+        """Whether the fitted voltages are relative to the reference, and not in volts."""
         return self.fitted.form.voltages != "given"
 
     def header(self) -> str:
-        """Comment, name, device, source."""
+        """The header of the table's text: comment, name, device, source."""
         head = self.head
         # A line end in a name would end the comment.
         lines = [
@@ -144,7 +147,7 @@ class _Text(Struct, frozen=True, eq=False):
         return notes
 
     def settings(self) -> str:
-        """The measured pairs of clocks with their voltages; the reference, or the nearest, is the default."""
+        """The settings in the table's text with their voltages; the reference, or the nearest, is the default."""
         if self.is_cpu:
             return ""
         pairs = self.measurements.settings
@@ -165,14 +168,14 @@ class _Text(Struct, frozen=True, eq=False):
         return "\n".join([*lines, "]"]) + "\n"
 
     def _clock(self, domain: str, mhz: float) -> str:
-        """A clock of a setting and its voltage."""
+        """A clock of a setting and its voltage, in the table's text."""
         volts = float(self.fitted.volts[domain][mhz])
         if self.relative:
             return f"{domain}_mhz = {mhz:g}, {domain}_v_rel = {volts:.4f}"
         return f"{domain}_mhz = {mhz:g}, {domain}_mv = {1e3 * volts:.1f}"
 
     def prices(self) -> str:
-        """The energies by domain, each with its interval behind it."""
+        """The prices in the table's text by domain, each with its interval behind it."""
         unit = "pj_at_reference" if self.relative else "pj_per_v2"
         sections = []
         for domain in DOMAINS:
@@ -187,6 +190,7 @@ class _Text(Struct, frozen=True, eq=False):
         return "\n".join(sections)
 
     def _price(self, term: str) -> str:
+        """A price in the table's text."""
         digits = _DIGITS.get(str(self.quality.status[term]), _UNTOLD_DIGITS)
         return number(float(self.fitted.prices_pj[term]), digits)
 
@@ -204,7 +208,7 @@ class _Text(Struct, frozen=True, eq=False):
         return float(intervals["low"][name]), float(intervals["high"][name])
 
     def constant(self) -> str:
-        """Constant power."""
+        """Constant power in the table's text."""
         lines = ["[constant_power]"]
         values = self._constants()
         lines += [f"{name} = {number(value)}" for name, value in values.items()]
@@ -234,20 +238,20 @@ class _Text(Struct, frozen=True, eq=False):
         return self.fitted.constants[name] > 0 or (name in replicas and bool((replicas[name] > 0).any()))
 
     def peaks(self) -> str:
-        """The peaks for rooflines, if they were given."""
+        """The peaks in the table's text, for rooflines, if they were given."""
         if not self.head.peaks:
             return ""
         lines = ["[peak]", *(f"{key} = {value:g}" for key, value in self.head.peaks.items())]
         return "\n".join([*lines, 'why = "lanes and bus width of the data sheet; peaks grow with their clock"']) + "\n"
 
     def charges(self) -> str:
-        """What every word of the vocabulary pays."""
+        """The charges in the table's text: what every word of the vocabulary pays."""
         charges = {word: self._charge(word) for word in COUNTS}
         lines = [f"{word} = {{ {charge} }}" for word, charge in charges.items() if charge is not None]
         return "\n".join(["[charge]", *lines]) + "\n"
 
     def _charge(self, word: str) -> str | None:
-        """What a word pays, and why; None where nothing need be said of it."""
+        """A charge in the table's text, and why; None where nothing need be said of the word."""
         price = self._price_of(word)
         if price is not None:
             formula = f"2 * {price}" if COUNTS[word].flops == 2 and price.endswith("_flop") else price
@@ -260,7 +264,7 @@ class _Text(Struct, frozen=True, eq=False):
         return f"{kind} = {quoted(why)}"
 
     def _price_of(self, word: str) -> str | None:
-        """The price that a word pays, if there is one among the fitted terms."""
+        """The price that a word pays in the table's text, if there is one among the fitted terms."""
         level, _, kind = word.rpartition("_")
         unit = COUNTS[word].unit
         price = f"{word}_{unit}"
@@ -284,6 +288,7 @@ class _Text(Struct, frozen=True, eq=False):
         return next((total for total in _TOTALS if word in (total, *FLOAT_PARTS[total])), word)
 
     def _why(self, word: str, price: str) -> str:
+        """Why a word pays a price, in the table's text."""
         why = "fitted"
         if self._is_untold(price):
             low, high = self._interval(price)
@@ -318,7 +323,7 @@ class _Text(Struct, frozen=True, eq=False):
         return "unpriced", "not among the counts that the table was fitted to"
 
     def fit(self) -> str:
-        """The section [fit]."""
+        """The section [fit] of the table's text."""
         quality = self.quality
         measurements = self.measurements
         lines = [
@@ -339,13 +344,13 @@ class _Text(Struct, frozen=True, eq=False):
         lines.append(f"collinear = [{', '.join(map(_quoted_list, quality.collinear))}]")
         if len(quality.replicas):
             terms = list(self.fitted.prices_pj.index)
-            lines.append(f"interval_pj = {{ {_pairs(quality.intervals.loc[terms].dropna())} }}")
+            lines.append(f"interval_pj = {{ {_pairs_text(quality.intervals.loc[terms].dropna())} }}")
             lines.append(
                 f"interval_constant_w = [{number(quality.constant_w[1], 3)}, {number(quality.constant_w[2], 3)}]"
             )
             lines.append(f"told = {{ {', '.join(f'{term} = {quoted(str(quality.status[term]))}' for term in terms)} }}")
         clocks = "" if self.is_cpu else "clocks in MHz, "
-        lines.append(f"range = {{ {_pairs(quality.ranges)} }}        # {clocks}W, 1e9 events a second")
+        lines.append(f"range = {{ {_pairs_text(quality.ranges)} }}        # {clocks}W, 1e9 events a second")
         lines.append(f"notes = {_quoted_list((*measurements.notes, *quality.notes))}")
         return "\n".join([*lines, "", *self._replicas()]) + "\n"
 
@@ -367,14 +372,14 @@ class _Text(Struct, frozen=True, eq=False):
         return rows
 
 
-def _pairs(table: pd.DataFrame) -> str:
+def _pairs_text(table: pd.DataFrame) -> str:
     return ", ".join(
         f"{name} = [{number(float(row['low']), 3)}, {number(float(row['high']), 3)}]" for name, row in table.iterrows()
     )
 
 
 def _filled(values: pd.Series, fitted: float) -> pd.Series:
-    """Replicas without gaps: one that knows nothing of a price takes that of another, so that the spread stays.
+    """Replicas for the table's text without gaps: one that knows nothing of a price takes that of another.
 
     A price that no replica knows is the fitted one in all.
     """

@@ -14,9 +14,9 @@ _NEWTON_STEPS = 7
 
 
 def lowest_points(quartics: Floats, low: Floats, high: Floats) -> Floats:
-    """(l,): where each quartic (l, 5; highest power first) is least in [low, high]: the best of a grid, then Newton."""
+    """The voltages where each quartic (l, 5; highest power first) is least in [low, high]: a grid, then Newton."""
     points = low[:, None] + (high - low)[:, None] * _GRID
-    best = np.argmin(_value(quartics, points), axis=1)
+    best = np.argmin(_quartic_value(quartics, points), axis=1)
     step = (high - low) / (len(_GRID) - 1)
     volts: Floats = low + step * best
     left, right = np.maximum(volts - step, low), np.minimum(volts + step, high)
@@ -30,7 +30,7 @@ def lowest_points(quartics: Floats, low: Floats, high: Floats) -> Floats:
     return volts
 
 
-def _value(quartics: Floats, points: Floats) -> Floats:
+def _quartic_value(quartics: Floats, points: Floats) -> Floats:
     a, b, c, d, e = quartics.T[:, :, None]
     value: Floats = (((a * points + b) * points + c) * points + d) * points + e
     return value

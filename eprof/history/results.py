@@ -28,7 +28,7 @@ class Result(Struct, frozen=True):
 
     @property
     def is_run(self) -> bool:
-        """Whether it is a run directory."""
+        """Whether a result in the folder is a run directory."""
         return Path(self.path).is_dir()
 
 
@@ -37,7 +37,7 @@ class _Kind(Struct):
 
 
 def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
-    """The results in folders, by time. price: for run directories; a report has its prices.
+    """The results in a history's folders, by time. price: for run directories; a report has its prices.
 
     Raises LogError: a folder without any, or a report that cannot be read.
     """
@@ -45,7 +45,7 @@ def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
     for folder in map(Path, folders):
         if not folder.exists():
             raise LogError(f"{folder}: there is no such folder; name one with reports in JSON or run directories.")
-        here = [result for path in _places(folder) for result in _of(path, price)]
+        here = [result for path in _places(folder) for result in _result_of(path, price)]
         if not here:
             raise LogError(
                 f"{folder}: holds no run directory and no report in JSON; `eprof run -o {folder}/NAME.eprof` and "
@@ -65,11 +65,11 @@ def _logs(result: Result) -> set[tuple[object, ...]]:
 
 
 def _places(folder: Path) -> Sequence[Path]:
-    """The files and run directories of a folder, which may be one itself, or a file."""
+    """The results in a folder, files and run directories; it may be one itself, or a file."""
     return [folder] if folder.is_file() or runs.is_run(folder) else sorted(folder.iterdir())
 
 
-def _of(path: Path, price: Price) -> Iterator[Result]:
+def _result_of(path: Path, price: Price) -> Iterator[Result]:
     if path.is_dir() and runs.is_run(path):
         for profile in profiles(path, api.load):
             yield _of_run(path, profile, price)
@@ -78,7 +78,7 @@ def _of(path: Path, price: Price) -> Iterator[Result]:
 
 
 def _of_run(path: Path, profile: Profile, price: Price) -> Result:
-    """A repetition of a run directory."""
+    """The result of a repetition of a run directory."""
     report = document(price(profile))
     started_utc = profile.run.started_utc if profile.run else None
     if started_utc is None:
@@ -87,7 +87,7 @@ def _of_run(path: Path, profile: Profile, price: Price) -> Result:
 
 
 def _of_report(path: Path) -> Iterator[Result]:
-    """A report in JSON; nothing for a document of another kind."""
+    """The result in a report in JSON; nothing for a document of another kind."""
     try:
         content = path.read_bytes()
         if msgspec.json.decode(content, type=_Kind).schema != schema.PROFILE:

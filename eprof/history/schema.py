@@ -30,7 +30,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
     @property
     def nouns(self) -> Nouns:
-        """The words for what ran."""
+        """The words for what ran, in a history."""
         return nouns_of(self.processor)
 
 
@@ -85,6 +85,6 @@ class History(Struct, frozen=True, kw_only=True):
     warnings: list[str] = field(default_factory=list)
 
     def plain(self) -> dict[str, Any]:
-        """The document as plain data."""
+        """The document of a history as plain data."""
         data: dict[str, Any] = to_builtins(self)
         return data

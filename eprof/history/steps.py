@@ -39,7 +39,7 @@ def steps(values: Sequence[float], may_cut: Sequence[bool] | None = None, level:
 
 
 def _within(series: Floats, cuts: np.ndarray, start: int, end: int, level: float) -> list[Step]:
-    """The steps between two places."""
+    """The steps of a series between two places."""
     places = np.flatnonzero(cuts[start + LEAST : end - LEAST + 1]) + start + LEAST
     if not len(places):
         return []
@@ -54,7 +54,7 @@ def _within(series: Floats, cuts: np.ndarray, start: int, end: int, level: float
 
 
 def _is_flat(series: Floats, tolerance: float) -> np.ndarray:
-    """Whether neither side of a cut varies, for each place of a cut."""
+    """Whether neither side of a step varies, for each place of one."""
     flat = [np.maximum.accumulate(side) - np.minimum.accumulate(side) <= tolerance for side in (series, series[::-1])]
     is_flat = np.ones(len(series) + 1, dtype=bool)
     is_flat[1:] = flat[0]
@@ -63,7 +63,7 @@ def _is_flat(series: Floats, tolerance: float) -> np.ndarray:
 
 
 def _t(series: Floats, places: np.ndarray) -> Floats:
-    """Student's t of each cut, with one variance for both sides: infinite where both sides do not vary, and differ."""
+    """Student's t of each possible step, with one variance for both sides: infinite where neither varies."""
     number = len(series)
     tolerance = _SAME * np.abs(series).max()
     centred = series - series.mean()

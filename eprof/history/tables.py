@@ -6,7 +6,7 @@ from eprof.history.schema import History
 
 
 def frame(document: History) -> pd.DataFrame:
-    """A row for each run and kernel, and one for the run as a whole, whose kernel is empty."""
+    """The table of a history: a row for each run and kernel, and one for the run as a whole."""
     rows = []
     for place, run in enumerate(document.runs):
         about = {"run": run.path, "commit": run.commit, "time_utc": run.time_utc}

@@ -52,7 +52,7 @@ def place() -> Path | None:
 
 
 def refusal(folder: Path) -> str | None:
-    """Why a folder is not used as the cache: others than this user can write to it. None if nobody else can."""
+    """Why a folder is not used as the cache of logs: others than this user can write to it. None if nobody else can."""
     for place in (folder, folder / _STAMPS):
         try:
             status = place.stat()
@@ -78,7 +78,7 @@ class Stamp(Struct, frozen=True):
 
     @staticmethod
     def of(path: Path) -> Stamp | None:
-        """The stamp of an ordinary file that is worth an entry, else None."""
+        """The stamp of an ordinary file whose log is worth an entry in the cache, else None."""
         try:
             status = path.stat()
         except OSError:
@@ -90,12 +90,14 @@ class Stamp(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """A file name for it."""
+        """A name for the entry of this file in the cache."""
         return hashlib.sha256(repr(self).encode("utf-8", "surrogateescape")).hexdigest()[:40]
 
     @property
     def is_settled(self) -> bool:
-        """Whether a change after the reading would show: not if the file was changed only just now, or in future."""
+        """Whether a change of the log after its reading would show: not if the file was only just changed, or in
+        future.
+        """
         return max(self.changed_ns) / 1e9 < time.time() - _SETTLED_S
 
 
@@ -106,7 +108,7 @@ class Cache(Struct, frozen=True):
     request: str
 
     def get(self, stamp: Stamp) -> Log | None:
-        """The log in the file that `stamp` is of, if it was read before."""
+        """The log that the cache keeps of the file that `stamp` is of, if it was read before."""
         with contextlib.suppress(Exception):  # a damaged entry can be wrong in any way
             known = self.folder / _STAMPS / stamp.name
             if stamp.is_settled and known.is_file():
@@ -117,7 +119,7 @@ class Cache(Struct, frozen=True):
         return None
 
     def put(self, stamp: Stamp, log: Log) -> None:
-        """Keep a log that was read from the file that `stamp` is of; not if the file has changed since."""
+        """Keep a log in the cache that was read from the file that `stamp` is of; not if the file has changed since."""
         if Stamp.of(Path(stamp.path)) != stamp or log.size_bytes != stamp.size:
             return
         with contextlib.suppress(OSError, OverflowError):  # arrays of more than 4 GB
@@ -132,6 +134,7 @@ class Cache(Struct, frozen=True):
         return self.folder / f"{size}-{sha256}-{self.request}"
 
     def _load(self, entry: Path, stamp: Stamp) -> Log | None:
+        """The log in an entry of the cache; None where the file has changed or the entry is damaged."""
         content = memoryview(entry.read_bytes())
         if hashlib.sha256(content[_DIGEST_BYTES:]).digest() != content[:_DIGEST_BYTES]:
             return None
@@ -143,7 +146,9 @@ class Cache(Struct, frozen=True):
         return replace(log, path=stamp.path)
 
     def _prune(self) -> None:
-        """Drop the entries that were used longest ago until the rest is small enough, and what killed reports left."""
+        """Drop the cached logs that were used longest ago until the rest is small enough, and what killed reports
+        left.
+        """
         for beside in self.folder.glob(".*"):
             if abs(time.time() - beside.stat().st_mtime) > _ABANDONED_S:
                 beside.unlink()
@@ -159,7 +164,7 @@ class Cache(Struct, frozen=True):
 def request_digest(
     columns: Iterable[str] | None, names: Mapping[str, str], keep: Iterable[str] | None, parts: str | None
 ) -> str:
-    """A digest of the options and the code of the reader: another version may read a log otherwise."""
+    """A digest of the options and the code of the reader, for the cache: another version may read a log otherwise."""
     code = hashlib.sha256()
     for room in _READERS:
         for file in sorted((Path(__file__).parents[1] / room).rglob("*.py")):
@@ -175,7 +180,7 @@ def _hash(path: Path) -> str:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file beside its place, then rename it: others see the whole of it or nothing."""
+    """Write an entry of the cache beside its place, then rename it: others see the whole of it or nothing."""
     path.parent.mkdir(mode=_OWNER_ONLY, parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -186,7 +191,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _plain(array: object) -> tuple[str, tuple[int, ...], bytes]:
-    """An array as `_array` takes it."""
+    """An array of a log as the cache keeps it and `_array` takes it."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"a log holds a {type(array).__name__}, which is not kept")
     return array.dtype.str, array.shape, array.tobytes()

@@ -55,7 +55,7 @@ class Reading(Struct, frozen=True, dict=True):
 
     @cached_property
     def refused(self) -> str | None:
-        """Why the cache is not used; None if it is, or if there is none."""
+        """Why the cache of logs is not used; None if it is, or if there is none."""
         return None if self.cache is None else refusal(self.cache)
 
     def __call__(self, path: Path, progress: Callable[[int], None] | None = None) -> Log:
@@ -71,7 +71,7 @@ class Reading(Struct, frozen=True, dict=True):
         return log
 
     def _kept(self, path: Path, progress: Callable[[int], None] | None) -> Log:
-        """The log from the cache, where it is kept if it is worth it."""
+        """The log of a file from the cache, where it is kept if it is worth it."""
         stamp = None if self.cache is None else Stamp.of(path)
         if self.cache is None or stamp is None or self.refused is not None:
             return self._read(path, progress)
@@ -87,7 +87,7 @@ class Reading(Struct, frozen=True, dict=True):
         return read(path, columns=self.columns, names=self.names, keep=self.keep, progress=progress, parts=self.parts)
 
     def _pipe(self, path: Path) -> Log:
-        """A pipe is copied first, because readers look at a file's start more than once."""
+        """A log from a pipe, which is copied first, because readers look at a file's start more than once."""
         import shutil
         import tempfile
 
@@ -109,7 +109,7 @@ def read_all(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> dict[Path, Read]:
-    """Each log, or the LogError that says why there is none, in the order of the paths.
+    """Each of many logs, or the LogError that says why there is none, in the order of the paths.
 
     scheduler: "tcp://HOST:PORT" of a Dask cluster that sees the same files, or "local" for one made here; None: this
     machine. workers: processes that may be used on it, where that pays. progress: is told how many bytes were read, and
@@ -143,7 +143,10 @@ def _gathered(results: Sequence[Read]) -> list[Read]:
 
 
 def is_pipe(path: Path) -> bool:
-    """Whether it is a pipe; not if it cannot be looked at. Path.is_fifo raises where a folder may not be searched."""
+    """Whether the path of a log is a pipe; not if it cannot be looked at.
+
+    Path.is_fifo raises where a folder may not be searched.
+    """
     try:
         return stat.S_ISFIFO(path.stat().st_mode)
     except (OSError, ValueError):
@@ -151,7 +154,9 @@ def is_pipe(path: Path) -> bool:
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:
-    """Bytes, time of change and inode of an ordinary file; None for others, and for those that went away."""
+    """Bytes, time of change and inode of a log that is an ordinary file; None for others, and for those that went
+    away.
+    """
     try:
         status = path.stat()
     except (OSError, ValueError):
@@ -184,7 +189,7 @@ Tell = Callable[[int], None]
 def _coming(
     paths: Sequence[Path], reading: Reading, tell: Tell, sizes: dict[Path, int], scheduler: str | None, workers: int
 ) -> Iterator[Read]:
-    """The logs as they come: from a cluster, from processes where that pays, or from here."""
+    """Many logs as they are read: by a Dask cluster, by processes where that pays, or here."""
     can_share = not any(is_pipe(path) for path in paths)
     if scheduler is not None and can_share:
         return _dask(paths, reading, scheduler)
@@ -195,7 +200,7 @@ def _coming(
 
 
 def attempt(path: Path, reading: Reading, tell: Tell | None = None) -> Read:
-    """Read one log; an unreadable one is a result too. The whole work of a process or of a Dask task.
+    """Read one of many logs; an unreadable one is a result too. The whole work of a process or of a Dask task.
 
     Raises ShortageError where it is not the log's fault: it must not be left out of a total for that.
     """
@@ -217,7 +222,10 @@ def _here(paths: Sequence[Path], reading: Reading, tell: Tell) -> Iterator[Read]
 
 
 def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int) -> Iterator[Read]:
-    """Over this machine's cores. Where a process is killed or cannot be had, the rest is read here, one by one."""
+    """Read many logs over this machine's cores.
+
+    Where a process is killed or cannot be had, the rest is read here, one by one.
+    """
     from eprof.logs.workers import in_order
 
     workers = min(workers, len(paths))
@@ -237,13 +245,13 @@ def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int
 
 
 def _block(paths: Sequence[Path], reading: Reading) -> list[Read]:
-    """The work of a process. Tables that are put together there are sent in fewer pieces."""
+    """Read a few of many logs: the work of one process. Tables that are put together there are sent in fewer pieces."""
     results = [attempt(path, reading) for path in paths]
     return _gathered(results) if reading.gather and len(paths) == _AT_ONCE else results
 
 
 def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[Read]:
-    """Over a Dask cluster. A task whose worker dies is run again by Dask on another."""
+    """Read many logs over a Dask cluster. A task whose worker dies is run again by Dask on another."""
     client = _client(scheduler)
     try:
         tasks = client.map(attempt, [path.absolute() for path in paths], reading=reading, pure=False, retries=3)
@@ -257,6 +265,7 @@ def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[R
 
 
 def _client(scheduler: str) -> Any:
+    """A connection to the Dask cluster that a user names."""
     try:
         from dask import distributed
     except ImportError as err:
@@ -285,7 +294,7 @@ def _client(scheduler: str) -> Any:
 
 
 def _enough() -> None:
-    """Raises ShortageError where Dask's own processes could not start or talk: it would try again for ever."""
+    """Raises ShortageError where processes of Dask could not start or talk: it would try again for ever."""
     import resource
 
     for limit, needed, noun, remedy in (
@@ -301,7 +310,7 @@ def _enough() -> None:
 
 
 def _answers(scheduler: str) -> None:
-    """Raises OSError at once where nobody listens; Dask itself would try again and again."""
+    """Raises OSError at once where no scheduler of Dask listens; Dask itself would try again and again."""
     import socket
 
     address = re.fullmatch(r"(?:tcp://)?\[?([^\[\]/]+?)\]?:(\d+)", scheduler)
@@ -310,6 +319,7 @@ def _answers(scheduler: str) -> None:
 
 
 def _result(path: Path, task: Any, reading: Reading, scheduler: str) -> Read:
+    """The log that a task on the Dask cluster read, or why there is none."""
     try:
         result: Read = task.result()
     except Exception as err:  # noqa: BLE001 - whatever a cluster raises is reported with the file that it was for

@@ -35,7 +35,7 @@ def read(
     parts: str | None = None,
     tuning: Tuning | None = None,
 ) -> Log:
-    """Read one log, whatever profiler it is of.
+    """Read the log in one file, whatever profiler it is of.
 
     columns: the column names of rows that have no header (see `read_columns`). names: metric description -> metric
     name, for tables headed by descriptions. keep: the counters to hold, by name, or what gives those of a profiler;
@@ -57,7 +57,7 @@ def _read(
     keep: Keep,
     parts: str | None,
 ) -> Log:
-    """As `read`, from an open file."""
+    """Read a log, as `read` does, from a file that is open."""
     head = _unpacked_head(source)
     pieces = blocks(source, tuning)
     size = os.fstat(source.handle.fileno()).st_size
@@ -95,12 +95,12 @@ def _likely_bytes(size: int, source: Source) -> int:
 
 
 def _reader_of(block: bytes) -> "_Reader | None":
-    """The reader of a log with such a block. None: no sign is in it, as in most logs of nvprof."""
+    """Which profiler's reader reads a log with such a block. None: no sign is in it, as in most logs of nvprof."""
     return _first((folder, signs.reader_of(block)) for folder, signs in profilers.signs().items())
 
 
 def _first(modules: Iterable[tuple[str, str | None]]) -> "_Reader | None":
-    """The reader in the first module that is not None, each with its profiler's folder."""
+    """The first reader of a profiler that is not None, with its profiler's folder."""
     return next((_Reader(folder, module) for folder, module in modules if module is not None), None)
 
 
@@ -118,7 +118,7 @@ class _Reader(NamedTuple):
 
 
 def _late_reader(path: str | Path, tuning: Tuning, seen: "Outcome") -> _Reader | None:
-    """The same for a log without any table of nvprof, which may have others behind much other text."""
+    """The reader of a log without any table of nvprof, which may have another profiler's behind much other text."""
     if seen.foreign:
         return _Reader("ncu", "reader")
     if seen.messages.profiled:
@@ -128,7 +128,7 @@ def _late_reader(path: str | Path, tuning: Tuning, seen: "Outcome") -> _Reader |
 
 
 def _unpacked_head(source: Source) -> bytes:
-    """The first bytes, unpacked if the file is packed. Raises LogError if they cannot be."""
+    """The first bytes of a log, unpacked if the file is packed. Raises LogError if they cannot be."""
     how = packing.kind(source.head)
     if how is None:
         return source.head

@@ -63,7 +63,7 @@ class Measured(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """What was measured, and how."""
+        """What was measured of a run, and how."""
         if self.runs:
             around = "" if self.spread is None else f", spread {100 * self.spread:.2g} %"
             return f"{self.joules:.4g} J a run ({self.method}, {self.runs} runs{around})"
@@ -71,7 +71,7 @@ class Measured(Struct, frozen=True):
         return f"{self.joules:.6g} J of {self.covers}{power} ({self.method})"
 
     def reasons(self) -> str:
-        """Why it may differ from what is predicted."""
+        """Why the measured energy of a run may differ from what is predicted."""
         words = [
             f"it covers {self.covers} during the whole program, with {self.beside}",
             "the meter samples and averages",
@@ -96,7 +96,7 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def command(self) -> str | None:
-        """The program's command line."""
+        """The command line of the program that was run."""
         return self.manifest.get("command") or None
 
     @property
@@ -106,7 +106,7 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def started_utc(self) -> str | None:
-        """When it began; None: not known."""
+        """When the run began; None: not known."""
         return self.manifest.get("started_utc")
 
     @property
@@ -141,11 +141,11 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def metered(self) -> list[Mapping[str, Any]]:
-        """What the meter saw, a measurement each."""
+        """What the meter saw of the run, a measurement each."""
         return [each["energy"] for each in self.manifest.get("measurements", []) if each.get("energy")]
 
     def main_logs(self) -> list[Path]:
-        """The logs that are joined: the counters, and the times, of the first repetition."""
+        """The logs of a run directory that are joined: the counters, and the times, of the first repetition."""
         paths: list[Path] = []
         for kind in (COUNTERS, TIME):
             repeats = self.files.get(kind)
@@ -165,7 +165,7 @@ class Run(Brief, Struct, frozen=True):
         return notes
 
     def measured(self) -> Measured | None:
-        """What the meter saw; None where none was read, or saw too little, or where some kernels are left out."""
+        """What the meter saw of the run; None where it saw nothing or too little, or some kernels are left out."""
         results = [energy for energy in self.metered if energy.get("joules")]
         if not results or not self.whole:
             return None
@@ -188,7 +188,7 @@ class Run(Brief, Struct, frozen=True):
         )
 
     def _boards(self) -> int | None:
-        """How many GPU boards the meter covers."""
+        """How many GPU boards the meter of the run covers."""
         meter = self.section("meter")
         if meter.get("name") == _HOST_METER:
             return 0
@@ -197,7 +197,9 @@ class Run(Brief, Struct, frozen=True):
 
 
 def metered_in(several: Sequence[Launches]) -> Measured | None:
-    """The energy that logs hold beside their counters, in J for all that they are of; None where some lacks it."""
+    """The energy that a run's logs hold beside their counters, in J for all that they are of; None where some lack
+    it.
+    """
     joules = [launches.energy_j() for launches in several]
     covered = {covers for known in joules for covers in known}
     if len(covered) != 1 or not all(joules):
@@ -216,12 +218,12 @@ def metered_in(several: Sequence[Launches]) -> Measured | None:
 
 
 def median(values: Sequence[float]) -> float:
-    """The median of one value or more."""
+    """The median of one repetition or more."""
     return float(np.median(values))
 
 
 def spread(values: Sequence[float]) -> float:
-    """(largest - smallest) / median; 0 where the median is 0."""
+    """(largest - smallest) / median of repetitions; 0 where the median is 0."""
     middle = median(values)
     return (max(values) - min(values)) / middle if middle else 0.0
 
@@ -285,14 +287,14 @@ def _not_read(names: Sequence[str]) -> str:
 
 
 def _is_log(file: Path, collectors: "Sequence[Collector]") -> bool:
-    """Whether a file is worth reading: of standard outputs, only those of processes that ran kernels."""
+    """Whether a run's file is worth reading: of standard outputs, only those of processes that ran kernels."""
     if file.suffix in _BY_PRODUCTS or not file.stat().st_size:
         return False
     return all(collector.is_log(file) for collector in collectors)
 
 
 def titled(run: Run, log: Log) -> Log:
-    """`log` with the program's command line and the GPU's name, where it does not tell them itself."""
+    """`log` with the run's command line and the GPU's name, where it does not tell them itself."""
     log = _named(run, log)
     if run.files.get(TIME):
         # These notes are for logs whose slowed times are all there is; here kernels were traced.
@@ -304,14 +306,14 @@ def titled(run: Run, log: Log) -> Log:
 
 
 def _named(run: Run, log: Log) -> Log:
-    """The log with what only the run directory knows: the program, and the first GPU where ncu has but its number."""
+    """A run's log with what only the directory knows: the program, and the first GPU where ncu has but its number."""
     name = run.section("device").get("name")
     tables = [_of_program(table, run, name) for table in log.tables]
     return replace(log, tables=tuple(_with_device(table, name) if name else table for table in tables))
 
 
 def _of_program(table: Table, run: Run, device: str | None) -> Table:
-    """The table with the program and its device as names, if its rows are whole programs."""
+    """The table of a run's log with the program and its device as names, if its rows are whole programs."""
     if not profilers.signs_of(table.profiler).of_programs or run.command is None:
         return table
     size = len(table.rows)
@@ -320,7 +322,7 @@ def _of_program(table: Table, run: Run, device: str | None) -> Table:
 
 
 def _with_device(table: Table, name: str) -> Table:
-    """The table with the first GPU's name, if its profiler logs numbers only."""
+    """The table of a run's log with the first GPU's name, if its profiler logs numbers only."""
     first_device = profilers.signs_of(table.profiler).first_device
     if first_device is None:
         return table
@@ -331,7 +333,9 @@ def _with_device(table: Table, name: str) -> Table:
 
 
 def settle(run: Run, launches: Launches, read: Reader) -> tuple[Launches, list[str]]:
-    """Times as medians over the repetitions, and sentences on spreads, on other work each time, and on processes."""
+    """A run's times as medians over repetitions, and sentences on spreads, on other work each time, and on
+    processes.
+    """
     notes: list[str] = []
     for kind in (COUNTERS, TIME):
         repeats = [paths for _, paths in sorted(run.files.get(kind, {}).items())]
@@ -347,7 +351,7 @@ def settle(run: Run, launches: Launches, read: Reader) -> tuple[Launches, list[s
 
 
 def _median_times(launches: Launches, repetitions: Sequence[Launches]) -> Launches:
-    """Each kernel's time as the median over repetitions that timed it."""
+    """Each kernel's time as the median over the repetitions of a run that timed it."""
     times: dict[Key, list[float]] = {}
     for repetition in repetitions:
         for key, seconds in _timed(repetition):
@@ -382,7 +386,7 @@ def _kernel_time(totals: Sequence[float]) -> str:
 
 
 def _timed(launches: Launches) -> Iterator[tuple[Key, float]]:
-    """Every row's kernel and its time in s (NaN = not known)."""
+    """Every kernel of a repetition and its time in s (NaN = not known)."""
     rows = launches.rows
     parts = [None] * len(rows) if rows.part is None else rows.part
     keys = map(Key, rows.device, rows.kernel, parts)
@@ -390,7 +394,7 @@ def _timed(launches: Launches) -> Iterator[tuple[Key, float]]:
 
 
 def _work_notes(kind: str, repetitions: Sequence[Launches]) -> list[str]:
-    """Whether the repetitions did the same work: launches by kernel, and counters in total."""
+    """Whether the repetitions of a run did the same work: launches by kernel, and counters in total."""
     notes = []
     runs = f"{len(repetitions)} {kind} runs"
     totals = [int(repetition.rows.launches.sum()) for repetition in repetitions]
@@ -409,7 +413,7 @@ def _work_notes(kind: str, repetitions: Sequence[Launches]) -> list[str]:
 
 
 def _sums(launches: Launches) -> dict[str, float]:
-    """Each counter, added up over all launches."""
+    """Each counter of a repetition, added up over all launches."""
     sums = np.nansum(launches.counters.values, axis=0).tolist()
     return dict(zip(launches.counters.names, sums, strict=True))
 
@@ -438,7 +442,7 @@ def _spread_notes(noun: str, groups: Sequence[Sequence[Path]], read: Reader) -> 
 
 
 def clock_note(run: Run) -> str | None:
-    """A sentence if the GPU's clock moved while energy was measured."""
+    """A sentence if the GPU's clock moved while the run's energy was measured."""
     for energy in run.metered:
         moved = energy.get("core_mhz_spread")
         if moved and moved > _NOTEWORTHY_SPREAD:

@@ -23,7 +23,7 @@ _ENDING = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 
 
 def in_order(jobs: Sequence[Job], work: Callable[[Job], Result], number: int) -> Generator[Result, None, None]:
-    """What `work` makes of each job, in the order of the jobs, by so many processes.
+    """What `work` makes of each job, in the order of the jobs, by so many worker processes.
 
     Raises EOFError if a process was killed, OSError or MemoryError if one cannot be had, and what `work` raises.
     """
@@ -39,6 +39,7 @@ def in_order(jobs: Sequence[Job], work: Callable[[Job], Result], number: int) ->
 
 
 def _shared_out(jobs: Sequence[Any], team: Sequence["_Worker"]) -> Iterator[Any]:
+    """Hand jobs to the workers that are free, and give results as they come."""
     given = wanted = 0  # numbers of jobs
     ready: dict[int, Any] = {}
     while wanted < len(jobs):
@@ -66,12 +67,15 @@ class _Worker:
         self.job: int | None = None
 
     def give(self, number: int, job: object) -> None:
-        """Send a job."""
+        """Send a job to the worker process."""
         self._ours.send(job)
         self.job = number
 
     def take(self) -> tuple[int, Any]:
-        """The number of the job and its result. Raises EOFError if the process is gone, or what the job raised."""
+        """The number of the worker's job and its result.
+
+        Raises EOFError if the process is gone, or what the job raised.
+        """
         result = self._ours.recv()
         if isinstance(result, BaseException):
             raise result
@@ -87,14 +91,14 @@ class _Worker:
         return [worker for worker in team if worker._ours in ready]
 
     def end(self) -> None:
-        """Kill the process: its job is of no use any more, and may take long."""
+        """Kill the worker process: its job is of no use any more, and may take long."""
         self._ours.close()
         self._process.kill()
         self._process.join()
 
 
 def _life(connection: "Connection[Any, Any]", work: Callable[[Any], Any]) -> None:
-    """Work on jobs until the process that started this one is gone."""
+    """The life of a worker: it works on jobs until the process that started it is gone."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     with contextlib.suppress(EOFError, OSError):
         while True:
@@ -108,7 +112,7 @@ def _life(connection: "Connection[Any, Any]", work: Callable[[Any], Any]) -> Non
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Processes that are started inside never see Ctrl-C or a closed terminal: this process ends them.
+    """Worker processes that are started inside never see Ctrl-C or a closed terminal: this process ends them.
 
     Signals to this process wait until the start is done. A mask alone does not hold them back: threads have their own.
     """

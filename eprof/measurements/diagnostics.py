@@ -155,6 +155,7 @@ def strays(measurements: Measurements) -> list[str]:
 
 
 def _repeated(measurements: Measurements) -> list[str]:
+    """A sentence on measurements that were repeated."""
     again = measurements.rows.duplicated(["benchmark", "core_mhz", "memory_mhz"])
     if not again.any():
         return []
@@ -170,6 +171,7 @@ def _repeated(measurements: Measurements) -> list[str]:
 
 
 def _settings(measurements: Measurements) -> list[str]:
+    """A sentence if measurements have too few settings."""
     sentences = []
     if measurements.processor == CPU:
         return []

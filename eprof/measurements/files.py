@@ -26,7 +26,7 @@ _COMMA, _POINT = pattern(rb"[-+]?\d+,\d+(e[-+]?\d+)?", re.I), pattern(rb"[-+]?\d
 
 
 def table(path: Path, rows: int | None = None) -> pd.DataFrame:
-    """The file as a table, a row a measurement; `rows`: the first ones only. Raises MeasurementError."""
+    """A file of measurements as a table, a row each; `rows`: the first ones only. Raises MeasurementError."""
     suffix = path.suffix.lower()
     if suffix in _UNREAD:
         raise MeasurementError(
@@ -65,7 +65,7 @@ def _csv(file: BinaryIO, suffix: str, rows: int | None) -> pd.DataFrame:
 
 
 def _aligned(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table where rows have more cells than the header, which pandas then takes for names of rows.
+    """Measurements whose rows have more cells than the header, which pandas then takes for names of rows.
 
     Cells too many that are all empty come of a separator at the end of lines; one more in front of every row is a name,
     as R writes them. Raises ValueError: it is neither, and nothing says which cell is what.
@@ -83,7 +83,7 @@ def _aligned(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _written(start: bytes) -> tuple[str, str]:
-    """What parts cells, and the decimal point, from the first bytes of a table.
+    """What parts cells in a file of measurements, and the decimal point, from its first bytes.
 
     Cells are parted by what the header has most of. The point is a comma if cells of the first rows are numbers with a
     comma, and none is a number with a point: then it is not known which of the two it is, and a point is a point.

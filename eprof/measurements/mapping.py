@@ -43,7 +43,7 @@ class Cells(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> "Cells":
-        """Parse `text`. Raises ValueError with the reason."""
+        """Parse a formula of a mapping's columns. Raises ValueError with the reason."""
         quoted: dict[str, str] = {}
 
         def named(match: re.Match[str]) -> str:
@@ -59,7 +59,7 @@ class Cells(Struct, frozen=True):
 
     @property
     def names(self) -> frozenset[str]:
-        """The columns."""
+        """The columns that a mapping's entry names."""
         return frozenset(self.columns.values())
 
     def __call__(self, values: Mapping[str, Any]) -> Any:
@@ -78,7 +78,7 @@ class Term(Struct, frozen=True):
     formulas: tuple[Cells, ...]
 
     def formula(self, header: Collection[str]) -> Cells | None:
-        """The formula to use for a file with these columns, if there is one."""
+        """The mapping's formula of a term to use for a file with these columns, if there is one."""
         return next((formula for formula in self.formulas if formula.names <= set(header)), None)
 
 
@@ -105,7 +105,10 @@ class Columns(Struct, frozen=True, eq=False):
     work: Mapping[str, Cells] = field(default_factory=dict)
 
     def suits(self, frame: pd.DataFrame, capabilities: Collection[str] = ()) -> bool:
-        """Whether a table is of this family. capabilities: those that its GPU may have; none: not known."""
+        """Whether a table of measurements is of this mapping's family.
+
+        capabilities: those that its GPU may have; none: not known.
+        """
         if not set(self.needs) <= set(frame.columns):
             return False
         if capabilities and self.capability:
@@ -128,7 +131,7 @@ def mappings() -> tuple[Columns, ...]:
 
 
 def load(name_or_path: str) -> Columns:
-    """A mapping by its name, or from a file of yours. Raises MeasurementError, DefinitionError."""
+    """A column mapping by its name, or from a file of yours. Raises MeasurementError, DefinitionError."""
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         return parse(Document.read(Path(name_or_path)))
     for mapping in mappings():
@@ -141,7 +144,9 @@ def load(name_or_path: str) -> Columns:
 
 
 def choose(frame: pd.DataFrame, label: str, device: str | None = None) -> Columns:
-    """The mapping that suits this table and uses most of its columns. device: the name of the measured GPU.
+    """The mapping that suits this table of measurements and uses most of its columns.
+
+    device: the name of the measured GPU.
 
     Raises MeasurementError if none does.
     """
@@ -170,7 +175,7 @@ def _nearest(header: Collection[str]) -> str:
 
 
 def parse(document: Document) -> Columns:
-    """The mapping in `document`. Raises DefinitionError with the line."""
+    """The column mapping in `document`. Raises DefinitionError with the line."""
     root = document.root
     root.schema(SCHEMA)
     root.table(_HEAD)
@@ -194,6 +199,7 @@ def parse(document: Document) -> Columns:
 
 
 def _columns(node: Node, processor: str) -> dict[str, Any]:
+    """A column mapping's entries."""
     if node.value is None:
         raise node.error("[columns] is missing: which column is the benchmark, the clocks, the power.")
     node.table((*_NAMES, *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS))

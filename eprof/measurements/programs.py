@@ -92,7 +92,7 @@ def from_profiles(
 
 
 def program(path: str, profile: Profile) -> Program | str:
-    """The run as a row, or why it cannot be one."""
+    """The run of a program as a row of measurements, or why it cannot be one."""
     run = profile.run
     if run is None:
         return "it is no single run directory"
@@ -132,7 +132,7 @@ def program(path: str, profile: Profile) -> Program | str:
 
 
 def _unfit(run: Run, profile: Profile) -> str | None:
-    """Why counts and joules of a run are not of the same thing; None where they are."""
+    """Why counts and joules of a program's run are not of the same thing; None where they are."""
     meter = run.section("meter")
     boards = max(len(meter.get("devices") or []), len(profile.counted))
     if run.is_partial:
@@ -173,7 +173,9 @@ def _setting(path: str, run: Run, measured: Measured) -> tuple[Setting | None, l
 
 
 def _whole(table: pd.DataFrame, marks: pd.DataFrame, as_flops: bool) -> dict[str, float]:
-    """The sum of each word over all kernels; NaN where a kernel lacks it. The kinds of FP64, FP32, FP16 are added.
+    """The sum of each word over all kernels of a program; NaN where a kernel lacks it.
+
+    The kinds of FP64, FP32, FP16 are added.
 
     as_flops: a multiply-add is two, as it is where counters tell no kinds.
     """
@@ -193,7 +195,7 @@ def _whole(table: pd.DataFrame, marks: pd.DataFrame, as_flops: bool) -> dict[str
 
 
 def _one_mapping(programs: Sequence[Program]) -> str:
-    """What reads the rows. Raises MeasurementError where some are of GPUs and some of CPUs."""
+    """The mapping that reads the rows of programs. Raises MeasurementError where some are of GPUs and some of CPUs."""
     processors = {program.processor for program in programs}
     if len(processors) > 1:
         raise MeasurementError("Some run directories are of GPUs and some of CPUs; fit them one by one.")
@@ -201,7 +203,7 @@ def _one_mapping(programs: Sequence[Program]) -> str:
 
 
 def _common(programs: Sequence[Program], mapping: str) -> tuple[pd.DataFrame, list[str]]:
-    """The words that are known, by path: a run that lacks what others have is left out, what all lack is no column."""
+    """The words known of programs, by path: without runs that lack what others have, and words that all lack."""
     table = pd.DataFrame({program.path: dict(program.counts) for program in programs}).T
     if table.empty:
         return table, []
@@ -223,6 +225,7 @@ def _words_used(mapping: str) -> tuple[str, ...]:
 
 
 def _row(program: Program) -> dict[str, Any]:
+    """The row of measurements of a program."""
     row = {"kernel": program.command, "time_s": program.time_s}
     power_w = program.joules / program.time_s
     if program.setting is None:

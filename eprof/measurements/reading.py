@@ -102,7 +102,7 @@ def _of_frame(
 
 
 def joined(parts: list[Measurements], reference: tuple[float, float] | None = None) -> Measurements:
-    """Several files as one. Raises MeasurementError if they do not measure the same things."""
+    """Several files of measurements as one. Raises MeasurementError if they do not measure the same things."""
     first = parts[0]
     for part in parts[1:]:
         if part.mapping != first.mapping or part.terms != first.terms:
@@ -140,7 +140,7 @@ def _mapping(mapping: str | Columns | None, frame: pd.DataFrame, label: str, dev
 
 
 def _formula(text: str) -> Cells | None:
-    """A column's entry as a formula, where it is one."""
+    """A column's entry of the measurements as a formula, where it is one."""
     try:
         return Cells.parse(text)
     except ValueError:
@@ -148,7 +148,7 @@ def _formula(text: str) -> Cells | None:
 
 
 def _own_energies(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
-    """A core and a memory energy for each benchmark: launches a second, where it is this benchmark that runs."""
+    """A core and a memory energy for each measured benchmark: launches a second, where it runs."""
     number, names = pd.factorize(rows["benchmark"])
     launches = 1e-9 / rows["time_s"].to_numpy(dtype=np.float64)
     each = np.where(number[:, None] == np.arange(len(names)), launches[:, None], 0.0)
@@ -230,7 +230,10 @@ class _Sheet(Struct, eq=False):
         return [f"No price is fitted for {', '.join(unread)}: the mapping {self.columns.name} makes nothing of them."]
 
     def kept(self, rows: pd.DataFrame, rates: pd.DataFrame) -> Bools:
-        """Which rows can be used; what is left out is noted, with its lines. Raises MeasurementError if none can."""
+        """Which measured rows can be used; what is left out is noted, with its lines.
+
+        Raises MeasurementError if none can.
+        """
         kept = np.ones(len(rows), dtype=np.bool_)
         power = rows["power_w"]
         timed = rows["time_s"] > 0 if self.columns.kind != USED else pd.Series(True, index=rows.index)
@@ -253,7 +256,7 @@ class _Sheet(Struct, eq=False):
         return kept
 
     def _lacking(self, rates: pd.DataFrame, timed: Bools) -> str:
-        """Why rows that lack counts are left out: which counts, and what to do where a single count costs many rows."""
+        """Why measured rows that lack counts are left out: which counts, and what to do where one costs many rows."""
         reason = "a count is missing or no number"
         gaps = (~np.isfinite(rates[timed])).sum()
         gaps = gaps[gaps > 0].sort_values(ascending=False)
@@ -265,7 +268,7 @@ class _Sheet(Struct, eq=False):
         return reason
 
     def _without(self, wrong: Bools, reason: str) -> Bools:
-        """The rows that are not wrong; those that are, are noted."""
+        """The measured rows that are not wrong; those that are, are noted."""
         number = int(wrong.sum())
         if number:
             rows = "1 row was" if number == 1 else f"{number} rows were"
@@ -303,7 +306,7 @@ class _Sheet(Struct, eq=False):
         return values
 
     def _scaled(self, sizes: Mapping[str, float]) -> pd.Series | None:
-        """The first of what the mapping says in one of these units, in SI units (clocks in MHz); None: there is none.
+        """The first measured column that the mapping has in one of these units, in SI (clocks in MHz); None: none.
 
         It is a column, a formula of columns, or a number for all rows. A cell may say its own unit: "18.8 W".
         """

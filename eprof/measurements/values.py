@@ -58,7 +58,7 @@ class Measurements(Struct, frozen=True, eq=False):
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """The names of the rates."""
+        """The names of the measured rates."""
         return tuple(self.rates.columns)
 
     @property
@@ -73,11 +73,11 @@ class Measurements(Struct, frozen=True, eq=False):
         return pairs.sort_values(["memory_mhz", "core_mhz"]).reset_index(drop=True)
 
     def counts(self) -> pd.DataFrame:
-        """Events of each row, rate times time; NaN where the time is not known."""
+        """Events of each measured row, rate times time; NaN where the time is not known."""
         return self.rates.mul(self.rows["time_s"].to_numpy(dtype=np.float64) * 1e9, axis=0)
 
     def take(self, index: Sequence[int] | npt.NDArray[Any]) -> "Measurements":
-        """The rows at these positions (or where a mask is true), with the same columns."""
+        """The measured rows at these positions (or where a mask is true), with the same columns."""
         positions = np.asarray(index)
         if positions.dtype == np.bool_:
             positions = np.flatnonzero(positions)
@@ -89,13 +89,13 @@ class Measurements(Struct, frozen=True, eq=False):
         )
 
     def only(self, terms: Sequence[str]) -> "Measurements":
-        """The same rows with these terms alone."""
+        """The same measured rows with these terms alone."""
         kept = [term for term in self.terms if term in set(terms)]
         return replace(self, rates=self.rates[kept], domains={term: self.domains[term] for term in kept})
 
 
 def numbers(column: pd.Series, units: Mapping[str, float] | None = None) -> pd.Series:
-    """A column of a file as numbers, float64; NaN where a cell is none, or larger than any count, clock or power is.
+    """A column of measured values as numbers, float64; NaN where a cell is none, or larger than any count or clock.
 
     units: words that may stand behind a number ("18.8 W"), each with what the number is then multiplied with.
     """
@@ -124,6 +124,6 @@ def _plain(column: pd.Series) -> pd.Series:
 
 
 def lines(numbers: Sequence[int] | npt.NDArray[Any]) -> str:
-    """Line numbers as words, the first few of many: "lines 3, 8, 9 and 12 more"."""
+    """Line numbers of measured rows as words, the first few of many: "lines 3, 8, 9 and 12 more"."""
     listed = [str(int(number)) for number in numbers]
     return f"line{'s' if len(listed) > 1 else ''} {few(listed, 6)}"

@@ -9,7 +9,10 @@ __all__ = ["html"]
 
 
 def html(document: schema.Profile | Mapping[str, Any]) -> str:
-    """The page: one file, nothing fetched. jinja2 is loaded here, because JSON and terminal reports do without it."""
+    """The page of a report: one file, nothing fetched.
+
+    jinja2 is loaded here, because JSON and terminal reports do without it.
+    """
     from eprof.page.report import html as page
 
     return page(document)

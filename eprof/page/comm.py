@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from markupsafe import Markup
 
 from eprof.comm.schema import Comm, Row
-from eprof.page.figures import Figure
 from eprof.page.frame import card, method, page, quiet
+from eprof.page.key_figures import Figure
 from eprof.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
 from eprof.words import comm as words
 from eprof.words.badges import bits
@@ -18,14 +18,14 @@ _CHARTS = {"j_per_mb": "Joules per MB", "latency": "Latency"}
 
 
 def html(document: Comm) -> str:
-    """One self-contained HTML file from a document `eprof.comm/1`."""
+    """The page of `eprof comm`: one self-contained HTML file from a document `eprof.comm/1`."""
     return page(
         document, "comm", [words.subject(document)], words.headline(document), _figures(document), _sections(document)
     )
 
 
 def _figures(document: Comm) -> Iterator[Figure]:
-    """Break-even and limit of a cluster, and the least joules of a program's messages."""
+    """Key figures of the page: break-even and limit of a cluster, the least joules of a program's messages."""
     if document.totals:
         first = document.totals[0]
         least = min(document.totals, key=lambda total: total.energy_j)
@@ -40,6 +40,7 @@ def _figures(document: Comm) -> Iterator[Figure]:
 
 
 def _sections(document: Comm) -> Iterator[Section]:
+    """The sections of the page on messages."""
     heading = "All messages" if document.totals else "When it pays"
     yield card("pays", heading, heading, *words.points(document), *words.tables(document))
     if charts := _charts(document):
@@ -54,7 +55,7 @@ _Series = dict[tuple[str, str], list[Row]]
 
 
 def _series(document: Comm) -> _Series:
-    """The rows with joules by operation and way to wait, a line each; polling at the first clock is their 1."""
+    """The rows of messages with joules by operation and way to wait, a line each; polling at the first clock is 1."""
     series: _Series = {}
     for row in document.rows:
         if row.relative is not None and not document.is_base(row):
@@ -63,13 +64,13 @@ def _series(document: Comm) -> _Series:
 
 
 def _kinds(series: _Series) -> list[str]:
-    """What the lines are told apart by: the ways to wait; where there is one, the operations."""
+    """What the lines of the charts are told apart by: the ways to wait; where there is one, the operations."""
     primitives, ways = ([*dict.fromkeys(names)] for names in zip(*series, strict=True))
     return ways if len(ways) > 1 else primitives
 
 
 def _charts(document: Comm) -> Markup:
-    """Joules per MB and latency over the size; empty where there are fewer than two sizes."""
+    """Charts of joules per MB and latency over the message's size; empty where there are fewer than two sizes."""
     series = _series(document)
     if len({row.bytes for rows in series.values() for row in rows}) < 2:
         return Markup("")
@@ -80,6 +81,7 @@ def _charts(document: Comm) -> Markup:
 
 
 def _panel(name: str, title: str, series: _Series) -> Panel:
+    """One chart over the size of messages."""
     kinds = _kinds(series)
     lines = []
     dots = []
@@ -95,7 +97,7 @@ def _panel(name: str, title: str, series: _Series) -> Panel:
 
 
 def _method(document: Comm) -> dict[str, list[str]]:
-    """How the numbers came to be."""
+    """How the numbers on waiting for messages came to be."""
     cluster = document.cluster or {}
     return {
         "Joules per MB": [

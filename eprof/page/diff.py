@@ -6,17 +6,19 @@ from markupsafe import Markup
 
 from eprof.base.text import phrase, visible
 from eprof.compare.schema import Document, Side
-from eprof.page.changed import bars
-from eprof.page.figures import Figure
+from eprof.page.charts.diff import bars
+from eprof.page.key_figures import Figure
 from eprof.page.sections.method import setting, utc
 from eprof.page.shell import filled, templates
-from eprof.words import badges, diff_answer, diff_tables
+from eprof.words import badges
 from eprof.words import costs as costs_words
-from eprof.words import diff as diff_words
 from eprof.words.badges import MISSING, bits
 from eprof.words.blocks import Block, Notes, Section, Sentence, Tone
 from eprof.words.cells import signed_quantity
 from eprof.words.devices import named
+from eprof.words.diff import sentences as diff_words
+from eprof.words.diff import tables as diff_tables
+from eprof.words.diff import trust as diff_trust
 from eprof.words.intervals import cell, label
 from eprof.words.numbers import plain, signed_percent
 
@@ -25,7 +27,7 @@ _LOGS = 20
 
 
 def html(document: Document) -> str:
-    """One self-contained HTML file from a document `eprof.diff/1`."""
+    """The page of a difference: one self-contained HTML file from a document `eprof.diff/1`."""
     full = diff_words.answered(document)
     document = diff_words.unmarked(full)
     page = filled(
@@ -34,9 +36,9 @@ def html(document: Document) -> str:
         ["diff.js"],
         document=document,
         subtitle=_subtitle(document),
-        not_same=diff_answer.unlike(document),
+        not_same=diff_trust.unlike(document),
         headline=diff_words.headline(document),
-        trust=diff_answer.trust(full),
+        trust=diff_trust.trust(full),
         verdicts=diff_words.verdicts(document),
         figures=_figures(document),
         legend=badges.legend(diff_words.legend(document).marks),
@@ -49,13 +51,13 @@ def html(document: Document) -> str:
 
 
 def _subtitle(document: Document) -> str:
-    """The cost tables with what they rest on, and the time stamp."""
+    """Below the title of a difference: the cost tables with what they rest on, and the time stamp."""
     tables = (side.costs for side in (document.old, document.new) if side.costs is not None)
     return phrase("{} · ", costs_words.all_named(tables)) + utc(document.created_utc)
 
 
 def _figures(document: Document) -> list[Figure]:
-    """Change in energy and time, speedup, greenup, powerup."""
+    """Key figures of a difference: change in energy and time, speedup, greenup, powerup."""
     times = bits(document.old.time_marks) | bits(document.new.time_marks)
     time = Figure("Time", "not known")
     if document.change_time_s is not None:
@@ -73,6 +75,7 @@ def _figures(document: Document) -> list[Figure]:
 
 
 def _energy(document: Document, name: str) -> Figure:
+    """The key figure of a difference for an energy."""
     if document.change_j is None:
         return Figure(name, "not compared")
     note = [cell(document.interval_j, "J", signed=True)]
@@ -86,6 +89,7 @@ def _factor(label: str, value: float | None, note: str) -> Figure:
 
 
 def _sections(document: Document) -> Iterator[Section]:
+    """The sections of the page of a difference."""
     if drawn := bars(document):
         rows = templates().get_template("changed.html").render(bars=drawn, intervals=document.intervals)
         chart = Markup(rows)  # noqa: S704  escaped there
@@ -116,6 +120,7 @@ def _sections(document: Document) -> Iterator[Section]:
 
 
 def _how_to_read(document: Document) -> str:
+    """How to read the page of a difference."""
     subject = f"The change of energy{diff_words.above_constant(document)}"
     if document.partial:
         subject = "What both sides know"
@@ -128,6 +133,7 @@ def _how_to_read(document: Document) -> str:
 
 
 def _bounds(document: Document) -> list[Block]:
+    """The model's bounds on the page of a difference."""
     table = diff_tables.bounds(document.model)
     if table is None:
         return []
@@ -139,7 +145,7 @@ def _bounds(document: Document) -> list[Block]:
 
 
 def _facts(side: Side) -> Iterator[tuple[str, str]]:
-    """What was read, on which device, with which prices."""
+    """What was read for a side of the difference, on which device, with which prices."""
     yield "Program", side.title
     yield "Device", ", ".join(named(side.devices))
     if side.costs is None:

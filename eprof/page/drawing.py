@@ -27,7 +27,7 @@ _NAME, _NOTE = 46, 120
 
 
 def cell(content: Cell) -> Markup:
-    """A cell of a table."""
+    """A cell of a table as HTML."""
     match content:
         case Quantity():
             number = None if content.value is None else quantity(content.value, content.unit)
@@ -48,7 +48,7 @@ def cell(content: Cell) -> Markup:
 
 
 def _name(name: Name) -> Markup:
-    """A name, a button where the page can show more of its kernel; a remark below."""
+    """A name as HTML, a button where the page can show more of its kernel; a remark below."""
     text = escape(name.text)
     if name.place is not None:
         text = Markup('<button type="button" class="name" data-kernel="{}" title="{}">{}</button>').format(
@@ -60,7 +60,7 @@ def _name(name: Name) -> Markup:
 
 
 def change(content: Change) -> Markup:
-    """A change with its sign, and a triangle for its direction."""
+    """A change as HTML with its sign, and a triangle for its direction."""
     if content.value is None:
         return written(None, content.marks)
     if content.value == 0:
@@ -76,7 +76,7 @@ def change(content: Change) -> Markup:
 
 
 def _bar(share: float) -> Markup:
-    """A small bar to the left for less, to the right for more."""
+    """A small bar as HTML: to the left for less, to the right for more."""
     width = 50 * min(abs(share), 1.0)
     left = 50 - width if share < 0 else 50
     return Markup(
@@ -87,7 +87,7 @@ def _bar(share: float) -> Markup:
 
 
 def _stack(stack: Stack) -> Markup:
-    """Groups of counts one beside the other; the label says their joules."""
+    """Groups of counts as HTML, one beside the other; the label says their joules."""
     if not stack.scale:
         return Markup("")
     spoken = ", ".join(f"{GROUPS[group]} {quantity(value, 'J')}" for group, value in stack.joules.items() if value)
@@ -95,7 +95,7 @@ def _stack(stack: Stack) -> Markup:
 
 
 def sort_value(content: Cell) -> str:
-    """What a browsable table sorts a cell by; nothing where there is no number."""
+    """What a browsable HTML table sorts a cell by; nothing where there is no number."""
     if isinstance(content, Quantity | Change | Share | Factor | Written) and content.value is not None:
         return f"{content.value:.9g}"
     return ""
@@ -113,7 +113,7 @@ def heading(label: str) -> str:
 
 
 def kind(block: Block | Cell | Markup) -> str:
-    """Which block or cell it is, for the template; Markup, a chart, is drawn already."""
+    """Which block or cell it is, for the HTML template; Markup, a chart, is drawn already."""
     return type(block).__name__
 
 

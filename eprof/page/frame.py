@@ -8,7 +8,7 @@ from markupsafe import Markup
 from eprof.base.text import visible
 from eprof.comm.schema import Comm
 from eprof.history.schema import History
-from eprof.page.figures import Figure
+from eprof.page.key_figures import Figure
 from eprof.page.sections.method import utc
 from eprof.page.shell import filled, templates
 from eprof.scaling.schema import Scale
@@ -29,7 +29,10 @@ def page(
     sections: Iterable[Section],
     verdicts: Sequence[Verdict] = (),
 ) -> str:
-    """One self-contained HTML file. kind: the command; subtitle: what stands beside the title, before the time."""
+    """A page of headings and blocks in its frame: one self-contained HTML file.
+
+    kind: the command; subtitle: what stands beside the title, before the time.
+    """
     text = filled(
         "validation.html",
         ["report.css", "diff.css", "validation.css"],
@@ -47,7 +50,7 @@ def page(
 
 
 def method(document: Document, parts: Mapping[str, Sequence[str]], notes: Sequence[str]) -> Section:
-    """How the numbers came to be: sentences by heading, then the notes, the command and the version."""
+    """The last section of a framed page: how the numbers came to be, then the notes, the command and the version."""
     command = " ".join(document.command_line)
     parts = {
         **parts,
@@ -61,11 +64,11 @@ def method(document: Document, parts: Mapping[str, Sequence[str]], notes: Sequen
 
 
 def card(anchor: str, link: str, heading: str, *blocks: Block | str) -> Section:
-    """A section; sentences that say nothing are left out."""
+    """A section in the frame of a page; sentences that say nothing are left out."""
     filled = [block for block in blocks if not isinstance(block, Sentence) or block.text]
     return Section(anchor, link, heading, filled)
 
 
 def quiet(text: str) -> Sentence:
-    """What explains a chart or table, below it."""
+    """What explains a chart or table in a framed page, below it."""
     return Sentence(text, Tone.QUIET)

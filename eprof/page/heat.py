@@ -9,11 +9,12 @@ from eprof.words.heat import HeatCell
 
 
 def energy_map(cells: Mapping[tuple[float, float], HeatCell]) -> Markup:
-    """Cells of energy by clocks."""
+    """A heat map of energy by clocks."""
     return heat_table({clocks: _cell(cell) for clocks, cell in cells.items()})
 
 
 def _cell(cell: HeatCell) -> Markup:
+    """A cell of the heat map."""
     kinds = ["no" if cell.step is None else f"h{cell.step}"]
     if cell.is_now:
         kinds.append("now")
@@ -25,7 +26,7 @@ def _cell(cell: HeatCell) -> Markup:
 
 
 def heat_table(cells: Mapping[tuple[float, float], Markup]) -> Markup:
-    """Cells by (core MHz, memory MHz) as a table: core clocks across, memory clocks down, highest on top."""
+    """A heat map of cells by (core MHz, memory MHz): core clocks across, memory clocks down, highest on top."""
     cores = sorted({core for core, _ in cells})
     memories = sorted({memory for _, memory in cells}, reverse=True)
     nothing = Markup('<td class="no"></td>')

@@ -7,8 +7,8 @@ from markupsafe import Markup
 
 from eprof.history.schema import History
 from eprof.history.steps import LEAST
-from eprof.page.figures import Figure
 from eprof.page.frame import card, method, page, quiet
+from eprof.page.key_figures import Figure
 from eprof.page.svg import pct
 from eprof.words import history as words
 from eprof.words.badges import bits
@@ -21,7 +21,7 @@ _KERNELS, _TICKS = 40, 8
 
 
 def html(document: History) -> str:
-    """One self-contained HTML file from a document `eprof.history/1`."""
+    """The page of `eprof history`: one self-contained HTML file from a document `eprof.history/1`."""
     return page(
         document,
         "history",
@@ -33,6 +33,7 @@ def html(document: History) -> str:
 
 
 def _figures(document: History) -> Iterator[Figure]:
+    """Key figures of the page of a history."""
     last = document.runs[-1]
     noise = document.noise
     yield Figure("Last run", quantity(last.energy_j["total"] or 0.0, "J"), words.label(last), bits(last.marks))
@@ -42,6 +43,7 @@ def _figures(document: History) -> Iterator[Figure]:
 
 
 def _sections(document: History) -> Iterator[Section]:
+    """The sections of the page of a history."""
     legend = "A dot a run, in the order of time; lines: the mean between changes. The axis does not start at zero."
     yield card("energy", "Energy", "Energy, run by run", _chart(document), quiet(legend))
     if document.changes:
@@ -67,7 +69,7 @@ def _sections(document: History) -> Iterator[Section]:
 
 
 def _chart(document: History) -> Markup:
-    """Dots, the means between changes, and the commits where they are."""
+    """The chart of a history: a dot a run, the means between changes, and the commits where they are."""
     energies = words.joules(document)
     changes = words.of_program(document)
     edges = [0, *(change.run for change in changes), len(energies)]
@@ -92,7 +94,7 @@ def _chart(document: History) -> Markup:
 
 
 def _labels(document: History, starts: list[int], scale: "_Scale") -> Markup:
-    """The first and last run, and the latest changes, below the dots; none where another stands already."""
+    """Labels below the chart of a history: first and last run, latest changes; none where another stands already."""
     body = Markup("")
     taken: list[float] = []
     for place in [*reversed(starts), len(document.runs) - 1, 0][:_TICKS]:

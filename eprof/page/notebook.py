@@ -18,13 +18,14 @@ from eprof.page.shell import asset
 from eprof.page.svg import pct
 from eprof.profile import document as documents
 from eprof.profile.profile import Energy, Profile
-from eprof.words import diff as diff_words
-from eprof.words import diff_answer, diff_tables
 from eprof.words.blocks import Block, Headline, Legend, Medium, Notes, Sentence, Table
 from eprof.words.cells import Bar, Cell, Name, legend, plain_text
-from eprof.words.headline import headline
+from eprof.words.diff import sentences as diff_words
+from eprof.words.diff import tables as diff_tables
+from eprof.words.diff import trust as diff_trust
 from eprof.words.numbers import percent
-from eprof.words.report import kernel_table
+from eprof.words.report.headline import headline
+from eprof.words.report.tables import kernel_table
 from eprof.words.view import View
 
 _KERNELS = 8
@@ -33,13 +34,14 @@ _WIDTH = 100  # columns of a terminal that has as much room
 
 
 def html(result: Profile | Energy | Difference) -> str:
-    """A result as a piece of HTML; a profile with the prices that are taken by default."""
+    """A result as a cell of a notebook; a profile with the prices that are taken by default."""
     if isinstance(result, Difference):
         return _difference(result.typed)
     return _report(result.energy() if isinstance(result, Profile) else result)
 
 
 def _report(energy: Energy) -> str:
+    """A report in a cell of a notebook."""
     view = View(documents.document(energy))
     kernels = kernel_table(view, _KERNELS)
     marks = Legend(view.marks if view.costs else 0)
@@ -47,9 +49,10 @@ def _report(energy: Energy) -> str:
 
 
 def _difference(document: Document) -> str:
+    """A difference in a cell of a notebook."""
     document = diff_words.answered(document)
     blocks: list[Block | Markup] = []
-    if unlike := diff_answer.unlike(document):
+    if unlike := diff_trust.unlike(document):
         blocks.append(Sentence(unlike))
     blocks.append(diff_words.headline(document))
     if document.steps and not document.is_zero:
@@ -63,6 +66,7 @@ def _drawn(blocks: Iterable[Block | Markup]) -> str:
 
 
 def _block(block: Block | Markup) -> Markup:
+    """A block in a cell of a notebook."""
     match block:
         case Headline():
             return Markup("<p><b>{}</b><br>{}</p>").format(block.text, block.lead)
@@ -78,7 +82,7 @@ def _block(block: Block | Markup) -> Markup:
 
 
 def _notes(notes: Notes) -> Markup:
-    """Folded away, but for how many there are."""
+    """Notes in a cell of a notebook, folded away, but for how many there are."""
     items = Markup("").join(Markup("<li>{}</li>").format(text) for text in notes.texts)
     number = len(notes.texts)
     return Markup("<details><summary>{} {}{}</summary><ol>{}</ol></details>").format(
@@ -87,13 +91,14 @@ def _notes(notes: Notes) -> Markup:
 
 
 def _table(table: Table) -> Markup:
+    """A table in a cell of a notebook."""
     labels = Markup("").join(Markup("<th>{}</th>").format(column.label) for column in table.columns)
-    rows = Markup("\n").join(map(_row, (row.cells for row in table.rows)))
+    rows = Markup("\n").join(map(_notebook_row, (row.cells for row in table.rows)))
     below = Markup("<p><small>{}</small></p>").format(table.left_out) if table.left_out else ""
     return Markup("<table><thead><tr>{}</tr></thead><tbody>\n{}</tbody></table>{}").format(labels, rows, below)
 
 
-def _row(cells: Iterable[Cell]) -> Markup:
+def _notebook_row(cells: Iterable[Cell]) -> Markup:
     name, *others = cells
     full = name.full if isinstance(name, Name) else ""
     first = Markup('<th title="{}" style="text-align:left">{}</th>').format(full, cut(plain_text(name), _NAME))
@@ -101,6 +106,7 @@ def _row(cells: Iterable[Cell]) -> Markup:
 
 
 def _cell(cell: Cell) -> Markup:
+    """A table's cell in a notebook."""
     if not isinstance(cell, Bar):
         return Markup("<td>{}</td>").format(plain_text(cell))
     half = 50 * min(abs(cell.value), 1.0)
@@ -110,7 +116,7 @@ def _cell(cell: Cell) -> Markup:
 
 
 def _bar(view: View) -> Markup:
-    """Where the energy goes, as a bar with its legend; nothing where no energy is known."""
+    """Where the energy goes, as a bar with its legend in a notebook; nothing where no energy is known."""
     joules = {group: amount.value for group, amount in view.groups.items() if amount.value}
     whole = sum(joules.values())
     if not whole:
@@ -129,6 +135,6 @@ def _bar(view: View) -> Markup:
 
 @cache
 def _colors() -> dict[str, str]:
-    """The colours of the groups of counts, which show on light and on dark ground: the pages' on dark ground."""
+    """The colours of groups of counts in a notebook, on light and dark ground alike: the pages' on dark ground."""
     colours = re.findall(r"--(\w+):\s*(?:(#\w+)|light-dark\(#\w+,\s*(#\w+)\))", asset("report.css"))
     return {name: plain or dark for name, plain, dark in colours}

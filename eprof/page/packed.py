@@ -18,7 +18,7 @@ _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
 def text(value: Any) -> str:
-    """A plain value as JSON that is safe between script tags: ASCII only, no `<`. Raises ValueError for NaN."""
+    """A plain value as packed JSON that is safe between script tags: ASCII only, no `<`. Raises ValueError for NaN."""
     encoded = json.dumps(value, allow_nan=False, separators=(",", ":"))
     for letter, escape in _ESCAPES.items():
         encoded = encoded.replace(letter, escape)
@@ -26,12 +26,13 @@ def text(value: Any) -> str:
 
 
 def joined(entries: dict[str, str]) -> str:
-    """An object of texts that are JSON already."""
+    """A packed object of texts that are JSON already."""
     return "{" + ",".join(f"{text(key)}:{entry}" for key, entry in entries.items()) + "}"
 
 
 def column(values: Sequence[float | None] | Numbers, price: float | None = None, *, figures: int = 4) -> str:
-    """A column of numbers: [how many figures each, all their figures, a letter each for the power of ten, exceptions].
+    """A packed column of numbers: [how many figures each, all figures, a letter each for the power of ten,
+    exceptions].
 
     Written like this, and with zeros for figures that nobody sees, it takes half of what plain numbers would.
     price: what the script multiplies them by. That product must read the same too, else the number is an exception and
@@ -47,7 +48,7 @@ def column(values: Sequence[float | None] | Numbers, price: float | None = None,
 
 
 def _fitting(numbers: Numbers, figures: int, price: float | None) -> tuple[Integers, Integers, Booleans]:
-    """The figures to send: three if they do, else the nearest that read the same; and whether there are any such.
+    """The figures to pack: three if they do, else the nearest that read the same; and whether there are any such.
 
     Rounded twice, 154.46 would read as 155 (by way of 154.5), hence the neighbours.
     """
@@ -66,7 +67,7 @@ def _fitting(numbers: Numbers, figures: int, price: float | None) -> tuple[Integ
 
 
 def _rounded(numbers: Numbers, figures: int) -> tuple[Integers, Integers]:
-    """The first figures of each number as an integer, and the power of ten of the first; 0 for what is not above 0."""
+    """The first figures of each packed number as an integer, and the power of ten of the first; 0 if not above 0."""
     known = numbers > 0
     safe = np.where(known, numbers, 1.0)
     power = np.floor(np.log10(safe))
@@ -77,7 +78,7 @@ def _rounded(numbers: Numbers, figures: int) -> tuple[Integers, Integers]:
 
 
 def _reads(whole: Integers, power: Integers, figures: int, numbers: Numbers, price: float | None) -> Booleans:
-    """Whether number times price has the same three figures, if only these figures of the number are sent."""
+    """Whether number times price has the same three figures, if only these figures of the number are packed."""
     if not price:
         return np.ones(numbers.shape, dtype=bool)
     product = whole * 10.0 ** (power - figures + 1) * price
@@ -89,13 +90,13 @@ def _reads(whole: Integers, power: Integers, figures: int, numbers: Numbers, pri
 
 
 def _written(whole: Integers, figures: int) -> str:
-    """Integers with leading zeros, one after the other."""
+    """Packed integers with leading zeros, one after the other."""
     places = 10 ** np.arange(figures - 1, -1, -1)
     return ((whole[:, None] // places) % 10 + ord("0")).astype(np.uint8).tobytes().decode("ascii")
 
 
 def flags(values: Sequence[int], matters: Sequence[bool] | None = None) -> str:
-    """A column of marks; one number where all that matter are the same."""
+    """A packed column of marks; one number where all that matter are the same."""
     seen = {value for place, value in enumerate(values) if matters is None or matters[place]}
     if len(seen) <= 1:
         return str(int(next(iter(seen), 0)))
@@ -103,12 +104,12 @@ def flags(values: Sequence[int], matters: Sequence[bool] | None = None) -> str:
 
 
 def strings(values: Sequence[str]) -> str:
-    """A column of strings."""
+    """A packed column of strings."""
     return text(list(values))
 
 
 def split(names: Sequence[str]) -> tuple[str, str]:
-    """The heads that names share (what stands before template arguments), and for each name its head and its tail."""
+    """For packing, the heads that names share (before template arguments), and for each name its head and its tail."""
     heads: dict[str, int] = {}
     tails: list[int | str] = []
     for name in names:
@@ -118,11 +119,11 @@ def split(names: Sequence[str]) -> tuple[str, str]:
 
 
 def labels(names: Sequence[str], short: Sequence[str]) -> str:
-    """Labels of names: which template arguments stand behind the name in short, or else the label itself."""
-    return text([_label(name, label) for name, label in zip(names, short, strict=True)])
+    """Packed labels of names: which template arguments stand behind the short name, or else the label itself."""
+    return text([_packed_label(name, label) for name, label in zip(names, short, strict=True)])
 
 
-def _label(name: str, label: str) -> list[int] | str:
+def _packed_label(name: str, label: str) -> list[int] | str:
     function, *rest = re.split("[<(]", name.removeprefix("void "), maxsplit=1)
     if label == function:
         return []

@@ -26,12 +26,12 @@ class Axis(Struct, frozen=True):
     high: float
 
     def position(self, value: float) -> float:
-        """Where a value is: 0 at the low end, 1 at the high one."""
+        """Where a value is on the plot's axis: 0 at the low end, 1 at the high one."""
         return math.log(value / self.low) / math.log(self.high / self.low)
 
     @property
     def ticks(self) -> list[float]:
-        """Powers of ten inside, every second or third if there are many; 1, 2, 5 where there are hardly any."""
+        """Ticks of the plot: powers of ten inside, some if there are many; 1, 2, 5 where there are hardly any."""
         first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
         if last - first < 1:
             return self._between(first - 1, last, (1, 2, 5)) or self._between(first - 1, last, (1.5, 3, 4, 7))
@@ -45,7 +45,7 @@ class Axis(Struct, frozen=True):
 
 
 def axis(values: Sequence[float], room: float = 1.25) -> Axis:
-    """An axis around some values above 0; at least a factor of four long."""
+    """An axis of a plot around some values above 0; at least a factor of four long."""
     low, high = min(values) / room, max(values) * room
     if high / low < 4:
         middle = math.sqrt(low * high)
@@ -93,7 +93,7 @@ class Panel(Struct, frozen=True):
 
 
 def drawn(panel: Panel, spoken: str, *, named: bool = True) -> Markup:
-    """A panel as HTML: tick labels beside a fluid SVG. `spoken` says in words what is to be seen."""
+    """A plot's panel as HTML: tick labels beside a fluid SVG. `spoken` says in words what is to be seen."""
     return Markup(
         '<figure class="plot" role="group" aria-label="{}"><figcaption><b>{}</b> {}</figcaption>'
         '<svg class="ticks" width="46" height="{}" aria-hidden="true">{}</svg>'
@@ -118,7 +118,7 @@ def drawn(panel: Panel, spoken: str, *, named: bool = True) -> Markup:
 
 
 def keys(names: Iterable[str]) -> Markup:
-    """Which line is which: the names of the kinds, in their order."""
+    """Which line of the plot is which: the names of the kinds, in their order."""
     items = [
         Markup('<span><svg width="26" height="10"><path class="line l{}" d="M0 5H26"/></svg> {}</span> ').format(
             place % STROKES, name
@@ -129,12 +129,12 @@ def keys(names: Iterable[str]) -> Markup:
 
 
 def _y(panel_axis: Axis, value: float) -> float:
-    """Pixels from the top."""
+    """Pixels from the top of the plot."""
     return _TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - panel_axis.position(value))
 
 
 def _tick(value: float) -> str:
-    """A tick's label: a round number, without zeros behind the point."""
+    """The label of a plot's tick: a round number, without zeros behind the point."""
     text = quantity(value, "") if value >= 1000 else plain(value)
     number, gap, prefix = text.partition(NARROW)
     if "." in number:
@@ -150,7 +150,7 @@ def _y_ticks(y: Axis) -> Markup:
 
 
 def _grid(panel: Panel) -> Markup:
-    """Lines at the ticks, and the labels of x below."""
+    """Lines of the plot at the ticks, and the labels of x below."""
     bottom = HEIGHT - _BOTTOM
     rows = [Markup('<path class="grid" d="M0 {}h9999"/>').format(f"{_y(panel.y, tick):.1f}") for tick in panel.y.ticks]
     columns = [
@@ -164,7 +164,7 @@ def _grid(panel: Panel) -> Markup:
 
 
 def _curves(panel: Panel) -> Markup:
-    """The lines, stretched with the width; their strokes are not."""
+    """The plot's lines, stretched with the width; their strokes are not."""
     paths = Markup("").join(
         Markup('<path class="line l{}" d="M{}"/>').format(
             line.kind, "L".join(f"{x:.1f} {y:.1f}" for x, y in _thinned(_placed(panel, line)))
@@ -180,12 +180,12 @@ _Points = list[tuple[float, float]]
 
 
 def _placed(panel: Panel, line: Line) -> _Points:
-    """The points of a line in per cent of the width and of the height."""
+    """The points of a plot's line in per cent of the width and of the height."""
     return [(100 * panel.x.position(x), 100 * (1 - panel.y.position(y))) for x, y in line.points]
 
 
 def _thinned(points: _Points) -> _Points:
-    """The points without which the line would be off by more than 0.2 % of the height (Douglas and Peucker 1973)."""
+    """Points without which a plot's line would be off by more than 0.2 % of the height (Douglas and Peucker 1973)."""
     (x0, y0), (x1, y1) = points[0], points[-1]
     off = [abs(y - (y0 + (y1 - y0) * (x - x0) / (x1 - x0))) if x1 > x0 else 0.0 for x, y in points]
     worst = max(range(len(points)), key=lambda place: off[place])
@@ -206,7 +206,7 @@ def _balances(panel: Panel) -> Markup:
 
 
 def _dots(panel: Panel, named: bool) -> Markup:
-    """Circles, the largest below; names beside them where they hit neither dot nor name."""
+    """Circles of the plot, the largest below; names beside them where they hit neither dot nor name."""
     circles = []
     names = []
     taken = [_box(panel, dot) for dot in panel.dots]
@@ -230,7 +230,7 @@ def _dots(panel: Panel, named: bool) -> Markup:
 
 
 def _roof(panel: Panel, dot: Dot) -> Markup:
-    """A short bar at what a kernel cannot pass; nothing where that is not known."""
+    """A short bar in the plot at what a kernel cannot pass; nothing where that is not known."""
     if dot.roof is None:
         return Markup("")
     return Markup(
@@ -253,7 +253,7 @@ def _box(panel: Panel, dot: Dot) -> _Box:
 
 
 def _room_for(dot: Dot, x: float, y: float, radius: float, taken: list[_Box]) -> tuple[float, float, str] | None:
-    """Where the name goes: right, left, above or below; None if it would hit something or leave the plot."""
+    """Where a dot's name goes: right, left, above or below; None if it would hit something or leave the plot."""
     width = _LETTER * len(dot.name)
     for dx, dy, side, left in (
         (radius + 3, 4, "", x + radius + 3),

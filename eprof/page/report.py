@@ -9,16 +9,17 @@ from eprof.base.marks import Mark
 from eprof.base.text import few
 from eprof.base.vocabulary import CPU
 from eprof.page import packed, shell
-from eprof.page.figures import figures
+from eprof.page.key_figures import figures
 from eprof.page.sections import sections
 from eprof.page.sections.method import setting, utc
 from eprof.page.unmasked import unmasked
 from eprof.profile import schema
-from eprof.words import answer, badges
+from eprof.words import badges
 from eprof.words import costs as costs_words
 from eprof.words.devices import named
-from eprof.words.headline import headline
 from eprof.words.numbers import NARROW
+from eprof.words.report import first_screen
+from eprof.words.report.headline import headline
 from eprof.words.shared_marks import shared, without
 from eprof.words.view import View
 
@@ -26,7 +27,7 @@ _DEVICES = 3
 
 
 def html(document: schema.Profile | Mapping[str, Any]) -> str:
-    """One self-contained HTML file."""
+    """The page of a report: one self-contained HTML file."""
     document = unmasked(schema.typed(document, schema.Profile))
     full = View(document)
     view = View(without(document, shared(document)))
@@ -42,8 +43,8 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
         subtitle=_subtitle(document),
         headline=headline(full),
         figures=figures(view),
-        where=answer.where(view),
-        points=[answer.what_to_try(view), answer.trust(full)],
+        where=first_screen.where(view),
+        points=[first_screen.what_to_try(view), first_screen.trust(full)],
         legend=badges.legend(view.marks),
         warnings=len(document.warnings),
         sections=cards,
@@ -52,7 +53,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
 
 
 def _subtitle(document: schema.Profile) -> str:
-    """Devices, costs, clocks and time stamp of the header."""
+    """Devices, costs, clocks and time stamp in the header of the report's page."""
     parts = [few(named(document.devices), _DEVICES)]
     if document.costs is not None:
         clocks = [part.partition(" at ")[0] for part in setting(document.costs.setting).split(", ")]

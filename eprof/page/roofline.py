@@ -8,7 +8,8 @@ import numpy as np
 from markupsafe import Markup
 
 from eprof.base.nouns import nouns_of
-from eprof.page import panels, plot, shell
+from eprof.page import plot, shell
+from eprof.page.charts import roofline as panels
 from eprof.page.sections.method import utc
 from eprof.page.unmasked import unmasked
 from eprof.profile import schema
@@ -20,7 +21,7 @@ DRAWN, LISTED = 300, 200
 
 
 def html(document: schema.Roofline | Mapping[str, Any]) -> str:
-    """One self-contained HTML file."""
+    """The page of `eprof roofline`: one self-contained HTML file."""
     document = unmasked(schema.typed(document, schema.Roofline))
     machines = document.machines
     return shell.filled(
@@ -46,6 +47,7 @@ def html(document: schema.Roofline | Mapping[str, Any]) -> str:
 
 
 def _panels(document: schema.Roofline) -> list[Markup]:
+    """The three panels on the roofline's page."""
     dots = [
         panels.Dot(
             kernel.name,
@@ -64,7 +66,7 @@ def _panels(document: schema.Roofline) -> list[Markup]:
 
 
 def _lines(machine: schema.Machine) -> panels.Lines:
-    """The document's points as a function, straight between neighbours on logarithmic axes."""
+    """The points of the roofline document as a function, straight between neighbours on logarithmic axes."""
     points = [
         (point.intensity_flop_per_byte, point.flop_per_s, point.flop_per_j, point.power_w)
         for point in machine.lines or []

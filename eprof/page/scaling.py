@@ -8,8 +8,8 @@ from markupsafe import Markup
 from eprof.base.marks import Mark
 from eprof.base.text import phrase
 from eprof.page import svg
-from eprof.page.figures import Figure
 from eprof.page.frame import card, method, page, quiet
+from eprof.page.key_figures import Figure
 from eprof.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
 from eprof.scaling.schema import MODELLED, Best, Row, Scale
 from eprof.words import scaling as words
@@ -36,14 +36,14 @@ _LARGE, _SMALL = 1.0, 0.2  # areas of dots
 
 
 def html(document: Scale) -> str:
-    """One self-contained HTML file from a document `eprof.scale/1`."""
+    """The page of `eprof scale`: one self-contained HTML file from a document `eprof.scale/1`."""
     return page(
         document, "scale", [words.subject(document)], words.headline(document), _figures(document), _sections(document)
     )
 
 
 def _figures(document: Scale) -> Iterator[Figure]:
-    """The best places of the program, one a figure; of several programs there is a table."""
+    """Key figures of scaling: the best places of the program, one a figure; of several programs there is a table."""
     if len({(best.program, best.size) for best in document.best}) != 1:
         return
     for best in document.best:
@@ -56,6 +56,7 @@ def _figures(document: Scale) -> Iterator[Figure]:
 
 
 def _sections(document: Scale) -> Iterator[Section]:
+    """The sections of the page on scaling."""
     yield card("best", "Best", "Best node counts and clocks", *words.points(document), words.best(document))
     if charts := _charts(document):
         legend = "A line a program, size and clock; logarithmic axes. Large dots: nothing takes less energy and time."
@@ -73,7 +74,7 @@ def _sections(document: Scale) -> Iterator[Section]:
 
 
 def _series(document: Scale) -> dict[str, list[Row]]:
-    """The rows with an energy, by what a line is of."""
+    """The rows of scaling with an energy, by what a line is of."""
     series: dict[str, list[Row]] = {}
     for row in document.rows:
         if row.energy_j is not None:
@@ -83,7 +84,7 @@ def _series(document: Scale) -> dict[str, list[Row]]:
 
 
 def _charts(document: Scale) -> Markup:
-    """Efficiency over processors, and energy over time; empty where there is too little to draw."""
+    """Charts of efficiency over processors, and energy over time; empty where there is too little to draw."""
     series = _series(document)
     charts = [
         _Chart("Energy efficiency", "E1/Ep", f"{document.unit}s", lambda row: (row.processors, row.efficiency or 0.0)),
@@ -98,18 +99,20 @@ def _charts(document: Scale) -> Markup:
 
 
 def _bars(document: Scale) -> Markup:
-    """A bar a node count, of what its energy is made of; its end is open where something is not known."""
+    """A bar a node count, of the causes that its energy is made of; its end is open where something is not known."""
     rows = [row for row in document.rows if row.parts]
     largest = max(sum(_known(row).values()) for row in rows)
     causes = [cause for cause in _COLOURS if any(cause in _known(row) for row in rows)]
     key = Markup('<li><i class="swatch s-{}"></i>{}</li>')
     keys = Markup("").join(key.format(_COLOURS[cause], words.CAUSES[cause]) for cause in causes)
     line = Markup('<div class="row"><span class="name">{}</span>{}<span class="num">{}</span><span></span></div>')
-    lines = Markup("").join(line.format(words.place(document, row), _bar(row, largest), _joules(row)) for row in rows)
+    lines = Markup("").join(
+        line.format(words.place(document, row), _node_bar(row, largest), _joules(row)) for row in rows
+    )
     return Markup('<ul class="legend">{}</ul>{}').format(keys, lines)
 
 
-def _bar(row: Row, largest: float) -> Markup:
+def _node_bar(row: Row, largest: float) -> Markup:
     known = _known(row)
     spoken = ", ".join(f"{words.CAUSES[cause]} {quantity(energy_j, 'J')}" for cause, energy_j in known.items())
     segments = svg.laid([(_COLOURS[cause], energy_j) for cause, energy_j in known.items()], largest)
@@ -122,7 +125,7 @@ def _joules(entry: Row | Best) -> str:
 
 
 def _known(row: Row) -> dict[str, float]:
-    """What causes are known to take, in the order of their colours."""
+    """What causes are known to take on a node count, in the order of their colours."""
     joules = ((cause, row.parts[cause].energy_j) for cause in _COLOURS if row.parts and cause in row.parts)
     return {cause: energy_j for cause, energy_j in joules if energy_j is not None and energy_j > 0}
 
@@ -137,7 +140,7 @@ class _Chart(NamedTuple):
 
 
 def _panel(chart: _Chart, series: Mapping[str, Sequence[Row]]) -> Panel | None:
-    """The panel of a chart; None where fewer than two rows have a place in it."""
+    """The panel of a chart of scaling; None where fewer than two rows have a place in it."""
     lines = []
     dots = []
     for kind, (name, rows) in enumerate(series.items()):
@@ -156,7 +159,7 @@ def _dot(name: str, row: Row, point: tuple[float, float]) -> Dot:
 
 
 def _method(document: Scale) -> dict[str, list[str]]:
-    """How the numbers came to be."""
+    """How the numbers on scaling came to be."""
     parts = {
         "Efficiency": [
             "Energy efficiency is the energy on one processor over that on p, at the same clock (Song's "

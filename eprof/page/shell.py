@@ -20,7 +20,10 @@ _TEMPLATES = "templates"
 
 
 def filled(template: str, styles: Sequence[str], scripts: Sequence[str], **content: Any) -> str:
-    """One self-contained HTML file. styles, scripts: files of `reports/`, in their order on the page."""
+    """A page from its template, filled: one self-contained HTML file.
+
+    styles, scripts: files of `reports/`, in their order on the page.
+    """
     style = "".join(map(asset, styles))
     script = "".join(map(asset, scripts))
     page = templates().get_template(template)
@@ -46,7 +49,7 @@ def _sha256(text: str) -> str:
 
 @lru_cache
 def asset(name: str) -> str:
-    """A file of `reports/`, line ends as browsers hash them; style and script without spaces that mean nothing."""
+    """A file of `reports/` for a template, line ends as browsers hash them; without spaces that mean nothing."""
     text = (folder("reports") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
     if name.endswith(".html"):
         return text
@@ -58,14 +61,17 @@ def asset(name: str) -> str:
 
 
 def _squeezed(text: str, signs: str) -> str:
-    """Without spaces around `signs`, but for those in strings. Line ends stay: they may end a statement."""
+    """A style or script for a template without spaces around `signs`, but for those in strings.
+
+    Line ends stay: they may end a statement.
+    """
     pieces = re.compile(rf"""("(?:[^"\\\n]|\\.)*")|[ ]*({signs})[ ]*""")
     return pieces.sub(lambda piece: piece[1] or piece[2], text)
 
 
 @lru_cache
 def templates() -> Environment:
-    """The templates of `reports/`, with what draws cells and marks."""
+    """The page templates of `reports/`, with what draws cells and marks."""
     environment = Environment(
         loader=FunctionLoader(asset),
         autoescape=True,
@@ -82,7 +88,7 @@ class _Kept(FileSystemBytecodeCache):
     """Compiled templates in a folder; a folder that cannot be written to keeps what it has."""
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Write a template, if there is room and permission."""
+        """Write a compiled template, if there is room and permission."""
         with contextlib.suppress(OSError):
             super().dump_bytecode(bucket)
 

@@ -27,7 +27,7 @@ def pct(number: float) -> str:
 
 
 def laid(parts: Iterable[tuple[str, float]], scale: float) -> list[Segment]:
-    """Segments side by side; `scale` is the value that fills the whole width."""
+    """Segments of an SVG bar side by side; `scale` is the value that fills the whole width."""
     segments = []
     start = 0.0
     for group, value in parts:
@@ -39,13 +39,16 @@ def laid(parts: Iterable[tuple[str, float]], scale: float) -> list[Segment]:
 
 
 def edges(segment: Segment) -> tuple[str, str]:
-    """Start and width in per cent, two decimals: rounded at the edges, so that neighbours still touch."""
+    """Start and width of an SVG segment in per cent: rounded at the edges, so that neighbours still touch."""
     start, end = round(segment.start, 2), round(segment.start + segment.width, 2)
     return f"{start:g}%", f"{round(end - start, 2):g}%"
 
 
 def rect(segment: Segment, *, gaps: bool = True) -> Markup:
-    """One segment as a rectangle; the style says how high. gaps: a line of the card's colour around a wide one."""
+    """One segment of an SVG bar as a rectangle; the style says how high.
+
+    gaps: a line of the card's colour around a wide one.
+    """
     gap = " g" if gaps and segment.width > GAP_FROM else ""
     return Markup('<rect class="c-{}{}" x="{}" width="{}"/>').format(segment.group, gap, *edges(segment))
 
@@ -53,7 +56,7 @@ def rect(segment: Segment, *, gaps: bool = True) -> Markup:
 def bar(
     segments: list[Segment], label: str, *, open_end: bool = False, interval: tuple[float, float] | None = None
 ) -> Markup:
-    """A stacked bar. open_end: dashes at its end say that something is missing there. interval: in per cent."""
+    """A stacked bar in SVG. open_end: dashes at its end say that something is missing there. interval: in per cent."""
     body = Markup("").join(rect(segment) for segment in segments)
     end = segments[-1].start + segments[-1].width if segments else 0.0
     return Markup('<svg class="bar" height="18" role="img" aria-label="{}">{}{}</svg>').format(
@@ -62,7 +65,7 @@ def bar(
 
 
 def whisker(interval: tuple[float, float] | None) -> Markup:
-    """A thin line over a bar, from one end of an interval to the other, in per cent of the width."""
+    """A thin SVG line over a bar, from one end of an interval to the other, in per cent of the width."""
     if interval is None:
         return Markup("")
     low, high = pct(interval[0]), pct(interval[1])
@@ -80,27 +83,27 @@ def _open_end(end: float, height: int) -> Markup:
 
 
 def mini(segments: list[Segment]) -> Markup:
-    """The small bar in a table cell; the cell's text says the same."""
+    """The small SVG bar in a table cell; the cell's text says the same."""
     body = Markup("").join(rect(segment, gaps=False) for segment in segments)
     return Markup('<svg class="mini" width="60" height="8" aria-hidden="true">{}</svg>').format(body)
 
 
 def meter(group: str, filled: float | None, outlined: float | None, label: str) -> Markup:
-    """A filled bar (share of the energy) and over it an outline (share of the count), in per cent of the width."""
+    """An SVG bar filled to the share of the energy and outlined to the share of the count, in per cent of the width."""
     fill = Markup('<rect class="c-{} edge" width="{}"/>').format(group, f"{filled:.2f}%") if filled else ""
     line = Markup('<rect class="outline" width="{}"/>').format(f"{outlined:.2f}%") if outlined else ""
     return Markup('<svg class="bar" height="18" role="img" aria-label="{}">{}{}</svg>').format(label, fill, line)
 
 
 def labelled(segments: list[Segment], label: str, *, open_end: bool = False) -> Markup:
-    """A tall bar with names in its segments, where they fit. open_end: as of `bar`, beside it."""
+    """A tall SVG bar with names in its segments, where they fit. open_end: as of `bar`, beside it."""
     body = Markup("").join(rect(segment) + _inside(segment) for segment in segments)
     end = _open_end(100.0, 42) if open_end else ""
     return Markup('<svg class="bar tall" height="42" role="img" aria-label="{}">{}{}</svg>').format(label, body, end)
 
 
 def _inside(segment: Segment) -> Markup:
-    """The text in a segment: for every width if it fits on a phone, for wide pages only if it fits there, else none."""
+    """The text in a segment of an SVG bar: for every width if it fits on a phone, for wide pages only, or none."""
     width = 14 + 7.4 * max(len(segment.label), len(segment.value) + 1)
     if not segment.label or segment.width * 6.8 < width:
         return Markup("")
@@ -114,7 +117,7 @@ def _inside(segment: Segment) -> Markup:
 
 
 def wedge(start: float) -> Markup:
-    """The light wedge from the part above constant power to the enlarged bar below it."""
+    """The light SVG wedge from the part above constant power to the enlarged bar below it."""
     return Markup(
         '<svg class="wedge" width="100%" height="26" viewBox="0 0 100 100" preserveAspectRatio="none" '
         'aria-hidden="true">'
@@ -123,7 +126,7 @@ def wedge(start: float) -> Markup:
 
 
 def braces(boundary: float) -> Markup:
-    """Two lines under the enlarged bar: computation up to `boundary` per cent, data movement after it."""
+    """Two SVG lines under the enlarged bar: computation up to `boundary` per cent, data movement after it."""
     warm = Markup('<rect class="warm" width="{}" height="3"/>').format(pct(boundary)) if boundary > 0 else ""
     cold = Markup('<rect class="cold" x="{}" width="{}" height="3"/>').format(pct(boundary), pct(100 - boundary))
     return Markup('<svg class="bar braces" height="3" aria-hidden="true">{}{}</svg>').format(

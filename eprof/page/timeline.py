@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from eprof.page.figures import Figure
 from eprof.page.frame import card, method, page, quiet
+from eprof.page.key_figures import Figure
 from eprof.page.svg import pct
 from eprof.timeline.schema import Component, Function, Timeline
 from eprof.words import timeline as words
@@ -22,7 +22,7 @@ _DARKEST = 8
 
 
 def html(document: Timeline) -> str:
-    """One self-contained HTML file from a document `eprof.timeline/1`."""
+    """The page of `eprof timeline`: one self-contained HTML file from a document `eprof.timeline/1`."""
     return page(
         document,
         "timeline",
@@ -42,6 +42,7 @@ def _figures(document: Timeline) -> Iterator[Figure]:
 
 
 def _sections(document: Timeline) -> Iterator[Section]:
+    """The sections of the page of a timeline."""
     legend = (
         "Power of each component as its meter saw it, from zero; dashed: idle power. Below, when functions ran, the "
         "outer ones first, each with the joules of its own."
@@ -70,7 +71,7 @@ def _sections(document: Timeline) -> Iterator[Section]:
 
 
 def _chart(document: Timeline) -> Markup:
-    """A panel a component, lanes of functions below, the outer ones first, on one axis of time."""
+    """A timeline's chart: a panel a component, lanes of functions below, the outer ones first, on one axis of time."""
     components = document.components[:_COMPONENTS]
     height = max(_LEAST_HEIGHT, _HEIGHT // len(components))
     panels = [_panel(document, component, height) for component in components]
@@ -79,7 +80,7 @@ def _chart(document: Timeline) -> Markup:
 
 
 def _panel(document: Timeline, component: Component, height: int) -> Markup:
-    """The power of a component as steps, from zero; a hole where nothing is known. Dashed: idle power."""
+    """The power of a component over time as steps, from zero; a hole where nothing is known. Dashed: idle power."""
     most = max((watts for _, watts in component.watts if watts is not None), default=0.0) or 1.0
     outline: list[str] = []
     was_known = False
@@ -101,7 +102,7 @@ def _panel(document: Timeline, component: Component, height: int) -> Markup:
 
 
 def _lane(document: Timeline, function: Function, place: int) -> Markup:
-    """When a function ran, and its joules."""
+    """The lane of a function over time: when it ran, and its joules."""
     groups = ("fp64", "int", "shared", "l1", "tensor", "fp16")
     spans = Markup("").join(
         Markup('<rect class="c-{}" x="{}" width="{}" y="2" height="{}"/>').format(
@@ -115,7 +116,7 @@ def _lane(document: Timeline, function: Function, place: int) -> Markup:
 
 
 def _axis(document: Timeline) -> Markup:
-    """The seconds below."""
+    """The seconds below the chart of a timeline."""
     ticks = [_tick(document.duration_s * part / _TICKS, part) for part in range(_TICKS + 1)]
     return _row("", Markup(""), Markup('<svg width="100%" height="18">{}</svg>').format(Markup("").join(ticks)))
 
@@ -129,26 +130,26 @@ def _tick(seconds: float, part: int) -> Markup:
 
 
 def _row(name: str, about: Markup, drawing: Markup) -> Markup:
-    """What is drawn of a component or function, behind its name."""
+    """A row of a timeline's chart: what is drawn of a component or function, behind its name."""
     return Markup('<span class="full" title="{0}">{0}</span><span class="quiet">{1}</span>{2}').format(
         name, about, drawing
     )
 
 
 def _x(document: Timeline, time_s: float) -> str:
-    """Where a moment is in a panel."""
+    """Where a moment is in a panel of the timeline."""
     return f"{_WIDE * min(max(time_s / document.duration_s, 0.0), 1.0):.1f}"
 
 
 def _across(document: Timeline, begin_s: float, end_s: float) -> tuple[str, str]:
-    """Where a stretch of time is and how wide, in per cent."""
+    """Where a stretch of time is in the timeline and how wide, in per cent."""
     scale = 100 / document.duration_s
     begin, end = max(begin_s, 0.0) * scale, min(end_s, document.duration_s) * scale
     return pct(begin), pct(max(end - begin, 0.0))
 
 
 def _heat(document: Timeline) -> Markup:
-    """Joules by component and function, and in none: the darker, the more."""
+    """The heat table of a timeline: joules by component and function, and in none; the darker, the more."""
     components = document.components
     rows = [
         (function.name, function.energy_j, [words.marks(function)] * len(components))

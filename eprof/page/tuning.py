@@ -6,10 +6,10 @@ from msgspec import UNSET
 
 from eprof.base.known import growth
 from eprof.base.text import capital, when
-from eprof.page.figures import Figure
+from eprof.page.charts import tuning as charts
 from eprof.page.frame import card, method, page, quiet
 from eprof.page.heat import energy_map
-from eprof.page.views import tuning as charts
+from eprof.page.key_figures import Figure
 from eprof.tuning.schema import LostBy, PowerModel, Tune, same
 from eprof.words import tuning as words
 from eprof.words.blocks import Column, Row, Section, Sentence, Table
@@ -19,14 +19,14 @@ from eprof.words.validation import number, percent
 
 
 def html(document: Tune) -> str:
-    """One self-contained HTML file from a document `eprof.tune/1`."""
+    """The page of `eprof tune`: one self-contained HTML file from a document `eprof.tune/1`."""
     return page(
         document, "tune", words.costs(document), words.headline(document), _figures(document), _sections(document)
     )
 
 
 def _figures(document: Tune) -> Iterator[Figure]:
-    """The pick, its energy and time, against the fastest, and what clocks for each kernel would add."""
+    """Key figures of tuning: the pick, its energy and time, against the fastest, what clocks by kernel would add."""
     best, fastest, own = document.best, document.fastest, document.each_its_own
     if best is None:
         yield Figure("Best setting", "none")
@@ -55,6 +55,7 @@ def _growth(value: float | None, before: float | None) -> str:
 
 
 def _sections(document: Tune) -> Iterator[Section]:
+    """The sections of the page on tuning."""
     yield from _clocks(document)
     yield from _trade(document)
     if len(document.kernels) > 1:
@@ -65,7 +66,7 @@ def _sections(document: Tune) -> Iterator[Section]:
 
 
 def _clocks(document: Tune) -> Iterator[Section]:
-    """The heat map of the program, and one for each kernel."""
+    """The section of heat maps by clocks: of the program, and one for each kernel."""
     heat = words.heat(document)
     if heat is None:
         return
@@ -82,7 +83,7 @@ def _clocks(document: Tune) -> Iterator[Section]:
 
 
 def _trade(document: Tune) -> Iterator[Section]:
-    """Time against energy of every setting: what less energy costs in time."""
+    """The section of time against energy of every setting: what less energy costs in time."""
     known = [setting for setting in document.settings if setting.energy_j is not None and setting.time_s]
     best, fastest = document.best, document.fastest
     if best is None or fastest is None or fastest.energy_j is None or len(known) < 3:
@@ -100,7 +101,7 @@ def _trade(document: Tune) -> Iterator[Section]:
 
 
 def _kernels(document: Tune) -> Section:
-    """Every kernel's best and fastest setting."""
+    """The section of every kernel's best and fastest setting."""
     nouns = document.nouns
     others = sum(not same(kernel.best, kernel.fastest) for kernel in document.kernels)
     answer = (
@@ -121,7 +122,7 @@ def _kernels(document: Tune) -> Section:
 
 
 def _meter(document: Tune, losses: LostBy) -> Section:
-    """The table of [FMM] Table II on these measurements."""
+    """The section of picks against the meter: the table of [FMM] Table II on these measurements."""
     rows = []
     for picker, lost in (("the model", losses.model), ("the fastest setting (race-to-halt)", losses.oracle)):
         percents = [lost.mean_percent, lost.min_percent, lost.max_percent, lost.all_mean_percent]
@@ -138,6 +139,7 @@ def _meter(document: Tune, losses: LostBy) -> Section:
 
 
 def _method(document: Tune) -> Section:
+    """How the numbers of tuning came to be."""
     parts = {
         "Chosen for": [f"{capital(document.objective_words)}."],
         "Power": [_power(document.model)],
@@ -147,6 +149,7 @@ def _method(document: Tune) -> Section:
 
 
 def _power(model: PowerModel) -> str:
+    """How the power at other clocks was predicted."""
     error = model.power_error_percent
     tested = ""
     if error is not UNSET and error is not None:

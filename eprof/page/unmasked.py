@@ -12,7 +12,10 @@ _ASCII = bytes(range(128))
 
 
 def unmasked(document: Document) -> Document:
-    """The document with `visible` texts. Most have no others, which is quickly seen in their JSON."""
+    """The document for a page, with `visible` texts: no character that nobody sees.
+
+    Most have no others, which is quickly seen in their JSON.
+    """
     if not _has_unseen(document):
         return document
     shown = _shown(msgspec.to_builtins(document))
@@ -21,6 +24,7 @@ def unmasked(document: Document) -> Document:
 
 
 def _has_unseen(document: Mapping[str, Any] | msgspec.Struct) -> bool:
+    """Whether a text in the document holds characters that nobody sees."""
     try:
         text = msgspec.json.encode(document)
     except UnicodeEncodeError:
@@ -33,6 +37,7 @@ def _has_unseen(document: Mapping[str, Any] | msgspec.Struct) -> bool:
 
 
 def _shown(value: Any) -> Any:
+    """A value of the document with texts whose unseen characters show."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, Mapping):

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from eprof.base.text import cut, when
-from eprof.page.figures import Figure
+from eprof.page.charts import validation as charts
 from eprof.page.frame import card, method, page, quiet
-from eprof.page.views import validation as charts
+from eprof.page.key_figures import Figure
 from eprof.validation.protocols import FIT
 from eprof.validation.schema import KernelScores, Measured, Validation, WholeRun
 from eprof.validation.scores import Scores
@@ -20,7 +20,7 @@ _NAME = 44
 
 
 def html(document: Validation) -> str:
-    """One self-contained HTML file from a document `eprof.validation/1`."""
+    """The page of a validation: one self-contained HTML file from a document `eprof.validation/1`."""
     return page(
         document,
         "validation",
@@ -33,7 +33,7 @@ def html(document: Validation) -> str:
 
 
 def _figures(document: Validation) -> list[Figure]:
-    """Typical, wide and worst error, RMSE, and on how much this rests."""
+    """Key figures of a validation: typical, wide and worst error, RMSE, and on how much this rests."""
     scores = words.main(document)
     row = "run" if document.main_protocol == "runs" else "row"
     about = ""
@@ -53,6 +53,7 @@ def _large(error: float | None) -> str:
 
 
 def _sections(document: Validation) -> Iterator[Section]:
+    """The sections of the page of a validation."""
     if document.runs:
         yield _programs(document.runs)
     measured = document.measured
@@ -69,7 +70,7 @@ def _sections(document: Validation) -> Iterator[Section]:
 
 
 def _programs(runs: Sequence[WholeRun]) -> Section:
-    """Predicted against measured energy of whole programs."""
+    """The section of predicted against measured energy of whole programs."""
     pairs = [
         charts.Pair(run.path, run.path.rpartition("/")[2], run.measured_j, run.predicted_j, "J")
         for run in runs
@@ -83,6 +84,7 @@ def _programs(runs: Sequence[WholeRun]) -> Section:
 
 
 def _tested(document: Validation) -> Section:
+    """The section on which models were validated, and how far off they are."""
     explained = quiet(
         "Errors are relative to the measured power: 100 (predicted − measured) / measured. Mean, sd, min and max are "
         "of their size, the bias is their signed mean: above 0, too much is predicted."
@@ -96,7 +98,7 @@ def _tested(document: Validation) -> Section:
 
 
 def _seen_and_unseen(document: Validation) -> str:
-    """What the difference between fitting and predicting says."""
+    """What the difference between errors on kernels that were seen and unseen says."""
     name, unseen = document.main_protocol, words.main(document).mean_percent
     seen = document.protocols[FIT].mean_percent if FIT in document.protocols else None
     if name == FIT or not seen or not unseen:
@@ -110,7 +112,7 @@ def _seen_and_unseen(document: Validation) -> str:
 
 
 def _trust(document: Validation, measured: Measured) -> Section:
-    """Whether to trust it for a kernel of the reader's own."""
+    """The section on whether to trust predictions for a kernel of the reader's own."""
     worst = measured.by_benchmark[0]
     sentences = [
         "A prediction is as good as for the measured kernels that are like yours: whose power goes to the same things, "
@@ -141,8 +143,8 @@ def _ranges(measured: Measured) -> Table:
 
 
 def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
-    """Predicted against measured power of each kernel at the reference setting, as in the figures of [FMM] and [S]."""
-    pairs = list(_pairs(measured.by_benchmark))
+    """The section of predicted against measured power of each kernel, as in the figures of [FMM] and [S]."""
+    pairs = list(_kernel_pairs(measured.by_benchmark))
     if not pairs:
         return
     off = sum((kernel.scores.mean_percent or 0.0) > _FAR for kernel in measured.by_benchmark)
@@ -158,7 +160,7 @@ def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
     yield card("kernels", "Kernels", "Predicted against measured", Sentence(answer), chart, more)
 
 
-def _pairs(kernels: Sequence[KernelScores]) -> Iterator[charts.Pair]:
+def _kernel_pairs(kernels: Sequence[KernelScores]) -> Iterator[charts.Pair]:
     for kernel in kernels:
         measured, predicted = kernel.reference.measured_w, kernel.reference.predicted_w
         if measured is not None and predicted is not None:
@@ -166,7 +168,7 @@ def _pairs(kernels: Sequence[KernelScores]) -> Iterator[charts.Pair]:
 
 
 def _spread(document: Validation, measured: Measured) -> Iterator[Section]:
-    """How signed errors are spread."""
+    """The section on how signed errors of predictions are spread."""
     scores = words.main(document)
     if not sum(measured.histogram.counts):
         return
@@ -181,7 +183,7 @@ def _spread(document: Validation, measured: Measured) -> Iterator[Section]:
 
 
 def _settings(document: Validation, measured: Measured) -> Iterator[Section]:
-    """Mean error at each pair of clocks."""
+    """The section of the mean error at each pair of clocks."""
     errors = {setting.label: setting.scores.mean_percent for setting in measured.by_setting}
     known = {label: error for label, error in errors.items() if error is not None}
     if len(known) < 2:
@@ -201,7 +203,7 @@ def _settings(document: Validation, measured: Measured) -> Iterator[Section]:
 
 
 def _baselines(document: Validation) -> Section:
-    """Ours beside simpler models, and beside a network."""
+    """The section of our model beside simpler baselines, and beside a network."""
     names = list(next(iter(document.baselines.values())))
     tested = document.main_protocol if document.main_protocol in names else names[-1]
     answer = _closer_models(document, tested) + _learnt_by_heart(document, tested)
@@ -210,7 +212,7 @@ def _baselines(document: Validation) -> Section:
 
 
 def _closer_models(document: Validation, tested: str) -> str:
-    """Which models come closer on rows that they have not seen."""
+    """Which baselines come closer than our model on rows that they have not seen."""
     own = _mean(document.protocols[tested])
     closer = [model for model, scores in document.baselines.items() if _mean(scores[tested]) < own]
     if not closer:
@@ -223,7 +225,7 @@ def _closer_models(document: Validation, tested: str) -> str:
 
 
 def _learnt_by_heart(document: Validation, tested: str) -> str:
-    """A model that follows its training rows better than ours, but does worse on others."""
+    """A baseline that follows its training rows better than our model, but does worse on others."""
     ours = document.protocols
     if FIT not in ours or tested == FIT:
         return ""
@@ -242,7 +244,7 @@ def _mean(scores: Scores) -> float:
 
 
 def _all_kernels(document: Validation, measured: Measured) -> Section:
-    """Every kernel with its errors, what its power goes to, and the one that is most similar."""
+    """The section of every validated kernel with its errors, what its power goes to, and the most similar one."""
     answer = f"{protocol(document.main_protocol).capitalize()}, over all settings."
     below = (
         "What power goes to is the model's reading, not a measurement. The same: the share of the power that goes to "
@@ -253,6 +255,7 @@ def _all_kernels(document: Validation, measured: Measured) -> Section:
 
 
 def _method(document: Validation) -> Section:
+    """How the errors of the validation came to be."""
     parts: dict[str, Sequence[str]] = {}
     if document.measured is not None:
         parts = {

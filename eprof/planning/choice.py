@@ -21,12 +21,15 @@ class CounterPlan(Struct, frozen=True):
     definition: str | None = None
 
     def as_data(self) -> dict[str, Any]:
-        """For `run.json`."""
+        """The choice of counters for `run.json`."""
         return {"definition": self.definition, "counters": self.counters, "missing": self.missing}
 
 
 def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capability: str | None) -> CounterPlan:
-    """What to collect with `collector`. Raises DefinitionError if the GPU's capability is not known."""
+    """The choice of counters to collect with `collector`.
+
+    Raises DefinitionError if the GPU's capability is not known.
+    """
     if collector.counts_all:
         return CounterPlan()
     offer = collector.offered(tool, counters.names_in_use(collector.name))
@@ -53,7 +56,7 @@ def _basic(basic: dict[str, str], offered: Collection[str] | None) -> CounterPla
 
 
 def _missing(planned: Plan) -> list[str]:
-    """A sentence for each reason, with all that it keeps from being counted."""
+    """A sentence for each reason why chosen counters are not there, with all that it keeps from being counted."""
     labels_by_reason: dict[str, list[str]] = {}
     for word, reason in planned.missing.items():
         labels_by_reason.setdefault(reason, []).append(COUNTS[word].label)

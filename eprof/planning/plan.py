@@ -19,12 +19,13 @@ class Plan(Struct, frozen=True):
     missing: dict[str, str] = field(default_factory=dict)
 
     def why(self, counter: str) -> str:
-        """What a counter is for, in words."""
+        """What a planned counter is for, in words."""
         return ", ".join(COUNTS[word].label for word in self.counters.get(counter, ()))
 
 
 def plan(definition: Definition, costs: Costs | None, offered: Collection[str] | None = None) -> Plan:
-    """The counters for every word that `costs` prices (all words where there are no costs), the preferred way of each.
+    """The plan of counters for every word that `costs` prices (all words without costs), by the preferred way of
+    each.
 
     offered: what the profiler of this machine has; a word's next best way is taken where its best is not offered.
     """
@@ -50,7 +51,8 @@ class _Planner(Struct, frozen=True):
     offered: Collection[str] | None
 
     def words(self, costs: Costs | None) -> list[str]:
-        """The words to count: those that pay, in their finest parts; a total only where its parts are not counted.
+        """The words to plan for: those that pay, in their finest parts; a total only where its parts are not
+        counted.
 
         Where tensor work of some type pays, all types are counted: what has no price must not go unseen.
         """
@@ -66,11 +68,11 @@ class _Planner(Struct, frozen=True):
         return [word for word in words if word not in has_parts]
 
     def for_word(self, word: str) -> tuple[str, ...] | None:
-        """The names behind the first way to count `word` that is offered in full."""
+        """The planned counters behind the first way to count `word` that is offered in full."""
         return self._first_offered([entry.formula for entry in self._entries(word)])
 
     def reason(self, word: str) -> str:
-        """Why `word` cannot be counted."""
+        """Why no counter can be planned for `word`."""
         if word in self.definition.uncountable:
             return self.definition.uncountable[word]
         needed = {name for entry in self._entries(word) for name in self.definition.counters_of(entry.formula)}

@@ -48,7 +48,7 @@ class Settings(NamedTuple):
 
     @property
     def request(self) -> Request:
-        """What a collector needs of it."""
+        """What a collector needs of the user's settings."""
         return Request(
             self.program, self.kernels, self.launch_skip, self.launch_count, self.nvtx,
             lock_clocks=self.lock_clocks, time_only=self.time_only, nodes=self.nodes,
@@ -56,7 +56,7 @@ class Settings(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether every launch of the program is counted."""
+        """Whether the user's settings have every launch of the program counted."""
         return not (self.kernels or self.launch_skip or self.launch_count or self.nvtx)
 
 
@@ -82,14 +82,14 @@ class Setup(NamedTuple):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The measurements, in order, where there is a meter."""
+        """The set-up's measurements, in order, where there is a meter."""
         kinds = self.collector.order(self.request)
         if self.settings.time_only:
             return tuple(kind for kind in kinds if kind in (PLAIN, TIME))
         return tuple(kind for kind in kinds if kind != ENERGY or not self.settings.no_energy)
 
     def plan(self) -> "CounterPlan":
-        """What to collect. Raises DefinitionError if the GPU's capability is not known."""
+        """What counters a session is set up to collect. Raises DefinitionError if the GPU's capability is not known."""
         from eprof.planning.choice import counters_for
 
         costs = self.table.at(self.settings.setting) if self.table is not None else None
@@ -104,7 +104,7 @@ class Setup(NamedTuple):
 
 
 def prepare(settings: Settings) -> Setup:
-    """Check everything that can be checked before anything is run.
+    """Check all of the user's settings that can be checked before anything is run.
 
     Raises CollectError (126, 127: the program; 1: no profiler), CostError, UsageError.
     """
@@ -131,7 +131,7 @@ def prepare(settings: Settings) -> Setup:
 
 
 def _table(settings: Settings) -> "CostTable | None":
-    """The cost table that was named, with the setting tried: no long work for nothing."""
+    """The cost table of the user's settings, tried at the setting: no long work for nothing."""
     if settings.costs is None:
         return None
     from eprof import costs
@@ -144,7 +144,7 @@ def _table(settings: Settings) -> "CostTable | None":
 
 
 def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None:
-    """What the report would refuse is refused before the program runs, as far as the device is known by then.
+    """What a report would refuse of the user's settings is refused before the program runs, if known by then.
 
     Raises CostError, UsageError.
     """
@@ -178,7 +178,7 @@ def _stand_in(collector: Collector, tool: Tool) -> str | None:
 
 
 def _usual_table(collector: Collector, tool: Tool) -> "CostTable | None":
-    """The table that prices where the user names none."""
+    """The cost table for a session where the user names none."""
     from eprof import costs
 
     stand_in = _stand_in(collector, tool)
@@ -186,7 +186,7 @@ def _usual_table(collector: Collector, tool: Tool) -> "CostTable | None":
 
 
 def session(setup: Setup, progress: Progress | None = None) -> Session:
-    """Make the run directory and what will fill it. Raises CollectError if it cannot be made."""
+    """Make the run directory of a session and what will fill it. Raises CollectError if it cannot be made."""
     settings = setup.settings
     meter, components = _meter(setup), _components(setup)
     name = settings.place or directory.default_name(settings.program[0])
@@ -226,13 +226,16 @@ def session(setup: Setup, progress: Progress | None = None) -> Session:
 
 
 def _measurements(setup: Setup, meter: "Meter | None", components: Sequence[Component]) -> list[str]:
-    """The measurements, in order; the program alone where nothing else is left. Without a sensor none of energy."""
+    """The measurements that the user's settings want, in order; the program alone where nothing else is left.
+
+    Without a sensor none of energy.
+    """
     has_sensor = meter is not None or bool(components)
     return [kind for kind in setup.kinds if kind != ENERGY or has_sensor] or [PLAIN]
 
 
 def _components(setup: Setup) -> list[Component]:
-    """What power is recorded of."""
+    """What power of components a session records."""
     if ENERGY not in setup.kinds:
         return []
     from eprof.collect.meters import components
@@ -241,7 +244,7 @@ def _components(setup: Setup) -> list[Component]:
 
 
 def _meter(setup: Setup) -> "Meter | None":
-    """What measures the energy of a report."""
+    """What measures the energy in a session, for its report."""
     if ENERGY not in setup.kinds or setup.collector.processor == PROGRAM:
         return None
     from eprof.collect.meters import meter

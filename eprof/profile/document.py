@@ -24,7 +24,7 @@ from eprof.rooflines import described, machines, main_precision, place
 
 if TYPE_CHECKING:
     from eprof.costs import Costs, CostTable
-    from eprof.energy.intervals import Replicas
+    from eprof.energy.replicas import Replicas
     from eprof.profile.profile import Counted, Energy
     from eprof.rows.log import Log
 
@@ -34,7 +34,7 @@ _WORDS = [names(marks) for marks in range(16)]
 
 
 def document(energy: "Energy") -> schema.Profile:
-    """The whole document of a priced profile."""
+    """The document `eprof.profile/1` of a priced profile."""
     whole, place_of = energy.whole()
     cells = _Cells(whole)
     replicas = intervals.replicas(energy)
@@ -67,12 +67,15 @@ def document(energy: "Energy") -> schema.Profile:
 
 
 def now() -> str:
-    """The time stamp of a document."""
+    """The time stamp of a profile's document."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:
-    """What the whole and a group both say of their kernels together. lost: MISSING makes all of it a lower bound."""
+    """What the document says of the whole and of a group alike: their kernels together.
+
+    lost: MISSING makes all of it a lower bound.
+    """
     joules, time_s = totals.joules_of(energy), totals.time_of(energy)
     marks = {family: _WORDS[mark | lost] for family, mark in totals.joule_marks_of(energy).items()}
     is_whole = energy.is_timed and not lost
@@ -92,12 +95,14 @@ def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:
 
 
 def _device(counted: "Counted") -> schema.Device:
+    """A device in the profile's document."""
     device = counted.device
     processor = in_document(counted.definition.processor)
     return schema.Device(device.name, device.index, device.capability, device.capability_from, processor)
 
 
 def _input(log: "Log") -> schema.Input:
+    """A log in the profile's document."""
     return schema.Input(
         path=log.path,
         format=log.format,
@@ -118,7 +123,7 @@ def _definition(energy: "Energy") -> schema.Definition:
 
 
 def _costs(energy: "Energy", listed: Collection[str]) -> schema.Costs | None:
-    """The table in force."""
+    """The cost table in force, in the profile's document."""
     costs = energy.costs
     if costs is None:
         return None
@@ -150,7 +155,7 @@ def _modelled_time(energy: "Energy") -> schema.ModelledTime | UnsetType:
 
 
 def _gpu_match(energy: "Energy") -> str:
-    """Whether the table was made for the profiled GPU, serves it beside another, or is another's."""
+    """In the document: whether the table was made for the profiled GPU, serves it beside another, or is another's."""
     table = energy.table
     if table is None or energy.profile.is_of(table):
         return "own"
@@ -158,14 +163,14 @@ def _gpu_match(energy: "Energy") -> str:
 
 
 def _fit(table: "CostTable | None") -> dict[str, Any] | UnsetType:
-    """The record of the fit that made the table, without its replicas."""
+    """In the document: the record of the fit that made the table, without its replicas."""
     if table is None or table.fit is None:
         return UNSET
     return {key: value for key, value in table.fit.data.items() if key != "replicas"}
 
 
 def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
-    """How the table was scaled to a meter, if it was."""
+    """In the document: how the table was scaled to a meter, if it was."""
     scaling = energy.metered
     table = energy.table
     if scaling is None or table is None:
@@ -185,7 +190,7 @@ def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
 
 
 def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge]:
-    """What each count pays; what tables need not say only where it was counted."""
+    """What each count pays, in the document; what tables need not say only where it was counted."""
     return {
         name: schema.Charge(charge.pays, charge.pj, charge.formula, charge.why, _WORDS[charge.marks])
         for name, charge in costs.charges.items()
@@ -216,7 +221,7 @@ class _Cells:
             self.pays = np.array([name in charges and charges[name].pays for name in self.names], dtype=bool)
 
     def by_kernel(self) -> list[dict[str, schema.Count]]:
-        """The counts of each kernel: those that were counted, and those that are priced but missing."""
+        """The counts of each kernel in the document: those counted, and those that are priced but missing."""
         if not self.names:
             return [{} for _ in range(self.rows)]
         columns = [self._column(place) for place in range(len(self.names))]
@@ -245,7 +250,7 @@ class _Cells:
         ]
 
     def totals(self) -> dict[str, schema.Count]:
-        """Each count of all kernels together."""
+        """Each count of all kernels together in the document."""
         marks = np.bitwise_or.reduce(self.marks, axis=0).tolist()
         is_bound = self.is_bound.any(axis=0).tolist()
         return {
@@ -281,7 +286,7 @@ def _derivations(energy: "Energy", name: str) -> list[schema.Derivation]:
 
 
 def _kernels(energy: "Energy", cells: _Cells, replicas: "Replicas | None") -> list[schema.Kernel]:
-    """A structure a kernel. Columns become lists once, so 5,000 kernels take a moment only."""
+    """The kernels in the document, a structure each. Columns become lists once, so 5,000 kernels take a moment only."""
     rows = energy.sums()
     marks = _kernel_marks(energy)
     joules = zip(*(_numbers(rows[f"{family}_j"]) for family in ENERGIES), strict=True)
@@ -308,7 +313,7 @@ def _kernels(energy: "Energy", cells: _Cells, replicas: "Replicas | None") -> li
 
 
 def _kernel_marks(energy: "Energy") -> list[schema.JouleMarks]:
-    """The marks on each kernel's energies."""
+    """The marks on each kernel's energies in the document."""
     if energy.split is None:
         nothing = schema.JouleMarks(*[_WORDS[MISSING]] * len(ENERGIES))
         return [nothing] * len(energy.counts.rows)
@@ -340,7 +345,10 @@ def _split_marks(words: list[str]) -> list[str]:
 
 
 def _groups(energy: "Energy", place_of: np.ndarray, replicas: "Replicas | None") -> dict[str, Any]:
-    """`groups` and how they were made, if there are groups. place_of: the place of each row in the document."""
+    """The groups in the document and how they were made, if there are groups.
+
+    place_of: the place of each row in the document.
+    """
     grouping = energy.grouping
     if grouping is None:
         return {}
@@ -358,7 +366,7 @@ def _groups_of_parts(
     place_of: np.ndarray,
     replicas: "Replicas | None",
 ) -> dict[str, Any]:
-    """Ranks, streams or ranges; of thousands those with the most energy; and how ranks differ."""
+    """Ranks, streams or ranges in the document; of thousands those with the most energy; how ranks differ."""
     groups = []
     for part in shown(members, _weights(energy)):
         # Some of what no log tells the part of may belong to any of the others.
@@ -376,7 +384,7 @@ def _groups_of_parts(
 
 
 def _weights(energy: "Energy") -> np.ndarray:
-    """What decides which of thousands of groups are shown: the energy of each row, else its time."""
+    """What decides which of thousands of groups the document shows: the energy of each row, else its time."""
     if energy.split is None or np.isnan(energy.split.total_j).all():
         return energy.counts.rows.time_s
     return energy.split.total_j
@@ -396,7 +404,7 @@ def _group(
 
 
 def _modelled(energy: "Energy", replicas: "Replicas | None") -> dict[str, Any]:
-    """What the model says of limits, intervals, other clocks and changes: what there is of them."""
+    """What the document says of limits, intervals, other clocks and changes: what there is of them."""
     if energy.costs is None or energy.split is None:
         return {}
     models = {
@@ -410,7 +418,7 @@ def _modelled(energy: "Energy", replicas: "Replicas | None") -> dict[str, Any]:
 
 
 def _limits(energy: "Energy") -> schema.Limits | None:
-    """The machines of the costs, that of the precision with most flops first, and the limits of each kernel."""
+    """The machines of the costs in the document, that of the precision with most flops first, and kernels' limits."""
     assert energy.costs is not None and energy.split is not None
     known = machines(energy.costs)
     if not known:
@@ -422,7 +430,7 @@ def _limits(energy: "Energy") -> schema.Limits | None:
 
 
 def _answers(energy: "Energy") -> list[schema.Answer]:
-    """The answers to what the user asked, then to what every report asks."""
+    """The what-if answers in the document: to what the user asked, then to what every report asks."""
     answers = [energy.what_if(question) for question in energy.questions]
     usual = [answer for answer in whatif.usual(energy) if answer.question not in energy.questions]
     return [_answer(answer, True) for answer in answers] + [_answer(answer, False) for answer in usual]

@@ -42,7 +42,7 @@ class Grouping(Struct, frozen=True):
 
     @property
     def how(self) -> str:
-        """In words, for people."""
+        """How kernels were grouped, in words."""
         if self.by is not None:
             return _WORDS[self.by]
         return ", ".join(f"{rule.name}: names with {rule.pattern.pattern}" for rule in self.rules)
@@ -61,7 +61,7 @@ class Grouping(Struct, frozen=True):
 
     @property
     def untold(self) -> str:
-        """The group of what no log tells the part of."""
+        """The group of kernels of which no log tells the part."""
         return f"{'NVTX range' if self.by == NVTX else self.by} not told"
 
     def _part(self, part: str | None) -> str:
@@ -80,7 +80,7 @@ class Grouping(Struct, frozen=True):
         return {name: np.flatnonzero(names == name) for name in order}
 
     def _parts(self, names: Texts) -> dict[str, np.ndarray]:
-        """Ranks and streams by number, ranges as they come; what is not told comes last."""
+        """Groups by part: ranks and streams by number, ranges as they come; what is not told comes last."""
         order = list(dict.fromkeys(names.tolist()))
         if self.by != NVTX:
             order.sort(key=_by_number)
@@ -121,7 +121,7 @@ def _rule(text: str) -> Rule:
 
 
 def _by_number(name: str) -> tuple[bool, int, str]:
-    """Numbers first, in their order."""
+    """Names of groups: numbers first, in their order."""
     last = name.rpartition(" ")[2]
     is_number = last.isascii() and last.isdigit()
     return (not is_number, int(last) if is_number else 0, name)
@@ -131,7 +131,7 @@ def _by_number(name: str) -> tuple[bool, int, str]:
 
 
 def merged(counts: Counts, split: Split | None) -> tuple[Counts, Split | None, Ints]:
-    """Rows of a kernel's parts added up to one row a kernel, as they come; and the new place of each row.
+    """Rows of a kernel's parts (groups' ranks, streams) added up to one row a kernel; and the new place of each row.
 
     What is known adds up; where something is not known beside it the sum is a lower bound, marked MISSING. Rows that
     are not told apart by parts stay as they are.
@@ -223,7 +223,7 @@ def spread_of_ranks(members: dict[str, np.ndarray], counts: Counts, split: Split
 
 
 def _imbalance(times: Floats) -> float | None:
-    """How much longer the slowest takes than the mean, as a fraction of the mean."""
+    """How much longer the slowest rank takes than the mean, as a fraction of the mean."""
     mean = float(times.mean())
     return float(times.max()) / mean - 1 if mean > 0 else None
 
@@ -233,6 +233,7 @@ def _missing_if(lacks: bool) -> list[str]:
 
 
 def _spread(values: Floats) -> dict[str, float | None]:
+    """Smallest, median and largest of the ranks."""
     known = values[~np.isnan(values)]
     if not known.size:
         return dict.fromkeys(("min", "median", "max"))

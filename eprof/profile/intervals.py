@@ -12,7 +12,7 @@ from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
 from eprof.energy.attribution import FAMILIES
-from eprof.energy.intervals import Replicas, amounts_of, independent, places, replicas_of
+from eprof.energy.replicas import Replicas, amounts_of, independent, places, replicas_of
 from eprof.profile import schema
 from eprof.profile.totals import TOTAL, joule_marks_of, joules_of
 
@@ -37,7 +37,7 @@ def replicas(energy: "Energy") -> Replicas | None:
 
 
 def of_whole(energy: "Energy", refits: Replicas | None) -> schema.Interval | None:
-    """The intervals of the energy of all kernels, by family and by group of counts."""
+    """The intervals of a profile's energy of all kernels, by family and by group of counts."""
     if refits is None:
         return None
     totals, marks = joules_of(energy), joule_marks_of(energy)
@@ -107,7 +107,7 @@ def _metered_shares(energy: "Energy") -> Floats:
 
 
 def _summed(energy: "Energy") -> Floats:
-    """Counts and time of all kernels together, (n_priced,)."""
+    """Counts and time of all kernels of the profile together, for their interval, (n_priced,)."""
     amounts: Floats = known_or_zero(amounts_of(energy.counts)).sum(axis=0)
     if energy.total_s is not None:
         amounts[-1] = energy.total_s
@@ -132,6 +132,7 @@ def _of_groups(energy: "Energy", refits: Replicas, amounts: Floats) -> dict[str,
 def _interval(
     refits: Replicas, amounts: Floats, words: tuple[str, ...], joules: float | None, marks: int, spread_j: float
 ) -> schema.Range | None:
+    """The interval of an energy of the profile."""
     if joules is None or marks & _MISSING:
         return None
     chosen = np.zeros_like(amounts)

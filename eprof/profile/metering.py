@@ -45,7 +45,7 @@ def meter_of(profile: "Profile", metered_j: float | None) -> Meter:
 
 
 def shape_of(profile: "Profile", meter: Meter) -> CostTable:
-    """The shape for a GPU without a table: the estimated one.
+    """The shape of a metered split for a GPU without a table: the estimated one.
 
     Without a data sheet, constant power is taken to be half of the mean power that the meter saw: for the split of the
     four GPUs of docs/studies/power that is as good. Raises MeterError: the logs do not name the GPU, or no GPU draws
@@ -88,7 +88,8 @@ def _source(measured: Measured) -> str:
 
 
 def held_to(energy: "Energy", meter: Meter) -> "Energy":
-    """The same kernels with all prices and constant power scaled so that they and idle time take what the meter saw.
+    """The profile held to its meter: all prices and constant power scaled so that kernels and idle time take that
+    much.
 
     Raises MeterError: the joules cannot be those of these kernels. UsageError: no cost table gives the shape.
     """
@@ -119,7 +120,7 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
 
 
 def _notes(energy: "Energy", scaling: Metered) -> list[str]:
-    """What a reader should know of the split, besides how it was made."""
+    """What a reader should know of how metered energy was split, besides how it was made."""
     notes = []
     kernels = energy.counts.nouns.kernels
     if scaling.idle_s is None:

@@ -43,7 +43,7 @@ class _Shares(Struct):
 
 
 def operators(energy: "Energy", place_of: Ints) -> list[schema.Operator] | None:
-    """A structure an operator, largest energy (else time) first; None where no log tells operators.
+    """The energy by operator, a structure each, largest energy (else time) first; None where no log tells operators.
 
     place_of: the place in the document of each row's kernel.
     """
@@ -79,6 +79,7 @@ def _shares(energy: "Energy") -> _Shares | None:
 def _each_share(
     energy: "Energy", traced: dict[tuple[str | None, str], list[tuple[str, float, float]]], by_launch: bool
 ) -> Iterator[tuple[int, str, float, float]]:
+    """Which operators launched each row of the profile, and their share of it."""
     rows = energy.counts.rows
     for row, key in enumerate(zip(rows.device, rows.kernel, strict=True)):
         part = rows.part[row] if by_launch and rows.part is not None else None
@@ -106,7 +107,7 @@ def _traced(energy: "Energy") -> dict[tuple[str | None, str], list[tuple[str, fl
 
 
 def _as_shares(parts: list[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
-    """Seconds as shares of all of them; of launches, where no time is known."""
+    """Seconds of operators as shares of all of them; of launches, where no time is known."""
     whole_s = sum(time_s for _, time_s, _ in parts)
     if whole_s > 0:
         return [(path, time_s / whole_s, many) for path, time_s, many in parts]
@@ -152,6 +153,7 @@ def _kernels(energy: "Energy", shares: _Shares, place_of: Ints) -> list[list[tup
 def _operator(
     path: str, joules: Floats, joule_marks: Ints, time_s: float, time_marks: int, launches: float
 ) -> schema.Operator:
+    """One operator with its energy, time and launches."""
     module, _, name = path.rpartition(BETWEEN)
     marks = [names(mark) for mark in joule_marks.tolist()]
     return schema.Operator(

@@ -132,7 +132,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return held_to(predicted, meter)
 
     def _to_meter_by_default(self, predicted: "Energy") -> "Energy":
-        """Scaled where no table is made for this GPU and a meter was read; as it is where that cannot be."""
+        """The profile scaled if no table is made for its GPU and a meter was read; as it is where that cannot be."""
         has_own_table = predicted.table is not None and self.is_served_by(predicted.table)
         if has_own_table or self.measured is None:
             return predicted
@@ -178,7 +178,8 @@ class Profile(Result, Struct, frozen=True, eq=False):
     def _timed(
         self, priced: Costs, efficiency: float | None, by_component: bool
     ) -> tuple[Counts, Modelled | None, Sequence[str], float | None]:
-        """The counts with modelled times, what was modelled, notes, and the total time if no kernel's share is known.
+        """The profile's counts with modelled times, what was modelled, notes, and the total time if no share is
+        known.
 
         Where every kernel has a time then, the modelled ones are made to add up to what the total leaves for them.
         """
@@ -199,6 +200,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return replace(timed, rows=rows), shared, notes, None
 
     def _table(self, costs: str | CostTable | None) -> CostTable | None:
+        """The cost table to price the profile with."""
         if isinstance(costs, CostTable):
             return costs
         if costs == ESTIMATED:
@@ -213,7 +215,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return table if len(tables) == 1 else load_costs(table.name)
 
     def estimated(self) -> CostTable:
-        """The estimated table for the GPU of the logs. Raises CostError: they name none, or several."""
+        """The estimated cost table for the GPU of the profile. Raises CostError: they name none, or several."""
         names = {part.device.name for part in self.counted}
         name = next(iter(names))
         if name is None or len(names) > 1 or capability_of_label(name) is not None:
@@ -225,13 +227,13 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return estimate.estimated(name)
 
     def on_this_gpu(self, table: CostTable) -> CostTable:
-        """The table as it holds on the board of the logs; as it is where they are of several, or do not name it."""
+        """The cost table as it holds on the profile's board; as it is where there are several, or no name."""
         names = set(map(_gpu_of, self.counted))
         return table.on(*names) if len(names) == 1 else table
 
     @property
     def nouns(self) -> Nouns:
-        """The words for what ran."""
+        """The words for what ran in the profile."""
         return self.counted[0].definition.nouns
 
     def is_of(self, table: CostTable) -> bool:
@@ -269,7 +271,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
 
     @property
     def measured(self) -> Measured | None:
-        """What a meter saw: beside the program in a run directory, or in the logs; None where none was read."""
+        """What a meter saw of the profiled run: in a run directory, or in the logs; None where none was read."""
         seen = self.run.measured() if self.run is not None else None
         return seen or metered_in([part.launches for part in self.counted])
 
@@ -279,7 +281,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return self.counted[0].definition.processor == CPU
 
     def is_named_otherwise(self, table: CostTable) -> bool:
-        """Whether the logs name a GPU that the table does not serve. Logs of ncu in CSV name none."""
+        """Whether the profile's logs name a GPU that the cost table does not serve. Logs of ncu in CSV name none."""
         named = [part.device for part in self.counted if capability_of_label(part.device.label or "") is None]
         return any(device.name is not None and not table.serves(device.name) for device in named)
 
@@ -293,7 +295,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
 
 
 def _gpu_of(counted: Counted) -> str:
-    """The name of a GPU that tables go by: "CC 8.0" where its log does not name it; empty where nothing is known."""
+    """The name of the profile's GPU that tables go by: "CC 8.0" where its log does not name it; else empty."""
     device = counted.device
     unnamed = f"CC {device.capability}" if device.capability else ""
     return device.name or unnamed
@@ -319,7 +321,7 @@ def build(
     program_s: float | None = None,
     everything: Launches | None = None,
 ) -> Profile:
-    """Count what the launches did, device by device.
+    """Make a profile: count what the launches did, device by device.
 
     capability: overrides what the device names say ("3.5"). profiler: whose counters they are; None: as their names
     tell, device by device. time: `--time` values, "SECONDS" or "KERNEL=SECONDS". whole: whether these are all kernels.
@@ -337,7 +339,7 @@ def build(
         counted = [_by_share(counted[0], whole_s, launches if times.total(time) else everything or launches)]
     shared, total_s = _share(counted, times.total(time), time)
     return Profile(
-        title=_title(logs),
+        title=_profile_title(logs),
         logs=tuple(logs),
         counted=shared,
         warnings=tuple(dict.fromkeys([*warnings, *launches.warnings])),
@@ -353,7 +355,7 @@ def build(
 
 
 def _by_share(counted: Counted, whole_s: float, everything: Launches) -> Counted:
-    """With times that are parts of the program's, where the definition tells how to share that out."""
+    """The profile with times that are parts of the program's, where the definition tells how to share that out."""
     launches, share = times.by_share(counted.launches, counted.definition, whole_s, everything)
     if share is None:
         return counted
@@ -364,7 +366,7 @@ def _by_share(counted: Counted, whole_s: float, everything: Launches) -> Counted
 def _share(
     counted: Sequence[Counted], total_s: float | None, specs: Sequence[str]
 ) -> tuple[tuple[Counted, ...], float | None]:
-    """Share `total_s` out, if the user gave it; returned too where nothing tells how to.
+    """Share `total_s` out over the profile's kernels, if the user gave it; returned too where nothing tells how to.
 
     Raises UsageError: several devices, as nothing tells whose time it is, or a total that contradicts other times.
     """
@@ -378,7 +380,7 @@ def _share(
     return (replace(only, launches=launches, time_from=time_from),), (None if how else total_s)
 
 
-def _title(logs: Sequence[Log]) -> str:
+def _profile_title(logs: Sequence[Log]) -> str:
     commands = list(dict.fromkeys(log.command for log in logs if log.command))
     if len(commands) == 1:
         return commands[0]
@@ -388,6 +390,7 @@ def _title(logs: Sequence[Log]) -> str:
 
 
 def _counted(launches: Launches, label: str | None, capability: str | None, profiler: str | None) -> Counted:
+    """What one device of the profile did, counted."""
     known = np.asarray(~np.isnan(launches.counters.values).all(axis=0))
     names = list(compress(launches.counters.names, known))
     profiler = profiler or _profiler_of(launches, names)
@@ -400,7 +403,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
 
 
 def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
-    """What is not counted: a name may mean another thing to another profiler, so one definition reads one profiler."""
+    """What a profile does not count: one definition reads one profiler, as names may mean another thing elsewhere."""
     others = sorted({launches.profilers[name] for name in counter_names} - {profiler})
     if others:
         yield (
@@ -416,7 +419,7 @@ def _profiler_of(launches: Launches, counter_names: Sequence[str]) -> str:
 
 
 def _device(label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str) -> Device:
-    """The device of a log's label, by a profiler whose counters may mean the same on all devices, or some of them."""
+    """The profile's device of a log's label, by a profiler whose counters mean the same on all devices or some."""
     everywhere = counters.everywhere(profiler)
     if everywhere == counters.SIMULATED:
         return Device(label, label, None, everywhere, "simulated device")
@@ -478,7 +481,7 @@ def may_be(label: str | None) -> tuple[str | None, ...]:
 
 
 def _by_user(name: str | None, capability: str) -> str:
-    """Where the capability is from, with what the name says instead if the two do not agree."""
+    """Where the profile's capability is from, with what the name says instead if the two do not agree."""
     by_name = counters.capability_of(name) if name else ()
     against = f", against {listed(by_name, 'or')} by its name" if by_name and capability not in by_name else ""
     return f"--capability{against}"
@@ -527,13 +530,13 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         return ask(self, question)
 
     def asking(self, *questions: str) -> "Energy":
-        """The same with what-if questions, whose answers stand in its document. Raises EprofError."""
+        """The priced profile with what-if questions, whose answers stand in its document. Raises EprofError."""
         for question in questions:
             self.what_if(question)
         return replace(self, questions=(*self.questions, *questions))
 
     def grouped(self, *rules: str) -> "Energy":
-        """The same with its kernels in groups: "REGEX=NAME" each, or "device", "rank", "stream", "nvtx" (grouping.py).
+        """The priced profile with its kernels in groups: "REGEX=NAME" each, or "device", "rank", "stream", "nvtx".
 
         The last three are for logs that were loaded with `parts`. Raises UsageError.
         """
@@ -543,7 +546,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         return replace(self, grouping=grouping)
 
     def whole(self) -> tuple["Energy", np.ndarray]:
-        """The same with the parts (ranks, streams, ranges) of each kernel added up, and where each row went."""
+        """The priced profile with the parts (ranks, streams, ranges) of each kernel added up, and where rows went."""
         if self.counts.rows.part is None:
             return self, np.arange(len(self.counts.rows))
         counted, split, codes = merged(self.counts, self.split)
@@ -554,13 +557,13 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         return replace(self, counts=counted.chosen(order), split=split, grouping=None), place[codes]
 
     def priced(self, costs: Costs) -> "Energy":
-        """The same kernels with other prices."""
+        """The same profile with other prices."""
         split = attribute(self.counts, costs)
         order = _order(self.counts.rows, split)
         return replace(self, costs=costs, counts=self.counts.chosen(order), split=split.chosen(order))
 
     def only(self, places: np.ndarray) -> "Energy":
-        """The energy of some kernels, by their places."""
+        """The priced profile of some kernels, by their places."""
         return replace(
             self,
             counts=self.counts.chosen(places),
@@ -580,19 +583,19 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def is_timed(self) -> bool:
-        """Whether the time of all kernels is known in full: of each of them, or of all together."""
+        """Whether the profile's time of all kernels is known in full: of each of them, or of all together."""
         rows = self.counts.rows
         lacks = np.isnan(rows.time_s) | ((rows.time_marks & int(Mark.MISSING)) != 0)
         return self.total_s is not None or not lacks.any()
 
     @property
     def lacks_some(self) -> bool:
-        """Whether some work was not counted, or has no price."""
+        """Whether some work of the priced profile was not counted, or has no price."""
         return self.split is not None and bool((self.split.row_marks & int(Mark.MISSING)).any())
 
     @property
     def measured(self) -> Measured | None:
-        """What a meter saw while the program ran; None where none was read."""
+        """What a meter saw while the profiled program ran; None where none was read."""
         return self.profile.measured
 
     @property
@@ -604,13 +607,13 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def time_from(self) -> str | None:
-        """Where the times come from, in words; None if they are those of the logs."""
+        """Where the profile's times come from, in words; None if they are those of the logs."""
         sources = [*(part.time_from for part in self.profile.counted), self.modelled and self.modelled.how]
         return "; ".join(dict.fromkeys(source for source in sources if source)) or None
 
     @cached_property
     def warnings(self) -> list[str]:
-        """Everything the user should know, once each: from the logs, the counts, the checks and the costs."""
+        """Everything the user should know of the profile, once each: from logs, counts, checks and costs."""
         sentences = []
         if self.measured is not None and self.metered is None:
             sentences.append(self._against(self.measured))
@@ -698,7 +701,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def _bounded(self) -> str:
-        """What follows of work that lacks a count or a price."""
+        """What follows for the profile of work that lacks a count or a price."""
         return "totals are lower bounds" if self.metered is None else "only the metered total has it"
 
     def to_frame(self) -> "pd.DataFrame":
@@ -734,7 +737,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         }
 
     def _cells(self) -> dict[str, Array]:
-        """The counts that are listed, and beside each its energy."""
+        """The counts that the profile lists, and beside each its energy."""
         columns: dict[str, Array] = {}
         for word in self.listed:
             columns[word] = self.counts.amounts[word]
@@ -744,7 +747,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def listed(self) -> tuple[str, ...]:
-        """The words that stand in the document: counted in some kernel, or priced but missing."""
+        """The words in the profile's document: counted in some kernel, or priced but missing."""
         counts = self.counts
         is_counted = ~np.isnan(counts.amounts.values).all(axis=0)
         is_lost = (np.bitwise_or.reduce(counts.amount_marks.values, axis=0) & int(Mark.MISSING)) != 0
@@ -763,7 +766,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
 
 
 def _order(rows: KernelRows, split: Split | None) -> Ints:
-    """Places of the kernels: most energy first, then most time, then by name; unknown ones last."""
+    """Places of the profile's kernels: most energy first, then most time, then by name; unknown ones last."""
     joules = np.full(len(rows), np.nan) if split is None else split.total_j
     # The last key counts first.
     keys = np.stack([_ranks(rows.device), _ranks(rows.kernel), -rows.time_s, -joules])
@@ -779,7 +782,7 @@ def _ranks(texts: Texts) -> Floats:
 
 
 def _labels(words: Sequence[str], nouns: Nouns) -> str:
-    """The words in the user's terms, all parts of a class named as one: "FP64", "FP32 other", "Integer"."""
+    """The profile's words in the user's terms, all parts of a class named as one: "FP64", "FP32 other", "Integer"."""
     complete = {part: whole for whole, parts in PARTS.items() if set(parts) <= set(words) for part in (whole, *parts)}
     labels = [nouns.group(COUNTS[complete[word]].group) if word in complete else nouns.label(word) for word in words]
     return listed(list(dict.fromkeys(labels)))

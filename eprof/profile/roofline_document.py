@@ -28,7 +28,9 @@ def document(
     warnings: Sequence[str] = (),
     sweep: Sweep | None = None,
 ) -> schema.Roofline:
-    """Everything that a roofline report shows. The kernels of `energy` are placed below its own costs' lines.
+    """The document `eprof.roofline/1`: everything that a roofline report shows.
+
+    The kernels of `energy` are placed below its own costs' lines.
 
     sweep: what the machines lose, if they are one machine under ever lower power caps.
     """
@@ -81,6 +83,7 @@ def _drawn_j(dot: schema.Dot) -> float:
 
 
 def _dots(profile: schema.Profile, energy: "Energy") -> list[schema.Dot]:
+    """The kernels below the lines in the roofline document."""
     if not profile.limits:
         return []
     for limit, peak in zip(profile.limits.kernels, mix_peaks(energy.whole()[0]), strict=False):
@@ -101,7 +104,7 @@ def _dots(profile: schema.Profile, energy: "Energy") -> list[schema.Dot]:
 
 
 def _span(machines: Sequence[Machine], dots: Sequence[schema.Dot]) -> tuple[float, float]:
-    """The flop/B to draw: an octave or more around every balance and every kernel, in whole powers of two."""
+    """The flop/B that rooflines draw: an octave or more around every balance and kernel, in whole powers of two."""
     drawn = [dot.intensity_flop_per_byte.dram for dot in dots if dot.intensity_flop_per_byte.dram]
     for machine in machines:
         drawn += [machine.time_balance, machine.energy_balance, machine.half_efficiency_intensity]

@@ -16,7 +16,7 @@ T = TypeVar("T", bound=Struct)
 
 
 def typed(document: Mapping[str, Any] | Struct, kind: type[T]) -> T:
-    """A document as its structure; JSON that was read, or `Energy.document()`, is plain data."""
+    """A profile's document as its structure; JSON that was read, or `Energy.document()`, is plain data."""
     return document if isinstance(document, kind) else convert(document, kind)
 
 

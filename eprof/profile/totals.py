@@ -20,7 +20,7 @@ ENERGIES = (COMPUTATION, DATA, CONSTANT, TOTAL)
 
 
 def joules_of(energy: "Energy") -> dict[str, float | None]:
-    """Energy of the whole run by family, in J; None: not known."""
+    """Total energy of the run by family, in J; None: not known."""
     split = energy.split
     if split is None:
         return dict.fromkeys(ENERGIES)
@@ -60,7 +60,7 @@ def time_of(energy: "Energy") -> float | None:
 
 
 def time_marks_of(energy: "Energy") -> int:
-    """The marks on `time_of`."""
+    """The marks on the total time `time_of`."""
     return 0 if energy.total_s is not None else int(np.bitwise_or.reduce(kernel_time_marks(energy)))
 
 
@@ -80,7 +80,7 @@ def intensity_of(energy: "Energy") -> float | None:
 
 
 def known_sum(values: npt.ArrayLike) -> float | None:
-    """The sum of what is known; None if nothing is."""
+    """The total of what is known; None if nothing is."""
     numbers = np.asarray(values, dtype=np.float64)
     known = numbers[~np.isnan(numbers)]
     total = float(known.sum())

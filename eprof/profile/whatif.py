@@ -78,7 +78,7 @@ class Work(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def sums(self) -> dict[str, tuple[float, int]]:
-        """What is known of each word over all kernels (NaN: nothing), and its marks."""
+        """What is known of each word over all kernels (NaN: nothing), for a what-if question, and its marks."""
         values = self.counts.amounts.values
         known = ~np.isnan(values)
         whole = np.where(known.any(axis=0), np.where(known, values, 0.0).sum(axis=0), np.nan)
@@ -88,7 +88,7 @@ class Work(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def dram_byte(self) -> Floats:
-        """Of each time; NaN where reads or writes are not known."""
+        """DRAM bytes of each time in a what-if question; NaN where reads or writes are not known."""
         return self.of_each_time(traffic_of(self.counts.amounts))
 
     @cached_property
@@ -156,17 +156,17 @@ class Scenario(Struct, frozen=True, eq=False):
     table: CostTable | None
 
     def roof_s(self) -> Floats:
-        """The roofline's time at these costs, of each time."""
+        """The roofline's time at a what-if scenario's costs, of each time."""
         return self.work.roof_s(self.costs.peaks)
 
     @property
     def noun(self) -> str:
-        """The word for one of its kernels."""
+        """The word for one of a what-if scenario's kernels."""
         return self.work.counts.nouns.kernel
 
     @property
     def known_s(self) -> npt.NDArray[np.bool_]:
-        """Which times are known, (n_times,), but for the kernels whose time is in that of all together."""
+        """Which times of a scenario are known, (n_times,), but for kernels whose time is in that of all together."""
         known = ~np.isnan(self.time_s)
         return known if self.work.together is None else known | np.append(self.work.together, False)
 
@@ -190,7 +190,7 @@ class Answer(Brief, Struct, frozen=True):
 
     @property
     def change_j(self) -> float | None:
-        """What is added; below 0 is saved."""
+        """What a what-if answer adds; below 0 is saved."""
         after = self.energy_j["total"]
         if after is None or self.before_j is None or not self.comparable:
             return None
@@ -198,18 +198,18 @@ class Answer(Brief, Struct, frozen=True):
 
     @property
     def change_share(self) -> float | None:
-        """The change over the energy before."""
+        """The change of a what-if answer over the energy before."""
         return self.change_j / self.before_j if self.change_j is not None and self.before_j else None
 
     @property
     def time_share(self) -> float | None:
-        """The change of time over the time before."""
+        """The change of time of a what-if answer over the time before."""
         if self.time_s is None or not self.before_s or not self.comparable:
             return None
         return self.time_s / self.before_s - 1
 
     def data(self) -> dict[str, Any]:
-        """As plain data (docs/profile-json.md)."""
+        """A what-if answer as plain data (docs/profile-json.md)."""
         return {
             "question": self.question,
             "says": self.says,
@@ -225,7 +225,10 @@ class Answer(Brief, Struct, frozen=True):
 
 
 def ask(energy: "Energy", question: str) -> Answer:
-    """Answer one question. Raises UsageError: not a question, or not of this profile; CostError: no such setting."""
+    """Answer one what-if question.
+
+    Raises UsageError: not a question, or not of this profile; CostError: no such setting.
+    """
     parts = [part.strip() for part in question.split(",") if part.strip()]
     if not parts:
         raise UsageError(f"--what-if {question!r}: {_HELP}.")
@@ -263,7 +266,10 @@ def ask(energy: "Energy", question: str) -> Answer:
 
 
 def _parsed(part: str) -> tuple[str, str, str]:
-    """The step of `_ORDER`, the key and the value of a change as it is written. Raises UsageError: it is none."""
+    """The step of `_ORDER`, the key and the value of a what-if change as it is written.
+
+    Raises UsageError: it is none.
+    """
     key, equals, value = (piece.strip() for piece in part.partition("="))
     if key == "race" and not equals:
         return key, key, value
@@ -287,7 +293,7 @@ class Totals(Struct, frozen=True):
 
 
 def totals(scenario: Scenario) -> Totals:
-    """Price a scenario as a whole, as `attribute` does it, which is linear: the counts are added up first."""
+    """Price a what-if scenario as a whole, as `attribute` does it, which is linear: counts are added up first."""
     known: dict[str, list[float]] = {COMPUTATION: [], DATA: []}
     lost, marks = dict.fromkeys(known, False), 0
     lacks: set[str | int] = set(np.flatnonzero(~scenario.known_s).tolist())
@@ -315,12 +321,13 @@ def totals(scenario: Scenario) -> Totals:
 
 
 def _known(values: Sequence[float], lost: bool) -> float | None:
-    """The sum; None where nothing is known, or where all that is known is that some take 0 J."""
+    """The sum in a what-if answer; None where nothing is known, or all that is known is that some take 0 J."""
     whole = math.fsum(values)
     return whole if values and (whole or not lost) else None
 
 
 def _scenario(energy: "Energy") -> Scenario:
+    """The profile as it is, before any what-if change."""
     if energy.costs is None:
         raise UsageError("What-if prices a profile again, and no cost table is chosen: name one with --costs.")
     time_s = energy.counts.rows.time_s
@@ -336,9 +343,7 @@ _Changed = tuple[Scenario, str, str]
 
 
 def race(now: Scenario, *_: object) -> _Changed:
-    """Racing to finish: every kernel takes the roofline's time; one whose roofline is not known, or that is faster than
-    it, keeps its own.
-    """
+    """What if it raced to finish: kernels take the roofline's time; without a roofline, or if faster, their own."""
     if now.work.on_tensor_cores.all():
         raise UsageError(f"--what-if race: {_NO_TENSOR_PEAK}, so the roofline of these kernels is not known.")
     says = f"every {now.noun} races to finish at the roofline's time"
@@ -359,7 +364,7 @@ def _with_tensor_work(now: Scenario, assumes: str) -> str:
 
 
 def at_setting(now: Scenario, setting: str) -> Scenario:
-    """Another DVFS setting of the same table, with the times of `time_model` there, as `eprof tune` has them."""
+    """What if at another DVFS setting of the same table, with the times of `time_model`, as `eprof tune` has them."""
     assert now.table is not None
     priced = now.table.at(setting)
     marks = now.costs.marks & Mark.ASSUMED
@@ -368,8 +373,10 @@ def at_setting(now: Scenario, setting: str) -> Scenario:
 
 
 def _times_at(now: Scenario, moved: Scenario) -> Floats:
-    """Times in s at another setting. T' = T T_roof'/T_roof where T is the roofline's, of simulated kernels, and where
-    DRAM bytes are not known; NaN without a roofline.
+    """Times in s at the other setting of a what-if question.
+
+    T' = T T_roof'/T_roof where T is the roofline's, of simulated kernels, and where DRAM bytes are not known; NaN
+    without a roofline.
     """
     assert now.table is not None
     here = now.costs.setting
@@ -392,7 +399,7 @@ def _kept_share(now: Scenario, there: Scenario) -> Floats:
 
 
 def _assumed(now: Scenario) -> str:
-    """What is taken for granted about times at other settings."""
+    """What a what-if answer takes for granted about times at other settings."""
     roofed = now.work.on_the_roof
     has_byte_rate = now.table is not None and of_table(now.table).byte_per_cycle is not None
     clocked = AT_CLOCKS if has_byte_rate else HALVES
@@ -403,7 +410,7 @@ def _assumed(now: Scenario) -> str:
 
 
 def _with(charges: Mapping[str, Charge], marks: Mark) -> dict[str, Charge]:
-    """Charges that stay assumed if the costs were, for another GPU than the table's."""
+    """Charges of a what-if scenario that stay assumed if the costs were, for another GPU than the table's."""
     if not marks:
         return dict(charges)
     marked = {word: replace(charge, marks=charge.marks | marks) for word, charge in charges.items() if charge.pays}
@@ -411,6 +418,7 @@ def _with(charges: Mapping[str, Charge], marks: Mark) -> dict[str, Charge]:
 
 
 def _setting(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
+    """What if the clocks were others: `setting=612/924`."""
     if now.table is None or now.costs.peaks == Peaks():
         raise UsageError(f"--what-if setting={value}: {now.costs.name} tells no peaks, so time there is not known.")
     there = at_setting(now, value)
@@ -418,6 +426,7 @@ def _setting(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
 
 
 def _costs(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
+    """What if the costs were others: `costs=TABLE`."""
     if energy.metered is not None:
         raise UsageError(
             f"--what-if costs={value}: these costs are scaled to a meter, and no meter saw a run with others; ask with "
@@ -469,7 +478,7 @@ def _keys(counts: Counts) -> list[tuple[str | None, ...]]:
 
 
 def _factor(part: str, value: str) -> float:
-    """0.8 of "0.8", "-20%" or "80%"."""
+    """The factor of a what-if change: 0.8 of "0.8", "-20%" or "80%"."""
     match = _SCALED.fullmatch(value)
     if not match:
         raise UsageError(f"--what-if {part}={value}: say a factor such as 0.8, or a change such as -20%.")
@@ -486,13 +495,14 @@ def _factor(part: str, value: str) -> float:
 
 
 def _by(factor: float) -> str:
-    """A factor in words: "20 % less"."""
+    """The factor of a what-if change in words: "20 % less"."""
     if factor == 1:
         return "as much"
     return f"{abs(factor - 1) * 100:g} % {'less' if factor < 1 else 'more'}"
 
 
 def _pi0(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
+    """What if constant power were less: `pi0=0.5`."""
     watts = _WATTS.fullmatch(value)
     power = float(watts[1]) if watts else now.costs.constant_power_w * _factor(key, value)
     says = f"constant power of {power:.3g} W instead of {now.costs.constant_power_w:.3g} W"
@@ -500,7 +510,7 @@ def _pi0(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
 
 
 def _cap(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
-    """A power cap: a kernel whose power above pi0 would exceed Delta_pi takes (E - pi0 T)/Delta_pi ([T] 4.2)."""
+    """What if power were capped: a kernel with power above pi0 over Delta_pi takes (E - pi0 T)/Delta_pi ([T] 4.2)."""
     usable, says = _usable(now, key, value)
     above = now.work.of_each_time(known_sum(attribute(now.work.counts, now.costs).joules.only(COUNTS)))
     # A kernel without a time has no power to cap; energy that is not known slows nothing.
@@ -531,12 +541,13 @@ def _usable(now: Scenario, key: str, value: str) -> tuple[float, str]:
 
 
 def _time(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
+    """What if the time were another: `time=0.8`."""
     factor = _factor(key, value)
     return replace(now, time_s=now.time_s * factor), f"{_by(factor)} time", "the counts stay as they are"
 
 
 def _launched(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
-    """Other blocks, or other bank conflicts: T' = T - min(T, M) (1 - M'/M), M the modelled time by component.
+    """What if launches had other blocks or bank conflicts: T' = T - min(T, M) (1 - M'/M), M by component.
 
     Threads, and registers of each, stay; shared memory of a block goes with its threads. A kernel whose launch shape
     or conflicts are not known keeps its time.
@@ -586,13 +597,13 @@ def _conflicting(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
 
 
 def _words(key: str) -> list[str]:
-    """The words of the vocabulary that a word, a group or a family stands for: "dram", "int", "data", "l2_read"."""
+    """The words that a key of a what-if question stands for, a group or a family: "dram", "int", "data", "l2_read"."""
     key = _ALIASES.get(key.lower(), key.lower())
     return [name for name, count in COUNTS.items() if key in (name, count.group, count.family)]
 
 
 def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
-    """A class for free, at the same time; or more or less of it: `_slower` then says what time that takes."""
+    """What if a class were free, at the same time; or more or less of it: `_slower` then says what time that takes."""
     words = [name for name in _words(key) if name in now.work.sums]
     label = _label(key, now.work.counts.nouns)
     if value.lower() == _FREE:
@@ -617,7 +628,8 @@ def _count(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
 
 
 def _slower(now: Scenario, roof_s: Floats) -> Floats:
-    """Times in s, (n_times,), with other counts, for which the roofline's time is `roof_s`: R -> R'.
+    """Times in s, (n_times,), with the counts of a what-if question, of which the roofline's time is `roof_s`: R ->
+    R'.
 
     T' = T - (R - R'): only what the roofline allows is gained, as nothing tells that the rest of the time is spent on
     these counts. A kernel that is faster than the roofline of these costs (T < R: another GPU's table, or a time that
@@ -631,7 +643,7 @@ def _slower(now: Scenario, roof_s: Floats) -> Floats:
 
 
 def _flattered(now: Scenario) -> str:
-    """What is said of kernels that are faster than the roofline; nothing where there are none."""
+    """What a what-if answer says of kernels that are faster than the roofline; nothing where there are none."""
     timed = ~np.isnan(now.time_s)
     faster = int((now.time_s[timed] < now.roof_s()[timed] * (1 - 1e-9)).sum())
     if not faster:
@@ -640,7 +652,7 @@ def _flattered(now: Scenario) -> str:
 
 
 def _label(key: str, nouns: Nouns) -> str:
-    """What a key of a question stands for, in the words of the reports."""
+    """What a key of a what-if question stands for, in the words of the reports."""
     name = _ALIASES.get(key.lower(), key.lower())
     if name in GROUPS:
         return nouns.group(name)
@@ -660,7 +672,7 @@ _CHANGES: Mapping[str, Callable[[Scenario, str, str, "Energy"], _Changed]] = {
 
 
 def clocks(energy: "Energy") -> schema.Clocks | None:
-    """Energy and time at every pair of clocks whose voltages the table knows; None if it knows one setting only.
+    """What if at every pair of clocks with known voltages: energy and time; None if the table knows one setting.
 
     None too where some time is not known: constant energy that is left out would pass for none. Times are those of
     `at_setting`. The lowest and the fastest draw no more than the board's power limit. How much rests on times shows
@@ -722,7 +734,7 @@ def _at_clocks(start: Scenario, core_mhz: float, memory_mhz: float) -> schema.At
 
 
 def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
-    """Lowest and highest energy at a setting over three readings of its time: the model's, core or memory clock."""
+    """Lowest and highest energy of a what-if at a setting over three readings of its time."""
     there = at_setting(start, f"{clocks.core_mhz:g}/{clocks.memory_mhz:g}")
     now, then = start.costs.setting, there.costs.setting
     energies = [clocks.energy_j]
@@ -734,7 +746,7 @@ def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
 
 
 def usual(energy: "Energy") -> list[Answer]:
-    """The questions that a report asks by itself: those that can be asked of this profile."""
+    """The what-if questions that a report asks by itself: those that can be asked of this profile."""
     questions = ["race", "pi0=-50%", "dram=-20%", f"{_largest_class(energy)}=free", "cap=-50%"]
     if energy.modelled is not None:
         # What less constant power saves of modelled time is what the model put there.
@@ -749,7 +761,7 @@ def usual(energy: "Energy") -> list[Answer]:
 
 
 def _largest_class(energy: "Energy") -> str:
-    """The group of instructions that takes most energy."""
+    """The group of instructions that takes most energy, for what-if questions."""
     assert energy.split is not None
     sums: dict[str, float] = {}
     for name, count in COUNTS.items():

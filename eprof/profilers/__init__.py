@@ -49,7 +49,9 @@ def collectors() -> "list[Collector]":
 
 
 def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> "tuple[Collector, Tool, list[Tool]]":
-    """The collector to use, what was found of it, and all that was looked at. `auto`: the first that is usable here.
+    """The profiler's collector to use, what was found of it, and all that was looked at.
+
+    `auto`: the first that is usable here.
 
     Where no GPU can be profiled, a program that names a library of GPUs, or whose first argument is a script that does,
     goes to the simulated one, and any other to profilers of CPUs.
@@ -70,7 +72,7 @@ def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> "tu
 
 
 def _names_gpu_library(path: Path) -> bool:
-    """Whether a program, or the script that it is to run, names a library of GPUs: one that it links or loads."""
+    """Whether a program to profile, or the script that it is to run, links or loads a library of GPUs."""
     try:
         if not path.is_file():
             return False
@@ -81,7 +83,7 @@ def _names_gpu_library(path: Path) -> bool:
 
 
 def _reasons(tools: "list[Tool]") -> str:
-    """Why none can be used; those with the same reason together."""
+    """Why no profiler can be used; those with the same reason together."""
     reasons: dict[str, list[str]] = {}
     for tool in tools:
         remedy = f" ({tool.remedy})" if tool.remedy else ""

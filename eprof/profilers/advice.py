@@ -9,7 +9,7 @@ TIMES, STREAMS, NVTX, LAUNCHES = "times", "streams", "nvtx", "launches"
 
 
 def commands(purpose: str, capabilities: Iterable[str | None]) -> str:
-    """The commands for a purpose that GPUs of these compute capabilities can run, joined by "or".
+    """The profilers' commands for a purpose that GPUs of these compute capabilities can run, joined by "or".
 
     Where a capability is not known, or no profiler can do it on all of them, each command says for which GPUs it is.
     """
@@ -23,7 +23,7 @@ def commands(purpose: str, capabilities: Iterable[str | None]) -> str:
 
 
 def trace(profiler: str) -> str:
-    """The command that makes a trace with devices: the profiler's own, or one that works on the same GPUs."""
+    """The profiler's command to advise for a trace with devices: its own, or one that works on the same GPUs."""
     signs = profilers.signs_of(profiler)
     newest = signs.capabilities[1]
     return signs.commands.get(TIMES) or commands(TIMES, [str(newest)])

@@ -60,12 +60,12 @@ def cells(texts: Iterable[str], rates: Rates = RATES) -> tuple[Floats, Array]:
 
 
 def is_wrong(numbers: Any) -> Any:
-    """Whether counts are none: a counter that went wrong shows all bits set."""
+    """Whether counts in cells are none: a counter that went wrong shows all bits set."""
     return (numbers >= LEAST_WRONG) & (numbers <= _MOST_WRONG)
 
 
 def shows_wrong(text: str) -> bool:
-    """Whether a cell shows such a count."""
+    """Whether a cell shows a count that went wrong."""
     return "84467" in text and is_number(text) and bool(is_wrong(float(text)))  # looking for digits is quick
 
 
@@ -83,7 +83,7 @@ def _cell(text: str, rates: Rates) -> tuple[float, int]:
 
 
 def _other(text: str) -> tuple[float, int]:
-    """A cell that is neither a plain nor a suffixed number."""
+    """The value of a cell that is neither a plain nor a suffixed number."""
     level = _LEVEL_TEXT.fullmatch(text)
     if level:
         return float(level[1]), _LEVEL
@@ -93,7 +93,7 @@ def _other(text: str) -> tuple[float, int]:
 
 
 def unit_of(text: str, rates: Rates = RATES) -> tuple[float, str] | None:
-    """Multiplier and unit for a unit as a units row writes it; None where it writes nothing."""
+    """Multiplier and unit of cells for a unit as a units row writes it; None where it writes nothing."""
     text = text.strip()
     if not text:
         return None
@@ -108,7 +108,7 @@ def is_number(text: str) -> bool:
 
 
 def seconds(text: str, unit: float | None = None) -> float:
-    """A time as printed, with its unit glued to it ("5.5060us") or else in `unit` (in s). NaN if it is none."""
+    """A time in a cell, with its unit glued to it ("5.5060us") or else in `unit` (in s). NaN if it is none."""
     match = _TIME.fullmatch(text.strip())
     if not match:
         return float("nan")

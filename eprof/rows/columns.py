@@ -71,7 +71,7 @@ class LineRows:
         return answers.of_texts(self._columns[place])
 
     def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
-        """A column of values, and what each cell is."""
+        """A column of values of rows as lists, and what each cell is."""
         return cells(self._columns[place], rates)
 
     def numbers(self, place: int) -> Floats:
@@ -83,7 +83,7 @@ class LineRows:
         return np.array([bool(text.strip()) for text in self._columns[place]], dtype=bool)
 
     def chosen(self, rows: Bools) -> LineRows:
-        """The rows where `rows` is true."""
+        """The rows of the columns where `rows` is true."""
         return LineRows({place: list(compress(texts, rows)) for place, texts in self._columns.items()})
 
 
@@ -106,7 +106,7 @@ class Form(Struct, frozen=True, dict=True):
 
     @cached_property
     def places(self) -> tuple[int, ...]:
-        """All places that are wanted."""
+        """All places of columns that are wanted."""
         return tuple(sorted((*self.names, *self.values, *self.numbers, *self.together)))
 
 
@@ -143,7 +143,7 @@ class ParsedRows:
         return answers.of_codes(self._of_rows(self._frame[_code(place)].to_numpy()), texts_of)
 
     def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
-        """A column of values, and what each cell is."""
+        """A column of values of rows that polars parsed, and what each cell is."""
         values = self._frame[_number(place)].to_numpy()
         kinds = np.full(len(values), as_cell(COUNT), dtype=np.int8)
         if place in self._odd:
@@ -161,7 +161,7 @@ class ParsedRows:
         return ~np.isnan(self.numbers(place))
 
     def chosen(self, rows: Bools) -> ParsedRows:
-        """The rows where `rows` is true."""
+        """The parsed rows of the columns where `rows` is true."""
         return ParsedRows(self._frame, self._odd, self._places()[rows])
 
     def _of_rows(self, column: Array) -> Array:
@@ -211,7 +211,7 @@ def _odd_cells(frame: pl.DataFrame, place: int) -> _Odd | None:
 
 
 def _with_units(odd: _Odd, rates: Rates) -> tuple[Floats, Array]:
-    """Percentages and rates together; whatever is neither as `cells` reads it, each different text once."""
+    """Percentages and rates of a column together; what is neither as `cells` reads it, each different text once."""
     scales = {**rates, "%": 1.0, "": np.nan}
     values = odd.numbers * np.array([scales[unit] for unit in _SUFFIXES])[odd.units]
     kinds = np.where(odd.units == _SUFFIXES.index("%"), np.int8(as_cell(PERCENT)), np.int8(as_cell(BYTES_PER_S)))
@@ -268,7 +268,7 @@ def parse(lines: bytes, number: int, form: Form, codes: pl.Series) -> ParsedRows
 
 
 def _quotes_are_plain(lines: bytes, number: int, width: int) -> bool:
-    """Whether all lines have as many quotes as the first, and these stand around fields and nowhere else."""
+    """Whether all lines to parse have as many quotes as the first, and only around fields."""
     first = lines[: lines.find(b"\n") + 1]
     if not lines.endswith(b"\n") or len(split(first.decode().rstrip("\n"))) != width:
         return False

@@ -45,20 +45,23 @@ class Header(Struct, frozen=True):
 
     @property
     def width(self) -> int:
-        """How many fields a line of the table has."""
+        """How many fields a line below the header has."""
         return self.prefix + len(self.columns)
 
     def position(self, name: str) -> int | None:
-        """Where the first column of this name is in a line, counted with the prefix; None if there is none."""
+        """Where the header's first column of this name is, counted with the prefix; None if there is none."""
         return self.prefix + self.columns.index(name) if name in self.columns else None
 
     def at(self, name: str) -> int:
-        """`position` of a column that the kind of table always has."""
+        """`position` of a column that the header of this kind of table always has."""
         return self.prefix + self.columns.index(name)
 
 
 def split(line: str, delimiter: str = ",") -> list[str]:
-    """The fields of one CSV line. A line that is none (a field of more than 128 KB) has no fields."""
+    """The fields of one CSV line, a header or a row.
+
+    A line that is none (a field of more than 128 KB) has no fields.
+    """
     try:
         return next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error:

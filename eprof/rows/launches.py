@@ -18,7 +18,7 @@ def part_of(start_ns: int, stream: object) -> str:
 
 
 def told_apart(rows: TableRows) -> TableRows:
-    """Rows whose parts are launches, with their starts and streams instead; as they are where they have no parts."""
+    """Rows whose parts are single launches, with their starts and streams instead; as they are without parts."""
     if rows.part is None:
         return rows
     labels = [text.partition(" ") for text in rows.part.names]

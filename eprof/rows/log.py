@@ -36,14 +36,14 @@ class Names(Brief, Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, texts: Iterable[str | None]) -> Names:
-        """A name a row; None is not known."""
+        """A name for each row of a log's table; None is not known."""
         places: dict[str, int] = {}
         codes = [-1 if text is None else places.setdefault(text, len(places)) for text in texts]
         return cls(tuple(places), np.array(codes, dtype=np.int32))
 
     @classmethod
     def joined(cls, columns: Iterable[Names]) -> Names:
-        """Columns below each other; each name is held once."""
+        """Columns of names in a log's tables below each other; each name is held once."""
         places: dict[str, int] = {}
         codes = []
         for column in columns:
@@ -57,7 +57,7 @@ class Names(Brief, Struct, frozen=True, eq=False):
         return len(self.codes)
 
     def chosen(self, rows: Array) -> Names:
-        """Some rows: a mask, or places in a new order."""
+        """The names of some rows: a mask, or places in a new order."""
         return Names(self.names, self.codes[rows])
 
     def renamed(self, names: Iterable[str]) -> Names:
@@ -82,7 +82,7 @@ class _Rows(Brief, Struct, frozen=True, eq=False):
         return {name: column for name, column in columns.items() if column is not None}
 
     def chosen(self, rows: Array) -> Self:
-        """Some rows: a mask, or places in a new order."""
+        """Some rows of a log's table: a mask, or places in a new order."""
         some = {
             name: column.chosen(rows) if isinstance(column, Names) else column[rows]
             for name, column in self.columns().items()
@@ -99,7 +99,7 @@ class _Rows(Brief, Struct, frozen=True, eq=False):
         return replace(records[0], **columns)
 
     def frame(self) -> pd.DataFrame:
-        """As a table of pandas."""
+        """The rows of a log's table as a table of pandas."""
         import pandas as pd
 
         columns = self.columns().items()
@@ -162,11 +162,11 @@ class Table(Brief, Struct, frozen=True, eq=False):
 
     @property
     def profiler(self) -> str:
-        """The profiler that wrote it."""
+        """The profiler that wrote the log's table."""
         return self.kind.partition("-")[0]
 
     def chosen(self, rows: Array) -> Table:
-        """The rows where `rows` is true."""
+        """The rows of a log's table where `rows` is true."""
         return replace(self, rows=self.rows.chosen(rows), counters=self.counters.chosen(rows))
 
 
@@ -180,7 +180,7 @@ class Clock(Struct, frozen=True):
 
     @staticmethod
     def mean(device: str | None, clocks: Sequence[Clock]) -> Clock:
-        """The mean of several clocks, weighted by their times."""
+        """The mean of several clocks in a log, weighted by their times."""
         core_mhz = _mean([(clock.core_mhz, clock.time_s) for clock in clocks])
         memory_mhz = _mean([(clock.memory_mhz, clock.time_s) for clock in clocks])
         return Clock(device, sum(clock.time_s for clock in clocks), core_mhz, memory_mhz)
@@ -205,7 +205,7 @@ class Calls(Struct, frozen=True, eq=False):
     beneath: Floats
 
     def each(self) -> Iterator[tuple[str, str, float]]:
-        """Caller, callee and what ran beneath, one by one."""
+        """The calls in a log one by one: caller, callee and what ran beneath."""
         return zip(self.caller.texts().tolist(), self.callee.texts().tolist(), self.beneath.tolist(), strict=True)
 
 
@@ -294,7 +294,7 @@ class Launches(Brief, Struct, frozen=True, eq=False):
     timeline: TableRows | None = None
 
     def energy_j(self) -> dict[str, float]:
-        """Measured energy of all rows together, by what it covers; without what a row lacks."""
+        """Measured energy of all rows in the logs together, by what it covers; without what a row lacks."""
         sums = {name: float(self.counters[name].sum()) for name, unit in self.units.items() if unit == JOULE}
         return {covers: joules for covers, joules in sums.items() if not np.isnan(joules)}
 
@@ -304,7 +304,7 @@ class Launches(Brief, Struct, frozen=True, eq=False):
         return replace(self, marks=Columns(self.marks.names, marks))
 
     def chosen(self, rows: Array) -> Launches:
-        """The rows where `rows` is true."""
+        """The launches where `rows` is true."""
         return replace(
             self, rows=self.rows.chosen(rows), counters=self.counters.chosen(rows), marks=self.marks.chosen(rows)
         )

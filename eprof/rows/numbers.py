@@ -76,11 +76,14 @@ class Locale:
 
     @property
     def is_open(self) -> bool:
-        """Whether the style is not certain: some numbers can be read both ways, or were written in both."""
+        """Whether the style of numbers is not certain: some can be read both ways, or were written in both."""
         return len(self.proof) > 1 or (not self.proof and self.open is not None)
 
     def look(self, cells: Iterable[str], wholes: Iterable[bool]) -> None:
-        """Look at cells. wholes: which are counts in an unscaled unit, so that they can have no decimals."""
+        """Look at cells for the style of their numbers.
+
+        wholes: which are counts in an unscaled unit, so that they can have no decimals.
+        """
         for cell, is_whole in zip(cells, wholes, strict=True):
             if ("," in cell or "." in cell) and _WITH_SIGNS.fullmatch(cell):
                 self._look(cell, is_whole)
@@ -101,12 +104,15 @@ class Locale:
         self.proof.setdefault(style, cell[:_SHOWN])
 
     def join(self, locale: Locale) -> None:
-        """Take over what another has seen."""
+        """Take over what another has seen of the style of numbers."""
         self.proof = {**locale.proof, **self.proof}
         self.open = self.open or locale.open
 
     def style(self, path: str) -> Style:
-        """The style of the file. Raises LogError if the numbers contradict each other or can be read both ways."""
+        """The style of the file's numbers.
+
+        Raises LogError if the numbers contradict each other or can be read both ways.
+        """
         if len(self.proof) > 1:
             raise LogError(
                 f"{path}: numbers are written in two ways (`{self.proof[ENGLISH]}` and `{self.proof[CONTINENTAL]}`), "
@@ -130,7 +136,7 @@ def ungrouped(cell: str) -> str:
 
 
 def value(cell: str, style: Style) -> float:
-    """The number in a cell; NaN if it holds none."""
+    """The number in a cell by the locale's style; NaN if it holds none."""
     plain = cell.strip()
     if style.point == ".":
         plain = plain.replace(",", "")
@@ -140,7 +146,7 @@ def value(cell: str, style: Style) -> float:
 
 
 def values(cells: Cells, style: Style) -> Array:
-    """The numbers in cells, NaN where a cell holds none.
+    """The numbers in cells by the locale's style, NaN where a cell holds none.
 
     Numbers that are too large for any metric are none, and so is 2^64-1, which a counter that went wrong shows.
     """

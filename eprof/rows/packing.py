@@ -51,6 +51,7 @@ class _Counted:
 
 
 def _gunzip(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[bytes]:
+    """The unpacked bytes of a gzip file."""
     engine = zlib.decompressobj(wbits=31)
     started = False
     for chunk in chunks:
@@ -82,11 +83,11 @@ class _Chunks(io.RawIOBase):
         self._rest = b""
 
     def readable(self) -> bool:
-        """Yes."""
+        """Packed bytes can be read."""
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """At most `size` bytes; none at the end."""
+        """At most `size` packed bytes; none at the end."""
         if not self._rest:
             self._rest = next(self._chunks, b"")
         taken, self._rest = (self._rest, b"") if size < 0 else (self._rest[:size], self._rest[size:])
@@ -94,6 +95,7 @@ class _Chunks(io.RawIOBase):
 
 
 def _unzstd(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[bytes]:
+    """The unpacked bytes of a zstd file."""
     import pyarrow as pa  # not where logs are only recognised
 
     stream = pa.CompressedInputStream(pa.PythonFile(_Chunks(chunks), mode="r"), "zstd")

@@ -45,23 +45,23 @@ class Section(Struct):
     needed: tuple[str, ...] = ()
 
     def split(self, line: str) -> list[str]:
-        """The fields of a line."""
+        """The fields of a line of a CSV section."""
         if self.is_spaced:
             line = line.replace(f'"{self.delimiter} "', f'"{self.delimiter}"')
         return split(line, self.delimiter)
 
     def at(self, name: str) -> int | None:
-        """Where a column is in a line; None if there is none."""
+        """Where a column is in a line of a CSV section; None if there is none."""
         return self.prefix + self.columns.index(name) if name in self.columns else None
 
     @property
     def width(self) -> int:
-        """How many fields a line has at most."""
+        """How many fields a line of a CSV section has at most."""
         return self.prefix + len(self.columns)
 
     @property
     def least(self) -> int:
-        """How many fields a row has at least: in tables of ncu, rows of metrics end before the columns of rules."""
+        """How many fields a row of a CSV section has at least: rows of metrics end before the columns of rules."""
         places = [self.at(name) for name in self.needed]
         return max([place for place in places if place is not None], default=self.width - 1) + 1
 
@@ -75,12 +75,12 @@ class Rows(Struct):
 
 
 def looks_like_row(line: str) -> bool:
-    """Whether a line starts with a number, quoted or not."""
+    """Whether a line may be a row of a CSV section: it starts with a number, quoted or not."""
     return line.startswith(_DIGITS) or (line.startswith('"') and line.startswith(_DIGITS, 1))
 
 
 def rows(section: Section, lines: Sequence[str], wanted: Sequence[int]) -> Rows:
-    """The rows among lines of a section. wanted: places of the columns to read."""
+    """The rows among lines of a CSV section. wanted: places of the columns to read."""
     parsed = Rows()
     least = max(section.least, *(place + 1 for place in wanted), 0)
     cells: list[list[str]] = [[] for _ in wanted]
@@ -130,13 +130,13 @@ def many_rows(section: Section, text: bytes, wanted: Sequence[int], names: Conta
 
 
 def together(pieces: Sequence[Piece]) -> Piece:
-    """Pieces below each other; there must be some."""
+    """Pieces of a CSV section below each other; there must be some."""
     if len(pieces) == 1:
         return pieces[0]
-    return {place: _joined([piece[place] for piece in pieces]) for place in pieces[0]}
+    return {place: _joined_cells([piece[place] for piece in pieces]) for place in pieces[0]}
 
 
-def _joined(columns: Sequence[Cells]) -> Cells:
+def _joined_cells(columns: Sequence[Cells]) -> Cells:
     if all(isinstance(column, list) for column in columns):
         return [cell for column in columns for cell in column]
     import polars as pl
@@ -146,17 +146,17 @@ def _joined(columns: Sequence[Cells]) -> Cells:
 
 
 def size(piece: Piece) -> int:
-    """How many rows there are."""
+    """How many rows a piece of a CSV section has."""
     return len(next(iter(piece.values())))
 
 
 def texts_of(cells: Cells) -> list[str]:
-    """Cells as a list."""
+    """Cells of a CSV section as a list."""
     return cells if isinstance(cells, list) else cells.to_list()
 
 
 def chosen(cells: Cells, which: Array) -> Cells:
-    """The cells where `which` is true."""
+    """The cells of a CSV section where `which` is true."""
     if isinstance(cells, list):
         return list(compress(cells, which))
     import polars as pl

@@ -54,11 +54,11 @@ class Source(Struct):
 
     @property
     def sha256(self) -> str:
-        """Of the bytes read so far."""
+        """SHA-256 of the log's bytes read so far."""
         return self._digest.hexdigest()
 
     def chunks(self, size: int) -> Iterator[bytes]:
-        """The raw bytes, about `size` at a time. Raises LogError if the file cannot be read."""
+        """The log's raw bytes, about `size` at a time. Raises LogError if the file cannot be read."""
         try:
             for chunk in chain([self.head], iter(lambda: self._next(size), b"")):
                 self._digest.update(chunk)
@@ -70,7 +70,10 @@ class Source(Struct):
             raise LogError(f"{self.path}: cannot be read: {err.strerror}") from err
 
     def log(self, tables: Sequence[Table], notes: Iterable[str], *, format_: str | None = None, **about: Any) -> Log:
-        """The `Log` of what was read to its end. format_: if not the kinds of the tables. about: its other fields."""
+        """The `Log` of what was read of the stream to its end.
+
+        format_: if not the kinds of the tables. about: its other fields.
+        """
         return Log(
             path=self.path,
             format=format_ or "+".join(dict.fromkeys(table.kind for table in tables)),
@@ -86,7 +89,7 @@ class Source(Struct):
 
 
 def open_source(path: str | Path, progress: Callable[[int], None] | None = None) -> Source:
-    """Open a file and look at its first bytes. Raises LogError with the reason if that is not possible."""
+    """Open a log and look at its first bytes. Raises LogError with the reason if that is not possible."""
     name = str(path)
     try:
         handle = Path(path).open("rb")  # noqa: SIM115 - the reader closes it
@@ -126,7 +129,7 @@ def unpacked(source: Source, chunks: Iterable[bytes], size: int) -> Iterator[byt
 
 
 def blocks(source: Source, tuning: Tuning) -> Iterator[bytes]:
-    r"""Blocks of whole lines ending in "\n" (the last line may lack it), valid UTF-8."""
+    r"""Blocks of a log's whole lines ending in "\n" (the last line may lack it), valid UTF-8."""
     chunks = unpacked(source, source.chunks(tuning.chunk_bytes), tuning.chunk_bytes)
     block = b""
     for block in _whole_lines(_utf8(chunks), source, tuning.longest_line):
@@ -135,7 +138,7 @@ def blocks(source: Source, tuning: Tuning) -> Iterator[bytes]:
 
 
 def _utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Without a byte order mark; UTF-16 (what PowerShell redirects write) becomes UTF-8."""
+    """A log's bytes without a byte order mark; UTF-16 (what PowerShell redirects write) becomes UTF-8."""
     chunks = iter(chunks)
     first = next(chunks, b"")
     while len(first) < 4 and (more := next(chunks, b"")):
@@ -150,7 +153,7 @@ def _utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def utf16(head: bytes) -> str | None:
-    """The name of the UTF-16 encoding that a file starting with `head` has, else None."""
+    """The name of the UTF-16 encoding that a log starting with `head` has, else None."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     sample = head[:200]
@@ -161,6 +164,7 @@ def utf16(head: bytes) -> str | None:
 
 
 def _whole_lines(chunks: Iterable[bytes], source: Source, longest: int) -> Iterator[bytes]:
+    """Blocks of a log's whole lines."""
     rest = b""
     dropping = False
     for chunk in chunks:
@@ -187,13 +191,13 @@ def _whole_lines(chunks: Iterable[bytes], source: Source, longest: int) -> Itera
 
 
 def _stand_in(line: bytes) -> bytes:
-    """One line that can be no row of a table, in place of a line too long to hold."""
+    """One line that can be no row of a table, in place of a line of the log too long to hold."""
     start = re.sub(rb"[^ -~]|[\",]", b" ", line[:80])
     return b"(a very long line that starts with: " + start + b")\n"
 
 
 def _clean(block: bytes, source: Source) -> bytes:
-    r"""With "\n" line ends, no NUL bytes, and lines that are not UTF-8 taken as Latin-1."""
+    r"""Lines of a log with "\n" ends, no NUL bytes, and what is not UTF-8 taken as Latin-1."""
     if b"\r" in block:
         block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"\0" in block:

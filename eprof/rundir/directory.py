@@ -31,7 +31,7 @@ class RunDirectory(NamedTuple):
 
     @property
     def logs(self) -> Path:
-        """Where profilers write, and nobody else."""
+        """Where in a run directory profilers write, and nobody else."""
         return self.path / "logs"
 
     def save(self, manifest: Mapping[str, Any], last: bool = False) -> None:
@@ -59,7 +59,7 @@ class RunDirectory(NamedTuple):
             ) from err
 
     def release(self) -> None:
-        """Let others remove or replace the directory."""
+        """Let others remove or replace the run directory."""
         os.close(self.lock)
 
 
@@ -100,6 +100,7 @@ def default_name(program: str) -> str:
 
 
 def _claim(path: Path) -> RunDirectory:
+    """Take a folder for a run directory."""
     try:
         (path / "logs").mkdir()
         lock = _lock(path, needed=False)
@@ -109,7 +110,7 @@ def _claim(path: Path) -> RunDirectory:
 
 
 def _lock(path: Path, needed: bool = True) -> int:
-    """Take the lock of a directory, which falls when this process ends.
+    """Take the lock of a run directory, which falls when this process ends.
 
     Raises BlockingIOError if another holds it; OSError if the file system has no locks (some network ones), where it
     is needed.
@@ -173,7 +174,10 @@ def is_run_directory(path: Path) -> bool:
 
 
 def manifest(path: Path) -> dict[str, Any] | None:
-    """What `run.json` says; None if there is none. Raises CollectError if it is not one of ours."""
+    """What the `run.json` of a run directory says; None if there is none.
+
+    Raises CollectError if it is not one of ours.
+    """
     if (path / MANIFEST).exists() and not (path / MANIFEST).is_file():
         raise CollectError(f"{path / MANIFEST}: is not a plain file; move it away to report on the logs alone.")
     try:

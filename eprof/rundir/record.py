@@ -46,7 +46,7 @@ FORM: Mapping[str, Any] = {
 
 
 def parse(text: str) -> Any:
-    """The JSON in `text`. Raises ValueError with the reason, also for one nested too deeply."""
+    """The record in the JSON of `run.json`. Raises ValueError with the reason, also for one nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError as err:
@@ -54,7 +54,7 @@ def parse(text: str) -> Any:
 
 
 def without_nulls(value: Any) -> Any:
-    """The same without what is null, which says as much as what is not there."""
+    """The record without what is null, which says as much as what is not there."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
@@ -63,7 +63,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def misfit(value: Any, form: Any = FORM, where: str = "run.json") -> str | None:
-    """What is not as it should be, half a sentence; None if all is well. value: as `without_nulls`."""
+    """What of the record is not as it should be, half a sentence; None if all is well. value: as `without_nulls`."""
     if isinstance(form, Mapping):
         if not isinstance(value, dict):
             return f"{where} is no table of keys and values"

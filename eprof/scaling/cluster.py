@@ -53,11 +53,11 @@ class Messages(Struct, frozen=True):
     seconds: tuple[float, ...]
 
     def start_s(self) -> float:
-        """The time of the smallest message."""
+        """The time of the smallest message on the cluster."""
         return self.seconds[0]
 
     def of_size(self, size: float) -> float:
-        """The time of a message in s; beyond the largest size as between the last two."""
+        """The time of a message on the cluster in s; beyond the largest size as between the last two."""
         if size <= self.sizes[-1]:
             return float(np.interp(size, self.sizes, self.seconds))
         slope = (self.seconds[-1] - self.seconds[-2]) / (self.sizes[-1] - self.sizes[-2])
@@ -124,11 +124,13 @@ class Cluster(Struct, frozen=True, dict=True):
 
     @cached_property
     def slowest(self) -> Clock:
-        """The lowest clock of the table."""
+        """The lowest clock of the cluster."""
         return min(self.clocks, key=lambda clock: clock.core_mhz)
 
     def at(self, core_mhz: float | None) -> Clock:
-        """The powers at a clock; without one, at the default. Of a table with gamma, at any: dP_c (f/f0)^gamma (4.20).
+        """The powers of the cluster at a clock; without one, at the default.
+
+        Of a table with gamma, at any: dP_c (f/f0)^gamma (4.20).
 
         Raises CostError: a clock that the table does not list, and no gamma.
         """
@@ -181,7 +183,7 @@ def _shelf() -> Traversable:
 
 
 def read(document: Document) -> Cluster:
-    """The cluster in a document. Raises DefinitionError."""
+    """The cluster in the document of its file. Raises DefinitionError."""
     root = document.root.table(_KEYS)
     root.schema(SCHEMA)
     clocks, default = _clocks(root["setting"], _beside(root).idle_w)
@@ -216,7 +218,10 @@ def _count(node: Node) -> int | None:
 
 
 def _clocks(node: Node, idle_w: float | None) -> tuple[tuple[Clock, ...], Clock]:
-    """The settings, and the default: the one that says so, else the only one. idle_w: where a setting has none."""
+    """The clocks in a cluster's file, and the default: the one that says so, else the only one.
+
+    idle_w: where a setting has none.
+    """
     entries = node.entries("a list of settings")
     if not entries:
         raise node.wrong("a list of settings")
@@ -235,6 +240,7 @@ def _clocks(node: Node, idle_w: float | None) -> tuple[tuple[Clock, ...], Clock]
 
 
 def _clock(entry: Node, idle_w: float | None) -> Clock:
+    """A clock in a cluster's file."""
     core_mhz = entry["core_mhz"].number(1, 1e5)
     off_chip_w = _optional(entry["off_chip_w"]) or 0.0
     if idle_w is None or "idle_w" in entry:
@@ -243,7 +249,7 @@ def _clock(entry: Node, idle_w: float | None) -> Clock:
 
 
 def _messages(node: Node) -> Messages:
-    """A table of sizes and times, or a start-up time and a time for each byte."""
+    """Messages in a cluster's file: a table of sizes and times, or a start-up time and a time for each byte."""
     node.table(("bytes", "seconds", "start_s", "byte_s"))
     if "bytes" not in node:
         start_s, byte_s = node["start_s"].number(0, _MOST), node["byte_s"].number(0, _MOST)
@@ -262,6 +268,7 @@ def _rising(node: Node) -> tuple[float, ...]:
 
 
 def _link(node: Node) -> Link | None:
+    """The link in a cluster's file."""
     if node.value is None:
         return None
     node.table(("bandwidth_byte_per_s", "latency_s", "idle_w", "busy_w", "collectives"))
@@ -278,6 +285,6 @@ def _link(node: Node) -> Link | None:
 
 
 def chosen(cluster: Cluster, clocks_mhz: Sequence[float], waiting: str | None) -> tuple[list[Clock], str]:
-    """The clocks that a user wants (none: all of the table), and how processors wait. Raises CostError."""
+    """The clocks of the cluster that a user wants (none: all), and how processors wait. Raises CostError."""
     clocks = [cluster.at(core_mhz) for core_mhz in clocks_mhz] or list(cluster.clocks)
     return clocks, waiting or cluster.waiting

@@ -10,12 +10,15 @@ from eprof.base.toml import Document
 
 
 def names(shelf: Traversable) -> list[str]:
-    """The names of the files of a folder, sorted."""
+    """The names of the definitions (clusters, programs) in a folder, sorted."""
     return [file.name.removesuffix(".toml") for file in tree(shelf, ".toml")]
 
 
 def find(name_or_path: str, shelf: Traversable, noun: str) -> Document:
-    """A file of a folder by its name, or one of yours (`.toml`). Raises DefinitionError. noun: what the files are."""
+    """The definition (cluster, program) of a folder by its name, or one of yours (`.toml`).
+
+    Raises DefinitionError. noun: what the files are.
+    """
     if name_or_path.endswith(".toml"):
         return Document.read(Path(name_or_path))
     known = names(shelf)

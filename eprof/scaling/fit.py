@@ -43,7 +43,7 @@ class _Known(Struct, frozen=True):
 
     @property
     def work_s(self) -> float:
-        """Of all processors, as counted: A."""
+        """Work of all processors in a run to fit, as counted: A."""
         return self.point.time_s * self.point.processors - self.point.network_s
 
 
@@ -53,14 +53,14 @@ class _Fitted(Struct, frozen=True):
     alpha: float
 
     def program(self, program: Program) -> Program:
-        """The program with its counts multiplied."""
+        """The fitted program: its counts multiplied."""
         factors = {word: self.network if word in _NETWORK else self.work for word in WORDS}
         return replace(program, alpha=self.alpha, factors=factors)
 
 
 def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequence[int]) -> Fit:
     """The fit of a program to its runs below the node counts to `predict`, and its errors. Raises UsageError."""
-    known = list(_known(cluster, replace(program, alpha=1.0), runs))
+    known = list(_known_runs(cluster, replace(program, alpha=1.0), runs))
     small = [each for each in known if each.run.processors < min(predict, default=math.inf)]
     counts = sorted({each.run.processors for each in small})
     if len(counts) < _LEAST_NODE_COUNTS:
@@ -82,7 +82,10 @@ def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequen
 
 
 def of_program(runs: Sequence[Run], name: str) -> list[Run]:
-    """The runs of a program; where all are of one, those, whatever it is called. Raises UsageError: there are none."""
+    """The runs of a program to fit; where all are of one, those, whatever it is called.
+
+    Raises UsageError: there are none.
+    """
     names = dict.fromkeys(run.program for run in runs)
     chosen = [run for run in runs if run.program == name or len(names) == 1]
     if not chosen:
@@ -101,7 +104,7 @@ def warnings(cluster: Cluster, fitted: Fit) -> list[str]:
     return []
 
 
-def _known(cluster: Cluster, program: Program, runs: Sequence[Run]) -> Iterator[_Known]:
+def _known_runs(cluster: Cluster, program: Program, runs: Sequence[Run]) -> Iterator[_Known]:
     for run in runs:
         if run.size is not None and run.energy_j is not None:
             clock = cluster.at(run.core_mhz)
@@ -110,7 +113,7 @@ def _known(cluster: Cluster, program: Program, runs: Sequence[Run]) -> Iterator[
 
 
 def _solved(known: Sequence[_Known]) -> _Fitted:
-    """Least squares of relative errors, no factor below 0; unknowns w, alpha w and alpha m."""
+    """The fit: least squares of relative errors, no factor below 0; unknowns w, alpha w and alpha m."""
     equations = []
     for each in known:
         total_s = each.run.processors * each.run.time_s
@@ -127,7 +130,7 @@ def _solved(known: Sequence[_Known]) -> _Fitted:
 
 
 def _non_negative(matrix: Floats, target: Floats) -> Floats:
-    """Least squares with no unknown below 0; of so few, every choice of those that are not 0 can be tried."""
+    """A fit by least squares with no unknown below 0; of so few, every choice of those not 0 can be tried."""
     best: Floats = np.zeros(matrix.shape[1])
     for chosen in product((False, True), repeat=matrix.shape[1]):
         solution = np.zeros(matrix.shape[1])
@@ -143,7 +146,7 @@ def _residual(matrix: Floats, solution: Floats, target: Floats) -> float:
 
 
 def _alphas(known: Sequence[_Known], fitted: _Fitted) -> dict[str, float]:
-    """Measured over modelled time, by processors: the mean over sizes and clocks."""
+    """Measured over modelled time for the fit, by processors: the mean over sizes and clocks."""
     by_count: dict[int, list[float]] = {}
     for each in known:
         modelled_s = fitted.work * each.work_s + fitted.network * each.point.network_s
@@ -154,7 +157,7 @@ def _alphas(known: Sequence[_Known], fitted: _Fitted) -> dict[str, float]:
 def _left_out(
     cluster: Cluster, program: Program, known: Sequence[_Known], counts: Sequence[int]
 ) -> Iterator[Prediction]:
-    """The errors at each node count of a fit on the others."""
+    """The errors of the fit at each node count, made on the others."""
     for count in counts[1:] if len(counts) > _LEAST_NODE_COUNTS else ():
         others = [each for each in known if each.run.processors != count]
         fitted = _solved(others).program(program)
@@ -164,7 +167,7 @@ def _left_out(
 def _predicted(
     cluster: Cluster, program: Program, known: Sequence[_Known], small: Sequence[_Known], counts: Sequence[int]
 ) -> Iterator[Prediction]:
-    """What the fit says of each size and clock that it was made of, on other node counts."""
+    """What the fit says of each size and clock that it was made of, on node counts to predict."""
     measured = {(each.size, each.run.processors, each.point.core_mhz): each.run for each in known}
     seen = sorted({(each.size, each.point.core_mhz) for each in small})
     for size, core_mhz in seen:

@@ -38,7 +38,7 @@ _KHZ_SUFFIX = {"k": 1e-3, "m": 1.0, "g": 1e3}
 
 
 def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[list[Run], list[str]]:
-    """The runs of tables, of simulated runs and of the ranks of GPU clusters, and notes.
+    """The measured runs of tables, of simulations and of the ranks of GPU clusters, and notes.
 
     Raises LogError with file and line.
     """
@@ -64,6 +64,7 @@ def read(paths: Sequence[str], reading: ranks.Reading | None = None) -> tuple[li
 
 
 def _table(path: str, notes: list[str]) -> Iterator[Run]:
+    """The measured runs of a table."""
     lines = lines_of(log_content(path, _MOST_BYTES))
     header = next((line for line in lines if line.strip()), None)
     if header is None:
@@ -93,7 +94,10 @@ def _table(path: str, notes: list[str]) -> Iterator[Run]:
 
 
 def _run(where: str, cells: Mapping[str, str], energy_j: float | None = None) -> Run:
-    """A row as a run. Energy of 0 or blank is not known: a meter that saw nothing saw no program either."""
+    """A row of a table of measured runs as a run.
+
+    Energy of 0 or blank is not known: a meter that saw nothing saw no program either.
+    """
     processors = _number(where, "processes", cells["processes"])
     time_s = _number(where, "time_s", cells["time_s"])
     if processors is None or processors < 1 or processors != int(processors):
@@ -113,7 +117,7 @@ def _run(where: str, cells: Mapping[str, str], energy_j: float | None = None) ->
 
 
 def _number(where: str, key: str, text: str) -> float | None:
-    """A number that is not negative; None where nothing is written."""
+    """A number in a table of measured runs, not negative; None where nothing is written."""
     if not text or text.lower() in ("unknown", "n/a", "nan", "-"):
         return None
     try:
@@ -131,7 +135,10 @@ def _number(where: str, key: str, text: str) -> float | None:
 def _jobs(
     path: str, cells: Iterable[tuple[int, list[str]]], names: list[str], places: Mapping[str, int], notes: list[str]
 ) -> Iterator[Run]:
-    """The jobs in what `sacct` prints. Rows do not add up: a job's energy is its own row's, else its largest step's."""
+    """The measured jobs in what `sacct` prints.
+
+    Rows do not add up: a job's energy is its own row's, else its largest step's.
+    """
     jobs: dict[str, list[tuple[str, list[str]]]] = {}
     left_out: list[str] = []
     for number, row in cells:
@@ -151,10 +158,10 @@ def _jobs(
         if not first[places["time_s"]] or first[places["time_s"]] == "0":
             notes.append(f"{path}: job {job} took no time and was left out")
             continue
-        energy_j = _number(where, "energy_j", _cell(first, places, "energy_j"))
+        energy_j = _number(where, "energy_j", _table_cell(first, places, "energy_j"))
         if not energy_j:
             energy_j = max(
-                (_number(at, "energy_j", _cell(row, places, "energy_j")) or 0.0 for at, row in steps), default=0.0
+                (_number(at, "energy_j", _table_cell(row, places, "energy_j")) or 0.0 for at, row in steps), default=0.0
             )
             if energy_j:
                 from_steps.append(job)
@@ -165,7 +172,7 @@ def _jobs(
         notes.append(f"{path}: the energy of jobs {listed(from_steps[:3])} is that of their largest step")
 
 
-def _cell(row: Sequence[str], places: Mapping[str, int], key: str) -> str:
+def _table_cell(row: Sequence[str], places: Mapping[str, int], key: str) -> str:
     return row[places[key]] if key in places else ""
 
 

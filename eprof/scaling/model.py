@@ -56,7 +56,10 @@ class Point(Struct, frozen=True):
 def points(
     cluster: Cluster, program: Program, sizes: Sequence[float], processors: Sequence[int], clock: Clock, waiting: str
 ) -> list[Point]:
-    """Every size on every number of processors at one clock. Raises UsageError: the program has no counts there."""
+    """The modelled points: every size on every number of processors at one clock.
+
+    Raises UsageError: the program has no counts there.
+    """
     asked = [(size, number, program.work(size, number)) for size in sizes for number in processors]
     joules, seconds = _priced(cluster, [work for *_, work in asked], clock, waiting)
     made = []
@@ -85,7 +88,7 @@ def efficiency(cluster: Cluster, work: Work, clock: Clock, waiting: str) -> floa
 
 
 def _priced(cluster: Cluster, works: Sequence[Work], clock: Clock, waiting: str) -> tuple[Floats, Floats]:
-    """Joules and seconds by cause, (n_works, n_causes) each: E1 first, then what E0 is made of."""
+    """Joules and seconds in the model by cause, (n_works, n_causes) each: E1 first, then what E0 is made of."""
     tables = [_counts(cluster, work, clock, waiting) for work in works]
     amounts = np.concatenate([amounts for amounts, _ in tables])
     seconds = np.concatenate([seconds for _, seconds in tables])
@@ -100,7 +103,7 @@ def _priced(cluster: Cluster, works: Sequence[Work], clock: Clock, waiting: str)
 
 
 def _counts(cluster: Cluster, work: Work, clock: Clock, waiting: str) -> tuple[Floats, Floats]:
-    """Amounts, (n_causes, n_words), and the seconds of all processors that each cause takes, (n_causes,)."""
+    """Amounts in the model, (n_causes, n_words), and the seconds of all processors of each cause, (n_causes,)."""
     on_chip_s = cluster.on_chip_s(clock)
     start_s, transfer_s = _network_s(cluster, work)
     spinning_s = work.alpha * (start_s + transfer_s) if waiting == POLL else 0.0
@@ -133,7 +136,10 @@ def _network_s(cluster: Cluster, work: Work) -> tuple[float, float]:
 
 
 def costs(cluster: Cluster, clock: Clock) -> Costs:
-    """The cluster as a cost table: t_k dP_k a count, and the power of an idle unit. Messages cost their time only."""
+    """The modelled cluster as a cost table: t_k dP_k a count, and the power of an idle unit.
+
+    Messages cost their time only.
+    """
     prices_j = {
         "on_chip": cluster.on_chip_s(clock) * clock.on_chip_w,
         "off_chip": cluster.off_chip_s * clock.off_chip_w,

@@ -53,7 +53,10 @@ class Program(Struct, frozen=True):
     factors: Mapping[str, float] = {}
 
     def work(self, size: float, processors: int) -> Work:
-        """The counts at a size on so many processors. Raises UsageError: they are no numbers there."""
+        """What a parallel program counts at a size on so many processors.
+
+        Raises UsageError: they are no numbers there.
+        """
         counts = {word: self._value(formula, word, size, processors) for word, formula in self.formulas.items()}
         memory = None if self.memory is None else self._value(self.memory, "memory_bytes", size, processors)
         return Work(self.alpha, **counts, memory_bytes=memory)
@@ -69,12 +72,12 @@ class Program(Struct, frozen=True):
 
 
 def programs() -> list[str]:
-    """The names of the programs that come with eprof, sorted."""
+    """The names of the parallel programs that come with eprof, sorted."""
     return definitions.names(_shelf())
 
 
 def load(name_or_path: str) -> Program:
-    """A program by its name, or a file of yours (`.toml`). Raises DefinitionError with file and line."""
+    """A parallel program by its name, or a file of yours (`.toml`). Raises DefinitionError with file and line."""
     return read(definitions.find(name_or_path, _shelf(), "program"))
 
 
@@ -83,7 +86,7 @@ def _shelf() -> Traversable:
 
 
 def read(document: Document) -> Program:
-    """The program in a document. Raises DefinitionError."""
+    """The parallel program in a document. Raises DefinitionError."""
     root = document.root.table(_KEYS)
     root.schema(SCHEMA)
     counts = root["count"].table(WORDS)

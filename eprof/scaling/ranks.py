@@ -79,17 +79,17 @@ class Report(NamedTuple):
 
     @property
     def ranks(self) -> int:
-        """How many there are."""
+        """How many ranks a report has."""
         return self.profile.ranks.number if self.profile.ranks else 1
 
     @property
     def kernels_s(self) -> float | None:
-        """The time of the slowest rank's kernels."""
+        """The time of the slowest rank's kernels, of a report."""
         return self.profile.ranks.time_s.max if self.profile.ranks else self.profile.time_s
 
 
 def named(given: str) -> tuple[int | None, str]:
-    """The node count that "n4=PATH" says, and the path."""
+    """The node count of ranks that "n4=PATH" says, and the path."""
     match = _NAMED.fullmatch(given)
     return (int(match[1]), match[2]) if match and not Path(given).exists() else (None, given)
 
@@ -132,7 +132,7 @@ def told(run: Run, report: str, folder: Path, reading: Reading) -> Report:
 
 
 def _inputs(path: Path) -> list[Path]:
-    """The run directories of a folder, which may be one itself; without any, its files."""
+    """The run directories of ranks in a folder, which may be one itself; without any, its files."""
     if directories.is_run(path):
         return [path]
     below = sorted(each for each in path.rglob("*") if not each.name.startswith("."))
@@ -144,13 +144,13 @@ def _inputs(path: Path) -> list[Path]:
 
 
 def _are_of_ranks(inputs: Sequence[Path]) -> bool:
-    """Whether some are named alike but for numbers; a log of counters and one of times are of one rank."""
+    """Whether some inputs are of ranks: named alike but for numbers; not a log of counters and one of times."""
     alike = {_NUMBER.sub("#", str(path)) for path in inputs}
     return len(alike) < len(inputs) or len(inputs) > 1 and directories.is_run(inputs[0])
 
 
 def _saved(path: Path) -> schema.Profile:
-    """A report in JSON. Raises LogError."""
+    """The report of ranks in JSON. Raises LogError."""
     try:
         profile = msgspec.json.decode(log_content(str(path), _MOST_BYTES), type=schema.Profile)
         _check(profile)
@@ -160,7 +160,7 @@ def _saved(path: Path) -> schema.Profile:
 
 
 def _check(profile: schema.Profile) -> None:
-    """Raises ValueError, KeyError: numbers, marks or places that no report has."""
+    """Raises ValueError, KeyError: numbers, marks or places that no report of ranks has."""
     energy, ranks = profile.energy_j, profile.ranks
     numbers = [energy.computation, energy.data, energy.constant, profile.time_s]
     numbers += [profile.costs.constant_power_w] if profile.costs else []
@@ -244,7 +244,10 @@ def _gaps(profile: schema.Profile) -> list[str]:
 
 
 def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterator[Run]:
-    """A run a report. Raises LogError: its node count is not known, or its GPUs have no prices, or no times."""
+    """The runs of reports of ranks, one each.
+
+    Raises LogError: its node count is not known, or its GPUs have no prices, or no times.
+    """
     is_timed = all(report.seen.time_s is not None for report in reports)
     nodes = [_nodes(report, beside) for report in reports]
     unit = _unit(reports, nodes)
@@ -271,7 +274,7 @@ def _check_gpus(report: Report) -> None:
 
 
 def _unit(reports: Sequence[Report], nodes: Sequence[int]) -> str:
-    """What the runs have more and more of: nodes; or, where all ran on as many, GPUs. Raises LogError: both."""
+    """What runs of ranks have more and more of: nodes; or, where all ran on as many, GPUs. Raises LogError: both."""
     ranks: dict[int, set[int]] = {}
     for report, count in zip(reports, nodes, strict=True):
         ranks.setdefault(count, set()).add(report.ranks)
@@ -286,6 +289,7 @@ def _unit(reports: Sequence[Report], nodes: Sequence[int]) -> str:
 
 
 def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
+    """The run of a report of ranks."""
     profile = report.profile
     of_kernels = _of_kernels(report)
     time_s, time_marks = _time(report, is_timed)
@@ -308,7 +312,7 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
 
 
 def _metered(parts: dict[str, Part], metered_j: float | None) -> dict[str, Part]:
-    """The parts, and what a meter saw of all of them beyond what is known of each."""
+    """The parts of ranks, and what a meter saw of all of them beyond what is known of each."""
     if metered_j is None:
         return parts
     known_j = sum(part.energy_j for part in parts.values() if part.energy_j is not None)
@@ -317,14 +321,14 @@ def _metered(parts: dict[str, Part], metered_j: float | None) -> dict[str, Part]
 
 
 def _marks_of(parts: Mapping[str, Part], seen: _Seen) -> Mark:
-    """The marks of the whole: of what no meter saw."""
+    """The marks of the whole of the ranks: of what no meter saw."""
     metered = () if seen.gpus_j is None and seen.all_j is None else _GPU
     unmetered = () if seen.all_j is not None else parts
     return reduce(or_, (from_names(parts[cause].marks) for cause in unmetered if cause not in metered), NONE)
 
 
 def _nodes(report: Report, beside: Beside) -> int:
-    """On how many nodes it ran: as the user says, by its hosts, or by the GPUs of a node."""
+    """On how many nodes ranks ran: as the user says, by their hosts, or by the GPUs of a node."""
     by_gpus = -(-report.ranks // beside.gpus) if beside.gpus else None
     nodes = report.nodes or report.seen.hosts or (1 if report.ranks == 1 else by_gpus)
     by_name = _nodes_in_name(report)
@@ -358,7 +362,7 @@ def _nodes_in_name(report: Report) -> int | None:
 
 
 def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
-    """The time of the program, or of the slowest rank's kernels, which is a lower bound."""
+    """The time of the ranks' program, or of the slowest rank's kernels, which is a lower bound."""
     kernels_s = report.kernels_s or 0.0
     if is_timed:
         return max(report.seen.time_s or 0.0, kernels_s), NONE
@@ -368,7 +372,7 @@ def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
 
 
 def _of_kernels(report: Report) -> dict[str, Part]:
-    """What kernels take. Raises LogError: nothing has a price, and there is no meter."""
+    """What kernels of all ranks take. Raises LogError: nothing has a price, and there is no meter."""
     profile = report.profile
     if profile.energy_j.total is None and report.seen.gpus_j is None and report.seen.all_j is None:
         raise LogError(f"{report.path}: no cost table is made for its GPU; name one with --costs.")
@@ -391,7 +395,7 @@ def _waiting_s(report: Report, nodes: int, time_s: float, is_timed: bool, beside
 
 
 def _of_waiting(report: Report, waiting_s: Mapping[str, float | None], beside: Beside) -> dict[str, Part]:
-    """What GPUs take that wait: at the power in the cluster's table, else at the constant power of their own."""
+    """What GPUs of ranks take that wait: at the power in the cluster's table, else at constant power of their own."""
     profile, idle_w, marks = report.profile, beside.gpu_idle_w, beside.marks
     if idle_w is None and profile.costs is not None:
         idle_w, marks = profile.costs.constant_power_w, from_names(profile.energy_marks.constant) | Mark.ASSUMED
@@ -400,7 +404,7 @@ def _of_waiting(report: Report, waiting_s: Mapping[str, float | None], beside: B
 
 
 def _of_nodes(report: Report, node_s: float, beside: Beside, marks: Mark) -> dict[str, Part]:
-    """What hosts and network take in so many seconds of all nodes."""
+    """What hosts and network of ranks take in so many seconds of all nodes."""
     hosts = _part(beside.host_w, node_s, beside.marks | marks)
     if beside.host_w is None and report.seen.hosts_j is not None:
         hosts = Part(energy_j=report.seen.hosts_j, marks=names(Mark.MISSING))
@@ -408,7 +412,7 @@ def _of_nodes(report: Report, node_s: float, beside: Beside, marks: Mark) -> dic
 
 
 def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
-    """A power over a time; nothing is sure to be nothing."""
+    """A power over a time, as a part of the ranks' energy; nothing is sure to be nothing."""
     if watts is None or seconds is None:
         return Part(energy_j=None, marks=names(Mark.MISSING))
     energy_j = watts * seconds
@@ -416,7 +420,7 @@ def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
 
 
 def _core_mhz(profile: schema.Profile) -> float | None:
-    """The clock that the run is priced at, but for a table's default, which is no run's."""
+    """The clock that the ranks' run is priced at, but for a table's default, which is no run's."""
     costs = profile.costs
     return costs.setting.get("core_mhz") if costs and costs.setting_from != _DEFAULT else None
 
@@ -425,7 +429,7 @@ def _core_mhz(profile: schema.Profile) -> float | None:
 
 
 def _program(profile: schema.Profile) -> str:
-    """The name of the program, if the logs tell one."""
+    """The name of the ranks' program, if the logs tell one."""
     commands = {Path(command.split()[0]).name for command in _commands(profile)}
     return commands.pop() if len(commands) == 1 else "program"
 
@@ -435,6 +439,7 @@ def _commands(profile: schema.Profile) -> list[str]:
 
 
 def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterator[str]:
+    """What there is to say on reports of ranks."""
     powers = {"the hosts": beside.host_w, "the network": beside.network_w}
     unknown = [name for name, watts in powers.items() if watts is None]
     if unknown:
@@ -476,7 +481,7 @@ def _of_report(report: Report, beside: Beside) -> Iterator[str]:
 
 
 def _twins(profile: schema.Profile) -> str:
-    """The first logs with the same content."""
+    """The first logs of ranks with the same content."""
     alike: dict[str, list[str]] = {}
     for log in profile.inputs:
         if log.sha256:
@@ -485,7 +490,7 @@ def _twins(profile: schema.Profile) -> str:
 
 
 def _beyond_the_meter(report: Report, run: Run) -> Iterator[str]:
-    """Where a meter saw less than is modelled."""
+    """Where a meter saw less of the ranks than is modelled."""
     parts = {cause: part.energy_j for cause, part in (run.parts or {}).items() if part.energy_j is not None}
     rest_j = parts.pop("metered", 0.0)
     if rest_j >= 0:
@@ -513,7 +518,7 @@ def _shorter_than_kernels(report: Report) -> Iterator[str]:
 
 
 def _unlike(reports: Sequence[Report]) -> Iterator[str]:
-    """What is not the same at all node counts."""
+    """What is not the same of the ranks' runs at all node counts."""
     profiles = [report.profile for report in reports]
     told = {
         "commands": [", ".join(_commands(profile)) for profile in profiles],

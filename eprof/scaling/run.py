@@ -36,12 +36,12 @@ class Run(Struct, frozen=True):
 
     @property
     def problem(self) -> tuple[str, float | None]:
-        """What was solved: the program and its size."""
+        """What a run solved: the program and its size."""
         return self.program, self.size
 
 
 def medians(runs: Sequence[Run], notes: list[str]) -> list[Run]:
-    """One row for repeats of the same: the medians of their times, and of the energies that are known.
+    """One run for repeats of the same: the medians of their times, and of the energies that are known.
 
     Of runs in parts, the one of the median energy, of an even number the lower of two: medians of parts do not add up.
     """

@@ -124,5 +124,5 @@ class Scale(Struct, frozen=True, kw_only=True):
     warnings: list[str] = field(default_factory=list)
 
     def plain(self) -> dict[str, Any]:
-        """As plain data."""
+        """The document of scaling as plain data."""
         return dict(to_builtins(self))

@@ -19,7 +19,7 @@ _LIBRARY, _STATES_FLOPS = b"libsimgrid", b"smpi_execute_flops"
 
 
 def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float | None) -> Nodes:
-    """The nodes of a cluster to run a program on. Raises UsageError: it cannot be simulated there."""
+    """The nodes of a cluster to simulate a program on. Raises UsageError: it cannot be simulated there."""
     link = cluster.link
     if link is None:
         raise UsageError(f"{cluster.name} has no [network], which a simulation needs.")
@@ -43,13 +43,16 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
             "processes": processes,
             "size": size,
             "program": _named(program, size),
-            "marks": _marks(cluster, computes),
+            "marks": _simulation_marks(cluster, computes),
         },
     )
 
 
 def _states_flops(program: Path) -> bool:
-    """Whether a program says how much it computes; else it is timed. Raises UsageError: it is none of smpicc."""
+    """Whether a simulated program says how much it computes; else it is timed.
+
+    Raises UsageError: it is none of smpicc.
+    """
     try:
         content = program.read_bytes()
     except OSError as err:
@@ -66,19 +69,19 @@ def _speed(cluster: Cluster, clock: Clock) -> Speed:
 
 
 def _named(program: Sequence[str], size: float | None) -> str:
-    """The program with its arguments, N for the size: a program of several sizes has one name."""
+    """The simulated program with its arguments, N for the size: a program of several sizes has one name."""
     words = [Path(program[0]).name, *program[1:]]
-    return " ".join(SIZE if size is not None and _is(word, size) else word for word in words)
+    return " ".join(SIZE if size is not None and _is_size(word, size) else word for word in words)
 
 
-def _is(word: str, size: float) -> bool:
+def _is_size(word: str, size: float) -> bool:
     try:
         return float(word) == size
     except ValueError:
         return False
 
 
-def _marks(cluster: Cluster, computes: bool) -> list[str]:
+def _simulation_marks(cluster: Cluster, computes: bool) -> list[str]:
     marks = Mark.SIMULATED
     if computes:
         marks |= Mark.ESTIMATED
@@ -109,6 +112,7 @@ def runs(path: Path, manifest: Mapping[str, Any], notes: list[str]) -> Iterator[
 
 
 def _run(path: Path, about: Mapping[str, Any], marks: Mark, measurement: Mapping[str, Any]) -> Iterator[Run]:
+    """A simulated run, of a run directory."""
     core_mhz = _CLOCK.fullmatch(measurement["what"])
     log = path / "logs" / f"{measurement['what']}-1.log"
     if core_mhz is None or measurement.get("failed") or not log.is_file():
@@ -130,7 +134,7 @@ def _run(path: Path, about: Mapping[str, Any], marks: Mark, measurement: Mapping
 
 
 def _marks_of(path: Path, about: Mapping[str, Any]) -> Mark:
-    """How far the simulation can be trusted. Raises LogError: `run.json` does not say what was simulated."""
+    """How far a simulated run can be trusted. Raises LogError: `run.json` does not say what was simulated."""
     try:
         marks = from_names(about["marks"])
     except KeyError:
@@ -141,6 +145,7 @@ def _marks_of(path: Path, about: Mapping[str, Any]) -> Mark:
 
 
 def _notes(about: Mapping[str, Any], marks: Mark) -> Iterator[str]:
+    """What there is to say on simulated runs."""
     yield f"Simulated by SimGrid with {about['name']}: its nodes have no caches and no memory of their own."
     if Mark.ASSUMED in marks:
         yield f"The powers and times of {about['name']} are assumed: nobody measured them."

@@ -7,7 +7,7 @@ from eprof.scaling.schema import Scale
 
 
 def frame(document: Scale) -> pd.DataFrame:
-    """A row for each row of the document; what is more on many processors, a column a cause."""
+    """The table of scaling: a row for each row of the document; what is more on many processors, a column a cause."""
     rows = []
     for row in document.rows:
         cells = structs.asdict(row)

@@ -14,10 +14,12 @@ from eprof.base.labels import labels
 from eprof.base.text import counted, printable, when
 from eprof.compare.schema import Document
 from eprof.terminal import drawing
-from eprof.words import diff as diff_words
-from eprof.words import diff_answer, diff_causes, diff_tables
 from eprof.words.blocks import Block, Headline, Notes, Sentence, Tone, Verdict
 from eprof.words.cells import signed_quantity
+from eprof.words.diff import causes as diff_causes
+from eprof.words.diff import sentences as diff_words
+from eprof.words.diff import tables as diff_tables
+from eprof.words.diff import trust as diff_trust
 from eprof.words.numbers import percent, quantity
 
 _LINES, _USED = 15, 76
@@ -28,20 +30,21 @@ _Text: TypeAlias = Headline | Sentence | Verdict
 
 
 def show(document: Document, verbose: bool = False) -> None:
-    """Print a difference on standard output; every kernel, count and note if `verbose`."""
+    """Print a difference on the terminal; every kernel, count and note if `verbose`."""
     drawing.show(_blocks(diff_words.answered(document), verbose), verbose)
 
 
 def text(document: Document, verbose: bool = False, width: int = 110) -> str:
-    """The same as plain text of `width` columns."""
+    """A difference as the terminal shows it, as plain text of `width` columns."""
     return drawing.text(_blocks(diff_words.answered(document), verbose), verbose, width)
 
 
 def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
-    head = diff_answer.head(document)
+    """What the terminal shows of a difference, in its order."""
+    head = diff_trust.head(document)
     yield _line(Text(printable(head), style="dim"))
     answer: list[_Text] = [
-        Sentence(diff_answer.unlike(document)),
+        Sentence(diff_trust.unlike(document)),
         diff_words.headline(document),
         Sentence(diff_words.noise(document)),
     ]
@@ -56,7 +59,7 @@ def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableTyp
 
 
 def _lines(block: _Text) -> int:
-    """How many lines a block takes on a terminal of 80 columns."""
+    """How many lines a block of a difference takes on a terminal of 80 columns."""
     texts = [block.text]
     if isinstance(block, Headline):
         texts.append(block.lead)
@@ -64,7 +67,7 @@ def _lines(block: _Text) -> int:
 
 
 def _gates(document: Document) -> list[Verdict]:
-    """The gate that did not pass, or how many did; standard error has each that did not."""
+    """The gate of a difference that did not pass, or how many did; standard error has each that did not."""
     verdicts = diff_words.verdicts(document)
     if len(verdicts) < 2:
         return verdicts
@@ -73,21 +76,21 @@ def _gates(document: Document) -> list[Verdict]:
 
 
 def _last(document: Document) -> str:
-    """What to trust, and what -v adds."""
+    """The last lines of a difference on the terminal: what to trust, and what -v adds."""
     rest = when(document.warnings, counted(len(document.warnings), "note"))
-    return f"{diff_answer.trust(document)} -v: {rest or 'every number'}."
+    return f"{diff_trust.trust(document)} -v: {rest or 'every number'}."
 
 
 def _drawn(document: Document, room: int) -> Iterator[RenderableType]:
-    """The kernels that change most, in `room` lines at most; of a single one, the parts of its change."""
+    """A difference's kernels that change most, in `room` lines at most; of one, the parts of its change."""
     if len(document.kernels) > 1:
         yield from _kernels(document, max(2, room))
-    elif parts := diff_answer.bar(document):
+    elif parts := diff_trust.bar(document):
         yield _bar(parts)
 
 
 def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
-    """A line a kernel: by how much it changed, and why; and how many more there are."""
+    """A line a kernel of the difference: by how much it changed, and why; and how many more there are."""
     rows = min(_KERNELS, room)
     if len(document.kernels) > rows:
         rows = min(_KERNELS, room - 1)
@@ -115,7 +118,7 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
 
 
 def _bar(parts: list[tuple[str, float]]) -> RenderableType:
-    """The parts of the change side by side, each a bar as long as its share."""
+    """The parts of the change on the terminal side by side, each a bar as long as its share."""
     whole = max(1.0, sum(abs(share) for _, share in parts))
     pieces = []
     for label, share in parts:
@@ -125,7 +128,7 @@ def _bar(parts: list[tuple[str, float]]) -> RenderableType:
 
 
 def _line(content: Text) -> RenderableType:
-    """What is cut rather than wrapped."""
+    """A line of a difference on the terminal, cut rather than wrapped."""
     grid = Grid.grid()
     grid.add_column(no_wrap=True, overflow="ellipsis")
     grid.add_row(content)
@@ -133,7 +136,7 @@ def _line(content: Text) -> RenderableType:
 
 
 def _details(document: Document) -> Iterator[Block]:
-    """Everything else that is known."""
+    """What the terminal shows of a difference with -v."""
     document = diff_words.unmarked(document)
     if ratios := diff_words.ratios(document):
         yield Sentence(ratios)

@@ -22,14 +22,14 @@ _HALF_BAR = 12
 
 
 def show(blocks: Iterable[Block | RenderableType], verbose: bool = False) -> None:
-    """Print blocks on standard output; every note if `verbose`. What is no block is printed as it is."""
+    """Print blocks on the terminal; every note if `verbose`. What is no block is printed as it is."""
     console = terminal()
     for part in drawn(blocks, console.width, verbose):
         console.print(part)
 
 
 def text(blocks: Iterable[Block | RenderableType], verbose: bool = False, width: int = 110) -> str:
-    """The same as plain text of `width` columns."""
+    """Blocks as the terminal shows them, as plain text of `width` columns."""
     buffer = io.StringIO()
     console = into(buffer, width)
     for part in drawn(blocks, width, verbose):
@@ -38,7 +38,7 @@ def text(blocks: Iterable[Block | RenderableType], verbose: bool = False, width:
 
 
 def drawn(blocks: Iterable[Block | RenderableType], width: int, verbose: bool) -> Iterator[RenderableType]:
-    """What to print, with an empty line around tables."""
+    """Blocks for the terminal, with an empty line around tables."""
     previous: Block | RenderableType = ""
     for block in blocks:
         if _stands_apart(block) or _stands_apart(previous):
@@ -52,6 +52,7 @@ def _stands_apart(block: Block | RenderableType) -> bool:
 
 
 def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterable[RenderableType]:
+    """A block as rich draws it on the terminal."""
     match block:
         case Headline():
             return _headline(block, width)
@@ -71,14 +72,17 @@ def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterable
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> str:
-    """Lines of `width` columns. rich would break between a number and its unit, and at the hyphens of options."""
+    """Text for the terminal in lines of `width` columns.
+
+    rich would break between a number and its unit, and at the hyphens of options.
+    """
     shown = visible(" ".join(text.splitlines()))
     lines = wrap(shown, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
     return "\n".join(map(printable, lines))
 
 
 def _point(point: Point, width: int) -> Text:
-    """The sentences, wrapped beside their label."""
+    """A point on the terminal: its sentences, wrapped beside their label."""
     lines = _wrapped(point.text, width, " " * (len(point.label) + 2))
     return Text.assemble((point.label, "bold"), lines[len(point.label) :])
 
@@ -98,6 +102,7 @@ def _notes(notes: Notes, verbose: bool) -> Iterator[Text]:
 
 
 def _table(table: Table, width: int) -> Iterator[RenderableType]:
+    """A table as rich draws it on the terminal."""
     from_width = max(column.from_width for column in table.columns)
     table = table.on(Medium.TERMINAL, width)
     drawn = RichTable(
@@ -134,7 +139,7 @@ def _width(label: str, cells: Sequence[Text]) -> int:
 
 
 def _row_name(row: Row, room: int) -> Text:
-    """The first cell, with its remark below."""
+    """The first cell of a row on the terminal, with its remark below."""
     cell = row.cells[0]
     name = Text(printable(plain_text(cell)))
     if isinstance(cell, Name) and cell.note:
@@ -144,6 +149,7 @@ def _row_name(row: Row, room: int) -> Text:
 
 
 def _cell(cell: Cell) -> Text:
+    """A cell as text for the terminal."""
     if isinstance(cell, Bar):
         return _bar(cell.value)
     words = printable(plain_text(cell))
@@ -155,7 +161,7 @@ def _cell(cell: Cell) -> Text:
 
 
 def _bar(share: float) -> Text:
-    """A bar to the left of the middle for less, to the right for more."""
+    """A bar in characters: to the left of the middle for less, to the right for more."""
     filled = "█" * max(1, round(abs(share) * _HALF_BAR))
     less, more = when(share < 0, filled).rjust(_HALF_BAR), when(share > 0, filled).ljust(_HALF_BAR)
     return Text.assemble((less, _LESS), ("│", "dim"), (more, _MORE))

@@ -18,15 +18,15 @@ _BOOKS = {"both": "", "other": "", "served": "served", "accessed": "accessed", "
 
 
 def show_tables(tables: Sequence[Row]) -> None:
-    """List the cost tables."""
-    listing = _table("name", "made for", "basis", "settings")
+    """`eprof costs` on the terminal: list the cost tables."""
+    listing = _listing_table("name", "made for", "basis", "settings")
     for table in tables:
         listing.add_row(table["name"], table["device"], table["basis"] or "not stated", str(max(1, table["settings"])))
     _print([listing, Text("`eprof costs NAME` shows what every count pays, why, and its source.", style="dim")])
 
 
 def show_costs(explained: Row) -> None:
-    """Show one cost table at one setting."""
+    """`eprof costs TABLE` on the terminal: show one cost table at one setting."""
     _print(_costs(explained))
 
 
@@ -74,10 +74,10 @@ def _interval(explained: Row) -> Iterable[RenderableType]:
 
 
 def _prices(explained: Row) -> Iterable[RenderableType]:
-    """The named prices with their intervals and sources, and the boards that the table serves too."""
+    """The named prices of a cost table with intervals and sources, and the boards that the table serves too."""
     prices = explained["prices"]
     if any(price["interval_pj"] or price["from"] for price in prices):
-        table = _table("price", "pJ", "interval", "from")
+        table = _listing_table("price", "pJ", "interval", "from")
         for price in prices:
             interval = phrase("{:.3g} to {:.3g}", *(price["interval_pj"] or [None]))
             table.add_row(price["name"], f"{price['pj']:.4g}", interval, printable(price["from"] or ""))
@@ -95,7 +95,7 @@ def _setting(explained: Row) -> str:
 
 
 def _charges(explained: Row) -> Table:
-    """What every count pays, counts that pay the same for the same reason in one row.
+    """What every count pays by a cost table, counts that pay the same for the same reason in one row.
 
     Of a GPU nobody needs to read that it has no price of an L3, nor of a CPU that it has none of warps.
     """
@@ -107,20 +107,21 @@ def _charges(explained: Row) -> Table:
             continue
         labels.setdefault((charge["status"], _pays(charge), _why(charge)), []).append(nouns.label(charge["word"]))
 
-    table = _table("counts", "pays", "why")
+    table = _listing_table("counts", "pays", "why")
     for (status, pays, why), counts in labels.items():
         table.add_row(", ".join(counts), pays, printable(why), style=when(status != "pays", "dim"))
     return table
 
 
 def _pays(charge: Row) -> str:
+    """What a count pays by a cost table."""
     if charge["status"] == "pays":
         return f"{charge['pj'] or 0:.4g} pJ"
     return "nothing" if charge["status"] == "nothing" else "no price"
 
 
 def _why(charge: Row) -> str:
-    """The formula, with its numbers if it is more than one price, and the reason."""
+    """Why a count pays it: the formula, with its numbers if it is more than one price, and the reason."""
     if charge["status"] == "unpriced":  # "no price" says what the mark `missing` would say again
         return str(charge["why"])
     reason = f"{charge['why']}{_marks(charge['marks'])}"
@@ -136,8 +137,8 @@ def _marks(marks: Sequence[str]) -> str:
 
 
 def show_definitions(definitions: Sequence[Row]) -> None:
-    """List the counter definitions."""
-    table = _table("name", "profiler", "capability", "counters", "source")
+    """`eprof counters` on the terminal: list the counter definitions."""
+    table = _listing_table("name", "profiler", "capability", "counters", "source")
     for definition in definitions:
         capabilities = ", ".join(definition["capabilities"])
         counters = str(definition["counters"])
@@ -147,8 +148,8 @@ def show_definitions(definitions: Sequence[Row]) -> None:
 
 
 def show_definition(summary: Row, counts: Sequence[Row]) -> None:
-    """Show how one definition makes every count: ways in order of preference."""
-    table = _table("count", "books", "way", "formula of counters", "note")
+    """`eprof counters NAME` on the terminal: how one definition makes every count, ways in order of preference."""
+    table = _listing_table("count", "books", "way", "formula of counters", "note")
     last = None
     for row in counts:
         label = when(row["word"] != last, printable(row["label"]))
@@ -161,15 +162,15 @@ def show_definition(summary: Row, counts: Sequence[Row]) -> None:
 
 
 def show_found(wanted: str, matches: Sequence[Row]) -> None:
-    """Show where a counter is used."""
-    table = _table("definition", "counter", "helps to count")
+    """`eprof counters --find` on the terminal: where a counter is used."""
+    table = _listing_table("definition", "counter", "helps to count")
     for match in matches:
         table.add_row(match["definition"] or "(none)", printable(match["counter"]), ", ".join(match["words"]))
     also = dict.fromkeys((match["counter"], sibling) for match in matches for sibling in match["also"])
     _print([f"Counters that match `{wanted}`:", table, *(f"{counter} is in {sibling}" for counter, sibling in also)])
 
 
-def _table(*columns: str) -> Table:
+def _listing_table(*columns: str) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
     for name in columns:
         narrow = name in ("way", "pays", "settings", "count", "name", "books", "profiler", "basis")

@@ -12,19 +12,20 @@ from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
 from eprof.profile import schema
 from eprof.terminal import drawing
 from eprof.terminal.screen import terminal
-from eprof.words import answer, metered
 from eprof.words import costs as costs_words
+from eprof.words import metered
 from eprof.words.blocks import Block, Headline, Legend, Notes, Point, Sentence, Tone
 from eprof.words.components import sentence as component_words
 from eprof.words.components import table as component_table
 from eprof.words.devices import named, with_capability
-from eprof.words.headline import headline
 from eprof.words.lever import lever, reached
-from eprof.words.modelled import answer_words, clock_words
 from eprof.words.numbers import percent
 from eprof.words.ranks import rank_words, slowest_words
-from eprof.words.report import count_table, group_table, kernel_table, operator_table, split_table
+from eprof.words.report import first_screen as answer
+from eprof.words.report.headline import headline
+from eprof.words.report.tables import count_table, group_table, kernel_table, operator_table, split_table
 from eprof.words.view import View
+from eprof.words.whatif import answer_words, clock_words
 
 _LINES = 15
 _BAR = 64
@@ -58,12 +59,12 @@ Part = Block | RenderableType
 
 
 def show(document: Document, verbose: bool = False) -> None:
-    """Print the first screen on standard output, or all of it if `verbose`."""
+    """Print the first screen of a report on the terminal, or all of it if `verbose`."""
     drawing.show(_parts(document, verbose, terminal().width), verbose)
 
 
 def text(document: Document, verbose: bool = False, width: int = 110) -> str:
-    """The same as plain text of `width` columns."""
+    """A report as the terminal shows it, as plain text of `width` columns."""
     return drawing.text(_parts(document, verbose, width), verbose, width)
 
 
@@ -73,7 +74,7 @@ def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
 
 
 def first_screen(view: View, width: int) -> list[Part]:
-    """What is printed without -v: 15 lines, and more only for the what-if questions of the user."""
+    """What the terminal shows of a report without -v: 15 lines, and more only for what-if questions of the user."""
     parts: list[Part] = []
     for kernels in (5, 4, 3):
         parts = list(_answer(view, kernels, width))
@@ -88,6 +89,7 @@ def _number_of_lines(parts: list[Part], width: int) -> int:
 
 
 def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
+    """The answer of a report on the terminal: the bar, the kernels, what to try, how sure."""
     yield Sentence(_short_subject(view.document, width), Tone.QUIET)
     yield Headline(headline(view).text, metered.brief(view))
     if view.has_energy:
@@ -110,7 +112,7 @@ def _notes_left(view: View) -> str:
 
 
 def _everything(view: View) -> Iterator[Part]:
-    """What the page shows, in tables: every kernel, count, answer and note."""
+    """What the terminal shows of a report with -v, in tables: every kernel, count, answer and note."""
     yield Sentence(_subject(view.document), Tone.QUIET)
     yield headline(view)
     if view.has_energy:
@@ -134,6 +136,7 @@ def _everything(view: View) -> Iterator[Part]:
 
 
 def _subject(document: schema.Profile) -> str:
+    """What a report is of: its program, devices and prices."""
     words = [document.title, ", ".join(named(document.devices, with_capability))]
     if document.costs is not None:
         words.append(f"costs {costs_words.priced(document.costs)}")
@@ -141,7 +144,7 @@ def _subject(document: schema.Profile) -> str:
 
 
 def _short_subject(document: schema.Profile, width: int) -> str:
-    """Program and GPU on one line."""
+    """What a report is of on one line of the terminal: program and GPU."""
     devices = "".join(f" · {device}" for device in named(document.devices))
     behind = cut(devices, width - _SHORTEST_TITLE)
     program, space, arguments = document.title.partition(" ")
@@ -149,7 +152,7 @@ def _short_subject(document: schema.Profile, width: int) -> str:
 
 
 def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableType]:
-    """The 100 % bar, and what stands for what: each group in a legend of its own, or the three families beside it."""
+    """A report's 100 % bar on the terminal, and its legend: of groups, or of the three families beside it."""
     is_left_out = {CONSTANT} if view.is_modelled and not legend else set()
     parts = {group: amount.value for group, amount in view.groups.items() if amount.value and group not in is_left_out}
     if view.above.value is None or sum(parts.values()) <= 0:
@@ -164,6 +167,7 @@ def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableTyp
 
 
 def _filled(parts: Mapping[str, float], cells: int) -> Text:
+    """The report's bar as text, each part as many cells as its share."""
     total_j = sum(parts.values())
     bar = Text()
     running_j = 0.0
@@ -197,7 +201,7 @@ def _family_legend(parts: Mapping[str, float]) -> str:
 
 
 def _groups(view: View) -> Iterator[Part]:
-    """Phases: each group with the same split as the whole."""
+    """Phases of a report on the terminal: each group with the same split as the whole."""
     groups = view.document.groups
     if not groups:
         return
@@ -207,7 +211,7 @@ def _groups(view: View) -> Iterator[Part]:
 
 
 def _modelled(view: View) -> Iterator[Part]:
-    """What the model says of limits, clocks and changes."""
+    """What the model says in a report of limits, clocks and changes."""
     lines = []
     limits = view.document.limits
     clocks = view.document.clocks
@@ -224,6 +228,6 @@ def _modelled(view: View) -> Iterator[Part]:
 
 
 def _limit(kernel: str, limit: schema.Limit) -> str:
-    """How far the largest kernel is from its limits."""
+    """How far the report's largest kernel is from its limits."""
     arch = phrase(" and {} of the arch line's flop/J", reached(limit, "energy_share"))
     return f"{kernel}: {reached(limit, 'speed_share')} of the roofline's speed{arch}; {lever(limit)}."

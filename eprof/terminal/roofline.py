@@ -27,16 +27,17 @@ Points = Sequence[tuple[float, float]]
 
 
 def show(document: Document, verbose: bool = False) -> None:
-    """Print the lines, the balances and the kernels on standard output."""
+    """Print rooflines on the terminal: the lines, the balances and the kernels."""
     drawing.show(_summary(document, verbose), verbose)
 
 
 def text(document: Document, verbose: bool = False, width: int = 110) -> str:
-    """The same as plain text of `width` columns."""
+    """Rooflines as the terminal shows them, as plain text of `width` columns."""
     return drawing.text(_summary(document, verbose), verbose, width)
 
 
 def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
+    """What the terminal shows of rooflines, in its order."""
     document = schema.typed(document, schema.Roofline)
     yield Sentence(head(document), Tone.QUIET)
     first = headline(document)
@@ -59,11 +60,12 @@ def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableTy
 
 
 def _style(kind: int) -> tuple[str, str]:
-    """The stroke and the colour of a machine."""
+    """The stroke and the colour of a machine's roofline on the terminal."""
     return _STROKES[kind % len(_STROKES)], _STYLES[kind % len(_STYLES)]
 
 
 def _legend(machines: Sequence[schema.Machine]) -> Text:
+    """Which roofline on the terminal is which machine's."""
     legend = Text()
     for kind, machine in enumerate(machines):
         stroke, style = _style(kind)
@@ -98,7 +100,7 @@ class _Plot(Struct, frozen=True):
         yield grid.drawn()
 
     def _dots(self) -> list[tuple[str, float, float]]:
-        """Letter and place of the first kernels, where they are known."""
+        """Letter and place of the first kernels below the roofline, where they are known."""
         dots = []
         for letter, dot in zip(_LETTERS, self.document.kernels, strict=False):
             intensity, height = dot.intensity_flop_per_byte.dram, getattr(dot, self.key)
@@ -131,7 +133,7 @@ class _Grid:
             self.rows[row][column] = (sign, style)
 
     def drawn(self) -> Text:
-        """The plot with its ticks."""
+        """The roofline plot in characters, with its ticks."""
         text = Text()
         for place, row in enumerate(self.rows):
             value = 10 ** (self.high - (self.high - self.low) * place / (_ROWS - 1))

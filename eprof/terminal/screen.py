@@ -9,17 +9,17 @@ class _Terminal(Console):
     """Standard output. rich would end the process by itself when its reader goes away; that is `cli`'s to decide."""
 
     def on_broken_pipe(self) -> None:
-        """Leave it to the caller."""
+        """Leave a broken pipe of the terminal to the caller."""
         raise BrokenPipeError
 
 
 def terminal() -> Console:
-    """For standard output; nothing in what is printed is markup."""
+    """The terminal's screen, for standard output; nothing in what is printed is markup."""
     return _Terminal(highlight=False, markup=False, emoji=False)
 
 
 def into(buffer: io.StringIO, width: int) -> Console:
-    """For a file of `width` columns: no colours, whatever FORCE_COLOR says."""
+    """A screen for a file of `width` columns: no colours, whatever FORCE_COLOR says."""
     return Console(
         file=buffer, width=width, no_color=True, force_terminal=False, highlight=False, markup=False, emoji=False
     )

@@ -19,7 +19,7 @@ _DARK_FROM = 6
 
 
 def blocks(document: Tune, verbose: bool) -> Iterator[Block | RenderableType]:
-    """What to print, in its order."""
+    """What the terminal shows of clocks, in its order."""
     for block in words.blocks(document, verbose):
         yield block
         if isinstance(block, Headline):
@@ -27,7 +27,7 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block | RenderableType]:
 
 
 def _heat(document: Tune) -> Iterator[Block | RenderableType]:
-    """Energy at each setting, core clock across, memory clock down, highest on top."""
+    """The heat map on the terminal: energy at each setting, core clock across, memory clock down, highest on top."""
     heat = words.heat(document)
     if heat is None:
         return
@@ -39,6 +39,7 @@ def _heat(document: Tune) -> Iterator[Block | RenderableType]:
 
 
 def _table(heat: Heat) -> Table:
+    """The heat map as a table for the terminal."""
     cores = sorted({core for core, _ in heat.cells})
     table = Table("", *(f"{core:g}" for core in cores), box=None, pad_edge=False)
     for column in table.columns:
@@ -50,6 +51,7 @@ def _table(heat: Heat) -> Table:
 
 
 def _cell(cell: HeatCell | None) -> Text:
+    """A cell of the heat map on the terminal."""
     if cell is None:
         return Text("")
     words = printable(cell.text + cell.sign)

@@ -28,7 +28,7 @@ class _Window(NamedTuple):
 
 
 def chosen(series: Sequence[Series], components: Sequence[str], notes: list[str]) -> list[Series]:
-    """The components that are asked for; of one meter alone, all that it saw.
+    """The components of an external meter that are asked for; of one meter alone, all that it saw.
 
     notes: gets what of them is added once, as it lies in another.
 
@@ -93,7 +93,7 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
 
 
 def _windows(run: Run) -> Iterator[_Window]:
-    """When the program ran and nothing was counted; where it ever ran alone, only those times."""
+    """When the program ran by an external meter and nothing was counted; only times alone, if there are any."""
     windows = []
     for measurement in run.manifest.get("measurements", []):
         seconds = (measurement.get("energy") or {}).get("window_s") or measurement.get("seconds")
@@ -118,7 +118,7 @@ def _edges(window: _Window) -> tuple[Floats, Floats]:
 
 
 def _moved(run: Run, window: _Window, series: Sequence[Series]) -> Iterator[str]:
-    """By how much the clock of each log was moved to meet the run, where it was."""
+    """By how much the clock of each external meter's log was moved to meet the run, where it was."""
     for source in dict.fromkeys(each.source for each in series):
         shifts_s = [_zone_s(window, each) for each in series if each.source == source]
         if any(shifts_s):
@@ -130,7 +130,7 @@ def _zone_s(window: _Window, series: Series) -> float:
 
 
 def _on_clock_of(window: _Window, series: Series) -> Series:
-    """The series in UTC, where its dates have no zone."""
+    """The external meter's series in UTC, where its dates have no zone."""
     return series.shifted(_zone_s(window, series))
 
 
@@ -139,13 +139,13 @@ def _known_s(window: _Window, series: Series) -> float:
 
 
 def _is_seen(window: _Window, series: Sequence[Series]) -> bool:
-    """Whether power is known for nearly all of the time that the program ran, by every component."""
+    """Whether the external meter knows the power of nearly all of the time that the program ran."""
     least_s = _LEAST_KNOWN * (window.end_s - window.begin_s)
     return all(_known_s(window, each) >= least_s for each in series)
 
 
 def _joules(window: _Window, series: Sequence[Series]) -> float:
-    """The joules of all components; what little is not known is taken for their mean power."""
+    """The external meter's joules of all components; what little is not known is taken for their mean power."""
     total_j = 0.0
     for each in series:
         joules = float(_on_clock_of(window, each).energy_j(*_edges(window))[0])

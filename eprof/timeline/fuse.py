@@ -29,7 +29,7 @@ class Pieces(Struct, frozen=True, eq=False):
     owner: Floats
 
     def summed(self, amounts: Floats) -> Floats:
-        """The sum of an amount of each piece, by function."""
+        """The sum of an amount of each piece of time, by function."""
         sums = np.bincount(self.owner.astype(np.int64), amounts, minlength=len(self.names)).astype(np.float64)
         return sums
 
@@ -70,7 +70,7 @@ def inclusive(marks: Sequence[Mark]) -> Pieces:
 
 
 def by_name(marks: Sequence[Mark]) -> dict[str, list[Mark]]:
-    """The marks of each function, in the order in which functions first come."""
+    """The marks of each function to fuse, in the order in which functions first come."""
     own: dict[str, list[Mark]] = {}
     for mark in marks:
         own.setdefault(mark.name, []).append(mark)
@@ -78,7 +78,7 @@ def by_name(marks: Sequence[Mark]) -> dict[str, list[Mark]]:
 
 
 def one_rank(marks: Sequence[Mark]) -> tuple[list[Mark], int]:
-    """The marks of the rank or thread that has the most time in them, and how many others there are.
+    """The marks to fuse: of the rank or thread that has the most time in them, and how many others there are.
 
     Ranks of a node share its meters: joules cannot be divided among them.
     """
@@ -90,7 +90,7 @@ def one_rank(marks: Sequence[Mark]) -> tuple[list[Mark], int]:
 
 
 def zone_s(series: Series, marks: Sequence[Mark]) -> float:
-    """By how much a clock without a zone must be set so that power and marks overlap most: quarters of an hour.
+    """By how much a clock without a zone must be set to fuse power and marks: they overlap most; quarter hours.
 
     0 where they overlap as they are, and for seconds and dates that are sure to be UTC.
     """
@@ -117,7 +117,7 @@ def offset_s(series: Series, pieces: Pieces, within_s: float) -> float:
 
 
 def _explained(series: Series, pieces: Pieces) -> float:
-    """Sum over functions, and outside, of joules squared over time: most where functions tell the power apart."""
+    """How well fused clocks fit: sum over functions, and outside, of joules squared over time."""
     seconds = pieces.summed(series.known_s(pieces.begin_s, pieces.end_s))
     joules = pieces.summed(series.energy_j(pieces.begin_s, pieces.end_s))
     span = series.edges[[0]], series.edges[[-1]]

@@ -79,6 +79,7 @@ def read(path: str) -> Marks:
 
 
 def _checked(path: str, marks: Iterable[Mark], absolute: bool, notes: Sequence[str] = ()) -> Marks:
+    """The marks of a file, checked."""
     kept = tuple(marks)
     if not kept:
         raise LogError(f"{path}: no ranges of a program are in it; give begin_s,end_s,name in CSV, or NVTX ranges.")
@@ -86,7 +87,7 @@ def _checked(path: str, marks: Iterable[Mark], absolute: bool, notes: Sequence[s
 
 
 def _of_csv(path: str, lines: Sequence[str]) -> Marks:
-    """A table begin_s,end_s,name[,rank]. A mark without an end goes on to the end of the power."""
+    """The marks of a table begin_s,end_s,name[,rank]. A mark without an end goes on to the end of the power."""
     rows = csv.reader(lines)
     names = [name.strip().lower() for name in next(rows, [])]
     lacks = [name for name in _COLUMNS if name not in names]
@@ -116,6 +117,7 @@ def _of_csv(path: str, lines: Sequence[str]) -> Marks:
 
 
 def _second(path: str, number: int, text: str) -> float:
+    """A time in a table of marks."""
     try:
         seconds = float(text)
     except ValueError:
@@ -126,7 +128,7 @@ def _second(path: str, number: int, text: str) -> float:
 
 
 def _of_nsys(path: str) -> Marks:
-    """The NVTX ranges of an export of Nsight Systems, since the epoch where it tells when the session began."""
+    """Marks: NVTX ranges of an export of nsys, since the epoch where it tells when the session began."""
     connection = sqlite3.connect(f"file:{Path(path).resolve()}?mode=ro", uri=True)
     try:
         tables = {row[0] for row in connection.execute("select name from sqlite_master where type = 'table'")}
@@ -154,7 +156,7 @@ def _of_nsys(path: str) -> Marks:
 
 
 def _of_kineto(path: str, content: bytes) -> Marks:
-    """The annotations of a PyTorch trace (record_function, and the profiler's steps)."""
+    """Marks: annotations of a PyTorch trace (record_function, and the profiler's steps)."""
     from eprof.profilers.kineto.events import parsed
 
     try:
@@ -171,7 +173,7 @@ def _of_kineto(path: str, content: bytes) -> Marks:
 
 
 def _of_caliper(path: str, content: bytes) -> Marks:
-    """The regions of a trace of Caliper: `cali-query -q "SELECT * FORMAT json"` of what `event-trace` recorded.
+    """Marks: regions of a trace of Caliper, `cali-query -q "SELECT * FORMAT json"` of what `event-trace` recorded.
 
     A record begins or ends one region ("event.begin#function": "main") at "time.offset", in us, or in ns by its name.
     """
@@ -200,7 +202,10 @@ def _of_caliper(path: str, content: bytes) -> Marks:
 
 
 def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
-    """Regions that `otf2-print` printed, a location a rank. Without its definitions ticks are taken for nanoseconds."""
+    """Marks: regions that `otf2-print` printed, a location a rank.
+
+    Without its definitions ticks are taken for nanoseconds.
+    """
     clock = next((match[1] for match in map(_OTF2_CLOCK.fullmatch, lines) if match), None)
     tick_s = 1 / float(clock) if clock else _NANOSECOND
     open_: dict[str, list[tuple[str, float]]] = {}

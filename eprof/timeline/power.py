@@ -54,7 +54,10 @@ _NO_SERIES = {
 
 
 def read(path: str, notes: list[str]) -> list[Series]:
-    """The series of a log, and notes on what is not in it. Raises LogError, with the line where there is one."""
+    """The power series of a meter's log, and notes on what is not in it.
+
+    Raises LogError, with the line where there is one.
+    """
     lines = lines_of(log_content(path, _MOST_BYTES))
     readers = (*READERS, _of_table)
     table = next((made for reader in readers if (made := reader(path, lines)) is not None), None)
@@ -69,6 +72,7 @@ def read(path: str, notes: list[str]) -> list[Series]:
 
 
 def _why_nothing(lines: Sequence[str]) -> str:
+    """Why a file is no log of power."""
     for sign, what in _NO_SERIES.items():
         if any(sign in line for line in lines[:50]):
             return f"is {what}, and no power over time; log samples instead (docs/timeline.md)."
@@ -79,7 +83,10 @@ def _why_nothing(lines: Sequence[str]) -> str:
 
 
 def _series(path: str, table: Samples, component: str, notes: list[str]) -> Series:
-    """The samples of a component as steps. Samples that go back in time are left out: power is not known there."""
+    """The samples of a component's power as steps.
+
+    Samples that go back in time are left out: power is not known there.
+    """
     kept: list[tuple[float, float]] = []
     is_counter = table.kinds[component] == JOULE
     samples = [sample for sample in table.samples[component] if not (is_counter and math.isnan(sample[1]))]
@@ -116,7 +123,7 @@ def _series(path: str, table: Samples, component: str, notes: list[str]) -> Seri
 
 
 def _of_table(path: str, lines: Sequence[str]) -> Samples | None:
-    """A table with a header: a column of time, columns of power."""
+    """Power from a table with a header: a column of time, columns of power."""
     place = next((number for number, line in enumerate(lines) if line.strip()), 0)
     if not lines:
         return None
@@ -150,7 +157,10 @@ def _of_table(path: str, lines: Sequence[str]) -> Samples | None:
 
 
 def _columns(path: str, names: Sequence[str], time_at: int) -> Iterator[tuple[int, tuple[str, str, float]]]:
-    """The columns of power: place -> component, kind and factor. A counter of joules stands for the power beside it."""
+    """The columns of power in a meter's table: place -> component, kind and factor.
+
+    A counter of joules stands for the power beside it.
+    """
     found: dict[str, tuple[int, str, float]] = {}
     for place, name in enumerate(names):
         unit = _IN_HEADER.fullmatch(name)
@@ -172,7 +182,7 @@ def _columns(path: str, names: Sequence[str], time_at: int) -> Iterator[tuple[in
 
 
 def _component(name: str) -> str:
-    """What a column is of: "cpu_w", "CPU power [W]" of the CPU, "energy_j" of all that is metered."""
+    """What a column of a power table is of: "cpu_w", "CPU power [W]" of the CPU, "energy_j" of all metered."""
     if name.lower() in _OF_GPU:
         return "gpu"
     bare = re.sub(r"(^|[\s._-])(power|energy|draw|socket|consumption|watts?|joules?)(?=$|[\s._-])", " ", name.lower())
@@ -180,13 +190,13 @@ def _component(name: str) -> str:
 
 
 def _unit(name: str) -> str:
-    """The unit in a header; "" where none is."""
+    """The unit in a header of a power table; "" where none is."""
     unit = _IN_HEADER.fullmatch(name)
     return next((text for text in unit.groups()[1:] if text), "") if unit else ""
 
 
 def _value(text: str) -> tuple[float, bool]:
-    """A cell in the unit of its column, and whether it has one of its own; NaN for what is no number ("[N/A]")."""
+    """A cell of a power table in its column's unit, and whether it has one of its own; NaN for no number."""
     if _PLAIN.fullmatch(text):
         return float(text), False
     match = _CELL.fullmatch(text.strip())
@@ -204,7 +214,7 @@ class _Time(NamedTuple):
 
 
 def _time(text: str) -> _Time:
-    """The time in a cell. A date without a zone is taken as UTC."""
+    """The time in a cell of a power table. A date without a zone is taken as UTC."""
     try:
         seconds = float(text)
     except ValueError:
@@ -213,7 +223,7 @@ def _time(text: str) -> _Time:
 
 
 def _second_of(time: float) -> float:
-    """The unit of a time since the epoch, in s: as seconds, milliseconds and less lie thousands of years ahead."""
+    """The unit of a power table's time since the epoch, in s: milliseconds as seconds lie thousands of years ahead."""
     return next((unit for least, unit in ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3)) if time >= least), 1.0)
 
 

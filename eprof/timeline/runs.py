@@ -33,7 +33,7 @@ def marks(path: str) -> str | None:
 
 
 def notes(path: str) -> Iterator[str]:
-    """What to know of a run directory."""
+    """What to know of a run directory for its timeline."""
     manifest = (directory.manifest(Path(path)) or {}) if _is_run(path) else None
     if manifest is None:
         return

@@ -68,5 +68,5 @@ class Timeline(Struct, frozen=True, kw_only=True):
     warnings: list[str] = field(default_factory=list)
 
     def plain(self) -> dict[str, Any]:
-        """As plain data."""
+        """The document of a timeline as plain data."""
         return dict(to_builtins(self))

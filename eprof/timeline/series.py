@@ -58,17 +58,17 @@ class Series(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def period_s(self) -> float:
-        """How long most samples hold."""
+        """How long most samples of a series of power hold."""
         return float(np.median(np.diff(self.edges)))
 
     @property
     def unknown_s(self) -> float:
-        """For how long nothing is known."""
+        """For how long nothing of the power is known."""
         return float(np.diff(self.edges)[np.isnan(self.watts)].sum())
 
     @cached_property
     def _joules(self) -> Floats:
-        """The joules from the first edge to each."""
+        """The joules of a series of power from the first edge to each."""
         return np.append(0.0, np.cumsum(np.nan_to_num(self.watts) * np.diff(self.edges)))
 
     @cached_property
@@ -77,7 +77,7 @@ class Series(Struct, frozen=True, eq=False, dict=True):
         return np.append(0.0, np.cumsum(np.diff(self.edges) * ~np.isnan(self.watts)))
 
     def energy_j(self, begin_s: Floats, end_s: Floats) -> Floats:
-        """What is known of the energy from each beginning to each end, J: the integral of the steps."""
+        """The known energy of a series from each beginning to each end, J: the integral of the steps."""
         joules: Floats = np.interp(end_s, self.edges, self._joules) - np.interp(begin_s, self.edges, self._joules)
         return joules
 
@@ -87,12 +87,12 @@ class Series(Struct, frozen=True, eq=False, dict=True):
         return known
 
     def shifted(self, offset_s: float) -> Series:
-        """The same, later by `offset_s`."""
+        """The same series of power, later by `offset_s`."""
         return replace(self, edges=self.edges + offset_s)
 
 
 def _gaps(times: Floats) -> Bools:
-    """Between which samples others are missing: no meter says what happened there."""
+    """Between which samples of power others are missing: no meter says what happened there."""
     seconds = np.diff(times)
     gaps: Bools = seconds > _GAP * np.median(seconds)
     return gaps

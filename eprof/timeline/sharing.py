@@ -44,7 +44,7 @@ class Shared(NamedTuple):
 
 
 def shared(series: Sequence[Series]) -> Shared:
-    """Which joules are in others, whatever the order of the series."""
+    """Which components share joules with others, whatever the order of the series."""
     names = _names(series)
     named = [replace(each, component=name) for each, name in zip(series, names, strict=True)]
     wholes: dict[str, str] = {}
@@ -60,7 +60,7 @@ def shared(series: Sequence[Series]) -> Shared:
 
 
 def _names(series: Sequence[Series]) -> list[str]:
-    """What components are called: where several have a name, with their log, and a number where that does not do."""
+    """What components that may share joules are called: with their log or a number where names are the same."""
     names: list[str] = []
     for each in series:
         alike = [other for other in series if other.component == each.component]
@@ -71,7 +71,7 @@ def _names(series: Sequence[Series]) -> list[str]:
 
 
 def _candidates(place: int, series: Sequence[Series]) -> Iterator[int]:
-    """The places of what by their names have the joules of a component, the widest first."""
+    """The places of what by their names share the joules of a component, the widest first."""
     part = series[place]
     widest_first = sorted(range(len(series)), key=lambda other: _width(series[other]))
     rank = _rank(part)
@@ -90,19 +90,19 @@ def _candidates(place: int, series: Sequence[Series]) -> Iterator[int]:
 
 
 def _rank(series: Series) -> int:
-    """How wide a meter of the whole machine is, 0 the widest; the number of ranks for any other component."""
+    """How wide a meter of shared joules is: of the whole machine 0; the number of ranks for any other component."""
     return next((rank for rank, kind in enumerate(_MACHINE) if kind.fullmatch(series.component)), len(_MACHINE))
 
 
 def _width(series: Series) -> tuple[int, bool, float, str, str]:
-    """A key that sorts wholes before their parts, and the same of two logs by their joules and names."""
+    """A key that sorts wholes before their parts that share joules, and the same of two logs by joules and names."""
     joules = float(series.energy_j(series.edges[[0]], series.edges[[-1]])[0])
     is_numbered = any(match[1] for kind in _KINDS if (match := kind.fullmatch(series.component)))
     return _rank(series), is_numbered, -joules, series.source, series.component
 
 
 def _fits(part: Series, whole: Series) -> bool:
-    """Whether a part has no more power than its whole while both are known, or that cannot be told."""
+    """Whether a part may share a whole's joules: it has no more power while both are known, or that cannot be told."""
     if _is_of_several(part, whole):
         return True
     edges = np.unique(np.concatenate([part.edges, whole.edges]))
@@ -114,13 +114,13 @@ def _fits(part: Series, whole: Series) -> bool:
 
 
 def _is_of_several(part: Series, whole: Series) -> bool:
-    """Whether a part without a number is that of all packages, of which the whole is one."""
+    """Whether a part without a number shares joules with all packages, of which the whole is one."""
     found, package = _IN_PACKAGE.fullmatch(part.component), _PACKAGE.fullmatch(whole.component)
     return bool(found and package and package[1] and not found[1])
 
 
 def _same(kind: re.Pattern[str], whole: Series, of_part: re.Pattern[str], part: Series) -> bool:
-    """Whether two components are of these kinds, and of one number where both have one."""
+    """Whether two components that may share joules are of these kinds, and of one number where both have one."""
     found, other = kind.fullmatch(whole.component), of_part.fullmatch(part.component)
     if found is None or other is None:
         return False
@@ -128,7 +128,7 @@ def _same(kind: re.Pattern[str], whole: Series, of_part: re.Pattern[str], part: 
 
 
 def warnings(found: Shared) -> Iterator[str]:
-    """Sentences on what is added up, and what is not."""
+    """Sentences on joules that are shared: what is added up, and what is not."""
     source = {each.component: each.source for each in found.series}
     for part, whole in found.wholes.items():
         if source[part] != source[whole]:

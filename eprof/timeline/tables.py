@@ -6,7 +6,7 @@ from eprof.timeline.schema import Timeline
 
 
 def frame(document: Timeline) -> pd.DataFrame:
-    """A row for each function and component, and one for each component outside of all; with all times and joules."""
+    """The table of a timeline: a row for each function and component, and one for each component outside of all."""
     rows = []
     for function in document.functions:
         about = {"function": function.name, "calls": function.calls, "time_s": function.time_s}

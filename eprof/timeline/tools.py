@@ -53,12 +53,12 @@ class Samples(Struct):
     untold: set[str] = field(default_factory=set)
 
     def add(self, component: str, kind: str, time_s: float, value: float) -> None:
-        """Take a sample."""
+        """Take a sample of power that a tool printed."""
         self.kinds.setdefault(component, kind)
         self.samples.setdefault(component, []).append((time_s, value))
 
     def count(self, component: str, end_s: float, joules: float) -> None:
-        """Take the joules of an interval, which go on where the last one ended; the first began at 0."""
+        """Take the joules that a tool printed of an interval, which go on where the last one ended."""
         if component not in self.samples:
             self.add(component, JOULE, 0.0, 0.0)
         # Where the joules are not known the counter falls, which is how readers know it.

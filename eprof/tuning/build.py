@@ -64,7 +64,7 @@ class _Place(NamedTuple):
 def from_profile(
     energy: Energy, table: CostTable, wanted: Sequence[str] = (), now: str | None = None, now_from: str = ""
 ) -> Tuning:
-    """A profile priced at every setting of its table, with modelled times.
+    """The grids of a profile: priced at every setting of its table, with modelled times.
 
     energy: priced at the setting in force. wanted: settings ("852/924") in place of those that the table lists.
     now: the setting that the profile was taken at. Raises CostError: a table with one setting only, or no setting that
@@ -111,7 +111,7 @@ def _check_timed(energy: Energy) -> None:
 
 
 def _places(table: CostTable, wanted: Sequence[str]) -> tuple[list[_Place], list[str]]:
-    """The settings with the costs at each, and a sentence for each that the table cannot price."""
+    """The settings of the grids with the costs at each, and a sentence for each that the table cannot price."""
     listed = [setting.label for setting in table.settings if setting.core_mhz is not None]
     places: list[_Place] = []
     refused: list[str] = []
@@ -128,6 +128,7 @@ def _places(table: CostTable, wanted: Sequence[str]) -> tuple[list[_Place], list
 
 
 def _point(costs: Costs, listed: Sequence[str]) -> Point:
+    """A setting of the grids: its clocks and voltages."""
     setting = costs.setting
     estimated = costs.marks & Mark.ESTIMATED
     assert setting.core_mhz is not None
@@ -174,7 +175,7 @@ def _grids(energy: Energy, model: TimeModel, here: Point, places: Sequence[_Plac
 
 
 def _times_at(model: TimeModel, energy: Energy, here: Point, place: _Place) -> Floats:
-    """Times in s at a setting, (n_kernels,), from those at the setting `here`, which stay as they are there.
+    """Times in s at a setting of the grid, (n_kernels,), from those at the setting `here`, which stay as they are.
 
     The time of a simulated kernel is the roofline's at every setting.
     """
@@ -203,7 +204,7 @@ def _of_simulated(counts: Counts) -> Iterator[str]:
 
 
 def _beyond_measured(table: CostTable, energy: Energy) -> Iterator[str]:
-    """A sentence for what the kernels do more often a second than any that the table was fitted to."""
+    """A sentence for what tuned kernels do more often a second than any that the table was fitted to."""
     measured = table.fit.data.get("range", {}) if table.fit is not None else {}
     if not measured or energy.split is None or energy.costs is None:
         return
@@ -246,7 +247,7 @@ def _profile_notes(
 
 
 def check_times(measurements: Measurements) -> None:
-    """Raise EprofError if no row has a time."""
+    """Raise EprofError if no row to tune has a time."""
     if measurements.rows["time_s"].isna().all():
         raise EprofError(
             f"{measurements.sources[0]}: holds no times, so nothing tells energy from power; `eprof tune` needs a time "
@@ -265,7 +266,7 @@ def time_check(measurements: Measurements) -> TimeCheck | None:
 
 
 def modelled(measurements: Measurements, checked: TimeCheck | None) -> Measurements:
-    """The same rows as if only the reference had been timed: times as modelled, and rates, counts over those times.
+    """The measured rows as if only the reference had been timed: modelled times, and rates, counts over those times.
 
     A benchmark's times come from a model that was fitted to the others. Raises EprofError: there is no time model.
     """
@@ -288,7 +289,7 @@ def from_measurements(
     checked: TimeCheck | None = None,
     notes: Sequence[str] = (),
 ) -> Tuning:
-    """Measured kernels with predicted power, (n,), at every setting.
+    """The grids of measured kernels with predicted power, (n,), at every setting.
 
     modelled_rows: the same rows with modelled times, for which `predicted_w` then holds. checked: the errors of the
     time model.
@@ -326,7 +327,7 @@ def from_measurements(
 
 
 def _measured_grid(name: str, rows: pd.DataFrame, points: Sequence[Point], reference: Point) -> Grid:
-    """One benchmark; rows measured again at a setting count with their median, so that a stray one does not decide."""
+    """The grid of one measured benchmark; rows measured again at a setting count with their median."""
     labels = [point.label for point in points]
     numbers = rows[["time_s", "power_w", "predicted_w", "predicted_s"]]
     medians = numbers.groupby(rows["setting"]).median().reindex(labels).to_numpy(dtype=float)

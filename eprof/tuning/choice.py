@@ -33,7 +33,7 @@ class Choice(Struct, frozen=True):
 
 
 def choose(grid: Grid, objective: Objective) -> Choice:
-    """Pick settings for one kernel or program."""
+    """Choose the settings for one kernel or program."""
     best = objective.pick(grid.energy_j, grid.time_s)
     fastest = _fastest(grid)
     measured = objective.pick(grid.measured_j, grid.measured_s) if grid.is_measured else None
@@ -50,14 +50,14 @@ def choose(grid: Grid, objective: Objective) -> Choice:
 
 
 def _fastest(grid: Grid) -> int | None:
-    """By measured times where there are some to choose from."""
+    """The choice by time: by measured times where there are some to choose from."""
     several = np.isfinite(grid.measured_s).sum() > 1
     time_s = grid.measured_s if several else grid.time_s
     return int(np.nanargmin(time_s)) if np.isfinite(time_s).any() else None
 
 
 def _against(pick: int | None, measured: int, value: Floats, energy_j: Floats) -> tuple[bool | None, float | None]:
-    """Whether a pick is not the measured best, and the energy it lost, in per cent of that of the best."""
+    """Whether a choice is not the measured best, and the energy it lost, in per cent of that of the best."""
     if pick is None or np.isnan(value[pick]):
         return None, None
     if abs(value[pick] - value[measured]) <= _SAME * abs(value[measured]):
@@ -66,7 +66,10 @@ def _against(pick: int | None, measured: int, value: Floats, energy_j: Floats) -
 
 
 def lost(picks: Sequence[tuple[bool | None, float | None]]) -> Lost | None:
-    """Mispredictions as in [FMM] Table II: mean, min, max over the wrong cases; `all_mean` over all. None: no case."""
+    """Mispredicted choices as in [FMM] Table II: mean, min, max over the wrong cases; `all_mean` over all.
+
+    None: no case.
+    """
     losses = [percent for _, percent in picks if percent is not None]
     if not losses:
         return None

@@ -20,7 +20,7 @@ from eprof.tuning.time_fit import TimeCheck
 
 
 def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] = ()) -> schema.Tune:
-    """The whole document."""
+    """The whole document `eprof.tune/1`."""
     program = together(tuning.grids, tuning.whole)
     whole = choose(program, objective)
     choices = [choose(grid, objective) for grid in tuning.grids]
@@ -45,7 +45,7 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         settings=_settings(program, objective, tuning.points),
         front=_front(program, tuning.points),
         mispredictions=_mispredictions(choices),
-        energy_lost_percent=_lost(choices),
+        energy_lost_percent=_lost_by_picks(choices),
         marks=tuple(names(int(program.marks))),
         processor=tuning.processor,
         notes=[*tuning.notes, *_unpicked(whole, choices, tuning.grids, objective)],
@@ -67,6 +67,7 @@ def _time_error(checked: TimeCheck | None) -> schema.TimeError | None:
 
 
 def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, schema.At | None]:
+    """What was picked for a kernel or the program, in the document of tuning."""
     return {
         "best": _at(grid, choice.best, points),
         "fastest": _at(grid, choice.fastest, points),
@@ -80,7 +81,7 @@ def _at(grid: Grid, place: int | None, points: Sequence[Point]) -> schema.At | N
 
 
 def _fields(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:
-    """A grid at one setting."""
+    """A grid at one setting, in the document of tuning."""
     energy, time = grid.energy_j[place], grid.time_s[place]
     point = points[place]
     return {
@@ -97,6 +98,7 @@ def _fields(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:
 
 
 def _settings(grid: Grid, objective: Objective, points: Sequence[Point]) -> list[schema.Setting]:
+    """Every setting of the program, in the document of tuning."""
     values = objective.value(grid.energy_j, grid.time_s)
     allowed = objective.allowed(grid.energy_j, grid.time_s)
     return [
@@ -115,14 +117,14 @@ def _front(grid: Grid, points: Sequence[Point]) -> list[schema.FrontPoint]:
 
 
 def _mispredictions(choices: Sequence[Choice]) -> schema.Mispredictions | None:
-    losses = _lost(choices)
+    losses = _lost_by_picks(choices)
     if losses is None:
         return None
     broken = sum(bool(choice.broken) for choice in choices)
     return schema.Mispredictions(losses.model.cases, losses.model.wrong, losses.oracle.wrong, broken)
 
 
-def _lost(choices: Sequence[Choice]) -> schema.LostBy | None:
+def _lost_by_picks(choices: Sequence[Choice]) -> schema.LostBy | None:
     model = lost([(choice.wrong, choice.lost_percent) for choice in choices])
     oracle = lost([(choice.oracle_wrong, choice.oracle_lost_percent) for choice in choices])
     if model is None or oracle is None:
@@ -131,6 +133,7 @@ def _lost(choices: Sequence[Choice]) -> schema.LostBy | None:
 
 
 def _kernel(grid: Grid, choice: Choice, points: Sequence[Point]) -> schema.Kernel:
+    """A kernel with its picks, in the document of tuning."""
     return schema.Kernel(
         name=grid.name,
         kernel=grid.kernel,
@@ -150,7 +153,7 @@ def _kernel(grid: Grid, choice: Choice, points: Sequence[Point]) -> schema.Kerne
 
 
 def _each_its_own(grids: Sequence[Grid], choices: Sequence[Choice]) -> schema.Joules | None:
-    """The program if each kernel ran at its own best setting and changing clocks cost nothing; None if one has none."""
+    """The program if each kernel ran at its own best clocks and changing them cost nothing; None if one has none."""
     energy_j = time_s = 0.0
     for grid, choice in zip(grids, choices, strict=True):
         if choice.best is None:
@@ -161,6 +164,7 @@ def _each_its_own(grids: Sequence[Grid], choices: Sequence[Choice]) -> schema.Jo
 
 
 def _unpicked(whole: Choice, choices: Sequence[Choice], grids: Sequence[Grid], objective: Objective) -> Iterator[str]:
+    """Why no setting was picked, in the document of tuning."""
     unpicked = [grid.name for grid, choice in zip(grids, choices, strict=True) if choice.best is None]
     if unpicked:
         yield f"No setting can be picked for {few(unpicked, 1)}: none is known that gives {objective.words}."

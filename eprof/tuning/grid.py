@@ -37,12 +37,12 @@ class Grid(Struct, frozen=True, eq=False):
 
     @property
     def is_measured(self) -> bool:
-        """Whether energy was measured at two settings or more, so that there is a measured best."""
+        """Whether the grid's energy was measured at two settings or more, so that there is a measured best."""
         return int(np.isfinite(self.measured_j).sum()) > 1
 
 
 def together(grids: Sequence[Grid], name: str) -> Grid:
-    """The program: energies and times of its kernels added up at each setting; NaN where one is not known."""
+    """The grid of the program: energies and times of its kernels added up at each setting; NaN where one is unknown."""
     return Grid(
         name,
         name,
@@ -56,7 +56,7 @@ def together(grids: Sequence[Grid], name: str) -> Grid:
 
 
 def front(grid: Grid) -> list[int]:
-    """The places of settings that no other beats in both time and energy, fastest first."""
+    """The places of settings in a grid that no other beats in both time and energy, fastest first."""
     known = np.flatnonzero(np.isfinite(grid.energy_j) & (grid.time_s > 0))
     places: list[int] = []
     for place in sorted(known, key=lambda place: (grid.time_s[place], grid.energy_j[place])):

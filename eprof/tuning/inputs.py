@@ -14,8 +14,9 @@ from eprof.measurements import Measurements, mapping
 from eprof.measurements.files import table as table_in
 from eprof.profile.profile import Energy
 from eprof.tuning.schema import PowerModel
-from eprof.validation import protocols, run
-from eprof.validation.models import of_form
+from eprof.validation import protocols
+from eprof.validation.baselines import of_form
+from eprof.validation.cross_validation import cross_validate
 from eprof.validation.priced import price
 from eprof.validation.scores import score
 from eprof.validation.study import Report
@@ -25,7 +26,7 @@ _TABLES = tuple(f".{kind}{packed}" for kind in ("csv", "tsv") for packed in ("",
 
 
 def are_measurements(names: Iterable[str]) -> bool:
-    """Whether the inputs are measurements and not logs. Raises UsageError: some are, some are not."""
+    """Whether the inputs to tune by are measurements and not logs. Raises UsageError: some are, some are not."""
     kinds = {is_measurements(Path(name)) for name in names}
     if len(kinds) > 1:
         raise UsageError("Some inputs are measurements, others are logs; tune one kind at a time.")
@@ -56,7 +57,7 @@ def predicted(
     report: Report | None = None,
     tested: Measurements | None = None,
 ) -> tuple[Floats, PowerModel, list[str]]:
-    """Power of every row, (n,), W, with what predicted it and notes.
+    """Power of every measured row to tune by, (n,), W, with what predicted it and notes.
 
     By `table` as it is; without one by a fit that has not seen the kernel, or, where kernels have unknowns of their
     own, has not seen the setting. tested: the same rows with modelled times, if it is those that are to be predicted.
@@ -75,13 +76,13 @@ def predicted(
             report("fitting without the kernel", done, of)
 
     model = of_form(form_without_prior(measured))
-    watts = run.cross_validate(model, measured, folds, processes=processes, progress=progress, tested=tested)
+    watts = cross_validate(model, measured, folds, processes=processes, progress=progress, tested=tested)
     error = score(measured.power_w, watts).mean_percent
     return watts, PowerModel(kind="refit", protocol=protocol, power_error_percent=error), []
 
 
 def _protocol(measured: Measurements) -> str:
-    """By which fits have not seen what they predict."""
+    """By which validation protocol fits have not seen what they predict, for tuning."""
     if len(measured.settings) < 2:
         raise EprofError("All rows are at one setting, so there is nothing to choose from.")
     if measured.own:
@@ -92,7 +93,7 @@ def _protocol(measured: Measurements) -> str:
 
 
 def power_model(table: CostTable) -> PowerModel:
-    """A cost table as what predicts the power."""
+    """A cost table as what predicts the power at every setting."""
     return PowerModel(kind="table", name=table.name, device=table.device, source=table.source, basis=table.basis)
 
 

@@ -28,12 +28,12 @@ class Objective(Struct, frozen=True):
     power_limit_w: float | None = None
 
     def value(self, energy_j: Floats, time_s: Floats) -> Floats:
-        """What is minimised, (n_settings,); NaN where energy or time is not known."""
+        """What the objective minimises, (n_settings,); NaN where energy or time is not known."""
         value = time_s if self.for_time else energy_j * time_s**self.exponent
         return np.where(np.isnan(energy_j) | np.isnan(time_s), np.nan, value)
 
     def allowed(self, energy_j: Floats, time_s: Floats) -> NDArray[np.bool_]:
-        """Which settings keep the limits, (n_settings,)."""
+        """Which settings keep the objective's limits, (n_settings,)."""
         allowed = ~np.isnan(self.value(energy_j, time_s))
         if self.max_slowdown is not None and allowed.any():
             allowed &= time_s <= np.nanmin(time_s) * (1 + self.max_slowdown) * _ROUNDING
@@ -43,7 +43,9 @@ class Objective(Struct, frozen=True):
         return allowed
 
     def pick(self, energy_j: Floats, time_s: Floats) -> int | None:
-        """The place of the best setting; of equals the one that takes less time, then less energy. None: none may be.
+        """The place of the objective's best setting; of equals the one that takes less time, then less energy.
+
+        None: none may be.
 
         E, D: (n_settings,), J and s.
         """
@@ -56,7 +58,7 @@ class Objective(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """What is minimised, in words."""
+        """What the objective minimises, in words."""
         limits = []
         if self.max_slowdown is not None:
             limits.append(f"at most {100 * self.max_slowdown:g} % more time than the fastest setting")
@@ -98,7 +100,7 @@ def _exponent(name: str) -> float:
 
 
 def percentage(text: str, option: str) -> float:
-    """The number of "5%" or "5". Raises UsageError, with the option that it is of."""
+    """The number of an objective's limit: of "5%" or "5". Raises UsageError, with the option that it is of."""
     try:
         number = float(text.strip().removesuffix("%"))
     except ValueError:

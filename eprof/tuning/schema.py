@@ -169,11 +169,11 @@ class Tune(Struct, frozen=True, kw_only=True):
 
     @property
     def nouns(self) -> Nouns:
-        """The words for what ran."""
+        """The words for what ran, of the document of tuning."""
         return nouns_of(self.processor)
 
     def plain(self) -> dict[str, Any]:
-        """As plain data, in the order of the JSON."""
+        """The document of tuning as plain data, in the order of the JSON."""
         data: dict[str, Any] = to_builtins(self)
         return data
 
@@ -182,10 +182,10 @@ Picked: TypeAlias = Kernel | Tune
 
 
 def label(setting: Clocks | None) -> str:
-    """A setting, "852/924"; a dash for none."""
+    """A setting in the document of tuning, "852/924"; a dash for none."""
     return "-" if setting is None else setting.label
 
 
 def same(first: Clocks | None, second: Clocks | None) -> bool:
-    """Whether both are there and the same."""
+    """Whether both settings of the document of tuning are there and the same."""
     return first is not None and second is not None and first.label == second.label

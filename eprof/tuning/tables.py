@@ -11,7 +11,7 @@ _LISTS = ("energy_j", "time_s", "measured_j", "measured_s")
 
 
 def frame(document: Tune) -> pd.DataFrame:
-    """A row for each kernel and setting, and for all kernels together; `pick` says which were chosen, and by what."""
+    """The table of tuning: a row for each kernel and setting, and for all together; `pick` says which were chosen."""
     whole = {name: [getattr(setting, name) for setting in document.settings] for name in _LISTS}
     rows = list(_rows(document.program, document, whole, document))
     for kernel in document.kernels:

@@ -32,12 +32,12 @@ class Timed(Struct, frozen=True, eq=False):
 
 
 def errors(model: TimeModel, pairs: pd.DataFrame) -> Floats:
-    """Signed errors in per cent of times predicted from the reference row, (n,)."""
+    """Signed errors in per cent of times that a time fit predicted from the reference row, (n,)."""
     return np.asarray(100 * (predict(model, pairs) / pairs["time_s"].to_numpy(dtype=float) - 1))
 
 
 def predict(model: TimeModel, pairs: pd.DataFrame) -> Floats:
-    """Times in s of all rows of `Timed.pairs` from their reference rows, (n,)."""
+    """Times in s of all rows of `Timed.pairs` by the time fit, from their reference rows, (n,)."""
     numbers = {name: pairs[name].to_numpy(dtype=float) for name in (*_CLOCKS, *(f"{name}_0" for name in _KNOWN))}
     return model.at(
         numbers["time_s_0"],
@@ -55,7 +55,7 @@ class _Tried:
         self._known: dict[float, tuple[list[TimeModel], Floats]] = {}
 
     def best(self, byte_per_cycle: float | None, rows: npt.NDArray[np.bool_]) -> TimeModel:
-        """The pair with the least mean absolute relative error on the chosen rows."""
+        """The fitted pair of the time model with the least mean absolute relative error on the chosen rows."""
         if byte_per_cycle is None or not rows.any():
             return TimeModel(byte_per_cycle)
         if byte_per_cycle not in self._known:
@@ -77,12 +77,12 @@ class TimeCheck(Struct, frozen=True, eq=False):
 
     @property
     def mean_percent(self) -> float:
-        """The mean absolute relative error."""
+        """The mean absolute relative error of fitted times."""
         return float(np.nanmean(np.abs(self.signed_percent)))
 
     @property
     def max_percent(self) -> float:
-        """The largest one."""
+        """The largest relative error of fitted times."""
         return float(np.nanmax(np.abs(self.signed_percent)))
 
 

@@ -17,7 +17,7 @@ _BEYOND = 0.05
 
 
 def find(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
-    """For each kernel of a profile the measured kernels whose power goes to the same things, nearest first."""
+    """Candidates: for each kernel of a profile the measured ones whose power goes to the same things, nearest first."""
     costs = table.at()
     counts = profile.counts(costs.books)
     shares = similarity.mixes(study.parts, study.measurements.rows["benchmark"])
@@ -28,16 +28,19 @@ def find(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
 
 
 def _candidate(kernel: str, joules: pd.Series, shares: pd.DataFrame, study: Study) -> Candidate:
+    """A kernel of a profile with the measured ones that are similar."""
     total = float(joules.sum())
     if total <= 0:
         return Candidate(kernel, [], [])
     mix = joules / total
     near = similarity.neighbours(mix.to_numpy(dtype=float), shares)
     unlike = [str(term) for term in mix.index if mix[term] > shares[term].max() + _BEYOND]
-    return Candidate(kernel, [Neighbour(name, distance, _mean_error(study, name)) for name, distance in near], unlike)
+    return Candidate(
+        kernel, [Neighbour(name, distance, _candidate_error(study, name)) for name, distance in near], unlike
+    )
 
 
-def _mean_error(study: Study, benchmark: str) -> float | None:
+def _candidate_error(study: Study, benchmark: str) -> float | None:
     mine = (study.measurements.rows["benchmark"] == benchmark).to_numpy()
     predicted = study.outcomes[study.main].predicted
     return score(study.measurements.power_w[mine], predicted[mine]).mean_percent

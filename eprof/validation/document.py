@@ -33,7 +33,9 @@ def document(
     max_error_percent: float | None = None,
     times: schema.Times | None = None,
 ) -> schema.Validation:
-    """The whole document. max_error_percent: the gate that the worst mean error of all protocols is held against.
+    """The whole document `eprof.validation/1`.
+
+    max_error_percent: the gate that the worst mean error of all protocols is held against.
 
     Raises EprofError: there is neither a study nor a run with a meter.
     """
@@ -65,7 +67,7 @@ def document(
 
 
 def gate(tested: Mapping[str, schema.Protocol], limit_percent: float) -> schema.Gate:
-    """Hold the worst mean error of all protocols against a limit; one not known does not pass."""
+    """The gate in the document of a validation: the worst mean error against a limit; one not known does not pass."""
 
     def badness(name: str) -> float:
         error = tested[name].mean_percent
@@ -90,7 +92,7 @@ def _add_study(made: schema.Validation, study: Study) -> None:
 
 
 def _to_meter(study: Study) -> dict[str, schema.MeteredRuns]:
-    """How each protocol's predictions split metered runs; not where a factor a kernel was measured."""
+    """In the document: how each protocol's predictions split metered runs; not where a factor a kernel was measured."""
     scored = {
         name: of_metered_runs(study.measurements, outcome.predicted, study.plan.seed)
         for name, outcome in study.outcomes.items()
@@ -100,7 +102,7 @@ def _to_meter(study: Study) -> dict[str, schema.MeteredRuns]:
 
 
 def _of_runs(whole_runs: Sequence[schema.WholeRun]) -> schema.Protocol:
-    """Scores of whole programs; they are joules, so there is no RMSE in W."""
+    """Scores of whole programs in the document; they are joules, so there is no RMSE in W."""
     measured = np.array([run.measured_j for run in whole_runs])
     predicted = np.array([run.predicted_j for run in whole_runs], dtype=float)
     scores = {**asdict(score(measured, predicted)), "rmse_w": None}
@@ -108,6 +110,7 @@ def _of_runs(whole_runs: Sequence[schema.WholeRun]) -> schema.Protocol:
 
 
 def _protocol(name: str, outcome: Outcome, study: Study) -> schema.Protocol:
+    """A protocol with its scores, in the document of a validation."""
     meaning = _SAW if name == protocols.TABLE and study.table_saw_these else _meaning(name)
     return schema.Protocol(**asdict(outcome.scores), folds=outcome.folds, meaning=meaning)
 
@@ -122,6 +125,7 @@ def _meaning(name: str) -> str:
 
 
 def _measured(study: Study) -> schema.Measured:
+    """What was measured, in the document of a validation."""
     measurements = study.measurements
     predicted = study.outcomes[study.main].predicted
     shares = similarity.mixes(study.parts, measurements.rows["benchmark"])
@@ -153,7 +157,7 @@ def _inputs(measurements: Measurements) -> list[schema.Input]:
 
 
 def _form(study: Study) -> schema.FittedForm | None:
-    """How models were fitted; None where none was."""
+    """In the document: how validated models were fitted; None where none was."""
     form = study.plan.form
     if form is None or all(name.startswith(protocols.TABLE) for name in study.outcomes):
         return None
@@ -168,7 +172,7 @@ def _by_setting(measurements: Measurements, predicted: Floats) -> list[schema.Se
 
 
 def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.DataFrame) -> list[schema.KernelScores]:
-    """A kernel an entry, worst mean error first."""
+    """The kernels in the document of a validation, worst mean error first."""
     rows = measurements.rows.assign(predicted=predicted)
     near = similarity.nearest(shares)
     kernels = []
@@ -189,7 +193,7 @@ def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.Data
 
 
 def _mix(shares: pd.DataFrame, benchmark: str) -> dict[str, float]:
-    """Shares of a kernel's power, the largest first."""
+    """Shares of a kernel's power in the document of a validation, the largest first."""
     if benchmark not in shares.index:
         return {}
     mix = pd.Series(shares.loc[benchmark]).sort_values(ascending=False)
@@ -197,7 +201,7 @@ def _mix(shares: pd.DataFrame, benchmark: str) -> dict[str, float]:
 
 
 def _reference(rows: pd.DataFrame, reference: tuple[float, float]) -> schema.Reference:
-    """The row at the reference setting, or at the setting nearest to it."""
+    """The row of the document at the reference setting, or at the setting nearest to it."""
     off = (rows["core_mhz"] / reference[0] - 1).abs() + (rows["memory_mhz"] / reference[1] - 1).abs()
     row = rows.iloc[int(np.argmin(off.to_numpy()))]
     clocks = float(row["core_mhz"]), float(row["memory_mhz"])
@@ -205,7 +209,10 @@ def _reference(rows: pd.DataFrame, reference: tuple[float, float]) -> schema.Ref
 
 
 def _likeness(measurements: Measurements, predicted: Floats, shares: pd.DataFrame) -> schema.Likeness | None:
-    """Whether kernels that are similar to no other are predicted worse: errors of both halves. None: too few."""
+    """In the document: whether kernels that are similar to no other are predicted worse; errors of both halves.
+
+    None: too few.
+    """
     near = similarity.nearest(shares)
     if len(near) < _HALVED_FROM:
         return None
@@ -220,20 +227,20 @@ def _ranges(measurements: Measurements) -> schema.Ranges:
     rows = measurements.rows
     rates = measurements.rates
     return schema.Ranges(
-        core_mhz=_range(rows["core_mhz"]),
-        memory_mhz=_range(rows["memory_mhz"]),
-        power_w=_range(rows["power_w"]),
-        rates={str(term): _range(rates[term]) for term in rates},
+        core_mhz=_seen_range(rows["core_mhz"]),
+        memory_mhz=_seen_range(rows["memory_mhz"]),
+        power_w=_seen_range(rows["power_w"]),
+        rates={str(term): _seen_range(rates[term]) for term in rates},
         rate_unit="1e9 events/s" if measurements.kind == "counts" else "1e9 cycles of full use/s",
     )
 
 
-def _range(values: pd.Series) -> schema.Range:
+def _seen_range(values: pd.Series) -> schema.Range:
     return finite(values.min()), finite(values.max())
 
 
 def _rows(study: Study) -> list[schema.Row]:
-    """Every measured row with what each protocol predicts for it."""
+    """Every measured row in the document, with what each protocol predicts for it."""
     power = study.measurements.power_w
     predicted = {name: outcome.predicted for name, outcome in study.outcomes.items()}
     errors = errors_percent(power, predicted[study.main])

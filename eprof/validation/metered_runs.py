@@ -35,15 +35,15 @@ def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) 
     return MeteredRuns(
         runs=RUNS,
         kernels=KERNELS,
-        mean_percent=_mean_error(truth, by_counts),
+        mean_percent=_metered_error(truth, by_counts),
         within=_within(truth, by_counts),
-        by_time_mean_percent=_mean_error(truth, by_time),
+        by_time_mean_percent=_metered_error(truth, by_time),
         by_time_within=_within(truth, by_time),
     )
 
 
 def _pools(measurements: Measurements, known: np.ndarray) -> list[np.ndarray]:
-    """The places of the known rows at each setting that has enough of them."""
+    """The places of the rows that metered runs are made of, at each setting that has enough of them."""
     places: dict[tuple[float, float], list[int]] = {}
     for place, setting in enumerate(setting_of(measurements.rows)):
         if known[place]:
@@ -51,10 +51,10 @@ def _pools(measurements: Measurements, known: np.ndarray) -> list[np.ndarray]:
     return [np.array(rows) for rows in places.values() if len(rows) >= KERNELS]
 
 
-def _mean_error(truth: Floats, estimate: Floats) -> float:
+def _metered_error(truth: Floats, estimate: Floats) -> float:
     return float(np.abs(errors_percent(truth, estimate)).mean())
 
 
 def _within(truth: Floats, estimate: Floats) -> float:
-    """The factor that nine of ten estimates are off at most."""
+    """The factor that nine of ten estimates of metered kernels are off at most."""
     return float(np.exp(np.quantile(np.abs(np.log(estimate / truth)), 0.9)))

@@ -26,12 +26,12 @@ class Priced(Struct, frozen=True, eq=False):
 
     @property
     def power_w(self) -> Floats:
-        """Predicted power, (n,), W."""
+        """Power predicted by the prices of a table, (n,), W."""
         return self.parts.sum(axis=1, skipna=False).to_numpy(dtype=float)
 
 
 def price(table: CostTable, measurements: Measurements, setting: str | None = None) -> Priced:
-    """P = sum_i rate_i eps_i(s) + pi0(s): the energy that reports attribute, over the time.
+    """Power by the prices of a table, P = sum_i rate_i eps_i(s) + pi0(s): what reports attribute, over the time.
 
     setting: at which all rows are priced; None: each at its own.
     Raises CostError: the table does not price what was counted, or has none of the settings.
@@ -72,7 +72,7 @@ def _watts(costs: Costs, terms: list[str], rates: Floats) -> Floats:
 
 
 def _check(table: CostTable, measurements: Measurements) -> None:
-    """Raise CostError if something that happened has no price in the table."""
+    """Raise CostError if something that happened in the measurements has no price in the table."""
     prices = table.at().prices
     happened = measurements.rates.columns[(measurements.rates.fillna(0) != 0).any()]
     unpriced = [str(term) for term in happened if term not in prices]
@@ -84,6 +84,7 @@ def _check(table: CostTable, measurements: Measurements) -> None:
 
 
 def _notes(table: CostTable, measurements: Measurements, refused: list[str], interpolated: list[str]) -> Iterator[str]:
+    """What is not priced as it was measured, in sentences."""
     if refused:
         yield f"{len(refused)} settings are not predicted: {refused[0]}"
     if interpolated:

@@ -47,19 +47,19 @@ class Fold(Struct, frozen=True, eq=False):
 
 
 def fit(rows: pd.DataFrame) -> list[Fold]:
-    """One fold with every row on both sides."""
+    """The protocol without a test: one fold with every row on both sides."""
     everything = np.arange(len(rows))
     return [Fold("nothing left out", everything, everything)]
 
 
 def settings(rows: pd.DataFrame) -> list[SettingKey]:
-    """The settings of the rows, (core MHz, memory MHz), by memory and then core clock."""
+    """The settings of the rows that protocols split, (core MHz, memory MHz), by memory and then core clock."""
     pairs = rows[["memory_mhz", "core_mhz"]].drop_duplicates().sort_values(["memory_mhz", "core_mhz"])
     return [(float(core), float(memory)) for memory, core in pairs.itertuples(index=False)]
 
 
 def holdout(rows: pd.DataFrame, tested: Sequence[SettingKey] = ()) -> list[Fold]:
-    """Train on some settings, test on those of `tested`; without a list, on every other one, as on a chess board.
+    """The protocol that trains on some settings and tests on those of `tested`, else on every other one.
 
     The chess board keeps every core and every memory clock in the training rows where there are several of both.
     Raises EprofError: a setting that was not measured, or nothing left on one side.
@@ -85,7 +85,7 @@ def _chess_board(known: Sequence[SettingKey]) -> set[SettingKey]:
 
 
 def leave_one_setting_out(rows: pd.DataFrame) -> list[Fold]:
-    """A fold for each setting. Raises EprofError if there is one setting only."""
+    """The protocol of a fold for each setting. Raises EprofError if there is one setting only."""
     keys = setting_of(rows)
     known = settings(rows)
     if len(known) < 2:
@@ -97,7 +97,10 @@ def leave_one_setting_out(rows: pd.DataFrame) -> list[Fold]:
 
 
 def leave_one_benchmark_out(rows: pd.DataFrame) -> list[Fold]:
-    """A fold for each benchmark, all its settings together. Raises EprofError if there is one benchmark only."""
+    """The protocol of a fold for each benchmark, all its settings together.
+
+    Raises EprofError if there is one benchmark only.
+    """
     names = rows["benchmark"].to_numpy()
     known = list(dict.fromkeys(names))
     if len(known) < 2:
@@ -106,12 +109,18 @@ def leave_one_benchmark_out(rows: pd.DataFrame) -> list[Fold]:
 
 
 def k_fold(rows: pd.DataFrame, k: int = 10, seed: int = 0) -> list[Fold]:
-    """Rows dealt at random into k parts of nearly the same size. Raises EprofError: k below 2 or above the rows."""
+    """The protocol of rows dealt at random into k parts of nearly the same size.
+
+    Raises EprofError: k below 2 or above the rows.
+    """
     return _dealt(np.arange(len(rows)), k, seed, "rows")
 
 
 def k_fold_benchmarks(rows: pd.DataFrame, k: int = 10, seed: int = 0) -> list[Fold]:
-    """Benchmarks dealt at random into k parts, all rows of one together. Raises EprofError as `k_fold`."""
+    """The protocol of benchmarks dealt at random into k parts, all rows of one together.
+
+    Raises EprofError as `k_fold`.
+    """
     groups, _ = pd.factorize(rows["benchmark"])
     return _dealt(groups, k, seed, "benchmarks")
 
@@ -130,17 +139,17 @@ def _without(name: str, out: NDArray[np.bool_]) -> Fold:
 
 
 def setting_of(rows: pd.DataFrame) -> list[SettingKey]:
-    """The setting of each row."""
+    """The setting of each row that a protocol splits."""
     return [(float(core), float(memory)) for core, memory in zip(rows["core_mhz"], rows["memory_mhz"], strict=True)]
 
 
 def label(setting: SettingKey) -> str:
-    """A setting as users write it: "852/924"."""
+    """A protocol's setting as users write it: "852/924"."""
     return clocks.label(*setting)
 
 
 def parse(text: str) -> SettingKey:
-    """The inverse of `label`. Raises EprofError."""
+    """A protocol's setting from what users write, the inverse of `label`. Raises EprofError."""
     pair = clocks.parse(text)
     if pair is None or not all(pair):
         raise EprofError(clocks.refusal(text))

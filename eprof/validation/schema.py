@@ -34,7 +34,7 @@ class Clocks(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """As users write it: "852/924"."""
+        """Clocks in the document of a validation as users write them: "852/924"."""
         return clocks.label(self.core_mhz, self.memory_mhz)
 
 
@@ -232,7 +232,7 @@ class Validation(Struct, kw_only=True, omit_defaults=True):
         return self.measured.main_protocol if self.measured is not None else "runs"
 
     def plain(self) -> dict[str, Any]:
-        """As plain data, in the order of the JSON."""
+        """The document of a validation as plain data, in the order of the JSON."""
         data: dict[str, Any] = to_builtins(self)
         measured = data.pop("measured", {})
         for name in measured.keys() & {"by_setting", "by_benchmark"}:
@@ -242,7 +242,7 @@ class Validation(Struct, kw_only=True, omit_defaults=True):
 
 
 def _inlined(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """With the fields of `scores` in its place."""
+    """The document of a validation with the fields of `scores` in its place."""
     fields: dict[str, Any] = {}
     for name, value in entry.items():
         fields |= value if name == "scores" else {name: value}

@@ -31,7 +31,7 @@ class Scores(Struct, frozen=True):
 
 
 def errors_percent(measured: Floats, predicted: Floats) -> Floats:
-    """100 (predicted - measured) / measured, signed, (n,); NaN where either is not known or nothing was measured."""
+    """Errors 100 (predicted - measured) / measured, signed, (n,); NaN where either is not known."""
     safe = np.where(measured > 0, measured, math.nan)
     return np.asarray(100.0 * (predicted - measured) / safe)
 
@@ -73,7 +73,7 @@ def grouped(
 
 
 def histogram(errors: Floats, edges: Sequence[float]) -> list[int]:
-    """How many signed errors (per cent) fall between neighbouring edges; what lies beyond is in the outermost bins."""
+    """How many signed errors (per cent) fall between neighbouring edges; what lies beyond is in the outermost."""
     finite = errors[np.isfinite(errors)]
     inside = np.clip(finite, edges[0], np.nextafter(edges[-1], edges[0]))
     return [int(count) for count in np.histogram(inside, bins=edges)[0]]

@@ -13,7 +13,7 @@ _NEIGHBOURS = 3
 
 
 def mixes(parts: pd.DataFrame, benchmarks: pd.Series) -> pd.DataFrame:
-    """What the power of each benchmark goes to: mean shares over its rows, each row of them adds up to 1.
+    """What is compared for similarity: what the power of each benchmark goes to, mean shares over its rows.
 
     parts: W of each term and of constant power, (n, p), NaN: not known.
     """
@@ -24,7 +24,7 @@ def mixes(parts: pd.DataFrame, benchmarks: pd.Series) -> pd.DataFrame:
 
 
 def distances(mix: Floats, mixes: Floats) -> Floats:
-    """The distances of one mix, (p,), from others, (m, p)."""
+    """How similar mixes of power are: distances of one, (p,), from others, (m, p)."""
     return np.asarray(0.5 * np.abs(mixes - mix).sum(axis=1))
 
 
@@ -43,6 +43,6 @@ def nearest(shares: pd.DataFrame) -> pd.DataFrame:
 
 
 def neighbours(mix: Floats, shares: pd.DataFrame) -> list[tuple[str, float]]:
-    """The benchmarks most similar to a mix that was not measured, with their distances, nearest first."""
+    """The benchmarks most similar to a mix of power that was not measured, with their distances, nearest first."""
     far = distances(mix, shares.to_numpy(dtype=float))
     return [(str(shares.index[place]), float(far[place])) for place in np.argsort(far)[:_NEIGHBOURS]]

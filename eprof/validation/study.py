@@ -17,11 +17,11 @@ from eprof.fitting.form import Form
 from eprof.fitting.quality import Unknowns
 from eprof.fitting.solve import fit
 from eprof.measurements import Measurements
-from eprof.validation import protocols, run
-from eprof.validation.models import PLAIN, baselines, of_form
+from eprof.validation import protocols
+from eprof.validation.baselines import PLAIN, baselines, of_form
+from eprof.validation.cross_validation import Model, cross_validate, scaled, scaled_by_one, train_and_test
 from eprof.validation.priced import CONSTANT, price
 from eprof.validation.protocols import SettingKey
-from eprof.validation.run import Model
 from eprof.validation.scores import Scores, score
 
 # Called with what is being done, and how far it is: (words, done, in all).
@@ -67,7 +67,7 @@ class Plan(Struct, frozen=True):
     processes: int | None = None
 
     def settled(self, measurements: Measurements, refit: bool) -> tuple["Plan", list[str]]:
-        """The plan with what it leaves open, and notes on what these rows cannot tell."""
+        """The plan of a validation with what it leaves open, and notes on what these rows cannot tell."""
         names = list(self.protocols)
         notes: list[str] = []
         if self.holdout and protocols.HOLDOUT not in names:
@@ -103,7 +103,7 @@ class Study(Struct, frozen=True, eq=False):
 
     @property
     def main(self) -> str:
-        """The protocol that says most about a new kernel: what the report draws."""
+        """The protocol of a validation that says most about a new kernel: what the report draws."""
         order = [
             protocols.TRANSFER,
             protocols.TABLE,
@@ -129,7 +129,7 @@ def validate(
     train: Measurements | None = None,
     report: Report | None = None,
 ) -> Study:
-    """Score a table as it is, and models refitted in every fold, on measured power.
+    """Validate a table as it is, and models refitted in every fold, on measured power.
 
     table: scored as it is, at `setting` if there is one, else each row at its own. train: other measurements to train
     on, tested on these. Raises EprofError: a protocol that these rows cannot be split by, measurements that the table
@@ -174,14 +174,14 @@ class _Work(Struct, frozen=True, eq=False):
         outcomes = {}
         if train is not None:
             _same_terms(train, self.measurements)
-            outcomes[protocols.TRANSFER] = self.outcome(run.train_and_test(model, train, self.measurements), 1)
+            outcomes[protocols.TRANSFER] = self.outcome(train_and_test(model, train, self.measurements), 1)
         for name in self.plan.protocols:
             self._check_split(name)
             outcomes[name] = self.refit(model, name, self.report)
         return outcomes
 
     def refit(self, model: Model, protocol: str, report: Report | None = None) -> Outcome:
-        """One protocol with one model."""
+        """One protocol of a validation with one model."""
         plan = self.plan
         rows = self.measurements.rows
         folds = protocols.folds(protocol, rows, holdout_settings=plan.holdout, k=plan.folds, seed=plan.seed)
@@ -191,31 +191,31 @@ class _Work(Struct, frozen=True, eq=False):
             if report is not None:
                 report(words, done, of)
 
-        predicted = run.cross_validate(model, self.measurements, folds, processes=plan.processes, progress=progress)
+        predicted = cross_validate(model, self.measurements, folds, processes=plan.processes, progress=progress)
         tested = np.concatenate([fold.test for fold in folds])
         return Outcome(predicted, len(folds), score(self.measurements.power_w[tested], predicted[tested]))
 
     def outcome(self, predicted: Floats, folds: int = 0) -> Outcome:
-        """Predictions for all rows with their scores."""
+        """Predictions for all rows with their scores, of one protocol of a validation."""
         return Outcome(predicted, folds, score(self.measurements.power_w, predicted))
 
     def scaled(self, outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
-        """The same with measured scale factors, where benchmarks are new to the model."""
+        """The validation's outcome with measured scale factors, where benchmarks are new to the model."""
         new = {name: outcome for name, outcome in outcomes.items() if name in _NEW_KERNELS}
         if self.plan.scale == "card":
             return {name + CARD_SCALED: self._scaled_by_one(outcome) for name, outcome in new.items()}
         return {name + SCALED: self._scaled_each(outcome) for name, outcome in new.items()}
 
     def _scaled_each(self, outcome: Outcome) -> Outcome:
-        """With one factor per benchmark."""
-        predicted = run.scaled(self.measurements, outcome.predicted, self.measurements.reference)
+        """Predictions in a validation with one factor per benchmark."""
+        predicted = scaled(self.measurements, outcome.predicted, self.measurements.reference)
         known = ~np.isnan(predicted)
         return Outcome(predicted, outcome.folds, score(self.measurements.power_w[known], predicted[known]))
 
     def _scaled_by_one(self, outcome: Outcome) -> Outcome:
         """With the factor of one benchmark for all others: each in turn is the one that was metered."""
         power_w = self.measurements.power_w
-        predicted = run.scaled_by_one(self.measurements, outcome.predicted, self.measurements.reference)
+        predicted = scaled_by_one(self.measurements, outcome.predicted, self.measurements.reference)
         measured = np.broadcast_to(power_w, predicted.shape)
         known = ~np.isnan(predicted)
         middle = pd.DataFrame(predicted).median().to_numpy()
@@ -289,7 +289,7 @@ def _same_terms(train: Measurements, test: Measurements) -> None:
 
 
 def _parts(train: Measurements, test: Measurements, form: Form, seed: int) -> pd.DataFrame:
-    """What the power of each row goes to by a fit to all training rows."""
+    """What the power of each validated row goes to, by a fit to all training rows."""
     parts = fit(train, replace(form, starts=1), seed).parts(test)
     constants = [name for name in parts if name not in test.terms]
     return parts.drop(columns=constants).assign(**{CONSTANT: parts[constants].sum(axis=1)})

@@ -7,7 +7,7 @@ from eprof.validation.schema import Validation
 
 
 def frame(document: Validation) -> pd.DataFrame:
-    """A row for each measured row, with a column of predicted W for each protocol; run directories follow, in J."""
+    """The table of a validation: a row for each measured row, predicted W by protocol; run directories follow, in J."""
     rows = []
     for row in document.rows:
         plain = asdict(row)

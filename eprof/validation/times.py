@@ -49,7 +49,10 @@ def times(table: CostTable, measurements: Measurements) -> Times:
 
 
 def _checked(table: CostTable, measurements: Measurements) -> Multiprocessors:
-    """The multiprocessors of the table. Raises EprofError if it does not describe them, or the rows tell too little."""
+    """The multiprocessors of the table, for times by component.
+
+    Raises EprofError if it does not describe them, or the rows tell too little.
+    """
     if table.multiprocessors is None:
         raise CostError(f"--time: {table.name} does not describe multiprocessors; it needs a [time_components].")
     if not {"fp32_flop", "fp64_flop"} <= set(measurements.work) or "dram_byte" not in measurements.terms:
@@ -61,7 +64,7 @@ def _checked(table: CostTable, measurements: Measurements) -> Multiprocessors:
 
 
 def work_of(measurements: Measurements) -> Work:
-    """What one launch of each row did."""
+    """What one launch of each row did, for its modelled time."""
     counts = measurements.counts()
     nothing = np.full(len(measurements), np.nan)
     told = {str(name): measurements.work[name].to_numpy(dtype=np.float64) for name in measurements.work}
@@ -75,7 +78,7 @@ def work_of(measurements: Measurements) -> Work:
 
 
 def _roofline_s(measurements: Measurements, costs: Costs) -> Floats:
-    """T = max(W tau_flop, Q tau_mem) ([R] II), as `simulated.roofline_s` has it."""
+    """The roofline's time, T = max(W tau_flop, Q tau_mem) ([R] II), as `simulated.roofline_s` has it."""
     peaks, work = costs.peaks, measurements.work
     of_flops = np.zeros(len(measurements))
     for flops, peak in (("fp32_flop", peaks.sp_gflops), ("fp64_flop", peaks.dp_gflops)):

@@ -15,7 +15,10 @@ from eprof.validation.schema import WholeRun
 
 
 def sorted_inputs(inputs: Iterable[str | Path]) -> tuple[list[Path], list[Path]]:
-    """Files of measurements, and run directories. Raises EprofError for what is neither, or does not exist."""
+    """Inputs of a validation sorted: files of measurements, and run directories of whole programs.
+
+    Raises EprofError for what is neither, or does not exist.
+    """
     files: list[Path] = []
     directories: list[Path] = []
     for path in map(Path, inputs):
@@ -37,7 +40,7 @@ def held_against_meter(
     kernels: Sequence[str] = (),
     meter: Callable[[Run], Measured] | None = None,
 ) -> tuple[list[WholeRun], list[str]]:
-    """Predicted against measured energy of each run, and a note for each without a meter.
+    """Predicted against measured energy of each whole run, and a note for each without a meter.
 
     meter: what an external meter saw of a run, in place of what eprof's own did.
     Raises EprofError: no cost table is made for the GPU, and none is named; MeterError: the meter did not see the run.

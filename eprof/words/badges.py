@@ -31,7 +31,7 @@ class Amount(NamedTuple):
 
     @property
     def lower(self) -> bool:
-        """Whether the number is known, but only as a lower bound."""
+        """Whether the amount is known, but only as a lower bound."""
         return self.value is not None and bool(self.marks & MISSING)
 
 
@@ -46,7 +46,7 @@ def bits(words: Iterable[str]) -> int:
 
 
 def total(amounts: Iterable[Amount]) -> Amount:
-    """The sum of what is known, with all marks; MISSING if something is not known, None if nothing is."""
+    """The sum of known amounts, with all marks; MISSING if something is not known, None if nothing is."""
     marks = 0
     value = None
     for amount in amounts:
@@ -70,22 +70,22 @@ def ratio(above: Amount, below: Amount) -> Amount:
 
 
 def title(marks: int) -> str:
-    """The marks in words, for a tooltip; the line under the figures explains them."""
+    """The marks of an amount in words, for a tooltip; the line under the figures explains them."""
     return ", ".join(names(marks))
 
 
 def signs(marks: int) -> str:
-    """The signs of some marks."""
+    """The signs of an amount's marks."""
     return "".join(letter for mark, letter in LETTERS.items() if marks & mark)
 
 
 def letters(marks: int) -> Markup:
-    """The marks as small raised signs."""
+    """The marks of an amount as small raised signs."""
     return Markup('<sup title="{}">{}</sup>').format(title(marks), signs(marks)) if marks else Markup("")
 
 
 def written(text: str | None, marks: int = 0, *, bound: bool = True) -> Markup:
-    """A formatted number with its marks; None: not known. bound: a sum, so that missing parts make it a lower bound."""
+    """A formatted amount with its marks; None: not known. bound: a sum, so that missing parts make it a lower bound."""
     if text is None:
         return Markup('<span class="unknown" title="{}">{}</span>').format(title(marks) or "not known", UNKNOWN)
     if bound and marks & MISSING:
@@ -105,7 +105,7 @@ def share_of(part: Amount, whole: Amount) -> Markup:
 
 
 def pills(marks: int, *, leave_out: int = 0) -> Markup:
-    """The marks as words in small frames, for the headline and the figures."""
+    """An amount's marks as words in small frames, for the headline and the figures."""
     return Markup(" ").join(
         Markup('<span class="pill" title="{}">{}</span>').format(MEANINGS[Mark[name.upper()]], name)
         for name in names(marks & ~leave_out)
@@ -113,7 +113,7 @@ def pills(marks: int, *, leave_out: int = 0) -> Markup:
 
 
 def legend(marks: int) -> list[tuple[str, str]]:
-    """Sign and meaning of each mark in use, for the line that explains them."""
+    """Sign and meaning of each mark of the amounts shown, for the line that explains them."""
     lines = [(letter, MEANINGS[mark]) for mark, letter in LETTERS.items() if marks & mark & ~MISSING]
     if not marks & MISSING:
         return lines

@@ -28,7 +28,7 @@ class Medium(Flag):
 
 
 def everywhere_if(is_shown: bool) -> Medium:
-    """All media, or none."""
+    """Where a table's column is shown: in all media, or in none."""
     return Medium.ALL if is_shown else Medium.NONE
 
 
@@ -78,12 +78,12 @@ class Column(Struct, frozen=True):
 
 
 def texts(*labels: str) -> list[Column]:
-    """Columns of words."""
+    """Columns of words for a table."""
     return [Column(label, "left") for label in labels]
 
 
 def numbers(*labels: str) -> list[Column]:
-    """Columns of numbers."""
+    """Columns of numbers for a table."""
     return [Column(label) for label in labels]
 
 

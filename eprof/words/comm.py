@@ -17,7 +17,7 @@ _BINARY = ((1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def size_text(size: float) -> str:
-    """A size in bytes, in KiB and MiB where it is a whole number of them: "64 KiB"."""
+    """The size of messages in bytes, in KiB and MiB where it is a whole number of them: "64 KiB"."""
     for unit, name in _BINARY:
         if size >= unit and size % unit == 0:
             return f"{size / unit:g} {name}"
@@ -25,13 +25,13 @@ def size_text(size: float) -> str:
 
 
 def subject(document: Comm) -> str:
-    """Whose numbers these are."""
+    """Whose numbers on waiting for messages these are."""
     of_processes = phrase(" · {} processes", document.processes)
     return f"{document.kind}{of_processes} · joules: {document.joules_from}"
 
 
 def way(document: Comm, waiting: str, core_mhz: float | None) -> str:
-    """A way to wait: "blocking at 1900 MHz", without the clock where there is one only."""
+    """A way to wait for messages: "blocking at 1900 MHz", without the clock where there is one only."""
     clocks = {row.core_mhz for row in document.rows}
     if len(clocks) == 1:
         return waiting
@@ -67,7 +67,7 @@ def _from_where(paying: Sequence[Threshold], document: Comm) -> str:
 
 
 def _at_the_largest(document: Comm, paying: Sequence[Threshold]) -> str:
-    """What blocking changes for the largest operations that it pays for."""
+    """What blocking changes for the largest messages that it pays for."""
     rows = [row for threshold in paying for row in document.rows_of(threshold)]
     row = max(rows, key=lambda row: row.bytes, default=None)
     if row is None or row.relative is None:
@@ -91,7 +91,7 @@ def _of_totals(document: Comm) -> Headline:
 
 
 def blocks(document: Comm, verbose: bool) -> Iterator[Block]:
-    """The summary for a terminal and for Markdown; every row if `verbose`."""
+    """What waiting for messages costs, for a terminal and for Markdown; every row if `verbose`."""
     yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
     yield headline(document)
     yield from tables(document)
@@ -102,7 +102,7 @@ def blocks(document: Comm, verbose: bool) -> Iterator[Block]:
 
 
 def tables(document: Comm) -> Iterator[Table]:
-    """All messages of a program; else from which sizes on ways to wait pay, if there is more than polling."""
+    """Tables of all messages of a program; else from which sizes on ways to wait pay, if there is more than polling."""
     if document.totals:
         yield totals(document)
     elif document.thresholds:
@@ -110,7 +110,7 @@ def tables(document: Comm) -> Iterator[Table]:
 
 
 def points(document: Comm) -> Iterator[Block]:
-    """From which time on blocking takes fewer joules, and what is the most that can be saved."""
+    """From which waiting time on blocking takes fewer joules, and what is the most that can be saved."""
     if document.break_even_s is not None:
         yield Point("Time", f"messages of {quantity(document.break_even_s, 's')} and more take fewer joules blocked.")
     if document.limits:
@@ -120,7 +120,7 @@ def points(document: Comm) -> Iterator[Block]:
 
 
 def thresholds(document: Comm) -> Table:
-    """From which size on each way to wait pays, and what it changes at the largest; operations alike share a row."""
+    """From which message size on each way to wait pays, and what it changes; operations alike share a row."""
     columns = [Column("operation", "left"), Column("waiting", "left"), Column("pays from")]
     columns += [Column(name) for name in ("latency", "power", "J/MB")]
     alike: dict[str, tuple[list[str], list[Cell]]] = {}
@@ -146,7 +146,7 @@ def _of_threshold(document: Comm, threshold: Threshold) -> list[Cell]:
 
 
 def totals(document: Comm) -> Table:
-    """All messages of a program in each way to wait."""
+    """The table of all messages of a program in each way to wait."""
     first = document.totals[0]
     return table_of(
         document.totals,
@@ -160,7 +160,7 @@ def totals(document: Comm) -> Table:
 
 
 def rows(document: Comm) -> Table:
-    """Every row; what is relative to polling at the first clock as a change."""
+    """The table of every message size; what is relative to polling at the first clock as a change."""
     is_marked = document.kind == MEASURED or document.program
 
     def amount(row: Row, value: float | None, unit: str) -> Quantity:

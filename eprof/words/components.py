@@ -33,17 +33,17 @@ _WIDTHS = {"texture": _WIDE, "stores": _WIDE}
 
 
 def sentence(view: View) -> str:
-    """What takes the time of the first kernel whose cycles are modelled."""
+    """Which component takes the time of the first kernel whose cycles are modelled."""
     parts = view.document.time_components
     assert parts
     for kernel, cycles in zip(view.kernels, parts.kernels, strict=True):
         if cycles.time_s is not None:
-            return f"{view.label(kernel)}: {_shares(cycles)} (modelled{_elsewhere(view)}: {_times(kernel, cycles)})."
+            return f"{view.label(kernel)}: {_shares(cycles)} (modelled{_elsewhere(view)}: {_seconds(kernel, cycles)})."
     return "Nothing was counted that the model could make cycles of."
 
 
 def _elsewhere(view: View) -> str:
-    """The GPU that was modelled, where it is not the one of the logs."""
+    """The GPU whose time by component was modelled, where it is not the one of the logs."""
     costs, parts = view.document.costs, view.document.time_components
     assert parts
     return when(costs is not None and costs.gpu_match == "other", f" for {parts.device}")
@@ -55,7 +55,7 @@ def _shares(cycles: schema.KernelCycles) -> str:
     return ", ".join(f"{percent(part / total)} {_LONG[name]}" for name, part in largest if part >= _SMALL * total)
 
 
-def _times(kernel: schema.Kernel, cycles: schema.KernelCycles) -> str:
+def _seconds(kernel: schema.Kernel, cycles: schema.KernelCycles) -> str:
     modelled = quantity(cycles.time_s or 0.0, "s")
     if kernel.time_s is None or kernel.time_s == cycles.time_s:
         return modelled
@@ -63,7 +63,7 @@ def _times(kernel: schema.Kernel, cycles: schema.KernelCycles) -> str:
 
 
 def table(view: View, limit: int | None) -> Table:
-    """The kernels in the document's order, each with the shares of its modelled cycles."""
+    """Time by component: kernels in the document's order, each with the shares of its modelled cycles."""
     parts = view.document.time_components
     assert parts
     used = [name for name in _LABELS if any(kernel.cycles.get(name) for kernel in parts.kernels)]
@@ -75,14 +75,14 @@ def table(view: View, limit: int | None) -> Table:
     shown = view.kernels[:limit]
     short = labels([kernel.name for kernel in shown])
     rows = [
-        Row([Name(name, kernel.name), *_cells(kernel, cycles, used)])
+        Row([Name(name, kernel.name), *_component_cells(kernel, cycles, used)])
         for name, kernel, cycles in zip(short, shown, parts.kernels, strict=False)
     ]
     left_out = and_more(len(view.kernels) - len(shown), view.nouns.kernel)
-    return Table(columns, rows, note=_note(parts), left_out=left_out)
+    return Table(columns, rows, note=_components_note(parts), left_out=left_out)
 
 
-def _cells(kernel: schema.Kernel, cycles: schema.KernelCycles, used: list[str]) -> list[Cell]:
+def _component_cells(kernel: schema.Kernel, cycles: schema.KernelCycles, used: list[str]) -> list[Cell]:
     total = sum(cycles.cycles.values())
     shares: list[Cell] = [Share(cycles.cycles[name] / total) if total else UNKNOWN for name in used]
     measured = Quantity(kernel.time_s, "s", bits(kernel.time_marks))
@@ -90,7 +90,7 @@ def _cells(kernel: schema.Kernel, cycles: schema.KernelCycles, used: list[str]) 
     return [measured, modelled, *shares, f"{cycles.active_warps:.4g}", f"{cycles.rounds:.4g}"]
 
 
-def _note(parts: schema.TimeComponents) -> str:
+def _components_note(parts: schema.TimeComponents) -> str:
     return (
         f"Cycles of one multiprocessor of {parts.device} at {parts.core_mhz:g} MHz by component ([S] 5.5), not "
         f"measured; warps are those active at a time.{phrase(' Assumed: {}.', parts.assumes)}"

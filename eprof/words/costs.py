@@ -14,11 +14,11 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the table."""
+        """The name of the cost table."""
 
     @property
     def basis(self) -> str | None:
-        """What its prices rest on."""
+        """What the cost table's prices rest on."""
 
 
 class Priced(Named, Protocol):
@@ -26,38 +26,38 @@ class Priced(Named, Protocol):
 
     @property
     def setting(self) -> dict[str, float | None]:
-        """Clocks in MHz."""
+        """The cost table's clocks in MHz."""
 
 
 def named(costs: Named) -> str:
-    """A table with what its prices rest on: "v100 (fitted)"; the name of an estimated one says it."""
+    """A cost table with what its prices rest on: "v100 (fitted)"; the name of an estimated one says it."""
     if costs.basis and costs.name.startswith(costs.basis):
         return costs.name
     return f"{costs.name} ({costs.basis or 'basis not stated'})"
 
 
 def of_another(costs: schema.Costs, nouns: Nouns) -> str:
-    """Whose the prices are if they are not the profiled processor's; a CPU's in full, for it may be old."""
+    """Whose the cost table is if not of the profiled processor; a CPU's in full, for it may be old."""
     return costs.device if nouns.is_of_cpu else at_setting(costs)
 
 
 def all_named(tables: Iterable[Named]) -> str:
-    """Tables for the head of a page or a summary, each once: "costs a100 (published), v100 (fitted)"; "" for none."""
+    """Cost tables for the head of a page or a summary, each once: "costs a100 (published), v100 (fitted)"; or ""."""
     return phrase("costs {}", ", ".join(dict.fromkeys(map(named, tables))))
 
 
 def priced(costs: Priced) -> str:
-    """A table with its basis and setting: "v100 (fitted) at 1380/877 MHz"."""
+    """A cost table with its basis and setting: "v100 (fitted) at 1380/877 MHz"."""
     return f"{named(costs)} at {setting(costs.setting)}"
 
 
 def at_setting(costs: Priced) -> str:
-    """A table at its setting, without what its prices rest on: "v100 at 1380/877 MHz"."""
+    """A cost table at its setting, without what its prices rest on: "v100 at 1380/877 MHz"."""
     return costs.name if costs.setting["core_mhz"] is None else f"{costs.name} at {setting(costs.setting)}"
 
 
 def setting(values: Mapping[str, float | None]) -> str:
-    """A DVFS setting in words: "852/924 MHz", or "its one setting" where the table does not name clocks."""
+    """A cost table's setting in words: "852/924 MHz", or "its one setting" where the table does not name clocks."""
     core, memory = values["core_mhz"], values["memory_mhz"]
     if core is None or memory is None:
         return "its one setting"

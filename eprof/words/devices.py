@@ -11,12 +11,12 @@ Device = profile.Device | compare.Device
 
 
 def name_of(device: Device) -> str:
-    """A device; "GPU not named" where no log names it."""
+    """What a device is called; "GPU not named" where no log names it."""
     return device.name or f"{nouns_of(device.processor).processor} not named"
 
 
 def with_capability(device: Device) -> str:
-    """A device with its compute capability, or microarchitecture, where that is known."""
+    """What a device is called, with its compute capability, or microarchitecture, where that is known."""
     if not device.capability:
         return name_of(device)
     kind = nouns_of(device.processor).capability.removeprefix("compute ")
@@ -24,6 +24,6 @@ def with_capability(device: Device) -> str:
 
 
 def named(devices: Iterable[Device], call: Callable[[Device], str] = name_of) -> list[str]:
-    """Each kind of device once, with how many of it there are: "4 × Tesla V100"."""
+    """The names of devices, each kind once, with how many of it there are: "4 × Tesla V100"."""
     numbers = Counter(map(call, devices))
     return [f"{number} × {name}" if number > 1 else name for name, number in numbers.items()]

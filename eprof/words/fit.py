@@ -31,7 +31,7 @@ def blocks(document: Document) -> Iterator[Block]:
 
 
 def _headline(document: Document) -> str:
-    """The error that matters to somebody with a kernel of their own."""
+    """The headline of a fit: the error that matters to somebody with a kernel of their own."""
     errors = document["mean_absolute_error_percent"]
     unseen = errors.get("leave_one_benchmark_out")
     if unseen is None:
@@ -50,6 +50,7 @@ def _errors(document: Document) -> Table:
 
 
 def _prices(document: Document) -> Table:
+    """The fitted prices, a row each."""
     unit = f"pJ{_place(document)}"
     if not document["relative_voltages"]:
         unit = "pJ/V^2"
@@ -63,13 +64,13 @@ def _prices(document: Document) -> Table:
 
 
 def _place(document: Document) -> str:
-    """At which clocks; "" for a processor."""
+    """At which clocks the fit's prices are; "" for a processor."""
     reference = document["reference"]
     return f" at {label(reference['core_mhz'], reference['memory_mhz'])} MHz" if reference else ""
 
 
 def _value(price: Mapping[str, Any]) -> str:
-    """A price with as many digits as the data tell."""
+    """A fitted price with as many digits as the data tell."""
     match price["told"]:
         case "not told":
             return "-"
@@ -83,6 +84,7 @@ def _span(low: float | None, high: float | None, digits: str) -> str:
 
 
 def _constant(document: Document) -> str:
+    """The fitted constant power in words."""
     constant = document["constant"]
     known = phrase(" ({} W)", _span(constant["low_w"], constant["high_w"], ".3g"))
     return (

@@ -20,7 +20,7 @@ class HeatCell(Struct, frozen=True):
 
 
 def colour(energy: float | None, known: Sequence[float]) -> int | None:
-    """A colour from 0 to 8, in equal ratios between the least and the largest."""
+    """The colour of a heat map's cell from 0 to 8, in equal ratios between the least and the largest."""
     if energy is None:
         return None
     low, high = min(known), max(known)

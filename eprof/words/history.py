@@ -21,7 +21,7 @@ _PARTS = {"computation": "computation", "data": "data movement", "constant": "co
 
 
 def headline(document: History) -> Headline:
-    """The latest change of the whole program, or that there is none; then its reason, the noise, the last run."""
+    """The headline of a history: the latest change of the whole program, or none; the noise, the last run."""
     number = len(document.runs)
     last = joules(document)[-1]
     steps = of_program(document)
@@ -52,23 +52,24 @@ def _earlier(number: int) -> str:
 
 
 def of_program(document: History) -> list[Change]:
-    """The changes of the whole program."""
+    """The changes of the whole program in its history."""
     return [change for change in document.changes if change.kernel is None]
 
 
 def joules(document: History) -> list[float]:
-    """The energy of each run."""
+    """The energy of each run of a history."""
     return [run.energy_j["total"] or 0.0 for run in document.runs]
 
 
 def label(run: Run) -> str:
-    """A run by its commit, with + where files differed from it; by its time where no commit was recorded."""
+    """A run of a history by its commit, with + where files differed from it; by its time without a commit."""
     if run.commit is None:
         return _minute(run)
     return run.commit[:9] + when(run.changed, "+")
 
 
 def _reason(change: Change) -> str:
+    """The reason of a change in the history."""
     words = []
     if change.because is not None and change.because_j is not None:
         words.append(f"Most of it is {_PARTS[change.because]} ({signed_quantity(change.because_j, 'J')}).")
@@ -78,6 +79,7 @@ def _reason(change: Change) -> str:
 
 
 def _noise(document: History) -> str:
+    """The noise of a history in words."""
     noise = document.noise
     if noise is None:
         return ""
@@ -87,7 +89,7 @@ def _noise(document: History) -> str:
 
 
 def _outlier(document: History) -> str:
-    """How far the last run is from those before it, where it is too early to tell a change."""
+    """How far the last run of a history is from those before it, where it is too early to tell a change."""
     energies = joules(document)
     start = max((change.run for change in of_program(document)), default=0)
     before = energies[start:-1]
@@ -100,7 +102,7 @@ def _outlier(document: History) -> str:
 
 
 def blocks(document: History, verbose: bool) -> Iterator[Block]:
-    """The summary for a terminal and for Markdown; all changes, kernels and runs if `verbose`."""
+    """A history, for a terminal and for Markdown; all changes, kernels and runs if `verbose`."""
     yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
     yield headline(document)
     yield Sentence(f"{sparks(joules(document))} energy, run by run")
@@ -113,7 +115,7 @@ def blocks(document: History, verbose: bool) -> Iterator[Block]:
 
 
 def subject(document: History) -> str:
-    """Which runs these are, and with which prices."""
+    """Which runs a history is of, and with which prices."""
     first, last = document.runs[0], document.runs[-1]
     commits = {run.commit for run in document.runs if run.commit}
     of = when(commits, f" of {whole(len(commits))} commits")
@@ -125,7 +127,7 @@ def subject(document: History) -> str:
 
 
 def sparks(values: Sequence[float | None]) -> str:
-    """The last values as blocks from the least to the largest; a dot where there is none."""
+    """The last runs of a history as blocks from the least to the largest; a dot where there is none."""
     shown = values[-_RUNS:]
     known = [value for value in shown if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
@@ -134,7 +136,7 @@ def sparks(values: Sequence[float | None]) -> str:
 
 
 def changes(document: History, limit: int | None) -> Table:
-    """The changes, those of the whole program first, then those of kernels by their joules."""
+    """The changes of a history, those of the whole program first, then those of kernels by their joules."""
     by_size = sorted(document.changes, key=lambda change: -abs(change.after_j - change.before_j))
     ordered = sorted(by_size, key=lambda change: change.kernel is not None)
     shown = ordered[:limit]
@@ -157,7 +159,7 @@ def _name(kernel: str | None) -> Cell:
 
 
 def kernels(document: History, limit: int | None) -> Table:
-    """Each kernel's energies, first and last, with how many changes it has."""
+    """Each kernel's energies in a history, first and last, with how many changes it has."""
     nouns = document.runs[-1].nouns
     shown = document.kernels[:limit]
     changes = Counter(change.kernel for change in document.changes)

@@ -20,7 +20,7 @@ def known(ends: Ends) -> tuple[float, float] | None:
 
 
 def is_certain(value: float | None, ends: Ends) -> bool:
-    """Whether a number is certain enough to name: its interval has one sign and is no wider than the number.
+    """Whether its interval makes a number certain enough to name: it has one sign and is no wider than the number.
 
     A number without an interval is.
     """
@@ -32,7 +32,7 @@ def is_certain(value: float | None, ends: Ends) -> bool:
 
 
 def in_brackets(ends: Ends, unit: str) -> str:
-    """The interval behind its number: " (2.24 to 3.55 J)"; nothing where there is none, or it has no width."""
+    """The interval in brackets behind its number: " (2.24 to 3.55 J)"; nothing where it has no width."""
     return bracketed(wide(ends, unit))
 
 
@@ -87,7 +87,7 @@ def of_change(nouns: Nouns, share: float, replicas: int, paired: bool, within: f
 
 
 def size(low: float, high: float, unit: str) -> str:
-    """The interval of a change without its direction, where it has one: −0.9 to −0.3 J is "300 to 900 mJ"."""
+    """The interval of a change without its direction, if it has one: −0.9 to −0.3 J is "300 to 900 mJ"."""
     if low * high < 0:
         return span(low, high, unit, signed=True)
     least, most = sorted((abs(low), abs(high)))

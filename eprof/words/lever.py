@@ -34,7 +34,7 @@ _WIDE = 100  # columns of a terminal
 
 
 def reached(limit: schema.Limit, key: str) -> str | None:
-    """`speed_share` or `energy_share` in words: "58 %", or "at most 58 %" where the energy is a lower bound."""
+    """How much of the limits a kernel reaches: "58 %", or "at most 58 %" where the energy is a lower bound."""
     share: float | None = getattr(limit, key)
     if share is None:
         return None
@@ -42,12 +42,12 @@ def reached(limit: schema.Limit, key: str) -> str | None:
 
 
 def power_of(limit: schema.Limit) -> float | None:
-    """Mean power of a kernel in W where it stands: flop/s over flop/J."""
+    """Mean power of a kernel below the lines in W: flop/s over flop/J."""
     return ratio(limit.flop_per_s or None, limit.flop_per_j)
 
 
 def lever(limit: schema.Limit) -> str:
-    """One phrase: what takes most of the energy, its share, and what would save it."""
+    """A kernel's lever in one phrase: what takes most of the energy, its share, and what would save it."""
     if limit.lever is None:
         return "not known: no time"
     joules = sum(value or 0.0 for value in limit.parts_j.values())
@@ -57,7 +57,10 @@ def lever(limit: schema.Limit) -> str:
 
 
 def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest: int, levels: bool = True) -> Table:
-    """A row a kernel. rest: how many more there are. levels: with nearer levels and speeds, where there is room."""
+    """The table of kernels below the lines, with the lever of each.
+
+    rest: how many more there are. levels: with nearer levels and speeds, where there is room.
+    """
     mixed = (Medium.PAGE | Medium.TERMINAL) & everywhere_if(any(limit.mix_peak_flop_per_s for _, limit in kernels))
     shown = everywhere_if(levels)
     all_levels, rates = Medium.PAGE & shown, (Medium.PAGE | Medium.TERMINAL) & shown
@@ -77,6 +80,7 @@ def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest
 
 
 def _row(name: Name, limit: schema.Limit, nouns: Nouns) -> Row:
+    """The row of a kernel below the lines."""
     of_levels = [getattr(limit.intensity_flop_per_byte, level) for level in ("dram", *nouns.nearer)]
     intensities = [UNKNOWN if value in (None, UNSET) else plain(value) for value in of_levels]
     speeds = (limit.flop_per_s, limit.mix_peak_flop_per_s or None, limit.flop_per_j)

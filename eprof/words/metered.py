@@ -11,7 +11,7 @@ Kernel = tuple[schema.Kernel, float, float]
 
 
 def sentences(view: View) -> Iterator[str]:
-    """None where no meter was used."""
+    """How metered energy was split, in sentences; None where no meter was used."""
     if view.to_meter is None:
         return
     yield _how(view, view.to_meter)
@@ -20,7 +20,7 @@ def sentences(view: View) -> Iterator[str]:
 
 
 def brief(view: View) -> str:
-    """The same in two lines: shape and factor, and the kernel of which time alone would say most else."""
+    """How metered energy was split, in two lines: shape and factor, and the kernel of which time says most else."""
     if view.to_meter is None:
         return ""
     split = f"Split by {_shape(view, view.to_meter)} times {plain(view.to_meter.factor)}."
@@ -33,7 +33,7 @@ def brief(view: View) -> str:
 
 
 def certainty(view: View, to_meter: schema.ToMeter) -> str:
-    """What of the numbers is measured, and how well the rest is known."""
+    """What of the metered numbers is measured, and how well the rest is known."""
     idle = when(to_meter.idle_j, " together with idle time")
     kernels = view.nouns.kernels
     return (
@@ -43,7 +43,7 @@ def certainty(view: View, to_meter: schema.ToMeter) -> str:
 
 
 def _how(view: View, to_meter: schema.ToMeter) -> str:
-    """Shape, factor and idle time."""
+    """How metered energy was split: shape, factor and idle time."""
     idle = ""
     if to_meter.idle_j:
         idle = f", {quantity(to_meter.idle_j, 'J')} of it idle for {quantity(to_meter.idle_s or 0, 's')}"
@@ -54,7 +54,7 @@ def _how(view: View, to_meter: schema.ToMeter) -> str:
 
 
 def _shape(view: View, to_meter: schema.ToMeter) -> str:
-    """Whose prices give the shape of the split."""
+    """Whose prices give the shape of the split of metered energy."""
     if to_meter.basis == "estimated":
         return f"prices estimated for a {view.nouns.processor} that nobody measured,"
     whose = when(not to_meter.own, f", another {view.nouns.processor}'s table,")
@@ -62,7 +62,7 @@ def _shape(view: View, to_meter: schema.ToMeter) -> str:
 
 
 def _by_time(view: View, to_meter: schema.ToMeter) -> str:
-    """What each kernel would take if energy went with time alone, and whether the difference is certain."""
+    """What each kernel would take of the metered energy by time alone, and whether the difference is certain."""
     known = f"x/÷{to_meter.within:g}"
     apart = _apart(view, to_meter.within)
     if not apart:
@@ -77,13 +77,13 @@ def _by_time(view: View, to_meter: schema.ToMeter) -> str:
 
 
 def _apart(view: View, within: float) -> list[Kernel]:
-    """The kernels of which time alone would say something else, the largest difference first."""
+    """Kernels whose metered share time alone would change, the largest difference first."""
     apart = [kernel for kernel in _kernels(view) if not _alike(kernel, within)]
     return sorted(apart, key=lambda kernel: -abs(kernel[1] - kernel[2]))
 
 
 def _kernels(view: View) -> Iterator[Kernel]:
-    """Each kernel with its energy by counts and by time alone, in J."""
+    """Each kernel's metered energy, split by counts and by time alone, in J."""
     for kernel in view.kernels:
         by_counts, by_time = energy_of(kernel, "total").value, by_time_of(kernel).value
         if by_counts is not None and by_time is not None:

@@ -56,7 +56,7 @@ def quantity_or(unknown: str, value: float | None, unit: str) -> str:
 
 
 def plain(value: float) -> str:
-    """Three significant digits without a unit; a prefix only for what would be unreadable: 57.4, 0.0123, 1.20 M."""
+    """A number of three significant digits without a unit, a prefix only if unreadable: 57.4, 0.0123, 1.20 M."""
     if value == 0:
         return "0"
     figures, power = digits(abs(value))
@@ -76,7 +76,7 @@ def whole(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share: 0.0861 -> "8.6 %", 0.83 -> "83 %"; what is not quite nothing or not quite all says so."""
+    """A number as a share: 0.0861 -> "8.6 %", 0.83 -> "83 %"; what is not quite nothing or not quite all says so."""
     size = abs(share) * 100
     sign = when(share < 0, MINUS)
     if size == 0:
@@ -97,12 +97,15 @@ def _fixed(value: float, step: str) -> str:
 
 
 def signed_percent(share: float) -> str:
-    """A difference: 0.031 -> "+3.1 %"."""
+    """A number as a difference: 0.031 -> "+3.1 %"."""
     return when(share > 0, "+") + percent(share)
 
 
 def more_or_less(change: float, less: str = "less", write: Callable[[float], str] = percent) -> str:
-    """A change without its sign: -0.06 -> "6.0 % less", 0.1 -> "10 % more". less: the word for a count, "fewer"."""
+    """A change as a number without its sign: -0.06 -> "6.0 % less", 0.1 -> "10 % more".
+
+    less: the word for a count, "fewer".
+    """
     return f"{write(abs(change))} {less if change < 0 else 'more'}"
 
 
@@ -112,7 +115,7 @@ def and_more(number: int, noun: str) -> str:
 
 
 def span(low: float, high: float, unit: str, *, signed: bool = False) -> str:
-    """Two ends of an interval, the unit once where both have it: "2.24 to 3.55 J"; signed: "−934 to −302 mJ"."""
+    """Two numbers, the unit once where both have it: "2.24 to 3.55 J"; signed: "−934 to −302 mJ"."""
     first, last = (_end(end, unit, signed) for end in (low, high))
     if first == last:
         return last
@@ -129,7 +132,7 @@ def _end(value: float, unit: str, signed: bool) -> str:
 
 
 def percent_span(low: float, high: float) -> str:
-    """Two ends of an interval of a share: "13 to 26 %"."""
+    """Two numbers, the ends of a share: "13 to 26 %"."""
     first, last = percent(low), percent(high)
     if first == last:
         return last

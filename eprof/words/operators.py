@@ -33,13 +33,14 @@ def merged(operators: Iterable[schema.Operator]) -> list[schema.Operator]:
 
 
 def _kind(module: str | None) -> str:
-    """The innermost frames of a path, each once where it repeats, without the numbers of instances."""
+    """The innermost frames of an operator's path, each once where it repeats, without the numbers of instances."""
     frames = [_INSTANCE.sub("", frame) for frame in (module or "").split(BETWEEN)]
     shown = [cut(frame, _LENGTH) for frame, _ in groupby(frames)]
     return BETWEEN.join(shown[-_SHOWN:])
 
 
 def _sum(name: str, module: str, members: Sequence[schema.Operator]) -> schema.Operator:
+    """All calls of one operator by modules of one kind together."""
     energies = {part: total(energy_of(each, part) for each in members) for part in _FAMILIES}
     time = total(map(time_of, members))
     marks = {part: names(amount.marks) for part, amount in energies.items()}

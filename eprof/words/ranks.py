@@ -11,7 +11,7 @@ def rank_words(ranks: schema.Ranks, nouns: Nouns) -> str:
     spreads = [
         _spread(ranks.time_s, "s", "time"),
         _spread(ranks.energy_j, "J", "energy"),
-        _launches(ranks.launches, nouns),
+        _rank_launches(ranks.launches, nouns),
     ]
     marks = {"times": ranks.time_marks, "energies": ranks.energy_marks}
     lower = [numbers for numbers in marks if marks[numbers] and ranks.time_s.min is not None]
@@ -35,10 +35,11 @@ def slowest_words(ranks: schema.Ranks) -> str:
 
 
 def _spread(spread: schema.Spread, unit: str, noun: str) -> str:
+    """How a number differs between ranks."""
     numbers = [quantity(value, unit) for value in (spread.min, spread.median, spread.max) if value is not None]
     return phrase("{} {}", noun, ", ".join(numbers))
 
 
-def _launches(spread: schema.Spread, nouns: Nouns) -> str:
+def _rank_launches(spread: schema.Spread, nouns: Nouns) -> str:
     low, high = spread.min or 0, spread.max or 0
     return when(low != high, f"{nouns.launches} {whole(low)} to {whole(high)}")

@@ -18,7 +18,7 @@ _SIGNIFICANT = 0.05
 
 
 def label(machine: schema.Machine) -> str:
-    """A machine in a few words: "14 × jetson-tk1 852/924 FP32"."""
+    """A machine of a roofline in a few words: "14 × jetson-tk1 852/924 FP32"."""
     number = when(machine.number != 1, f"{machine.number:g} × ")
     cap = phrase(", {:.4g} W", machine.power_cap_w)
     return f"{number}{_named(machine.name, machine.setting)} {machine.precision.upper()}{cap}"
@@ -29,12 +29,12 @@ def _named(name: str, setting: str) -> str:
 
 
 def head(document: schema.Roofline) -> str:
-    """What was looked at, and the cost tables with what they rest on."""
+    """The head of a roofline: what was looked at, and the cost tables with what they rest on."""
     return phrase("{} · ", document.title) + costs_words.all_named(document.machines)
 
 
 def leads(document: schema.Roofline) -> list[str]:
-    """What is said above the lines: of equal power and power caps, then of each machine."""
+    """What is said above the rooflines: of equal power and power caps, then of each machine."""
     nouns, machines = nouns_of(document.processor), document.machines
     sentences = list(map(match, document.equal_power))
     if document.cap_sweep:
@@ -60,7 +60,7 @@ def swept(document: schema.Roofline) -> str:
 
 
 def sweep_table(document: schema.Roofline) -> Table | None:
-    """A row a power cap: what it leaves of power, speed and flop/J; None where no caps were swept."""
+    """A roofline under power caps, a row a cap: what it leaves of power, speed and flop/J; None without caps."""
     sweep = document.cap_sweep
     if not sweep:
         return None
@@ -95,7 +95,7 @@ def verdict(machine: schema.Machine, nouns: Nouns) -> str:
 
 
 def racing(machine: schema.Machine, nouns: Nouns) -> str:
-    """The same without the machine's name."""
+    """Whether racing to halt is right, without the machine's name."""
     balance, half = plain(machine.time_balance), plain(machine.effective_energy_balance)
     if machine.race_to_halt:
         return (
@@ -119,7 +119,7 @@ def match(equal: schema.EqualPower) -> str:
 
 
 def regions(ranges: Sequence[schema.Region]) -> str:
-    """Who is better where: "gtx680 below 3.76 flop/B (up to 1.07 times), jetson-tk1 from there on"."""
+    """Whose roofline is higher where: "gtx680 below 3.76 flop/B (up to 1.07 times), jetson-tk1 from there on"."""
     return "; ".join(_region(region) for region in ranges)
 
 
@@ -135,7 +135,7 @@ def _where(low: str, high: str) -> str:
 
 
 def _times(least: float, most: float) -> str:
-    """How many times: "up to 1.07", "1.08 to 1.30"; a single number where the two read the same."""
+    """How many times higher a roofline is: "up to 1.07", "1.08 to 1.30"; one number where they read the same."""
     low, high = (f"{factor:.2f}" if factor < 10 else f"{factor:.3g}" for factor in (least, most))
     if low == high:
         return high
@@ -143,7 +143,7 @@ def _times(least: float, most: float) -> str:
 
 
 def headline(document: schema.Roofline) -> str:
-    """The one thing to know: of equal power, of the kernel with most energy, or of the first machine."""
+    """The headline of a roofline: of equal power, of the kernel with most energy, or of the first machine."""
     if document.equal_power:
         return match(document.equal_power[0])
     if document.cap_sweep:
@@ -178,7 +178,7 @@ _ROWS: tuple[tuple[str, Callable[[schema.Machine], str]], ...] = (
 
 
 def machine_table(machines: Sequence[schema.Machine]) -> Table:
-    """The numbers behind the lines: a column a machine."""
+    """The numbers behind the rooflines: a column a machine."""
     rows = [Row([name, *(read(machine) for machine in machines)]) for name, read in _ROWS]
     if any(machine.power_cap_w is not None for machine in machines):
         rows.append(Row(["capped, flop/B", *map(_capped, machines)]))
@@ -194,7 +194,7 @@ def _capped(machine: schema.Machine) -> str:
 
 
 def dot_table(document: schema.Roofline, limit: int | None, letters: str = "") -> Table:
-    """How far below the lines the kernels are. letters: what names them in the plots of a terminal."""
+    """How far below the rooflines the kernels are. letters: what names them in the plots of a terminal."""
     dots = document.kernels[:limit]
     short = labels([dot.name for dot in dots])
     texts = [f"{letter} {name}".lstrip() for letter, name in zip_longest(letters[: len(short)], short, fillvalue="")]
@@ -204,5 +204,5 @@ def dot_table(document: schema.Roofline, limit: int | None, letters: str = "") -
 
 
 def notes(machines: Sequence[schema.Machine]) -> list[str]:
-    """The notes of the machines, once each."""
+    """The notes of the rooflines' machines, once each."""
     return list(dict.fromkeys(f"{machine.name}: {note}" for machine in machines for note in machine.notes))

@@ -60,7 +60,7 @@ SHAPES = {
 
 
 def subject(document: Scale) -> str:
-    """Whose numbers these are."""
+    """Whose numbers on scaling these are."""
     if document.kind == MODELLED:
         cluster = document.cluster or {}
         prices = f"powers and times: {cluster['name']} ({cluster['basis']})"
@@ -72,7 +72,7 @@ def subject(document: Scale) -> str:
 
 
 def _kind(row: Row) -> str:
-    """How a run's energy is known: of ranks, a meter saw it or it is modelled."""
+    """How the energy of a run on nodes is known: of ranks, a meter saw it or it is modelled."""
     if row.parts is not None and "metered" in row.parts:
         return "measured"
     if "simulated" in row.marks:
@@ -81,7 +81,7 @@ def _kind(row: Row) -> str:
 
 
 def headline(document: Scale) -> Headline:
-    """The best node count for energy x time of the largest problem, and how efficient it is."""
+    """The headline of scaling: the best node count for energy x time of the largest problem, and its efficiency."""
     row = _leading(document)
     if row is None:
         reason = "No run has an energy, so no node count is best."
@@ -112,7 +112,7 @@ def _worst(document: Scale) -> str:
 
 def row_for(document: Scale, row: Row) -> str:
     """What a row of `eprof scale` is best for, energy x time before others."""
-    names = [best.objective for best in document.best if _is(best, row)]
+    names = [best.objective for best in document.best if _is_best(best, row)]
     return "edp" if "edp" in names else names[0]
 
 
@@ -120,18 +120,18 @@ def _leading(document: Scale) -> Row | None:
     """The row that is best for energy x time, of the largest problem; else the most efficient one."""
     for best in sorted(document.best, key=lambda best: (best.objective != "edp", -(best.size or 0.0))):
         for row in document.rows:
-            if _is(best, row):
+            if _is_best(best, row):
                 return row
     return None
 
 
-def _is(best: Best, row: Row) -> bool:
+def _is_best(best: Best, row: Row) -> bool:
     same = (row.program, row.size, row.processors, row.core_mhz)
     return (best.program, best.size, best.processors, best.core_mhz) == same
 
 
 def place(document: Scale, row: Row | Best) -> str:
-    """Where a row ran: "16 nodes at 2400 MHz"."""
+    """Where a program ran: "16 nodes at 2400 MHz"."""
     if row.processors is None:
         return "none within the limits"
     return f"{counted_processors(document, row.processors)}{phrase(' at {:g} MHz', row.core_mhz)}"
@@ -148,7 +148,7 @@ def of_size(size: float | None) -> str:
 
 
 def _of_known(document: Scale, best: Row | Best) -> str:
-    """What to add to a best place where a run that is only known as a lower bound may be better."""
+    """What to add to the best node count where a run that is only known as a lower bound may be better."""
     if best.energy_j is None or best.time_s is None or "missing" in best.marks:
         return ""
     same = [row for row in document.rows if (row.program, row.size) == (best.program, best.size)]
@@ -169,7 +169,7 @@ def _how_efficient(row: Row) -> str:
 
 
 def _largest_cause(row: Row) -> str:
-    """Where most of the extra energy goes; nothing where the whole does not grow."""
+    """Where most of the extra energy of more nodes goes; nothing where the whole does not grow."""
     changes = row.overhead_j or {}
     if sum(changes.values()) <= 0:
         return ""
@@ -180,7 +180,7 @@ def _largest_cause(row: Row) -> str:
 
 
 def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
-    """The summary for a terminal and for Markdown; every row and the other waiting if `verbose`."""
+    """How a program scales, for a terminal and for Markdown; every row and the other waiting if `verbose`."""
     yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
     yield headline(document)
     if not document.rows[0].parts:
@@ -202,7 +202,7 @@ def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
 
 
 def points(document: Scale) -> Iterator[Block]:
-    """What kind of program it is, what polling costs, where the clock is best, how well a fit holds."""
+    """What kind of parallel program it is, what polling costs, where the clock is best, how well a fit holds."""
     if document.shape is not None:
         yield Point("Shape", f"{SHAPES[document.shape]} (class {document.shape} of 4).")
     leading = _leading(document)
@@ -220,6 +220,7 @@ def points(document: Scale) -> Iterator[Block]:
 
 
 def _trust(fitted: Fit) -> str:
+    """How far a fit to small runs is to be trusted."""
     on = ", ".join(map(str, fitted.fitted_on))
     if fitted.left_out_energy is None or fitted.left_out_time is None:
         return f"fitted on {on} processors: too few to leave one out."
@@ -228,7 +229,7 @@ def _trust(fitted: Fit) -> str:
 
 
 def best(document: Scale) -> Table:
-    """The best processors and clock for each objective: a row each, or, of several problems, a column each."""
+    """The best node count and clock for each objective: a row each, or, of several problems, a column each."""
     if len({(entry.program, entry.size) for entry in document.best}) > 1:
         return _best_of_each(document)
     return table_of(
@@ -255,7 +256,7 @@ def _best_of_each(document: Scale) -> Table:
 
 
 def _places(document: Scale) -> str:
-    """Where each objective is least, in a sentence."""
+    """At which node count each objective is least, in a sentence."""
     places: dict[str, list[str]] = {}
     for entry in sorted(document.best, key=lambda entry: entry.processors or math.inf):
         where = "nothing within the limits"
@@ -274,7 +275,7 @@ def on_nodes(document: Scale) -> Table:
     shown = document.rows
     if len(shown) > _SHOWN:
         ends = (shown[0], shown[-1])
-        shown = [row for row in shown if row in ends or any(_is(entry, row) for entry in document.best)]
+        shown = [row for row in shown if row in ends or any(_is_best(entry, row) for entry in document.best)]
     known = [name for name, causes in _TOGETHER.items() if any(_share(row, causes) for row in shown)]
     widths = _WIDTHS
     if any(row.core_mhz is not None for row in shown):
@@ -290,7 +291,7 @@ def on_nodes(document: Scale) -> Table:
 
 
 def _share(row: Row, causes: Sequence[str]) -> float | None:
-    """What some causes take together, of the energy that is known; no share where a meter saw less than is modelled."""
+    """What some causes take together on more nodes, of the energy that is known; none if a meter saw less."""
     metered = (row.parts or {}).get("metered")
     if metered is not None and (metered.energy_j or 0.0) < 0:
         return None
@@ -322,7 +323,7 @@ def _part(row: Row, cause: str) -> Quantity | str:
 
 
 def kept(entries: Sequence[Keep]) -> Table:
-    """The sizes or clocks that keep an efficiency."""
+    """The problem sizes or clocks that keep an efficiency on more processors."""
     return table_of(
         entries,
         (Column("processors", "left"), lambda entry: str(entry.processors)),
@@ -334,7 +335,7 @@ def kept(entries: Sequence[Keep]) -> Table:
 
 
 def rows(document: Scale) -> Table:
-    """Every row: energy, time, efficiency."""
+    """Table of every node count: energy, time, efficiency."""
     return table_of(
         document.rows,
         (Column("program", "left"), lambda row: row.program),
@@ -354,7 +355,7 @@ def rows(document: Scale) -> Table:
 
 
 def _own_marks(marks: list[str], of_all: Iterable[list[str]]) -> int:
-    """That a number is a lower bound, and the marks that not all rows have: a note tells the others."""
+    """That a number of scaling is a lower bound, and the marks that not all rows have: a note tells the others."""
     shared = reduce(and_, map(bits, of_all))
     return bits(marks) & (~shared | MISSING)
 
@@ -368,7 +369,7 @@ def _time(document: Scale, entry: Row | Best) -> Quantity:
 
 
 def causes(document: Scale) -> Table:
-    """What the processors take more than one, by cause; and the energy with the other way to wait."""
+    """What more processors take than one, by cause; and the energy with the other way to wait."""
     causes = [cause for cause in CAUSES if any((row.overhead_j or {}).get(cause) for row in document.rows)]
     columns = [
         Column("processors", "left"),
@@ -384,7 +385,7 @@ def causes(document: Scale) -> Table:
 
 
 def predictions(fitted: Fit) -> Table:
-    """What a fit says of larger runs, and its errors where they were measured."""
+    """What a fit says of larger runs on more nodes, and its errors where they were measured."""
     return table_of(
         fitted.predictions,
         (Column("size", "left", from_width=100), lambda entry: f"{entry.size:.10g}"),

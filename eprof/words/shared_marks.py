@@ -11,7 +11,7 @@ Document = TypeVar("Document", schema.Profile, compare.Document)
 
 
 def shared(document: schema.Profile) -> set[str]:
-    """The marks that every known energy of the document has; not those that some counts have before they are priced."""
+    """The marks that all numbers share: every known energy of the document has them, priced."""
     energies = [kernel.energy_marks.total for kernel in document.kernels if kernel.energy_j.total]
     energies += [count.marks for count in document.counts.values() if count.energy_j]
     if not energies:
@@ -22,13 +22,16 @@ def shared(document: schema.Profile) -> set[str]:
 
 
 def shared_by_changes(document: compare.Document) -> set[str]:
-    """The same of a difference: the marks that every part that changes the energy has."""
+    """The marks that all numbers of a difference share: every part that changes the energy has them."""
     parts = [set(part.marks) for kernel in document.kernels for part in kernel.parts if part.change_j]
     return set.intersection(*parts) - {"missing"} if parts else set()
 
 
 def without(document: Document, marks: set[str]) -> Document:
-    """The document without some marks. Times keep theirs, which say whether they come from a model."""
+    """The document without the marks that all its numbers share.
+
+    Times keep theirs, which say whether they come from a model.
+    """
     if not marks:
         return document
     return msgspec.convert(_without(msgspec.to_builtins(document), marks), type(document))

@@ -16,13 +16,13 @@ _FUNCTIONS = 6
 
 
 def subject(document: Timeline) -> str:
-    """What was metered, and for how long."""
+    """What was metered over time, and for how long."""
     names = [component.name for component in document.components]
     return f"{few(names, 4)} over {quantity(document.duration_s, 's')}"
 
 
 def headline(document: Timeline) -> Headline:
-    """The total, the function that takes most of it, and what idle power is of it."""
+    """The headline of a timeline: the total, the function that takes most of it, and what idle power is of it."""
     bound = when(missing(*added(document)), "At least ")
     text = f"{bound}{quantity(document.total_j, 'J')} in {quantity(document.duration_s, 's')}."
     return Headline(text, " ".join(filter(None, [_largest(document), _idle(document)])))
@@ -42,7 +42,7 @@ def _largest(document: Timeline) -> str:
 
 
 def _idle(document: Timeline) -> str:
-    """How much of the joules an idle machine would have taken, where that was seen."""
+    """How much of a timeline's joules an idle machine would have taken, where that was seen."""
     idle = [component.idle_w for component in added(document) if component.idle_w is not None]
     share = ratio(sum(idle) * document.duration_s, document.total_j)
     if not share or len(idle) < len(added(document)):
@@ -51,26 +51,26 @@ def _idle(document: Timeline) -> str:
 
 
 def total_of(document: Timeline, joules: dict[str, float]) -> float:
-    """The joules of all components that share none."""
+    """The joules of all components of a timeline that share none."""
     return sum(joules[component.name] for component in added(document))
 
 
 def by_energy(document: Timeline) -> list[Function]:
-    """The functions, those that take most first."""
+    """The functions of a timeline, those that take most first."""
     return sorted(document.functions, key=lambda function: -total_of(document, function.energy_j))
 
 
 def outer_first(document: Timeline) -> list[Function]:
-    """The functions by what they take with all that they call."""
+    """The functions of a timeline by what they take with all that they call."""
     return sorted(document.functions, key=lambda function: -total_of(document, function.inclusive_j))
 
 
 def marks(function: Function) -> int:
-    """What is not sure of a function's joules."""
-    return _marks(function, function.estimated)
+    """What is not sure of a function's joules in a timeline."""
+    return _function_marks(function, function.estimated)
 
 
-def _marks(function: Function, is_estimated: bool) -> int:
+def _function_marks(function: Function, is_estimated: bool) -> int:
     return (ESTIMATED if is_estimated else 0) | missing(function)
 
 
@@ -87,7 +87,7 @@ def marks_outside(document: Timeline, *components: Component) -> int:
 
 
 def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
-    """The summary for a terminal and for Markdown; every function if `verbose`."""
+    """A timeline, for a terminal and for Markdown; every function if `verbose`."""
     yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
     yield headline(document)
     if document.functions:
@@ -98,7 +98,7 @@ def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
 
 
 def trust(document: Timeline) -> Iterator[Point]:
-    """What slow samples and clocks that are apart do to the joules of functions."""
+    """What slow samples and clocks that are apart do to the joules of functions in a timeline."""
     if not document.functions:
         return
     slow = [function.name for function in document.functions if function.estimated]
@@ -112,7 +112,7 @@ def trust(document: Timeline) -> Iterator[Point]:
 
 
 def functions(document: Timeline, limit: int | None, by_component: bool = True) -> Table:
-    """Joules by function and component, exclusive; and what a function takes with all that it calls."""
+    """Joules of a timeline by function and component, exclusive; and what a function takes with all it calls."""
     several = [component for component in document.components if by_component and len(document.components) > 1]
     names = [component.name for component in several]
     columns = [
@@ -152,7 +152,9 @@ def _function(document: Timeline, function: Function, names: Sequence[str]) -> R
         _share(document, joules),
         *(Quantity(function.energy_j[name], "J", unsure) for name in names),
         above,
-        Quantity(total_of(document, function.inclusive_j), "J", _marks(function, function.inclusive_estimated)),
+        Quantity(
+            total_of(document, function.inclusive_j), "J", _function_marks(function, function.inclusive_estimated)
+        ),
     ]
     return Row(cells)
 
@@ -162,7 +164,7 @@ def _share(document: Timeline, joules: float) -> Share:
 
 
 def components(document: Timeline) -> Table:
-    """What each meter saw."""
+    """What each meter of a timeline saw."""
     return table_of(
         document.components,
         (Column("component", "left"), lambda component: component.name),

@@ -36,7 +36,7 @@ _KERNELS = 10
 
 
 def headline(document: Tune) -> Headline:
-    """The pick for the program with what it costs in time, against the fastest setting."""
+    """The headline of tuning: the pick of clocks with what it costs in time, against the fastest setting."""
     best, fastest = document.best, document.fastest
     if best is None:
         return Headline(f"No setting gives {document.objective_words}.", "The notes say why.")
@@ -69,12 +69,12 @@ def _of_model(document: Tune) -> str:
 
 
 def costs(document: Tune) -> list[str]:
-    """The cost table with what it rests on; none where fits predicted the power."""
+    """The cost table of the tuned clocks with what it rests on; none where fits predicted the power."""
     return [costs_words.all_named([document.model])] if document.model.name else []
 
 
 def change(value: float | None, before: float | None) -> str | None:
-    """A change as "3.9 % less"."""
+    """A change by other clocks as "3.9 % less"."""
     share = growth(value, before)
     if share is None:
         return None
@@ -82,11 +82,11 @@ def change(value: float | None, before: float | None) -> str | None:
 
 
 def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
-    """The summary for a terminal and for Markdown; every kernel if `verbose`."""
+    """Which clocks to choose, for a terminal and for Markdown; every kernel if `verbose`."""
     yield Sentence(" · ".join([document.title, *costs(document), document.objective_words]), Tone.QUIET)
     yield headline(document)
     table = kernels(document, None if verbose else _KERNELS)
-    whole = Row([Name(document.program, document.program), *_cells(document)], total=True)
+    whole = Row([Name(document.program, document.program), *_picked_cells(document)], total=True)
     yield replace(table, rows=[whole, *table.rows])
     for sentence in (*lost_words(document), time_words(document)):
         yield Sentence(sentence)
@@ -94,14 +94,14 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
 
 
 def lost_words(document: Tune) -> list[str]:
-    """How often the model and the time oracle missed the measured best, and at what loss."""
+    """How often the model and the time oracle missed the measured best clocks, and at what loss."""
     losses = document.energy_lost_percent
     if losses is None:
         return []
-    return [_lost("The model", losses.model), _lost("The fastest setting", losses.oracle)]
+    return [_lost_by_picker("The model", losses.model), _lost_by_picker("The fastest setting", losses.oracle)]
 
 
-def _lost(picker: str, lost: Lost) -> str:
+def _lost_by_picker(picker: str, lost: Lost) -> str:
     loss = ""
     if lost.wrong:
         loss = (
@@ -112,7 +112,7 @@ def _lost(picker: str, lost: Lost) -> str:
 
 
 def time_words(document: Tune) -> str:
-    """Where times are from and how far modelled ones are off."""
+    """Where times at other clocks are from and how far modelled ones are off."""
     model = document.time.model
     error = document.time.error
     tested = ""
@@ -129,7 +129,7 @@ def time_words(document: Tune) -> str:
 
 
 def by_energy(document: Tune) -> list[Kernel]:
-    """Kernels, those first that use most energy at their best setting."""
+    """Kernels in the order of tuning: those first that use most energy at their best setting."""
     return sorted(document.kernels, key=lambda kernel: -(kernel.best.energy_j or 0.0) if kernel.best else 0.0)
 
 
@@ -147,12 +147,12 @@ def kernels(document: Tune, most: int | None = None) -> Table:
         Column("fastest lost %", media=measured),
     ]
     names = labels([kernel.name for kernel in shown])
-    rows = [Row([Name(name, kernel.name), *_cells(kernel)]) for kernel, name in zip(shown, names, strict=True)]
+    rows = [Row([Name(name, kernel.name), *_picked_cells(kernel)]) for kernel, name in zip(shown, names, strict=True)]
     more = len(listed) - len(shown)
     return Table(columns, rows, left_out=when(more, f"{more} more with less energy"), browsable=True)
 
 
-def _cells(picked: Picked) -> list[Cell]:
+def _picked_cells(picked: Picked) -> list[Cell]:
     best, fastest = picked.best, picked.fastest
     lost: list[float | None] = [None, None]
     if isinstance(picked, Kernel):
@@ -175,7 +175,7 @@ def _amount(setting: At | None, field: str, unit: str) -> Cell:
 
 
 def _against(best: At | None, fastest: At | None, field: str, sign: int) -> Written:
-    """By how many per cent the best setting has more, or with sign -1 less, than the fastest."""
+    """By how many per cent the best clocks have more, or with sign -1 less, than the fastest."""
     share = growth(getattr(best, field, None), getattr(fastest, field, None))
     return number(None if share is None else sign * 100 * share + 0.0)  # no minus zero
 
@@ -189,7 +189,7 @@ class Heat(Struct, frozen=True):
 
 
 def heat(document: Tune) -> Heat | None:
-    """The program's energy at each setting; None where none is known."""
+    """The heat map's cells: the program's energy at each pair of clocks; None where none is known."""
     known = [setting.energy_j for setting in document.settings if setting.energy_j is not None]
     if not known:
         return None
@@ -199,16 +199,18 @@ def heat(document: Tune) -> Heat | None:
     if any(setting.why for setting in document.settings):
         signs.append("? not a setting that the table has seen")
     caption = f"Energy of {document.program} at each setting, {quantity(min(known), 'J')} at the lowest."
-    cells = {_key(setting): _cell(document, setting, known) for setting in document.settings}
+    cells = {_key(setting): _heat_cell(document, setting, known) for setting in document.settings}
     return Heat(cells, caption, ", ".join(signs))
 
 
 def kernel_heat(document: Tune, kernel: Kernel) -> Mapping[tuple[float, float], HeatCell]:
-    """The same cells for one kernel."""
+    """The heat map's cells for one kernel."""
     known = [energy for energy in kernel.energy_j if energy is not None]
     cells = {}
     for setting, energy in zip(document.settings, kernel.energy_j, strict=True):
-        cells[_key(setting)] = HeatCell(quantity_or("–", energy, "J"), colour(energy, known), _signs(kernel, setting))
+        cells[_key(setting)] = HeatCell(
+            quantity_or("–", energy, "J"), colour(energy, known), _heat_signs(kernel, setting)
+        )
     return cells
 
 
@@ -216,8 +218,8 @@ def _key(setting: Clocks) -> tuple[float, float]:
     return setting.core_mhz, setting.memory_mhz
 
 
-def _cell(document: Tune, setting: Setting, known: Sequence[float]) -> HeatCell:
-    sign = _signs(document, setting) + when(setting.why, "?")
+def _heat_cell(document: Tune, setting: Setting, known: Sequence[float]) -> HeatCell:
+    sign = _heat_signs(document, setting) + when(setting.why, "?")
     words = ["not known"]
     if setting.energy_j is not None and setting.time_s is not None:
         words = [f"{quantity(setting.energy_j, 'J')} in {quantity(setting.time_s, 's')}"]
@@ -237,6 +239,6 @@ def _cell(document: Tune, setting: Setting, known: Sequence[float]) -> HeatCell:
     )
 
 
-def _signs(picked: Picked, setting: Clocks) -> str:
+def _heat_signs(picked: Picked, setting: Clocks) -> str:
     signs = {"*": picked.best, "»": picked.fastest, "m": picked.measured_best}
     return "".join(sign for sign, pick in signs.items() if same(pick, setting))

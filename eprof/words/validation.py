@@ -71,7 +71,7 @@ _WORSE = 1.15
 
 
 def protocol(name: str) -> str:
-    """A protocol as people call it."""
+    """A protocol of validation as people call it."""
     words = _NAMES[name.removesuffix(CARD_SCALED).removesuffix(SCALED)]
     if name.endswith(CARD_SCALED):
         return f"{words}, one scale factor for the card"
@@ -79,7 +79,7 @@ def protocol(name: str) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A percentage with the digits that matter: 0.42, 4.9, 12."""
+    """The percentage of an error with the digits that matter: 0.42, 4.9, 12."""
     if value is None:
         return "unknown"
     digits = 0
@@ -91,12 +91,12 @@ def percent(value: float | None) -> str:
 
 
 def main(document: Validation) -> Scores:
-    """The scores that the headline speaks of."""
+    """The scores that the headline of a validation speaks of."""
     return document.protocols[document.main_protocol]
 
 
 def headline(document: Validation) -> Headline:
-    """What to believe: the typical error, nine out of ten, the worst."""
+    """The headline of a validation: the typical error, nine out of ten, the worst."""
     scores, name = main(document), document.main_protocol
     if scores.mean_percent is None:
         return Headline("No row could be predicted.", "The notes say why.")
@@ -122,7 +122,7 @@ def _spread(scores: Scores) -> str:
 
 
 def _use(scores: Scores) -> str:
-    """What numbers with such an error can be used for: smaller differences mean nothing."""
+    """What predictions with such an error can be used for: smaller differences mean nothing."""
     tenth = scores.p90_percent
     if tenth is None:
         return ""
@@ -134,7 +134,7 @@ def _use(scores: Scores) -> str:
 
 
 def verdicts(document: Validation) -> list[Verdict]:
-    """Whether the gate was passed, and by how much; nothing where there is no gate."""
+    """Whether the validation's gate was passed, and by how much; nothing where there is no gate."""
     gate = document.gate
     if gate is None:
         return []
@@ -145,7 +145,7 @@ def verdicts(document: Validation) -> list[Verdict]:
 
 
 def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
-    """The summary for a terminal and for Markdown; every kernel if `verbose`."""
+    """A validation, for a terminal and for Markdown; every kernel if `verbose`."""
     yield Sentence(" · ".join([document.title, *costs(document)]), Tone.QUIET)
     yield headline(document)
     yield by_protocol(document)
@@ -166,14 +166,14 @@ def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
 
 
 def costs(document: Validation) -> list[str]:
-    """The cost table that was scored, with what it rests on; none where fits predicted the power."""
+    """The cost table that was validated, with what it rests on; none where fits predicted the power."""
     if document.measured is None or document.measured.costs is None:
         return []
     return [costs_words.all_named([document.measured.costs])]
 
 
 def by_protocol(document: Validation) -> Table:
-    """Errors by protocol; the one of the headline stands out."""
+    """Errors of a validation by protocol; the one of the headline stands out."""
     rows = [
         Row([protocol(name), str(scores.n), *_numbers(scores), scores.meaning], total=name == document.main_protocol)
         for name, scores in document.protocols.items()
@@ -184,7 +184,7 @@ def by_protocol(document: Validation) -> Table:
 
 
 def metered_runs(document: Validation) -> Table:
-    """How metered joules of four kernels split, by counts and by time alone."""
+    """How a validation split metered joules of four kernels, by counts and by time alone."""
     columns = [*texts("split by"), *numbers("mean %", "9 of 10 in", "by time %", "9 of 10 in")]
     rows = []
     for name, scores in document.to_meter.items():
@@ -195,7 +195,7 @@ def metered_runs(document: Validation) -> Table:
 
 
 def times(modelled: Times) -> Iterator[Block]:
-    """Errors of modelled times, and what the model by component had to do without."""
+    """Errors of modelled times in a validation, and what the model by component had to do without."""
     columns = [Column("modelled", "left"), Column("rows"), *(Column(head) for head in list(_SCORES.values())[:-1])]
     rows = [Row([name, str(scores.n), *_numbers(scores)[:-1]]) for name, scores in modelled.scores.items()]
     yield Table(columns, rows, title="Error in % of the measured time; nothing is fitted to these times")
@@ -208,7 +208,7 @@ def _within(factor: float) -> Written:
 
 
 def baselines(document: Validation) -> Table:
-    """Ours beside simpler models."""
+    """Our model beside simpler baselines in a validation."""
     names = list(next(iter(document.baselines.values())))
     columns = [Column("model", "left")]
     for name in names:
@@ -224,7 +224,7 @@ def _means(by_protocol: Mapping[str, Scores], names: Sequence[str]) -> list[Writ
 
 
 def kernels(document: Validation, kernels: Sequence[KernelScores], most: int | None = None) -> Table:
-    """Every kernel, worst first, with its errors, its power at the reference, what that goes to, and its like."""
+    """Every validated kernel, worst first, with its errors, its power, what that goes to, and its like."""
     shown = kernels[:most]
     columns = [
         Column("kernel", "left"),
@@ -236,14 +236,14 @@ def kernels(document: Validation, kernels: Sequence[KernelScores], most: int | N
     more = len(kernels) - len(shown)
     return Table(
         columns,
-        [_kernel(kernel) for kernel in shown],
+        [_validated_kernel(kernel) for kernel in shown],
         title=f"Kernels, error in %, {protocol(document.main_protocol)}",
         left_out=when(more, f"{more} more with smaller errors"),
         browsable=True,
     )
 
 
-def _kernel(kernel: KernelScores) -> Row:
+def _validated_kernel(kernel: KernelScores) -> Row:
     similar = "–"
     if kernel.nearest is not None and kernel.distance is not None:
         similar = f"{cut(kernel.nearest, 32)} ({alike(kernel.distance)} the same)"
@@ -252,7 +252,7 @@ def _kernel(kernel: KernelScores) -> Row:
 
 
 def whole_runs(runs: Sequence[WholeRun]) -> Table:
-    """Measured and predicted energy of whole programs."""
+    """Measured and predicted energy of whole programs in a validation."""
     return table_of(
         runs,
         (Column("run", "left"), lambda run: run.path),
@@ -268,7 +268,7 @@ def _numbers(scores: Scores) -> list[Written]:
 
 
 def number(value: float | None, digits: int = 1) -> Written:
-    """A number with fixed decimals and a real minus; a dash for what is not known."""
+    """A validation's number with fixed decimals and a real minus; a dash for what is not known."""
     if value is None:
         return Written("–")
     size = f"{abs(value):.{digits}f}"
@@ -276,18 +276,18 @@ def number(value: float | None, digits: int = 1) -> Written:
 
 
 def alike(distance: float) -> str:
-    """How much of the power goes to the same things."""
+    """How much of two kernels' power goes to the same things, in a validation."""
     return f"{100 * (1 - distance):.0f} %"
 
 
 def mix(kernel: KernelScores) -> str:
-    """The largest parts of a kernel's power."""
+    """The largest parts of a validated kernel's power."""
     parts = [(term.replace("_", " "), share) for term, share in kernel.mix.items() if share >= _SMALL]
     return ", ".join(f"{term} {100 * share:.0f} %" for term, share in parts[:_PARTS]) or "nothing that is known"
 
 
 def candidate_words(candidate: Candidate) -> str:
-    """Which measured kernels are similar to a kernel of the reader's, and what none of them does."""
+    """Which validated kernels are similar to a kernel of the reader's, and what none of them does."""
     if not candidate.neighbours:
         return f"{candidate.kernel}: nothing that it does has a price."
     near = ", ".join(
@@ -300,7 +300,7 @@ def candidate_words(candidate: Candidate) -> str:
 
 
 def similarity(document: Validation) -> str | None:
-    """Whether kernels that are similar to no other are predicted worse; None where that was not looked at."""
+    """Whether a validation predicts kernels worse that are similar to no other; None if not looked at."""
     likeness = document.measured.likeness if document.measured is not None else None
     if likeness is None or likeness.near.mean_percent is None or likeness.far.mean_percent is None:
         return None

@@ -84,12 +84,12 @@ def callees_of(kernel: schema.Kernel) -> Amount:
 
 
 def power_of(entry: Entry) -> Amount:
-    """Mean power: all energy over the time."""
+    """Mean power of a kernel, a group, an operator or the whole: all energy over the time."""
     return Amount(entry.power_w, energy_of(entry, "total").marks | time_of(entry).marks)
 
 
 def _flops_by_word(entry: Entry) -> dict[str, int]:
-    """The flops of each count: of a total that was counted in flops, instead of those of its parts."""
+    """The flops of each count of the profile: of a total that was counted in flops, instead of its parts."""
     flops = dict(FLOPS)
     for whole, parts in FLOAT_PARTS.items():
         count = entry.counts.get(whole)
@@ -131,22 +131,22 @@ class View:
     # ------------------------------------------------------------------------------------------------ energy, time
 
     def energy(self, part: str) -> Amount:
-        """An energy of the whole program."""
+        """An energy of the whole program in the profile."""
         return energy_of(self.document, part)
 
     @cached_property
     def above(self) -> Amount:
-        """All energy above constant power."""
+        """All energy of the profile above constant power."""
         return above_of(self.document)
 
     @property
     def is_modelled(self) -> bool:
-        """Whether the times of the document, or some of them, come from a model of a simulated device."""
+        """Whether times of the profile, or some of them, come from a model of a simulated device."""
         return self.document.modelled_time is not UNSET
 
     @cached_property
     def time(self) -> Amount:
-        """Time of all kernels."""
+        """Time of all kernels of the profile."""
         return time_of(self.document) if self.document.time_s is not None else Amount(None)
 
     def label(self, kernel: schema.Kernel) -> str:
@@ -161,17 +161,17 @@ class View:
 
     @cached_property
     def has_energy(self) -> bool:
-        """Whether any energy is known."""
+        """Whether any energy of the profile is known."""
         return self.energy("total").value is not None
 
     @cached_property
     def to_meter(self) -> schema.ToMeter | None:
-        """How the costs were scaled to a meter; None where they are as the table has them."""
+        """How the profile's costs were scaled to a meter; None where they are as the table has them."""
         return self.document.to_meter or None
 
     @property
     def total_is(self) -> str:
-        """What the total is: "predicted", "metered", or "estimated" where the meter saw idle time too."""
+        """What the profile's total is: "predicted", "metered", or "estimated" where the meter saw idle time too."""
         if self.to_meter is None:
             return "predicted"
         return "estimated" if self.to_meter.idle_j else "metered"
@@ -192,12 +192,12 @@ class View:
         return whole - of_model * (1 - efficiency)
 
     def groups_of(self, entry: Entry) -> dict[str, Amount]:
-        """The same for one kernel."""
+        """Energy of each group of counts of one kernel, as `groups` has them of the profile."""
         groups = self.all_groups_of(entry)
         return {name: amount for name, amount in groups.items() if name != CONSTANT or not self.is_modelled}
 
     def all_groups_of(self, entry: Entry) -> dict[str, Amount]:
-        """The same with modelled constant power, for files of numbers."""
+        """Energy of each group of counts of one kernel with modelled constant power, for files of numbers."""
         # By identity: an entry has no hash, and it lives as long as this view does.
         if id(entry) not in self._groups:
             self._groups[id(entry)] = self._groups_of(entry)
@@ -213,7 +213,7 @@ class View:
         return {group: amount for group, amount in sums.items() if amount.value or amount.marks & MISSING}
 
     def energy_of_count(self, count: schema.Count) -> Amount:
-        """The energy of one count. The marks of a price do not matter where there is nothing to pay.
+        """The energy of one count of the profile. The marks of a price do not matter where there is nothing to pay.
 
         A share of a metered total is no lower bound: what the count lacks, the meter saw.
         """
@@ -229,7 +229,7 @@ class View:
     # --------------------------------------------------------------------------------------------------- intervals
 
     def interval(self, part: str) -> Ends:
-        """The interval of an energy of the whole: of a family, of the total, or of a group of counts."""
+        """The interval of an energy of the whole profile: of a family, of the total, or of a group of counts."""
         intervals = self.document.interval_j
         if not intervals:
             return None
@@ -253,7 +253,7 @@ class View:
 
     @cached_property
     def words(self) -> dict[str, Word]:
-        """Every count of the document, in the order of the vocabulary."""
+        """Every count of the profile, in the order of the vocabulary."""
         listed = self.document.counts
         return {
             name: Word(
@@ -271,14 +271,14 @@ class View:
         return replace(COUNTS[name], unit=count.unit, label=self.nouns.label(name))
 
     def _counted(self, name: str) -> Amount:
-        """A count of the whole: without the marks of its price, MISSING only if a kernel lacks it."""
+        """A count of the whole profile: without the marks of its price, MISSING only if a kernel lacks it."""
         count = self.document.counts[name]
         is_lower = bool(count.lower_bound) or bool(np.isnan(self.column(name).values).any())
         return Amount(count.value, bits(count.marks) & self.masks[name] | MISSING * is_lower)
 
     @cached_property
     def masks(self) -> dict[str, int]:
-        """The marks that a word's count can have: its price may be assumed, the count is not."""
+        """The marks that a word's count can have in the profile: its price may be assumed, the count is not."""
         masks = {}
         for name, count in self.document.counts.items():
             of_price = bits(self.charges[name].marks) if name in self.charges else 0
@@ -287,7 +287,7 @@ class View:
         return masks
 
     def column(self, name: str) -> Column:
-        """One count of every kernel."""
+        """One count of every kernel of the profile."""
         if name not in self._columns:
             counts = [kernel.counts.get(name) for kernel in self.kernels]
             self._columns[name] = Column(
@@ -299,12 +299,12 @@ class View:
 
     @cached_property
     def instruction_words(self) -> list[str]:
-        """The words that make up all instructions."""
+        """The words of the profile that make up all instructions."""
         return self._exclusive("instruction")
 
     @cached_property
     def byte_words(self) -> list[str]:
-        """The words that make up all bytes."""
+        """The words of the profile that make up all bytes."""
         return self._exclusive("byte")
 
     def _exclusive(self, unit: str) -> list[str]:
@@ -323,7 +323,7 @@ class View:
         return self.summed(entry, self.instruction_words)
 
     def summed(self, entry: Entry, names: Iterable[str]) -> Amount:
-        """The sum of some counts; a word that is not there makes it a lower bound.
+        """The sum of some counts of the profile; a word that is not there makes it a lower bound.
 
         Unless another stands in for it: a total for its parts, or they for it.
         """
@@ -366,7 +366,7 @@ class View:
         return Amount(work + tensor.value, marks | tensor.marks)
 
     def _tensor_flops(self, entry: Entry) -> Amount:
-        """Those of tensor cores; not known where there are instructions of them, or only some types are known."""
+        """Flops of tensor cores; not known where there are instructions of them, or only some types are known."""
         instructions = entry.counts.get("tensor")
         if instructions is not None and instructions.value:
             return Amount(None, MISSING)
@@ -376,21 +376,21 @@ class View:
         return total([Amount(0.0), *amounts])
 
     def intensity(self, entry: Entry) -> Amount:
-        """Flops per DRAM byte."""
+        """Flops per DRAM byte of a kernel or of the profile."""
         value = entry.intensity_flop_per_byte
         if value is None:
             return Amount(None)
         return Amount(value, (self.flops(entry).marks | self.summed(entry, DRAM).marks) & ~MISSING)
 
     def per_flop(self, entry: Entry) -> Amount:
-        """Energy for each flop; the price of everything the program does, constant power too."""
+        """Energy for each flop of a kernel or the profile; the price of all it does, constant power too."""
         return ratio(energy_of(entry, "total"), self.flops(entry))
 
     # ---------------------------------------------------------------------------------------------------- ranking
 
     @cached_property
     def measure(self) -> str:
-        """What kernels are ranked by: "total" (energy), else "time", else "instructions"."""
+        """What the profile's kernels are ranked by: "total" (energy), else "time", else "instructions"."""
         if self.has_energy:
             return "total"
         return "time" if self.time.value is not None else "instructions"
@@ -419,7 +419,7 @@ class View:
 
     @cached_property
     def marks(self) -> int:
-        """Every mark that stands anywhere in the document."""
+        """Every mark that stands anywhere in the profile's document."""
         marks = self.time.marks
         for word in self.words.values():
             marks |= word.value.marks

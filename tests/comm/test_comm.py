@@ -18,7 +18,8 @@ from eprof.cli import comm as command
 from eprof.cli import main
 from eprof.collect import cpufreq, mpi
 from eprof.collect.meters import rapl
-from eprof.comm import benchmark, build, messages, model
+from eprof.comm import benchmark, messages, model
+from eprof.comm import document as comm_document
 from eprof.comm.model import BLOCKING, POLLING, Sample, Sent
 from eprof.scaling import cluster
 
@@ -56,7 +57,7 @@ def nw_ice(tmp_path):
 
 
 def case(machine, ways=(POLLING, BLOCKING)):
-    return build.Case(ways, machine.clocks, machine, 2)
+    return comm_document.Case(ways, machine.clocks, machine, 2)
 
 
 def relative(document, size, waiting, core_mhz=2330):
@@ -68,7 +69,7 @@ def relative(document, size, waiting, core_mhz=2330):
 
 
 def test_limits_and_break_even_are_those_of_the_closed_forms(nw_ice):
-    document = build.modelled(case(nw_ice), SIZES)
+    document = comm_document.modelled(case(nw_ice), SIZES)
     limits = {(limit.waiting, limit.core_mhz): limit.j_per_mb for limit in document.limits}
     assert limits[BLOCKING, 2330] == pytest.approx(0.8298, abs=5e-5)
     assert limits[POLLING, 1900] == pytest.approx(0.9686, abs=5e-5)
@@ -76,7 +77,7 @@ def test_limits_and_break_even_are_those_of_the_closed_forms(nw_ice):
 
 
 def test_joules_against_polling_are_those_of_the_closed_forms(nw_ice):
-    document = build.modelled(case(nw_ice), SIZES)
+    document = comm_document.modelled(case(nw_ice), SIZES)
     assert relative(document, 16384, BLOCKING).j_per_mb == pytest.approx(1.115, abs=5e-4)
     assert relative(document, 262144, BLOCKING).j_per_mb == pytest.approx(0.867, abs=5e-4)
     assert relative(document, 58000, BLOCKING).j_per_mb == pytest.approx(1, rel=1e-12)  # the break-even
@@ -87,7 +88,7 @@ def test_joules_against_polling_are_those_of_the_closed_forms(nw_ice):
 
 
 def test_joules_per_mb_are_latency_times_power_in_every_row(nw_ice):
-    for row in build.modelled(case(nw_ice), SIZES).rows:
+    for row in comm_document.modelled(case(nw_ice), SIZES).rows:
         assert row.relative.j_per_mb == pytest.approx(row.relative.latency * row.relative.power, rel=1e-12)
         assert row.j_per_mb == pytest.approx(row.power_w * row.latency_s / (row.bytes / 1e6), rel=1e-12)
 
@@ -105,11 +106,11 @@ def test_blocking_takes_fewer_joules_from_the_break_even_on(transfer_s, interrup
 
 
 def test_a_way_pays_from_the_least_size_from_which_all_take_less_and_come_in_time(nw_ice):
-    document = build.modelled(case(nw_ice), SIZES)
+    document = comm_document.modelled(case(nw_ice), SIZES)
     found = {(entry.waiting, entry.core_mhz): (entry.bytes, entry.because) for entry in document.thresholds}
     assert found[BLOCKING, 2330] == (262144, None)  # at 58 kB 10 us are 17 % of the time
     assert found[POLLING, 1900] == (1048576, None)  # at 256 kB 20 us are 7.5 %
-    short = build.modelled(case(nw_ice), SIZES[:2])
+    short = comm_document.modelled(case(nw_ice), SIZES[:2])
     assert {entry.because for entry in short.thresholds} == {"it takes no fewer joules"}
 
 
@@ -133,7 +134,7 @@ def samples(polled, blocked, spread=0.0):
 )
 def test_why_a_way_to_wait_does_not_pay(nw_ice, blocked, spread, least, because):
     measured = list(samples([(1, 1), (1, 1)], blocked, spread))
-    document = build.measured(case(nw_ice), measured, "Open MPI 0", "a meter")
+    document = comm_document.measured(case(nw_ice), measured, "Open MPI 0", "a meter")
     [threshold] = document.thresholds
     assert (threshold.bytes, threshold.because) == (least, because)
 
@@ -141,8 +142,8 @@ def test_why_a_way_to_wait_does_not_pay(nw_ice, blocked, spread, least, because)
 def test_a_table_without_the_cost_of_a_wait_is_not_priced_as_if_it_were_0(tmp_path):
     machine = cluster.load(table(tmp_path, NW_ICE.replace("interrupt_s = 10e-6, ", "")))
     with pytest.raises(CostError, match=r"nw-ice has no interrupt_s in \[time\]; .*--waiting polling"):
-        build.modelled(case(machine), SIZES)
-    assert build.modelled(case(machine, [POLLING]), SIZES).break_even_s is None
+        comm_document.modelled(case(machine), SIZES)
+    assert comm_document.modelled(case(machine, [POLLING]), SIZES).break_even_s is None
 
 
 # ------------------------------------------------------------------------------------------------------------ messages
@@ -201,7 +202,7 @@ def test_a_report_that_is_cut_off_never_gives_a_total_that_looks_whole(tmp_path_
 
 def test_messages_cost_what_their_sizes_take(tmp_path, nw_ice):
     sent = [Sent("Isend", 40, 16384), Sent("Allreduce", 4, 1024, True)]
-    totals = build.of_program(case(nw_ice), "a program", sent, []).totals
+    totals = comm_document.of_program(case(nw_ice), "a program", sent, []).totals
     polled, blocked = totals[0], totals[1]
     assert (polled.messages, polled.bytes) == (44, 40 * 16384 + 4 * 1024)
     assert polled.time_s == pytest.approx(40 * 35.09e-6 + 4 * 16.7e-6)
@@ -323,7 +324,7 @@ def test_what_open_mpi_takes_is_measured_with_and_without_the_library(nw_ice, mo
     for sample in measured:
         assert sample.energy_j == pytest.approx(sample.latency_s * (7.8 + 1.6 * sample.busy))
         assert sample.latency_s > 0 and sample.busy > 0 and Mark.ASSUMED in sample.marks
-    document = build.measured(case(nw_ice), measured, version, joules_from)
+    document = comm_document.measured(case(nw_ice), measured, version, joules_from)
     assert document.processes == 2 and "No meter" in document.warnings[0] and document.limits == []
 
 
@@ -350,7 +351,7 @@ def test_simgrid_takes_what_the_closed_forms_say(nw_ice):
     sizes = [1024, 16384, 262144, 1048576]
     plan = benchmark.Plan(["put"], sizes, [POLLING, BLOCKING], 8, 1)
     simulated, version = benchmark.on_simgrid(plan, [nw_ice.default], nw_ice)
-    document = build.simulated(case(nw_ice), simulated, version)
+    document = comm_document.simulated(case(nw_ice), simulated, version)
     printed = dict(zip(sizes, (1.41, 1.11, 0.87, 0.84), strict=True))
     for size in sizes:
         against = relative(document, size, BLOCKING)

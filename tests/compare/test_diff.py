@@ -28,10 +28,10 @@ from eprof import cli, costs
 from eprof.base.errors import EprofError, LogError
 from eprof.compare import compare
 from eprof.files import diff as diff_tables
-from eprof.page.changed import bars
+from eprof.page.charts.diff import bars
 from eprof.page.diff import html as page
 from eprof.terminal import diff as console_diff
-from eprof.words import diff as diff_words
+from eprof.words.diff import sentences as diff_words
 
 LOGS = ROOT / "samples" / "logs" / "simulated"
 GEMM = LOGS / "gemm-naive.txt", LOGS / "gemm-tiled.txt"

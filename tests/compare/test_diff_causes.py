@@ -16,7 +16,8 @@ from eprof.compare.unlike import unlike
 from eprof.energy.time_model import EXPONENT, SHARE
 from eprof.files.diff import to_markdown
 from eprof.terminal import diff as terminal
-from eprof.words import diff_answer, diff_causes
+from eprof.words.diff import causes as diff_causes
+from eprof.words.diff import trust as diff_trust
 from eprof.words.numbers import NARROW
 
 LOGS = ROOT / "samples" / "logs" / "simulated"
@@ -77,8 +78,8 @@ def test_modelled_time_goes_to_the_roof_that_binds():
 def test_prices_of_another_gpu_are_said_to_be():
     gemm = eprof.diff(LOGS / "gemm-naive.txt", LOGS / "gemm-tiled.txt", costs="jetson-tk1").typed
     fmm = LOGS.parent / "invented" / "tk1-fmm-counters.csv"
-    assert "not made for this GPU" in diff_answer.trust(gemm)
-    assert "not made for this GPU" not in diff_answer.trust(eprof.diff(fmm, fmm, costs="jetson-tk1").typed)
+    assert "not made for this GPU" in diff_trust.trust(gemm)
+    assert "not made for this GPU" not in diff_trust.trust(eprof.diff(fmm, fmm, costs="jetson-tk1").typed)
 
 
 def test_another_efficiency_is_no_merit_of_the_bytes():
@@ -96,7 +97,7 @@ def test_fewer_launches_of_the_same_kernel():
     assert said(document).startswith(
         "2.00 times fewer launches (10 to 5), so 175 ms shorter: together all of the saving"
     )
-    assert diff_answer.unlike(document) == "Not the same: launches 10 → 5."
+    assert diff_trust.unlike(document) == "Not the same: launches 10 → 5."
 
 
 def test_launches_that_take_longer_each_do_not_explain_the_time():
@@ -123,7 +124,7 @@ def test_other_clocks_are_a_cause_as_a_whole():
         [energy({"k": kernel()})], [energy({"k": kernel()}, priced=costs(watts=3.0, setting="396/924"))]
     ).typed
     assert said(document) == "The other setting: all of the saving."
-    assert diff_answer.unlike(document) == "Not the same: setting 852/924 → 396/924 MHz."
+    assert diff_trust.unlike(document) == "Not the same: setting 852/924 → 396/924 MHz."
 
 
 numbers = st.floats(0, 1e10)
@@ -144,7 +145,7 @@ def test_causes_add_up_to_the_change(old, new):
     assert math.fsum(cause.change_j for cause in document.causes) == pytest.approx(document.change_j, abs=1e-9 * scale)
     for one in document.kernels:
         assert len(one.causes) <= 3
-    diff_answer.trust(document)
+    diff_trust.trust(document)
     said(document)
 
 

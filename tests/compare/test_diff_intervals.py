@@ -14,7 +14,7 @@ from eprof.compare import compare
 from eprof.files.diff import to_markdown
 from eprof.page.diff import html
 from eprof.terminal import diff as terminal
-from eprof.words.diff import headline
+from eprof.words.diff.sentences import headline
 from eprof.words.intervals import cell, is_certain
 from eprof.words.numbers import NARROW, span
 

@@ -23,8 +23,8 @@ from eprof.base.arrays import Columns
 from eprof.base.errors import EprofError
 from eprof.base.text import printable
 from eprof.logs import read
+from eprof.profilers.ncu import container as ncu_report_blocks
 from eprof.profilers.ncu import reader as ncu
-from eprof.profilers.ncu import report_blocks as ncu_report_blocks
 from eprof.profilers.ncu.sheet import Part
 from eprof.profilers.nsys import summary as nsys
 from eprof.profilers.nvprof import store

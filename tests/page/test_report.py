@@ -21,8 +21,8 @@ from eprof.page import html, packed, shell
 from eprof.page.shell import asset
 from eprof.words import badges, cells, numbers
 from eprof.words.badges import AT_LEAST
-from eprof.words.headline import headline
 from eprof.words.numbers import percent, plain, quantity, signed_percent, whole
+from eprof.words.report.headline import headline
 from eprof.words.view import View
 
 N = "\u202f"

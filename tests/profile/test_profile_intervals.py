@@ -14,7 +14,7 @@ from eprof import costs
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import PRICED
 from eprof.energy.attribution import attribute
-from eprof.energy.intervals import Replicas, amounts_of, middle, prices_of
+from eprof.energy.replicas import Replicas, amounts_of, middle, prices_of
 from eprof.profile import intervals
 
 ROOT = Path(__file__).parents[2]

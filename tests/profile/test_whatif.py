@@ -456,7 +456,7 @@ def test_every_clock_is_the_answer_to_its_question(energy):
 
 
 def test_the_lowest_prediction_of_what_is_not_whole_is_at_least_that(profile):
-    from eprof.words.modelled import clock_words
+    from eprof.words.whatif import clock_words
 
     grid = whatif.clocks(profile.energy("jetson-tk1"))
     assert "at least" in clock_words(structs.replace(grid, marks=["missing"]))

@@ -23,9 +23,9 @@ from eprof.collect.process import Ended
 from eprof.logs import read
 from eprof.profilers.callgrind import machine_code
 from eprof.profilers.callgrind.collector import COLLECTOR
-from eprof.profilers.callgrind.costs import Function, parse
 from eprof.profilers.callgrind.decode import decoded
 from eprof.profilers.callgrind.decode import main as decode
+from eprof.profilers.callgrind.file_format import Function, parse
 
 DATA = ROOT.parent / "shared" / "data" / "cpu" / "simulated"
 KERNELS = Path(__file__).parents[1] / "support" / "cpu_kernels.c"

@@ -14,7 +14,8 @@ from logs_support import K20C, NAMES, TRACE, TRACE_UNITS, launch, profiled, read
 from eprof.base.errors import EprofError
 from eprof.profilers.ncu.headers import LONG as LONG_FORM
 from eprof.profilers.ncu.long import whole_launches
-from eprof.profilers.nvprof import pieces, section, sqlite, text
+from eprof.profilers.nvprof import open_table as section
+from eprof.profilers.nvprof import pieces, sqlite, text
 from eprof.rows.sections import Section
 from eprof.rows.stream import Tuning
 

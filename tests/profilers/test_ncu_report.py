@@ -317,7 +317,7 @@ def test_a_report_without_launches(tmp_path):
 
 
 def test_a_csv_that_is_called_a_report_is_read_as_what_it_is(tmp_path):
-    from eprof.profilers.ncu import report_blocks as ncu_report_blocks
+    from eprof.profilers.ncu import container as ncu_report_blocks
 
     path = tmp_path / "log.ncu-rep"
     path.write_text(

@@ -15,7 +15,8 @@ from eprof.base.errors import EprofError
 from eprof.base.toml import Document
 from eprof.cli import main
 from eprof.profile import schema
-from eprof.scaling import build, cluster, measured, model, program, ranks
+from eprof.scaling import cluster, measured, model, program, ranks
+from eprof.scaling import document as scale_document
 from eprof.scaling.cluster import Beside
 from eprof.scaling.run import medians
 from eprof.scaling.schema import Part
@@ -58,7 +59,7 @@ messages = "p"
 network_bytes = "6 * p + 0.15 * p^2"
 """
 OBJECTIVES = ("energy", "e2d", "edp", "ed2p", "ed3p")
-ASKED = build.Asked([parse(name) for name in OBJECTIVES])
+ASKED = scale_document.Asked([parse(name) for name in OBJECTIVES])
 
 
 @pytest.fixture
@@ -86,8 +87,8 @@ def document_of(eprof, *arguments):
 def test_the_closed_form_of_a_gpu_cluster_and_its_best_node_counts():
     machine = cluster.read(Document.parse(MACHINE, "m.toml"))
     clustering = program.read(Document.parse(PROGRAM, "p.toml"))
-    case = build.Case(machine, clustering, 1.0, range(1, 33), [machine.default], "interrupt")
-    document = build.modelled(case, ASKED)
+    case = scale_document.Case(machine, clustering, 1.0, range(1, 33), [machine.default], "interrupt")
+    document = scale_document.modelled(case, ASKED)
     at = {row.processors: row for row in document.rows}
     assert [at[nodes].time_s for nodes in (1, 8, 20)] == pytest.approx([174.017, 28.183, 17.393], abs=5e-4)
     assert [at[nodes].energy_j for nodes in (1, 8, 20)] == pytest.approx([112694, 131216, 175280], rel=1e-5)
@@ -127,7 +128,7 @@ def test_reports_of_ranks_add_up_to_the_closed_form():
         kernels_s = 500 / (3 * nodes)
         time_s = kernels_s + 1.2 / nodes + 6 + 0.15 * nodes
         runs.append(runs_of([kernels_s] * 3 * nodes, time_s, Beside(180.0, 0.0, 60.0, 3), nodes))
-    document = build.measured(runs, [], "runs", ASKED)
+    document = scale_document.measured(runs, [], "runs", ASKED)
     rows = {row.processors: row for row in document.rows}
     joules = [rows[nodes].energy_j + 48 for nodes in (1, 8, 20)]
     assert joules == pytest.approx([112694, 131216, 175280], rel=1e-5)
@@ -407,7 +408,7 @@ def test_extra_energy_has_a_cause_only_where_the_whole_grows(host_w, is_said):
     beside = Beside(host_w, 0.0, 60.0, 1)
     alone = runs_of([10.0], 10.0, beside)
     half_s = 5.5 if is_said else 4.0
-    document = build.measured([alone, runs_of([half_s] * 2, half_s, beside, 2)], [], "runs", ASKED)
+    document = scale_document.measured([alone, runs_of([half_s] * 2, half_s, beside, 2)], [], "runs", ASKED)
     assert ("of the extra energy goes into" in words._largest_cause(document.rows[1])) == is_said
 
 
@@ -422,7 +423,7 @@ def test_extra_energy_has_a_cause_only_where_the_whole_grows(host_w, is_said):
 def test_a_meter_that_saw_less_than_is_modelled_is_said_and_has_no_shares(gpus_j, sentence):
     report = ranks.Report("here", 1, profile_of([1.0, 3.0]), ranks._Seen(time_s=4.0, gpus_j=gpus_j, is_metered=True))
     notes = []
-    document = build.measured(list(ranks.runs([report], Beside(10.0, 0.0, 60.0), notes)), [], "runs", ASKED)
+    document = scale_document.measured(list(ranks.runs([report], Beside(10.0, 0.0, 60.0), notes)), [], "runs", ASKED)
     assert any(sentence in note for note in notes)
     assert any("the meter saw" in note for note in notes) == bool(sentence)
     assert (words._share(document.rows[0], ["metered"]) is None) == bool(sentence)

@@ -12,7 +12,9 @@ from msgspec.structs import replace
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.toml import Document
 from eprof.cli import main
-from eprof.scaling import build, cluster, fit, keep, measured, model, program
+from eprof.scaling import cluster, fit, measured, model, program
+from eprof.scaling import document as scale_document
+from eprof.scaling import isoefficiency as keep
 from eprof.scaling.cluster import Clock
 from eprof.tuning.objective import parse
 
@@ -49,7 +51,7 @@ ORACLES = [
     ("romm", 1000, 64, 0.0437648, 70.3125, 83.4165, 0.842909, 0.846508),
     ("romm", 1000, 256, 0.0181374, 70.3125, 129.472, 0.543069, 0.549869),
 ]
-ASKED = build.Asked([parse(name) for name in ("energy", "edp", "e2d", "ed2p")])
+ASKED = scale_document.Asked([parse(name) for name in ("energy", "edp", "e2d", "ed2p")])
 
 
 def machine(**changes):
@@ -180,11 +182,15 @@ def runs_of(name):
 
 
 def test_efficiency_and_best_node_counts_of_measured_runs():
-    rows = build.measured(runs_of("ft"), [], "runs", ASKED).rows
+    rows = scale_document.measured(runs_of("ft"), [], "runs", ASKED).rows
     at = {(row.processors, row.core_mhz): row for row in rows}
     assert [at[p, 2800].efficiency for p in (4, 16, 128)] == pytest.approx([0.4663, 0.3978, 0.2069], abs=5e-5)
     assert at[4, 2800].efficiency_to_slowest_clock == pytest.approx(1782.579202 / 3854.972073)
-    best = {b.objective: b.processors for b in build.measured(runs_of("cg"), [], "runs", ASKED).best if b.size == 3e5}
+    best = {
+        b.objective: b.processors
+        for b in scale_document.measured(runs_of("cg"), [], "runs", ASKED).best
+        if b.size == 3e5
+    }
     assert best == {"energy": 1, "edp": 16, "e2d": 16, "ed2p": 64}
 
 
@@ -225,7 +231,7 @@ def test_what_is_not_known_is_no_zero(tmp_path):
     table = tmp_path / "runs.csv"
     table.write_text("program,size,processes,core_mhz,time_s,energy_j\na,1,1,,10,0\na,1,2,,6,200\na,1,2,,8,\n")
     runs, notes = measured.read([str(table)])
-    document = build.measured(runs, notes, "runs", ASKED)
+    document = scale_document.measured(runs, notes, "runs", ASKED)
     assert [(row.energy_j, row.time_s, row.repeats) for row in document.rows] == [(None, 10, 1), (200, 7, 2)]
     assert all(row.efficiency is None for row in document.rows)
     said = " ".join(document.warnings)
@@ -250,7 +256,7 @@ def test_a_bad_table_is_refused_in_one_sentence(tmp_path, text, sentence):
     table = tmp_path / "runs.csv"
     table.write_text(text)
     with pytest.raises(EprofError, match=sentence.replace("(", r"\(")):
-        build.measured(*measured.read([str(table)]), str(table), ASKED)
+        scale_document.measured(*measured.read([str(table)]), str(table), ASKED)
 
 
 @given(cut=st.integers(0, 400), noise=st.binary(max_size=8))
@@ -260,7 +266,7 @@ def test_a_table_cut_or_damaged_anywhere_gives_rows_or_one_sentence(tmp_path_fac
     text = b"program,size,processes,core_mhz,time_s,energy_j\n" + b"ft,33554432,4,2800,7.661194,3854.972073\n" * 8
     table.write_bytes(text[:cut] + noise + text[cut + 3 :])
     try:
-        build.measured(*measured.read([str(table)]), str(table), ASKED)
+        scale_document.measured(*measured.read([str(table)]), str(table), ASKED)
     except EprofError as err:
         assert "\n" not in str(err)
 

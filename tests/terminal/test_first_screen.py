@@ -8,7 +8,7 @@ import pytest
 from report_support import CASES
 
 from eprof.terminal.report import _family_legend, text
-from eprof.words.answer import cause, trust, what_to_try, where
+from eprof.words.report.first_screen import cause, trust, what_to_try, where
 from eprof.words.view import View
 
 LINES, COLUMNS = 15, 80

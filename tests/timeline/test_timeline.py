@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from eprof.base.errors import EprofError
 from eprof.cli import main
 from eprof.page import timeline as page
-from eprof.timeline import build, fuse, marks, power
+from eprof.timeline import document as timeline_document
+from eprof.timeline import fuse, marks, power
 from eprof.timeline.marks import Mark
 from eprof.timeline.series import Series
 from eprof.words import timeline as words
@@ -41,7 +42,11 @@ def document(tmp_path, table, mark_table=None, **asked):
 
 
 def fused_document(series, read, notes, **asked):
-    return build.document(build.fused(series, read, build.Asked(**asked), notes), build.Asked(**asked), "a test")
+    return timeline_document.document(
+        timeline_document.fused(series, read, timeline_document.Asked(**asked), notes),
+        timeline_document.Asked(**asked),
+        "a test",
+    )
 
 
 def steps(times):

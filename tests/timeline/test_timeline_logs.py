@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from eprof.base.errors import EprofError
-from eprof.timeline import build, marks, power, sharing
+from eprof.timeline import document as timeline_document
+from eprof.timeline import marks, power, sharing
 from eprof.timeline.series import Series
 
 TRACES = Path(__file__).parents[3] / "shared" / "data" / "traces"
@@ -136,8 +137,8 @@ def series_of(*parts):
     ],
 )
 def test_joules_that_two_meters_see_are_added_once(parts, added, part_of):
-    fused = build.fused(series_of(*parts), None, build.Asked(), [])
-    made = build.document(fused, build.Asked(), "a test")
+    fused = timeline_document.fused(series_of(*parts), None, timeline_document.Asked(), [])
+    made = timeline_document.document(fused, timeline_document.Asked(), "a test")
     names = [component.name for component in made.components]
     assert len(set(names)) == len(parts) and made.total_j == added
     assert [component.part_of for component in made.components] == [
@@ -156,7 +157,9 @@ def made_of(*parts):
     """A document of components at constant watts, by name, log and watts."""
     edges = np.arange(11.0)
     series = [Series(name, source, edges, np.full(10, float(watts)), False) for name, source, watts in parts]
-    return build.document(build.fused(series, None, build.Asked(), []), build.Asked(), "a test")
+    return timeline_document.document(
+        timeline_document.fused(series, None, timeline_document.Asked(), []), timeline_document.Asked(), "a test"
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from eprof.collect.marking import Marker, passing
 from eprof.collect.meters import components
 from eprof.collect.meters.source import Component
 from eprof.files import power_trace
-from eprof.timeline import build, marks
+from eprof.timeline import document as timeline_document
+from eprof.timeline import marks
 from eprof.timeline.marks import Mark, Marks
 from eprof.timeline.series import Series
 
@@ -140,8 +141,8 @@ def test_a_run_without_a_profiler_is_a_timeline(hundred_watts, tmp_path, capfd):
 
 def trace_of(watts, ranges):
     series = Series.of_power("cpu", "s", np.arange(float(len(watts))), np.array(watts, dtype=float), False)
-    fused = build.fused([series], Marks(tuple(ranges), False), build.Asked(), [])
-    document = build.document(fused, build.Asked(), "a test")
+    fused = timeline_document.fused([series], Marks(tuple(ranges), False), timeline_document.Asked(), [])
+    document = timeline_document.document(fused, timeline_document.Asked(), "a test")
     return document, power_trace.to_trace(document, fused)
 
 

@@ -270,8 +270,8 @@ def test_a_kernel_left_out_is_within_the_bar(name, bar):
     """The bars have slack: a third of the kernels is left out at once, from one start, to be quick."""
     from eprof.fitting import Form
     from eprof.measurements import read
-    from eprof.validation import protocols, run
-    from eprof.validation.models import of_form
+    from eprof.validation import cross_validation, protocols
+    from eprof.validation.baselines import of_form
     from eprof.validation.scores import score
 
     path = SHARED / "power" / f"{name}.csv"
@@ -279,7 +279,7 @@ def test_a_kernel_left_out_is_within_the_bar(name, bar):
         pytest.skip(f"needs the measurements {name}, which are not part of this project")
     measured = read([path])
     folds = protocols.k_fold_benchmarks(measured.rows, 3)
-    predicted = run.cross_validate(of_form(Form(starts=1)), measured, folds, processes=1)
+    predicted = cross_validation.cross_validate(of_form(Form(starts=1)), measured, folds, processes=1)
     found = score(measured.power_w, predicted)
     assert found.missing == 0 and 2.0 < found.mean_percent < 1.35 * bar
 

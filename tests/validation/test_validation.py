@@ -12,8 +12,8 @@ from validation_support import made
 
 from eprof.base.errors import EprofError
 from eprof.fitting import Form, fit
-from eprof.validation import protocols, run
-from eprof.validation.models import EXTRA_REGRESSION, NETWORK, PLAIN, REGRESSION, baselines, of_form
+from eprof.validation import cross_validation, protocols
+from eprof.validation.baselines import EXTRA_REGRESSION, NETWORK, PLAIN, REGRESSION, baselines, of_form
 from eprof.validation.scores import grouped, histogram, score
 from eprof.validation.similarity import distances, mixes, nearest
 from eprof.validation.study import Plan, validate
@@ -174,7 +174,7 @@ class Watching:
 def test_models_see_the_training_rows_and_the_others_without_their_power(name):
     measured, model = made(benchmarks=4), Watching()
     folds = protocols.folds(name, measured.rows, k=5)
-    run.cross_validate(model, measured, folds, processes=1)
+    cross_validation.cross_validate(model, measured, folds, processes=1)
     for fold, trained, asked in zip(folds, model.trained, model.asked, strict=True):
         assert list(trained.rows["line"]) == list(measured.rows["line"].iloc[fold.train])
         assert list(asked.rows["line"]) == list(measured.rows["line"].iloc[fold.test])
@@ -186,7 +186,9 @@ def peeks(model, measured, fold):
     power = measured.power_w.copy()
     power[fold.test] *= np.random.default_rng(1).uniform(0.3, 3.0, len(fold.test))
     other = replace(measured, rows=measured.rows.assign(power_w=power))
-    return not np.array_equal(run.one_fold(model(measured), measured, fold), run.one_fold(model(other), other, fold))
+    return not np.array_equal(
+        cross_validation.one_fold(model(measured), measured, fold), cross_validation.one_fold(model(other), other, fold)
+    )
 
 
 HONEST = [
@@ -237,18 +239,22 @@ def test_a_planted_leak_is_found_and_shows_as_an_error_that_is_too_low():
     measured = made(benchmarks=6, cores=(500.0, 700.0, 800.0, 900.0, 1000.0), memories=(1000.0,), per_setting=0.08)
     folds = protocols.folds("leave_one_setting_out", measured.rows)
     assert peeks(VoltagesOfAllRows, measured, folds[1])
-    honest = score(measured.power_w, run.cross_validate(of_form(QUICK), measured, folds, processes=1))
-    leaking = score(measured.power_w, run.cross_validate(VoltagesOfAllRows(measured), measured, folds, processes=1))
+    honest = score(measured.power_w, cross_validation.cross_validate(of_form(QUICK), measured, folds, processes=1))
+    leaking = score(
+        measured.power_w, cross_validation.cross_validate(VoltagesOfAllRows(measured), measured, folds, processes=1)
+    )
     assert leaking.mean_percent < 0.6 * honest.mean_percent
 
 
 def test_processes_give_what_one_process_gives(monkeypatch):
     measured = made(benchmarks=6, noise=0.05)
     folds = protocols.folds("leave_one_benchmark_out", measured.rows)
-    alone = run.cross_validate(REGRESSION, measured, folds, processes=1)
-    monkeypatch.setattr(run, "_WORTH_PROCESSES_S", 0.0)
+    alone = cross_validation.cross_validate(REGRESSION, measured, folds, processes=1)
+    monkeypatch.setattr(cross_validation, "_WORTH_PROCESSES_S", 0.0)
     told = []
-    several = run.cross_validate(REGRESSION, measured, folds, processes=2, progress=lambda *at: told.append(at))
+    several = cross_validation.cross_validate(
+        REGRESSION, measured, folds, processes=2, progress=lambda *at: told.append(at)
+    )
     assert np.array_equal(alone, several)
     assert told == [(one, 6) for one in range(1, 7)]
 
@@ -259,9 +265,9 @@ def test_an_error_in_a_fold_says_which(monkeypatch):
             raise EprofError("too few.")
 
     measured = made(benchmarks=2)
-    monkeypatch.setattr(run, "_WORTH_PROCESSES_S", 0.0)
+    monkeypatch.setattr(cross_validation, "_WORTH_PROCESSES_S", 0.0)
     with pytest.raises(EprofError, match="watching, without kernel0: too few."):
-        run.cross_validate(Refuses(), measured, protocols.folds("leave_one_benchmark_out", measured.rows))
+        cross_validation.cross_validate(Refuses(), measured, protocols.folds("leave_one_benchmark_out", measured.rows))
 
 
 # ---- models
@@ -270,7 +276,7 @@ def test_an_error_in_a_fold_says_which(monkeypatch):
 def test_the_form_predicts_what_was_made_from_it():
     measured = made(benchmarks=10)
     folds = protocols.folds("leave_one_benchmark_out", measured.rows)
-    predicted = run.cross_validate(of_form(QUICK), measured, folds, processes=1)
+    predicted = cross_validation.cross_validate(of_form(QUICK), measured, folds, processes=1)
     assert score(measured.power_w, predicted).mean_percent < 1.0
 
 
@@ -300,7 +306,7 @@ def test_the_network_is_ten_four_four_one():
 
 
 def test_a_baseline_that_cannot_run_is_named(monkeypatch):
-    from eprof.validation import models
+    from eprof.validation import baselines as models
 
     monkeypatch.setattr(models, "_has_sklearn", lambda: False)
     found, said = baselines(made(benchmarks=3))
@@ -311,7 +317,7 @@ def test_a_baseline_that_cannot_run_is_named(monkeypatch):
 def test_one_scale_factor_mends_what_is_off_by_a_factor_and_its_row_is_not_scored():
     measured = made(benchmarks=3)
     factors = measured.rows["benchmark"].map({"kernel0": 1.3, "kernel1": 0.8, "kernel2": 1.0}).to_numpy()
-    found = run.scaled(measured, measured.power_w * factors, measured.reference)
+    found = cross_validation.scaled(measured, measured.power_w * factors, measured.reference)
     at = ((measured.rows["core_mhz"] == 1000) & (measured.rows["memory_mhz"] == 1000)).to_numpy()
     assert np.isnan(found[at]).all() and at.sum() == 3
     assert found[~at] == pytest.approx(measured.power_w[~at])
@@ -320,11 +326,11 @@ def test_one_scale_factor_mends_what_is_off_by_a_factor_and_its_row_is_not_score
 def test_one_factor_for_a_card_is_of_each_kernel_in_turn_and_scores_the_others():
     measured = made(benchmarks=3)
     kernel = measured.rows["benchmark"].to_numpy()
-    doubled = run.scaled_by_one(measured, 2 * measured.power_w, measured.reference)
+    doubled = cross_validation.scaled_by_one(measured, 2 * measured.power_w, measured.reference)
     for scaled, metered in zip(doubled, dict.fromkeys(kernel), strict=True):
         assert np.isnan(scaled[kernel == metered]).all()
         assert scaled[kernel != metered] == pytest.approx(measured.power_w[kernel != metered])
-    nowhere = run.scaled_by_one(measured, measured.power_w, (1.0, 1.0))
+    nowhere = cross_validation.scaled_by_one(measured, measured.power_w, (1.0, 1.0))
     assert nowhere.shape == (0, len(measured))
 
 

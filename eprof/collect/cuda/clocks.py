@@ -22,7 +22,7 @@ def handle(bus: str) -> tuple[Any, Any, str]:
 
 
 def supported(bus: str) -> dict[int, list[int]]:
-    """Core clocks by memory clock, MHz, descending, as NVML lists them; empty where it does not list them."""
+    """The GPU's core clocks by memory clock, MHz, descending, as NVML lists them; empty where it lists none."""
     library, device, _ = handle(bus)
     if device is None:
         return {}
@@ -59,7 +59,7 @@ def check(settings: Sequence[Setting], known: dict[int, list[int]]) -> None:
 
 @contextmanager
 def held(bus: str, setting: Setting | None) -> Iterator[None]:
-    """Hold the clocks inside the block and give them back behind it, whatever happens; None: leave them alone.
+    """Hold the GPU's clocks inside the block and give them back behind it, whatever happens; None: leave them.
 
     Raises CollectError where that is not permitted or not possible; then nothing is changed.
     """
@@ -77,14 +77,14 @@ def held(bus: str, setting: Setting | None) -> Iterator[None]:
 
 
 def _hold(library: Any, device: Any, core: int, memory: int | None) -> None:
-    """Locked clocks (Volta on), else application clocks, which need both clocks."""
+    """Hold the GPU's clocks: locked (Volta on), else application clocks, which need both clocks."""
     try:
         library.nvmlDeviceSetGpuLockedClocks(device, core, core)
         if memory is not None and memory != library.nvmlDeviceGetClockInfo(device, library.NVML_CLOCK_MEM):
             library.nvmlDeviceSetMemoryLockedClocks(device, memory, memory)
         return
     except (library.NVMLError, AttributeError) as err:
-        if _is(library, err, "NVML_ERROR_NO_PERMISSION"):
+        if _is_nvml_error(library, err, "NVML_ERROR_NO_PERMISSION"):
             raise _refused(core, memory, err) from err
     try:
         both = memory if memory is not None else library.nvmlDeviceGetClockInfo(device, library.NVML_CLOCK_MEM)
@@ -93,7 +93,7 @@ def _hold(library: Any, device: Any, core: int, memory: int | None) -> None:
         raise _refused(core, memory, err) from err
 
 
-def _is(library: Any, err: Any, name: str) -> bool:
+def _is_nvml_error(library: Any, err: Any, name: str) -> bool:
     return getattr(err, "value", None) == getattr(library, name, object())
 
 

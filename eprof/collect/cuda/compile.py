@@ -27,7 +27,7 @@ def find(name: str) -> str | None:
 
 
 def _packages(folder: str) -> Iterable[Path]:
-    """Folders of NVIDIA's Python packages: nvidia/cuda_nvcc/bin, nvidia/cu13/lib..."""
+    """Folders of NVIDIA's Python packages that may have the compiler: nvidia/cuda_nvcc/bin, nvidia/cu13/lib..."""
     for place in dict.fromkeys([sysconfig.get_path("purelib"), *sys.path]):
         home = Path(place) / "nvidia"
         if place and home.is_dir():
@@ -35,7 +35,7 @@ def _packages(folder: str) -> Iterable[Path]:
 
 
 def compile_source(source: Path, capability: str, target: Path) -> Compiled:
-    """Compile `source` for a GPU of `capability` into `target` (its suffix is set). Raises CollectError.
+    """Compile CUDA C for a GPU of `capability` into `target` (its suffix is set). Raises CollectError.
 
     nvcc makes machine code; if it does not know the GPU, or if there is none, NVRTC does. Fast arithmetic is left off.
     """
@@ -58,7 +58,7 @@ def compile_source(source: Path, capability: str, target: Path) -> Compiled:
 
 
 def _nvcc(nvcc: str, source: Path, capability: str, image: Path) -> str | None:
-    """None if it worked, else what nvcc said."""
+    """Compile with nvcc: None if it worked, else what it said."""
     number = capability.replace(".", "")
     command = [nvcc, f"-arch=sm_{number}", "-cubin", "-w", "-o", str(image), str(source)]
     code, output, errors = answer(command, patience_s=_PATIENCE_S)
@@ -86,7 +86,7 @@ def _one_line(text: str) -> str:
 
 
 def _nvrtc() -> Any:
-    """libnvrtc, wherever it is; None if it is nowhere."""
+    """The compiler libnvrtc, wherever it is; None if it is nowhere."""
     names = [ctypes.util.find_library("nvrtc"), "libnvrtc.so"]
     homes = [
         Path(os.environ[key]) / "lib64" / "libnvrtc.so" for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)
@@ -111,7 +111,7 @@ class _Nvrtc:
         self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
 
     def compile(self, source: Path, capability: str, target: Path) -> Compiled:
-        """Raises CollectError with the compiler's log."""
+        """Compile with NVRTC; raises CollectError with the compiler's log."""
         number = capability.replace(".", "")
         program = ctypes.c_void_p()
         self._call(

@@ -33,7 +33,7 @@ class Driver:
         self._library = _find()
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function. Raises CollectError with what the driver says."""
+        """Call a function of the CUDA driver. Raises CollectError with what the driver says."""
         code = self._library[name](*arguments)
         if code:
             raise DriverError(name, code, self._text(code))
@@ -67,7 +67,7 @@ class DriverError(CollectError):
 
 
 def installed() -> bool:
-    """Whether the library is there; it is not started."""
+    """Whether the CUDA driver's library is there; it is not started."""
     try:
         _find()
     except CollectError:
@@ -112,7 +112,7 @@ class CudaGpu:
         return count.value
 
     def describe(self) -> dict[str, Any]:
-        """What the driver reports: name, capability, multiprocessors, sizes in bytes, clocks in kHz.
+        """What the CUDA driver reports: name, capability, multiprocessors, sizes in bytes, clocks in kHz.
 
         None: not known to this driver.
         """
@@ -144,7 +144,7 @@ class CudaGpu:
         return value.value
 
     def load(self, image: Path) -> None:
-        """Load a cubin, a fatbin or PTX, and remember nothing but the module: functions are looked up by name."""
+        """Load a cubin, a fatbin or PTX into the CUDA driver; functions are looked up by name."""
         module = ctypes.c_void_p()
         # PTX is text and must end with a zero byte.
         self._driver.call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(image.read_bytes() + b"\0"))
@@ -166,7 +166,7 @@ class CudaGpu:
         raise CollectError(f"The compiled kernels have no `{kernel}`.")
 
     def resident(self, kernel: str, block: int) -> int:
-        """Blocks of that many threads that one multiprocessor holds at a time.
+        """Blocks of that many threads that one multiprocessor holds at a time, by the CUDA driver.
 
         By the driver's occupancy calculator (CUDA 6.5), else as if threads alone were limited.
         """
@@ -188,7 +188,10 @@ class CudaGpu:
         return pointer
 
     def reserve(self, size: int) -> None:
-        """Make the region at least `size` bytes large, filled with numbers. Raises CollectError if there is no room."""
+        """Make the GPU's region of memory at least `size` bytes large, filled with numbers.
+
+        Raises CollectError if there is no room.
+        """
         if size <= self._size:
             return
         if self._size:
@@ -199,7 +202,7 @@ class CudaGpu:
         self._fill()
 
     def use_operands(self, scale: float) -> None:
-        """Random operands times `scale` from now on: 1, or 0 for zeros."""
+        """Random operands in the GPU's memory times `scale` from now on: 1, or 0 for zeros."""
         if scale == self._scale:
             return
         self._scale = scale
@@ -213,7 +216,7 @@ class CudaGpu:
         self._driver.call("cuCtxSynchronize")
 
     def free_bytes(self) -> int:
-        """Memory that nobody uses now."""
+        """Memory of the GPU that nobody uses now."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self._driver.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value
@@ -236,7 +239,7 @@ class CudaGpu:
     def repeat(
         self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int, until: Callable[[], bool]
     ) -> tuple[int, float]:
-        """Launch without a gap until a stop is due, at least once: launches, and seconds from first to last.
+        """Launch on the GPU without a gap until a stop is due, at least once: launches, and seconds in all.
 
         Two launches are always under way, so that the GPU never waits for us; timed by events.
         """
@@ -266,7 +269,7 @@ class CudaGpu:
         return event
 
     def close(self) -> None:
-        """Free memory and context."""
+        """Free the GPU's memory and context."""
         self._driver.call("cuCtxSynchronize")
         newer = "cuDevicePrimaryCtxRelease_v2"
         self._driver.call(newer if self._driver.has(newer) else newer.removesuffix("_v2"), self._device)

@@ -15,7 +15,10 @@ _WORKER = (sys.executable, "-m", "eprof.collect.cuda.worker")
 
 
 def probe(device: int) -> dict[str, Any]:
-    """What the GPU is, found in a process of its own. Raises CollectError with the driver's reason."""
+    """What the GPU is, found in a process of its own, for the CUDA driver stays in it.
+
+    Raises CollectError with the driver's reason.
+    """
     variables = [f"{key}={value}" for key, value in _additions().items()]
     lines = ask(["env", *variables, *_WORKER, "probe", str(device)]).strip().splitlines()
     for line in lines:
@@ -27,7 +30,7 @@ def probe(device: int) -> dict[str, Any]:
 
 
 def run(plan: Path, log: Path, timeout_s: float, tick: Callable[[], None] | None = None) -> str | None:
-    """Run the worker on a plan to its end: None if it did all that it could, else why it ended.
+    """Start the worker's process on a plan: None if it did all that it could, else why it ended.
 
     Raises KeyboardInterrupt if a signal stopped it: what it measured is kept.
     """
@@ -48,7 +51,7 @@ def run(plan: Path, log: Path, timeout_s: float, tick: Callable[[], None] | None
 
 
 def _additions() -> dict[str, str]:
-    """Devices numbered by their place on the bus, as nvidia-smi does, and eprof found where we found it."""
+    """Environment of the worker's process: devices numbered by place on the bus, and eprof where we found it."""
     home = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
     return {"CUDA_DEVICE_ORDER": os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), "PYTHONPATH": path}

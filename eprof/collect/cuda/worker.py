@@ -47,7 +47,7 @@ class Place(NamedTuple):
 def work(
     plan: Mapping[str, Any], gpu: CudaGpu | Cpu, meter: "Meter", place: Place, now: Callable[[], float] = time.monotonic
 ) -> None:
-    """Run the plan's jobs, round after round, until all rounds are done or the time is up.
+    """Run the plan's jobs in the worker, round after round, until all rounds are done or the time is up.
 
     plan: `jobs` (name, kernel, block, blocks, region, spread, rounds already done), `rounds`, `window_s`, `warm_s`,
     `launch_s`, `budget_s`, `setting`, `images`. now: gives seconds.
@@ -76,12 +76,12 @@ class _Worker(NamedTuple):
     turns: dict[str, int]
 
     def say(self, event: str, **more: Any) -> None:
-        """Append a line to the results at once."""
+        """Append a line to the worker's results at once."""
         with self.place.results.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"event": event, "setting": self.plan["setting"], **more}) + "\n")
 
     def run(self, job: Mapping[str, Any], number: int) -> bool:
-        """Measure one job once. Returns False if no time is left for it or for any other."""
+        """Measure one job of the worker once. Returns False if no time is left for it or for any other."""
         need = float(self.plan["warm_s"]) + float(self.plan["window_s"]) + OVERHEAD_S
         if self.now() + need > self.deadline:
             self.say(LEFT_OUT, name=job["name"], round=number, why="the time was up")
@@ -98,7 +98,7 @@ class _Worker(NamedTuple):
         return True
 
     def measure(self, job: Mapping[str, Any]) -> dict[str, Any]:
-        """Warm up, then launch without a gap while the meter is read."""
+        """Warm up, then launch the worker's kernel without a gap while the meter is read."""
         self.gpu.use_operands(float(job["scale"]))
         launch = self.launch(job)
         self.gpu.repeat(job["kernel"], *launch, self._for(float(self.plan["warm_s"])))
@@ -122,7 +122,7 @@ class _Worker(NamedTuple):
         }
 
     def launch(self, job: Mapping[str, Any]) -> tuple[int, int, int, int, int]:
-        """Blocks, threads of a block, vectors, step, and so many turns of the loop that a launch takes `launch_s`."""
+        """The worker's launch: blocks, threads, vectors, step, and turns of the loop so that it takes `launch_s`."""
         resident = self.gpu.resident(job["kernel"], int(job["block"]))
         values = {"sms": float(self.device["sms"]), "resident": float(resident)}
         blocks = int(Formula.parse(str(job["blocks"]))(values))
@@ -142,7 +142,7 @@ class _Worker(NamedTuple):
             turns = min(turns * (8 if seconds < _TRIAL_S / 16 else 2), _MOST_TURNS)
 
     def region(self, job: Mapping[str, Any], blocks: int) -> tuple[int, int]:
-        """Vectors that are touched, and how far a block goes on in a turn; makes room for them."""
+        """Vectors that the worker's kernel touches, and how far a block goes on in a turn; makes room for them."""
         if isinstance(self.gpu, Cpu):
             return self.gpu.region(job["region"])
         spread = int(job["spread"])
@@ -169,7 +169,7 @@ class _Worker(NamedTuple):
         return lambda: self.now() >= end
 
     def warm_up(self) -> None:
-        """Run the first arithmetic job until power drifts less than 1 %, at most 20 s: hot silicon leaks more."""
+        """Run the worker's first arithmetic job until power drifts less than 1 %, at most 20 s: heat leaks more."""
         job = next((job for job in self.plan["jobs"] if job["name"] == self.plan.get("warm_with")), None)
         if job is None:
             return
@@ -188,12 +188,12 @@ class _Worker(NamedTuple):
 
 
 def dram_bytes(l2: int, memory: int) -> int:
-    """How much memory is read: 64 times L2, at least 1 GiB, at most half of what the GPU has."""
+    """How much memory the worker's DRAM benchmark reads: 64 times L2, at least 1 GiB, at most half of the GPU's."""
     return min(max(64 * l2, _GIB), memory // 2)
 
 
 def main(words: list[str]) -> int:
-    """Exit code 0, or 1 with one sentence on standard error."""
+    """The worker's exit code: 0, or 1 with one sentence on standard error."""
     try:
         if words[:1] == ["probe"]:
             gpu = CudaGpu(int(words[1]) if len(words) > 1 else 0)
@@ -211,7 +211,10 @@ def main(words: list[str]) -> int:
 
 
 def open_meter(device: Mapping[str, Any]) -> "Meter":
-    """NVML's meter of this very GPU, found by its place on the bus; RAPL of a processor. Raises CollectError."""
+    """The worker's meter: NVML's of this very GPU, found by its place on the bus; RAPL of a processor.
+
+    Raises CollectError.
+    """
     from eprof.collect.cuda.clocks import handle
     from eprof.collect.meters import jetson, nvml, rapl
     from eprof.collect.meters.meter import Meter as Sampler
@@ -235,7 +238,7 @@ def open_meter(device: Mapping[str, Any]) -> "Meter":
 
 
 def print_line(data: Mapping[str, Any]) -> None:
-    """One JSON line on standard output."""
+    """One JSON line of the worker's on standard output."""
     sys.stdout.write(json.dumps(data) + "\n")
 
 

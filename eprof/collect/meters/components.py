@@ -31,7 +31,7 @@ def _nvidia() -> Iterator[Component]:
 
 
 def sampling(components: Sequence[Component], path: Path, epoch_s: float) -> AbstractContextManager[None]:
-    """Read all components inside the block; each row goes to `path` at once, below those that are there.
+    """Read the power of all components inside the block; each row goes to `path` at once, below those there.
 
     epoch_s: when the monotonic clock was 0, in s since the epoch.
     """
@@ -44,7 +44,7 @@ def sampling(components: Sequence[Component], path: Path, epoch_s: float) -> Abs
 
 
 def _cell(component: Component) -> str:
-    """A reading, or nothing where there is none: a sensor may fail once."""
+    """The reading of a component's sensor, or nothing: a sensor may fail once."""
     try:
         value = component.read()
     except (OSError, RuntimeError, ValueError):

@@ -33,7 +33,7 @@ _DRIVERS = {
 
 
 def components(root: Path = Path("/")) -> Iterator[Component]:
-    """Every board that may be read. root: where /sys stands."""
+    """Every board that the kernel's hardware monitoring meters and that may be read. root: where /sys stands."""
     found: dict[str, int] = {}
     for folder in sorted((root / _FOLDER).glob("hwmon*")):
         with suppress(OSError, ValueError):
@@ -48,7 +48,7 @@ def components(root: Path = Path("/")) -> Iterator[Component]:
 
 
 def _millionths(file: Path) -> float:
-    """What a file holds in uW or uJ, in W or J. Raises OSError, ValueError."""
+    """What a file of hwmon holds in uW or uJ, in W or J. Raises OSError, ValueError."""
     return int(file.read_text()) / 1e6
 
 

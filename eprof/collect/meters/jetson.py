@@ -32,7 +32,7 @@ class Jetson(Source):
         self.covers = f"rail {rail.name}"
 
     def read(self, time_s: float) -> Sample:
-        """Read the rail and, where they can be read, the clocks."""
+        """Read the Jetson's rail and, where they can be read, the clocks."""
         sample = Sample(time_s, power_w=self._rail.read())
         if self._clocks is None:
             return sample
@@ -40,7 +40,7 @@ class Jetson(Source):
         return sample._replace(core_mhz=_number(core) / 1e6, memory_mhz=_number(memory) / 1e6)
 
     def describe(self) -> dict[str, Any]:
-        """The rail, and whether clocks are known."""
+        """The Jetson's rail, and whether clocks are known."""
         return {**super().describe(), "method": "sampled power", "clocks": self._clocks is not None}
 
 
@@ -68,13 +68,13 @@ def _number(path: Path) -> float:
 
 
 def components(root: Path = Path("/")) -> Iterator[Component]:
-    """Every rail with a label. root: where /sys stands."""
+    """Every rail of the Jetson with a label. root: where /sys stands."""
     with suppress(OSError):
         yield from (rail for rail in rails(root) if rail.name)
 
 
 def find(root: Path = Path("/")) -> tuple[Source | None, str]:
-    """The rail to measure, or why there is none. `root`: where /sys stands."""
+    """The Jetson's rail to measure, or why there is none. `root`: where /sys stands."""
     try:
         labelled = [rail for rail in rails(root) if rail.name]
     except OSError as err:

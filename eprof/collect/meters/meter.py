@@ -29,7 +29,7 @@ class Meter:
 
     @contextmanager
     def sampling(self, path: Path) -> Iterator[None]:
-        """Sample inside the block; every sample goes to `path` at once, as CSV, below those of earlier repetitions."""
+        """Sample the meter inside the block; every sample goes to `path` at once, as CSV, below earlier ones."""
         self.samples = []
         self.ends = []
         self.lost = 0
@@ -43,10 +43,10 @@ class Meter:
         sample = self.source.read(time.monotonic() - self._began)
         self.samples.append(sample)
         self.lost -= 1
-        return [_cell(name, getattr(sample, name)) for name in COLUMNS]
+        return [_sample_cell(name, getattr(sample, name)) for name in COLUMNS]
 
     def mark(self, runs: int) -> None:
-        """The program has now run `runs` times."""
+        """The metered program has now run `runs` times."""
         assert runs == len(self.ends) + 1
         self.ends.append(time.monotonic() - self._began)
 
@@ -55,7 +55,7 @@ class Meter:
         return self.source.describe()
 
     def result(self) -> dict[str, Any]:
-        """Joules a run, with what they rest on; `joules` is None where too little was seen to say."""
+        """The meter's joules a run, with what they rest on; `joules` is None where too little was seen to say."""
         end = self.ends[-1] if self.ends else 0.0
         runs = max(len(self.ends), 1)
         counted = [sample for sample in self.samples if sample.energy_j is not None]
@@ -80,7 +80,7 @@ class Meter:
         }
 
 
-def _cell(column: str, value: float | None) -> str:
+def _sample_cell(column: str, value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:.3f}" if column == "energy_j" else f"{value:.6g}"
@@ -114,13 +114,14 @@ def integrated(samples: Sequence[Sample], end_s: float) -> float | None:
 
 
 def _middle(values: Sequence[float | None]) -> float | None:
+    """The median of what a meter's samples know, such as of a clock."""
     known = sorted(value for value in values if value is not None)
     half = len(known) // 2
     return (known[half] + known[-half - 1]) / 2 if known else None
 
 
 def _spread(values: Sequence[float | None]) -> float | None:
-    """(largest - smallest) / median of what is known."""
+    """(largest - smallest) / median of the meter's samples."""
     known = [value for value in values if value is not None]
     middle = _middle(known)
     return (max(known) - min(known)) / middle if middle else None

@@ -40,12 +40,12 @@ class Nvml(Source):
         return [self._try(call, handle) for handle in self._handles]
 
     def _sum(self, call: Any) -> float | None:
-        """The sum over all boards, from thousandths; None where a board gives none."""
+        """The sum over all boards that NVML sees, from thousandths; None where a board gives none."""
         values = self._of_all(call)
         return None if None in values else sum(values) / 1e3
 
     def read(self, time_s: float) -> Sample:
-        """Read power, energy, clocks, temperature and the reasons for a slow-down."""
+        """Read power, energy, clocks, temperature and the reasons for a slow-down through NVML."""
         nvml = self._nvml
         first = self._handles[0]
         reasons = (
@@ -64,18 +64,18 @@ class Nvml(Source):
         )
 
     def components(self) -> Iterator[Component]:
-        """Each board: its counter of joules where there is one, else its power."""
+        """Each board of NVML: its counter of joules where there is one, else its power."""
         ask = self._nvml.nvmlDeviceGetTotalEnergyConsumption if self._counts else self._nvml.nvmlDeviceGetPowerUsage
         for place, handle in enumerate(self._handles):
             yield Component(f"gpu{place}", "J" if self._counts else "W", partial(self._board, ask, handle))
 
     def _board(self, ask: Any, handle: Any) -> float | None:
-        """What a board answers, from thousandths; None where it gives no answer."""
+        """What a board answers NVML, from thousandths; None where it gives no answer."""
         value = self._try(ask, handle)
         return None if value is None else value / 1e3
 
     def describe(self) -> dict[str, Any]:
-        """The GPUs, the driver, and how energy is read."""
+        """The GPUs of NVML, the driver, and how energy is read."""
         names = [_text(name) for name in self._of_all(self._nvml.nvmlDeviceGetName)]
         return {
             **super().describe(),
@@ -90,7 +90,7 @@ def _text(value: Any) -> str | None:
 
 
 def find() -> tuple[Source | None, str]:
-    """The GPUs of this machine with a power sensor, or why there is none."""
+    """The GPUs of this machine with a power sensor by NVML, or why there is none."""
     nvml, why = load()
     if nvml is None:
         return None, why
@@ -116,7 +116,7 @@ def _try(nvml: Any, call: Any, *arguments: Any) -> Any:
 
 
 def load() -> tuple[Any, str]:
-    """The initialised library, or None and why."""
+    """NVML's library, initialised, or None and why."""
     try:
         import pynvml
     except ImportError:

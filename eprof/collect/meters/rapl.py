@@ -28,7 +28,7 @@ class Zone:
         return int(self._file.read_text())
 
     def joules(self) -> float:
-        """What was spent so far, J; to be read more often than it wraps."""
+        """What a RAPL zone spent so far, J; to be read more often than it wraps."""
         now_uj = self._count()
         self._total_uj += (now_uj - self._last_uj) % (self._range_uj or 1 << 64)
         self._last_uj = now_uj
@@ -46,16 +46,16 @@ class Rapl(Source):
         self.covers = f"processor packages {'with' if memories else 'without'} their memory, and no GPU"
 
     def read(self, time_s: float) -> Sample:
-        """Read the counters."""
+        """Read the RAPL counters."""
         return Sample(time_s, energy_j=sum(zone.joules() for zone in self._zones))
 
     def describe(self) -> dict[str, Any]:
-        """The packages."""
+        """The processor packages that RAPL measures."""
         return {**super().describe(), "method": "energy counter", "packages": self._packages}
 
 
 def find(root: Path = Path("/")) -> tuple[Source | None, str]:
-    """The packages of this machine, or why they cannot be read. root: where /sys stands."""
+    """The processor packages that RAPL measures, or why they cannot be read. root: where /sys stands."""
     packages, memories = _domains(root)
     if not packages:
         return None, "RAPL: none here (virtual machines and many containers have none: no /sys/class/powercap)"
@@ -90,7 +90,10 @@ def _domains(root: Path) -> tuple[list[Path], list[Path]]:
 
 
 def components(root: Path = Path("/")) -> Iterator[Component]:
-    """Every zone that may be read: packages, what lies in them, their memory, the platform. root: where /sys stands."""
+    """Every RAPL zone that may be read: packages, what lies in them, their memory, the platform.
+
+    root: where /sys stands.
+    """
     for zone in sorted((root / _FOLDER).glob("intel-rapl:*")):
         label = _label(zone)
         if zone.name.count(":") > 1:
@@ -100,5 +103,5 @@ def components(root: Path = Path("/")) -> Iterator[Component]:
 
 
 def _label(zone: Path) -> str:
-    """What a zone measures: "package-0", "core", "uncore", "dram", "psys"; "" where it does not say."""
+    """What a RAPL zone measures: "package-0", "core", "uncore", "dram", "psys"; "" where it does not say."""
     return text_of(zone / "name").strip()

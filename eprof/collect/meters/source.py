@@ -40,5 +40,5 @@ class Source(ABC):
         """Read all sensors once. May raise OSError, RuntimeError or ValueError: that sample is then left out."""
 
     def describe(self) -> dict[str, Any]:
-        """What was measured, for the run's record."""
+        """What the meter's sensors measured, for the run's record."""
         return {"name": self.name, "covers": self.covers}

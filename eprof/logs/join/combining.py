@@ -28,9 +28,9 @@ from eprof.base.marks import Mark
 from eprof.base.text import cut, few, pattern
 from eprof.logs.join import copies, spelling
 from eprof.logs.join.gathering import together
+from eprof.logs.join.launch_times import timeline
 from eprof.logs.join.passes import are_opposite, by_collection, passes
 from eprof.logs.join.sums import Rows, Sums, blocks
-from eprof.logs.join.timeline import timeline
 from eprof.profilers import advice
 from eprof.profilers.ncu.derived import TIMES
 from eprof.profilers.nvprof.messages import of_several_programs
@@ -48,7 +48,7 @@ CapabilityOf = Callable[[str], tuple[str, ...]]
 
 
 def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> Launches:
-    """Join the tables of one or more logs: see the rules at the head of this module.
+    """Join the tables of one or more logs, a row for each device and kernel: see the rules at the module's head.
 
     capability_of: the compute capabilities that a GPU of some name may have, which keeps devices of one number
     apart. Counters are totals over a row's launches where their unit is one of TOTALS, else averages weighted by
@@ -97,7 +97,7 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
 
 
 def _programs(logs: Sequence[Log]) -> Iterable[str]:
-    """A sentence on logs of several programs, or of one that ran with other arguments."""
+    """A sentence on joined logs that are of several programs, or of one that ran with other arguments."""
     sentence = of_several_programs([log.command for log in logs if log.command])
     if sentence:
         yield f"joined logs of {sentence}"
@@ -110,7 +110,7 @@ def _beside(logs: Sequence[Log]) -> str | None:
 
 
 def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
-    """The tables without those in which nsys repeats a run: as many launches in the same time as in a better one.
+    """The tables to join without those in which nsys repeats a run: as many launches in the same time.
 
     Such a table may have other names, shortened ones, so kernels cannot be compared. And what was left out.
     """
@@ -133,7 +133,7 @@ def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
 
 
 def _rank(kind: str) -> tuple[bool, int, str]:
-    """The lower, the better are the times of such tables."""
+    """Which of several tables has the best times of a kernel: the lower, the better."""
     place = _BEST_TIMES.index(kind) if kind in _BEST_TIMES else len(_BEST_TIMES)
     return _is_slowed(kind), place, kind
 
@@ -165,7 +165,7 @@ def _added_up(
     names: Sequence[str],
     warnings: list[str],
 ) -> tuple[Sums, Times]:
-    """The sums of all counters in their units, and those of the times of each kind of table."""
+    """The joined tables: the sums of all counters in their units, and those of the times of each kind of table."""
     whole = _empty(size, units)
     times = dict[str, Sums]()
     of_passes = passes([table for table, _ in placed])
@@ -184,7 +184,7 @@ def _empty(size: int, units: Mapping[str, str]) -> Sums:
 
 
 def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[str, str]) -> tuple[Sums, Times]:
-    """The sums over tables of further runs: of the counters, and of the times of each kind of table."""
+    """The sums over the tables of one pass: of the counters, and of the times of each kind of table."""
     sums = _empty(size, units)
     times = {table.kind: Sums(size, [True]) for table, _ in placed if _is_timed(table)}
     place = {label: number for number, label in enumerate(units)}
@@ -225,7 +225,7 @@ def _told(table: Table) -> Collection[str]:
 
 
 def _listed(labels: Sequence[str]) -> str:
-    """Counters, the first of them by name."""
+    """Counters of a pass, the first of them by name."""
     return few([f"`{label}`" for label in labels], _EXAMPLES, "counters")
 
 
@@ -248,11 +248,17 @@ class _Kernels(Struct):
     has_parts: bool = False
 
     def device(self, name: str) -> str:
-        """The name a device goes by. Newer drivers write "NVIDIA GeForce ..." where older ones wrote "GeForce ..."."""
+        """The name that a device of a log goes by in the joined rows.
+
+        Newer drivers write "NVIDIA GeForce ..." where older ones wrote "GeForce ...".
+        """
         return self.devices.setdefault(normal_label(name), name.strip())
 
     def numbers(self, table: Table, alone: str | None) -> Array:
-        """The row that each row of `table` belongs to. `alone`: the device of rows that name none."""
+        """The joined row (device and kernel) that each row of `table` belongs to.
+
+        `alone`: the device of rows that name none.
+        """
         rows = table.rows
         columns = [rows.device, rows.kernel] if rows.part is None else [rows.device, rows.kernel, rows.part]
         self.has_parts |= rows.part is not None
@@ -266,14 +272,14 @@ class _Kernels(Struct):
 
 
 def _devices(table: Table) -> list[str]:
-    """The devices of a table, as they come."""
+    """The devices of a table of a log, as they come."""
     devices = table.rows.device
     first = numbered(devices.codes)[1]
     return [devices.names[code] for code in devices.codes[first].tolist() if code >= 0]
 
 
 def _name_devices(tables: Sequence[Table], kernels: _Kernels, capability_of: CapabilityOf, warnings: list[str]) -> None:
-    """Say which labels are one device: "ncu device 0 (CC 8.0)" is device 0 of other tables of ncu or time.
+    """Say which labels of devices in several logs are one device: "ncu device 0 (CC 8.0)" is device 0 of other tables.
 
     Not if that is known to be of another capability, nor if devices of several capabilities may be it.
     """
@@ -307,7 +313,7 @@ def _as_named(numbered: re.Match[str], labels: Mapping[str, bool], capability_of
 
 
 def _only_part(table: Table) -> str | None:
-    """The part of all rows of a table (a log of one rank), else None."""
+    """The part of all rows of a table (the rank of a log of one rank), else None."""
     part = table.rows.part
     return part.names[0] if part is not None and len(part.names) == 1 else None
 
@@ -327,7 +333,7 @@ def _devices_of_ranks(tables: Sequence[Table], kernels: _Kernels) -> dict[str, l
 def _place(
     tables: Sequence[Table], kernels: _Kernels, beside: str | None, warnings: list[str]
 ) -> Iterable[tuple[Table, Array]]:
-    """Tables with the row of the result that each of their rows belongs to.
+    """Tables with the joined row (device and kernel) that each of their rows belongs to.
 
     beside: the device that logs name beside their tables, for where no table names one.
     """
@@ -378,7 +384,7 @@ def _settle_parts(
 
 
 def _with_values(table: Table) -> set[str]:
-    """The counters of which some row has a value."""
+    """The counters of the joined logs of which some row has a value."""
     labels = table.counters.names
     counters: set[str] = set()
     for part, values in blocks(table.counters):
@@ -387,7 +393,7 @@ def _with_values(table: Table) -> set[str]:
 
 
 def _units(placed: Sequence[tuple[Table, Array]], warnings: list[str]) -> dict[str, str]:
-    """The unit of each counter: that of the first table that has a value of it."""
+    """The unit of each joined counter: that of the first table that has a value of it."""
     units: dict[str, str] = {}
     for table, _ in placed:
         known = _with_values(table)
@@ -410,7 +416,7 @@ class _Time(Struct):
 
 
 def _best_time(times: Times, names: Sequence[str], lacking: Collection[str], warnings: list[str]) -> _Time:
-    """The times of the best table that has each kernel. lacking: kinds of table that lost rows."""
+    """The times of each kernel from the best table that has it. lacking: kinds of table that lost rows."""
     size = len(names)
     none = np.zeros(size, dtype=bool)
     best = _Time(np.full(size, np.nan), np.zeros(size), none, none)
@@ -430,7 +436,7 @@ def _best_time(times: Times, names: Sequence[str], lacking: Collection[str], war
 
 
 def _to_launches(best: _Time, launches: Array, names: Sequence[str], warnings: list[str]) -> tuple[Array, Array]:
-    """Times brought to the launches that the counters are of, and their marks."""
+    """Times of kernels brought to the launches that the joined counters are of, and their marks."""
     timed = best.launches
     differs = (timed > 0) & (launches > 0) & (timed != launches)
     if differs.any():
@@ -469,7 +475,7 @@ def _disagreements(
 
 
 def _unmatched(launches: Array, best: _Time, names: Sequence[str]) -> Iterable[str]:
-    """Kernels with a time but no counters, and the other way round."""
+    """Joined kernels with a time but no counters, and the other way round."""
     time_s, timed = best.seconds, best.launches
     no_counters = (timed > 0) & (launches == 0)
     no_time = (launches > 0) & (timed == 0)

@@ -23,7 +23,7 @@ _EXAMPLES = 3
 
 
 def without(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[Table], list[str]]:
-    """The tables without runs that stand there once already, and sentences on these and on logs that are the same file.
+    """The tables without copies of runs that stand there already, and sentences on these and on copies of whole logs.
 
     logs: those that the tables are of.
     """
@@ -46,7 +46,7 @@ def without(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[Table], 
 
 
 def _same_files(logs: Sequence[Log]) -> Iterable[str]:
-    """A phrase for each log that is the same, byte by byte, as one before it."""
+    """A phrase for each log that is a copy of one before it, byte by byte."""
     first: dict[str, str] = {}
     for log in logs:
         if log.sha256 in first:
@@ -55,7 +55,9 @@ def _same_files(logs: Sequence[Log]) -> Iterable[str]:
 
 
 def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
-    """By place of a table, its runs that a table before it has too, or that it has itself a second time."""
+    """By place of a table, its runs that are copies: a table before it has them, or it has them itself a second
+    time.
+    """
     alike: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     for place, table in enumerate(tables):
         if not signs_of(table.profiler).counts_repeat:
@@ -74,14 +76,14 @@ def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
 
 
 def _processes(table: Table) -> list[tuple[int, int]]:
-    """The runs of a table, and the number of the process of each; -1 where the log has none."""
+    """The runs of a table that may be a copy, and the number of the process of each; -1 where the log has none."""
     runs, first = np.unique(table.rows.run, return_index=True)
     process = np.full(len(runs), -1) if table.rows.process is None else table.rows.process[first]
     return list(zip(runs.tolist(), process.tolist(), strict=True))
 
 
 def _prints(table: Table) -> dict[int, int]:
-    """A number for each run that is made of all its cells, added up by kernel as a long log is when it is read."""
+    """A fingerprint of each run, made of all its cells, added up by kernel as a long log is when it is read."""
     rows = table.rows
     run, first_of_run = numbered(rows.run)
     launches = rows.launches
@@ -104,7 +106,10 @@ def _prints(table: Table) -> dict[int, int]:
 
 
 def _of_counter(label: str, key: Array, values: Array, launches: Array | None) -> Array:
-    """Of the sum of a counter's values, and of how many cells have none. launches: of an average, which is rounded."""
+    """The share of one counter in a run's fingerprint: of the sum of its values, and of how many cells have none.
+
+    launches: of an average, which is rounded.
+    """
     sums = np.bincount(key, np.nan_to_num(values if launches is None else values * launches))
     if launches is not None:
         sums = sums.astype(np.float32).astype(np.float64)
@@ -120,7 +125,7 @@ def _number(label: str) -> np.uint64:
 
 
 def _stirred(numbers: Array) -> Array:
-    """Numbers that differ in any bit, made to differ in about half of them."""
+    """Numbers of a fingerprint that differ in any bit, made to differ in about half of them."""
     for odd in _ODD:
         numbers = (numbers ^ (numbers >> _SHIFT)) * odd
     return np.asarray(numbers ^ (numbers >> _SHIFT))

@@ -17,7 +17,10 @@ _LONG = 1 << 13
 
 
 def gathered(logs: Sequence[Log]) -> list[Log]:
-    """The same logs, but the first has all tables and the others none. Only for what looks at all of them together."""
+    """The same logs, their short tables gathered: the first has all tables and the others none.
+
+    Only for what looks at all of them together.
+    """
     tables = together([table for log in logs for table in log.tables])
     return [replace(log, tables=() if place else tables) for place, log in enumerate(logs)]
 
@@ -29,11 +32,11 @@ def together(tables: Sequence[Table]) -> tuple[Table, ...]:
     groups: dict[tuple[Any, ...], list[Table]] = {}
     for number, table in enumerate(tables):
         groups.setdefault(_signature(table, number), []).append(table)
-    return tuple(_joined(group) if len(group) > 1 else group[0] for group in groups.values())
+    return tuple(_joined_tables(group) if len(group) > 1 else group[0] for group in groups.values())
 
 
 def _signature(table: Table, number: int) -> tuple[Any, ...]:
-    """What is the same for tables that may be joined; `number` where a table may not be joined with any other."""
+    """What is the same for tables that may be gathered; `number` where a table may not be put below any other."""
     rows = table.rows
     if len(rows) > _LONG:
         return (number,)
@@ -44,19 +47,19 @@ def _signature(table: Table, number: int) -> tuple[Any, ...]:
     return (table.kind, *columns, table.collected, table.lacks_rows, part)
 
 
-def _joined(tables: Sequence[Table]) -> Table:
+def _joined_tables(tables: Sequence[Table]) -> Table:
     values = np.concatenate([table.counters.values for table in tables])
     rows = below_each_other([table.rows for table in tables])
     return replace(tables[0], rows=rows, counters=Columns(tables[0].counters.names, values))
 
 
 def below_each_other(rows: Sequence[TableRows]) -> TableRows:
-    """Rows of the same columns as one; no two of them share the number of a run."""
+    """Gathered tables of the same columns as one; no two of them share the number of a run."""
     return replace(TableRows.below(rows), run=_runs([piece.run for piece in rows]))
 
 
 def _runs(columns: Sequence[Array]) -> Array:
-    """Numbers of runs that no two tables share."""
+    """New numbers of runs, so that no two gathered tables share one."""
     moved = [columns[0][:0]]
     start = 0
     for runs in columns:

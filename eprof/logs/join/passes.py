@@ -26,7 +26,9 @@ _Signature = tuple[str, frozenset[str]]
 
 
 def passes(tables: Sequence[Table]) -> list[list[int]]:
-    """The places of the tables of each pass. Tables of one pass add up, those of several stand side by side.
+    """The places of the tables of each pass over the same launches.
+
+    Tables of one pass add up, those of several stand side by side.
 
     The order of the tables does not matter, but for that of the passes' tables.
     """
@@ -46,7 +48,7 @@ def passes(tables: Sequence[Table]) -> list[list[int]]:
 
 
 def _signature(table: Table) -> _Signature:
-    """What a table is known by: its kind, and the counters that its runs have.
+    """What the pass of a table is known by: its kind, and the counters that its runs have.
 
     Times are no list of counters, nor are launch shapes, which every pass has.
     """
@@ -55,14 +57,14 @@ def _signature(table: Table) -> _Signature:
 
 
 def _are_runs(signature: _Signature, known: Sequence[_Signature]) -> bool:
-    """Whether a table is of further runs of those known: one list of counters holds most of the other's."""
+    """Whether a table is of further runs and no further pass: one list of counters holds most of the other's."""
     if are_opposite({signature[0]}, {kind for kind, _ in known}):
         return False
     return any(_are_alike(signature[1], counters) for _, counters in known)
 
 
 def are_opposite(kinds: Collection[str], others: Collection[str]) -> bool:
-    """Whether tables of some kinds cannot be of further runs of others.
+    """Whether tables of some kinds cannot be passes over the launches of others.
 
     nvprof writes events apart from metrics. Pages and reports of ncu in several forms are views of one collection.
     """
@@ -78,7 +80,7 @@ def _are_alike(counters: frozenset[str], other_counters: frozenset[str]) -> bool
 
 
 def by_collection(table: Table) -> Iterable[Table]:
-    """The table in parts whose runs have the same counters; what a run has no value of, it did not collect.
+    """The table in passes: parts whose runs have the same counters; what a run has no value of, it did not collect.
 
     Readers of nvprof's logs keep these apart themselves.
     """

@@ -32,7 +32,7 @@ def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dic
     """
     names = _below(paths)
     if pattern is not None:
-        return dict(zip(paths, _matched(paths, names, _compiled(pattern)), strict=True))
+        return dict(zip(paths, _matched(paths, names, _compiled_rank_pattern(pattern)), strict=True))
     alike: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         alike.setdefault(_NUMBER.sub("#", name), []).append(place)
@@ -49,12 +49,12 @@ def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dic
                 f"{' ...' if len(places) > _EXAMPLES else ''}) tells their ranks; say where it stands with a regular "
                 r"expression, such as --rank 'rank(\d+)'."
             )
-        rank_of |= {paths[place]: _plain(number) for place, number in zip(places, numbers, strict=True)}
+        rank_of |= {paths[place]: _plain_rank(number) for place, number in zip(places, numbers, strict=True)}
     return {path: rank_of[path] for path in paths}
 
 
 def labelled(log: Log, rank: str) -> Log:
-    """The log with its rank as the part of all its rows."""
+    """The log with its MPI rank as the part of all its rows."""
     return replace(log, tables=tuple(_labelled(table, rank) for table in log.tables))
 
 
@@ -64,12 +64,12 @@ def _labelled(table: Table, rank: str) -> Table:
 
 
 def _below(paths: Sequence[Path]) -> list[str]:
-    """The paths as seen from the folder that they share."""
+    """The paths of ranks' logs as seen from the folder that they share."""
     folder = os.path.commonpath([path.parent for path in paths])
     return [os.path.relpath(path, folder) for path in paths]
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compiled_rank_pattern(pattern: str) -> re.Pattern[str]:
     try:
         compiled = re.compile(pattern)
     except re.error as err:
@@ -80,6 +80,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _matched(paths: Sequence[Path], names: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
+    """The rank that `pattern` finds in the path of each log."""
     for texts in (names, [str(path) for path in paths]):
         matches = [pattern.search(text) for text in texts]
         if all(matches):
@@ -88,11 +89,13 @@ def _matched(paths: Sequence[Path], names: Sequence[str], pattern: re.Pattern[st
     for name, rank in zip(names, found_ranks, strict=True):
         if not rank:
             raise UsageError(f"--rank {pattern.pattern}: tells no rank in {name}; it must for every input.")
-    return [_plain(str(rank)) for rank in found_ranks]
+    return [_plain_rank(str(rank)) for rank in found_ranks]
 
 
 def _differing(numbers: Sequence[Sequence[str]]) -> list[str] | None:
-    """The one number that is not the same in all names; a number that is written twice is one. None if there is none.
+    """The one number that is not the same in all names of logs, the rank; a number that is written twice is one.
+
+    None if there is none.
 
     numbers: those of names that are alike but for their numbers.
     """
@@ -101,9 +104,12 @@ def _differing(numbers: Sequence[Sequence[str]]) -> list[str] | None:
 
 
 def _only(numbers: Sequence[str]) -> list[str] | None:
-    """The one number of a single name; a number that is written twice is one. None if there is none, or several."""
+    """The one number in the name of a single log, its rank; a number that is written twice is one.
+
+    None if there is none, or several.
+    """
     return [numbers[0]] if len(set(map(int, numbers))) == 1 else None
 
 
-def _plain(rank: str) -> str:
+def _plain_rank(rank: str) -> str:
     return str(int(rank)) if rank.isascii() and rank.isdigit() else rank

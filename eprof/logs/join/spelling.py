@@ -32,7 +32,7 @@ _OTHER_WORDS = (("true", "1"), ("false", "0"))
 
 
 def agree(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:
-    """The logs with one spelling for each kernel, that of ncu, and sentences on what was changed or left out."""
+    """The logs with one spelling for each kernel's name, that of ncu, and sentences on what was changed or left out."""
     counted = _kernels(logs, KINDS)
     names, ambiguous = match(_kernels(logs, _TIMED), counted) if counted else ({}, [])
     if not names and not ambiguous:
@@ -49,7 +49,7 @@ def agree(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:
 
 
 def match(timed: Collection[str], counted: Collection[str]) -> tuple[dict[str, str], list[str]]:
-    """How ncu names what a trace timed, for names that differ; and the names that may be one of several of ncu's."""
+    """How ncu spells what a trace timed, for names that differ; and the names that may be one of several of ncu's."""
     timed_only = sorted(set(timed) - set(counted))
     counted_only = sorted(set(counted) - set(timed))
     names: dict[str, str] = {}
@@ -65,13 +65,13 @@ def match(timed: Collection[str], counted: Collection[str]) -> tuple[dict[str, s
 
 
 def function(kernel: str) -> str:
-    """The name of the function, without what it returns, its template arguments and its parameters."""
+    """The name of the kernel's function, without what it returns, its template arguments and its parameters."""
     bare = _UNNAMED.sub("{}", kernel)
     return re.split(r"[<(]", bare, maxsplit=1)[0].rpartition(" ")[2]
 
 
 def _spelled(kernel: str) -> str:
-    """The name without what only some versions of the tools write."""
+    """The kernel's name without what only some versions of the tools write."""
     name = _LAMBDA.sub(r"{lambda(\1)#\2}", _CONST.sub("", _UNNAMED.sub("{}", kernel)))
     name = _SUFFIX.sub(r"\1", _CAST.sub("", name))
     for word, number in _OTHER_WORDS:
@@ -80,7 +80,7 @@ def _spelled(kernel: str) -> str:
 
 
 def _without_parameters(kernel: str) -> str:
-    """Its name and template arguments: ncu writes parameters as "T1", other tools as their types."""
+    """The kernel's name and template arguments: ncu spells parameters as "T1", other tools as their types."""
     start, end = core(kernel)
     return _spelled(kernel[start:end])
 
@@ -98,6 +98,7 @@ def _kernels(logs: Sequence[Log], kinds: Collection[str]) -> set[str]:
 
 
 def _renamed(table: Table, names: dict[str, str], ambiguous: Collection[str]) -> Table:
+    """The table with kernels spelled as ncu does; rows whose name is ambiguous are left out."""
     if table.kind not in _TIMED:
         return table
     kernel = table.rows.kernel

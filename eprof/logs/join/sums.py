@@ -20,14 +20,14 @@ _APART = 0.05  # by which two passes may differ: some launches of a program are 
 
 
 def blocks(counters: Columns) -> Iterator[tuple[slice, Array]]:
-    """The values of all columns, a row a counter; of many rows, some columns after the other."""
+    """The counters of a table to add up, a row a counter; of many rows, some columns after the other."""
     rows, columns = counters.values.shape
     for part in _parts(columns, rows):
         yield part, counters.values[:, part].T
 
 
 def _parts(counters: int, cells: int) -> list[slice]:
-    """Slices of so many counters of so many cells each, none of them with many cells."""
+    """Slices for adding up: so many counters of so many cells each, none of them with many cells."""
     width = max(1, _CELLS // max(1, cells))
     return [slice(first, first + width) for first in range(0, counters, width)]
 
@@ -63,7 +63,7 @@ class Sums:
         self.is_known, self.has_holes, self.is_apart = (np.zeros(shape, dtype=bool) for _ in range(3))
 
     def add(self, rows: Rows, places: Array, values: Array) -> None:
-        """Add values (a row a counter, a column a row of a table) to the counters at `places`."""
+        """Add up values (a row a counter, a column a row of a table) of the counters at `places`."""
         is_total = self.is_total[places]
         launches = np.broadcast_to(rows.launches, values.shape)
         known = ~np.isnan(values)
@@ -98,11 +98,14 @@ class Sums:
         self.is_apart |= both & apart
 
     def _rank(self) -> tuple[Array, ...]:
-        """What makes one pass better than another, the first before the others. The last keeps the order out of it."""
+        """Which of two passes' sums of a kernel is better, the first before the others.
+
+        The last keeps the order out of it.
+        """
         return self.is_known, self.launches, ~self.has_holes, self.sum
 
     def result(self, launches: Array) -> tuple[Array, Array]:
-        """Totals brought to so many launches, or averages (NaN where there is nothing), and their `Mark` bits."""
+        """The sums brought to so many launches, or averages (NaN where there is nothing), and their `Mark` bits."""
         values, marks = np.empty(self.sum.shape), np.empty(self.sum.shape, dtype=np.int8)
         for counters in _parts(*self.sum.shape):
             values[counters], marks[counters] = self._result(counters, launches)

@@ -37,7 +37,7 @@ _EVIDENCE: tuple[Callable[[View], Section | None], ...] = (trust.section, method
 
 
 def sections(view: View, full: View) -> list[Section]:
-    """All sections that have something to say about this document, in reading order.
+    """All sections of a report that have something to say about this document, in reading order.
 
     view: without the marks that all numbers share; full: with them, for the sections on what the numbers rest on.
     """

@@ -4,13 +4,13 @@ from eprof.page.heat import energy_map
 from eprof.page.section import Section
 from eprof.profile import schema
 from eprof.words.heat import HeatCell, colour
-from eprof.words.modelled import clock_words, same_clocks
 from eprof.words.numbers import NARROW, quantity
 from eprof.words.view import View
+from eprof.words.whatif import clock_words, same_clocks
 
 
 def section(view: View) -> Section | None:
-    """The section, or None where the table knows one setting only."""
+    """The section on other clocks, or None where the table knows one setting only."""
     clocks = view.document.clocks
     if not clocks:
         return None
@@ -25,7 +25,7 @@ def section(view: View) -> Section | None:
 
 
 def _cell(setting: schema.AtClocks, clocks: schema.Clocks, joules: list[float], unit: str) -> HeatCell:
-    """The energy at a setting, without the unit if it is that of the lowest."""
+    """The energy at a pair of clocks, without the unit if it is that of the lowest."""
     sign = "*" if same_clocks(setting, clocks.lowest) else ""
     text = quantity(setting.energy_j or 0.0, "J").removesuffix(f"{NARROW}{unit}")
     return HeatCell(text, colour(setting.energy_j, joules), sign, is_now=setting.this)

@@ -8,7 +8,7 @@ _ROWS = 100
 
 
 def section(view: View) -> Section | None:
-    """The section, or None where nobody asked for it."""
+    """The section on time by component, or None where nobody asked for it."""
     if not view.document.time_components:
         return None
     content = {"sentence": sentence(view), "ranks": None, "how": None, "table": table(view, _ROWS)}

@@ -53,12 +53,12 @@ class Line(Struct, frozen=True):
 
     @property
     def written_value(self) -> str | None:
-        """The count with its unit."""
+        """The kernel's count with its unit."""
         return None if self.value.value is None else quantity(self.value.value, self.count.symbol)
 
 
 def section(view: View) -> Section | None:
-    """The section for the largest kernel; the script shows others."""
+    """The section on one kernel, the largest; the script shows others."""
     if not view.kernels:
         return None
     kernel = view.kernels[view.order[0]]
@@ -82,7 +82,7 @@ def _explained(view: View) -> str:
 
 
 def _facts(view: View, kernel: schema.Kernel) -> list[tuple[str, Markup]]:
-    """Label and number of each fact that is known of the kernel."""
+    """Label and number of each fact that is known of the one kernel."""
     total, per_byte = energy_of(kernel, "total"), view.intensity(kernel)
     constant = ratio(energy_of(kernel, CONSTANT), total)
     facts = [
@@ -115,6 +115,7 @@ def lines(view: View, kernel: schema.Kernel, family: Family) -> list[Line]:
 
 
 def _panel(view: View, kernel: schema.Kernel, family: Family) -> Mapping[str, Any]:
+    """The counts of one family of the one kernel."""
     known = lines(view, kernel, family)
     shown = [line for line in known if line.value.value != 0 or line.energy.value]
     scale = max([0.0001, *(max(line.of_count or 0, line.of_energy or 0) for line in shown)])
@@ -129,7 +130,10 @@ def _panel(view: View, kernel: schema.Kernel, family: Family) -> Mapping[str, An
 
 
 def _meter(line: Line, by: float, family: Family, all_energy: Amount) -> Meter:
-    """Filled: share of the energy; outlined: share of the count. `by`: per cent of the width for a share of 1."""
+    """The bars of one count of the kernel: filled, its share of the energy; outlined, of the count.
+
+    `by`: per cent of the width for a share of 1.
+    """
     of_energy = line.of_energy or 0
     of_count = line.of_count or 0
     share = None
@@ -143,7 +147,7 @@ def _meter(line: Line, by: float, family: Family, all_energy: Amount) -> Meter:
 
 
 def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
-    """The same where no energy is known: the filled bar is the share of the count."""
+    """The bar of one count of the kernel where no energy is known: its share of the count."""
     marks = line.value.marks & ~MISSING
     of_count = line.of_count or 0
     share = None if line.of_count is None else percent(line.of_count)
@@ -155,6 +159,7 @@ def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
 
 
 def _detail(line: Line) -> Markup:
+    """What stands behind one count of the kernel."""
     if line.written_value is None:
         return Markup("not counted")
     has_price = line.energy.value is not None or not line.energy.marks & MISSING
@@ -164,7 +169,7 @@ def _detail(line: Line) -> Markup:
 
 
 def _message(view: View, kernel: schema.Kernel) -> str:
-    """The count with most energy: "DRAM read takes most above constant power: 71 % of it, with 30 % of the bytes."."""
+    """The kernel's dearest count: "DRAM read takes most above constant power: 71 % of it, with 30 % of the bytes."."""
     priced = [(line, family) for family in FAMILIES for line in lines(view, kernel, family) if line.energy.value]
     if not priced:
         return ""

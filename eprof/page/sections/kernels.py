@@ -14,9 +14,9 @@ from eprof.page import svg
 from eprof.page.section import Section
 from eprof.profile import schema
 from eprof.words.badges import MISSING, Amount, quantity_of, share_of, total, written
-from eprof.words.headline import at_least
 from eprof.words.intervals import known, label
 from eprof.words.numbers import percent, quantity, span, whole
+from eprof.words.report.headline import at_least
 from eprof.words.view import View, energy_of
 
 SHOWN = 20
@@ -53,7 +53,7 @@ class Bunch(Struct, frozen=True):
 
 
 def section(view: View) -> Section | None:
-    """The section, or None if there is nothing to rank kernels by."""
+    """The section on which kernels take most, or None if there is nothing to rank kernels by."""
     if not view.kernels or not view.ranked(view.document).value:
         return None
     bunches = _bunches(view)
@@ -73,7 +73,7 @@ def section(view: View) -> Section | None:
 
 
 def _bunches(view: View) -> list[Bunch]:
-    """A bunch a kernel, or a base name where there are more than 50 kernels; largest first."""
+    """The bars' bunches: a kernel each, or a base name where there are more than 50 kernels; largest first."""
     members: dict[object, list[int]] = {}
     is_grouped = len(view.kernels) > GROUP_ABOVE
     for place in view.order:
@@ -87,7 +87,7 @@ def _bunches(view: View) -> list[Bunch]:
 
 
 def _length(view: View, bunch: Bunch) -> float:
-    """How far a bar reaches, with the interval of its kernel."""
+    """How far a kernel's bar reaches, with the interval of its energy."""
     ends = _interval(view, bunch.places[0]) if len(bunch.places) == 1 else None
     return max(bunch.amount.value or 0.0, ends[1] if ends else 0.0)
 
@@ -99,14 +99,14 @@ def _interval(view: View, place: int) -> tuple[float, float] | None:
 
 
 def _whisker_label(view: View, bunches: Sequence[Bunch]) -> str:
-    """What the whiskers on the bars are; nothing where there are none."""
+    """What the whiskers on the kernels' bars are; nothing where there are none."""
     intervals = view.document.interval_j
     has_any = any(_interval(view, place) for bunch in bunches for place in bunch.places)
     return label(intervals.share) if intervals and has_any else ""
 
 
 def _sentence(view: View, bunches: list[Bunch]) -> Markup:
-    """The answer: how few kernels take most of it."""
+    """Which kernels: how few of them take most of the energy."""
     if len(view.kernels) == 1:
         return Markup("There is one {}. Bar length is {}.").format(view.nouns.kernel, _LENGTHS[view.measure])
 
@@ -126,7 +126,7 @@ def _sentence(view: View, bunches: list[Bunch]) -> Markup:
 
 
 def _fewest(bunches: list[Bunch], goal: float) -> tuple[int, float]:
-    """How many of the largest reach the goal, and their sum."""
+    """How many of the largest kernels reach the goal, and their sum."""
     running = 0.0
     for needed, bunch in enumerate(bunches, start=1):
         running += bunch.amount.value or 0.0
@@ -142,6 +142,7 @@ def _legend(view: View) -> list[tuple[str, str]]:
 
 
 def _row(view: View, bunch: Bunch, scale: float) -> Row:
+    """The row of a bunch of kernels: its name, bar and numbers."""
     if len(bunch.places) == 1:
         return _kernel_row(view, bunch.places[0], scale)
     left = len(bunch.places) - MEMBERS
@@ -179,7 +180,7 @@ def _colours(view: View, kernel: schema.Kernel, amount: Amount) -> dict[str, flo
 
 
 def _added(view: View, places: list[int]) -> dict[str, float]:
-    """The colours of a bunch. Columns, because there may be thousands of kernels in it."""
+    """The colours of a bunch of kernels' bar. Columns, because there may be thousands of kernels in it."""
     kernels = [view.kernels[place] for place in places]
     if view.measure != "total":
         return {"plain": sum(view.ranked(kernel).value or 0.0 for kernel in kernels)}
@@ -199,6 +200,7 @@ def _bar(
     name: str,
     ends: tuple[float, float] | None = None,
 ) -> Markup:
+    """The stacked bar of a kernel or a bunch of kernels."""
     spoken = [f"{GROUPS[group]} {quantity(value, 'J')}" for group, value in parts.items() if value and group in GROUPS]
     value = "not known" if amount.value is None else at_least(amount, UNITS[view.measure])
     detail = bracketed(", ".join(spoken))
@@ -211,7 +213,7 @@ def _bar(
 
 
 def _rest(view: View, rest: list[Bunch]) -> tuple[str, Markup, Markup] | None:
-    """Everything that is not drawn, as a text row: drawn to scale, it would flatten all others."""
+    """All kernels that are not drawn, as a text row: drawn to scale, it would flatten all others."""
     if not rest:
         return None
     count = sum(len(bunch.places) for bunch in rest)

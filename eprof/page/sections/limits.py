@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from eprof.base.labels import labels
 from eprof.base.text import capital
 from eprof.base.vocabulary import COUNTS, GROUPS
-from eprof.page import panels
+from eprof.page.charts import roofline as panels
 from eprof.page.section import Section
 from eprof.profile import schema
 from eprof.words.blocks import Table
@@ -19,7 +19,7 @@ SHOWN, ROWS = 60, 10
 
 
 def section(view: View) -> Section | None:
-    """The section, or None if the costs give no peaks."""
+    """The section on how far from the limits, or None if the costs give no peaks."""
     limits = view.document.limits
     if not limits or not view.kernels:
         return None
@@ -40,7 +40,7 @@ def section(view: View) -> Section | None:
 
 
 def _used(view: View, machines: Sequence[schema.Machine]) -> list[schema.Machine]:
-    """The machines of the widths that the flops are of: the first, and others from 5 % of all flops on."""
+    """The machines whose limits count, of the widths of the flops: the first, and others from 5 % of all flops on."""
     work = {machine.precision: 0.0 for machine in machines}
     for name, flops in FLOPS.items():
         if name in view.words and COUNTS[name].group in work:
@@ -50,7 +50,7 @@ def _used(view: View, machines: Sequence[schema.Machine]) -> list[schema.Machine
 
 
 def _lines(machine: schema.Machine) -> panels.Lines:
-    """Flop/s, flop/J and W of a machine at an intensity, without a power cap."""
+    """The limits of a machine at an intensity: flop/s, flop/J and W, without a power cap."""
 
     def at(intensity: float) -> tuple[float, float, float]:
         time = max(1 / machine.peak_flop_per_s, 1 / (machine.dram_byte_per_s * intensity))
@@ -62,6 +62,7 @@ def _lines(machine: schema.Machine) -> panels.Lines:
 
 
 def _dot(kernel: schema.Kernel, limit: schema.Limit, place: int) -> panels.Dot:
+    """A kernel's dot below the limits."""
     return panels.Dot(
         kernel.name,
         limit.intensity_flop_per_byte.dram,
@@ -72,6 +73,7 @@ def _dot(kernel: schema.Kernel, limit: schema.Limit, place: int) -> panels.Dot:
 
 
 def _table(view: View, limits: Sequence[schema.Limit], drawable: Sequence[panels.Dot]) -> Table:
+    """The table of kernels and their limits."""
     shown = drawable[:ROWS]
     kernels = [
         (Name(label, dot.name, place=dot.place), limits[dot.place or 0])
@@ -81,7 +83,7 @@ def _table(view: View, limits: Sequence[schema.Limit], drawable: Sequence[panels
 
 
 def _sentence(view: View, machine: schema.Machine, drawable: Sequence[panels.Dot]) -> str:
-    """What the lines are, and which side of the balance most energy is on."""
+    """What the limits' lines are, and which side of the balance most energy is on."""
     balance = machine.time_balance
     best = f"the best that {machine.name} can do at this setting in {machine.precision.upper()}"
     lines = f"The line is {best}; area is energy."
@@ -104,6 +106,7 @@ def _sentence(view: View, machine: schema.Machine, drawable: Sequence[panels.Dot
 
 
 def _legend(machines: Sequence[schema.Machine]) -> list[tuple[int, str]]:
+    """Which line of the limits is which machine."""
     return [
         (kind, f"{GROUPS[machine.precision]}, balance {plain(machine.time_balance)} flop/B")
         for kind, machine in enumerate(machines)

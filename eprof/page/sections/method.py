@@ -22,7 +22,7 @@ Term = tuple[str, str, Markup, str, Markup, Markup]
 
 
 def section(view: View) -> Section:
-    """The section; it is always there."""
+    """The section on method and provenance; it is always there."""
     document, total = view.document, view.energy("total")
     content = {
         "terms": _terms(view, total),
@@ -43,13 +43,13 @@ def section(view: View) -> Section:
 
 
 def utc(stamp: Any) -> str:
-    """A time stamp as people write it: 2026-11-21 14:02:11 UTC."""
+    """A time stamp in the provenance as people write it: 2026-11-21 14:02:11 UTC."""
     text = str(stamp or "")
     return text.replace("T", " ").replace("Z", " UTC") if text else "time not known"
 
 
 def _terms(view: View, total: Amount) -> list[Term]:
-    """Group, name, count, price, energy and share of every term of the sum that is not 0."""
+    """The method by hand: group, name, count, price, energy and share of every term of the sum that is not 0."""
     if view.costs is None:
         return []
     terms = []
@@ -73,6 +73,7 @@ def _price(charge: schema.Charge) -> str:
 
 
 def _costs(view: View, costs: schema.Costs) -> Mapping[str, Any]:
+    """The provenance of the prices: the cost table and what it says of itself."""
     return {
         "name": costs.name,
         "device": costs.device,
@@ -91,7 +92,7 @@ def _costs(view: View, costs: schema.Costs) -> Mapping[str, Any]:
 
 
 def setting(values: Mapping[str, float | None]) -> str:
-    """The clocks and voltages of a cost table: "core 852 MHz at 1.03 V, memory 924 MHz at 1.01 V".
+    """The method's clocks and voltages of a cost table: "core 852 MHz at 1.03 V, memory 924 MHz at 1.01 V".
 
     Voltages that a fit estimated are known only relative to those of its reference setting.
     """
@@ -106,7 +107,7 @@ def setting(values: Mapping[str, float | None]) -> str:
 
 
 def _charges(view: View, costs: schema.Costs) -> list[Mapping[str, Any]]:
-    """What each count pays, those of one price for one reason together."""
+    """The method of pricing: what each count pays, those of one price for one reason together."""
     labels: dict[tuple[Any, ...], list[str]] = {}
     for name, charge in costs.charges.items():
         key = (_price(charge), charge.formula, charge.why, bits(charge.marks))
@@ -118,6 +119,7 @@ def _charges(view: View, costs: schema.Costs) -> list[Mapping[str, Any]]:
 
 
 def _count(view: View, name: str) -> Mapping[str, Any]:
+    """The method of a count: how it was made of counters."""
     word = view.words[name]
     return {
         "name": name,
@@ -129,7 +131,7 @@ def _count(view: View, name: str) -> Mapping[str, Any]:
 
 
 def _derivation(view: View, derivation: schema.Derivation) -> Mapping[str, Any]:
-    """A formula with what it rests on; for how many kernels, if not for all."""
+    """A count's formula with what it rests on; for how many kernels, if not for all."""
     kernels = derivation.kernels
     return {
         "formula": derivation.formula,
@@ -140,6 +142,7 @@ def _derivation(view: View, derivation: schema.Derivation) -> Mapping[str, Any]:
 
 
 def _device(view: View, device: schema.Device) -> str:
+    """The provenance: a device of the report."""
     nouns = view.nouns
     name = device.name or f"The {nouns.processor} is not named in the logs"
     if device.index is not None:
@@ -150,6 +153,7 @@ def _device(view: View, device: schema.Device) -> str:
 
 
 def _input(log: schema.Input) -> Mapping[str, Any]:
+    """The provenance: a log that was read."""
     return {
         "path": log.path,
         "format": log.format,

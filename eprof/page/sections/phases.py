@@ -5,14 +5,14 @@ from eprof.profile import schema
 from eprof.words.numbers import percent, whole
 from eprof.words.operators import sentence
 from eprof.words.ranks import rank_words
-from eprof.words.report import group_table, operator_table
+from eprof.words.report.tables import group_table, operator_table
 from eprof.words.view import View, energy_of
 
 _OPERATORS = 100  # of the largest
 
 
 def section(view: View) -> Section | None:
-    """The section, or None where the kernels are in no groups."""
+    """The section on phases and groups, or None where the kernels are in no groups."""
     groups = view.document.groups
     ranks = view.document.ranks
     if not groups:
@@ -27,7 +27,7 @@ def section(view: View) -> Section | None:
 
 
 def of_operators(view: View) -> Section | None:
-    """What a framework such as PyTorch called, and in which modules; None where no log tells operators."""
+    """The section on operators that PyTorch called, and in which modules; None where no log tells operators."""
     if not view.document.operators:
         return None
     content = {"sentence": sentence(view), "ranks": None, "how": None, "table": operator_table(view, _OPERATORS)}
@@ -35,6 +35,7 @@ def of_operators(view: View) -> Section | None:
 
 
 def _sentence(view: View, groups: list[schema.Group]) -> str:
+    """What the groups or phases of the report take."""
     joules = view.energy("total").value
     if not joules:
         return f"{whole(len(groups))} groups; no energy is known."

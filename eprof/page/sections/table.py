@@ -85,7 +85,7 @@ _MAIN = {"time": replace(_TIME, kind="main"), "instructions": replace(_INSTRUCTI
 
 
 def columns(view: View) -> list[Column]:
-    """The columns of this document: those of energy where it is known, else those of the counts."""
+    """The columns of the table of all kernels: those of energy where it is known, else those of the counts."""
     first = [Column("name", view.nouns.kernel.capitalize(), "name")]
     if view.several_devices:
         first.append(Column("device", "Device", "device"))
@@ -115,7 +115,7 @@ class _Table:
 
 
 def section(view: View) -> Section | None:
-    """The section with its first rows and, for the script, all of them."""
+    """The section with the table of all kernels: its first rows and, for the script, all of them."""
     if not view.kernels:
         return None
     table = _Table(view)
@@ -137,7 +137,7 @@ def section(view: View) -> Section | None:
 
 
 def _ranked(view: View, entry: Entry) -> Amount:
-    """What shares are of: all energy, for the script can leave constant power out; else time or instructions."""
+    """What shares in the table of all kernels are of: all energy, for the script can leave constant power out."""
     return energy_of(entry, "total") if view.measure == "total" else view.ranked(entry)
 
 
@@ -166,6 +166,7 @@ class Row(Struct, frozen=True):
 
 
 def _rows(table: _Table) -> list[Row]:
+    """The first rows of the table of all kernels."""
     view = table.view
     rows = []
     running = 0.0
@@ -179,6 +180,7 @@ def _rows(table: _Table) -> list[Row]:
 
 
 def _cell(table: _Table, column: Column, place: int, running: float, scale: float) -> Markup:
+    """A cell of the table of all kernels."""
     kernel = table.view.kernels[place]
     match column.kind:
         case "device":
@@ -193,6 +195,7 @@ def _cell(table: _Table, column: Column, place: int, running: float, scale: floa
 
 
 def _text(column: Column, value: float | None) -> str | None:
+    """A number in the table of all kernels."""
     if value is None:
         return None
     match column.kind:
@@ -214,7 +217,7 @@ def _mini(view: View, kernel: schema.Kernel, scale: float) -> Markup:
 
 
 def _data(table: _Table) -> dict[str, str]:
-    """Everything that the script needs, as JSON texts."""
+    """Everything that the script needs for the table of all kernels, as JSON texts."""
     view = table.view
     kernel_names = [kernel.name for kernel in view.kernels]
     heads, tails = packed.split(kernel_names)
@@ -255,7 +258,7 @@ def _figures(view: View, key: str) -> int:
 
 
 def _is_derived(table: _Table, key: str) -> bool:
-    """Whether the script can work the column out: power from energy and time, constant energy from time and watts."""
+    """Whether the table's script can work the column out: power from energy and time, constant energy from watts."""
     if key not in ("power", "constant") or "time" not in table.amounts or len(table.view.kernels) <= COMPACT_ABOVE:
         return False
     known, time_s = _values(table.amounts[key]), _values(table.amounts["time"])
@@ -288,7 +291,10 @@ def _devices(view: View) -> Mapping[str, str]:
 
 
 def _counts(view: View) -> dict[str, str]:
-    """Every count of every kernel. Energies only where they are not simply count times price."""
+    """Every count of every kernel, for the table's script.
+
+    Energies only where they are not simply count times price.
+    """
     words = []
     counts = {}
     marks = {}
@@ -310,7 +316,7 @@ def _counts(view: View) -> dict[str, str]:
 
 
 def _price(view: View, name: str) -> float | None:
-    """Joules for each, 0 if it pays nothing, None if there is no price."""
+    """What a count pays, for the table's script: joules each, 0 if nothing, None if there is no price."""
     charge = view.charges.get(name)
     if charge is None:
         return None
@@ -318,14 +324,14 @@ def _price(view: View, name: str) -> float | None:
 
 
 def _follows(column: Counted, price: float | None) -> bool:
-    """Whether every energy is what the script works out: count times price, 0 for a count of 0, else not known."""
+    """Whether the table's script works out every energy: count times price, 0 for a count of 0, else not known."""
     nothing = column.values == 0
     expected = np.where(nothing, 0.0, column.values * (np.nan if price is None else price))
     return _is_close(expected, np.where(nothing & np.isnan(column.joules), 0.0, column.joules))
 
 
 def _word(view: View, name: str, price: float | None) -> list[Any]:
-    """Name, label, group, unit, price, 1 if it adds to the count of all, the marks that its count can have."""
+    """A count for the table's script: name, label, group, unit, price, 1 if it adds to the count of all, its marks."""
     count = view.words[name].count
     is_added = name in (*view.byte_words, *view.instruction_words)
     return [name, count.label, count.group, count.unit, price, int(is_added), view.masks[name]]

@@ -24,7 +24,7 @@ _PROTOCOLS = {
 
 
 def section(view: View) -> Section | None:
-    """The section, or None where no energy is known."""
+    """The section on how far to trust the report, or None where no energy is known."""
     total = view.energy("total")
     if not total.value:
         return None
@@ -39,11 +39,12 @@ def section(view: View) -> Section | None:
 
 
 def _fit(view: View) -> Mapping[str, Any]:
-    """What a fitted table says of its fit; errors that makers of a published one state are in its notes."""
+    """Trust: what a fitted table says of its fit; errors that makers of a published one state are in its notes."""
     return (view.costs.fit if view.costs else None) or {}
 
 
 def _sentence(view: View, total: Amount, measured: float | None) -> str:
+    """In a sentence, how far to trust the total."""
     if view.to_meter is not None:
         return metered.certainty(view, view.to_meter)
     if measured:
@@ -65,15 +66,15 @@ def _error(protocol: str, value: float, noun: str = "") -> str:
 
 
 def _bars(view: View, total: Amount, measured: float | None) -> Iterator[Row]:
-    """The meter's bar, the prediction's, and the range of the refits: those of the three that there are."""
+    """Trust in the total: the bar of the meter, of the prediction, and of the refits: those that there are."""
     interval = view.document.interval_j or None
     low, high = (interval.total if interval else None) or (None, None)
     if not measured and low is None:
         return
     scale = max(total.value or 0.0, measured or 0.0, high or 0.0)
     if measured:
-        yield _bar("Measured", "constant", Amount(measured), scale)
-    yield _bar("Predicted", "plain", total, scale)
+        yield _trust_bar("Measured", "constant", Amount(measured), scale)
+    yield _trust_bar("Predicted", "plain", total, scale)
     if interval and low is not None and high is not None:
         segment = svg.Segment("plain", 100 * low / scale, 100 * (high - low) / scale)
         bar = svg.bar([segment], f"from {quantity(low, 'J')} to {quantity(high, 'J')}")
@@ -81,20 +82,20 @@ def _bars(view: View, total: Amount, measured: float | None) -> Iterator[Row]:
 
 
 def _of_interval(view: View, interval: schema.Interval) -> str:
-    """What the range of the energy holds."""
+    """How far to trust the energy: what its range holds."""
     if interval.share < 1:
         return f"{percent(interval.share)} of {interval.replicas} refits"
     return (view.costs.interval_is if view.costs else None) or "The table's intervals"
 
 
-def _bar(label: str, group: str, amount: Amount, scale: float) -> Row:
+def _trust_bar(label: str, group: str, amount: Amount, scale: float) -> Row:
     joules = amount.value or 0.0
     bar = svg.bar(svg.laid([(group, joules)], scale), f"{label}: {quantity(joules, 'J')}")
     return label, bar, quantity_of(amount, "J")
 
 
 def _rests(view: View, total_j: float) -> list[tuple[str, str, str, str, Markup]]:
-    """For each mark: its sign, its meaning, how much energy carries it, its share, and a bar."""
+    """What the energy rests on: each mark's sign, its meaning, how much energy carries it, its share, and a bar."""
     energies = [view.energy_of_count(count) for count in view.document.counts.values()]
     energies.append(view.energy(CONSTANT))
     rows = []
@@ -109,7 +110,7 @@ def _rests(view: View, total_j: float) -> list[tuple[str, str, str, str, Markup]
 
 
 def _fit_words(view: View) -> Iterator[tuple[str, str]]:
-    """What a fitted table says of its fit, as label and value; nothing for a published one."""
+    """How far to trust a fitted table, as label and value; nothing for a published one."""
     fit = _fit(view)
     if "rows" in fit:
         size = f"{fit['rows']} rows, {fit.get('benchmarks', '?')} programs, {fit.get('settings', '?')} settings"
@@ -128,7 +129,7 @@ def _fit_words(view: View) -> Iterator[tuple[str, str]]:
 
 
 def _outside(view: View, ranges: Mapping[str, Any]) -> Iterator[str]:
-    """Where this run leaves what the fit has seen: clocks, mean power."""
+    """Where trust ends: this run leaves what the fit of the prices has seen, in clocks or mean power."""
     setting = view.costs.setting if view.costs else {}
     here = {key: setting.get(key) for key in ("core_mhz", "memory_mhz")}
     here["power_w"] = view.document.power_w

@@ -10,13 +10,13 @@ from eprof.page.section import Section
 from eprof.page.svg import laid, mini
 from eprof.profile import schema
 from eprof.words.badges import MISSING, UNKNOWN, Amount, bits, quantity_of
-from eprof.words.modelled import is_same
 from eprof.words.numbers import percent
 from eprof.words.view import DRAM, View
+from eprof.words.whatif import is_same
 
 
 def section(view: View) -> Section | None:
-    """The section, or None if there is no answer."""
+    """The section on what-if answers, or None if there is none."""
     answers, before = view.document.what_if, view.energy("total")
     if not answers or not before.value:
         return None
@@ -33,6 +33,7 @@ def section(view: View) -> Section | None:
 
 
 def _sentence(answers: list[schema.Answer]) -> str:
+    """Which what-if answer saves most."""
     best = min(answers, key=lambda answer: answer.change_j or 0.0)
     modelled = "Every answer is modelled, none is measured."
     if not (best.change_j or 0.0) < 0 or best.change_share is None:
@@ -41,18 +42,19 @@ def _sentence(answers: list[schema.Answer]) -> str:
 
 
 def _row(answer: schema.Answer, scale: float) -> Mapping[str, Any]:
+    """The row of a what-if answer."""
     joules = answer.energy_j.total
     return {
         "says": capital(answer.says),
         "assumes": answer.assumes,
         "bar": mini(laid([("plain", joules or 0.0)], scale)),
         "energy": quantity_of(Amount(joules, bits(answer.marks)), "J"),
-        "change": _change(answer.change_share),
-        "time": _change(answer.time_share),
+        "change": _answer_change(answer.change_share),
+        "time": _answer_change(answer.time_share),
     }
 
 
-def _change(share: float | None) -> str:
+def _answer_change(share: float | None) -> str:
     if share is None:
         return UNKNOWN
     if is_same(share):
@@ -61,7 +63,7 @@ def _change(share: float | None) -> str:
 
 
 def _sliders(view: View) -> dict[str, str]:
-    """What the script needs: constant energy, DRAM's, all the rest, in J; nothing where one of them is not known."""
+    """What the script of the what-if sliders needs: constant energy, DRAM's, the rest, in J; nothing if unknown."""
     constant, total = view.energy(CONSTANT), view.energy("total")
     if not constant.value or total.value is None or constant.marks & MISSING:
         return {}

@@ -8,9 +8,9 @@ from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.page import svg
 from eprof.page.section import Section
 from eprof.words.badges import AT_LEAST, MISSING, Amount, quantity_of, share_of
-from eprof.words.headline import at_least, constant_range
 from eprof.words.intervals import in_brackets
 from eprof.words.numbers import percent, quantity
+from eprof.words.report.headline import at_least, constant_range
 from eprof.words.view import View
 
 _SHORT = {"sfu": "SFU", "other": "Other", "shared": "Shared", "system": "Host", "requested": "Requested"}
@@ -18,7 +18,7 @@ _DATA_GROUPS = {count.group for count in COUNTS.values() if count.family == DATA
 
 
 def section(view: View) -> Section | None:
-    """The section, or None if no energy above 0 is known."""
+    """The section on where the energy goes, or None if no energy above 0 is known."""
     total = view.energy("total")
     if not total.value:
         return None
@@ -42,12 +42,12 @@ def section(view: View) -> Section | None:
 
 
 def _label(view: View, group: str) -> str:
-    """A group, with its interval where the prices do not tell how large it is."""
+    """A group of where the energy goes, with its interval where the prices do not tell how large it is."""
     return view.nouns.group(group) + when(not view.is_certain(group), in_brackets(view.interval(group), "J"))
 
 
 def _sentence(view: View) -> Markup:
-    """What each part takes: "Computation takes 955 mJ, data movement 1.16 J, constant power 10.3 J."."""
+    """Where the energy goes: "Computation takes 955 mJ, data movement 1.16 J, constant power 10.3 J."."""
     pieces = []
     parts = {COMPUTATION: "Computation", DATA: "data movement", CONSTANT: "constant power"}
     if view.is_modelled:
@@ -66,7 +66,10 @@ def _sentence(view: View) -> Markup:
 
 
 def _all(total: Amount, known: dict[str, Amount]) -> dict[str, Markup]:
-    """The bar of everything. Only constant power is named here; there is room for the rest in the enlarged bar."""
+    """The bar of where all energy goes.
+
+    Only constant power is named here; there is room for the rest in the enlarged bar.
+    """
     segments = _segments(known, total)
     bare = [replace(segment, label="") if segment.group != CONSTANT else segment for segment in segments]
     parts = _spoken(segments)
@@ -85,7 +88,7 @@ def _is_alone(total: Amount, known: dict[str, Amount]) -> bool:
 
 
 def _above(view: View, known: dict[str, Amount]) -> dict[str, Markup | None]:
-    """The part above constant power, as wide as the bar of everything."""
+    """The bar of where energy above constant power goes, as wide as the bar of everything."""
     above = view.above
     segments = _segments({group: amount for group, amount in known.items() if group != CONSTANT}, above)
     constant = (known.get(CONSTANT, Amount(None)).value or 0.0) / (view.energy("total").value or 1.0)
@@ -104,20 +107,20 @@ def _above(view: View, known: dict[str, Amount]) -> dict[str, Markup | None]:
 
 
 def _segments(parts: dict[str, Amount], whole: Amount) -> list[svg.Segment]:
-    """Segments with their names and shares; constant power says its joules too."""
+    """Segments of where the energy goes, with names and shares; constant power says its joules too."""
     bare = svg.laid(((group, amount.value or 0.0) for group, amount in parts.items()), whole.value or 1.0)
     return [
         replace(
             segment,
             label=_SHORT.get(segment.group, GROUPS[segment.group]),
-            value=_value(segment, parts[segment.group]),
+            value=_segment_value(segment, parts[segment.group]),
             marks=parts[segment.group].marks | whole.marks,
         )
         for segment in bare
     ]
 
 
-def _value(segment: svg.Segment, amount: Amount) -> str:
+def _segment_value(segment: svg.Segment, amount: Amount) -> str:
     share = percent(segment.width / 100)
     if segment.group != CONSTANT:
         return share
@@ -136,7 +139,7 @@ def _brace(view: View, part: str, name: str) -> Markup:
 
 
 def _unknown(view: View) -> list[str]:
-    """What is not in the picture, by reason: "Tensor, DRAM write (not counted)"."""
+    """What is not in the picture of where the energy goes, by reason: "Tensor, DRAM write (not counted)"."""
     reasons: dict[str, list[str]] = {}
     constant = view.energy(CONSTANT)
     if constant.value is None:

@@ -78,7 +78,9 @@ class Callgrind(Collector):
         )
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """The bare program for its time; then a profile for each process, decoded while its files are as they ran."""
+        """The bare program for its time; then callgrind: a profile a process, decoded while its files are as they
+        ran.
+        """
         if what == TIME:
             return Step(what, request.program, "the program alone: its output, and the time of the whole program")
         if what == ENERGY:
@@ -103,7 +105,7 @@ class Callgrind(Collector):
         )
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
-        """Whether there is a profile, and what valgrind could not run."""
+        """Whether there is a callgrind profile, and what valgrind could not run."""
         if step.then is None:
             return Verdict()
         folder = step.then.source.parent
@@ -120,7 +122,7 @@ class Callgrind(Collector):
 
 
 def _for_each_process(stem: Path, suffix: str) -> str:
-    """A file name with valgrind's pattern for the process id."""
+    """A file name for callgrind with valgrind's pattern for the process id."""
     return f"{str(stem).replace('%', '%%')}-%p.{suffix}"
 
 
@@ -171,7 +173,7 @@ def _replaced(started: Sequence[str], processes: Sequence[_Process]) -> list[str
 
 
 def _counted_twice(folder: Path, processes: Sequence[_Process]) -> list[str]:
-    """A sentence for processes that were forked by one whose costs could not be written down before."""
+    """A sentence for processes that were forked by one whose costs callgrind could not write down before."""
     commands = {process.number: process.command for process in processes}
     # A parent that became another program since has a profile of that one only.
     same = [each for each in processes if each.is_forked and each.parent and each.command == commands.get(each.parent)]
@@ -185,11 +187,12 @@ def _counted_twice(folder: Path, processes: Sequence[_Process]) -> list[str]:
 
 
 def _was_dumped(folder: Path, process: str) -> bool:
-    """Whether the costs of a process were written down before it forked."""
+    """Whether callgrind wrote down the costs of a process before it forked."""
     return any(_DUMPED in path.read_bytes() for path in folder.glob(f"{COUNTERS}-*-{process}.out"))
 
 
 def _last_line(path: Path) -> str:
+    """Why a callgrind profile was not decoded: the last line of what was said."""
     return f"Not decoded: {_last(path.read_text(errors='replace'))}"
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, group_sums, numbers_of
 from eprof.base.errors import LogError
-from eprof.profilers.callgrind.costs import Costs, parse
+from eprof.profilers.callgrind.file_format import Costs, parse
 from eprof.profilers.callgrind.machine_code import MISC, Code, Instruction, classes
 from eprof.profilers.callgrind.signs import MACHINE, STUBS, UNDECODED
 
@@ -27,7 +27,7 @@ _STUB = Instruction(STUBS, 1, 0)
 
 
 def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
-    """The costs of functions, with their instructions by class where these can be decoded; its `notes` say where not.
+    """A callgrind profile with instructions by class where these can be decoded; its `notes` say where not.
 
     beside: a folder where objects may be that are not where they were. written_s: when the profile was written, in s
     since the epoch; an object that is newer is not the one that ran.
@@ -45,7 +45,9 @@ def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
 
 
 def _by_class(costs: Costs, beside: Path, written_s: float) -> tuple[Columns | None, list[str]]:
-    """The instructions of each row by class, and the bytes that they moved; None if not one can be decoded."""
+    """The instructions of a callgrind profile's rows by class, and the bytes that they moved; None if none is
+    decoded.
+    """
     object_of = numbers_of(function.object for function in costs.functions)[costs.places]
     names = list(dict.fromkeys(function.object for function in costs.functions))
     moved: Bools = np.any(costs.own.only(("Dr", "Dw")), axis=1)
@@ -69,13 +71,13 @@ def _by_class(costs: Costs, beside: Path, written_s: float) -> tuple[Columns | N
 
 
 def _check_age(place: Path, written_s: float) -> None:
-    """Raise LogError if an object was built again since: another build may have the same layout."""
+    """Raise LogError if an object file was built again since callgrind ran: another build may have the same layout."""
     if place.is_file() and place.stat().st_mtime > written_s:
         raise LogError("was changed after the profile was written")
 
 
 def _instructions(name: str, addresses: Ints, moved: Array, beside: Path, is_small: bool) -> dict[int, Instruction]:
-    """The instructions of an object by address. Raises LogError if it is not the one that ran."""
+    """The decoded instructions of an object file by address. Raises LogError if it is not the one that ran."""
     if name == _NO_OBJECT and is_small:
         return dict.fromkeys(addresses.tolist(), _STUB)
     place = next((path for path in (Path(name), beside / Path(name).name) if path.is_file()), None)
@@ -91,7 +93,7 @@ def _instructions(name: str, addresses: Ints, moved: Array, beside: Path, is_sma
 
 
 def _counted(own: Columns, found: Sequence[Instruction | None]) -> Columns:
-    """A column a class of instruction, then bytes, then the executions that were not decoded: (n_rows, n)."""
+    """Callgrind's counts: a column a class of instruction, then bytes, then what was not decoded, (n_rows, n)."""
     names = (*classes(), STUBS, UNDECODED)
     nothing = Instruction(UNDECODED, 1, 0)
     known = [instruction or nothing for instruction in found]
@@ -118,7 +120,7 @@ def _counted(own: Columns, found: Sequence[Instruction | None]) -> Columns:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Decode a profile, of a processor that may be named, and print it."""
+    """Decode a callgrind profile, of a processor that may be named, and print it."""
     path = Path(arguments[0])
     try:
         with path.open(encoding="utf-8", errors="replace") as lines:

@@ -52,7 +52,7 @@ class Code:
         self._disassembler = _disassembler()
 
     def instructions(self, addresses: Sequence[int]) -> dict[int, Instruction]:
-        """The instructions at some addresses, in order; without those that are no code."""
+        """The machine instructions at some addresses, in order; without those that are no code."""
         known: dict[int, Instruction] = {}
         wanted = set(addresses)
         for first, last in _runs(addresses):
@@ -63,6 +63,7 @@ class Code:
         return known
 
     def _decode(self, first: int, last: int, wanted: set[int], known: dict[int, Instruction]) -> None:
+        """Disassemble the machine code between two addresses."""
         code = self._between(first, last + _LONGEST)
         known |= {
             address: _instruction(mnemonic, operands)
@@ -71,6 +72,7 @@ class Code:
         }
 
     def _between(self, first: int, last: int) -> bytes:
+        """The bytes of machine code between two addresses."""
         for address, offset, size in self._segments:
             if address <= first < address + size:
                 start = offset + first - address
@@ -79,7 +81,7 @@ class Code:
 
 
 def _segments(data: mmap.mmap) -> Iterator[tuple[int, int, int]]:
-    """Address, place in the file, and size of the parts of an ELF file that are loaded as code."""
+    """Address, place in the file, and size of the parts of an ELF file that are loaded as machine code."""
     if data[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<H", data, 18)[0] != 62:
         raise LogError("is no program for x86-64")
     (table,) = struct.unpack_from("<Q", data, 32)
@@ -99,7 +101,7 @@ def _disassembler() -> Any:
 
 
 def _runs(addresses: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The first and the last of addresses that lie close to each other."""
+    """The first and the last of addresses of machine code that lie close to each other."""
     first = last = addresses[0]
     for address in addresses:
         if address - last > _GAP:
@@ -110,6 +112,7 @@ def _runs(addresses: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _instruction(mnemonic: str, operands: str) -> Instruction:
+    """A machine instruction: its class, and the bytes that it moves."""
     has_operand = "[" in operands
     width = max(_WIDTHS[kind] for kind in _VECTOR.findall(operands)) if "mm" in operands else 0
     # "rax, qword ptr [rsp + 8]": without a regular expression, for every instruction comes by here.
@@ -119,7 +122,7 @@ def _instruction(mnemonic: str, operands: str) -> Instruction:
 
 @functools.cache
 def _known(mnemonic: str, width: int, size: str, has_operand: bool) -> Instruction:
-    """An instruction by its mnemonic, the bytes of its widest vector register, and the size of its operand."""
+    """A machine instruction by its mnemonic, the bytes of its widest vector register, and the size of its operand."""
     plain = mnemonic.rpartition(" ")[2]  # without rep, lock, notrack
     access_bytes = _SIZES.get(size, _STACK) if has_operand or plain.startswith(_IMPLICIT) else 0
     each = plain.startswith(("cmps", *_GATHERS))
@@ -141,5 +144,5 @@ def _rules() -> list[tuple[re.Pattern[str], str, int]]:
 
 
 def classes() -> tuple[str, ...]:
-    """All classes of instructions."""
+    """All classes of machine instructions."""
     return tuple(dict.fromkeys([*(count for _, count, _ in _rules()), MISC]))

@@ -10,8 +10,8 @@ import numpy as np
 from eprof.base.arrays import Bools, Columns
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
-from eprof.profilers.callgrind.costs import Costs, Function, parse
 from eprof.profilers.callgrind.decode import decoded
+from eprof.profilers.callgrind.file_format import Costs, Function, parse
 from eprof.profilers.callgrind.signs import KIND, MACHINE, SIMULATED, UNDECODED
 from eprof.rows.log import COUNT, Calls, Log, Names, Table, TableRows
 from eprof.rows.stream import Source
@@ -21,7 +21,7 @@ _ADDRESS = pattern(r"0x[0-9a-fA-F]+")
 
 
 def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *_: object) -> Log:
-    """Read a profile. keep: the counters to hold. Raises LogError if it holds no costs."""
+    """Read a profile of callgrind or cachegrind. keep: the counters to hold. Raises LogError if it holds no costs."""
     text = b"".join(pieces).decode("utf-8", "replace")
     try:
         costs = parse(text.split("\n"))
@@ -43,12 +43,13 @@ def _decoded(costs: Costs, path: Path) -> Costs:
 
 
 def _shortened(notes: list[str]) -> list[str]:
-    """The first few notes: a Python program has a hundred libraries."""
+    """The first few notes of a callgrind profile: a Python program has a hundred libraries."""
     rest = len(notes) - _FEW
     return notes if rest <= 0 else [*notes[:_FEW], f"{rest} more objects likewise"]
 
 
 def _table(costs: Costs, keep: Container[str] | None) -> Table:
+    """A callgrind profile as a table, a row a function."""
     names = _names([costs.functions[place] for place in costs.places.tolist()])
     device = costs.descriptions.get(MACHINE)
     called = Counter[int]()
@@ -67,7 +68,7 @@ def _table(costs: Costs, keep: Container[str] | None) -> Table:
 
 
 def _calls(costs: Costs) -> Calls | None:
-    """Who called whom, and the instructions beneath (the first event); None in a profile without calls."""
+    """Who called whom in a callgrind profile, and the instructions beneath (the first event); None without calls."""
     known = costs.places.tolist()
     name_of = dict(zip(known, _names([costs.functions[place] for place in known]), strict=True))
     calls = [call for call in costs.calls if call.caller in name_of and call.callee in name_of and call.costs]
@@ -81,7 +82,7 @@ def _calls(costs: Costs) -> Calls | None:
 
 
 def _unknown(own: Columns, names: Sequence[str]) -> Bools:
-    """The counts by class of functions of which no instruction was decoded, (n_rows, n)."""
+    """The counts by class of callgrind's functions of which no instruction was decoded, (n_rows, n)."""
     by_class = np.array([name not in SIMULATED for name in names], dtype=bool)
     is_dark = own[UNDECODED] >= own["Ir"] if UNDECODED in own else np.zeros(len(own), dtype=bool)
     unknown: Bools = np.outer(is_dark, by_class)
@@ -89,12 +90,12 @@ def _unknown(own: Columns, names: Sequence[str]) -> Bools:
 
 
 def _names(functions: list[Function]) -> list[str]:
-    """What functions are called: with their object where several have the name, or it is no more than an address."""
+    """What callgrind's functions are called: with their object where names are the same, or no more than an address."""
     times = Counter(function.name for function in functions)
-    return [_name(function, times[function.name] > 1) for function in functions]
+    return [_function_name(function, times[function.name] > 1) for function in functions]
 
 
-def _name(function: Function, is_shared: bool) -> str:
+def _function_name(function: Function, is_shared: bool) -> str:
     is_address = _ADDRESS.fullmatch(function.name) is not None
     name = hex(int(function.name, 16)) if is_address else function.name
     if not (is_shared or is_address) or not function.object:

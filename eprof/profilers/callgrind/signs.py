@@ -29,7 +29,7 @@ def _reader_of(block: bytes) -> str | None:
 
 
 def _lower_bounds(launches: Launches) -> Columns:
-    """What is counted by class lacks a function's undecoded instructions: MISSING."""
+    """What callgrind counts by class lacks a function's undecoded instructions: MISSING."""
     counters = launches.counters
     if UNDECODED not in counters:
         return launches.marks

@@ -25,7 +25,7 @@ class Event(Struct, gc=False):
 
     @property
     def thread(self) -> str:
-        """The process and thread of a row of the CPU."""
+        """The process and thread of an event of the CPU in a PyTorch trace."""
         return f"{self.pid} {self.tid}"
 
 
@@ -53,19 +53,21 @@ class Trace(Struct):
 
 
 def parsed(text: bytes) -> Trace:
-    """Raises msgspec.DecodeError for what is no JSON, its ValidationError for what is no trace."""
+    """A PyTorch trace of its JSON: raises msgspec.DecodeError for what is no JSON, ValidationError for what is no
+    trace. Raises msgspec.DecodeError for what is no JSON, its ValidationError for what is no trace.
+    """
     if not text.isascii():
         text = text.decode("utf-8", "replace").encode()
     return msgspec.json.decode(text, type=Trace, strict=False)
 
 
 def link(event: Event) -> Link:
-    """The numbers that tie a kernel to its launch."""
+    """The numbers in a PyTorch trace that tie a kernel's event to its launch."""
     return msgspec.json.decode(event.args, type=Link, strict=False)
 
 
 def numbers(event: Event) -> dict[str, float]:
-    """The arguments that are numbers: the counters of a range."""
+    """The arguments of an event in a PyTorch trace that are numbers: the counters of a range."""
     arguments = msgspec.json.decode(event.args, type=dict[str, Any])
     known = {name: value for name, value in arguments.items() if isinstance(value, int | float)}
     return {name: float(value) for name, value in known.items() if abs(value) < LARGEST}

@@ -21,7 +21,7 @@ _BACKWARD = "autograd::engine::evaluate_function: "
 
 
 def has_operators(events: Iterable[Event]) -> bool:
-    """Whether the CPU's side was recorded."""
+    """Whether a PyTorch trace has operators: whether the CPU's side was recorded."""
     return any(event.cat == _OPERATOR for event in events)
 
 
@@ -44,7 +44,7 @@ def _is_scope(event: Event) -> bool:
 
 
 def _enclosed(rows: Iterable[Event], wanted: set[int]) -> Iterator[tuple[Event, list[Event]]]:
-    """Each launch of a thread with the rows around it, the outermost first."""
+    """Each launch of a thread with the operators' events around it, the outermost first."""
     around: list[Event] = []
     for row in sorted(rows, key=lambda row: (row.ts, id(row) in wanted, -row.dur)):
         around = [scope for scope in around if scope.ts + scope.dur > row.ts or scope.ts == row.ts]
@@ -55,6 +55,7 @@ def _enclosed(rows: Iterable[Event], wanted: set[int]) -> Iterator[tuple[Event, 
 
 
 def _path(launch: Event, around: Sequence[Event]) -> str:
+    """The operator path of a launch, from the events around it."""
     operators = [scope.name for scope in around if scope.cat == _OPERATOR]
     frames = [frame for scope in around if (frame := _frame(scope))]
     if "GraphLaunch" in launch.name:
@@ -67,7 +68,7 @@ def _path(launch: Event, around: Sequence[Event]) -> str:
 
 
 def _frame(scope: Event) -> str | None:
-    """What a row adds to a path: an annotation, a module, the function whose backward pass runs; None: nothing."""
+    """What an event adds to an operator path: an annotation, a module, the function whose backward pass runs."""
     if scope.cat == _PYTHON:
         return scope.name.removeprefix(_MODULE)
     if scope.cat == _ANNOTATION:

@@ -30,7 +30,9 @@ _RECORD = "record with torch.profiler.profile(activities=[ProfilerActivity.CPU, 
 
 
 def read(source: Source, _: Iterator[bytes], __: object, parts: str | None, *___: object) -> Log:
-    """Read a trace; it may be one line, so the lines of `_` are not used. parts: "stream", as in `logs.read`.
+    """Read a trace of the PyTorch profiler; it may be one line, so the lines of `_` are not used.
+
+    parts: "stream", as in `logs.read`.
 
     Raises LogError, one sentence, if it tells no kernels.
     """
@@ -46,6 +48,7 @@ def read(source: Source, _: Iterator[bytes], __: object, parts: str | None, *___
 
 
 def _read(source: Source, trace: Trace, parts: str | None) -> Log:
+    """The log of a PyTorch trace: times of kernels, counters of ranges, operators."""
     events = [event for event in trace.events if event.ph == "X"]
     notes: list[str] = []
     tables = [_kernels(trace, events, parts, notes), _ranges(trace, events, parts, notes)]
@@ -56,7 +59,7 @@ def _read(source: Source, trace: Trace, parts: str | None) -> Log:
 
 
 def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str]) -> Table | None:
-    """The times of kernels as they ran."""
+    """The times of kernels as they ran, from a PyTorch trace."""
     kernels = [event for event in events if event.cat == _KERNEL]
     if not kernels:
         return None
@@ -64,7 +67,7 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
     call_of = _calls_by_correlation(events)
     rows = TableRows(
         device=_devices(links, trace.gpus),
-        kernel=_names(kernels),
+        kernel=_kernel_names(kernels),
         run=np.zeros(len(kernels), dtype=np.int64),
         launches=np.ones(len(kernels), dtype=np.int64),
         time_s=_seconds(kernels, notes),
@@ -77,7 +80,7 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
 
 
 def _seconds(kernels: Sequence[Event], notes: list[str]) -> Floats:
-    """The durations; NaN below 0, which some versions of Kineto wrote."""
+    """The durations of kernels in a PyTorch trace; NaN below 0, which some versions of Kineto wrote."""
     time_s = np.array([kernel.dur for kernel in kernels]) * 1e-6
     lost = int((time_s < 0).sum())
     if lost:
@@ -86,14 +89,14 @@ def _seconds(kernels: Sequence[Event], notes: list[str]) -> Floats:
 
 
 def _nanoseconds(kernel: Event) -> int:
-    """When a kernel started. Raises msgspec.ValidationError for what is no time."""
+    """When a kernel started, in a PyTorch trace. Raises msgspec.ValidationError for what is no time."""
     if not abs(kernel.ts) < LATEST_NS / 1e3:
         raise msgspec.ValidationError(f"a kernel starts at {kernel.ts:g} µs")
     return round(kernel.ts * 1e3)
 
 
 def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str]) -> Table | None:
-    """The counters of CUPTI's range profiler, a row a launch: its rows come in the order of the launches."""
+    """The counters of CUPTI's range profiler in a PyTorch trace, a row a launch, in the order of the launches."""
     ranges = sorted((event for event in events if event.cat == _RANGE), key=lambda event: event.ts)
     counters = [numbers(each) for each in ranges]
     names = tuple(dict.fromkeys(name for each in counters for name in each))
@@ -111,7 +114,7 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
         notes.append(f"{len(ranges)} ranges with counters, {len(calls)} launches of kernels: operators are not told")
     rows = TableRows(
         device=_devices([Link(device=each.pid) for each in ranges], trace.gpus),
-        kernel=_names(ranges),
+        kernel=_kernel_names(ranges),
         run=np.zeros(len(ranges), dtype=np.int64),
         launches=np.ones(len(ranges), dtype=np.int64),
         time_s=np.full(len(ranges), np.nan),
@@ -122,7 +125,7 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
 
 
 def _operators(events: Sequence[Event], calls: Sequence[Event | None], notes: list[str]) -> Names | None:
-    """The path of each launch; None where the trace has no operators."""
+    """The operator path of each launch; None where the PyTorch trace has no operators."""
     if not operators.has_operators(events):
         notes.append(f"the trace is of the GPU alone, so it tells no operators; {_RECORD}")
         return None
@@ -138,7 +141,7 @@ def _operators(events: Sequence[Event], calls: Sequence[Event | None], notes: li
 
 
 def _calls_by_correlation(events: Sequence[Event]) -> dict[int | None, Event]:
-    """The calls of the runtime; nothing belongs to a call without a number."""
+    """The calls of the CUDA runtime in a PyTorch trace; nothing belongs to a call without a number."""
     calls = {link(event).correlation: event for event in events if event.cat in _CALLS}
     calls.pop(None, None)
     return calls
@@ -148,7 +151,7 @@ def _is_launch(event: Event) -> bool:
     return event.cat in _CALLS and "Launch" in event.name and "HostFunc" not in event.name
 
 
-def _names(kernels: Sequence[Event]) -> Names:
+def _kernel_names(kernels: Sequence[Event]) -> Names:
     return Names.of(_NO_NAME if kernel.name in _UNNAMED else kernel.name for kernel in kernels)
 
 
@@ -157,7 +160,10 @@ def _stream(kernel: Link) -> str | None:
 
 
 def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
-    """A label for each device number. AMD numbers devices otherwise than the list, whose GPUs mostly are alike."""
+    """A label for each device number of a PyTorch trace.
+
+    AMD numbers devices otherwise than the list, whose GPUs mostly are alike.
+    """
     name_of: dict[Id, str] = {gpu.id: gpu.name for gpu in gpus}
     only = set(name_of.values())
     alike = only.pop() if len(only) == 1 else ""
@@ -165,6 +171,7 @@ def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
 
 
 def _left_out(events: Sequence[Event]) -> Iterator[str]:
+    """What of a PyTorch trace is no kernel, and left out."""
     phrases = []
     for category, noun in _OTHERS.items():
         times_us = [event.dur for event in events if event.cat == category]

@@ -65,17 +65,21 @@ class _Block(Struct):
 
     @property
     def time_s(self) -> float:
-        """Of the slowest thread, from the table that writes it with most digits; NaN: not known."""
+        """Time of a LIKWID group: of the slowest thread, from the table that writes it with most digits; NaN:
+        unknown.
+        """
         digits = max(map(_digits, self.times), default=0)
         return max((float(text) for text in self.times if _digits(text) == digits), default=math.nan)
 
     @property
     def collection(self) -> str:
-        """The group with its events, by which tables of further runs are told from those of other groups."""
+        """The LIKWID group with its events, by which tables of further runs are told from those of other groups."""
         return f"{self.group}: {' '.join(sorted(self.counts))}"
 
     def amounts(self) -> dict[str, float]:
-        """The counts, and the joules by what they cover: none where the meter of a socket has no number."""
+        """The counts of a LIKWID group, and its joules by what they cover: none where a socket's meter has no
+        number.
+        """
         packages = _known_sum(self.counts, _PACKAGES)
         dram = _known_sum(self.counts, _DRAM)
         if not packages or not self.lost.keys().isdisjoint((*_PACKAGES, *_DRAM)):
@@ -89,7 +93,7 @@ def _known_sum(counts: Mapping[str, float], names: Sequence[str]) -> float:
 
 
 def _digits(text: str) -> int:
-    """How many digits of a number tell something."""
+    """How many digits of a number that LIKWID prints tell something."""
     return len(text.partition("e")[0].replace(".", "").lstrip("0"))
 
 
@@ -108,7 +112,7 @@ class _Walk(Struct):
     others: int = 0
 
     def feed(self, line: str) -> None:
-        """Take one line, without its end."""
+        """Take one line of LIKWID's output, without its end."""
         self.lines += 1
         if self._about(line) or self._title(line) or self._header(line) or self._row(_cells(line)):
             return
@@ -118,18 +122,20 @@ class _Walk(Struct):
             self.table = None
 
     def is_cut(self, rest: str) -> bool:
-        """Whether the file ends inside of a table, or its last line in the middle of what is read of it."""
+        """Whether LIKWID's output ends inside of a table, or its last line in the middle of what is read of it."""
         lacks_rows = bool(self.blocks) and self.blocks[-1].missing > 0
         is_read = self.table != "Metric" or "Runtime" in rest
         return lacks_rows or (bool(rest.strip()) and is_read)
 
     def _about(self, line: str) -> bool:
+        """Take a line of LIKWID's that says something about the machine or the run."""
         about = _ABOUT.fullmatch(line)
         if about:
             self.cpu[about[1]] = about[2]
         return about is not None
 
     def _title(self, line: str) -> bool:
+        """Take the title of a LIKWID table: its region and its group."""
         title = next(filter(None, (each.fullmatch(line.rstrip()) for each in _TITLES)), None)
         if title is None and not line.startswith(("TABLE,", "STRUCT,")):
             return False
@@ -141,14 +147,14 @@ class _Walk(Struct):
         return True
 
     def _device(self) -> str | None:
-        """The CPU's name; with LIKWID's type where the name does not tell the microarchitecture."""
+        """The CPU's name in LIKWID's output; with its type where the name does not tell the microarchitecture."""
         name, kind = self.cpu.get("name"), self.cpu.get("type")
         if name and kind and cpus.microarchitecture(name) is None:
             return f"{name}, {kind}"
         return name or kind
 
     def _header(self, line: str) -> bool:
-        """Whether a table begins; tables of statistics, whose columns are no threads, are not read."""
+        """Whether a table of LIKWID begins; tables of statistics, whose columns are no threads, are not read."""
         table, *columns = _cells(line)
         if table not in _TABLES:
             return False
@@ -157,6 +163,7 @@ class _Walk(Struct):
         return True
 
     def _row(self, cells: Sequence[str]) -> bool:
+        """Take a row of a LIKWID table."""
         if self.table is None or not self.blocks or len(cells) != _TABLES[self.table] + self.threads:
             return False
         block = self.blocks[-1]
@@ -176,13 +183,16 @@ class _Walk(Struct):
 
 
 def _cells(line: str) -> list[str]:
-    """The cells of a line of a table, without the commas that fill lines of CSV up."""
+    """The cells of a line of a LIKWID table, without the commas that fill lines of CSV up."""
     inside, separator = (line.strip().strip("|"), "|") if line.startswith("|") else (line.rstrip(", "), ",")
     return [cell.strip() for cell in inside.split(separator)]
 
 
 def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *_: object) -> Log:
-    """Read all tables of counts in a log. `keep`: the counters that get a column. Raises LogError if there is none."""
+    """Read all tables of counts in a log of likwid-perfctr.
+
+    `keep`: the counters that get a column. Raises LogError if there is none.
+    """
     walk = _Walk()
     rest = ""
     for piece in pieces:
@@ -200,7 +210,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
 
 
 def _share_time(blocks: Sequence[_Block]) -> None:
-    """Give groups that were counted in turn in one run, without markers, the time of all of them."""
+    """Give LIKWID groups that were counted in turn in one run, without markers, the time of all of them."""
     runs: list[list[_Block]] = []
     for block in blocks:
         if block.region != WHOLE_PROGRAM:
@@ -217,7 +227,7 @@ def _share_time(blocks: Sequence[_Block]) -> None:
 
 
 def _share_energy(run: Sequence[_Block]) -> None:
-    """Give groups that were counted in turn the joules of all of them; none where one of them has no joules."""
+    """Give LIKWID groups that were counted in turn the joules of all of them; none where one of them has no joules."""
     for name in (*_PACKAGES, *_DRAM):
         joules = [block.counts.pop(name, math.nan) for block in run]
         if not math.isnan(sum(joules)):
@@ -226,7 +236,7 @@ def _share_energy(run: Sequence[_Block]) -> None:
 
 
 def _alike(blocks: Sequence[_Block]) -> Iterable[list[_Block]]:
-    """The blocks of each group of events."""
+    """The LIKWID tables of each group of events."""
     groups: dict[str, list[_Block]] = {}
     for block in blocks:
         groups.setdefault(block.collection, []).append(block)
@@ -234,6 +244,7 @@ def _alike(blocks: Sequence[_Block]) -> Iterable[list[_Block]]:
 
 
 def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[str]:
+    """What there is to say on LIKWID's tables."""
     if is_cut:
         yield "the file ends in the middle of a table, so counts are lower bounds"
     if is_scaled:
@@ -250,7 +261,7 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
 
 
 def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: bool, is_cut: bool) -> Table:
-    """The table of blocks with the same events."""
+    """The table of LIKWID groups with the same events."""
     amounts = [block.amounts() for block in blocks]
     events = blocks[0].counts
     units = {name: COUNT if name in events else JOULE for each in amounts for name in each}
@@ -278,7 +289,7 @@ def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: boo
 
 
 def _runs(blocks: Sequence[_Block]) -> Iterator[int]:
-    """The run of each block: a region that stands in a file again is of a further run."""
+    """The run of each LIKWID table: a region that stands in a file again is of a further run."""
     seen: Counter[str] = Counter()
     for block in blocks:
         yield seen[block.region]

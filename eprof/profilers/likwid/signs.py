@@ -27,6 +27,7 @@ def _reader_of(block: bytes) -> str | None:
 
 
 def _refusal(path: str, head: bytes) -> str | None:
+    """Why a file of LIKWID cannot be read."""
     if head.lstrip().startswith(_AMD):
         return (
             "AMDuProfPcm tells floating-point work as a rate without the time of the run, so no counts follow from it; "
@@ -41,7 +42,7 @@ def _refusal(path: str, head: bytes) -> str | None:
 
 
 def _marks(launches: Launches) -> Columns:
-    """ESTIMATED where counts of a part of the time were scaled up, MISSING where the count of a thread is lost."""
+    """ESTIMATED where LIKWID scaled up counts of a part of the time, MISSING where the count of a thread is lost."""
     counters = launches.counters
     if SCALED in counters:
         launches = launches.marked(Mark.ESTIMATED, counters[SCALED][:, None] > 0)

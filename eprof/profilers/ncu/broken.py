@@ -30,7 +30,10 @@ _MOST = 1 << 16  # cells without a row
 
 
 def may_be_broken(lines: Sequence[str], rows: Rows, rest: list[str]) -> bool:
-    """Whether some lines may be pieces of rows. rest: the cells that were left of the lines before."""
+    """Whether some lines of an ncu summary may be pieces of broken rows.
+
+    rest: the cells that were left of the lines before.
+    """
     return bool(rest or rows.misfits or any(_MARK in lines[index] for index in rows.others))
 
 
@@ -42,7 +45,7 @@ class Mended(Struct):
 
 
 def mended(section: Section, lines: Sequence[str], rest: list[str]) -> Mended | None:
-    """The lines of a summary with a row each, if some rows are broken; None if none is, or can be mended."""
+    """The lines of an ncu summary with a row each, if some rows are broken; None if none is, or can be mended."""
     shapes = {place: _SHAPES[name] for place, name in enumerate(section.columns) if name in _SHAPES}
     if section.prefix or section.delimiter != "," or len(shapes) < len(_SHAPES):
         return None
@@ -63,12 +66,12 @@ def mended(section: Section, lines: Sequence[str], rest: list[str]) -> Mended | 
 
 
 def others(lines: Sequence[str]) -> list[int]:
-    """The lines among those of a broken summary that are no rows, nor pieces of some."""
+    """The lines among those of a broken ncu summary that are no rows, nor pieces of some."""
     return [index for index, line in enumerate(lines) if line and _MARK not in line]
 
 
 def _starts(cells: Sequence[str], width: int, shapes: dict[int, re.Pattern[str]]) -> list[int]:
-    """Where whole rows begin: up to the next row, the end, or the attributes of a device (`"0","","","",...`)."""
+    """Where whole rows of a broken ncu summary begin: up to the next row, the end, or a device's attributes."""
     starts = [place for place in range(len(cells) - width + 1) if _begins(cells, place, shapes)]
     ends = {*starts, len(cells)}
     return [
@@ -80,7 +83,7 @@ def _starts(cells: Sequence[str], width: int, shapes: dict[int, re.Pattern[str]]
 
 
 def _begins(cells: Sequence[str], start: int, shapes: dict[int, re.Pattern[str]]) -> bool:
-    """Whether a row begins with this cell."""
+    """Whether a row of a broken ncu summary begins with this cell."""
     if start + max(shapes) >= len(cells):
         return False
     return all(shape.fullmatch(cells[start + place]) for place, shape in shapes.items())

@@ -26,7 +26,7 @@ Metric = tuple[str, str, str]
 
 
 def metric(advice: str) -> Metric | None:
-    """Name, unit and value of the metric that a sentence prints; None where it is not about the tensor pipe."""
+    """Name, unit and value of the metric in ncu's sentence on the busiest pipe; None if it is not the tensor pipe."""
     match = _SENTENCE.search(advice)
     if match is None or (match["shared"] and _TENSOR_DOMINATES not in advice):
         return None
@@ -35,14 +35,14 @@ def metric(advice: str) -> Metric | None:
 
 
 def as_metrics(section: Section, lines: Sequence[str]) -> Sequence[str]:
-    """Lines of a table of launches, those with the sentence as rows of its metric."""
+    """Lines of a table of launches, those with ncu's sentence on the busiest pipe as rows of its metric."""
     if not any(_MARK in line for line in lines):
         return lines
     return [_as_metric(section, line) if _MARK in line else line for line in lines]
 
 
 def block_as_metrics(section: Section, block: bytes) -> bytes:
-    """The same for a block of whole lines."""
+    """A block of whole lines, those with ncu's sentence on the busiest pipe as rows of its metric."""
     if _MARK.encode() not in block:
         return block
     lines = block.decode("utf-8", "replace").split("\n")
@@ -50,6 +50,7 @@ def block_as_metrics(section: Section, block: bytes) -> bytes:
 
 
 def _as_metric(section: Section, line: str) -> str:
+    """A line with ncu's sentence on the busiest pipe as a row of its metric."""
     cells = metric(line)
     fields = section.split(line)
     if cells is None or len(fields) < section.least:

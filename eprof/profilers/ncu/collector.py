@@ -46,15 +46,17 @@ class Ncu(GpuCollector):
     instead = "use nvprof"
 
     def order(self, request: Request) -> tuple[str, ...]:
-        """The program alone first where nsys takes the times: nsys writes into standard output."""
+        """The order of measurements under ncu: first the program alone, as nsys, for times, writes into standard
+        output.
+        """
         return self.kinds if nsys.why_not(request) else (PLAIN, *self.kinds)
 
     def helpers(self) -> tuple[Tool, ...]:
-        """Without nsys the times are ncu's own, of replayed kernels."""
+        """What ncu has for times: nsys; without it the times are ncu's own, of replayed kernels."""
         return (nsys.find(),)
 
     def offered(self, tool: Tool, wanted: Collection[str] = ()) -> Offer | None:
-        """The metrics of this GPU's chip, plain and with the suffix of a sum; needs no driver.
+        """The metrics that ncu can collect on this GPU's chip, plain and with the suffix of a sum; needs no driver.
 
         Those with a value for each opcode are offered by their plain names, if this ncu can print such values; flops of
         tensor cores as the sums that their metrics make.
@@ -66,7 +68,7 @@ class Ncu(GpuCollector):
         return Offer(tool.device, frozenset(sums | _by_opcode(str(tool.path), wanted)))
 
     def basic(self, capability: str) -> dict[str, str]:
-        """The smallest set of counters that is worth a run, for a GPU without a definition."""
+        """The smallest set of ncu's counters that is worth a run, for a GPU without a definition."""
         about = _about()
         dram = {} if capability in about["no_dram"]["capabilities"] else about["dram"]
         if capability.partition(".")[0] in about["dram_of"] and dram:
@@ -74,7 +76,9 @@ class Ncu(GpuCollector):
         return {**about["basic"], **dram}
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """A trace of nsys for time, the bare program for energy; counters with clocks left alone and base units."""
+        """A trace of nsys for time, the bare program for energy; ncu for counters with clocks left alone and base
+        units.
+        """
         if what == TIME and nsys.why_not(request) is None:
             return nsys.step(what, request, place)
         if what in (PLAIN, TIME, ENERGY):
@@ -128,7 +132,7 @@ class Ncu(GpuCollector):
         return Verdict(sentences, status, failed, rows)
 
     def progress(self, logs: Sequence[Path]) -> int | None:
-        """Launches that ncu has begun or written; nsys writes at the end only."""
+        """How many launches ncu has begun or written; nsys writes at the end only."""
         texts = beginnings(logs)
         if not texts:
             return None
@@ -156,7 +160,7 @@ def _about() -> Mapping[str, Any]:
 
 @functools.cache
 def _options(path: str) -> str:
-    """What ncu prints of its options."""
+    """What ncu prints of its command-line options."""
     return ask([path, "--help"])
 
 
@@ -165,7 +169,7 @@ def _tells_opcodes(path: str) -> bool:
 
 
 def _chip_metrics(tool: Tool) -> frozenset[str]:
-    """The metrics of this GPU's chip without suffix, none with a value for each opcode."""
+    """The metrics that ncu has for this GPU's chip without suffix, none with a value for each opcode."""
     chip = _about()["chip"].get(tool.capability or "")
     text = ask([str(tool.path), "--query-metrics", *(["--chips", chip] if chip else [])])
     names = re.findall(r"^(\w+__\w+)\s", text, re.MULTILINE)
@@ -173,7 +177,7 @@ def _chip_metrics(tool: Tool) -> frozenset[str]:
 
 
 def _metrics(counters: Sequence[str], tool: Tool) -> list[str]:
-    """The metrics behind counters: those with opcodes by their plain names, those that a sum (`*`) is made of."""
+    """Ncu's metrics behind counters: those with opcodes by their plain names, those that a sum (`*`) is made of."""
     metrics = [name.partition("[")[0] for name in counters if "*" not in name]
     sums = [name for name in counters if "*" in name]
     if sums:

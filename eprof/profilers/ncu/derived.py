@@ -52,7 +52,7 @@ _SHORT_S = 1e-4  # of shorter launches the time holds so much else that cycles a
 
 
 def is_read(name: str, keep: Container[str] | None) -> bool:
-    """Whether a metric is wanted, or something that is made of it."""
+    """Whether a metric of ncu is wanted, or something that is derived from it."""
     if keep is None or name in keep or name in TIMES or name + TOTAL in keep:
         return True
     if tensor_ops.is_read(name, keep):
@@ -61,7 +61,9 @@ def is_read(name: str, keep: Container[str] | None) -> bool:
 
 
 def seconds(metrics: Mapping[str, Array], launches: Array) -> Array:
-    """The time of each row from its duration in ns, from cycles and their rate, or from bytes; NaN without these."""
+    """The time of each launch: from its duration in ns, from cycles and their rate, or from bytes; NaN without
+    these.
+    """
     time = np.full(len(launches), np.nan)
     for name in DURATIONS:
         if name in metrics:
@@ -75,7 +77,10 @@ def seconds(metrics: Mapping[str, Array], launches: Array) -> Array:
 
 
 def _of_sums(metrics: Mapping[str, Array], number: int) -> Array:
-    """The time of each launch from sums over their rates a second; of several the larger weigh more. NaN without."""
+    """The time of each launch, derived from sums over their rates a second; of several the larger weigh more.
+
+    NaN without.
+    """
     sums = np.zeros(number)
     rates = np.zeros(number)
     for name, rate in metrics.items():
@@ -90,7 +95,7 @@ def _of_sums(metrics: Mapping[str, Array], number: int) -> Array:
 def totals(
     metrics: Mapping[str, Array], time_s: Array, launches: Array, keep: Container[str] | None
 ) -> dict[str, Array]:
-    """The totals of rates a cycle and a second, by `RATE[total]`; NaN for rows of several launches, or unknown ones.
+    """Totals derived from ncu's rates a cycle and a second, by `RATE[total]`; NaN for rows of several launches.
 
     And those of utilisations and of active cycles, and the flops of tensor cores by type.
     """
@@ -124,7 +129,7 @@ def _cycles_of_all(metrics: Mapping[str, Array], number: int, keep: Container[st
 
 
 def _cycles(metrics: Mapping[str, Array], number: int) -> Array:
-    """The elapsed cycles of each row: the mean of its schedulers, else the nearest to it."""
+    """The elapsed cycles of each launch: the mean of its schedulers, else the nearest to it."""
     columns = [metrics[name] for name in _CYCLES if name in metrics]
     if all(name in metrics for name in (_ALL_CYCLES, *_SCHEDULERS)):
         multiprocessors, schedulers = (metrics[name] for name in _SCHEDULERS)
@@ -135,7 +140,7 @@ def _cycles(metrics: Mapping[str, Array], number: int) -> Array:
 
 
 def _first_known(columns: Sequence[Array], number: int) -> Array:
-    """For each row the first of these that is known."""
+    """For each launch the first of these metrics that is known."""
     known = np.full(number, np.nan)
     for column in columns:
         known = np.where(np.isnan(known), column, known)
@@ -143,7 +148,7 @@ def _first_known(columns: Sequence[Array], number: int) -> Array:
 
 
 def clocks(metrics: Mapping[str, Array], devices: Array, time_s: Array, launches: Array) -> tuple[Clock, ...]:
-    """The mean clocks of each device over the time of its launches; those of very short launches are none."""
+    """The mean clocks of each device over the time of its launches, from ncu's metrics; no very short launches."""
     number = len(time_s)
     core = _first_known([metrics[name] for name in _CORE if name in metrics], number)
     memory = _first_known([metrics[name] for name in _MEMORY if name in metrics], number)
@@ -166,7 +171,7 @@ def _mean_mhz(hertz: Array, weights: Array) -> float | None:
 
 
 def joined(clocks_: Sequence[Clock]) -> tuple[Clock, ...]:
-    """The mean clocks of each device, of means over some of its launches."""
+    """The mean clocks of each device, of ncu's means over some of its launches."""
     by_device: dict[str | None, list[Clock]] = {}
     for clock in clocks_:
         by_device.setdefault(clock.device, []).append(clock)

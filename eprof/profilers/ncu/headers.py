@@ -25,12 +25,12 @@ _NEEDED = {kind: ("Metric Name", "Metric Unit", value) for kind, value in VALUE.
 
 
 def may_be_in(block: bytes) -> bool:
-    """Whether a block can hold a header line."""
+    """Whether a block of a log can hold a header line of ncu."""
     return any(mark in block for mark in _MARK_BYTES)
 
 
 def headers(lines: Sequence[str]) -> list[tuple[int, Section]]:
-    """The header lines among these: the place of each, and its section."""
+    """The header lines of ncu's tables among these lines: the place of each, and its section."""
     places = [place for place, line in enumerate(lines) if any(mark in line for mark in _MARKS)]
     plain = list(_sections(lines, [place for place in places if not looks_like_row(lines[place])]))
     # Else a header may stand on the same line as output that starts with a number.
@@ -45,7 +45,7 @@ def _sections(lines: Sequence[str], places: Sequence[int]) -> Iterator[tuple[int
 
 
 def section_of(line: str) -> Section | None:
-    """The section that a header line begins. Output of the program may stand before it on the same line."""
+    """The section that a header line of ncu begins. Output of the program may stand before it on the same line."""
     match = _HEADER.search(line)
     fewer = _FEWER.search(line) if match is None and "Kernel Name" in line else None
     header = match or fewer
@@ -72,6 +72,7 @@ def _named_kind(match: re.Match[str], columns: Sequence[str]) -> str:
 
 
 def _kind(columns: Sequence[str]) -> str:
+    """The kind of table that these columns of an ncu header line are of."""
     names = set(columns)
     if "Kernel Name" not in names:
         return UNKNOWN

@@ -24,13 +24,13 @@ Opcodes = Mapping[str, float] | None
 
 
 def totals(cells: Cells) -> Cells:
-    """Cells with instances as their totals; empty where only the instances are there, whose sum may mean nothing."""
+    """Cells of ncu's metrics with instances as their totals; empty where only instances are there."""
     if isinstance(cells, list) or cells.str.contains(_NO_NUMBER).any():
-        return [_total(cell) if _ODD.search(cell) else cell for cell in texts_of(cells)]
+        return [_instances_total(cell) if _ODD.search(cell) else cell for cell in texts_of(cells)]
     return cells
 
 
-def _total(cell: str) -> str:
+def _instances_total(cell: str) -> str:
     cell = ungrouped(cell)
     match = _WITH_TOTAL.fullmatch(cell)
     total = match[1] if match else cell
@@ -38,12 +38,12 @@ def _total(cell: str) -> str:
 
 
 def is_several(cell: str) -> bool:
-    """Whether a cell holds the values of several instances and no total."""
-    return ";" in cell and not _total(cell)
+    """Whether a cell holds the values of several instances of an ncu metric and no total."""
+    return ";" in cell and not _instances_total(cell)
 
 
 def opcodes(cells: Sequence[str], style: Style) -> list[Opcodes]:
-    """The value of each opcode in each of these cells of a metric; None where a cell does not have them."""
+    """The value of each opcode in each of these cells of an ncu metric; None where a cell does not have them."""
     return [_opcodes(cell, style) for cell in cells]
 
 
@@ -57,7 +57,7 @@ def _opcodes(cell: str, style: Style) -> Opcodes:
 
 
 def columns(metric: str, launches: Sequence[Opcodes], total: Array, keep: Container[str] | None) -> dict[str, Array]:
-    """A counter for each opcode, a value a launch: 0 for an opcode that a launch does not have.
+    """A counter for each opcode of an ncu metric, a value a launch: 0 for an opcode that a launch does not have.
 
     launches: the opcodes of each; None, or opcodes that do not add up to the launch's `total`: NaN, not known.
     keep: the counters to make (opcodes that no launch has are 0 in all); None: the opcodes that occur.
@@ -68,17 +68,17 @@ def columns(metric: str, launches: Sequence[Opcodes], total: Array, keep: Contai
     wanted = list(dict.fromkeys(opcode for counts in known if counts for opcode in counts))
     if wanted and isinstance(keep, Collection):
         wanted = sorted({name.partition("[")[2][:-1] for name in keep if name.startswith(f"{metric}[")})
-    return {f"{metric}[{opcode}]": np.array([_count(counts, opcode) for counts in known]) for opcode in wanted}
+    return {f"{metric}[{opcode}]": np.array([_opcode_count(counts, opcode) for counts in known]) for opcode in wanted}
 
 
 def _flops(launches: Sequence[Opcodes], keep: Container[str] | None) -> dict[str, Array]:
-    """The flops of matrix instructions by the type of operands, instead of each opcode with its modifiers."""
+    """The flops of matrix instructions by the type of operands, instead of each opcode instance with its modifiers."""
     flops = [None if counts is None else flops_by_type(counts) for counts in launches]
     if not any(flops):
         return {}
     names = {f"{WITH_MODIFIERS}[flops {kind}]": kind for kind in TYPES}
     return {
-        name: np.array([_count(own, kind) for own in flops])
+        name: np.array([_opcode_count(own, kind) for own in flops])
         for name, kind in names.items()
         if keep is None or name in keep
     }
@@ -90,5 +90,5 @@ def _adding_up(counts: Opcodes, total: float) -> Opcodes:
     return counts
 
 
-def _count(counts: Opcodes, opcode: str) -> float:
+def _opcode_count(counts: Opcodes, opcode: str) -> float:
     return np.nan if counts is None else counts.get(opcode, 0.0)

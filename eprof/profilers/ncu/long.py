@@ -35,7 +35,7 @@ _NUMBERS = ("ID", "Process ID", "Invocations")
 
 
 def columns_of(section: Section) -> dict[str, int]:
-    """The columns that are read, and their places; the cells of metrics are the last."""
+    """The columns that are read of ncu's table of one row a metric, and their places; cells of metrics are the last."""
     names = dict.fromkeys([*_KEYS[section.kind], *_READ, section.part or "", VALUE[section.kind]])
     places = {name: section.at(name) for name in names}
     return {name: place for name, place in places.items() if place is not None}
@@ -62,7 +62,7 @@ class Long(Struct, dict=True):
 
     @classmethod
     def of(cls, section: Section, pieces: Sequence[Piece]) -> Long:
-        """The rows of a section without rows of rules, and without lines that only look like rows."""
+        """The rows of an ncu table of one row a metric, without rows of rules, or lines that only look like rows."""
         places = columns_of(section)
         table = sections.together(pieces) if pieces else dict[int, Cells]((place, []) for place in places.values())
         texts = table[places.pop(VALUE[section.kind])]
@@ -82,12 +82,15 @@ class Long(Struct, dict=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row has a metric: there may be rows of rules."""
+        """Whether no row has a metric of ncu: there may be rows of rules."""
         return not len(self.texts)
 
     @cached_property
     def launches(self) -> tuple[Array, Array]:
-        """The first row of each launch, and the launch of each row. Most rows are of the launch of the row before."""
+        """The first row (a metric each) of each launch, and the launch of each row.
+
+        Most rows are of the launch of the row before.
+        """
         keys = [self.columns[name] for name in _KEYS[self.section.kind] if name in self.columns]
         changes = np.ones(len(self.texts), dtype=bool)
         changes[1:] = np.logical_or.reduce([key.codes[1:] != key.codes[:-1] for key in keys])
@@ -96,7 +99,7 @@ class Long(Struct, dict=True):
         return starts[first], np.repeat(launch, np.diff(starts, append=len(changes)))
 
     def names(self, name: str) -> Names:
-        """What a column says of each launch."""
+        """What a column of ncu's table of one row a metric says of each launch."""
         first = self.launches[0]
         if name not in self.columns:
             return Names((), np.full(len(first), -1, dtype=np.int32))
@@ -107,7 +110,7 @@ class Long(Struct, dict=True):
         return list(self.names(name).texts())
 
     def look(self, locale: Locale) -> None:
-        """Show numbers to the one who decides how the file writes them: some of them, or all if need be."""
+        """Show numbers of ncu's metrics to the one who decides how the file writes them: some, or all if need be."""
         own = Locale()
         for step in dict.fromkeys((max(1, len(self.cells) // _SAMPLE), 1)):
             if not own.proof:
@@ -115,7 +118,7 @@ class Long(Struct, dict=True):
         locale.join(own)
 
     def _wholes(self, step: int) -> list[bool]:
-        """Which of the cells (every so many) can have no decimals."""
+        """Which of the cells (every so many) of ncu's metrics can have no decimals."""
         sample = np.arange(0, len(self.cells), step)
         names, units = (self.columns[name].chosen(sample) for name in ("Metric Name", "Metric Unit"))
         if self.section.kind != LONG:
@@ -126,10 +129,11 @@ class Long(Struct, dict=True):
         return [whole[kind] for kind in kinds.tolist()]
 
     def part(self, style: Style, keep: Container[str] | None) -> Part:
-        """A row a launch (or kernel of a summary), and its counters."""
+        """From a row a metric to a row a launch (or kernel of a summary), and its counters."""
         return part_of(self._sheet(style, keep), keep)
 
     def _sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
+        """The launches and metrics of ncu's table of one row a metric."""
         units, matrix, remarks = self._numbers(style, keep)
         for column, metric in _SHAPE.items():
             if column in self.columns and metric not in units and keep is not None and metric in keep:
@@ -151,7 +155,9 @@ class Long(Struct, dict=True):
         )
 
     def _numbers(self, style: Style, keep: Container[str] | None) -> tuple[dict[str, Unit], Array, Remarks]:
-        """The metrics that are read and their units, their values (n_metrics, n_launches), and what to say of them."""
+        """Ncu's metrics that are read and their units, their values (n_metrics, n_launches), and what to say of
+        them.
+        """
         metric, metrics = self._metrics()
         units = {name: unit for name, unit in metrics.items() if derived.is_read(name, keep)}
         is_read = np.array([name in units for name in metrics], dtype=bool)
@@ -182,7 +188,10 @@ class Long(Struct, dict=True):
         return units, matrix, remarks
 
     def _metrics(self) -> tuple[Array, dict[str, Unit]]:
-        """The metric of each row, and the unit of each. One label in two units ("Memory Throughput") is two metrics."""
+        """The metric that each row of ncu's table holds, and its unit.
+
+        One label in two units ("Memory Throughput") is two metrics.
+        """
         labels, texts = self.columns["Metric Name"], self.columns["Metric Unit"]
         printed = [unit_of(text) for text in texts.names]
         units = list({unit.base: unit for unit in reversed(printed)}.values())
@@ -205,14 +214,16 @@ class Long(Struct, dict=True):
         return words_as_values(self.words("Invocations"), style).astype(np.int64)
 
     def _sizes(self, column: str) -> Array:
-        """The blocks or threads of each launch: 4096 of "(64, 64, 1)"; NaN where a cell is no such size."""
+        """The blocks or threads of each launch in ncu's rows: 4096 of "(64, 64, 1)"; NaN where a cell is no such
+        size.
+        """
         words = self.names(column)
         sizes = [_SIZE.fullmatch(word) for word in words.names]
         products = [math.prod(map(float, size.groups())) if size else np.nan for size in sizes]
         return np.array([*products, np.nan])[words.codes]
 
     def _gpus(self) -> list[str | None]:
-        """The name of each launch's GPU, where a row has it: it is a metric that a user asks for."""
+        """The name of each launch's GPU, where a row of ncu's has it: it is a metric that a user asks for."""
         names: list[str | None] = [None] * len(self.launches[0])
         for row in self._rows_of(GPU_NAME):
             names[self.launches[1][row]] = self.cells[int(row)]
@@ -225,7 +236,7 @@ class Long(Struct, dict=True):
         return np.flatnonzero(names.codes == names.names.index(metric))
 
     def _by_opcode(self, style: Style, keep: Container[str] | None) -> dict[str, Array]:
-        """Counters for each opcode, from the metrics that have a value for each."""
+        """Counters for each opcode, from the rows of ncu's metrics that have a value for each."""
         counters: dict[str, Array] = {}
         for name in self.columns["Metric Name"].names:
             if self.section.kind == LONG and instances.PER_OPCODE.fullmatch(name):
@@ -243,7 +254,7 @@ class Long(Struct, dict=True):
 
 
 def _without_labels(names: Names) -> Names:
-    """Metrics by name where the page has label and name, as `--print-metric-name label-name` does."""
+    """Metrics by name where ncu's page has label and name, as `--print-metric-name label-name` does."""
     matches = [_LABEL_AND_NAME.fullmatch(word) for word in names.names]
     if not any(matches):
         return names
@@ -252,12 +263,12 @@ def _without_labels(names: Names) -> Names:
 
 
 def _where(column: Names, is_good: Sequence[bool]) -> Array:
-    """The rows whose word is good."""
+    """The rows of ncu's table whose word is good."""
     return np.array([*is_good, False], dtype=bool)[column.codes]
 
 
 def whole_launches(section: Section, pieces: Sequence[Piece]) -> tuple[Piece, Piece]:
-    """The rows that are of whole launches; and those of the last launch, which may go on behind them."""
+    """The rows of ncu's table that are of whole launches; and those of the last launch, which may go on behind them."""
     table = sections.together(pieces)
     last = np.ones(sections.size(table), dtype=bool)
     for place in (section.at(name) for name in _KEYS[LONG]):
@@ -277,7 +288,7 @@ class LaunchNumbers:
         self._highest: dict[str, int] = {}
 
     def add(self, long: Long, path: str) -> None:
-        """Take the launches of some rows. Raises LogError if one may have been there before."""
+        """Take the launches of some rows of ncu's table. Raises LogError if one may have been there before."""
         if "ID" not in long.columns or long.is_empty:
             return
         numbers: dict[str, list[int]] = {}

@@ -30,7 +30,7 @@ _TYPE = {
 
 
 def flops_by_type(instructions: Mapping[str, float]) -> dict[str, float] | None:
-    """The flops of warp instructions by opcode; None where a matrix instruction is among them that is not known."""
+    """The flops of matrix opcodes by type of operand, of warp instructions; None where a matrix opcode is not known."""
     flops = dict.fromkeys(TYPES, 0.0)
     for opcode, number in instructions.items():
         name, *modifiers = opcode.split(".")
@@ -46,7 +46,7 @@ def flops_by_type(instructions: Mapping[str, float]) -> dict[str, float] | None:
 
 
 def _multiply_adds(modifiers: Sequence[str]) -> float | None:
-    """How many multiply-adds a warp's share of an instruction is; None if the modifiers do not tell its shape."""
+    """How many multiply-adds a warp's share of a matrix opcode is; None if the modifiers do not tell its shape."""
     for modifier in modifiers:
         if shape := _OF_A_WARP.fullmatch(modifier):
             return int(shape[1]) * 8 * int(shape[2])

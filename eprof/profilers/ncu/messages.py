@@ -36,7 +36,7 @@ class Messages:
         self.page: int | None = None
 
     def hear(self, number: int, text: str) -> bool:
-        """Look at a line; whether it is ncu's own."""
+        """Look at a line for a message of ncu; whether it is ncu's own."""
         line = _LINE.match(text)
         if not line:
             return self._is_bare(number, text)
@@ -53,7 +53,7 @@ class Messages:
         self._findings.look(number, text)
 
     def _is_bare(self, number: int, text: str) -> bool:
-        """Whether a line is an error of an old ncu; one that begins a page without counters is kept in mind."""
+        """Whether a line is an error message of an old ncu; one that begins a page without counters is kept in mind."""
         if text[:1] not in _FIRST:  # nearly all of what a program says
             return False
         if _BARE.fullmatch(text.rstrip()):
@@ -65,7 +65,7 @@ class Messages:
         return False
 
     def notes(self) -> list[str]:
-        """Sentences for a log that has a table: what ncu warned of."""
+        """Sentences for a log that has a table of ncu: what its messages warn of."""
         texts = list(dict.fromkeys((text, kind) for _, kind, text in self._lines if kind in ("ERROR", "WARNING")))
         notes = [f"ncu says: {shortened(text)}" for text, _ in texts[:_NOTED]]
         if any(kind == "ERROR" for _, kind, _ in self._lines):
@@ -75,10 +75,11 @@ class Messages:
         return notes
 
     def why_no_table(self) -> str:
-        """One sentence for a log without a table."""
+        """One sentence for a log without a table of ncu, by its messages."""
         return self._findings.explanation() or self._wrong_page() or self._failure() or self._nothing()
 
     def _wrong_page(self) -> str | None:
+        """Why there is no table, where ncu was told to print another page."""
         if self._other_page is not None:
             number, page = self._other_page
             return f"ncu printed {page} (line {number}), which is nothing to count with; print {IMPORTED}"
@@ -90,12 +91,14 @@ class Messages:
         return None
 
     def _failure(self) -> str | None:
+        """Why there is no table, where a message of ncu says that it failed."""
         for number, kind, text in self._lines:
             if kind == "ERROR":
                 return f"ncu failed (line {number} says: {shortened(text)}); mend that, and profile again"
         return None
 
     def _nothing(self) -> str:
+        """Why there is no table, where ncu profiled no kernel."""
         if not self.processes:
             return f"no table of ncu was found; make one with `{CSV}`"
         number = len(self.processes)

@@ -28,7 +28,10 @@ class Launch(Struct):
 
 
 def log_of(path: str, launches: Sequence[Launch], keep: Container[str] | None = None, split: bool = False) -> Log:
-    """A log of launches. keep: the counters to hold, None for all. split: by their parts."""
+    """A log of launches whose metrics of ncu others collected.
+
+    keep: the counters to hold, None for all. split: by their parts.
+    """
     part = part_of(_sheet(launches, keep, split), keep)
     return Log(
         path=path,
@@ -42,7 +45,7 @@ def log_of(path: str, launches: Sequence[Launch], keep: Container[str] | None = 
 
 
 def _sheet(launches: Sequence[Launch], keep: Container[str] | None, split: bool) -> Sheet:
-    """A row a launch, a column a metric."""
+    """Launches with metrics by name: a row a launch, a column a metric of ncu."""
     names = list(dict.fromkeys(name for launch in launches for name in launch.values))
     units: dict[str, Unit] = {}
     for launch in launches:
@@ -66,6 +69,6 @@ def _sheet(launches: Sequence[Launch], keep: Container[str] | None, split: bool)
 
 
 def _number(launch: Launch, name: str) -> float:
-    """A metric in its base unit; NaN where it has none."""
+    """A metric of ncu in its base unit; NaN where it has none."""
     value = launch.values.get(name, np.nan)
     return np.nan if is_wrong(value) else value * unit_of(launch.units.get(name, "")).factor

@@ -18,7 +18,7 @@ _SHOWN, _FEW = 12, 6
 
 
 def of_parts(parts: Sequence[Part], keep: Container[str] | None) -> Iterator[str]:
-    """What there is to say on counters, whichever form they were printed in."""
+    """What there is to say on counters of ncu, whichever form they were printed in."""
     if any(not np.isnan(part.rows["time_s"]).all() for part in parts):
         yield SLOWED
     remarks = Remarks.of_all(parts)
@@ -34,7 +34,7 @@ def of_parts(parts: Sequence[Part], keep: Container[str] | None) -> Iterator[str
 
 
 def of_lines(parts: Sequence[Part], is_page_scaled: bool) -> Iterator[str]:
-    """What there is to say on counters that were printed. is_page_scaled: that the page rounds was said."""
+    """What there is to say on counters that ncu printed. is_page_scaled: that the page rounds was said."""
     is_summary = any(part.kind == SUMMARY for part in parts)
     if is_summary:
         yield "totals of a summary are its averages times the invocations; averages are rounded"
@@ -55,14 +55,14 @@ def of_lines(parts: Sequence[Part], is_page_scaled: bool) -> Iterator[str]:
 
 
 def _countable(part: Part) -> Iterable[str]:
-    """The metrics of a part, less the totals that its rates do not give for any row: for lack of cycles, say."""
+    """The metrics of an ncu table, less the totals that its rates do not give for any row: for lack of cycles, say."""
     for name in part.units:
         if not name.endswith(derived.TOTAL) or not np.isnan(part.column(name)).all():
             yield name
 
 
 def _mean_rates(part: Part) -> Iterable[str]:
-    """Rates that are averages over several launches, and so no totals."""
+    """A note on ncu's rates that are averages over several launches, and so no totals."""
     several = part.rows["launches"] > 1
     for name, values in part.counters.items():
         if name.endswith(derived.TOTAL) and np.isnan(values[several]).any():
@@ -70,7 +70,7 @@ def _mean_rates(part: Part) -> Iterable[str]:
 
 
 def _not_counted(metrics: Sequence[str]) -> str:
-    """What a log has instead, if none of its metrics is one that eprof knows."""
+    """A note on what an ncu log has instead, if none of its metrics is one that eprof knows."""
     names = sorted((name for name in metrics if name not in derived.TIMES), key=lambda name: name.startswith(ASIDE))
     if not names:
         return "the log has no metric but times; `eprof counters` lists what to ask ncu for with --metrics"

@@ -31,14 +31,14 @@ Row = Mapping[Any, Any]
 
 
 def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None, *_: object) -> Log:
-    """Read a CSV. Raises LogError: it is cut off, or holds no metrics."""
+    """Read a CSV of nsight-python. Raises LogError: it is cut off, or holds no metrics."""
     lines = b"".join(pieces).decode("utf-8", "replace").splitlines()
     log = of_rows(source.path, csv.DictReader(lines), keep, parts)
     return replace(log, lines=len(lines), sha256=source.sha256, size_bytes=source.size_bytes)
 
 
 def of_frame(frame: Any, keep: Container[str] | None, parts: str | None) -> Log:
-    """The log of a data frame. Raises UsageError: it is none; LogError: it has other columns."""
+    """The log of a data frame of nsight-python. Raises UsageError: it is none; LogError: it has other columns."""
     if not hasattr(frame, "to_dict"):
         raise UsageError(
             f"eprof.load takes names of files and data frames of nsight-python, no {type(frame).__name__}."
@@ -47,7 +47,7 @@ def of_frame(frame: Any, keep: Container[str] | None, parts: str | None) -> Log:
 
 
 def of_rows(path: str, rows: Iterable[Row], keep: Container[str] | None, parts: str | None) -> Log:
-    """The log of the rows of a table. Raises LogError with what is wrong with them."""
+    """The log of the rows of an nsight-python table. Raises LogError with what is wrong with them."""
     launches: dict[object, Launch] = {}
     seen: Counter[object] = Counter()
     for row in rows:
@@ -66,6 +66,7 @@ def of_rows(path: str, rows: Iterable[Row], keep: Container[str] | None, parts: 
 
 
 def _check(path: str, row: Row) -> None:
+    """Raises LogError for a row that nsight-python does not write."""
     lacking = [name for name in _NEEDED if row.get(name) is None]
     if lacking or not any(name in row for name in _VALUES):
         raise LogError(
@@ -80,14 +81,14 @@ def _check(path: str, row: Row) -> None:
 
 
 def _launch(row: Row) -> Launch:
-    """A launch without metrics yet; its part is its annotation with the arguments."""
+    """A launch of nsight-python without metrics yet; its part is its annotation with the arguments."""
     arguments = [f"{name}={row[name]}" for name in row if name not in _OF_METRIC | _ALWAYS]
     gpu = str(row.get("GPU") or "") or None
     return Launch(str(row["Kernel"]), gpu, {}, {}, " ".join([str(row["Annotation"]), *arguments]))
 
 
 def _number(value: Any) -> float:
-    """A cell as a number; NaN where it is none."""
+    """A cell of nsight-python's table as a number; NaN where it is none."""
     try:
         return float(value)
     except (TypeError, ValueError):

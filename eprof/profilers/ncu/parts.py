@@ -18,7 +18,7 @@ _AFTER = 6  # fields that follow the name of a range: type and value of its payl
 
 
 def column_of(section: Section, parts: str | None) -> str | None:
-    """The column of a table of launches that has the part; None if there is none or none is wanted."""
+    """The column of an ncu table of launches with the part (stream or NVTX range); None if none is there or wanted."""
     if section.kind not in (LONG, RAW):
         return None
     if parts == "stream":
@@ -29,7 +29,9 @@ def column_of(section: Section, parts: str | None) -> str | None:
 
 
 def labels(section: Section, words: Callable[[str], Sequence[str | None]]) -> list[str | None] | None:
-    """The part of each launch; None for a stream that is not in the log. None for all if no parts are wanted.
+    """The part of each launch in an ncu table; None for a stream that is not in the log.
+
+    None for all if no parts are wanted.
 
     words: what a column says of each launch.
     """
@@ -43,7 +45,7 @@ def labels(section: Section, words: Callable[[str], Sequence[str | None]]) -> li
 
 
 def innermost(cell: str) -> str:
-    """The name of the innermost push/pop range in a cell."""
+    """The name of the innermost NVTX push/pop range in a cell of ncu's."""
     ranges = _RANGE.findall(cell)
     if not ranges:
         return OUTSIDE

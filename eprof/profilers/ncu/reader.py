@@ -14,9 +14,9 @@ from eprof.profilers.ncu import parts as parts_of
 from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN, headers, may_be_in
 from eprof.profilers.ncu.long import LaunchNumbers, Long
 from eprof.profilers.ncu.messages import CSV, IMPORTED, Messages
-from eprof.profilers.ncu.page import COLUMNS, Page, uncommented
 from eprof.profilers.ncu.sheet import Part, joined
 from eprof.profilers.ncu.tables import tables_of
+from eprof.profilers.ncu.text import COLUMNS, Page, uncommented
 from eprof.profilers.ncu.units import Unit
 from eprof.profilers.ncu.wide import Sample, Wide
 from eprof.profilers.nsys import trace
@@ -40,7 +40,9 @@ def read(
     parts: str | None = None,
     fold_rows: int = 1 << 20,
 ) -> Log:
-    """Read a log of ncu or nsys. keep: the counters to hold, by name; None for all. parts: see `logs.read`.
+    """Read a log of ncu, or of nsys where it stands in one of ncu's forms.
+
+    keep: the counters to hold, by name; None for all. parts: see `logs.read`.
 
     fold_rows: how many rows of a table are held before those of one kernel are added up.
     Raises LogError, one sentence, if there are no kernels in it.
@@ -73,14 +75,14 @@ class _Table(Struct):
     rest: list[str] = field(default_factory=list)
 
     def rows(self) -> Long | Wide:
-        """The rows that are held, put together."""
+        """The rows of an ncu table that are held, put together."""
         if self.section.kind == RAW:
             return Wide(self.section, self.units or {}, self.pieces, self.sample)
         return Long.of(self.section, self.pieces)
 
     @property
     def held(self) -> int:
-        """How many rows are held."""
+        """How many rows of an ncu table are held."""
         return sum(size(piece) for piece in self.pieces)
 
 
@@ -121,7 +123,7 @@ class _Reader(Struct):
             yield _Block(block, table, None if table is None else _all_rows(table, block))
 
     def feed(self, block: _Block) -> None:
-        """The next lines of the log."""
+        """Take the next lines of the ncu log."""
         table = self.tables[-1] if self.tables else None
         rows = block.rows
         if table is not None and table is not block.table:
@@ -150,7 +152,7 @@ class _Reader(Struct):
             self._more_lines(lines[place:end])
 
     def _more_lines(self, lines: Sequence[str]) -> None:
-        """The next lines, which hold no header line: of the table that is open, or before the first."""
+        """Take the next lines, which hold no header line: of the ncu table that is open, or before the first."""
         if self.tables and self.tables[-1].section.kind != LINES:
             self._rows(self.tables[-1], lines)
         else:
@@ -158,7 +160,7 @@ class _Reader(Struct):
         self.lines += len(lines)
 
     def _between(self, lines: Sequence[str], places: Iterable[int]) -> None:
-        """Lines that are no rows: words of ncu, tables of nsys, output of the program."""
+        """Take lines that are no rows of ncu's tables: words of ncu, tables of nsys, output of the program."""
         for place in places:
             line = lines[place]
             number = self.lines + 1 + place
@@ -170,7 +172,7 @@ class _Reader(Struct):
         return self.messages.hear(number, text) or self.page.feed(number, text) or self.nsys.feed(number, text)
 
     def _take_page(self) -> None:
-        """The rows of the page for reading that came."""
+        """Take the rows that came of ncu's page for reading."""
         for kind in COLUMNS:
             piece = self.page.take(kind)
             if piece is not None:
@@ -183,12 +185,14 @@ class _Reader(Struct):
         self.example = self.example or text[:80]
 
     def _opened(self, section: Section) -> _Table:
+        """The ncu table that a header line opens."""
         section.part = parts_of.column_of(section, self.parts_by)
         if section.kind == UNKNOWN:
             self.unknown.append(section.first_line)
         return _Table(section, self._wanted(section), _names(section))
 
     def _wanted(self, section: Section) -> Sequence[int]:
+        """Which columns of an ncu table are read."""
         if section.kind in _NO_COLUMNS:
             return ()
         if section.kind == TRACE:
@@ -198,7 +202,7 @@ class _Reader(Struct):
         return list(long.columns_of(section).values())
 
     def _rows(self, table: _Table, lines: Sequence[str]) -> None:
-        """Take lines of a table."""
+        """Take lines of an ncu table."""
         section = table.section
         if section.kind == UNKNOWN:
             return
@@ -217,6 +221,7 @@ class _Reader(Struct):
         self._take(table, parsed.pieces)
 
     def _take(self, table: _Table, pieces: Sequence[Piece]) -> None:
+        """Take rows of an ncu table, and add launches up where many are held."""
         if table.section.kind == TRACE:
             self._stray(trace.add(self.nsys, table.section, pieces))
         else:
@@ -241,13 +246,13 @@ class _Reader(Struct):
             self._fold(table)
 
     def _most(self, section: Section) -> float:
-        """How many rows are held; those of the raw page are long, those of a summary are never many."""
+        """How many rows of an ncu table are held; those of the raw page are long, those of a summary are never many."""
         if section.kind == SUMMARY:
             return math.inf
         return max(2, self.fold_rows // (40 if section.kind == RAW else 4))
 
     def _fold(self, table: _Table) -> None:
-        """Add up the launches of each kernel that are there whole, if it is certain how the file writes numbers."""
+        """Add up the launches of each kernel that are there whole, if it is certain how the ncu log writes numbers."""
         held = table.pieces
         rest: list[Piece] = []
         if table.section.kind == LONG:
@@ -275,7 +280,7 @@ class _Reader(Struct):
             self._skip("(a line that looks like a row, without its numbers)", number)
 
     def _close(self) -> None:
-        """All rows are there: put them together."""
+        """All rows of an ncu table are there: put them together."""
         self.page.end()
         self._take_page()
         for table in (*self.tables, *self.pages.values()):
@@ -290,7 +295,7 @@ class _Reader(Struct):
             self.closed.append((table, launches))
 
     def log(self) -> Log:
-        """The log, or the one sentence on why there is none."""
+        """The log of ncu, or the one sentence on why there is none."""
         self._close()
         parts = self._parts()
         tables = tables_of(parts)
@@ -312,6 +317,7 @@ class _Reader(Struct):
         )
 
     def _parts(self) -> list[Part]:
+        """The parts of the ncu log: what each of its tables holds."""
         for _, launches in self.closed:
             if not launches.is_empty:
                 launches.look(self.locale)
@@ -325,6 +331,7 @@ class _Reader(Struct):
         return parts
 
     def _notes(self, parts: Sequence[Part]) -> Iterable[str]:
+        """What there is to say on the ncu log."""
         yield from notes.of_parts(parts, self.keep)
         yield from notes.of_lines(parts, self.page.is_scaled)
         if self.is_mended:
@@ -342,14 +349,14 @@ class _Reader(Struct):
             yield f"a table of an unknown kind (line {self.unknown[0]}) was not read"
 
     def _command(self, parts: Sequence[Part]) -> str | None:
-        """The program that the first rows are of, with its path if ncu gives it."""
+        """The program that the first rows of an ncu table are of, with its path if ncu gives it."""
         if not parts:
             return None
         first = next(iter(parts[0].names["process"].texts()), None)
         return self.messages.processes.get(str(first)) or self.program
 
     def _why_nothing(self) -> str:
-        """What happened and what to do, for a log without kernels."""
+        """What happened and what to do, for an ncu log without kernels."""
         if not self.closed:
             reason = self.nsys.why_no_table()
             if reason:
@@ -373,6 +380,7 @@ class _Reader(Struct):
         return self.messages.why_no_table()
 
     def _why_no_rows(self, section: Section) -> str:
+        """Why an ncu table has no rows."""
         begins = f"a table begins (line {section.first_line}) but has no rows"
         if not self.skipped:
             return f"{begins}; profile again"
@@ -399,7 +407,7 @@ def _all_rows(table: _Table, block: bytes) -> Piece | None:
 
 
 def _program(section: Section, lines: Sequence[str]) -> str | None:
-    """The name of the process in the first row."""
+    """The name of the process in the first row of an ncu table."""
     place = section.at("Process Name")
     if place is None:
         return None

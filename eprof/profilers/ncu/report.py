@@ -13,9 +13,9 @@ import numpy as np
 
 from eprof.base.arrays import Array
 from eprof.base.errors import LogError
-from eprof.profilers.ncu import derived, instances, notes, report_blocks
+from eprof.profilers.ncu import container, derived, instances, notes
+from eprof.profilers.ncu.container import Shape
 from eprof.profilers.ncu.messages import IMPORT
-from eprof.profilers.ncu.report_blocks import Shape
 from eprof.profilers.ncu.sheet import GPU_NAME, Remarks, Sheet, part_of
 from eprof.profilers.ncu.tables import tables_of
 from eprof.profilers.ncu.units import Unit, unit_of
@@ -35,13 +35,13 @@ _NEEDS = (
 
 
 def read(source: Source, _: object, keep: Container[str] | None, *__: object) -> Log:
-    """Read a report. keep: the counters to hold, by name; None for all.
+    """Read a report file of ncu (`.ncu-rep`). keep: the counters to hold, by name; None for all.
 
     Raises LogError, one sentence: the package is missing, the file is cut off, damaged, newer than the package, or has
     no launches.
     """
     with _file(source) as handle:
-        shape = report_blocks.shape(source.path, handle)
+        shape = container.shape(source.path, handle)
         if not shape.results:
             raise LogError(
                 f"{source.path}: the report holds no profiled kernel; see that the program launches kernels on the "
@@ -63,7 +63,7 @@ def read(source: Source, _: object, keep: Container[str] | None, *__: object) ->
 
 @contextmanager
 def _file(source: Source) -> Iterator[IO[bytes]]:
-    """The report as a file of its own, for NVIDIA's reader wants a name; a packed one is unpacked for a while."""
+    """The ncu report as a file of its own, for NVIDIA's reader wants a name; a packed one is unpacked for a while."""
     chunks: Iterator[bytes] = source.chunks(_CHUNK)
     if packing.kind(source.head) is None:
         for _ in chunks:  # for the hash
@@ -78,7 +78,10 @@ def _file(source: Source) -> Iterator[IO[bytes]]:
 
 
 def _actions(path: str, name: str, shape: Shape) -> list[Any]:
-    """What NVIDIA's reader makes of the launches. Raises LogError if it is not there, or does not see all of them."""
+    """What NVIDIA's reader makes of the launches in an ncu report.
+
+    Raises LogError if it is not there, or does not see all of them.
+    """
     try:
         import ncu_report
     except ImportError as err:
@@ -104,12 +107,12 @@ def _mend(shape: Shape) -> str:
 
 
 def _pids(shape: Shape) -> list[str]:
-    """The process of each action; ranges do not tell theirs apart."""
+    """The process of each action of an ncu report; ranges do not tell theirs apart."""
     return ["0"] * shape.results if shape.ranges else [str(pid) for pid in shape.pids]
 
 
 def _sheet(actions: Sequence[Any], pids: Sequence[str], keep: Container[str] | None) -> Sheet:
-    """A row a launch, a column a metric."""
+    """The launches in an ncu report: a row a launch, a column a metric."""
     names = [dict.fromkeys(action.metric_names()) for action in actions]
     metrics = list(dict.fromkeys(chain.from_iterable(names)))
     chosen = [name for name in metrics if derived.is_read(name, keep)]
@@ -140,7 +143,7 @@ def _sheet(actions: Sequence[Any], pids: Sequence[str], keep: Container[str] | N
 
 
 def _number(metric: Any) -> float:
-    """A metric's value; NaN where it has none, or a text."""
+    """A metric's value in an ncu report; NaN where it has none, or a text."""
     value = metric.value() if metric.has_value() else None
     if not isinstance(value, int | float) or not np.isfinite(value) or is_wrong(value):
         return float("nan")
@@ -148,6 +151,7 @@ def _number(metric: Any) -> float:
 
 
 def _by_opcode(actions: Sequence[Any], names: Sequence[Iterable[str]], keep: Container[str] | None) -> dict[str, Array]:
+    """Counters for each opcode, of the metrics in an ncu report that have a value for each."""
     counters: dict[str, Array] = {}
     for name in dict.fromkeys(name for own in names for name in own if instances.PER_OPCODE.fullmatch(name)):
         metrics = [
@@ -160,7 +164,7 @@ def _by_opcode(actions: Sequence[Any], names: Sequence[Iterable[str]], keep: Con
 
 
 def _opcodes(metric: Any) -> instances.Opcodes:
-    """The value of each opcode; None if there is no metric, or its instances have no names."""
+    """The value of each opcode in an ncu report; None if there is no metric, or its instances have no names."""
     if metric is None or not metric.has_correlation_ids():
         return None
     names = metric.correlation_ids()
@@ -173,11 +177,11 @@ def _capabilities(actions: Sequence[Any]) -> list[str | None]:
 
 
 def _words(actions: Sequence[Any], name: str) -> list[str | None]:
-    """The value of an attribute of each launch as text; None where it has none."""
-    return [_word(action.metric_by_name(name)) for action in actions]
+    """The value of an attribute of each launch in an ncu report as text; None where it has none."""
+    return [_attribute_word(action.metric_by_name(name)) for action in actions]
 
 
-def _word(metric: Any) -> str | None:
+def _attribute_word(metric: Any) -> str | None:
     value = metric.value() if metric is not None and metric.has_value() else None
     if value is None:
         return None
@@ -185,5 +189,5 @@ def _word(metric: Any) -> str | None:
 
 
 def _text(value: object) -> str:
-    """A name without the NULs that Windows leaves at its end."""
+    """A name in an ncu report without the NULs that Windows leaves at its end."""
     return str(value).replace("\0", "")

@@ -25,12 +25,14 @@ Words = Sequence[str | None] | Names
 
 @cache
 def labels_of_page() -> Mapping[str, Any]:
-    """The metrics of the details page by label: `label`, and `rate` by label and unit (`counters/ncu/labels.toml`)."""
+    """The metrics of ncu's details page by label: `label`, and `rate` by label and unit
+    (`counters/ncu/labels.toml`).
+    """
     return Document.read(folder("counters") / "ncu" / "labels.toml").data
 
 
 def metric_of(label: str) -> str:
-    """The metric that a label of the details page stands for; others are metrics."""
+    """The metric that a label of ncu's details page stands for; others are metrics."""
     return str(labels_of_page()["label"].get(label, label))
 
 
@@ -50,7 +52,7 @@ class Remarks(Struct):
 
     @classmethod
     def of_all(cls, parts: Iterable[Part]) -> Remarks:
-        """Those of several parts, each once."""
+        """The remarks on several sheets of ncu, each once."""
         remarks = [part.remarks for part in parts]
         missing: Counter[str] = Counter()
         for remark in remarks:
@@ -107,16 +109,16 @@ class Part(Struct):
 
     @property
     def size(self) -> int:
-        """How many rows there are."""
+        """How many rows a sheet of ncu has."""
         return len(self.rows["launches"])
 
     def column(self, name: str) -> Array:
-        """The values of a counter; NaN if it is not there."""
+        """The values of a counter in a sheet of ncu; NaN if it is not there."""
         return self.counters[name] if name in self.counters else np.full(self.size, np.nan)
 
 
 def part_of(sheet: Sheet, keep: Container[str] | None) -> Part:
-    """The counters of a sheet: its metrics, and what follows from them. keep: those to hold; None for all."""
+    """The counters of a sheet: its metrics of ncu, and what follows from them. keep: those to hold; None for all."""
     launches = sheet.launches
     kinds = {name: kind_of(name, unit) for name, unit in sheet.units.items()}
     is_count = np.array([kind == COUNT for kind in kinds.values()], dtype=bool)
@@ -148,13 +150,13 @@ def _names(words: Words) -> Names:
 
 
 def _labels(*columns: Names) -> Names:
-    """What devices are called: by name and number where the log has the name, else by number and capability."""
+    """What devices of an ncu sheet are called: by name and number where the log has these, else with the capability."""
     kind, first = alike(*(column.codes for column in columns))
     texts = [column.chosen(first).texts().tolist() for column in columns]
-    return Names.of(map(_label, *texts)).chosen(kind)
+    return Names.of(map(_device_label, *texts)).chosen(kind)
 
 
-def _label(device: str | None, capability: str | None, gpu: str | None) -> str | None:
+def _device_label(device: str | None, capability: str | None, gpu: str | None) -> str | None:
     if gpu:
         return f"{gpu} ({device or 0})"
     if capability:
@@ -163,7 +165,7 @@ def _label(device: str | None, capability: str | None, gpu: str | None) -> str |
 
 
 def joined(parts: Sequence[Part]) -> Part:
-    """Parts of one table as one, with a row for each kernel, process and pattern of metrics without a number."""
+    """Sheets of one ncu table as one, with a row for each kernel, process and pattern of metrics without a number."""
     units: dict[str, str] = {}
     for part in parts:
         units = {**part.units, **units}
@@ -180,7 +182,7 @@ def joined(parts: Sequence[Part]) -> Part:
 
 
 def _added_up(part: Part) -> Part:
-    """Rows of one device, kernel, process and part that lack the same values as one.
+    """Rows of an ncu sheet of one device, kernel, process and part that lack the same values, added up to one.
 
     Totals are added, averages weighted by launches.
     """

@@ -28,7 +28,7 @@ _LABEL = pattern(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 
 
 def capability_of_label(label: str) -> str | None:
-    """The compute capability in a device's label ("ncu device 0 (CC 8.0)"), else None."""
+    """The compute capability in ncu's label of a device ("ncu device 0 (CC 8.0)"), else None."""
     match = _LABEL.fullmatch(label)
     return match[1] if match else None
 
@@ -40,7 +40,7 @@ def is_in(block: bytes) -> bool:
 
 
 def _reader_of(block: bytes) -> str | None:
-    """`reader` reads tables of ncu and of nsys, `nsight_python` the CSV of that package."""
+    """Which reader: `reader` for tables of ncu and of nsys, `nsight_python` for the CSV of that package."""
     if block.startswith(REPORT):
         return "report"
     if _NSIGHT_PYTHON.match(block):

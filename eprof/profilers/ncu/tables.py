@@ -15,12 +15,13 @@ _PID_DIGITS = 18  # that fit in 64 bits
 
 
 def tables_of(parts: Sequence[Part]) -> list[Table]:
-    """The parts of one kind below each other; every process of every part is a run."""
+    """The tables of an ncu log: its parts of one kind below each other; every process of every part is a run."""
     kinds = dict.fromkeys(part.kind for part in parts)
     return [_table([part for part in parts if part.kind == kind]) for kind in kinds]
 
 
 def _table(parts: Sequence[Part]) -> Table:
+    """The table of parts of an ncu log."""
     units: dict[str, str] = {}
     for part in parts:
         units = {**part.units, **units}
@@ -28,13 +29,13 @@ def _table(parts: Sequence[Part]) -> Table:
         units = {name: unit for name, unit in units.items() if not name.startswith(ASIDE)}
     processes = [(place, process) for place, part in enumerate(parts) for process in part.names["process"].texts()]
     rows = TableRows(
-        device=_names(parts, "device"),
-        kernel=_names(parts, "kernel"),
+        device=_column_names(parts, "device"),
+        kernel=_column_names(parts, "kernel"),
         run=_runs(processes),
         launches=np.concatenate([part.rows["launches"] for part in parts]),
         time_s=np.concatenate([part.rows["time_s"] for part in parts]),
         process=np.array([_number(process) for _, process in processes], dtype=np.int64),
-        part=_names(parts, "part") if any("part" in part.names for part in parts) else None,
+        part=_column_names(parts, "part") if any("part" in part.names for part in parts) else None,
     )
     values = np.full((len(units), len(processes)), np.nan)
     for name, row in zip(units, values, strict=True):
@@ -48,17 +49,19 @@ def _runs(processes: Sequence[tuple[int, str | None]]) -> Ints:
 
 
 def _number(process: str | None) -> int:
-    """The number of a process; -1 where it is not known."""
+    """The number of a process in an ncu log; -1 where it is not known."""
     if process is None or not process.isdecimal() or len(process) > _PID_DIGITS:
         return -1
     return int(process)
 
 
-def _names(parts: Sequence[Part], column: str) -> Names:
+def _column_names(parts: Sequence[Part], column: str) -> Names:
     texts = [part.names[column].texts() if column in part.names else np.full(part.size, None) for part in parts]
     return Names.of(np.concatenate(texts).tolist())
 
 
 def counting(names: Iterable[str]) -> bool:
-    """Whether a program can be counted with these metrics: not with what they say of the device alone."""
+    """Whether a program can be counted with these metrics of an ncu table: not with what they say of the device
+    alone.
+    """
     return any("__" in name and not name.startswith(ASIDE) for name in names)

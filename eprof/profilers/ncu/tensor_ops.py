@@ -32,7 +32,7 @@ class _Metric(NamedTuple):
     sparsity: str | None
 
     def contains(self, other: _Metric) -> bool:
-        """Whether all that the other counts is counted here as well."""
+        """Whether all operations of tensor cores that the other metric counts are counted here as well."""
         pairs = ((self.op, other.op), (self.dst, other.dst), (self.sparsity, other.sparsity))
         return self != other and all(own in (None, part) for own, part in pairs)
 
@@ -43,28 +43,30 @@ def _metric(name: str) -> _Metric | None:
 
 
 def whole_name(types: str) -> str:
-    """What the sum over all metrics of some types is called."""
+    """What the sum over all tensor core metrics of some types is called."""
     return f"sm__ops_path_tensor_src_{types}*.sum"
 
 
 def by_op_name(types: str) -> str:
-    """The same where the log has the types split by instruction, perhaps not all of these."""
+    """What the sum is called where the log has the types of tensor operations split by instruction."""
     return f"sm__ops_path_tensor_op_*_src_{types}*.sum"
 
 
 def part_name(types: str) -> str:
-    """The same where the log has only what adds up in one of FP16 and FP32."""
+    """What that sum is called where the log has only what adds up in one of FP16 and FP32."""
     return f"{whole_name(types)}[part]"
 
 
 def is_read(name: str, keep: Container[str]) -> bool:
-    """Whether a metric is part of a wanted sum."""
+    """Whether a tensor core metric is part of a wanted sum."""
     metric = _metric(name)
     return metric is not None and (whole_name(metric.types) in keep or by_op_name(metric.types) in keep)
 
 
 def parts(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Each sum that these metrics make, and which of them it adds up: none twice, none of half a split by sparsity."""
+    """Each sum that these tensor core metrics make, and which it adds up: none twice, none of half a split by
+    sparsity.
+    """
     by_types: dict[str, list[_Metric]] = {}
     for metric in filter(None, map(_metric, names)):
         by_types.setdefault(metric.types, []).append(metric)
@@ -82,13 +84,17 @@ def parts(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _is_one_of_two(types: str, metrics: Sequence[_Metric]) -> bool:
-    """Whether metrics count what adds up in FP32 and nothing that adds up in FP16, or the other way round."""
+    """Whether tensor core metrics count what adds up in FP32 and nothing that adds up in FP16, or the other way
+    round.
+    """
     results = {metric.dst for metric in metrics}
     return types in _ADDS_UP_IN_TWO and None not in results and len(results) == 1
 
 
 def _outermost(metrics: Sequence[_Metric]) -> list[_Metric]:
-    """The metrics that no other contains; nothing where the other half of a split by sparsity is not there."""
+    """The tensor core metrics that no other contains; nothing where the other half of a split by sparsity is not
+    there.
+    """
     outer = [metric for metric in metrics if not any(other.contains(metric) for other in metrics)]
     halves = [(metric.op, metric.dst) for metric in outer if metric.sparsity]
     is_half = any(halves.count(half) == 1 for half in halves)
@@ -96,7 +102,7 @@ def _outermost(metrics: Sequence[_Metric]) -> list[_Metric]:
 
 
 def totals(metrics: Mapping[str, Array], keep: Container[str] | None) -> dict[str, Array]:
-    """The sums over the metrics of a log, those that are wanted; NaN where a part is not known."""
+    """The sums over the tensor core metrics of a log, those that are wanted; NaN where a part is not known."""
     made = {}
     for name, names in parts(metrics).items():
         if keep is None or name in keep:

@@ -30,7 +30,7 @@ class Unit(Struct, frozen=True):
 
     @property
     def is_scaled(self) -> bool:
-        """Whether counts are printed in thousands, millions...; times, which are measured, are not meant."""
+        """Whether ncu prints counts in thousands, millions...; times, which are measured, are not meant."""
         return self.factor != 1 and self.base != "ns"
 
 
@@ -39,7 +39,9 @@ NO_UNIT = Unit(1.0, "", COUNT)
 
 @lru_cache(maxsize=256)
 def unit_of(text: str) -> Unit:
-    """The unit that a cell names: `Mbyte` is 1e6 `byte`, `cycle/nsecond` is 1e9 `cycle/second`, `usecond` 1e3 `ns`."""
+    """The unit that ncu writes in a cell: `Mbyte` is 1e6 `byte`, `cycle/nsecond` 1e9 `cycle/second`, `usecond` 1e3
+    `ns`.
+    """
     text = text.strip()
     above, slash, below = text.partition("/")
     if text in _PERCENT:
@@ -63,22 +65,22 @@ def _simple(text: str) -> Unit:
 
 
 def kind_of(metric: str, unit: Unit) -> str:
-    """What a metric's values are to eprof: ratios and attributes without a printed unit are no counts."""
+    """What the values of a metric of ncu are to eprof: ratios and attributes without a printed unit are no counts."""
     if unit.kind == COUNT and _NEVER_COUNTS.match(metric):
         return OTHER
     return unit.kind
 
 
 def is_whole(metric: str, unit: str) -> bool:
-    """Whether a value can have no decimals: a sum of things that are counted, in a unit without prefix."""
+    """Whether a value of an ncu metric can have no decimals: a sum of counted things, in a unit without prefix."""
     return unit in _WHOLE_UNITS and "__" in metric and metric.endswith((".sum", ".max", ".min"))
 
 
 def known_counts(numbers: Array, is_count: Array) -> Array:
-    """Values of metrics; counts below zero are not known."""
+    """Values of metrics of ncu; counts below zero are not known."""
     return np.where((numbers < 0) & is_count, np.nan, numbers)
 
 
 def differ(values: Array, taken: Array) -> Array:
-    """Where two known values of one metric differ by more than their rounding."""
+    """Where two known values of one metric of ncu differ by more than their rounding."""
     return np.asarray(np.abs(values - taken) > _ROUNDED * np.abs(taken))

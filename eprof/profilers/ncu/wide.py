@@ -33,7 +33,7 @@ class Sample(Struct):
     rows: list[list[str]] = field(default_factory=list)
 
     def add(self, section: Section, lines: Sequence[str]) -> None:
-        """Take rows until there are enough."""
+        """Take rows of ncu's raw page until there are enough."""
         for line in lines:
             if len(self.rows) == _SAMPLE:
                 break
@@ -43,7 +43,7 @@ class Sample(Struct):
 
 
 def columns_of(section: Section, keep: Container[str] | None) -> list[int]:
-    """Places of the columns that are read."""
+    """Places of the columns of ncu's raw page that are read."""
     about = (*FIXED, *_INDEX, *_VERSION, GPU_NAME, section.part)
     return [
         place
@@ -57,7 +57,7 @@ def _is_read(name: str, keep: Container[str] | None) -> bool:
 
 
 def units_of(section: Section, lines: Sequence[str], others: list[int]) -> dict[int, Unit] | None:
-    """The row of units: the first other line that begins with an empty field and is as long as the header.
+    """The row of units of ncu's raw page: the first other line with an empty first field, as long as the header.
 
     It is taken out of `others`, the places of the lines that are no rows.
     """
@@ -70,7 +70,7 @@ def units_of(section: Section, lines: Sequence[str], others: list[int]) -> dict[
 
 
 def _metrics(section: Section) -> Iterator[tuple[int, str]]:
-    """Place and name of the columns that are metrics; a repeated name gets a number."""
+    """Place and name of the columns of ncu's raw page that are metrics; a repeated name gets a number."""
     seen: dict[str, int] = {}
     for place, name in enumerate(section.columns, section.prefix):
         if name not in FIXED:
@@ -102,21 +102,23 @@ class Wide:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no launch."""
+        """Whether ncu's raw page has no launch."""
         return not self.size
 
     def _texts(self, name: str) -> list[str]:
         return texts_of(self.table[self.section.at(name) or 0])
 
     def _words(self, *names: str) -> list[str | None]:
-        """The texts of the first of these columns that there is."""
+        """The texts of the first of these columns that ncu's raw page has."""
         for name in names:
             if name in self.section.columns:
                 return [cell or None for cell in self._texts(name)]
         return [None] * self.size
 
     def look(self, locale: Locale) -> None:
-        """Show numbers to the one who decides how the file writes them: of the first rows, or of all if need be."""
+        """Show numbers of ncu's raw page to the one who decides how the file writes them: the first, or all if need
+        be.
+        """
         own = Locale()
         whole = {place: self._is_whole(place, name) for place, name in self.metrics}
         for row in self.sample.rows:
@@ -127,15 +129,16 @@ class Wide:
         locale.join(own)
 
     def _is_whole(self, place: int, name: str) -> bool:
-        """Whether the values of a column can have no decimals."""
+        """Whether the values of a column of ncu's raw page can have no decimals."""
         unit = self.units.get(place)
         return unit is not None and unit.factor == 1 and is_whole(name, unit.base)
 
     def part(self, style: Style, keep: Container[str] | None) -> Part:
-        """A row a launch, and its counters."""
+        """A row a launch of ncu's raw page, and its counters."""
         return part_of(self._sheet(style, keep), keep)
 
     def _sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
+        """The launches and metrics of ncu's raw page."""
         places = {name: place for place, name in self.metrics if derived.is_read(name, keep)}
         units = {name: self.units.get(place, NO_UNIT) for name, place in places.items()}
         matrix = np.empty((len(places), self.size))
@@ -166,7 +169,7 @@ class Wide:
         )
 
     def _cells(self, place: int) -> Cells:
-        """The cells of a metric: with instances, the total before them; alone ("1; 2; 3") they are no number."""
+        """The cells of a metric on ncu's raw page: with instances, the total before them; "1; 2; 3" is no number."""
         return instances.totals(self.table[place])
 
     def _numbers(self, place: int, name: str, style: Style) -> Array:
@@ -175,14 +178,14 @@ class Wide:
         return known_counts(values(self._cells(place), style) * unit.factor, is_count)
 
     def _is_several(self, place: int) -> bool:
-        """Whether a cell holds the values of several instances, and no total."""
+        """Whether a cell of ncu's raw page holds the values of several instances, and no total."""
         cells = self.table[place]
         if not isinstance(cells, list) and not cells.str.contains(";", literal=True).any():
             return False
         return any(instances.is_several(cell) for cell in texts_of(cells))
 
     def _twice(self, numbers: Mapping[str, Array], style: Style) -> list[str]:
-        """The metrics that have two columns with different values; the first is read."""
+        """The metrics that have two columns with different values on ncu's raw page; the first is read."""
         twice = []
         for place, name in self.metrics:
             first = numbers.get(name.rpartition(" (")[0])
@@ -193,7 +196,7 @@ class Wide:
         return twice
 
     def _by_opcode(self, style: Style, keep: Container[str] | None) -> dict[str, Array]:
-        """Counters for each opcode, of the metrics that have a value for each."""
+        """Counters for each opcode, of the metrics on ncu's raw page that have a value for each."""
         counters: dict[str, Array] = {}
         for place, name in self.metrics:
             if instances.PER_OPCODE.fullmatch(name):
@@ -209,5 +212,5 @@ class Wide:
 
 
 def _whole(words: Sequence[str | None]) -> list[str | None]:
-    """Numbers without the decimals that old versions write: "6.00" is "6"."""
+    """Numbers without the decimals that old versions of ncu write on their raw page: "6.00" is "6"."""
     return [word.replace(",", ".").partition(".")[0] if word else None for word in words]

@@ -17,16 +17,16 @@ class Alone(Collector):
     processor = PROGRAM
 
     def find(self, program: str = "") -> Tool:
-        """Always there."""
+        """Running without a profiler is always possible."""
         return Tool(self.name, True, "nothing is counted; power by component and --mark, for `eprof timeline`")
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """One run."""
+        """One run without a profiler."""
         meters = ", while all power meters are read" if what == ENERGY else ""
         return Step(what, request.program, f"the program alone{meters}")
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
-        """There is nothing to judge."""
+        """Without a profiler there is nothing to judge."""
         return Verdict()
 
 

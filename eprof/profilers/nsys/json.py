@@ -17,7 +17,7 @@ _DECODER = json.JSONDecoder()
 
 
 def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str | None = None, *__: object) -> Log:
-    """Read the tables of nsys, which hold no counters to choose among.
+    """Read the JSON tables of nsys, which hold no counters to choose among.
 
     Raises LogError, one sentence, if none tells the times of kernels, or if the last is cut off.
     """
@@ -55,7 +55,9 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
 
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
-    """The whole objects in a text, and what stands behind them: a row that is not whole yet, or the end of an array."""
+    """The whole objects in nsys's JSON, and what stands behind them: a row that is not whole yet, or the array's
+    end.
+    """
     rows: list[dict[str, Any]] = []
     place = 0
     start = _OBJECT.search(text)
@@ -74,12 +76,15 @@ def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
 
 
 def _is_closed(rest: str, before: bool) -> bool:
-    """Whether no array is open behind the last whole row. before: the same before `rest`, if no row came since."""
+    """Whether no array of nsys's JSON is open behind the last whole row.
+
+    before: the same before `rest`, if no row came since.
+    """
     if "]" in rest.partition("{")[0]:
         return True
     return before and _OBJECT.search(rest) is None
 
 
 def _cell(value: object) -> str:
-    """A value as the CSV would have it."""
+    """A value in nsys's JSON as the CSV would have it."""
     return "" if value is None else str(value)

@@ -27,7 +27,10 @@ class Numbers:
         self.has_blanks = False
 
     def look(self, cells: Iterable[str]) -> None:
-        """Look at the cells of a row. One that can have decimals in one way only shows how all of them are written."""
+        """Look at how nsys writes the numbers in the cells of a row.
+
+        One that can have decimals in one way only shows how all of them are written.
+        """
         numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
         self.has_blanks = self.has_blanks or any(" " in cell for cell in numbers)
         points = {point for point in map(_point, numbers) if point}
@@ -35,7 +38,7 @@ class Numbers:
             self.point = points.pop()
 
     def value(self, cell: str, is_whole: bool) -> float | None:
-        """The number in a cell; None if there is none, or if it can be read in two ways.
+        """The number in a cell of nsys's; None if there is none, or if it can be read in two ways.
 
         is_whole: it can have no decimals.
         """
@@ -59,7 +62,9 @@ class Numbers:
 
 
 def _point(cell: str) -> str | None:
-    """The sign before decimals, as far as a number by itself shows it; it need not stand in it (`1.234.567`: ",")."""
+    """The sign before decimals in nsys's numbers, as far as one shows it; it need not stand in it (`1.234.567`:
+    ",").
+    """
     signs: list[str] = _SIGNS.findall(cell)
     if not signs:
         return None
@@ -73,7 +78,7 @@ def _point(cell: str) -> str | None:
 
 
 def _is_grouped(text: str) -> bool:
-    """Whether a whole number is written in groups, all with one sign between them, the last of three digits or more."""
+    """Whether nsys writes a whole number in groups, all with one sign between them, the last of three digits or so."""
     signs = set(_NOT_DIGITS.findall(text))
     last = _NOT_DIGITS.split(text)[-1]
     return len(signs) == 1 and len(last) >= _GROUP and _GROUPED.fullmatch(text) is not None

@@ -40,17 +40,19 @@ class _Database(Struct):
     columns: dict[str, set[str]]
 
     def has(self, table: str, *columns: str) -> bool:
-        """Whether there is a table with these columns."""
+        """Whether nsys's database has a table with these columns."""
         return table in self.columns and self.columns[table] >= set(columns)
 
 
 def is_export(tables: Iterable[str]) -> bool:
-    """Whether a database with these tables is of nsys."""
+    """Whether an SQLite database with these tables is of nsys."""
     return _STRINGS in set(tables)
 
 
 def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], parts: str | None = None) -> Log:
-    """Read an export. parts: "stream" or LAUNCH, by which the launches of a kernel are split; see `logs.read`.
+    """Read an SQLite export of nsys.
+
+    parts: "stream" or LAUNCH, by which the launches of a kernel are split; see `logs.read`.
 
     Raises LogError, one sentence, if it tells no kernels; sqlite3.Error if the database is damaged.
     """
@@ -78,7 +80,7 @@ def _quoted(name: str) -> str:
 
 
 def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
-    """The launches of each kernel, device and stream; those without a time apart, because their time is not known."""
+    """The launches of each kernel, device and stream in nsys's database; those without a time apart."""
     has_pid = database.has(KERNELS, "globalPid")
     pid = _PID.replace("globalPid", "k.globalPid") if has_pid else "0"
     stream = "k.streamId" if database.has(KERNELS, "streamId") else "null"
@@ -106,7 +108,7 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
 
 
 def _name(database: _Database, named: Sequence[str]) -> str:
-    """What selects the name of a kernel: the best of its names that stands among the strings."""
+    """What selects the name of a kernel in nsys's database: the best of its names that stands among the strings."""
     if not database.has(_STRINGS, "id", "value"):
         return "null"
     names = [f"(select s.value from {_STRINGS} s where s.id = {column})" for column in named]
@@ -136,7 +138,7 @@ def _devices(database: _Database, seen: Iterable[tuple[object, object]]) -> dict
 
 
 def _gpus(database: _Database) -> Mapping[object, str]:
-    """The names of GPUs by number, without numbers that several names share."""
+    """The names of GPUs in nsys's database by number, without numbers that several names share."""
     if not database.has(_GPUS, "id", "name"):
         return {}
     several: dict[object, set[str]] = {}
@@ -150,14 +152,14 @@ def _text(value: object) -> str:
 
 
 def _pids(database: _Database) -> list[object]:
-    """The processes that launched kernels."""
+    """The processes in nsys's database that launched kernels."""
     if not database.has(KERNELS, "globalPid"):
         return []
     return [pid for (pid,) in database.connection.execute(f"select distinct {_PID} from {KERNELS}")]
 
 
 def _command(database: _Database, pids: list[object]) -> str | None:
-    """What was profiled: the command that nsys was given, else the name of the only process."""
+    """What was profiled: the command that nsys's database has, else the name of the only process."""
     if database.has(_CAPTURE, "name", "value"):
         query = f"select name, value from {_CAPTURE} where name like 'PROCESS_0:%'"
         settings = dict(database.connection.execute(query))
@@ -173,6 +175,7 @@ def _command(database: _Database, pids: list[object]) -> str | None:
 
 
 def _notes(database: _Database, kernels: list[Timed]) -> Iterable[str]:
+    """What there is to say on nsys's database."""
     lost = sum(kernel.launches for kernel in kernels if math.isnan(kernel.time_s))
     if lost:
         launches = "1 launch of kernels has" if lost == 1 else f"{lost} launches of kernels have"
@@ -199,7 +202,7 @@ def _notes(database: _Database, kernels: list[Timed]) -> Iterable[str]:
 
 
 def _sum(database: _Database, table: str) -> tuple[int, float]:
-    """How many rows a table has, and the seconds between their starts and ends."""
+    """How many rows a table of nsys's database has, and the seconds between their starts and ends."""
     number, ns = database.connection.execute(
         f"select count(*), total(case when {_TIMED.format('t')} then t.end - t.start end) from {table} t"
     ).fetchone()

@@ -73,22 +73,22 @@ class Shape(Struct, frozen=True):
 
     @property
     def unit(self) -> str:
-        """The unit of the time: "ns", "us", "ms" or "s"."""
+        """The unit of the time in an nsys summary: "ns", "us", "ms" or "s"."""
         return _unit_of(self.time)
 
     @property
     def scale(self) -> float:
-        """Seconds in the unit of the time."""
+        """Seconds in the unit of the time of an nsys summary."""
         return _SCALE[self.unit]
 
     @property
     def start_scale(self) -> float:
-        """Nanoseconds in the unit of the start."""
+        """Nanoseconds in the unit of the start of an nsys trace."""
         return round(1e9 * _SCALE[_unit_of(self.start or "")])
 
     @property
     def is_whole(self) -> bool:
-        """Whether the time can have no decimals: nanoseconds that are no average."""
+        """Whether the time in an nsys summary can have no decimals: nanoseconds that are no average."""
         return self.unit == "ns" and self.kind != LAUNCHED
 
 
@@ -107,7 +107,7 @@ class Timed(Struct, frozen=True):
 
 
 def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = None) -> Shape | None:
-    """The table that these columns make; None if it does not tell the times of kernels."""
+    """The nsys table that these columns make; None if it does not tell the times of kernels."""
     own = set(names)
     columns = tuple(names)
     places = None if spans is None else tuple(spans)
@@ -145,7 +145,7 @@ class Nsys(Struct):
     foreign: int | None = None
 
     def feed(self, number: int, line: str) -> bool:
-        """Take a line; whether it was of use."""
+        """Take a line of nsys's output; whether it was of use."""
         if not line.strip():
             self.shape = self.heading = None
             return True
@@ -170,6 +170,7 @@ class Nsys(Struct):
         return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.spans) - 1))
 
     def _header(self, number: int, names: Sequence[str]) -> None:
+        """Take the names of columns of an nsys table."""
         self.shape = shape_of(names)
         self.heading = None
         if self.shape is None:
@@ -177,7 +178,7 @@ class Nsys(Struct):
             self.heading = ""
 
     def _ruler(self, number: int, heading: str, spans: Sequence[tuple[int, int]]) -> None:
-        """Below the names of the columns of a text table, a line of dashes shows where they are."""
+        """Take the line of dashes below the names of the columns of nsys's text table, which shows where they are."""
         ends = [*(start for start, _ in spans[1:]), max(len(heading), spans[-1][1])]
         self.shape = shape_of([heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)], spans)
         if self.shape is None:
@@ -186,7 +187,7 @@ class Nsys(Struct):
             self.heading = None
 
     def row(self, shape: Shape, fields: Sequence[str]) -> bool:
-        """Take a row of a table; whether its time and its launches are numbers."""
+        """Take a row of an nsys table; whether its time and its launches are numbers."""
         if len(fields) != len(shape.columns):
             return False
         row = dict(zip(shape.columns, (cell.strip() for cell in fields), strict=True))
@@ -207,7 +208,7 @@ class Nsys(Struct):
         return True
 
     def _part(self, shape: Shape, row: Mapping[str, str], numbers: Numbers) -> str | None:
-        """What a row of a trace is a part of: its stream, or itself."""
+        """What a row of an nsys trace is a part of: its stream, or itself."""
         stream = row.get(STREAM) or None
         start = numbers.value(row[shape.start], shape.spans is not None) if shape.start else None
         if self.parts != LAUNCH or start is None:
@@ -217,24 +218,24 @@ class Nsys(Struct):
     def add(
         self, shape: Shape, name: str, device: str | None, launches: int, seconds: float, part: str | None = None
     ) -> None:
-        """Launches of a kernel and the time that they took together."""
+        """Launches of a kernel in nsys's tables and the time that they took together."""
         own = self.sums.setdefault(shape.kind, {}).setdefault((name, device or None, part), [0, 0.0])
         own[0] += launches
         own[1] += seconds
 
     @property
     def kernels(self) -> list[Timed]:
-        """The kernels, from the best table that there is."""
+        """The kernels of nsys's output, from the best table that there is."""
         best = next((self.sums[kind] for kind in _BEST if kind in self.sums), {})
         return [Timed(name, device, int(many), time_s, part) for (name, device, part), (many, time_s) in best.items()]
 
     def table(self) -> Table:
-        """The times; there must be some."""
+        """The times of kernels that nsys printed; there must be some."""
         best = next((kind for kind in _BEST if kind in self.sums), "")
         return table_of(self.kernels, OF_LAUNCHES if best == TRACE else KIND, self.parts)
 
     def notes(self) -> Iterable[str]:
-        """Sentences for a log whose times were read."""
+        """Sentences for a log whose times were read from nsys's tables."""
         kinds = [kind for kind in _BEST if kind in self.sums]
         if len(kinds) > 1:
             yield f"the times are those of {kinds[0]}; the log tells them again in {', '.join(kinds[1:])}, not used"
@@ -255,12 +256,12 @@ class Nsys(Struct):
 
 
 def _is_kernel(row: Mapping[str, str], name: str) -> bool:
-    """Whether a row is of a kernel: no copy, no memset."""
+    """Whether a row of an nsys table is of a kernel: no copy, no memset."""
     return bool(name) and row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith("[CUDA mem")
 
 
 def _below(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
-    """The fields of a row of text, which stand below the dashes; None if it does not keep to them."""
+    """The fields of a row of nsys's text, which stand below the dashes; None if it does not keep to them."""
     gaps = [line[end:start] for (_, end), (start, _) in zip(spans, spans[1:], strict=False)]
     if any(gap.strip() for gap in gaps) or line[: spans[0][0]].strip():
         return None
@@ -268,7 +269,9 @@ def _below(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
 
 
 def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -> Table:
-    """A table of times, a row for each of `kernels`, of which there must be some. kind: its source, best of one run.
+    """A table of times from nsys, a row for each of `kernels`, of which there must be some.
+
+    kind: its source, best of one run.
 
     parts_by: what their parts are; of LAUNCH become starts and streams.
     """

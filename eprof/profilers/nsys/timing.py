@@ -74,7 +74,7 @@ def _abilities(path: str) -> _Abilities:
 
 
 def step(what: str, request: Request, place: Place) -> Step:
-    """The program under a trace of CUDA alone, and then the table of its kernels, in full names as ncu writes them."""
+    """The program under an nsys trace of CUDA alone, and then the table of its kernels, in full names as ncu writes."""
     path = str(find().path)
     can = _abilities(path)
     log, trace = place.log(what, ".csv"), place.log(what, ".nsys-rep")
@@ -106,7 +106,7 @@ def launches(path: Path) -> int:
 
 
 def judge(then: Then, ended: Ended, errors: str = "") -> Verdict:
-    """What a trace showed. It never ends the run: without it ncu's own times are left."""
+    """What a trace of nsys showed. It never ends the run: without it ncu's own times are left."""
     # 0 may be its own; any other code is the program's, if it left a trace.
     tells = bool(ended.code)
     if not then.source.is_file():

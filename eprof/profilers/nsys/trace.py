@@ -17,7 +17,7 @@ _COPY = "[CUDA mem"
 
 
 def columns_of(section: Section) -> list[int]:
-    """Places of the columns that are read."""
+    """Places of the columns of an nsys trace that are read."""
     shape = _shape(section)
     places = [section.at(name) for name in (shape.name, "Device", shape.time, STREAM, shape.start or "")]
     return [place for place in places if place is not None]
@@ -30,7 +30,10 @@ def places_of_names(section: Section) -> list[int]:
 
 
 def add(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
-    """Add rows up to the kernels of each device. How many rows are no launches: they have no time or no name."""
+    """Add rows of an nsys trace up to the kernels of each device.
+
+    How many rows are no launches: they have no time or no name.
+    """
     if not pieces:
         return 0
     table = together(pieces)
@@ -57,7 +60,7 @@ def add(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
 
 
 def _parts(parts: str | None, section: Section, shape: Shape, table: Piece) -> Names:
-    """The part that each row is: its stream, itself, or none."""
+    """The part that each row of an nsys trace is: its stream, itself, or none."""
     stream, start = section.at(STREAM), section.at(shape.start or "")
     if parts is None or stream is None:
         return Names((), np.full(size(table), -1, dtype=np.int32))
@@ -69,7 +72,7 @@ def _parts(parts: str | None, section: Section, shape: Shape, table: Piece) -> N
 
 
 def _where(column: Names, of_words: Sequence[bool]) -> Array:
-    """The rows whose word is one of some."""
+    """The rows of an nsys trace whose word is one of some."""
     return np.array(of_words, dtype=bool)[column.codes]
 
 

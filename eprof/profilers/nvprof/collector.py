@@ -45,12 +45,12 @@ class Nvprof(GpuCollector):
         device = None
         for query in ("--query-events", "--query-metrics"):
             text = ask([str(tool.path), query])
-            device = device or _device(text)
+            device = device or _nvprof_device(text)
             names |= set(re.findall(r"^\s+(\w+):\s", text, re.MULTILINE))
         return Offer(device, frozenset(names)) if names else None
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """A GPU trace for time, the bare program for energy, a summary of counters with replayed kernels."""
+        """Run nvprof: a GPU trace for time, the bare program for energy, a summary of replayed kernels for counters."""
         if what == ENERGY:
             return Step(what, request.program, "the program alone, while the meter is read")
         log = place.log(what, "-%p.csv")
@@ -94,7 +94,7 @@ class Nvprof(GpuCollector):
         return Verdict(sentences, _status(outcome, ended, failed), failed, rows)
 
     def progress(self, logs: Sequence[Path]) -> int | None:
-        """Replayed launches, which newer versions tell as they go; tables are written at the end."""
+        """Launches that nvprof replayed, which newer versions tell as they go; tables are written at the end."""
         return sum(len(re.findall(_REPLAYED, text)) for text in beginnings(logs)) or None
 
 
@@ -113,12 +113,12 @@ def _percent(path: Path) -> str:
 
 
 def _pattern(kernel: str) -> str:
-    """A pattern for nvprof, in which a colon ends the pattern of a context, a stream or a kernel."""
+    """A pattern of kernels for nvprof, in which a colon ends the pattern of a context, a stream or a kernel."""
     pattern = expression(kernel) or re.escape(kernel)
     return pattern.replace("(?:", "(").replace(":", ".")
 
 
-def _device(text: str) -> str | None:
+def _nvprof_device(text: str) -> str | None:
     match = re.search(r"^Device \d+ \((.+)\):", text, re.MULTILINE)
     return match[1] if match else None
 

@@ -15,7 +15,7 @@ from eprof.base.arrays import Array
 from eprof.base.text import pattern
 from eprof.profilers.nvprof import text
 from eprof.profilers.nvprof.messages import PROFILER_LINE, Messages, is_chatter
-from eprof.profilers.nvprof.section import ColumnSection, Ignored, Section
+from eprof.profilers.nvprof.open_table import ColumnSection, Ignored, Section
 from eprof.profilers.nvprof.store import Store
 from eprof.profilers.nvprof.summary import SummarySection
 from eprof.profilers.nvprof.text import TextSection
@@ -73,7 +73,7 @@ class Outcome(Struct):
 
     @property
     def lacks_rows(self) -> bool:
-        """Whether it is known that there were more rows."""
+        """Whether it is known that nvprof's log had more rows."""
         return bool(self.cut_off or self.ends_in_row or self.lost_rows or self.broken_rows or self.unquoted)
 
 
@@ -98,7 +98,7 @@ class Walk:
         self._last_skipped = False
 
     def feed(self, block: Block) -> None:
-        """Read a block of whole lines."""
+        """Read a block of whole lines of nvprof's log."""
         data = block.data
         place = 0
         slow_until = 0 if block.is_long else len(data)
@@ -123,7 +123,7 @@ class Walk:
             yield block
 
     def _stretch(self, section: ColumnSection, block: Block, start: int, stop: int) -> bool:
-        """Give the open table many lines at once. False if they must be looked at one by one."""
+        """Give the open nvprof table many lines at once. False if they must be looked at one by one."""
         rows = block.rows(start, stop, section.form, self._store.codes)
         if rows is None and section.expects_units():
             rows = block.rows(start, stop, section.form, self._store.codes)
@@ -136,7 +136,7 @@ class Walk:
         return True
 
     def close(self, whole: bool) -> None:
-        """The log ends; `whole` if it ends with a line end."""
+        """The nvprof log ends; `whole` if it ends with a line end."""
         in_table = not whole and (self._section is not None or bool(self._given))
         self.seen.cut_off = in_table and self._last_skipped and not self.seen.unquoted
         self.seen.ends_in_row = in_table and not self._last_skipped
@@ -145,6 +145,7 @@ class Walk:
             section.close()
 
     def _line(self, line: str) -> None:
+        """Take a line of nvprof's log."""
         self.seen.lines += 1
         self._last_skipped = False
         self._whole = line
@@ -166,7 +167,7 @@ class Walk:
             self._comma_separated(line)
 
     def _begins_blank(self, line: str) -> bool:
-        """Whether a blank line is the row of units of a table that has no units."""
+        """Whether a blank line is the row of units of an nvprof table that has no units."""
         section = self._section
         return (
             isinstance(section, TextSection) and section.may_begin_blank and not section.rows and section.accepts(line)
@@ -190,6 +191,7 @@ class Walk:
         self.seen.messages.hear(self.seen.lines, line)
 
     def _profiler_line(self, message: re.Match[str]) -> None:
+        """Take a line that nvprof itself says (`==PID==`)."""
         self._end_table()
         pid, words = message["pid"] or "", message["text"]
         if pid in ("PROF", "WARNING", "ERROR"):
@@ -204,7 +206,7 @@ class Walk:
         self.seen.messages.hear(self.seen.lines, words)
 
     def _row(self, line: str) -> bool:
-        """Give a line to the open table, or to those without header."""
+        """Give a line to the open nvprof table, or to those without header."""
         section = self._section
         if isinstance(section, TextSection):
             taken = section.accepts(line)
@@ -225,7 +227,7 @@ class Walk:
             self.seen.devices.setdefault(name.strip(), self.seen.lines)
 
     def _skip(self, line: str) -> None:
-        """Program output: counted, one example kept. Rows that lost their header are counted too."""
+        """Program output in nvprof's log: counted, one example kept. Rows that lost their header are counted too."""
         self._name_device(line)
         self.seen.skipped_lines += 1
         self._last_skipped = True
@@ -241,7 +243,7 @@ class Walk:
             self.seen.headerless = self.seen.lines, line[:_EXAMPLE]
 
     def _look_for_rows(self, line: str) -> None:
-        """A line below the header of a table that is no row of it, but was one before something happened to it."""
+        """A line of an open nvprof table that is no row, but was one before something happened to it."""
         header = self._section.header if isinstance(self._section, Section) else None
         if header is None or header.kind == headers.IGNORED:
             return
@@ -272,7 +274,7 @@ class Walk:
         return self._topic == "API calls:"
 
     def _run(self, header: object) -> int:
-        """The number of a table's run: a process, and within it each further table of the same header."""
+        """The number of an nvprof table's run: a process, and within it each further table of the same header."""
         run = self._runs.get(self._pid)
         if run is None or (run, header) in self._opened:
             run = self._runs[self._pid] = self._next_run
@@ -317,12 +319,12 @@ class Block:
         return parse(self.data[start:stop], self.lines(start, stop), form, codes)
 
     def next_odd(self, place: int) -> int:
-        """The start of the first line from `place` on that may be no row; the end of the block if there is none."""
+        """The start of the first line of the block from `place` on that may be no row; its end if there is none."""
         number = int(np.searchsorted(self._odd, place))
         return int(self._odd[number]) if number < len(self._odd) else len(self.data)
 
     def lines(self, start: int, stop: int) -> int:
-        """How many lines there are between two places."""
+        """How many lines of nvprof's log there are between two places of the block."""
         first, last = np.searchsorted(self._ends, (start, stop)).tolist()
         return int(last - first) + (start < stop and self.data[stop - 1] != _NEWLINE)
 
@@ -337,7 +339,7 @@ class Block:
 
     @cached_property
     def _odd(self) -> Array:
-        """Starts of lines that are headers, begin with neither a quote nor a digit, or end with a comma."""
+        """Starts of a block's lines that are headers, begin with neither a quote nor a digit, or end with a comma."""
         starts = np.append(0, self._ends + 1)
         starts = starts[starts < len(self.data)]
         ends = np.append(self._ends, len(self.data))[: len(starts)]
@@ -347,6 +349,6 @@ class Block:
         return np.asarray(starts[~is_row])
 
     def _fours(self, starts: Array) -> Array:
-        """The first four bytes of each line, as a number."""
+        """The first four bytes of each line of a block, as a number."""
         text = self.data + bytes(3)
         return np.ndarray(len(self.data), _FOUR_BYTES, text, strides=(1,))[starts]

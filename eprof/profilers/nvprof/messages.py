@@ -62,7 +62,7 @@ class Messages:
         self.profiled = False
 
     def hear(self, number: int, text: str) -> None:
-        """Look at the text of line `number`."""
+        """Look at the text of line `number` for a message of nvprof."""
         command = _COMMAND.match(text)
         if command:
             self.profiled = True
@@ -72,7 +72,7 @@ class Messages:
             self._findings.look(number, text[:_LONGEST])
 
     def notes(self) -> list[str]:
-        """Sentences for a log that has tables."""
+        """Sentences for a log that has nvprof's tables, by its messages."""
         notes = []
         several = of_several_programs(self.commands)
         if several is not None:
@@ -83,5 +83,5 @@ class Messages:
         return notes
 
     def why_no_table(self) -> str | None:
-        """One sentence on why the log has no table, or None if it does not say."""
+        """One sentence on why nvprof's log has no table, or None if its messages do not say."""
         return self._findings.explanation()

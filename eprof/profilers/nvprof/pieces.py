@@ -42,20 +42,20 @@ class Piece(Struct):
             self.rows = np.ones(len(self.kernel), np.int64)
 
     def times(self) -> Floats:
-        """The times; NaN where the table has none."""
+        """The times of a piece's rows; NaN where the table has none."""
         return np.full(len(self.kernel), np.nan) if self.time_s is None else self.time_s
 
     def parts(self) -> Array:
-        """The parts; -1 where the table has none."""
+        """The parts of a piece's rows; -1 where the table has none."""
         return np.full(len(self.kernel), -1, dtype=np.int32) if self.part is None else self.part
 
     def columns(self) -> dict[str, Array]:
-        """The columns beside the counters, by name; those that the table has."""
+        """The columns of a piece beside the counters, by name; those that the table has."""
         columns = {name: getattr(self, name) for name in ("device", "kernel", "launches", "rows", "time_s", "part")}
         return {name: column for name, column in columns.items() if column is not None}
 
     def chosen(self, rows: Array) -> Piece:
-        """Some rows: a mask, or places."""
+        """Some rows of a piece: a mask, or places."""
         counters = {label: (values[rows], kinds[rows]) for label, (values, kinds) in self.counters.items()}
         return replace(self, **{name: column[rows] for name, column in self.columns().items()}, counters=counters)
 
@@ -68,7 +68,7 @@ class Sums:
         self._most_rows = _HELD_ROWS
 
     def add(self, piece: Piece) -> None:
-        """Take some rows."""
+        """Add up some rows to pieces."""
         if not len(piece.kernel):
             return
         self._pieces.append(_added_up(piece))
@@ -78,7 +78,9 @@ class Sums:
             self._most_rows = max(_HELD_ROWS, 2 * len(whole.kernel))
 
     def take(self) -> Piece | None:
-        """One row for each device, kernel, part and pattern of cells without a value; None without any row."""
+        """The pieces' sums, a row for each device, kernel, part and pattern of cells without a value; None without
+        rows.
+        """
         return self._whole() if self._pieces else None
 
     def _whole(self) -> Piece:
@@ -88,7 +90,7 @@ class Sums:
 
 
 def _added_up(piece: Piece) -> Piece:
-    """Totals and times add up; rates and percentages become averages weighted by launches."""
+    """Rows of pieces added up: totals and times; rates and percentages become averages weighted by launches."""
     number, first = _groups(piece)
     size = len(first)
     if size == len(number):
@@ -99,27 +101,27 @@ def _added_up(piece: Piece) -> Piece:
         label: (_sum(values, kinds, piece, number, launches), kinds[first])
         for label, (values, kinds) in piece.counters.items()
     }
-    time_s: Floats | None = None if piece.time_s is None else _total(number, piece.time_s)
+    time_s: Floats | None = None if piece.time_s is None else _pieces_total(number, piece.time_s)
     return replace(piece.chosen(first), launches=launches, rows=rows, counters=counters, time_s=time_s)
 
 
 def _groups(piece: Piece) -> tuple[Ints, Ints]:
-    """A number for each device, kernel, part and pattern of cells without a value, by row; and its first row."""
+    """What rows of pieces go together: by row, a number for each device, kernel, part and pattern of cells."""
     kinds = [kinds for _, kinds in piece.counters.values()]
     return alike(piece.device, piece.kernel, piece.parts(), np.isnan(piece.times()), *kinds)
 
 
 def _sum(values: Floats, kinds: Array, piece: Piece, number: Ints, launches: Ints) -> Floats:
-    """The sum of counts, the mean of others."""
+    """The sum of a piece's counts, the mean of others."""
     is_count: Bools = kinds == as_cell(COUNT)
     if is_count.all():
-        return _total(number, values)
-    totals = _total(number, np.where(is_count, values, values * piece.launches))
+        return _pieces_total(number, values)
+    totals = _pieces_total(number, np.where(is_count, values, values * piece.launches))
     # All cells of a sum are of one kind.
     return totals / np.where(np.bincount(number, is_count) > 0, 1, np.maximum(launches, 1))
 
 
-def _total(number: Ints, values: Floats) -> Floats:
+def _pieces_total(number: Ints, values: Floats) -> Floats:
     totals: Floats = np.bincount(number, values).astype(np.float64)
     return totals
 

@@ -25,7 +25,10 @@ class Walked(Struct, frozen=True):
     seen: Outcome
 
     def log(self, has_columns: bool) -> Log:
-        """As a `Log`. has_columns: the user named the columns. Raises LogError if it holds no kernels."""
+        """What was read of nvprof's log as a `Log`.
+
+        has_columns: the user named the columns. Raises LogError if it holds no kernels.
+        """
         source, store, seen = self.source, self.store, self.seen
         tables = store.tables()
         if not tables:
@@ -56,7 +59,7 @@ def walk(
     parts: str | None,
     size_bytes: int,
 ) -> Walked:
-    """Read all blocks of a log of about `size_bytes`. The other arguments are those of `logs.read`."""
+    """Read all blocks of an nvprof log of about `size_bytes`. The other arguments are those of `logs.read`."""
     store = Store(names, keep, parts)
     lines = Walk(store, min(_STRETCH_BYTES, tuning.fast_from), _given(columns))
     is_long = size_bytes >= tuning.fast_from and not is_memory_scarce()
@@ -69,7 +72,7 @@ def walk(
 
 
 def _given(columns: Sequence[str] | None) -> list[Header]:
-    """The headers that a list of columns may stand for: with the columns of a script in front, and without.
+    """The headers that a user's list of columns may stand for: with the columns of a script in front, and without.
 
     Raises LogError if these are not the columns of a table.
     """
@@ -85,7 +88,7 @@ def _given(columns: Sequence[str] | None) -> list[Header]:
 
 
 def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
-    """Sentences on lines that were not read."""
+    """Sentences on lines of nvprof's log that were not read."""
     if seen.skipped_lines:
         lines = "1 line is" if seen.skipped_lines == 1 else f"{seen.skipped_lines} lines are"
         yield f"{lines} no part of a table and skipped, for example: {seen.example_skipped}"
@@ -122,7 +125,7 @@ def _lost_quotes(unquoted: tuple[int, int]) -> str:
 
 
 def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str:
-    """What happened and what to do, for a log without kernels."""
+    """What happened and what to do, for an nvprof log without kernels."""
     reason = seen.messages.why_no_table()
     if reason:
         return reason
@@ -137,6 +140,7 @@ def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str:
 
 
 def _why_no_kernels(seen: Outcome, store: Store) -> str:
+    """Why an nvprof log has no kernels."""
     if store.ranges:
         return (
             "the log holds only tables by NVTX range, and ranges may overlap; give the whole log, with the table below "

@@ -8,7 +8,7 @@ _OLD_LOG = b"# CUDA_PROFILE_LOG_VERSION"
 
 
 def _reader_of(block: bytes) -> str | None:
-    """A SQLite database may be of nsys too."""
+    """The reader of a SQLite database of nvprof, which may be of nsys too."""
     return "sqlite" if block.startswith(_SQLITE) else None
 
 

@@ -44,7 +44,9 @@ _COPY_TABLES = {
 
 
 def read(source: Source, _: object, keep: Container[str] | None, parts: str | None, *__: object) -> Log:
-    """Read an export whose first bytes are those of a SQLite database, maybe packed with gzip. Raises LogError.
+    """Read an nvprof export whose first bytes are those of a SQLite database, maybe packed with gzip.
+
+    Raises LogError.
 
     keep: the counters to hold, by name; None for all. parts: see `logs.read`.
     """
@@ -62,6 +64,7 @@ def read(source: Source, _: object, keep: Container[str] | None, parts: str | No
 
 
 def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | None) -> Log:
+    """The log of nvprof's database at `path`."""
     store = Store({}, keep, parts if parts == LAUNCH else None)
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)) as base:
@@ -116,7 +119,7 @@ class _Metrics:
             self._cells.setdefault(name, {})[place] = _value(value, flags, kind)
 
     def of(self, launches: list[object]) -> dict[str, Cells]:
-        """The counters of these launches, by their correlation numbers."""
+        """The counters of these launches in nvprof's database, by their correlation numbers."""
         places = [self._places.get(launch, -1) for launch in launches]
         counters = {}
         for name, cells in self._cells.items():
@@ -126,7 +129,7 @@ class _Metrics:
 
 
 def _value(value: object, flags: object, kind: int) -> tuple[float, int]:
-    """The value of a cell (NaN = none), and its kind or why it has none."""
+    """The value of a cell of nvprof's database (NaN = none), and its kind or why it has none."""
     if isinstance(flags, int) and flags in _FLAGS:
         return float("nan"), _FLAGS[flags]
     if not isinstance(value, bytes) or len(value) != 8:
@@ -142,7 +145,7 @@ def _value(value: object, flags: object, kind: int) -> tuple[float, int]:
 
 @cache
 def _numbers() -> dict[object, tuple[str, int]]:
-    """The number of a metric -> its name and what its values are, an index into UNITS."""
+    """The number of a metric in nvprof's database -> its name and what its values are, an index into UNITS."""
     document = Document.read(resources.folder("counters") / "nvprof" / "numbers.toml")
     return {
         number: (name, as_cell(OTHER if unit == "ratio" else unit))
@@ -153,7 +156,7 @@ def _numbers() -> dict[object, tuple[str, int]]:
 
 
 def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metrics: _Metrics | None) -> None:
-    """Launches in the order they started; start and end are in ns, and start 0 means that the time is not known."""
+    """Launches in nvprof's database in the order they started; start and end in ns, start 0: the time is not known."""
     device_of = _devices(base)
     stream = "k.streamId" if store.by == LAUNCH else "null"
     launch = "k.correlationId" if metrics else "0"
@@ -177,7 +180,7 @@ def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metr
 
 
 def _seconds(start: object, end: object) -> float:
-    """Between two times in ns; NaN where a cell (of a damaged export) holds none, or no end."""
+    """Between two times in ns of nvprof's database; NaN where a cell holds none, or no end."""
     if isinstance(start, int) and isinstance(end, int) and 0 < start <= end:
         return (end - start) * 1e-9
     return float("nan")
@@ -188,7 +191,7 @@ def _whole(start: object) -> int:
 
 
 def _devices(base: sqlite3.Connection) -> dict[int, str]:
-    """Device names as nvprof prints them: "Tesla K20c (0)"."""
+    """Device names in the database as nvprof prints them: "Tesla K20c (0)"."""
     rows = base.execute(
         "select d.id, s.value from CUPTI_ACTIVITY_KIND_DEVICE d join StringTable s on s._id_ = d.name"
     ).fetchall()
@@ -204,6 +207,7 @@ def _copies(base: sqlite3.Connection, tables: set[str], store: Store) -> None:
 
 
 def _log(source: Source, store: Store, counted: Collection[str], metrics: _Metrics | None) -> Log:
+    """The log of nvprof's database."""
     notes = []
     if metrics:
         notes.append("the export knows metrics by number only; they are named as nvprof 11.8 names them")

@@ -32,15 +32,15 @@ class Numbers:
         self._numbers: dict[str, int] = {}
 
     def of(self, name: str) -> int:
-        """The number of `name`."""
+        """The store's number of `name`."""
         return self._numbers.setdefault(name, len(self._numbers))
 
     def names(self) -> list[str]:
-        """All names, by number."""
+        """All names in the store, by number."""
         return list(self._numbers)
 
     def column(self, numbers: Array) -> Names:
-        """The names for `numbers`; -1 is not known."""
+        """The names for `numbers` in the store; -1 is not known."""
         names = self.names()
         used = np.flatnonzero(np.bincount(numbers + 1, minlength=len(names) + 1)[1:])
         codes = np.full(len(names) + 1, -1, dtype=np.int32)
@@ -85,7 +85,7 @@ class Store(Struct, dict=True):
         return self.names.get(label) or self._squashed.get(_squash(label), label)
 
     def keeps(self, counter: str) -> bool:
-        """Whether the values of a counter are wanted."""
+        """Whether the store keeps the values of a counter."""
         return self.keep is None or counter in self.keep
 
     def keeps_label(self, label: str) -> bool:
@@ -99,7 +99,7 @@ class Store(Struct, dict=True):
                 self.unused.setdefault(counter)
 
     def note(self, sentence: str) -> None:
-        """Remember a sentence for the user, once."""
+        """Store a sentence for the user, once."""
         if sentence not in self.notes:
             self.notes.append(sentence)
 
@@ -117,27 +117,27 @@ class Store(Struct, dict=True):
         return codes_that_stay()
 
     def count_other(self, name: str, calls: float, time_s: float) -> None:
-        """Count something that took time on the GPU but is no kernel, such as a copy."""
+        """Count in the store something that took time on the GPU but is no kernel, such as a copy."""
         before = self.others.setdefault(name, [0.0, 0.0])
         before[0] += calls
         before[1] += 0.0 if np.isnan(time_s) else time_s
 
     def shaped(self, kernel: Array, shape: Floats) -> None:
-        """Add up launches of some kernels, (n,), and the four numbers of their shapes, (4, n)."""
+        """Store launches of some kernels, (n,), and the four numbers of their shapes, (4, n), added up."""
         rows = np.vstack([np.ones(len(kernel)), shape])
         sums = np.array([np.bincount(kernel, row) for row in rows]).T
         for number in np.unique(kernel).tolist():
             self.shapes[number] = self.shapes.get(number, 0.0) + sums[number]
 
     def launch_shapes(self) -> tuple[Shape, ...]:
-        """The shapes of all kernels whose table has them."""
+        """The stored shapes of all kernels whose table has them."""
         names = self.kernels.names()
         return tuple(
             Shape(names[kernel], int(sums[0]), *sums[1:].tolist()) for kernel, sums in sorted(self.shapes.items())
         )
 
     def add(self, kind: str, piece: Piece | None) -> None:
-        """Take the rows of one table of one run, or some of them."""
+        """Store the rows of one table of one run, or some of them."""
         if piece is None or not len(piece.kernel):
             return
         self.pieces.setdefault(kind, []).append(piece)
@@ -145,7 +145,7 @@ class Store(Struct, dict=True):
             self.untimed[kind] += int(piece.rows[np.isnan(piece.time_s)].sum())
 
     def tables(self) -> tuple[Table, ...]:
-        """All pieces put together, a table a kind and set of counters; lets go of the pieces.
+        """All stored pieces put together, a table a kind and set of counters; lets go of the pieces.
 
         Rows with different counters stay apart: a launch that a table has no column for is no launch with a hole.
         """
@@ -177,7 +177,10 @@ class Store(Struct, dict=True):
         return Table(kind, rows, Columns(tuple(units), values.T), units, more)
 
     def _fill(self, column: Floats, label: str, pieces: list[Piece]) -> str:
-        """Put the values of a counter below each other. Gives the unit that most have; those of another are missing."""
+        """Put the stored values of a counter below each other.
+
+        Gives the unit that most have; those of another are missing.
+        """
         cells = [piece.counters.pop(label) for piece in pieces]
         kinds = np.concatenate([kinds for _, kinds in cells])
         rows = np.concatenate([piece.rows for piece in pieces])
@@ -194,7 +197,7 @@ class Store(Struct, dict=True):
         return UNITS[kind]
 
     def closing_notes(self) -> list[str]:
-        """Sentences on cells without a value, and on what ran but is no kernel."""
+        """Sentences on cells in the store without a value, and on what ran but is no kernel."""
         notes = [
             f"{counter}: {number} cell{'s' if number > 1 else ''} {REASONS[reason]}, taken as missing"
             for (counter, reason), number in sorted(self.missing.items())
@@ -220,7 +223,7 @@ class Store(Struct, dict=True):
 
 
 def _groups(pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str], list[Piece]]]:
-    """The pieces that make one table each, and the counters that their runs have in all."""
+    """The stored pieces that make one table each, and the counters that their runs have in all."""
     collected: dict[int, frozenset[str]] = {}
     for piece in pieces:
         collected[piece.run] = collected.get(piece.run, frozenset()).union(piece.counters)

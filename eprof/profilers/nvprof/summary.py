@@ -8,8 +8,8 @@ import numpy as np
 
 from eprof.base.arrays import Array, Bools, Ints, alike, numbered
 from eprof.base.text import pattern
+from eprof.profilers.nvprof.open_table import ColumnSection, is_device, is_named, is_whole
 from eprof.profilers.nvprof.pieces import Piece
-from eprof.profilers.nvprof.section import ColumnSection, is_device, is_named, is_whole
 from eprof.profilers.nvprof.store import Numbers, Store
 from eprof.rows.cells import ABSENT, RATES, as_cell, shows_wrong
 from eprof.rows.columns import Answers, Form, Rows
@@ -47,16 +47,16 @@ class SummarySection(ColumnSection):
         self._is_used = False
 
     def fits(self, fields: list[str]) -> bool:
-        """A device with its index, a whole number of invocations, and names."""
+        """A row of nvprof's summary: a device with its index, a whole number of invocations, and names."""
         return all(fits(fields[place]) for place, fits in self._needed)
 
     def all_fit(self, rows: Rows) -> bool:
-        """As `fits`, called once for each different text."""
+        """As `fits` for rows of nvprof's summary, called once for each different text."""
         needed = [*self._needed, (self.name, _is_of_all)]
         return all(rows.each(place, self.store.each(fits)).all() for place, fits in needed)
 
     def take(self, fields: list[str]) -> None:
-        """As for any table; what a launch whose counter went wrong takes part in is no value."""
+        """Take a row of nvprof's summary; where a counter went wrong there is no value."""
         fields = [*fields]
         wrong = [fields[place] for place in self._others if shows_wrong(fields[place])]
         if wrong:
@@ -67,7 +67,7 @@ class SummarySection(ColumnSection):
         super().take(fields)
 
     def _summed(self, values: str) -> str:
-        """The sum of the counts of hardware instances."""
+        """The sum of the counts of hardware instances in nvprof's summary."""
         if _LIST.fullmatch(values.strip()):
             self.store.note("counts told by hardware instance (--aggregate-mode off) were added up")
             return str(sum(map(int, values.split(","))))
@@ -77,7 +77,7 @@ class SummarySection(ColumnSection):
         return ""
 
     def add(self, rows: Rows) -> None:
-        """Keep the cells of the wanted counters."""
+        """Keep the cells of the wanted counters of nvprof's summary."""
         wanted = rows.each(self.name, self.store.each(self.store.keeps_label))
         if wanted.any():
             self._is_used = True
@@ -95,7 +95,7 @@ class SummarySection(ColumnSection):
             self.finish()
 
     def _keys(self, rows: Rows) -> tuple[Array, ...]:
-        """Numbers of devices, kernels, launches and counters."""
+        """Numbers of devices, kernels, launches and counters of nvprof's summary."""
         return (
             rows.each(self.device, self.store.each(self.store.devices.of, np.int32)),
             rows.each(self.kernel, self.store.each(self.store.kernels.of, np.int32)),
@@ -104,7 +104,7 @@ class SummarySection(ColumnSection):
         )
 
     def finish(self) -> None:
-        """Turn cells to rows: one for each device and kernel (more where a counter of it comes twice)."""
+        """Turn cells of nvprof's summary to rows: one for each device and kernel (more if a counter comes twice)."""
         if self._cells:
             for piece in self._pieces():
                 self.store.add(self.header.kind, piece)
@@ -143,7 +143,7 @@ def _is_by_instance(name: str) -> bool:
 
 
 def _by_known_counters(is_known: Bools) -> Iterable[tuple[Ints, Sequence[int]]]:
-    """Rows with the same counters together, so that a cell without a value is one that the log has.
+    """Rows of nvprof's summary with the same counters together: a cell without a value is one that the log has.
 
     is_known: (n_counters, n_rows). Gives places of rows and those of their counters.
     """
@@ -153,7 +153,7 @@ def _by_known_counters(is_known: Bools) -> Iterable[tuple[Ints, Sequence[int]]]:
 
 
 def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> tuple[Ints, Ints]:
-    """Which row each cell belongs to, rows numbered as they come, and the first cell of each row.
+    """Which row each cell of nvprof's summary belongs to, numbered as they come, and the first cell of each row.
 
     A row is a device, a kernel and a number of launches; the same counter again (two kernels of one name) opens
     a further one, so that nothing is overwritten.
@@ -168,7 +168,7 @@ def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> tuple[I
 
 
 def _occurrence(cells: Ints) -> Ints:
-    """How often each cell came before."""
+    """How often each cell of nvprof's summary came before."""
     order = np.argsort(cells, kind="stable")
     place = np.arange(len(cells))
     is_first = np.diff(cells[order], prepend=-1) != 0

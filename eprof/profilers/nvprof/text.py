@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from eprof.base.text import pattern
+from eprof.profilers.nvprof.open_table import DEVICE
 from eprof.profilers.nvprof.pieces import Piece, Sums
-from eprof.profilers.nvprof.section import DEVICE
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
 from eprof.profilers.nvprof.summary import SummarySection
 from eprof.profilers.nvprof.trace import Usage, is_kernel
@@ -55,11 +55,11 @@ class TextSection(ABC):
 
     @abstractmethod
     def accepts(self, line: str) -> bool:
-        """Take a line if it belongs to the table."""
+        """Take a line of nvprof's text if it belongs to the table."""
 
     @abstractmethod
     def close(self) -> None:
-        """The table ends here."""
+        """The table of nvprof's text ends here."""
 
 
 class TextCounters(TextSection):
@@ -79,7 +79,7 @@ class TextCounters(TextSection):
             self.accepts(header[3])
 
     def accepts(self, line: str) -> bool:
-        """A device, a kernel, or a row below them."""
+        """Take from nvprof's text a device, a kernel, or a row below them."""
         device = _DEVICE.fullmatch(line.rstrip())
         kernel = _KERNEL.fullmatch(f"    {device[2]}" if device and device[2] else line.rstrip() + " ")
         if device or kernel:
@@ -99,14 +99,17 @@ class TextCounters(TextSection):
         return True
 
     def _indexed(self, device: str) -> str:
-        """The device's name with its index, which somebody may have cut off."""
+        """The device's name in nvprof's text with its index, which somebody may have cut off."""
         if DEVICE.search(device) or not device.strip():
             return device
         self.store.note(f"device `{device.strip()}` has no index; it is taken for the first, (0)")
         return f"{device.strip()} (0)"
 
     def _fields(self, line: str) -> list[str] | None:
-        """Invocations, the counter's name, average and total. A description may stand before the values."""
+        """The fields of a row of nvprof's text: invocations, the counter's name, average and total.
+
+        A description may stand before the values.
+        """
         # Values by hardware instance are "[ 1 2 3 ]".
         words = (_INSTANCES.sub(lambda match: ",".join(match[1].split()), line) if "[" in line else line).split()
         values: list[str] = []
@@ -122,7 +125,7 @@ class TextCounters(TextSection):
         return [words[0], name, *(wrong[:1] * (len(cells) - 2) or cells[2:])]
 
     def close(self) -> None:
-        """Hand the rows over."""
+        """Hand over the rows of counters in nvprof's text."""
         self._table.close()
 
 
@@ -139,7 +142,7 @@ class TextUsage(TextSection):
         self._usage = Usage(store, run)
 
     def accepts(self, line: str) -> bool:
-        """A row, whose type is the last one printed; or the units."""
+        """Take a row of the GPU summary in nvprof's text, whose type is the last one printed; or the units."""
         units = _UNITS_ROW.fullmatch(line)
         if units:
             self._unit = SECONDS[units[1]]
@@ -155,7 +158,7 @@ class TextUsage(TextSection):
         return True
 
     def close(self) -> None:
-        """Hand the rows over."""
+        """Hand over the rows of the GPU summary in nvprof's text."""
         self._usage.close()
 
 
@@ -173,7 +176,10 @@ class TextTrace(TextSection):
         self._sums = Sums()
 
     def accepts(self, line: str) -> bool:
-        """A row: columns are at least two blanks apart, and the name is the last. Or the units, if they are fixed."""
+        """Take a row of the trace in nvprof's text: columns are two blanks apart at least, the name is the last.
+
+        Or the units, if they are fixed.
+        """
         if not self.rows and (units := _TRACE_UNITS.fullmatch(line)):
             self._units = SECONDS[units[1]], SECONDS[units[2]]
             return True
@@ -206,7 +212,7 @@ class TextTrace(TextSection):
             self._launches = []
 
     def close(self) -> None:
-        """Hand the launches over."""
+        """Hand over the launches of the trace in nvprof's text."""
         self._add_up()
         self.store.add(self.kind, self._sums.take())
 
@@ -224,7 +230,7 @@ class TextWide(TextSection):
         self._table = CutOffSection(Header(WIDE, tuple(heading[0] for heading in headings)), run, store)
 
     def accepts(self, line: str) -> bool:
-        """A row, or the units of the columns, which may be a blank line."""
+        """Take a row of the trace with counters in nvprof's text, or the units, which may be a blank line."""
         line = line.rstrip()
         if any(line[end : end + 1].strip() for end in self._ends) or len(line) > self._ends[-1]:
             return False
@@ -242,7 +248,7 @@ class TextWide(TextSection):
         return True
 
     def close(self) -> None:
-        """Hand the launches over."""
+        """Hand over the launches of the trace with counters in nvprof's text."""
         self._table.close()
 
 
@@ -250,28 +256,28 @@ class TextIgnored(TextSection):
     """Unified Memory totals, API calls."""
 
     def accepts(self, line: str) -> bool:
-        """An indented row of numbers and a name; a call."""
+        """A row of a table in nvprof's text to ignore: indented numbers and a name; a call."""
         return (
             re.fullmatch(r"\s+\d+(?:\s+(?:-|[\d.]+[A-Za-z]+)){5}\s+\S.*", line) is not None
             or re.fullmatch(r"\s*[\d.]+(?:ns|us|ms|s)\s+(?:-|[\d.]+(?:ns|us|ms|s))\s+\S.*", line) is not None
         )
 
     def close(self) -> None:
-        """Nothing was kept."""
+        """Nothing of an ignored table of nvprof's text was kept."""
 
 
 def is_header(line: str) -> bool:
-    """Whether a line opens a text table."""
+    """Whether a line opens a table of nvprof's text."""
     return line.lstrip().startswith(_FIRST) and any(pattern.fullmatch(line) for pattern in _HEADERS)
 
 
 def is_bare_row(line: str) -> bool:
-    """Whether a line is the first row of a GPU summary, which shows by itself what it is."""
+    """Whether a line of nvprof's text is the first row of a GPU summary, which shows by itself what it is."""
     return _BARE_ROW.fullmatch(line) is not None
 
 
 def open_table(line: str, run: int, store: Store, of_api: bool) -> TextSection:
-    """The table that the header `line` opens; `of_api` if the log said before that API calls follow."""
+    """The table of nvprof's text that the header `line` opens; `of_api` if the log said that API calls follow."""
     counters = _COUNTERS.fullmatch(line)
     if counters:
         return TextCounters(run, store, counters)

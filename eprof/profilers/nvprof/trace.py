@@ -4,8 +4,8 @@ import numpy as np
 
 from eprof.base.arrays import Array, Floats
 from eprof.base.text import pattern
+from eprof.profilers.nvprof.open_table import WHOLE, ColumnSection, Section
 from eprof.profilers.nvprof.pieces import Piece, Sums
-from eprof.profilers.nvprof.section import WHOLE, ColumnSection, Section
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
 from eprof.rows.cells import RATES, SECONDS, is_number, seconds
 from eprof.rows.columns import LAUNCH_ID, Form, Rows
@@ -21,7 +21,7 @@ _SHAPE = (
 
 
 def is_kernel(name: str) -> bool:
-    """False for copies, memsets and Unified Memory activity, which nvprof names in brackets."""
+    """Whether a name in nvprof's trace is of a kernel: not copies, memsets, Unified Memory, which are in brackets."""
     return not name.startswith(_NOT_A_KERNEL)
 
 
@@ -55,7 +55,7 @@ class TraceSection(ColumnSection):
         self._sums = Sums()
 
     def takes_units(self, fields: list[str]) -> bool:
-        """The row of units has units of time below Start and Duration."""
+        """Whether fields are an nvprof trace's row of units: units of time below Start and Duration."""
         start, duration = fields[self.start].strip(), fields[self.duration].strip()
         if start not in SECONDS or duration not in SECONDS:
             return False
@@ -67,7 +67,7 @@ class TraceSection(ColumnSection):
         return True
 
     def fits(self, fields: list[str]) -> bool:
-        """A start, a duration or none, and a name; and the units must be known."""
+        """A row of an nvprof trace: a start, a duration or none, and a name; and the units must be known."""
         return bool(
             self._unit is not None
             and is_number(fields[self.start])
@@ -76,11 +76,11 @@ class TraceSection(ColumnSection):
         )
 
     def all_fit(self, rows: Rows) -> bool:
-        """As `fits`; rows without a duration are looked at one by one."""
+        """As `fits` for rows of an nvprof trace; those without a duration are looked at one by one."""
         return self._unit is not None and bool(rows.each(self.name, self.store.each(_is_stripped)).all())
 
     def take(self, fields: list[str]) -> None:
-        """As for any table, without what stands around the name."""
+        """Take a row of an nvprof trace, without what stands around the name."""
         fields = [*fields]
         fields[self.name] = fields[self.name].strip()
         if self.has_launch_ids:
@@ -88,7 +88,7 @@ class TraceSection(ColumnSection):
         super().take(fields)
 
     def add(self, rows: Rows) -> None:
-        """Keep the kernels' launches; count everything else by its name."""
+        """Keep the kernels' launches of an nvprof trace; count everything else by its name."""
         time_s = rows.numbers(self.duration) * (self._unit or np.nan)
         is_launch = rows.each(self.name, self.store.each(is_kernel))
         if self.grid is not None:  # kernels have one, copies have not; without these columns the name decides
@@ -110,7 +110,7 @@ class TraceSection(ColumnSection):
             self.store.shaped(kernel, self._shapes(rows)[:, is_launch])
 
     def _shapes(self, rows: Rows) -> Floats:
-        """Blocks, threads of a block, registers of a thread and bytes of shared memory of a block, (4, n_rows)."""
+        """Of an nvprof trace: blocks, threads, registers of a thread, shared memory of a block, (4, n_rows)."""
         sizes = np.array([rows.numbers(place) for place in self.shape if place is not None])
         static, dynamic = self._shared_units
         shared = static * sizes[7] + dynamic * sizes[8]
@@ -125,7 +125,7 @@ class TraceSection(ColumnSection):
         return np.array([self.store.part_of(part) for part in parts], dtype=np.int32)
 
     def finish(self) -> None:
-        """Hand the launches over."""
+        """Hand the launches of an nvprof trace over."""
         self.store.add(self.header.kind, self._sums.take())
 
 
@@ -138,7 +138,10 @@ class Usage:
         self._of_range = False
 
     def take(self, kind: str, name: str, calls: int, time_s: float) -> bool:
-        """Keep what ran on the GPU. A row of kind "Range:" says that the table is of an NVTX range."""
+        """Keep what ran on the GPU, of nvprof's GPU summary.
+
+        A row of kind "Range:" says that the table is of an NVTX range.
+        """
         self._of_range |= kind.startswith("Range")
         if kind != "GPU activities":
             return False
@@ -146,7 +149,7 @@ class Usage:
         return True
 
     def close(self) -> None:
-        """Hand the rows over, unless a table of the whole run has their launches too."""
+        """Hand over the rows of nvprof's GPU summary, unless a trace of the whole run has their launches too."""
         if self._of_range:
             self._store.ranges += 1
             return
@@ -186,14 +189,14 @@ class UsageSection(Section):
         self._usage = Usage(store, run)
 
     def accepts(self, fields: list[str]) -> bool:
-        """As for any table, after the name's commas are put back where the table has no quotes."""
+        """Take a row of nvprof's GPU summary, after the name's commas are put back where it has no quotes."""
         last = self.header.width - 1
         if not self.header.quoted and self.name == last and len(fields) > last:
             fields = [*fields[:last], ",".join(fields[last:])]
         return super().accepts(fields)
 
     def takes_units(self, fields: list[str]) -> bool:
-        """The row of units has a unit of time below Time and nothing below Calls."""
+        """Whether fields are the row of units of nvprof's GPU summary: a unit of time below Time, none below Calls."""
         time = fields[self.time].strip()
         if time not in SECONDS or fields[self.calls].strip():
             return False
@@ -201,7 +204,7 @@ class UsageSection(Section):
         return True
 
     def fits(self, fields: list[str]) -> bool:
-        """A whole number of calls, a time and a name."""
+        """A row of nvprof's GPU summary: a whole number of calls, a time and a name."""
         return bool(
             WHOLE.fullmatch(fields[self.calls])
             and not np.isnan(seconds(fields[self.time], self._unit))
@@ -209,7 +212,7 @@ class UsageSection(Section):
         )
 
     def take(self, fields: list[str]) -> None:
-        """Keep what ran on the GPU."""
+        """Keep a row of nvprof's GPU summary that ran on the GPU."""
         # A header that lost its beginning has no type, but the rows still tell.
         kind = fields[self.type] if self.type is not None else ("GPU activities", "API calls")["API calls" in fields]
         time_s = seconds(fields[self.time], self._unit)
@@ -219,5 +222,5 @@ class UsageSection(Section):
             )
 
     def close(self) -> None:
-        """Hand the rows over."""
+        """Hand over the rows of nvprof's GPU summary."""
         self._usage.close()

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Floats
 from eprof.base.text import pattern
+from eprof.profilers.nvprof.open_table import ColumnSection, is_device, is_named
 from eprof.profilers.nvprof.pieces import Cells, Piece, Sums
-from eprof.profilers.nvprof.section import ColumnSection, is_device, is_named
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
 from eprof.rows.cells import MISFIT, RATES, as_cell, unit_of
 from eprof.rows.columns import Answers, Form, Rows
@@ -67,7 +67,7 @@ class WideSection(ColumnSection):
         self.form = Form(header.width, tuple(names), numbers=tuple(column.place for column in self._columns))
 
     def takes_units(self, fields: list[str]) -> bool:
-        """A units row has an empty first field; a data row has a device there."""
+        """Whether fields are the row of units of nvprof's wide trace: its first field is empty."""
         own = fields[self.header.prefix :]
         if own[0] or not all(_UNIT.fullmatch(field.strip()) for field in own):
             return False
@@ -82,16 +82,16 @@ class WideSection(ColumnSection):
         return bool(numbers)
 
     def fits(self, fields: list[str]) -> bool:
-        """A device with its index, and a kernel."""
+        """A row of nvprof's wide trace: a device with its index, and a kernel."""
         return is_device(fields[self.device]) and is_named(fields[self.kernel])
 
     def all_fit(self, rows: Rows) -> bool:
-        """As `fits`, called once for each different text."""
+        """As `fits` for rows of nvprof's wide trace, called once for each different text."""
         needed = ((self.device, is_device), (self.kernel, is_named))
         return all(rows.each(place, self.store.each(fits)).all() for place, fits in needed)
 
     def add(self, rows: Rows) -> None:
-        """Keep the launches' cells."""
+        """Keep the cells of launches in nvprof's wide trace."""
         device = rows.each(self.device, self._device_of)
         kernel = rows.each(self.kernel, self.store.each(self.store.kernels.of, np.int32))
         piece = Piece(self.run, device, kernel, np.ones(len(rows), np.int64))
@@ -106,7 +106,7 @@ class WideSection(ColumnSection):
         self._sums.add(piece)
 
     def _in_unit(self, column: _Column, values: Floats, kinds: Array) -> Cells:
-        """The column's values in the unit that the row of units gives."""
+        """Values of a column of nvprof's wide trace in the unit that the row of units gives."""
         count = as_cell(COUNT)
         unit = unit_of(self._units[column.place], self.rates) if self._units else None
         if unit is not None:
@@ -119,7 +119,7 @@ class WideSection(ColumnSection):
         return values, kinds
 
     def _add_instance(self, label: str, cells: Cells, piece: Piece) -> None:
-        """Add what one unit of the GPU counted to the counter."""
+        """Add what one unit of the GPU counted to the counter, in nvprof's wide trace."""
         values, kinds = cells
         known = values[kinds >= 0]
         if (kinds > as_cell(COUNT)).any() or not (known == np.floor(known)).all():
@@ -128,7 +128,7 @@ class WideSection(ColumnSection):
         piece.counters[label] = before + values, np.minimum(before_kinds, kinds)
 
     def _add_column(self, label: str, cells: Cells, piece: Piece) -> None:
-        """Keep a column; one of a label that was there (an event and a metric of one name) fills holes of the first."""
+        """Keep a column of nvprof's wide trace; one of a label that was there fills holes of the first."""
         if label not in piece.counters:
             piece.counters[label] = cells
             return
@@ -143,7 +143,7 @@ class WideSection(ColumnSection):
             self._differs.add(again)
 
     def finish(self) -> None:
-        """Hand the launches over, without columns that say again what is there already (descriptions occur twice)."""
+        """Hand over the launches of nvprof's wide trace, without columns that say again what is there already."""
         piece = self._sums.take()
         if piece is None:
             return
@@ -163,7 +163,7 @@ class WideSection(ColumnSection):
             del piece.counters[again]
 
     def _settle_instances(self, piece: Piece) -> None:
-        """What is no count cannot be added up."""
+        """What is no count in nvprof's wide trace cannot be added up over instances."""
         for label in dict.fromkeys(column.label for column in self._columns if column.is_instance):
             if label not in self._no_counts:
                 self.store.note("counts told by hardware instance (--aggregate-mode off) were added up")
@@ -181,13 +181,13 @@ class CutOffSection(WideSection):
         self._device_of = Answers(lambda name: store.devices.of(name) if is_device(name) else NO_DEVICE, np.int32)
 
     def fits(self, fields: list[str]) -> bool:
-        """A device, numbers of a context and a stream, and a kernel."""
+        """A row of a wide trace without its start: a device, numbers of a context and a stream, and a kernel."""
         device, context, stream, kernel = fields[:4]
         return bool(device and kernel and context.isdecimal() and stream.isdecimal())
 
 
 def _counters(columns: Sequence[str]) -> list[str]:
-    """The counter in each column, of the whole GPU or of one hardware instance."""
+    """The counter in each column of nvprof's wide trace, of the whole GPU or of one hardware instance."""
     known = set(columns)
     counters = []
     for column in columns:

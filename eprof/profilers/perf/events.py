@@ -31,7 +31,7 @@ _DOMAINS = {"pkg": "package", "psys": "the whole platform", "cores": "processor 
 
 @cache
 def plain(event: str) -> tuple[str, str]:
-    """An event's plain name, and the unit of the processor that counts it.
+    """A perf event's plain name, and the unit of the processor that counts it.
 
     `cpu_core/INST_RETIRED.ANY/u` is "inst_retired.any" on "cpu_core"; channels such as `uncore_imc_3/x/` are all
     `uncore_imc/x/`. An event that is given by numbers keeps its unit: `cpu/event=0xc7,umask=0x10/`. What only
@@ -52,17 +52,20 @@ def plain(event: str) -> tuple[str, str]:
 
 
 def is_user_only(event: str) -> bool:
-    """Whether the kernel's share is left out, as for users without privileges."""
+    """Whether a perf event leaves the kernel's share out, as for users without privileges."""
     return event.endswith((":u", "/u"))
 
 
 def domain(event: str) -> str | None:
-    """The domain of an energy event: "pkg" of `power/energy-pkg/`; None for others."""
+    """The domain of a perf energy event: "pkg" of `power/energy-pkg/`; None for others."""
     return event.removeprefix("power/energy-").rstrip("/") if event.startswith("power/energy-") else None
 
 
 def covered(domains: Iterable[str], packages: int | None) -> tuple[tuple[str, ...], str]:
-    """The domains to add up, and what they cover. packages: how many there are; None: not known."""
+    """The domains of perf's energy events to add up, and what they cover.
+
+    packages: how many there are; None: not known.
+    """
     known = set(domains)
     first = next((name for name in _DOMAINS if name in known), None)
     if first is None:

@@ -74,13 +74,13 @@ class Lines:
         self._may_go_on = False
 
     def feed(self, line: str) -> None:
-        """Take one line, without its end."""
+        """Take one line of perf's output, without its end."""
         self.number += 1
         if len(line) > _LONGEST_LINE or not self._take(line):
             self.others += 1
 
     def finish(self, rest: str) -> None:
-        """Take the last line, if it has no end: a row of it may be cut off in the middle of a name or a number."""
+        """Take perf's last line, if it has no end: a row of it may be cut off in the middle of a name or a number."""
         if rest.strip():
             self.number += 1
             is_whole = len(rest) < _LONGEST_LINE and (_ELAPSED.match(rest) or not _TEXT.fullmatch(rest))
@@ -94,7 +94,10 @@ class Lines:
         self._style = next(iter(self._locale.proof), ENGLISH)
 
     def number_of(self, text: str, run: Run) -> float:
-        """The number in a cell; NaN if it holds none. CSV and JSON have no groups of digits, so a comma is a point."""
+        """The number in a cell of perf's; NaN if it holds none.
+
+        CSV and JSON have no groups of digits, so a comma is a point.
+        """
         number = value(ungrouped(text), self._style) if run.is_text else value(text.replace(",", "."), ENGLISH)
         return number if number < LARGEST else math.nan
 
@@ -113,7 +116,7 @@ class Lines:
         return self._take_csv(line, row) if row else self._take_text(line)
 
     def _begin(self, run: Run) -> None:
-        """A new run. A header with the command stands below `# started on`."""
+        """A new run begins in perf's output. A header with the command stands below `# started on`."""
         if not self.runs[-1].rows:
             self.runs.pop()
         self.runs.append(run)
@@ -128,6 +131,7 @@ class Lines:
         return True
 
     def _take_json(self, line: str) -> bool:
+        """Take a line of perf's JSON."""
         for text in re.findall(r"\{[^{}]*\}", line):
             cells = {key: (quoted or plain).strip(",") for key, quoted, plain in _JSON.findall(text)}
             if not cells.get("counter-value") or not cells.get("event"):
@@ -152,6 +156,7 @@ class Lines:
         return True
 
     def _take_csv(self, line: str, row: re.Match[str]) -> bool:
+        """Take a line of perf's CSV."""
         sep = row["sep"]
         if sep == "," and "," in row["running"]:
             raise LogError(
@@ -179,6 +184,7 @@ class Lines:
         )  # fmt: skip
 
     def _take_text(self, line: str) -> bool:
+        """Take a line of perf's text."""
         run = self.runs[-1]
         elapsed = _ELAPSED.match(line)
         if elapsed:
@@ -211,7 +217,10 @@ class Lines:
         self._locale.look([ungrouped(number)], [is_count])
 
     def whole_runs(self) -> Iterator[Run]:
-        """The runs that have rows. Rows of CSV that come again and again, without a time, are one run each time."""
+        """The runs in perf's output that have rows.
+
+        Rows of CSV that come again and again, without a time, are one run each time.
+        """
         for run in self.runs:
             keys = [(row.place, row.event, row.cgroup) for row in run.rows]
             is_timed = any(row.time for row in run.rows)
@@ -221,11 +230,11 @@ class Lines:
 
 
 def seconds(time: str) -> float:
-    """The time of an interval."""
+    """The time of an interval of perf's."""
     return float(time.replace(",", "."))
 
 
 def _period(keys: list[tuple[str, str, str]]) -> int:
-    """After how many keys they come again in the same order, to the end; all of them if they do not."""
+    """After how many keys perf's rows come again in the same order, to the end; all of them if they do not."""
     ends = (size for size in range(1, len(keys)) if len(keys) % size == 0 and keys[size:] == keys[:-size])
     return next(ends, len(keys))

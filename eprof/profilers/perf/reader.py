@@ -48,20 +48,23 @@ class _Sum(Struct):
     parts: dict[tuple[str, str, str], tuple[float, float]] = field(default_factory=dict)
 
     def take(self, part: tuple[str, str, str], value: float, running: float) -> None:
-        """Of an event that is counted in several groups, the one that ran longest."""
+        """Of an event that perf counts in several groups, the one that ran longest."""
         share = 0.0 if math.isnan(value) else running
         if part not in self.parts or share > self.parts[part][1]:
             self.parts[part] = (value, share)
 
     @property
     def value(self) -> float:
-        """The sum of what is known; NaN if nothing is."""
+        """The sum of what perf knows of a counter; NaN if nothing is."""
         known = [value for value, _ in self.parts.values() if not math.isnan(value)]
         return sum(known) if known else math.nan
 
     @property
     def running(self) -> float:
-        """The least share of time of all parts. A program that never ran on one kind of cores did nothing there."""
+        """The least share of time that perf counted of all parts.
+
+        A program that never ran on one kind of cores did nothing there.
+        """
         kinds = {pmu for *_, pmu in self.parts}
         return min(share for value, share in self.parts.values() if len(kinds) < 2 or not math.isnan(value))
 
@@ -91,7 +94,10 @@ class _Counted(Struct):
 
 
 def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *_: object) -> Log:
-    """Read all runs in a log. `keep`: the counters that get a column. Raises LogError if nothing is counted."""
+    """Read all runs in a log of `perf stat`.
+
+    `keep`: the counters that get a column. Raises LogError if nothing is counted.
+    """
     lines = Lines(source.path)
     rest = ""
     for piece in pieces:
@@ -114,7 +120,10 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
 
 
 def _rows(run: Run, lines: Lines) -> list[_Counted]:
-    """The rows of a run. Of cgroups inside of each other only the innermost, which no other counts again."""
+    """The rows of a run that perf counted.
+
+    Of cgroups inside of each other only the innermost, which no other counts again.
+    """
     cgroups = dict.fromkeys(row.cgroup for row in run.rows if plain(row.event)[0] not in SOFTWARE)
     inner = [each for each in cgroups if not any(other != each and _holds(each, other) for other in cgroups)]
     time_s = _time_s(run, lines)
@@ -135,6 +144,7 @@ def _holds(cgroup: str, other: str) -> bool:
 
 
 def _count(counted: _Counted, row: Row, run: Run, lines: Lines) -> None:
+    """Add one row of perf's to what it counted."""
     event, pmu = plain(row.event)
     if event in SOFTWARE:
         return
@@ -151,7 +161,7 @@ def _count(counted: _Counted, row: Row, run: Run, lines: Lines) -> None:
 
 
 def _time_s(run: Run, lines: Lines) -> float:
-    """How long a run took: as perf says, by its last interval, by its clock, or by the time of its CPUs in use."""
+    """How long perf's run took: as it says, by its last interval, by its clock, or by the time of its CPUs in use."""
     if run.elapsed:
         return lines.number_of(run.elapsed, run)
     last = run.rows[-1].time
@@ -166,19 +176,20 @@ def _time_s(run: Run, lines: Lines) -> float:
 
 
 def _packages(run: Run, lines: Lines, time_s: float) -> int | None:
-    """How many processor packages the energy is of: their counters ran for so many times the time of the run."""
+    """How many processor packages perf's energy is of: their counters ran for so many times the time of the run."""
     rows = [row for row in run.rows if domain(plain(row.event)[0]) == "pkg" and row.runtime_ns]
     ratio = sum(float(row.runtime_ns) for row in rows) / 1e9 / time_s if time_s > 0 else 0.0
     return round(ratio) if 1 <= ratio < LARGEST and abs(ratio - round(ratio)) < 0.05 else None
 
 
 def _is_cut(run: Run) -> bool:
-    """Whether the last interval lacks rows that the first has."""
+    """Whether perf's last interval lacks rows that the first has."""
     times = [row.time for row in run.rows]
     return bool(times[0]) and times.count(times[-1]) < times.count(times[0])
 
 
 def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) -> Table:
+    """The table of what perf counted."""
     amounts = [row.amounts() for row in rows]
     units = {name: unit for each in amounts for name, (_, unit) in each.items()}
     if keep is not None:
@@ -197,7 +208,7 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
 
 
 def _absent(name: str) -> float:
-    """What a row without a counter has: an event that perf did not scale was counted all the time."""
+    """What a row of perf's without a counter has: an event that was not scaled was counted all the time."""
     return _ALL if name.endswith(RUNNING) else math.nan
 
 
@@ -214,6 +225,7 @@ def _nothing(rows: Sequence[_Counted]) -> str:
 
 
 def _notes(runs: Sequence[Run], rows: Sequence[_Counted]) -> Iterator[str]:
+    """What there is to say on perf's output."""
     cells = [row for run in runs for row in run.rows]
     scaled = [name for row in rows for name, total in row.events.items() if 0 < total.running < _ALL]
     if scaled:

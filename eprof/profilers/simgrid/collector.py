@@ -36,7 +36,7 @@ class SimGrid(Collector):
     quicker = "fewer processes or iterations: all of them run on this machine"
 
     def find(self, program: str = "") -> Tool:
-        """Look for `smpirun`."""
+        """Look for SimGrid's `smpirun`."""
         path = executable(("smpirun",), ("/usr/bin", "/usr/local/bin", "/opt/simgrid/bin"))
         if path is None:
             why = "SimGrid is not installed; `eprof scale --program` models clusters without it"
@@ -46,13 +46,16 @@ class SimGrid(Collector):
         return Tool(self.name, True, why, path, version and version[1])
 
     def order(self, request: Request) -> tuple[str, ...]:
-        """A simulation for each clock."""
-        return tuple(_name(speed) for speed in _nodes(request).speeds)
+        """The order of SimGrid's simulations: one for each clock."""
+        return tuple(_speed_name(speed) for speed in _nodes(request).speeds)
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """The program itself at the first clock, and a replay of its trace at others. Raises UsageError."""
+        """Simulate with SimGrid: the program itself at the first clock, and a replay of its trace at others.
+
+        Raises UsageError.
+        """
         nodes = _nodes(request)
-        speed = next(speed for speed in nodes.speeds if _name(speed) == what)
+        speed = next(speed for speed in nodes.speeds if _speed_name(speed) == what)
         log = place.log(what, ".log")
         files = {"hosts.txt": hosts(nodes), f"platform-{what}.xml": platform(nodes, speed)}
         simulated = [
@@ -74,7 +77,7 @@ class SimGrid(Collector):
         return Step(what, tuple(command), f"{why} at {speed.core_mhz:g} MHz", logs=(log.name,), files=files)
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
-        """Whether the simulation came to its end, and left a trace that can be replayed."""
+        """Whether SimGrid's simulation came to its end, and left a trace that can be replayed."""
         if not logs or energy.read(logs[0]) is None:
             trouble = _TROUBLE.search(errors)
             reason = f": {trouble[1][:300]}" if trouble else ""
@@ -91,7 +94,7 @@ def _nodes(request: Request) -> Nodes:
     return request.nodes
 
 
-def _name(speed: Speed) -> str:
+def _speed_name(speed: Speed) -> str:
     return f"{speed.core_mhz:g}mhz"
 
 
@@ -102,7 +105,7 @@ def settings(nodes: Nodes) -> list[str]:
 
 
 def _logging(nodes: Nodes, log: Path) -> list[str]:
-    """The energies go to files; what else SimGrid says stands in standard error, if it is a warning."""
+    """How SimGrid logs: energies go to files; what else it says stands in standard error, if it is a warning."""
     logs = {"host_energy": log}
     if nodes.link_w:
         logs["link_energy"] = energy.of_links(log)
@@ -113,25 +116,25 @@ def _logging(nodes: Nodes, log: Path) -> list[str]:
 
 
 def _check(command: Sequence[str]) -> None:
-    """Raises UsageError for what smpirun, a script of the shell, would take apart."""
+    """Raises UsageError for what SimGrid's smpirun, a script of the shell, would take apart."""
     for word in command:
         if _SPLIT_BY_A_SHELL.search(word) or not word:
             raise UsageError(f"`{word}`: smpirun passes on no words with spaces or wildcards; rename or leave it out.")
 
 
 def ranks(folder: Path) -> list[Path]:
-    """The files of a trace below `logs/`, in the order of processes."""
+    """The files of SimGrid's trace below `logs/`, in the order of processes."""
     files = (folder / f"{Path(TRACE).name}_files").glob("*_rank-*.txt")
     return sorted(files, key=lambda path: (len(path.name), path.name))
 
 
 def whole(files: Sequence[Path], processes: int) -> bool:
-    """Whether a trace has a file for each process, which ends as a process does."""
+    """Whether SimGrid's trace has a file for each process, which ends as a process does."""
     return len(files) == processes and all(_last_words(path) == ["finalize"] for path in files)
 
 
 def _last_words(path: Path) -> list[str]:
-    """The last line of a file behind the number of the process; nothing where the line is cut off."""
+    """The last line of a file of SimGrid's trace behind the number of the process; nothing where it is cut off."""
     with path.open("rb") as file:
         file.seek(max(path.stat().st_size - _LONGEST_END, 0))
         ending = file.read()

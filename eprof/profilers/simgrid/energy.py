@@ -33,7 +33,7 @@ def read(log: Path) -> Energy | None:
 
 
 def of_links(log: Path) -> Path:
-    """The log of links beside one of hosts."""
+    """SimGrid's log of the energy of links beside one of hosts."""
     return log.with_suffix(".links")
 
 

@@ -15,12 +15,13 @@ _PLATFORM = """<?xml version='1.0'?>
 
 
 def hosts(nodes: Nodes) -> str:
-    """The nodes by name, one process each."""
-    return "".join(f"{name}\n" for name in _names(nodes))
+    """The nodes in SimGrid's list of hosts by name, one process each."""
+    return "".join(f"{name}\n" for name in _host_names(nodes))
 
 
 def platform(nodes: Nodes, *speeds: Speed) -> str:
-    """The nodes with their powers at each clock, and a link to the switch and one back for each; the first is in force.
+    """SimGrid's platform: nodes with powers at each clock, and a link to the switch and one back; the first in
+    force.
 
     A node's three powers are idle, busy at no load, and busy: it has one core, so the second never counts. SimGrid has
     no power of links with two directions, so these are two links.
@@ -29,7 +30,7 @@ def platform(nodes: Nodes, *speeds: Speed) -> str:
     link_watts = _property("wattage_range", nodes.link_w) if nodes.link_w else ""
     clocks = ",".join(f"{speed.work_per_s}f" for speed in speeds)
     network = f'bandwidth="{nodes.bandwidth_byte_per_s}Bps" latency="{nodes.latency_s}s"'
-    parts = [f'<host id="{name}" speed="{clocks}">{watts}</host>' for name in _names(nodes)]
+    parts = [f'<host id="{name}" speed="{clocks}">{watts}</host>' for name in _host_names(nodes)]
     parts.append('<router id="switch"/>')
     parts += [f'<link id="{link}" {network}>{link_watts}</link>' for link, *_ in _ways(nodes)]
     parts += [
@@ -39,13 +40,13 @@ def platform(nodes: Nodes, *speeds: Speed) -> str:
     return _PLATFORM.format(parts="\n".join(parts))
 
 
-def _names(nodes: Nodes) -> list[str]:
+def _host_names(nodes: Nodes) -> list[str]:
     return [f"node-{number}" for number in range(nodes.processes)]
 
 
 def _ways(nodes: Nodes) -> Iterator[tuple[str, str, str]]:
-    """Each link with its two ends."""
-    for name in _names(nodes):
+    """Each link of SimGrid's platform with its two ends."""
+    for name in _host_names(nodes):
         yield f"{name}-up", name, "switch"
         yield f"{name}-down", "switch", name
 

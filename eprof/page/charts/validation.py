@@ -28,24 +28,24 @@ class Pair(Struct, frozen=True):
 
     @property
     def error_percent(self) -> float:
-        """Signed, relative to what was measured."""
+        """The signed error of a prediction, relative to what was measured."""
         return 100 * (self.predicted / self.measured - 1)
 
     @property
     def error(self) -> str:
-        """In words."""
+        """The error of a prediction in words."""
         return signed(self.error_percent)
 
     @property
     def words(self) -> str:
-        """Both quantities; watts are all of a size, and share their unit."""
+        """Measured and predicted; watts are all of a size, and share their unit."""
         if self.unit == "W":
             return f"{plain(self.measured)} → {plain(self.predicted)}{NARROW}W"
         return f"{quantity(self.measured, self.unit)} → {quantity(self.predicted, self.unit)}"
 
 
 def signed(value: float | None) -> str:
-    """A signed error in per cent: "+3.1 %"."""
+    """A signed error of a prediction in per cent: "+3.1 %"."""
     if value is None:
         return "unknown"
     size = f"{abs(value):.1f}"
@@ -54,7 +54,7 @@ def signed(value: float | None) -> str:
 
 
 def bars(pairs: Sequence[Pair], far_percent: float) -> Markup:
-    """Two thin bars a pair, measured above predicted; the largest fills the width."""
+    """Two thin bars a kernel, measured above predicted; the largest fills the width."""
     top = max((value for pair in pairs for value in (pair.measured, pair.predicted)), default=0.0) or 1.0
     template = templates().get_template("validation_bars.html")
     drawn = template.render(pairs=pairs, width=lambda value: pct(100 * value / top), far_percent=far_percent)
@@ -62,7 +62,7 @@ def bars(pairs: Sequence[Pair], far_percent: float) -> Markup:
 
 
 def histogram(histogram: Histogram) -> Markup:
-    """Bars of counts over signed errors, as far to both sides as there are some."""
+    """A histogram of signed errors of predictions, as far to both sides as there are some."""
     edges, counts = histogram.edges_percent, histogram.counts
     filled = [place for place, several in enumerate(counts) if several]
     reach = max(10.0, -edges[filled[0]], edges[filled[-1] + 1])
@@ -76,6 +76,7 @@ def histogram(histogram: Histogram) -> Markup:
 
 
 def _column(low: float, high: float, several: int, share: float, reach: float) -> Markup:
+    """A bar of the histogram of errors."""
     height = max(1.0, share * (_HEIGHT - 20))
     return Markup(
         '<rect class="v-predicted" x="{}" y="{:.1f}" width="{}" height="{:.1f}">'
@@ -92,6 +93,7 @@ def _column(low: float, high: float, several: int, share: float, reach: float) -
 
 
 def _ticks(reach: float) -> list[Markup]:
+    """Ticks below the histogram of errors."""
     step = 10 if reach > 20 else 5
     several = int(reach // step)
     return [_tick(step * number, reach) for number in range(-several, several + 1)]
@@ -108,11 +110,12 @@ def _tick(error: float, reach: float) -> Markup:
 
 
 def error_map(settings: Sequence[SettingScores]) -> Markup:
-    """Mean errors as a table of core by memory clock."""
+    """Mean errors of predictions as a table of core by memory clock."""
     return heat_table({(setting.core_mhz, setting.memory_mhz): _error_cell(setting) for setting in settings})
 
 
 def _error_cell(setting: SettingScores) -> Markup:
+    """A cell of the map of errors by clocks."""
     scores = setting.scores
     if scores.mean_percent is None:
         return Markup('<td class="no"></td>')

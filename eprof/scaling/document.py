@@ -14,7 +14,7 @@ from eprof.base.marks import Mark, names
 from eprof.base.text import counted
 from eprof.profile.document import now
 from eprof.scaling import fit
-from eprof.scaling import keep as keeping
+from eprof.scaling import isoefficiency as keeping
 from eprof.scaling.cluster import POLL, Beside, Clock, Cluster
 from eprof.scaling.model import CAUSES, Point, best_clock_mhz, efficiency, points
 from eprof.scaling.program import Program
@@ -51,12 +51,12 @@ class Case(NamedTuple):
 
 
 def modelled(case: Case, asked: Asked) -> Scale:
-    """The closed form ([S] 4): every number of processors at every clock. Raises UsageError."""
+    """The document of scaling in closed form ([S] 4): every number of processors at every clock. Raises UsageError."""
     cluster, program = case.cluster, case.program
     modelled = [point for clock in case.clocks for point in _points(case, clock, case.processors, case.waiting)]
     polling = [point for clock in case.clocks for point in _points(case, clock, case.processors, POLL)]
     alone = [_points(case, clock, [1], case.waiting)[0] for clock in {*case.clocks, cluster.slowest}]
-    rows = _rows([_run(program, point) for point in modelled], [_base(program, point) for point in alone])
+    rows = _rows([_modelled_run(program, point) for point in modelled], [_base(program, point) for point in alone])
     rows = [
         replace(row, overhead_j=point.overhead_j, polling_j=polled.energy_j, alpha=program.alpha)
         for row, point, polled in zip(rows, modelled, polling, strict=True)
@@ -82,7 +82,9 @@ def measured(
     model: tuple[Cluster, Program] | None = None,
     beside: Beside | None = None,
 ) -> Scale:
-    """Measured runs: efficiency, speedup, best node count and clock. model: fitted to them, for alpha and predictions.
+    """The document of scaling of measured runs: efficiency, speedup, best node count and clock.
+
+    model: fitted to them, for alpha and predictions.
 
     beside: what their nodes were taken to draw, of GPU clusters.
 
@@ -100,6 +102,7 @@ def measured(
 
 
 def _with_fit(document: Scale, runs: Sequence[Run], asked: Asked, cluster: Cluster, program: Program) -> Scale:
+    """The document of measured runs with a fit of the program to them."""
     fitted = fit.fit(cluster, program, runs, asked.predict)
     return replace(
         document,
@@ -112,7 +115,7 @@ def _with_fit(document: Scale, runs: Sequence[Run], asked: Asked, cluster: Clust
 
 
 def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale:
-    """What all documents say: their rows, and the best of them."""
+    """What all documents of scaling say: their rows, and the best of them."""
     rows = [replace(row, pareto=_is_pareto(row, rows)) for row in rows]
     return Scale(
         eprof=__version__,
@@ -132,17 +135,17 @@ def _points(case: Case, clock: Clock, processors: Sequence[int], waiting: str) -
     return points(case.cluster, case.program, [case.size], processors, clock, waiting)
 
 
-def _run(program: Program, point: Point) -> Run:
+def _modelled_run(program: Program, point: Point) -> Run:
     return Run(program.name, point.size, point.processors, point.core_mhz, point.time_s, point.energy_j)
 
 
 def _base(program: Program, point: Point) -> Run:
-    """The program on one processor, without anything that several need."""
+    """The modelled program on one processor, in the document: without anything that several need."""
     return Run(program.name, point.size, 1, point.core_mhz, point.base_s, point.base_j)
 
 
 def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
-    """A row a run, against the run on one processor at its clock, and against that at the slowest clock."""
+    """Rows of the scaling document, one a run, against one processor at its clock, and at the slowest clock."""
     at_clock = {(*run.problem, run.core_mhz): run for run in alone}
     slowest: dict[tuple[str, float | None], Run] = {}
     for run in sorted((run for run in alone if run.core_mhz), key=_order, reverse=True):
@@ -151,6 +154,7 @@ def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
 
 
 def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
+    """A row of the scaling document."""
     base_j, slowest_j = (_alike_j(other, run) for other in (base, slowest))
     base_s = base.time_s if base else None
     row = Row(
@@ -177,7 +181,7 @@ def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
 
 
 def _alike_j(base: Run | None, run: Run) -> float | None:
-    """The energy of a run that another is set against; None where only one of the two is a lower bound."""
+    """The energy of a run that another is set against in the document; None where one of two is a lower bound."""
     is_alike = base is not None and not (base.marks ^ run.marks) & Mark.MISSING
     return base.energy_j if base is not None and is_alike else None
 
@@ -199,7 +203,7 @@ def _order(run: Run) -> tuple[Any, ...]:
 
 
 def _is_pareto(row: Row, rows: Sequence[Row]) -> bool:
-    """Whether no other row of the same program and size beats a row in energy and in time."""
+    """Whether no other row of the document, of the same program and size, beats a row in energy and in time."""
     rivals = _alike([other for other in rows if (other.program, other.size) == (row.program, row.size)])
     return row.energy_j is not None and row in rivals and not any(_beats(other, row) for other in rivals)
 
@@ -212,7 +216,7 @@ def _beats(other: Row, row: Row) -> bool:
 
 
 def _alike(rows: Sequence[Row]) -> Sequence[Row]:
-    """The rows whose energies can be compared: lower bounds only where none is known in full."""
+    """Rows of the document whose energies can be compared: lower bounds only where none is known in full."""
     full = [row for row in rows if "missing" not in row.marks]
     return full if any(row.energy_j is not None for row in full) else rows
 
@@ -221,7 +225,7 @@ def _alike(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _best(rows: Sequence[Row], asked: Asked) -> Iterator[Best]:
-    """The best row of each program and size for each objective, within a deadline and the limits of the objective."""
+    """The best row of the document of each program and size for each objective, within limits."""
     for program, size in dict.fromkeys((row.program, row.size) for row in rows):
         same = [row for row in rows if (row.program, row.size) == (program, size)]
         in_time = _alike([row for row in same if asked.deadline_s is None or row.time_s <= asked.deadline_s])
@@ -237,6 +241,7 @@ def _best(rows: Sequence[Row], asked: Asked) -> Iterator[Best]:
 
 
 def _keep(case: Case, asked: Asked) -> Iterator[Keep]:
+    """In the document: what keeps the efficiency."""
     if asked.keep is None:
         return
     cluster, program, waiting, target = case.cluster, case.program, case.waiting, asked.keep
@@ -248,7 +253,7 @@ def _keep(case: Case, asked: Asked) -> Iterator[Keep]:
 
 
 def _shape(case: Case) -> int:
-    """The class of a program ([S] 4.7-6; the thresholds are ours).
+    """The class of a program in the document ([S] 4.7-6; the thresholds are ours).
 
     1: efficiency stays near 1. 4: it falls, and a larger problem does not help. 3: it falls by the network, and a
     larger problem helps. 2: it falls by other causes, and a larger problem helps.
@@ -268,7 +273,7 @@ def _shape(case: Case) -> int:
 
 
 def _network_share(point: Point) -> float:
-    """The share of messages, bytes and waiting in what p processors take more."""
+    """In the document: the share of messages, bytes and waiting in what p processors take more."""
     total = sum(abs(joules) for joules in point.overhead_j.values())
     return sum(abs(point.overhead_j[cause]) for cause in CAUSES[2:]) / total if total else 0.0
 
@@ -277,7 +282,7 @@ def _network_share(point: Point) -> float:
 
 
 def about_cluster(cluster: Cluster) -> dict[str, Any]:
-    """What a document says of a cluster."""
+    """What the scaling document says of a cluster."""
     return {
         "name": cluster.name,
         "about": cluster.about,
@@ -313,7 +318,7 @@ def _model_warnings(case: Case) -> Iterable[str]:
 
 
 def _lacks(rows: Sequence[Row]) -> Iterable[str]:
-    """What cannot be told of measured runs, and why."""
+    """What the document cannot tell of measured runs, and why."""
     no_energy = sum(row.energy_j is None for row in rows)
     if no_energy:
         yield f"{no_energy} of {counted(len(rows), 'run')} without energy (blank or 0): nothing is taken for it."

@@ -50,7 +50,7 @@ class Fused(NamedTuple):
 
 
 def document(fused: Fused, asked: Asked, title: str) -> Timeline:
-    """The joules of every component by function."""
+    """The document of a timeline: the joules of every component by function."""
     components = [_component(fused, each) for each in fused.series]
     functions = list(_functions(fused))
     inside_s = float((fused.exclusive.end_s - fused.exclusive.begin_s).sum())
@@ -74,7 +74,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
 
 
 def fused(series: Sequence[Series], marks: Marks | None, asked: Asked, notes: Iterable[str]) -> Fused:
-    """Put power and marks on one clock. Raises LogError: they are of different times."""
+    """Power and marks of a timeline put on one clock. Raises LogError: they are of different times."""
     found = sharing.shared(series)
     series = found.series
     warnings = [*notes, *sharing.warnings(found), *(marks.notes if marks else ())]
@@ -107,7 +107,7 @@ def fused(series: Sequence[Series], marks: Marks | None, asked: Asked, notes: It
 
 
 def _chosen(marks: Marks, series: Sequence[Series], warnings: list[str]) -> list[Mark]:
-    """The marks of one rank, in their order, outer ones first."""
+    """The marks of one rank in the timeline, in their order, outer ones first."""
     chosen, others = fuse.one_rank(marks.marks)
     if others:
         warnings.append(
@@ -123,7 +123,7 @@ def _chosen(marks: Marks, series: Sequence[Series], warnings: list[str]) -> list
 
 
 def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, warnings: list[str]) -> Series:
-    """The power on the clock of the marks."""
+    """The power of the timeline on the clock of the marks."""
     if series.absolute != marks.absolute:
         series = series.shifted(chosen[0].begin_s - float(series.edges[0]))
     elif zone_s := fuse.zone_s(series, chosen):
@@ -145,7 +145,10 @@ def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, w
 
 
 def _window(series: Sequence[Series], marks: Sequence[Mark]) -> tuple[float, float]:
-    """From the first to the last moment of which power is known. Raises LogError: no mark lies in it."""
+    """The window of the timeline: from the first to the last moment of which power is known.
+
+    Raises LogError: no mark lies in it.
+    """
     begin_s = min(float(each.edges[0]) for each in series)
     end_s = max(float(each.edges[-1]) for each in series)
     if marks and not any(mark.begin_s < end_s and mark.end_s > begin_s for mark in marks):
@@ -157,7 +160,7 @@ def _window(series: Sequence[Series], marks: Sequence[Mark]) -> tuple[float, flo
 
 
 def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None:
-    """The lower of the mean powers before the first function and after the last, of those that have a few samples.
+    """Idle power in a timeline: the lower of the means before the first function and after the last.
 
     After work a GPU stays at its clocks for a while: its power then is not yet idle.
     """
@@ -176,6 +179,7 @@ def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None
 
 
 def _component(fused: Fused, series: Series) -> Component:
+    """A component in the document of a timeline."""
     window = np.array([fused.begin_s]), np.array([fused.end_s])
     energy_j = float(series.energy_j(*window)[0])
     known_s = float(series.known_s(*window)[0])
@@ -195,7 +199,7 @@ def _component(fused: Fused, series: Series) -> Component:
 
 
 def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:
-    """The steps of a series, at most so many: longer ones are means."""
+    """The steps of a component for the timeline's chart, at most so many: longer ones are means."""
     step = max(1, -(-len(series.watts) // _CHART_STEPS))
     steps = []
     for first in range(0, len(series.watts), step):
@@ -208,6 +212,7 @@ def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:
 
 
 def _functions(fused: Fused) -> Iterator[Function]:
+    """The functions in the document of a timeline."""
     own, whole = fused.exclusive, fused.inclusive
     own_s, whole_s = own.summed(own.end_s - own.begin_s), whole.summed(whole.end_s - whole.begin_s)
     own_j = {each.component: own.summed(each.energy_j(own.begin_s, own.end_s)) for each in fused.series}
@@ -248,7 +253,7 @@ def _above(joules: float, idle_w: float | None, seconds: float) -> float | None:
 
 
 def merged(parts: Sequence[Marks]) -> Marks | None:
-    """The marks of several files as one. Raises LogError: some have dates and others have none."""
+    """The marks of several files as one timeline. Raises LogError: some have dates and others have none."""
     if not parts:
         return None
     if len({part.absolute for part in parts}) > 1:

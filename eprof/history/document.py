@@ -29,7 +29,7 @@ _MOST_NAMED = 4
 
 
 def history(results: Sequence[Result], title: str, command_line: Sequence[str], level: float = LEVEL) -> History:
-    """The document. Raises LogError if no result has an energy."""
+    """The document of a history. Raises LogError if no result has an energy."""
     known = [result for result in results if result.report.energy_j.total is not None]
     if not known:
         raise LogError(f"None of the {len(results)} results has an energy: make their reports with --costs.")
@@ -52,7 +52,7 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
 
 
 def _alike(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
-    """The results that can be compared with the last one, and why the others cannot, in sentences."""
+    """The results in the history that can be compared with the last one, and why the others cannot."""
     alike = list(results)
     sentences = []
     for difference, fact in _FACTS.items():
@@ -74,13 +74,13 @@ def _devices(report: schema.Profile) -> set[str]:
 
 
 def _efficiency(report: schema.Profile) -> set[str]:
-    """What modelled times rest on."""
+    """What modelled times of a history's run rest on."""
     modelled = report.modelled_time
     return {f"{modelled.efficiency:g}"} if modelled else set()
 
 
 def _known(report: schema.Profile) -> set[str]:
-    """The counts of which all energy is known, and constant power."""
+    """The counts of which the history knows all energy, and constant power."""
     known = {
         COUNTS[word].label
         for word, count in report.counts.items()
@@ -99,6 +99,7 @@ _FACTS: dict[str, Callable[[schema.Profile], set[str]]] = {
 
 
 def _run(result: Result) -> Run:
+    """A run in the history."""
     report = result.report
     commit = report.commit or ""
     return Run(
@@ -118,7 +119,7 @@ def _run(result: Result) -> Run:
 
 
 def _costs(report: schema.Profile) -> str:
-    """The prices in words, "gtx680 at 1006/3004 MHz"."""
+    """The prices of a history in words, "gtx680 at 1006/3004 MHz"."""
     if report.costs is None:
         return "none"
     core, memory = (report.costs.setting.get(key) for key in ("core_mhz", "memory_mhz"))
@@ -128,16 +129,16 @@ def _costs(report: schema.Profile) -> str:
 
 
 def _kernels(results: Sequence[Result]) -> list[Kernel]:
-    """The energy of each kernel over all devices, those that took most at last first."""
+    """The energy of each kernel over the history, those that took most at last first."""
     series: dict[str, list[float | None]] = {}
     for place, result in enumerate(results):
-        for name, joules in _joules(result.report).items():
+        for name, joules in _run_joules(result.report).items():
             series.setdefault(name, [None] * len(results))[place] = joules
     kernels = [Kernel(name=name, energy_j=energies) for name, energies in series.items()]
     return sorted(kernels, key=lambda kernel: -_last(kernel.energy_j))
 
 
-def _joules(report: schema.Profile) -> dict[str, float | None]:
+def _run_joules(report: schema.Profile) -> dict[str, float | None]:
     joules: dict[str, float | None] = {}
     for kernel in report.kernels:
         known = [value for value in (joules.get(kernel.name), kernel.energy_j.total) if value is not None]
@@ -153,7 +154,7 @@ def _last(energies: Sequence[float | None]) -> float:
 
 
 def _changes(runs: Sequence[Run], level: float) -> list[Change]:
-    """The steps of the whole program."""
+    """The changes in the history of the whole program."""
     parts = {part: [run.energy_j[part] for run in runs] for part in _PARTS}
     energies = [run.energy_j["total"] or 0.0 for run in runs]
     clear_steps = steps(energies, _may_cut(runs), level)
@@ -163,7 +164,7 @@ def _changes(runs: Sequence[Run], level: float) -> list[Change]:
 def _changes_of(
     kernels: Sequence[Kernel], results: Sequence[Result], runs: Sequence[Run], level: float
 ) -> Iterator[Change]:
-    """The steps of each kernel among the runs that have it; the level is of all kernels together."""
+    """The changes in the history of each kernel, among the runs that have it; the level is of all kernels."""
     for kernel in kernels:
         places = [place for place, energy in enumerate(kernel.energy_j) if energy is not None]
         energies = [energy for energy in kernel.energy_j if energy is not None]
@@ -180,12 +181,12 @@ def _part(report: schema.Profile, name: str, part: str) -> float | None:
 
 
 def _may_cut(runs: Sequence[Run]) -> list[bool]:
-    """Before which runs there may be a step: not between repeats of one commit, with all else the same."""
+    """Before which runs of a history there may be a change: not between repeats of one commit."""
     return [True, *(_kind(before) != _kind(after) or before.commit is None for before, after in pairwise(runs))]
 
 
 def _kind(run: Run) -> tuple[object, ...]:
-    """What makes two runs repeats of each other. Files that differ from a commit may differ in any way."""
+    """What makes two runs of a history repeats of each other. Files that differ from a commit may differ in any way."""
     own = run.path if run.changed else ""
     return run.commit, own, run.device, run.costs, run.eprof
 
@@ -198,7 +199,7 @@ def _described(
     runs: Sequence[Run],
     places: Sequence[int],
 ) -> Iterator[Change]:
-    """Steps in a series as changes. places: of the series' values among the runs."""
+    """Steps in a series as changes of the history. places: of the series' values among the runs."""
     edges = [0, *(step.place for step in clear_steps), len(energies)]
     for step, (start, middle, end) in zip(clear_steps, zip(edges, edges[1:], edges[2:], strict=False), strict=True):
         before, after = _mean(energies[start:middle]), _mean(energies[middle:end])
@@ -226,7 +227,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _moved(before: Sequence[float | None], after: Sequence[float | None]) -> float | None:
-    """The change of the mean of a part; None where it is not known in some run."""
+    """The change of the mean of a part in the history; None where it is not known in some run."""
     old = [value for value in before if value is not None]
     new = [value for value in after if value is not None]
     return None if len(old) + len(new) < len(before) + len(after) else _mean(new) - _mean(old)
@@ -236,7 +237,7 @@ def _moved(before: Sequence[float | None], after: Sequence[float | None]) -> flo
 
 
 def _noise(runs: Sequence[Run]) -> Noise | None:
-    """The spread among repeats, pooled; None where nothing was repeated."""
+    """The spread among repeats in a history, pooled; None where nothing was repeated."""
     repeats = [[run.energy_j["total"] or 0.0 for run in same] for key, same in groupby(runs, _kind) if key[0]]
     repeats = [energies for energies in repeats if len(energies) > 1]
     freedom = sum(len(energies) - 1 for energies in repeats)
@@ -255,6 +256,7 @@ def _without_energy(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _warnings(runs: Sequence[Run]) -> Iterator[str]:
+    """What a reader should know of the history."""
     versions = list(dict.fromkeys(run.eprof for run in runs))
     if len(versions) > 1:
         yield f"The runs have several versions of eprof: {few(versions, _MOST_NAMED)}."

@@ -14,7 +14,6 @@ from eprof.words import lacking, metered
 from eprof.words.badges import ASSUMED, MISSING, SIMULATED, Amount, ratio
 from eprof.words.blocks import Point, Row, Table, numbers, texts
 from eprof.words.cells import Cell, Name, Quantity, Share
-from eprof.words.headline import at_least, contenders
 from eprof.words.intervals import in_brackets, known
 from eprof.words.lever import reached
 from eprof.words.numbers import (
@@ -27,6 +26,7 @@ from eprof.words.numbers import (
     signed_percent,
     span,
 )
+from eprof.words.report.headline import at_least, contenders
 from eprof.words.view import View, above_of, time_of
 
 _FEWEST, _MOST = 3, 5
@@ -76,7 +76,7 @@ class Cause(Struct, frozen=True):
 
 
 def where(view: View, most: int = _MOST) -> Table:
-    """The kernels, or groups of them, that take most, each with its largest cause in words."""
+    """The first screen's table of kernels, or groups of them, that take most, each with its largest cause in words."""
     entries: Sequence[schema.Kernel | schema.Group] = view.document.groups or view.kernels
     entries = sorted(entries, key=lambda entry: -(view.ranked(entry).value or 0.0))
     shown = entries[: _number_shown(view, entries, most)]
@@ -100,12 +100,12 @@ def where(view: View, most: int = _MOST) -> Table:
 
 
 def _noun(view: View) -> str:
-    """What a row is."""
+    """What a row of the first screen's table is."""
     return "group" if view.document.groups else view.nouns.kernel
 
 
 def _name(view: View, entry: schema.Kernel | schema.Group) -> str:
-    """What a row is called on the page, with the device where there are several."""
+    """What a row of the first screen is called, with the device where there are several."""
     if isinstance(entry, schema.Group):
         return entry.name
     label = view.label(entry)
@@ -115,7 +115,7 @@ def _name(view: View, entry: schema.Kernel | schema.Group) -> str:
 
 
 def _number_shown(view: View, entries: Sequence[schema.Kernel | schema.Group], most: int) -> int:
-    """As many as take nine tenths of all: three at least, five at most."""
+    """How many kernels the first screen shows: as many as take nine tenths: three at least, five at most."""
     whole_amount = view.ranked(view.document).value or 0.0
     reached_so_far = 0.0
     for number, entry in enumerate(entries[:most], start=1):
@@ -126,7 +126,7 @@ def _number_shown(view: View, entries: Sequence[schema.Kernel | schema.Group], m
 
 
 def _left_out(view: View, entries: Sequence[schema.Kernel | schema.Group], shown: int) -> str:
-    """How many more there are, and what they take."""
+    """How many kernels the first screen leaves out, and what they take."""
     rest = entries[shown:]
     if not rest:
         return ""
@@ -136,7 +136,7 @@ def _left_out(view: View, entries: Sequence[schema.Kernel | schema.Group], shown
 
 
 def _common(amounts: Sequence[Amount]) -> int:
-    """The marks that all have, but for MISSING: each lower bound is called one."""
+    """The marks that all rows of the first screen have, but for MISSING: each lower bound is called one."""
     common = ~MISSING
     for amount in amounts:
         common &= amount.marks
@@ -151,7 +151,7 @@ def _cause_text(view: View, entry: schema.Kernel | schema.Group) -> str:
 
 
 def cause(view: View, entry: schema.Kernel | schema.Group) -> Cause | None:
-    """The largest cause of an entry's energy; None where no energy is known.
+    """The largest cause of a kernel's or group's energy, for the first screen; None where no energy is known.
 
     Constant power is no cause where its time was modelled: it would be an assumption that is handed back.
     """
@@ -168,6 +168,7 @@ def cause(view: View, entry: schema.Kernel | schema.Group) -> Cause | None:
 
 
 def _why(view: View, entry: schema.Kernel | schema.Group, group: str) -> str:
+    """Why a kernel on the first screen takes it, by the group that takes most."""
     if group == CONSTANT:
         return _why_constant(view, entry)
     if _FAMILIES[group] == DATA:
@@ -176,7 +177,7 @@ def _why(view: View, entry: schema.Kernel | schema.Group, group: str) -> str:
 
 
 def _why_constant(view: View, entry: schema.Kernel | schema.Group) -> str:
-    """Short launches, or how far the kernel is from its roofline."""
+    """Why a kernel takes constant power: short launches, or how far it is from its roofline."""
     seconds = time_of(entry).value
     if seconds and seconds / entry.launches < _SHORT_S:
         return f"{view.nouns.launches} of {quantity(seconds / entry.launches, 's')}"
@@ -188,7 +189,7 @@ def _why_constant(view: View, entry: schema.Kernel | schema.Group) -> str:
 
 
 def _why_bytes(view: View, entry: schema.Kernel | schema.Group, group: str) -> str:
-    """How many bytes: over those requested if they are more, else what is done with each, else as they are."""
+    """Why a kernel moves bytes: over those requested if more, else what is done with each, else as they are."""
     moved = view.summed(entry, _words_of(entry, group))
     if not moved.value:
         return ""
@@ -203,7 +204,7 @@ def _why_bytes(view: View, entry: schema.Kernel | schema.Group, group: str) -> s
 
 
 def _why_instructions(view: View, entry: schema.Kernel | schema.Group, group: str) -> str:
-    """How many; integer and other instructions by the flops that they serve."""
+    """Why a kernel executes instructions: how many; integer and others by the flops that they serve."""
     words = _words_of(entry, group)
     executed = view.summed(entry, words)
     if not executed.value:
@@ -216,7 +217,7 @@ def _why_instructions(view: View, entry: schema.Kernel | schema.Group, group: st
 
 
 def _words_of(entry: schema.Kernel | schema.Group, group: str) -> list[str]:
-    """The counts of a group that cost something here; all of it, if nothing does."""
+    """The counts of a cause's group that cost something here; all of it, if nothing does."""
     words = [name for name in entry.counts if COUNTS[name].group == group]
     return [name for name in words if entry.counts[name].energy_j] or words
 
@@ -233,7 +234,10 @@ class Try(Struct, frozen=True):
     beside: str = ""
 
     def text(self, everything: float) -> str:
-        """As in "cut DRAM bytes by 20 %: saves 1.74 mJ (15 % of 11.6 mJ)". everything: J that the share is of."""
+        """What to try, as in "cut DRAM bytes by 20 %: saves 1.74 mJ (15 % of 11.6 mJ)".
+
+        everything: J that the share is of.
+        """
         most = self.saves if self.most is None else self.most
         joules = span(self.saves * everything, most * everything, "J")
         share = percent_span(self.saves, most)
@@ -241,7 +245,7 @@ class Try(Struct, frozen=True):
 
 
 def what_to_try(view: View) -> Point:
-    """The change with the largest believable effect: a fifth less of what takes most, or other clocks."""
+    """What to try, the change with the largest believable effect: a fifth less of what takes most, or other clocks."""
     largest = max(_changes(view), key=lambda change: change.saves, default=None)
     texts = [_of_loops(view)]
     if largest is not None and largest.saves >= _LITTLE:
@@ -250,6 +254,7 @@ def what_to_try(view: View) -> Point:
 
 
 def _why_nothing(view: View) -> str:
+    """Why the first screen has nothing to try."""
     if not view.has_energy:
         return "no joules are known"
     if view.above.value is None:
@@ -260,7 +265,7 @@ def _why_nothing(view: View) -> str:
 
 
 def _of_loops(view: View) -> str:
-    """What the counts of a CPU's largest function say of its loops: that they wait for DRAM, or are not vectorised."""
+    """What to try by the counts of a CPU's largest function: its loops wait for DRAM, or are not vectorised."""
     if not view.nouns.is_of_cpu or not view.kernels:
         return ""
     kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).value or 0.0)
@@ -275,6 +280,7 @@ def _of_loops(view: View) -> str:
 
 
 def _changes(view: View) -> Iterator[Try]:
+    """The changes that may be worth to try."""
     everything = view.counted_energy(view.document).value
     if not everything or view.above.value is None:
         return
@@ -287,7 +293,7 @@ def _changes(view: View) -> Iterator[Try]:
 
 
 def _narrower(view: View, everything: float) -> Iterator[Try]:
-    """Work on tensor cores is what the algorithm needs; a narrower type does it for less."""
+    """What to try for tensor cores: work on them is what the algorithm needs; a narrower type does it for less."""
     for wide, narrow in _NARROWER:
         price, narrower = view.charges.get(wide), view.charges.get(narrow)
         joules = view.words[wide].energy.value if wide in view.words else None
@@ -299,7 +305,7 @@ def _narrower(view: View, everything: float) -> Iterator[Try]:
 
 
 def _fewer(view: View, group: str, share: float) -> Try:
-    """A fifth less of one thing; of DRAM bytes as the what-if has it, in which time follows the roofline."""
+    """What to try: a fifth less of one thing; of DRAM bytes as the what-if has it: time follows the roofline."""
     if group == CONSTANT:
         return Try(f"shorten the run by {percent(_STEP)}{_mostly_in(view, group)}", _STEP * share)
     noun = _counted_things(view, group)
@@ -311,7 +317,7 @@ def _fewer(view: View, group: str, share: float) -> Try:
 
 
 def _counted_things(view: View, group: str) -> str:
-    """What there may be fewer of: "DRAM bytes", "FP32 operations", "integer instructions"."""
+    """What to try fewer of: "DRAM bytes", "FP32 operations", "integer instructions"."""
     if _FAMILIES[group] == DATA:
         return f"{view.in_prose(group)} bytes"
     if view.in_prose(group) == "instruction issue":
@@ -338,7 +344,7 @@ def _mostly_in(view: View, group: str) -> str:
 
 
 def _other_clocks(view: View) -> Iterator[Try]:
-    """The clocks with the lowest energy, where the times behind them were not themselves modelled."""
+    """What to try: the clocks with the lowest energy, if the times behind them were not themselves modelled."""
     clocks = view.document.clocks
     if not clocks or view.is_modelled:
         return
@@ -364,13 +370,13 @@ def _other_clock(name: str, now: float, before: float) -> str:
 
 
 def trust(view: View) -> Point:
-    """What the prices are and how far off, what is missing, and where the time is from."""
+    """The first screen's trust: what the prices are and how far off, what is missing, and where the time is from."""
     texts = [_verdict(view), *_prices(view), lacking.in_trust(view), *_times(view)]
     return Point("Trust", " ".join(filter(None, texts)))
 
 
 def _verdict(view: View) -> str:
-    """One word, whether it is a lower bound, how far off the joules may be: "good (new kernels 8.6 % off)."."""
+    """Trust in one word, whether a lower bound, how far off the joules may be: "good (new kernels 8.6 % off)."."""
     if view.costs is None or not view.has_energy:
         return ""
     if view.to_meter is not None:
@@ -384,7 +390,7 @@ def _verdict(view: View) -> str:
 
 
 def _spread(view: View) -> str:
-    """How far the total may be from what is predicted."""
+    """Trust: how far the total may be from what is predicted."""
     total, pair = view.energy("total").value, known(view.interval("total"))
     if not total or pair is None or view.is_modelled:
         return ""
@@ -392,13 +398,14 @@ def _spread(view: View) -> str:
 
 
 def notes(view: View) -> list[str]:
-    """The warnings that say more than the lines above: not those of the prices, or of what is missing."""
+    """The notes of the first screen: warnings that say more than its lines, not of the prices, or what is missing."""
     above = view.costs.notes if view.costs else view.document.warnings[:1]
     others = [note for note in view.document.warnings if note not in above]
     return [note for note in others if not note.startswith("Not counted here") and "has no price for" not in note]
 
 
 def _prices(view: View) -> Iterator[str]:
+    """Trust: the prices of the report, whose they are and at which clocks."""
     costs = view.costs
     if costs is None:
         yield from view.document.warnings[:1]
@@ -419,7 +426,7 @@ def _prices(view: View) -> Iterator[str]:
 
 
 def _basis(view: View, costs: schema.Costs) -> str:
-    """What the prices rest on."""
+    """Trust: what the report's prices rest on."""
     basis = _PRICES.get(costs.basis or "", "without a stated basis")
     basis = basis.format(processor=view.nouns.processor)
     if costs.gpu_match == "similar":
@@ -428,7 +435,7 @@ def _basis(view: View, costs: schema.Costs) -> str:
 
 
 def _range_of(view: View) -> Iterator[str]:
-    """What the range behind the total holds."""
+    """Trust: what the range behind the report's total holds."""
     interval = view.document.interval_j
     if not interval or not in_brackets(interval.total, "J"):
         return
@@ -441,7 +448,7 @@ def _range_of(view: View) -> Iterator[str]:
 
 
 def _kernels_off(view: View, costs: schema.Costs) -> str:
-    """The error of a fit on kernels that it had not seen; not where another's prices are taken."""
+    """Trust: the error of a fit on kernels that it had not seen; not where another's prices are taken."""
     if costs.gpu_match != "own":
         return ""
     errors: Mapping[str, float] = (costs.fit or {}).get("error_percent", {})
@@ -452,6 +459,7 @@ def _kernels_off(view: View, costs: schema.Costs) -> str:
 
 
 def _times(view: View) -> Iterator[str]:
+    """Trust: where the report's times are from."""
     if view.is_modelled:
         # A count that is not whole, or rests on an assumption, is not exact.
         is_exact = not any(word.value.marks & (MISSING | ASSUMED) for word in view.words.values())

@@ -20,32 +20,32 @@ class Figure(Struct, frozen=True):
 
     @property
     def digits(self) -> str:
-        """The number without its unit."""
+        """The number of a key figure without its unit."""
         return self.value.partition(NARROW)[0] if self.known else self.value
 
     @property
     def unit(self) -> str:
-        """The unit without its number."""
+        """The unit of a key figure without its number."""
         return self.value.partition(NARROW)[2] if self.known else ""
 
     @property
     def lower(self) -> bool:
-        """Whether the number is a lower bound."""
+        """Whether the number of a key figure is a lower bound."""
         return self.known and bool(self.marks & MISSING)
 
     @property
     def signs(self) -> int:
-        """The marks that stand raised behind the number; "at least" stands in front of it."""
+        """The marks raised behind the number of a key figure; "at least" stands in front of it."""
         return self.marks & ~MISSING if self.known else 0
 
     @property
     def known(self) -> bool:
-        """Whether there is a number."""
+        """Whether a key figure has a number."""
         return self.value[:1].isdigit() or self.value[:1] in "+−<>"
 
 
 def figures(view: View) -> list[Figure]:
-    """Energy, time, power, energy per flop and the error against the meter; counts where no energy is known."""
+    """The key figures: energy, time, power, energy per flop, error against the meter; counts without any energy."""
     time = _figure(_time_of(view), view.time, "s", "no time in the logs")
     if not view.has_energy:
         why = "no cost table" if view.costs is None else "no price"
@@ -73,7 +73,7 @@ def figures(view: View) -> list[Figure]:
 
 
 def _modelled(view: View) -> list[Figure]:
-    """A simulated device: what was counted, and constant power and time at the roofline's speed."""
+    """The key figures of a simulated device: what was counted, constant power and time at the roofline's speed."""
     constant, time = view.energy(CONSTANT), view.time
     least_j = view.at_the_roofline(constant.value or 0.0, lambda kernel: kernel.energy_j.constant)
     least_s = view.at_the_roofline(time.value or 0.0, lambda kernel: kernel.time_s)
@@ -92,14 +92,14 @@ def _time_of(view: View) -> str:
 
 
 def _figure(label: str, amount: Amount, unit: str, why: str = "", note: str = "") -> Figure:
-    """A figure with its note, or why it is not known."""
+    """A key figure with its note, or why it is not known."""
     if amount.value is None:
         return Figure(label, "not known", why)
     return Figure(label, quantity(amount.value, unit), note, amount.marks)
 
 
 def _meter(view: View) -> Figure:
-    """The signed error, predicted minus measured over measured; or the factor that made it nothing."""
+    """The key figure of the meter: predicted minus measured over measured; or the factor that made it nothing."""
     if view.to_meter is not None:
         joules = quantity(view.to_meter.metered_j, "J")
         return Figure("Scaled to the meter", f"×{NARROW}{plain(view.to_meter.factor)}", f"({joules} metered)")

@@ -32,7 +32,7 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def number(self) -> int:
-        """How many replicas there are."""
+        """How many replicas of the prices there are."""
         return len(self.prices.T)
 
     def joules(self, amounts: Floats) -> Floats:
@@ -55,8 +55,8 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def price_intervals(self) -> Floats:
-        """The interval of each price, (n_priced, 2)."""
-        intervals: Floats = np.quantile(self.prices, _ends(self.share), axis=-1).T
+        """The interval of each price over the replicas, (n_priced, 2)."""
+        intervals: Floats = np.quantile(self.prices, _replica_ends(self.share), axis=-1).T
         return intervals
 
 
@@ -72,7 +72,7 @@ def replicas_of(table: CostTable, costs: Costs) -> Replicas | None:
 
 
 def prices_of(costs: Costs) -> Floats:
-    """What each of `PRICED` pays in J or W, (n_priced,); 0 without a price."""
+    """What each of `PRICED` pays in J or W by one replica or table, (n_priced,); 0 without a price."""
     prices = [charge.pj * 1e-12 if (charge := costs.charges.get(word)) else 0.0 for word in COUNTS]
     return np.array([*prices, costs.constant_power_w])
 
@@ -88,12 +88,12 @@ def amounts_of(counts: Counts) -> Floats:
 
 
 def places(words: Sequence[str]) -> list[int]:
-    """Where some words stand in `PRICED`."""
+    """Where some words stand in the replicas' `PRICED`."""
     return [PRICED.index(word) for word in words]
 
 
 def independent(parts_j: Floats) -> float:
-    """The energy that has the error of the model in a sum over kernels, (n_kernels,), in J.
+    """The energy that has the error of the model beside the replicas', in a sum over kernels, (n_kernels,), in J.
 
     The errors of kernels are independent, so that they partly cancel: the root of the sum of squares (docs/model.md).
     """
@@ -101,13 +101,13 @@ def independent(parts_j: Floats) -> float:
 
 
 def middle(numbers: Floats, value: Floats | float, share: float) -> Floats:
-    """The middle `share` of some numbers and the value: (..., n) -> (..., 2).
+    """The middle `share` of the replicas' numbers and the value: (..., n) -> (..., 2).
 
     The value of a fit to all data may lie outside of what replicas make of it; an interval leaves it no room to.
     """
-    low, high = np.quantile(numbers, _ends(share), axis=-1)
+    low, high = np.quantile(numbers, _replica_ends(share), axis=-1)
     return np.stack([np.minimum(low, value), np.maximum(high, value)], axis=-1)
 
 
-def _ends(share: float) -> list[float]:
+def _replica_ends(share: float) -> list[float]:
     return [(1 - share) / 2, (1 + share) / 2]

@@ -39,7 +39,7 @@ class Shape(Struct):
 
     @property
     def results(self) -> int:
-        """Profiled launches and ranges."""
+        """How many profiled launches and ranges an ncu report file holds."""
         return len(self.pids) + self.ranges
 
 
@@ -48,7 +48,10 @@ class _Damaged(Exception):
 
 
 def shape(path: str, handle: IO[bytes]) -> Shape:
-    """Walk over the blocks of an open report, payloads skipped. Raises LogError if it is none, cut off or damaged."""
+    """Walk over the blocks of an open ncu report file, payloads skipped.
+
+    Raises LogError if it is none, cut off or damaged.
+    """
     handle.seek(0, 2)
     size = handle.tell()
     handle.seek(0)
@@ -75,10 +78,11 @@ def _whole_launches(number: int) -> str:
 
 
 def _block(handle: IO[bytes], size: int, report: Shape) -> None:
+    """Take a block of an ncu report file."""
     header = _message(handle, size)
-    process = parse(_bytes(header, _PROCESS))
-    session = _bytes(header, _SESSION)
-    program = _bytes(process, _PROGRAM).decode("utf-8", "replace")
+    process = parse(_bytes_field(header, _PROCESS))
+    session = _bytes_field(header, _SESSION)
+    program = _bytes_field(process, _PROGRAM).decode("utf-8", "replace")
     report.program = report.program or program.replace("\0", "") or None  # ncu of Windows counts the end of the text
     build = _BUILD.search(session)
     if build and not report.build:
@@ -104,6 +108,7 @@ def _length(handle: IO[bytes]) -> int:
 
 
 def _message(handle: IO[bytes], size: int) -> Message:
+    """The message at the head of a block of an ncu report file."""
     length = _length(handle)
     if length > _LARGEST_HEADER:
         raise _Damaged("damaged")
@@ -113,7 +118,7 @@ def _message(handle: IO[bytes], size: int) -> Message:
 
 
 def parse(data: bytes) -> Message:
-    """The fields of a message of Protocol Buffers by number, as numbers and bytes."""
+    """The fields of a message of Protocol Buffers in an ncu report file by number, as numbers and bytes."""
     fields: Message = {}
     for number, value in _fields(data):
         fields.setdefault(number, []).append(value)
@@ -121,6 +126,7 @@ def parse(data: bytes) -> Message:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of a message of Protocol Buffers, one by one: number and value."""
     place = 0
     while place < len(data):
         key, place = _varint(data, place)
@@ -141,6 +147,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """A number of variable length in a message of Protocol Buffers, and where it ends."""
     value = shift = 0
     while place < len(data) and shift < 70:
         byte = data[place]
@@ -153,14 +160,14 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
 
 
 def _number(message: Message, field_number: int) -> int:
-    """A number that is 0 where the field is left out."""
+    """A number in a message of an ncu report file; 0 where the field is left out."""
     value = message.get(field_number, [0])[-1]
     if not isinstance(value, int):
         raise _Damaged("damaged")
     return value
 
 
-def _bytes(message: Message, field_number: int) -> bytes:
+def _bytes_field(message: Message, field_number: int) -> bytes:
     value = message.get(field_number, [b""])[-1]
     if not isinstance(value, bytes):
         raise _Damaged("damaged")

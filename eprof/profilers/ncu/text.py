@@ -76,7 +76,7 @@ class Page(Struct):
     rows: dict[str, list[tuple[str, ...]]] = field(default_factory=lambda: {LONG: [], SUMMARY: []})
 
     def feed(self, number: int, text: str) -> bool:
-        """Take a line; whether it is of the page."""
+        """Take a line; whether it is of ncu's text page."""
         if not text.strip():
             self._end()
             self.spans = None
@@ -90,7 +90,9 @@ class Page(Struct):
         return True
 
     def _is_aside(self, number: int, text: str) -> bool:
-        """Whether a line is the title of a section, names of columns, or of the advice that follows a table."""
+        """Whether a line of ncu's text is a section's title, names of columns, or of the advice that follows a
+        table.
+        """
         if _HEADER.fullmatch(text):
             self.first_line = self.first_line or number
             return True
@@ -108,7 +110,7 @@ class Page(Struct):
         return True
 
     def _ruler(self, number: int, text: str) -> None:
-        """A line of dashes: above and below the names of the columns, and below the last row."""
+        """Take a line of dashes in ncu's text: above and below the names of the columns, and below the last row."""
         self.first_line = self.first_line or number
         self._end()
         spans = [dashes.span() for dashes in _COLUMN.finditer(text)]
@@ -116,6 +118,7 @@ class Page(Struct):
         self.begun = False
 
     def _row(self, text: str) -> bool:
+        """Take a row of a table in ncu's text."""
         assert self.spans is not None
         if len(self.spans) not in _KINDS:
             return False
@@ -129,7 +132,7 @@ class Page(Struct):
         return True
 
     def _goes_on(self, text: str) -> bool:
-        """A line with more of a cell of the row above, and nothing else."""
+        """Whether a line of ncu's text has more of a cell of the row above, and nothing else."""
         assert self.spans is not None
         if self.last is None:
             return False
@@ -147,7 +150,7 @@ class Page(Struct):
         return True
 
     def _end(self) -> None:
-        """The row or the advice that was open is whole."""
+        """The row or the advice of ncu's text that was open is whole."""
         if self.advice:
             self._end_advice()
         if self.last is not None:
@@ -160,6 +163,7 @@ class Page(Struct):
             self.rows[LONG].append((*self.launch, *metric))
 
     def _end_row(self, last: tuple[str, str, str]) -> None:
+        """The row of ncu's text that was open is whole."""
         name, unit, value = last
         if self.more:
             name = _joined([name, *(text for place, text in self.more if place == 0)])
@@ -176,7 +180,7 @@ class Page(Struct):
             self.name = value
 
     def _head(self, text: str) -> bool:
-        """A line that names the process, the device or the kernel of what follows."""
+        """Take a line of ncu's text that names the process, the device or the kernel of what follows."""
         start = text.lstrip()[:7]
         process = _PROCESS.fullmatch(text) if start.startswith("[") else None
         if process:
@@ -191,13 +195,14 @@ class Page(Struct):
         return self._kernel(text)
 
     def _begin(self, device: tuple[str, str]) -> None:
-        """A process or a device begins: what follows is of no kernel yet."""
+        """A process or a device begins in ncu's text: what follows is of no kernel yet."""
         self._end()
         self.device = device
         self.name = ""
         self.launch = None
 
     def _kernel(self, text: str) -> bool:
+        """Take a line of ncu's text that names a kernel."""
         if text.rstrip().endswith(" invocations"):
             return self._old_summary(text)
         place = max(text.rfind(", Context "), text.rfind(", Invocations "))
@@ -220,6 +225,7 @@ class Page(Struct):
         return True
 
     def _old_summary(self, text: str) -> bool:
+        """Take a line that names a kernel as summaries of old versions of ncu print it."""
         tail = _OLD_SUMMARY.search(text, max(0, len(text) - _NEAR))
         if tail is None or not text[: tail.start()].strip():
             return False
@@ -231,6 +237,7 @@ class Page(Struct):
         return True
 
     def _launch(self, kind: str, launch: tuple[str, ...]) -> None:
+        """The launch that the next rows of ncu's text are of."""
         self._end()
         self.launch = launch
         self.kind = kind
@@ -240,7 +247,7 @@ class Page(Struct):
             self.rows[kind].append((*launch, GPU_NAME, "", self.name))
 
     def take(self, kind: str) -> Piece | None:
-        """The rows that came since the last call; None if there are none."""
+        """The rows of ncu's text that came since the last call; None if there are none."""
         rows = self.rows[kind]
         self.rows[kind] = []
         if not rows:
@@ -248,11 +255,11 @@ class Page(Struct):
         return {place: list(column) for place, column in enumerate(zip(*rows, strict=True))}
 
     def end(self) -> None:
-        """No line follows."""
+        """No line follows ncu's text."""
         self._end()
 
     def notes(self) -> Iterable[str]:
-        """Sentences for a log that has the page."""
+        """Sentences for a log that has ncu's text page."""
         if self.is_scaled:
             yield (
                 "ncu's page for reading rounds scaled numbers to two decimals; "
@@ -263,12 +270,12 @@ class Page(Struct):
             yield f"{rows_are} below no line of ncu's page that names their kernel, so not read"
 
     def section(self, kind: str) -> Section:
-        """The header that the rows would have in a CSV."""
+        """The header that the rows of ncu's text would have in a CSV."""
         return Section(kind, [*COLUMNS[kind], *_METRIC, VALUE[kind]], first_line=self.first_line)
 
 
 def uncommented(text: str) -> str:
-    """A line without the sign of a comment or quotation in front of it; what follows stays where it is."""
+    """A line of ncu's text without the sign of a comment or quotation before it; what follows stays where it is."""
     sign = _COMMENT.match(text)
     if sign is None:
         return text
@@ -276,7 +283,7 @@ def uncommented(text: str) -> str:
 
 
 def _joined(pieces: Sequence[str]) -> str:
-    """A cell that was broken over lines, in the midst of words too."""
+    """A cell of ncu's text that was broken over lines, in the midst of words too."""
     whole = [pieces[0]]
     for before, piece in zip(pieces, pieces[1:], strict=False):
         whole += [" " if before.endswith((";", ":", ",")) or piece.startswith("(") else "", piece]
@@ -284,7 +291,7 @@ def _joined(pieces: Sequence[str]) -> str:
 
 
 def _cells(text: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
-    """The cells of a row below a line of dashes; None if it does not keep to the columns."""
+    """The cells of a row of ncu's text below a line of dashes; None if it does not keep to the columns."""
     ends = [*(start for start, _ in spans[1:]), max(len(text), spans[-1][1])]
     gaps = [text[end:start] for (_, end), (start, _) in zip(spans, spans[1:], strict=False)]
     if text[: spans[0][0]].strip() or any(gap.strip() for gap in gaps):

@@ -19,7 +19,7 @@ _WIDE, _WIDEST = 90, 100  # columns of a terminal
 
 
 def split_table(view: View) -> Table:
-    """The three parts of the energy, their sum, and what a meter saw."""
+    """Table of the three parts of the energy, their sum, and what a meter saw."""
     total = view.energy("total")
     share = "of what is known" if total.lower else "share"
     columns = [
@@ -45,7 +45,7 @@ def split_table(view: View) -> Table:
 
 
 def kernel_table(view: View, limit: int | None) -> Table:
-    """The kernels, largest first, each with how its known energy splits into the three parts."""
+    """Table of the kernels, largest first, each with how its known energy splits into the three parts."""
     columns = [
         *texts(view.nouns.kernel),
         Column("device", "left", everywhere_if(view.several_devices)),
@@ -69,6 +69,7 @@ def kernel_table(view: View, limit: int | None) -> Table:
 
 
 def _kernel_row(view: View, kernel: schema.Kernel, name: str) -> Row:
+    """The row of a kernel in the report's table."""
     cells = [
         Name(name, kernel.name),
         kernel.device or UNKNOWN,
@@ -86,7 +87,7 @@ def _kernel_row(view: View, kernel: schema.Kernel, name: str) -> Row:
 
 
 def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
-    """Phases: each group with the same split as the whole."""
+    """Table of phases: each group with the same split as the whole."""
     largest = max(energy_of(group, "total").value or 0.0 for group in groups)
     on_page = Medium.PAGE & everywhere_if(largest > 0)
     columns = [
@@ -103,6 +104,7 @@ def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
 
 
 def _group_row(view: View, group: schema.Group, largest: float) -> Row:
+    """The row of a group in the report's table."""
     parts = {name: amount.value or 0.0 for name, amount in view.groups_of(group).items()}
     cells = [
         Name(group.name, group.name),
@@ -119,7 +121,7 @@ def _group_row(view: View, group: schema.Group, largest: float) -> Row:
 
 
 def operator_table(view: View, limit: int | None) -> Table:
-    """The operators of a framework, largest first, each with the modules that called it."""
+    """Table of a framework's operators, largest first, each with the modules that called it."""
     operators = merged(view.document.operators or [])
     amounts = numbers(view.nouns.launches, "time")
     columns = [*texts("operator", "called in"), *amounts, *_energy_columns(view, Medium.PAGE), Column("of all")]
@@ -132,7 +134,7 @@ def operator_table(view: View, limit: int | None) -> Table:
 
 
 def _intervals_of(rows: Sequence[schema.Profile | schema.Kernel | schema.Group]) -> Medium:
-    """Where their intervals are shown: nowhere, if none has one, as where all are lower bounds."""
+    """Where the report's tables show intervals: nowhere, if none has one, as where all are lower bounds."""
     return everywhere_if(any(row.interval_j for row in rows))
 
 
@@ -142,7 +144,7 @@ def _interval_label(view: View) -> str:
 
 
 def _interval_note(view: View) -> str:
-    """What the intervals are made of."""
+    """What the intervals in the report's tables are made of."""
     interval, costs = view.document.interval_j, view.costs
     if not interval or costs is None:
         return ""
@@ -152,7 +154,7 @@ def _interval_note(view: View) -> str:
 
 
 def _energy_columns(view: View, shares: Medium) -> list[Column]:
-    """The energy, and in some media the shares of its parts; nothing where no energy is known."""
+    """Columns of the energy in the report's tables, in some media with shares of its parts."""
     if not view.has_energy:
         return []
     return [Column("energy"), *(Column(label, media=shares) for label in ("comp.", "data", "const."))]
@@ -166,7 +168,7 @@ def _energy_cells(view: View, entry: Priced) -> list[Cell]:
 
 
 def count_table(view: View, verbose: bool) -> Table:
-    """What was counted, and what each costs; zeros and what could not be counted only if `verbose`."""
+    """Table of what was counted, and what each costs; zeros and what could not be counted only if `verbose`."""
     priced = everywhere_if(view.costs is not None)
     columns = [Column("count", "left"), Column("number"), Column("energy", media=priced), Column("each", media=priced)]
     rows = []
@@ -178,7 +180,7 @@ def count_table(view: View, verbose: bool) -> Table:
 
 
 def _paid(view: View, name: str, energy: Amount) -> list[Cell]:
-    """The energy of a count and the price of one."""
+    """Cells of the energy of a count and the price of one."""
     charge = view.charges.get(name)
     if charge is None:
         return ["", "no price"]

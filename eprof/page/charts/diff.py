@@ -9,7 +9,7 @@ from eprof.page.drawing import change as drawn_change
 from eprof.page.svg import pct, whisker
 from eprof.words.badges import bits
 from eprof.words.cells import Change, signed_quantity
-from eprof.words.diff import is_shown, moving, step_label
+from eprof.words.diff.sentences import is_shown, moving, step_label
 from eprof.words.intervals import cell, known
 from eprof.words.numbers import percent
 
@@ -36,7 +36,7 @@ class _Part(Struct, frozen=True):
 
 
 def bars(document: Document) -> list[Bar]:
-    """A bar for each part of the change, largest first, and one for the whole; none if there is no change to draw."""
+    """The chart of a difference: a bar for each part of the change, largest first, and one for the whole; or none."""
     if document.change_j is None or not moving(document):
         return []
     parts = [
@@ -52,7 +52,7 @@ def bars(document: Document) -> list[Bar]:
 
 
 def _bar(part: _Part, whole: _Part, axis: tuple[float, float], stands_out: bool) -> Bar:
-    """axis: where zero is, as a share of the width, and how many J the whole width is."""
+    """A bar of the chart of a difference; axis: where zero is, as a share of the width, and how many J the width is."""
     zero, width_j = axis
 
     def place(joules: float) -> float:

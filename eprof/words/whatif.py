@@ -15,7 +15,7 @@ def same_clocks(first: schema.AtClocks, second: schema.AtClocks) -> bool:
 
 
 def clock_words(clocks: schema.Clocks) -> str:
-    """Where the lowest energy is, what it saves, what it costs in time; and how much rests on the times."""
+    """What other clocks would do: where the lowest energy is, what it saves, what it costs in time."""
     lowest, here = clocks.lowest, next((setting for setting in clocks.settings if setting.this), None)
     least = when("missing" in clocks.marks, "at least ")
     setting = f"{lowest.core_mhz:g}{NARROW}MHz core and {lowest.memory_mhz:g}{NARROW}MHz memory"
@@ -27,7 +27,7 @@ def clock_words(clocks: schema.Clocks) -> str:
     if same_clocks(here, lowest):
         return f"{prediction}: this run's setting."
 
-    energy, time = _change(lowest.energy_j, here.energy_j), _change(lowest.time_s, here.time_s)
+    energy, time = _whatif_change(lowest.energy_j, here.energy_j), _whatif_change(lowest.time_s, here.time_s)
     changes = f"{prediction}: {energy} energy, {time} time."
     low, high = lowest.energy_range_j or (None, None)
     if low is None or high is None or high <= low * 1.005:
@@ -35,7 +35,7 @@ def clock_words(clocks: schema.Clocks) -> str:
     return f"{changes} It would be {quantity(low, 'J')} to {quantity(high, 'J')} if times followed one clock alone."
 
 
-def _change(now: float | None, before: float | None) -> str:
+def _whatif_change(now: float | None, before: float | None) -> str:
     return more_or_less((now or 0.0) / (before or 1.0) - 1)
 
 
@@ -53,7 +53,7 @@ def answer_words(answer: schema.Answer) -> str:
 
 
 def is_same(share: float) -> bool:
-    """Whether a change is too small to be worth a number."""
+    """Whether the change of a what-if answer is too small to be worth a number."""
     return abs(share) < 5e-5
 
 

@@ -18,7 +18,7 @@ from eprof.fitting import means
 from eprof.fitting.form import Form
 from eprof.fitting.solve import fit
 from eprof.measurements import Measurements
-from eprof.validation.run import Model
+from eprof.validation.cross_validation import Model
 
 _SEED = 0
 _ANN_INPUTS = 10
@@ -30,7 +30,7 @@ _NO_NETWORK = "The neural network (BP-ANN) is not among the baselines: it needs 
 
 
 def of_form(form: Form, name: str = "eprof", seed: int = _SEED) -> Model:
-    """Our form: voltages and coefficients are estimated anew from each fold's training rows."""
+    """Our form as a model beside the baselines: voltages and coefficients are estimated anew from each fold's rows."""
     return Model(name, partial(fit, form=form, seed=seed))
 
 
@@ -43,7 +43,7 @@ class _Linear(Struct, frozen=True, eq=False):
 
 
 def _regression(measurements: Measurements, *, extra: bool) -> _Linear:
-    """Ordinary least squares of power on event rates and both clocks, with an intercept and signs left free ([S] 5).
+    """The baseline of least squares: power on event rates and both clocks, with an intercept, signs free ([S] 5).
 
     extra: also with the rates of L1, L2 and shared memory (MLR+); without, only instructions and DRAM (MLR). Weights
     are of least norm, so that columns that say the same are no error.
@@ -61,7 +61,7 @@ def _terms(measurements: Measurements, extra: bool) -> tuple[str, ...]:
 
 
 def _inputs(measurements: Measurements, terms: Sequence[str]) -> Floats:
-    """Rates of `terms`, then the clocks: (n, n_terms + 2)."""
+    """Inputs of the baselines: rates of `terms`, then the clocks: (n, n_terms + 2)."""
     clocks = measurements.rows[["core_mhz", "memory_mhz"]].to_numpy(dtype=float)
     return np.column_stack([measurements.rates[list(terms)].to_numpy(dtype=float), clocks])
 
@@ -97,7 +97,7 @@ class _Network(Struct, frozen=True, eq=False):
 
 
 def _network(measurements: Measurements) -> _Network:
-    """Song's BP-ANN: 10 inputs, two hidden layers of 4 sigmoid neurons, 1 output ([S] 5), trained by L-BFGS.
+    """The network, a baseline: Song's BP-ANN, 10 inputs, two hidden layers of 4 sigmoid neurons, 1 output ([S] 5).
 
     Its inputs are the ten rates and clocks that correlate best with the power of the training rows, standardised as the
     power is. The best of a few starts, by the error on the training rows, is kept.
@@ -112,6 +112,7 @@ def _network(measurements: Measurements) -> _Network:
 
 
 def _best_network(inputs: Floats, power: Floats) -> Any:
+    """The best of some networks, a baseline, from several random starts."""
     from sklearn.neural_network import MLPRegressor
 
     networks = []
@@ -130,7 +131,7 @@ def _best_network(inputs: Floats, power: Floats) -> Any:
 
 
 def _strongest(inputs: Floats, power: Floats) -> Floats:
-    """The places of the inputs, ten at most, whose correlation with power is strongest; none that never varies."""
+    """Inputs of the network, a baseline: ten at most, whose correlation with power is strongest; they vary."""
     varying = np.flatnonzero(inputs.std(axis=0) > 0)
     strength = [abs(float(np.corrcoef(inputs[:, column], power)[0, 1])) for column in varying]
     chosen = varying[np.argsort(strength)[::-1][:_ANN_INPUTS]]
@@ -139,7 +140,7 @@ def _strongest(inputs: Floats, power: Floats) -> Floats:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No warning that the network could be trained longer; one thread, as its matrices are too small for several."""
+    """No warning that the network, a baseline, could be trained longer; one thread, as its matrices are small."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1), warnings.catch_warnings():

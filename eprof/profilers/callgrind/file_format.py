@@ -83,16 +83,16 @@ class Costs(Struct, frozen=True, eq=False):
 
     @property
     def notes(self) -> list[str]:
-        """What was said about the profile when it was decoded."""
+        """What was said about the callgrind profile when it was decoded, from its file."""
         return [text for about, text in self.descriptions.items() if about.startswith(_NOTE)]
 
     def with_notes(self, notes: Iterable[str]) -> Self:
-        """The same with some notes in its descriptions."""
+        """The same callgrind profile with some notes in the descriptions of its file."""
         described = {f"{_NOTE} {number}": note for number, note in enumerate(notes, 1)}
         return replace(self, descriptions={**self.descriptions, **described})
 
     def text(self) -> Iterator[str]:
-        """The lines of a file with these costs."""
+        """The lines of a callgrind file with these costs."""
         yield "# callgrind format\nversion: 1\ncreator: callgrind, decoded by eprof"
         yield from (f"{key}: {value}" for key, value in self.header.items() if key in ("pid", "cmd"))
         yield from (f"desc: {key}: {value}" for key, value in self.descriptions.items())
@@ -117,6 +117,7 @@ class _Names(dict[tuple[str, str], int]):
     """Names are written once, and then go by their numbers."""
 
     def line(self, kind: str, name: str) -> str:
+        """A name as the callgrind file writes it: in full the first time, later by its number."""
         if (kind, name) in self:
             return f"{kind}=({self[kind, name]})"
         self[kind, name] = len(self) + 1
@@ -124,7 +125,7 @@ class _Names(dict[tuple[str, str], int]):
 
 
 def _cost(costs: Sequence[float]) -> str:
-    """A line of costs, without the zeros at its end."""
+    """A line of costs in a callgrind file, without the zeros at its end."""
     words = [str(int(cost)) for cost in costs]
     while words and words[-1] == "0":
         words.pop()
@@ -179,7 +180,9 @@ class _Walk(Struct):
             self._header(*line.partition(":"))
 
     def _cost(self, words: Sequence[str]) -> None:
-        """A function's own costs, or, after a line of calls, those of what was called."""
+        """A line of costs of a callgrind file: a function's own, or, after a line of calls, those of what was
+        called.
+        """
         self.address = _moved(self.address, words[0])
         called, self.called = self.called, None
         if called == _JUMP:
@@ -198,6 +201,7 @@ class _Walk(Struct):
         self.sizes.append(len(costs))
 
     def _name(self, key: str, kind: str, number: str | None, text: str) -> None:
+        """Take a line that names a function, a file or an object, or gives its number again."""
         if number is not None:
             of_kind = kind if kind in ("ob", "fn") else "file"
             text = self.names.setdefault((of_kind, number), text or f"({number})")
@@ -211,6 +215,7 @@ class _Walk(Struct):
         return self.functions.setdefault(Function(home, _RECURSION.sub("", name)), len(self.functions))
 
     def _header(self, key: str, colon: str, value: str) -> None:
+        """Take a header line of a callgrind file."""
         value = value.strip()
         if key == "desc":
             about, _, text = value.partition(":")
@@ -230,13 +235,13 @@ class _Walk(Struct):
             self.skipped += 1
 
     def _events(self, events: tuple[str, ...]) -> None:
-        """The parts of one profile count the same events."""
+        """The events that a callgrind file counts: its parts must have the same."""
         if self.events not in ((), events) or len(events) > _MOST_EVENTS:
             raise LogError("its parts count different events; give each as a profile of its own")
         self.events = events
 
     def costs(self) -> Costs:
-        """All lines together."""
+        """All lines of the callgrind file together."""
         own = np.zeros((len(self.sizes), len(self.events)))
         own[np.arange(len(self.events)) < np.array(self.sizes)[:, None]] = self.own
         return Costs(
@@ -255,7 +260,10 @@ class _Walk(Struct):
 
 
 def parse(lines: Iterable[str]) -> Costs:
-    """The profile in some lines. Raises LogError, without the path, if there is no cost in it."""
+    """The profile in the lines of a callgrind or cachegrind file.
+
+    Raises LogError, without the path, if there is no cost in it.
+    """
     walk = _Walk()
     for line in lines:
         walk.feed(line)
@@ -273,7 +281,7 @@ def _number(text: str) -> int:
 
 
 def _moved(address: int, text: str) -> int:
-    """An address that is given, or told from the last one."""
+    """An address in a callgrind file, given, or told from the last one."""
     if text == "*":
         return address
     if text[0] in "+-":

@@ -44,7 +44,7 @@ class Dot(Struct, frozen=True):
 
     @property
     def is_drawable(self) -> bool:
-        """Whether the kernel has a place in all three panels."""
+        """Whether the kernel has a place in all three roofline panels."""
         return bool(self.intensity) and all(self.heights.values())
 
 
@@ -55,7 +55,7 @@ def drawn(
     named: int = NAMED,
     span: tuple[float, float] | None = None,
 ) -> list[Markup]:
-    """The three panels with one x axis. span: from which to which flop/B the lines are known."""
+    """The three roofline panels with one x axis. span: from which to which flop/B the lines are known."""
     balances = [machine.balance for machine in machines]
     x = plot.Axis(*span) if span else _axis(balances, dots)
     grid = _grid(x, balances)
@@ -85,16 +85,21 @@ def drawn(
 
 
 def _axis(balances: Sequence[float], dots: Sequence[Dot]) -> plot.Axis:
+    """The x axis of the roofline panels: intensities of balances and kernels."""
     intensities = [dot.intensity for dot in dots if dot.intensity]
     return plot.axis([0.5, *balances, *(4 * balance for balance in balances), *intensities], 2)
 
 
 def _grid(x: plot.Axis, balances: Sequence[float]) -> list[float]:
-    """Where lines are evaluated. The bend of a roof lies between two points of the grid: it is drawn sharp."""
+    """The intensities at which the lines of a roofline panel are evaluated.
+
+    The bend of a roof lies between two points of the grid: it is drawn sharp.
+    """
     steps = {x.low * (x.high / x.low) ** (step / (_POINTS - 1)) for step in range(_POINTS)}
     return sorted(steps.union(balance for balance in balances if x.low < balance < x.high))
 
 
 def _title(name: str, dot: Dot, key: str, unit: str) -> str:
+    """What a kernel's dot in a roofline panel says when pointed at."""
     height, intensity = quantity(dot.heights[key] or 0.0, unit), plain(dot.intensity or 0.0)
     return f"{name}: {height} at {intensity} flop/B"

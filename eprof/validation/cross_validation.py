@@ -27,7 +27,7 @@ class Predictor(Protocol):
     """What training gives. `predict` sees rows whose power is NaN."""
 
     def predict(self, measurements: Measurements) -> Floats:
-        """Predict power in W, (n,)."""
+        """Predict power of rows that the training did not see, in W, (n,)."""
         ...
 
 
@@ -78,7 +78,7 @@ def train_and_test(model: Model, train: Measurements, test: Measurements) -> Flo
 
 
 def one_fold(model: Model, measurements: Measurements, fold: Fold, tested: Measurements | None = None) -> Floats:
-    """Predictions of the fold's test rows. Raises EprofError that names what the fold left out."""
+    """Train and test in one fold: predictions of its test rows. Raises EprofError that names what the fold left out."""
     try:
         return train_and_test(model, measurements.take(fold.train), (tested or measurements).take(fold.test))
     except EprofError as err:
@@ -88,7 +88,7 @@ def one_fold(model: Model, measurements: Measurements, fold: Fold, tested: Measu
 def _predictions(
     predict: Callable[[Fold], Floats], folds: Sequence[Fold], processes: int | None
 ) -> Iterator[tuple[Fold, Floats]]:
-    """The first fold here, to see how long one takes; the others here too, or in processes if they take long."""
+    """Train and test in every fold: the first here, to see how long one takes; the others in processes if long."""
     # Of the processor: on a busy machine, more processes are no way to be done sooner.
     started_s = time.thread_time()
     for fold in folds[:1]:
@@ -111,7 +111,7 @@ def _predictions(
 
 
 def _single_threaded(predict: Callable[[Fold], Floats], fold: Fold) -> Floats:
-    """For processes beside each other: one thread for linear algebra, as each of them has a core."""
+    """A fold in a process beside others: one thread for linear algebra, as each of them has a core."""
     if find_spec("threadpoolctl") is None:
         return predict(fold)
     from threadpoolctl import threadpool_limits
@@ -143,7 +143,7 @@ def scaled_by_one(measurements: Measurements, predicted: Floats, reference: tupl
 
 
 def _factors(measurements: Measurements, predicted: Floats, reference: tuple[float, float]) -> dict[Any, float]:
-    """Measured over predicted power of each benchmark that was measured at the reference."""
+    """Measured over predicted power, the scale factor, of each benchmark that was measured at the reference."""
     here = _at(measurements, reference)
     factors: dict[Any, float] = {}
     ratios = measurements.power_w[here] / predicted[here]
@@ -153,7 +153,7 @@ def _factors(measurements: Measurements, predicted: Floats, reference: tuple[flo
 
 
 def _at(measurements: Measurements, reference: tuple[float, float]) -> npt.NDArray[np.bool_]:
-    """(n,) whether a row was measured at these clocks."""
+    """Whether a row was measured at the reference's clocks, (n,)."""
     rows = measurements.rows
     is_here = (rows["core_mhz"] == reference[0]) & (rows["memory_mhz"] == reference[1])
     return is_here.to_numpy(dtype=np.bool_)

@@ -42,7 +42,7 @@ class Section(ABC):
         self.units_pending = self.has_units
 
     def accepts(self, fields: list[str]) -> bool:
-        """Take the fields of a line if they are a row of this table, or its row of units."""
+        """Take the fields of a line if they are a row of this open table, or its row of units."""
         if len(fields) != self.header.width:
             return False
         if self.units_pending and self.takes_units(fields):
@@ -56,34 +56,34 @@ class Section(ABC):
         return True
 
     def takes_units(self, fields: list[str]) -> bool:
-        """Take the row of units below the header, if these fields are one."""
+        """Take the row of units below the open table's header, if these fields are one."""
         return False
 
     @abstractmethod
     def fits(self, fields: list[str]) -> bool:
-        """Whether fields, as many as the header has, are a row of this table and not program output."""
+        """Whether fields, as many as the header has, are a row of the open table and not program output."""
 
     @abstractmethod
     def take(self, fields: list[str]) -> None:
-        """Take the fields of a row."""
+        """Take the fields of a row of the open table."""
 
     @abstractmethod
     def close(self) -> None:
-        """The table ends here: hand what was taken to the store."""
+        """The open table ends here: hand what was taken to the store."""
 
 
 class Ignored(Section):
     """A table whose rows are known but of no use here: API calls, Unified Memory totals."""
 
     def fits(self, fields: list[str]) -> bool:
-        """Every line with the header's number of fields."""
+        """Every line with the number of fields of the ignored table's header is a row of it."""
         return True
 
     def take(self, fields: list[str]) -> None:
-        """Nothing is kept."""
+        """Nothing of an ignored table is kept."""
 
     def close(self) -> None:
-        """Nothing was kept."""
+        """Nothing of an ignored table was kept."""
 
 
 class ColumnSection(Section):
@@ -97,19 +97,19 @@ class ColumnSection(Section):
 
     @abstractmethod
     def all_fit(self, rows: Rows) -> bool:
-        """Whether `fits` is true of every row, and `take` would change nothing in it."""
+        """Whether `fits` is true of every row, and `take` of the open table would change nothing in it."""
 
     @abstractmethod
     def add(self, rows: Rows) -> None:
-        """Take rows that fit."""
+        """Take rows that fit the open table."""
 
     @abstractmethod
     def finish(self) -> None:
-        """Hand what was added to the store."""
+        """Hand what was added to the open table to the store."""
 
     @property
     def takes_stretches(self) -> bool:
-        """Whether rows may come next, and may be parsed together."""
+        """Whether rows of the open table may come next, and may be parsed together."""
         return not self.header.prefix and not self.units_pending
 
     def expects_units(self) -> bool:
@@ -117,7 +117,7 @@ class ColumnSection(Section):
         return False
 
     def take(self, fields: list[str]) -> None:
-        """Hold the row until there are some more."""
+        """Hold the row of the open table until there are some more."""
         self._lines.append([fields[place] for place in self.form.places])
         if len(self._lines) >= _HELD_LINES:
             self._add_lines()
@@ -132,7 +132,7 @@ class ColumnSection(Section):
         return True
 
     def close(self) -> None:
-        """The table ends here."""
+        """The open table ends here: its last rows are added."""
         self._add_lines()
         self.finish()
 

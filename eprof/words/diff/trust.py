@@ -8,7 +8,7 @@ from eprof.compare.schema import Costs, Document, Unlike
 from eprof.words import costs as costs_words
 from eprof.words.badges import SIMULATED, bits
 from eprof.words.devices import named
-from eprof.words.diff import moving, step_label
+from eprof.words.diff.sentences import moving, step_label
 from eprof.words.numbers import plain
 from eprof.words.shared_marks import shared_by_changes
 
@@ -19,7 +19,7 @@ _UNITS = {"clocks": " MHz", "setting": " MHz"}
 
 
 def head(document: Document) -> str:
-    """Both names, with the GPU and the clocks of the prices where they are the same."""
+    """The first line of a difference: both names, with the GPU and the clocks of the prices where they are the same."""
     sides = document.old, document.new
     names = " → ".join(fitted([side.name for side in sides], _NAME))
     devices = {", ".join(named(side.devices)) for side in sides}
@@ -29,7 +29,7 @@ def head(document: Document) -> str:
 
 
 def unlike(document: Document) -> str:
-    """What is not the same on both sides, and whether the work is; empty where all is."""
+    """What is not the same in OLD and NEW, and whether the work is; empty where all is."""
     labels = {"gpu": document.nouns.processor, "costs": "cost table", "launches": document.nouns.launches}
     texts = [f"{labels.get(fact.what, fact.what)} {_pair(fact)}" for fact in document.unlike]
     if not texts:
@@ -45,7 +45,7 @@ def _pair(fact: Unlike) -> str:
 
 
 def _work(document: Document) -> str:
-    """Whether other arguments are other work: by the flops, or the instructions where there are none."""
+    """Whether other arguments of NEW are other work: by the flops, or the instructions where there are none."""
     for noun, weights in _WORK.items():
         old, new = (_sum(document, side, weights) for side in ("old", "new"))
         if not old or new is None:
@@ -63,7 +63,7 @@ _WORK = {
 
 
 def _sum(document: Document, side: str, weights: dict[str, int]) -> float | None:
-    """A weighted sum of the counts of a side; None where one is not known."""
+    """A weighted sum of the counts of OLD or NEW; None where one is not known."""
     numbers = {word: getattr(document.counts[word], side) for word in weights if word in document.counts}
     if None in numbers.values():
         return None
@@ -71,7 +71,7 @@ def _sum(document: Document, side: str, weights: dict[str, int]) -> float | None
 
 
 def trust(document: Document) -> str:
-    """What the answer rests on, and what is not in it."""
+    """How far to trust a difference: what the answer rests on, and what is not in it."""
     similar = sum(kernel.match is not None and kernel.match.how == SIMILAR for kernel in document.kernels)
     parts = [
         _verdict(document),
@@ -86,7 +86,7 @@ def trust(document: Document) -> str:
 
 
 def _verdict(document: Document) -> str:
-    """One word, and how far off the joules of a side may be."""
+    """How far to trust a difference in one word, and how far off the joules of a side may be."""
     if not document.has_energy:
         return ""
     refits = document.intervals
@@ -103,6 +103,7 @@ def _tables(document: Document) -> list[Costs]:
 
 
 def _prices(document: Document) -> str:
+    """Trust: whose prices both sides of the difference have."""
     tables = _tables(document)
     if not tables:
         return "no cost table (--costs)"
@@ -114,7 +115,7 @@ def _prices(document: Document) -> str:
 
 
 def _simulated(document: Document) -> str:
-    """What was not measured."""
+    """Trust: what of the difference was not measured."""
     sides = document.old, document.new
     counts = any(bits(side.marks) & SIMULATED for side in sides)
     time = any(bits(side.time_marks) & SIMULATED for side in sides)
@@ -123,7 +124,7 @@ def _simulated(document: Document) -> str:
 
 
 def _shared(document: Document) -> list[str]:
-    """The marks that stand beside no number, because all have them."""
+    """Trust: the marks that stand beside no number of the difference, because all have them."""
     marks = shared_by_changes(document) - {"simulated"}
     meanings = {"estimated": "all joules estimated", "assumed": "all joules rest on assumptions"}
     return [meaning for mark, meaning in meanings.items() if mark in marks]
@@ -136,7 +137,7 @@ def _left_out(document: Document) -> str:
 
 
 def bar(document: Document) -> list[tuple[str, float]]:
-    """The largest parts of the change with their share of it."""
+    """The bar of a difference: the largest parts of the change with their share of it."""
     change = document.change_j
     if not change:
         return []

@@ -7,11 +7,12 @@ from eprof.base.labels import labels
 from eprof.base.nouns import Nouns
 from eprof.base.vocabulary import CONSTANT
 from eprof.compare.schema import Document, Kernel, KernelSide, Model, Part
-from eprof.words import diff_causes, intervals
+from eprof.words import intervals
 from eprof.words.badges import MISSING, bits
 from eprof.words.blocks import Column, Medium, Row, Table, numbers, texts
 from eprof.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
-from eprof.words.diff import bounds_of, break_even, moving, step_label, unchanged
+from eprof.words.diff import causes as diff_causes
+from eprof.words.diff.sentences import bounds_of, break_even, moving, step_label, unchanged
 from eprof.words.numbers import whole
 
 _SIDES = (Column("OLD"), Column("NEW"), Column("change"))
@@ -22,12 +23,13 @@ _REASONS = {"counts": "counts", "time": "time", "cost": "price", "setting": "set
 
 
 def sides(document: Document) -> Table:
-    """Energy by family, time, power and what a meter saw, OLD beside NEW."""
-    rows = [*_energies(document), *_intervals(document), _time(document), *_power(document), *_measured(document)]
+    """Table of both sides: energy by family, time, power and what a meter saw, OLD beside NEW."""
+    rows = [*_energies(document), *_intervals(document), _time_row(document), *_power(document), *_measured(document)]
     return Table([Column("", align="left"), *_SIDES, Column("of OLD")], rows, note=_interval_note(document))
 
 
 def _energies(document: Document) -> Iterator[Row]:
+    """Rows of the energies of OLD beside NEW."""
     old, new = document.old, document.new
     if old.costs is None and new.costs is None:
         return
@@ -43,7 +45,7 @@ def _energies(document: Document) -> Iterator[Row]:
 
 
 def _intervals(document: Document) -> Iterator[Row]:
-    """The intervals of the energy of both sides, and of the change; that of a modelled total says too little."""
+    """Rows of the intervals of OLD, NEW and the change; that of a modelled total says too little."""
     if document.intervals is None or document.above_constant:
         return
     old, new = (intervals.cell((side.interval_j or {}).get("total"), "J") for side in (document.old, document.new))
@@ -52,7 +54,7 @@ def _intervals(document: Document) -> Iterator[Row]:
 
 
 def _interval_note(document: Document) -> str:
-    """What the intervals are made of."""
+    """What the intervals in the tables of a difference are made of."""
     refits = document.intervals
     if refits is None:
         return ""
@@ -68,7 +70,7 @@ def _beside(label: str, old: Quantity, new: Quantity, change: float | None, whol
     return Row([label, old, new, Change(change, old.unit, marks), Share(ratio(change, whole), signed=True)])
 
 
-def _time(document: Document) -> Row:
+def _time_row(document: Document) -> Row:
     old = Quantity(document.old.time_s, "s", bits(document.old.time_marks))
     new = Quantity(document.new.time_s, "s", bits(document.new.time_marks))
     return _beside("Time", old, new, document.change_time_s, old.value)
@@ -90,7 +92,7 @@ def _measured(document: Document) -> Iterator[Row]:
 
 
 def steps(document: Document) -> Table:
-    """What the change is made of, largest first; a page has its bars instead."""
+    """Table of what the difference is made of, largest first; a page has its bars instead."""
     largest = max((abs(step.change_j) for step in document.steps), default=0.0) or 1.0
     change = document.change_j
     columns = [
@@ -120,7 +122,7 @@ def steps(document: Document) -> Table:
 
 
 def _interval_column(document: Document) -> list[Column]:
-    """A column of intervals, where the prices have any."""
+    """A column of intervals in a table of a difference, where the prices have any."""
     if document.intervals is None:
         return []
     return [Column(intervals.label(document.intervals.share))]
@@ -134,7 +136,7 @@ def _interval_cell(document: Document, ends: Sequence[float] | None) -> list[Cel
 
 
 def kernels(document: Document, limit: int | None = None) -> Table:
-    """The kernels with the largest change, of `limit` at most; by time where no energy is compared."""
+    """Table of the kernels with the largest change, of `limit` at most; by time where no energy is compared."""
     shown = document.kernels[:limit]
     changes = [change_of(kernel, document.has_energy)[0] for kernel in document.kernels]
     largest = max((abs(change or 0.0) for change in changes), default=0.0) or 1.0
@@ -162,7 +164,7 @@ def _rest(document: Document, changes: Sequence[float | None]) -> str:
 
 
 def change_of(kernel: Kernel, has_energy: bool) -> tuple[float | None, float | None]:
-    """The change of a kernel in J, or in s where no energy is compared, and its share of what OLD took."""
+    """The change of a kernel between OLD and NEW in J, or in s if no energy is compared, and its share of OLD."""
     old, new = (_taken(side, has_energy) for side in (kernel.old, kernel.new))
     change = kernel.change_j
     if not has_energy:
@@ -171,13 +173,14 @@ def change_of(kernel: Kernel, has_energy: bool) -> tuple[float | None, float | N
 
 
 def _taken(side: KernelSide | None, has_energy: bool) -> float | None:
-    """What a kernel takes, in J or in s; nothing where it did not run."""
+    """What a kernel takes in OLD or NEW, in J or in s; nothing where it did not run."""
     if side is None:
         return 0.0
     return side.compared_j if has_energy else side.time_s
 
 
 def _kernel(document: Document, kernel: Kernel, name: str, largest: float) -> Row:
+    """Row of a kernel in the table of changes."""
     has_energy = document.has_energy
     change, growth = change_of(kernel, has_energy)
     status: Cell = Share(growth, signed=True)
@@ -198,14 +201,14 @@ def _kernel(document: Document, kernel: Kernel, name: str, largest: float) -> Ro
 
 
 def _remark(kernel: Kernel, nouns: Nouns) -> str:
-    """How it was matched, and why it changed."""
+    """How a kernel of OLD was matched to one of NEW, and why it changed."""
     if kernel.status != "matched":
         return ""
     return "; ".join(filter(None, [_match(kernel), diff_causes.of_kernel(kernel, nouns)]))
 
 
 def _match(kernel: Kernel) -> str:
-    """The old name and how it was matched, unless by its full name."""
+    """The kernel's name in OLD and how it was matched, unless by its full name."""
     if kernel.match is None or kernel.old is None or kernel.match.how == "name":
         return ""
     # Back ticks are around the name here; no real name holds any.
@@ -228,7 +231,7 @@ def _calls(kernel: Kernel) -> Written:
 
 
 def counts(document: Document) -> Table:
-    """A row a part of the matched kernels, largest change first, then the counts that cost nothing."""
+    """Table of changed counts: a row a part of the matched kernels, largest first, then what costs nothing."""
     columns = [*texts("count"), *_SIDES, *texts("by"), *numbers("energy")]
     columns += _interval_column(document)
     parts = [part for part in document.parts if part.kernel is None]
@@ -243,6 +246,7 @@ def counts(document: Document) -> Table:
 
 
 def _part(part: Part, document: Document) -> Row:
+    """Row of a part of the difference in the table of counts."""
     unit, marks = _UNITS[part.unit], _count_marks(part, document) & ~MISSING
     is_price = part.because in ("cost", "setting", "meter")
     return Row(
@@ -259,7 +263,7 @@ def _part(part: Part, document: Document) -> Row:
 
 
 def _count_marks(part: Part, document: Document) -> int:
-    """The marks of the count itself, not of its price."""
+    """The marks of a changed count itself, not of its price."""
     if part.what == CONSTANT:
         return bits(document.old.time_marks) | bits(document.new.time_marks)
     count = document.counts.get(part.what)
@@ -267,7 +271,7 @@ def _count_marks(part: Part, document: Document) -> int:
 
 
 def bounds(model: Model) -> Table | None:
-    """The model's numbers with and without constant power; None where it reads nothing."""
+    """Table of the model's bounds with and without constant power; None where it reads nothing."""
     if model.missing:
         return None
     pairs = model.with_constant_power, model.without_constant_power
@@ -279,7 +283,7 @@ def bounds(model: Model) -> Table | None:
 
 
 def left_out(document: Document) -> Table | None:
-    """What is not in the change: word, why, what OLD and NEW know of it; None if nothing is."""
+    """Table of what is not in the difference: word, why, what OLD and NEW know of it; None if nothing is."""
     label = document.nouns.label
     rows = [
         Row([label(word.what), word.why, Quantity(word.old_j, "J"), Quantity(word.new_j, "J")])

@@ -13,7 +13,7 @@ from eprof.rows.log import Names, Table, TableRows
 def timeline(
     placed: Iterable[tuple[Table, Array]], rows: Sequence[tuple[str | None, str, str | None]]
 ) -> TableRows | None:
-    """The launches of the tables that tell when each ran, under the names of the result; None where none does.
+    """When each launch ran: launches of the tables that tell it, under the names of the result; None where none does.
 
     placed: each table, with the place in `rows` (device, kernel, part) of each of its rows. Of several tools that
     traced one run, those that tell operators are taken, else the first: their launches are the same.
@@ -34,6 +34,6 @@ def timeline(
 
 
 def _bare(rows: TableRows) -> TableRows:
-    """With the columns that any timeline has, so that several go below each other."""
+    """Launches with the columns that any timeline has, so that those of several tables go below each other."""
     unknown = Names((), np.full(len(rows), -1, dtype=np.int32))
     return replace(rows, process=None, part=None, stream=rows.stream or unknown, operator=rows.operator or unknown)

@@ -8,9 +8,9 @@ from eprof.base.nouns import Nouns
 from eprof.base.text import bracketed, capital, cut, listed, phrase, uncapital, when
 from eprof.base.vocabulary import INSTRUCTIONS
 from eprof.compare.schema import Bounds, Document, Gate, Model, Step, Test
-from eprof.words import diff_causes
 from eprof.words.badges import bits
 from eprof.words.blocks import Headline, Legend, Verdict
+from eprof.words.diff import causes as diff_causes
 from eprof.words.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
 from eprof.words.shared_marks import shared_by_changes, without
 
@@ -56,7 +56,7 @@ def unmarked(document: Document) -> Document:
 
 
 def headline(document: Document) -> Headline:
-    """Which variant uses less, by how much, and why."""
+    """The headline of a difference: which variant uses less, by how much, and why."""
     document = answered(document)
     if document.is_zero:
         return Headline(_no_change(document))
@@ -66,7 +66,7 @@ def headline(document: Document) -> Headline:
 
 
 def legend(document: Document) -> Legend:
-    """The signs beside the numbers."""
+    """The signs beside the numbers of a difference."""
     if document.change_j is None:
         return Legend(0)
     marks = bits(document.marks)
@@ -91,18 +91,18 @@ def step_label(step: Step, nouns: Nouns) -> str:
 
 
 def moving(document: Document) -> list[Step]:
-    """The steps that change something."""
+    """The steps of a difference that change something."""
     return [step for step in document.steps if step.change_j]
 
 
 def unchanged(document: Document) -> str:
-    """The steps that are not drawn: "Unchanged: DRAM, FP32."; empty if there are none."""
+    """The steps of a difference that are not drawn: "Unchanged: DRAM, FP32."; empty if there are none."""
     still = [step_label(step, document.nouns) for step in document.steps if not step.change_j]
     return phrase("Unchanged: {}.", ", ".join(still))
 
 
 def verdicts(document: Document) -> list[Verdict]:
-    """The outcome of every gate."""
+    """The outcome of every gate of a difference."""
     return [Verdict(None if gate.failed is None else not gate.failed, gate_words(gate)) for gate in document.gates]
 
 
@@ -145,15 +145,16 @@ def _headline(document: Document, change: float) -> str:
     if test is not None and not test.shown:
         return (
             f"No difference can be shown: the means of {test.old.n} and {test.new.n} runs differ by "
-            f"{quantity(change, 'J')}{_share(document)}, with a 95 % interval {_interval(test, 'J')}."
+            f"{quantity(change, 'J')}{_share(document)}, with a 95 % interval {_interval_of_test(test, 'J')}."
         )
     if change == 0:
-        return capital(
-            f"{_scope(document)}the {_basis(document)} {_energy(document)} is the same, though not every count is."
-        )
+        energy = f"{_scope(document)}the {_basis_of_difference(document)} {_energy(document)}"
+        return capital(f"{energy} is the same, though not every count is.")
     if document.interval_j is not None and document.interval_j[0] < 0 < document.interval_j[1]:
         return capital(_scope(document) + _undecided(document, change, *document.interval_j))
-    return f"{_scope(document)}NEW uses {_size(document, change)}, {_basis(document)}: {_from_to(document)}."
+    return (
+        f"{_scope(document)}NEW uses {_size(document, change)}, {_basis_of_difference(document)}: {_from_to(document)}."
+    )
 
 
 def _size(document: Document, change: float) -> str:
@@ -169,7 +170,7 @@ def _size(document: Document, change: float) -> str:
 
 
 def _from_to(document: Document) -> str:
-    """The energy of both sides, as far as it is compared, and by how much the time changed."""
+    """The energy of OLD and NEW, as far as it is compared, and by how much the time changed."""
     old, new = (quantity(side.compared_j or 0.0, "J") for side in (document.old, document.new))
     if document.above_constant:
         return f"{old} → {new}"
@@ -177,7 +178,7 @@ def _from_to(document: Document) -> str:
 
 
 def _undecided(document: Document, change: float, low: float, high: float) -> str:
-    """What is said where the interval of the change holds 0."""
+    """The sentence on a difference where the interval of the change holds 0."""
     less = f"{quantity(abs(change), 'J')}{_share(document)} {_less_more(change)}{above_constant(document)}"
     return (
         f"the prices do not tell whether NEW uses less energy than OLD: {less} is predicted, "
@@ -190,19 +191,19 @@ def is_metered(document: Document) -> bool:
     return bool(document.old.to_meter and document.new.to_meter)
 
 
-def _basis(document: Document) -> str:
+def _basis_of_difference(document: Document) -> str:
     return "metered" if is_metered(document) else "predicted"
 
 
 def _scope(document: Document) -> str:
-    """How a sentence on the change starts; nothing is left out of it unmentioned."""
+    """How a sentence on the change of OLD to NEW starts; nothing is left out of it unmentioned."""
     if document.partial:
         return "Of what both sides know, "
     return when("missing" in document.marks, "Of what is known, ")
 
 
 def above_constant(document: Document) -> str:
-    """Which energy it is, where time is a model."""
+    """Which energy a sentence on the difference is about, where time is a model."""
     return when(document.above_constant, " above constant power")
 
 
@@ -220,18 +221,21 @@ def _less_more(change: float) -> str:
     return "less" if change < 0 else "more"
 
 
-def _interval(test: Test, unit: str) -> str:
+def _interval_of_test(test: Test, unit: str) -> str:
     return f"from {quantity(test.low, unit)} to {quantity(test.high, unit)}"
 
 
 def _no_change(document: Document) -> str:
+    """The sentence where OLD and NEW take the same energy."""
     if document.same_inputs:
         return "No change: OLD and NEW are the same logs, priced alike."
     energy = quantity_or("", document.old.energy_j.total, "J")
-    return f"No change: every count and time is the same{phrase('; both use {}, {}', energy, _basis(document))}."
+    both = phrase("; both use {}, {}", energy, _basis_of_difference(document))
+    return f"No change: every count and time is the same{both}."
 
 
 def _without_energy(document: Document) -> str:
+    """The sentence where no energy of OLD and NEW is compared."""
     changes = [*_time_change(document, "takes "), *_count_changes(document)]
     if not changes:
         return "Energy is not compared, and nothing else is known on both sides."
@@ -239,6 +243,7 @@ def _without_energy(document: Document) -> str:
 
 
 def _time_change(document: Document, verb: str) -> Iterator[str]:
+    """How the time of OLD and NEW differs."""
     if document.speedup == 1:
         yield f"{verb}the same time"
     elif document.speedup is not None:
@@ -246,6 +251,7 @@ def _time_change(document: Document, verb: str) -> Iterator[str]:
 
 
 def _count_changes(document: Document) -> Iterator[str]:
+    """Which counts differ most from OLD to NEW."""
     instructions = [word for word in INSTRUCTIONS if word != "warp_issue"]
     for verb, words, noun in (
         ("executes", instructions, "instructions"),
@@ -280,14 +286,14 @@ def _lead(document: Document) -> Iterator[str]:
 
 
 def _executed(document: Document) -> Iterator[str]:
-    """How a CPU's counts changed, which says why its time did, also where they have no price."""
+    """How a CPU's counts differ from OLD to NEW, which says why its time does, also where they have no price."""
     changes = list(_count_changes(document))
     if document.nouns.is_of_cpu and changes:
         yield f"NEW {listed(changes[::-1])}{_most_changed(document)}."
 
 
 def _most_changed(document: Document) -> str:
-    """The two instructions that changed most, and whether multiply-adds are new: " (80 % fewer integer, ...)"."""
+    """The two instructions that differ most, and whether multiply-adds are new: " (80 % fewer integer, ...)"."""
     known = [(word, count) for word, count in document.counts.items() if word in INSTRUCTIONS and count.old]
     largest = sorted(known, key=lambda item: -abs(item[1].change or 0.0))[:_MOST_CHANGED]
     texts = [
@@ -302,7 +308,7 @@ def _most_changed(document: Document) -> str:
 
 
 def _constant(document: Document) -> Iterator[str]:
-    """Constant power of both sides from the roofline's speed to the efficiency in force, where time is a model."""
+    """Constant power of OLD and NEW from the roofline's speed to the efficiency in force, where time is a model."""
     above = document.above_constant
     if not above:
         return
@@ -314,12 +320,12 @@ def _constant(document: Document) -> Iterator[str]:
 
 
 def _arrow(*texts: str) -> str:
-    """What it was and what it is: "121 µJ → 60.4 µJ"; once where nothing changed."""
+    """OLD and NEW: "121 µJ → 60.4 µJ"; once where nothing changed."""
     return " → ".join(dict.fromkeys(texts))
 
 
 def ratios(document: Document) -> str:
-    """Speedup, greenup and powerup, as far as they are known; empty if none is."""
+    """Speedup, greenup and powerup of a difference, as far as they are known; empty if none is."""
     known = {"speedup": document.speedup, "greenup": document.greenup, "powerup": document.powerup}
     if document.above_constant:
         known = {"greenup above constant power": document.greenup}
@@ -336,7 +342,7 @@ def _power_and_time(powerup: float | None, speedup: float | None) -> str:
 
 
 def _measured(document: Document) -> Iterator[str]:
-    """What a meter saw of both."""
+    """What a meter saw of OLD and NEW."""
     old, new = document.old.energy_j.measured, document.new.energy_j.measured
     if old is None or new is None:
         return
@@ -350,7 +356,7 @@ def _measured(document: Document) -> Iterator[str]:
 
 
 def noise(document: Document) -> str:
-    """What repeats say of the change; empty without them."""
+    """What repeats say of a difference; empty without them."""
     tests = document.tests
     test, unit = (tests.energy, "J") if tests.energy else (tests.time, "s")
     if test is None:
@@ -362,7 +368,7 @@ def noise(document: Document) -> str:
     verdict = "a difference is shown" if test.shown else "no difference is shown"
     return (
         f"Over {repeats} the mean changes by {quantity(test.change, unit)}, with a 95 % interval "
-        f"{_interval(test, unit)} and p = {p} (Welch's t test): {verdict}."
+        f"{_interval_of_test(test, unit)} and p = {p} (Welch's t test): {verdict}."
     )
 
 
@@ -370,7 +376,7 @@ def noise(document: Document) -> str:
 
 
 def reading(model: Model) -> str:
-    """The model's reading in a sentence or two, or what is missing for it."""
+    """The model's reading of a difference in a sentence or two, or what is missing for it."""
     if model.missing:
         return model.missing
     f, m = model.work_factor, model.traffic_factor
@@ -389,6 +395,7 @@ def reading(model: Model) -> str:
 
 
 def _bounds(model: Model) -> str:
+    """The model's bounds of the greenup in a sentence."""
     if not model.is_tradeoff:
         return "; its bounds are for more work against less traffic, and this change is none of that"
     if model.case is None:
@@ -398,17 +405,17 @@ def _bounds(model: Model) -> str:
 
 
 def bounds_of(pair: Bounds, between: str) -> str:
-    """The ends that are known of what a case of the model allows: "0.8 to 1.2"."""
+    """The known ends of what a case of the model allows a difference: "0.8 to 1.2"."""
     return between.join(plain(bound) for bound in (pair.low, pair.high) if bound is not None)
 
 
 def break_even(pair: Bounds) -> str:
-    """Below how many times the work a change still saves energy."""
+    """Below how many times the work a difference still saves energy."""
     return plain(pair.break_even_work_factor) if pair.break_even_work_factor > 0 else "none"
 
 
 def _break_even(model: Model) -> str:
-    """Up to how much work the same cut in traffic would have saved energy."""
+    """Up to how much work the same cut in traffic would have saved energy, by the model."""
     limit = model.with_constant_power.break_even_work_factor
     if limit <= 0:
         return "With so much more traffic no cut in work would save energy."

@@ -37,7 +37,7 @@ _TIMES = 1.5
 
 
 def sentences(document: Document) -> Iterator[str]:
-    """What may be the largest cause, where the prices leave it open; the largest that they tell, with its time."""
+    """What may be the largest cause of a change, where the prices leave it open; the largest that they tell."""
     change = document.change_j or 0.0
     along = [cause for cause in document.causes if cause.change_j * change > 0]
     clear = [cause for cause in along if cause.is_told]
@@ -68,7 +68,7 @@ def of_kernel(kernel: Kernel, nouns: Nouns, brief: bool = False) -> str:
 
 
 def _together(clear: Sequence[Cause]) -> list[Cause]:
-    """The largest cause; where it is counts that explain no time, or the other way round, the largest of these too."""
+    """The largest cause; where it is counts that explain no time, or the reverse, the largest of these too."""
     first = clear[:1]
     if not first or (first[0].constant_j and first[0].what != "time"):
         return list(first)
@@ -82,14 +82,14 @@ def _all(causes: Sequence[Cause], nouns: Nouns) -> str:
 
 
 def _phrase(cause: Cause, nouns: Nouns) -> str:
-    """What happened, as a noun."""
+    """The cause of a change, as a noun."""
     if cause.what in _PRICES:
         return _PRICES[cause.what]
     match cause.what:
         case "time":
-            return f"{_time(cause)} run"
+            return f"{_cause_time(cause)} run"
         case "model":
-            return f"a modelled time {_time(cause)}, at another efficiency"
+            return f"a modelled time {_cause_time(cause)}, at another efficiency"
         case "launches":
             return f"{_fewer(cause, nouns.launches)} ({cause.old:g} to {cause.new:g})"
         case "appeared" | "vanished":
@@ -105,7 +105,7 @@ def _one_sided(cause: Cause, nouns: Nouns) -> str:
 
 
 def _fewer(cause: Cause, noun: str) -> str:
-    """How a count changed: "4.10 times fewer DRAM bytes", "12 % more integer instructions"."""
+    """A cause, a count that changed: "4.10 times fewer DRAM bytes", "12 % more integer instructions"."""
     old, new = cause.old, cause.new
     if (new - old) * (cause.change_j - cause.constant_j) < 0 or old == new:
         return f"another mix of {noun}"
@@ -121,20 +121,20 @@ def _fewer(cause: Cause, noun: str) -> str:
 
 
 def _so(cause: Cause) -> str:
-    """The time that a count explains."""
+    """The change of time that a count is the cause of."""
     if not cause.constant_j or cause.what in _WHOLE:
         return ""
-    return f", so {_time(cause)}"
+    return f", so {_cause_time(cause)}"
 
 
-def _time(cause: Cause) -> str:
+def _cause_time(cause: Cause) -> str:
     return f"{quantity(abs(cause.time_s), 's')} {'shorter' if cause.time_s < 0 else 'longer'}"
 
 
 def _shares(document: Document, causes: Sequence[Cause]) -> str:
-    """How much of the change it is: "together 91 % of the saving (DRAM 31 %, constant power 60 %)"."""
+    """How much of the change its causes are: "together 91 % of the saving (DRAM 31 %, constant power 60 %)"."""
     change = document.change_j or 0.0
-    whole = _whole(change)
+    whole = _whole_change(change)
     parts: defaultdict[str, float] = defaultdict(float)
     for cause in causes:
         constant_j = 0.0 if cause.what in _WHOLE else cause.constant_j
@@ -149,12 +149,12 @@ def _shares(document: Document, causes: Sequence[Cause]) -> str:
     return f"together {how_much} of {whole} ({named})"
 
 
-def _whole(change: float) -> str:
+def _whole_change(change: float) -> str:
     return "the saving" if change < 0 else "the increase"
 
 
 def _against(document: Document) -> str:
-    """What works against the change, if it is worth words."""
+    """The cause that works against the change, if it is worth words."""
     change = document.change_j or 0.0
     against = [cause for cause in document.causes if cause.change_j * change < 0 and cause.is_told]
     if not against or abs(against[0].change_j) < _WORTH * abs(change):
@@ -165,7 +165,7 @@ def _against(document: Document) -> str:
 
 def _undecided(document: Document, cause: Cause) -> str:
     """What would be the largest cause, where the prices do not tell how large it is."""
-    whole = _whole(document.change_j or 0.0)
+    whole = _whole_change(document.change_j or 0.0)
     for step in document.steps:
         if not cause.is_told and step.interval_j is not None and cause.what in (step.group, *step.words):
             shares = sorted(end / (document.change_j or 1.0) for end in step.interval_j)
@@ -175,7 +175,7 @@ def _undecided(document: Document, cause: Cause) -> str:
 
 
 def _noun(what: str, nouns: Nouns) -> str:
-    """What is counted: "DRAM bytes", "integer instructions"."""
+    """What a cause counts: "DRAM bytes", "integer instructions"."""
     if what in _LEVELS:
         return f"{_LEVELS[what]} bytes"
     if what in nouns.labels:
@@ -186,7 +186,7 @@ def _noun(what: str, nouns: Nouns) -> str:
 
 
 def _name(what: str, nouns: Nouns) -> str:
-    """A part of the energy in a sentence: "DRAM", "integer", "other prices"."""
+    """A part of the energy as a cause in a sentence: "DRAM", "integer", "other prices"."""
     if what == "launches":
         return nouns.launches
     if what in nouns.labels or what in COUNTS and what not in GROUPS and what not in _NAMES:

@@ -20,7 +20,7 @@ _ALIKE = 1.1  # times a part without an interval: where another is less, neither
 
 
 def headline(view: View) -> Headline:
-    """The total, what it is made of, and how metered energy was split."""
+    """The headline of a report: the total, what it is made of, and how metered energy was split."""
     chosen = _chosen(view)
     return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *metered.sentences(view)])))
 
@@ -50,7 +50,7 @@ def at_least(amount: Amount, unit: str) -> str:
 
 
 def _total(view: View) -> Headline:
-    """As in "287 mJ predicted (184 to 418 mJ) in 1.31 ms: 47 % DRAM, 18 % constant power, 11 % L2."."""
+    """The headline of a total: "287 mJ predicted (184 to 418 mJ) in 1.31 ms: 47 % DRAM, 18 % constant, 11 % L2."."""
     total = view.energy("total")
     joules = capital(at_least(total, "J")) + in_brackets(view.interval("total"), "J")
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
@@ -60,7 +60,7 @@ def _total(view: View) -> Headline:
 
 
 def _above_constant(view: View) -> Headline:
-    """A simulated device: the joules of what was counted; constant power as a range, because the time is a model."""
+    """The headline of a simulated device: joules of what was counted; constant power as a range."""
     above = view.above
     text = f"{capital(at_least(above, 'J'))} above constant power: {_parts(view, above)}."
     constant = constant_range(view)
@@ -94,7 +94,7 @@ def _constant_ends(view: View) -> tuple[float, float]:
 
 
 def _parts(view: View, whole_amount: Amount) -> str:
-    """The largest parts: "47 % DRAM, 10 to 30 % FP64"; all that may be the largest, where more than one may be."""
+    """The largest parts in a headline: "47 % DRAM, 10 to 30 % FP64"; all that may be the largest."""
     joules = {group: amount.value for group, amount in view.groups.items() if amount.value}
     leading = contenders(view, joules)
     total = whole_amount.value or 1.0
@@ -113,12 +113,12 @@ def contenders(view: View, joules: Mapping[str, float]) -> list[str]:
 
     joules: of the program or of a kernel, whose interval is as wide as the program's against its value.
     """
-    ends = {group: _ends(view, group, value) for group, value in joules.items()}
+    ends = {group: _share_ends(view, group, value) for group, value in joules.items()}
     sure = max(low for low, _ in ends.values())
     return sorted((group for group in joules if ends[group][1] >= sure), key=lambda group: -joules[group])
 
 
-def _ends(view: View, group: str, joules: float) -> tuple[float, float]:
+def _share_ends(view: View, group: str, joules: float) -> tuple[float, float]:
     pair = known(view.interval(group))
     if pair is None:
         return joules, _ALIKE * joules
@@ -127,7 +127,7 @@ def _ends(view: View, group: str, joules: float) -> tuple[float, float]:
 
 
 def _share(view: View, group: str, total: float) -> str:
-    """The share of a group; as a span, where the prices leave it open."""
+    """The share of a group in a headline; as a span, where the prices leave it open."""
     if not view.is_certain(group):
         return _share_span(view, group, total)
     return percent((view.groups[group].value or 0.0) / total)
@@ -140,6 +140,7 @@ def _share_span(view: View, group: str, total: float) -> str:
 
 
 def _constant_alone(view: View) -> Headline:
+    """The headline where constant power is all the energy that is known."""
     constant = view.energy(CONSTANT)
     joules = quantity(constant.value or 0, "J")
     total = f"{joules} {view.total_is}" if view.to_meter else f"Total unknown, at least {joules}"
@@ -148,7 +149,7 @@ def _constant_alone(view: View) -> Headline:
 
 
 def _drawn(view: View, constant: Amount) -> str:
-    """Power and time; the board may not be the one whose constant power the table gives."""
+    """Power and time in a headline; the board may not be the one whose constant power the table gives."""
     power = view.costs.constant_power_w if view.costs else 0.0
     if not power:
         return ""
@@ -169,7 +170,7 @@ def _constant_part(view: View) -> str:
 
 
 def _counts(view: View) -> Headline:
-    """No energy is known: what was executed and moved."""
+    """The headline where no energy is known: what was executed and moved."""
     counted = _counted(view)
     marks = view.time.marks
     if counted:
@@ -186,7 +187,7 @@ def _counts(view: View) -> Headline:
 
 
 def _measured_alone(view: View, measured: float, counted: list[str], marks: int) -> Headline:
-    """A meter's joules, which nothing that was counted splits."""
+    """The headline of a meter's joules, which nothing that was counted splits."""
     why = "no instruction and no byte was counted"
     if counted:
         why = "no count that has a price is in the logs"
@@ -212,7 +213,7 @@ def _profiled(view: View, counted: list[str]) -> str:
 
 
 def _instructions(view: View, instructions: Amount) -> str:
-    """All instructions; at least so many where whole classes were not counted."""
+    """All instructions in a headline; at least so many where whole classes were not counted."""
     names = view.instruction_words
     if names == ["warp_issue"]:
         return f"{at_least(instructions, '')} warp instructions"
@@ -222,7 +223,7 @@ def _instructions(view: View, instructions: Amount) -> str:
 
 
 def _counted(view: View) -> list[str]:
-    """Instructions and DRAM bytes in words; of neither, the first bytes or flops that there are."""
+    """Instructions and DRAM bytes in a headline; of neither, the first bytes or flops that there are."""
     instructions, dram = view.instructions(view.document), view.summed(view.document, DRAM)
     phrases = []
     if instructions.value:

@@ -17,7 +17,7 @@ _NO_REACTION = 1e-3  # dEE / d ln n
 def size(
     cluster: Cluster, program: Program, processors: int, clock: Clock, waiting: str, target: float, share: float
 ) -> Keep:
-    """The least size with an efficiency of `target`: E1(n) = EE/(1-EE) E0(n, p).
+    """The least size that keeps an efficiency of `target`: E1(n) = EE/(1-EE) E0(n, p).
 
     share: of the memory that may be filled, where program and cluster tell how much that is.
     """
@@ -38,7 +38,7 @@ def clocks(
     cluster: Cluster, program: Program, at_size: float, processors: int, listed: Sequence[Clock], waiting: str,
     target: float,
 ) -> Keep:  # fmt: skip
-    """The clocks of those listed at which the efficiency is `target` or more."""
+    """The listed clocks that keep an efficiency of `target` or more."""
     work = program.work(at_size, processors)
     reached = {clock.core_mhz: efficiency(cluster, work, clock, waiting) for clock in listed}
     kept = sorted(mhz for mhz, value in reached.items() if value >= target)
@@ -47,7 +47,7 @@ def clocks(
 
 
 def _least(holds: Callable[[float], bool], largest: float) -> float:
-    """The least size from which on `holds` is true, by bisection."""
+    """The least size from which on the efficiency is kept, by bisection."""
     low, high = math.log(_LEAST_SIZE), math.log(largest)
     if holds(_LEAST_SIZE):
         return _LEAST_SIZE
@@ -75,6 +75,7 @@ def _largest(cluster: Cluster, program: Program, processors: int, share: float) 
 
 
 def _why_none(reached: Callable[[float], float], largest: float, at_bound: float, cluster: Cluster) -> str:
+    """Why no size keeps the efficiency."""
     slope = (at_bound - reached(largest / math.e)) if largest > math.e * _LEAST_SIZE else 0.0
     bound = "the largest that memory holds" if cluster.memory_bytes and largest < _LARGEST_SIZE else "any size"
     if abs(slope) < _NO_REACTION:

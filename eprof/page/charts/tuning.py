@@ -24,7 +24,7 @@ _APART = 9, 14
 
 
 def kernel_maps(document: Tune) -> Markup:
-    """Heat maps of the kernels that use most energy."""
+    """Heat maps of the kernels that use most energy at each pair of clocks."""
     kernels = words.by_energy(document)[:_MAPS]
     maps = [
         {
@@ -50,14 +50,14 @@ class _Scale:
         self.more_energy = max(energies) / self._least - 1 or 1.0
 
     def at(self, time_s: float | None, energy_j: float | None) -> tuple[float, float]:
-        """Per cent of the width, pixels from the top."""
+        """Where a setting is in the chart: per cent of the width, pixels from the top."""
         right = ((time_s or 0.0) / self._quickest - 1) / self.more_time
         up = ((energy_j or 0.0) / self._least - 1) / self.more_energy
         return _LEFT + _WIDTH * right, _HEIGHT - _BOTTOM - _TALL * up
 
 
 def trade(document: Tune, settings: Sequence[Setting]) -> Markup:
-    """A dot a setting; those on the front have names."""
+    """The chart of energy against time: a dot a setting; those on the front have names."""
     scale = _Scale(settings)
     body = _axes(scale)
     for setting in settings:
@@ -69,6 +69,7 @@ def trade(document: Tune, settings: Sequence[Setting]) -> Markup:
 
 
 def _axes(scale: _Scale) -> Markup:
+    """The axes of the chart of energy against time."""
     body = Markup('<line class="axis" x1="0%" x2="100%" y1="{0}" y2="{0}"/>').format(_HEIGHT - 18)
     for share in (0.0, 0.5, 1.0):
         body += Markup('<text class="tick" x="{}" y="{}" text-anchor="middle">+{:.0f} % time</text>').format(
@@ -78,6 +79,7 @@ def _axes(scale: _Scale) -> Markup:
 
 
 def _dot(document: Tune, setting: Setting, scale: _Scale) -> Markup:
+    """The dot of a setting in the chart of energy against time."""
     kind = "dot"
     if same(setting, document.best):
         kind = "dot best"
@@ -91,7 +93,7 @@ def _dot(document: Tune, setting: Setting, scale: _Scale) -> Markup:
 
 
 def _names(document: Tune, scale: _Scale) -> Markup:
-    """Names below the dots of the front, where other dots are not; one too close to the last is left out."""
+    """Names below the dots of settings on the front, where other dots are not; none too close to the last."""
     body = Markup("")
     last = -100.0, 0.0
     for setting in document.front:
@@ -107,6 +109,6 @@ def _names(document: Tune, scale: _Scale) -> Markup:
 
 
 def _is_named(document: Tune, setting: Clocks) -> bool:
-    """All of a short front; of a long one its fast end and the best."""
+    """Whether a setting on the front has a name: all of a short front; of a long one its fast end and the best."""
     few = len(document.front) <= _NAMED_DOTS
     return few or same(setting, document.best) or same(setting, document.front[0])

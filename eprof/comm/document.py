@@ -13,8 +13,8 @@ from eprof.base.marks import Mark, names
 from eprof.comm.model import BLOCKING, MESSAGE, POLLING, Sample, Sent, break_even_s, limit, waits
 from eprof.comm.schema import MEASURED, MODELLED, SIMULATED, Comm, Limit, Relative, Row, Threshold, Total
 from eprof.profile.document import now
-from eprof.scaling.build import about_cluster
 from eprof.scaling.cluster import Clock, Cluster
+from eprof.scaling.document import about_cluster
 
 _LATER = 1.05  # as late a message may come: [S] 6.4.4 prints "less than 5 %"
 _MB = 1e6
@@ -31,13 +31,13 @@ class Case(NamedTuple):
 
 
 def modelled(case: Case, sizes: Sequence[int]) -> Comm:
-    """The closed form, of messages of these sizes. Raises CostError."""
+    """The document of messages of these sizes, in closed form. Raises CostError."""
     sent = [Sent(MESSAGE, 1, size) for size in sizes]
     return _in_closed_form(case, sent, f"Waiting for messages on {case.cluster.name}", None, [])
 
 
 def of_program(case: Case, program: str, sent: Sequence[Sent], notes: Sequence[str]) -> Comm:
-    """The closed form, of the messages of a program. Raises CostError."""
+    """The document of the messages of a program, in closed form. Raises CostError."""
     return _in_closed_form(case, sent, f"The messages of {program} on {case.cluster.name}", program, notes)
 
 
@@ -56,7 +56,7 @@ def _in_closed_form(case: Case, sent: Sequence[Sent], title: str, program: str |
 
 
 def simulated(case: Case, samples: Sequence[Sample], mpi: str) -> Comm:
-    """What SimGrid simulated."""
+    """The document of what SimGrid simulated of messages."""
     return _document(
         case,
         samples,
@@ -72,7 +72,7 @@ def simulated(case: Case, samples: Sequence[Sample], mpi: str) -> Comm:
 
 
 def measured(case: Case, samples: Sequence[Sample], mpi: str, joules_from: str) -> Comm:
-    """What was measured on this machine."""
+    """The document of messages measured on this machine."""
     return _document(
         case,
         samples,
@@ -85,6 +85,7 @@ def measured(case: Case, samples: Sequence[Sample], mpi: str, joules_from: str) 
 
 
 def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
+    """The document `eprof.comm/1` of some samples."""
     rows = list(_rows(samples))
     processes = None if about["kind"] == MODELLED else case.processes
     made = Comm(
@@ -109,7 +110,7 @@ def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
 
 
 def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
-    """Each sample beside polling at the first clock."""
+    """Rows of the document on messages: each sample beside polling at the first clock."""
     first_mhz = samples[0].core_mhz if samples else None
     polled = {
         (sample.primitive, sample.size): sample
@@ -136,7 +137,7 @@ def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
 
 
 def _relative(sample: Sample, base: Sample) -> Relative | None:
-    """Joules per MB are latency x power; of the same bytes they are as the joules."""
+    """A row of the document relative to polling: joules per MB are latency x power; of the same bytes as joules."""
     if not sample.energy_j or not base.energy_j or not base.latency_s:
         return None
     latency, joules = sample.latency_s / base.latency_s, sample.energy_j / base.energy_j
@@ -144,7 +145,7 @@ def _relative(sample: Sample, base: Sample) -> Relative | None:
 
 
 def _thresholds(rows: Sequence[Row]) -> Iterator[Threshold]:
-    """One for each operation and way to wait but polling at the first clock."""
+    """Thresholds in the document: one for each operation and way to wait but polling at the first clock."""
     first_mhz = rows[0].core_mhz if rows else None
     ways = dict.fromkeys((row.primitive, row.waiting, row.core_mhz) for row in rows)
     for primitive, waiting, core_mhz in ways:
@@ -156,7 +157,7 @@ def _thresholds(rows: Sequence[Row]) -> Iterator[Threshold]:
 
 
 def _threshold(rows: Sequence[Row]) -> tuple[float | None, str | None]:
-    """The least size from which on all pay, of rows with the largest first; else None, and why not the largest."""
+    """A threshold in the document: the least size from which on all pay; else None, and why not the largest."""
     least = None
     for row in rows:
         if why := _why_not(row):
@@ -166,7 +167,7 @@ def _threshold(rows: Sequence[Row]) -> tuple[float | None, str | None]:
 
 
 def _why_not(row: Row) -> str | None:
-    """Why a way to wait does not pay at a size; None: it pays."""
+    """Why a way to wait for messages does not pay at a size; None: it pays."""
     if row.relative is None:
         return "polling, or joules, to compare with are not known"
     if row.relative.j_per_mb >= 1:
@@ -186,7 +187,7 @@ def _limits(case: Case) -> Iterator[Limit]:
 
 
 def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
-    """All messages of a program in each way."""
+    """All messages of a program in each way, in the document."""
     ways: dict[tuple[str, float | None], list[Sample]] = {}
     for sample in samples:
         ways.setdefault((sample.waiting, sample.core_mhz), []).append(sample)
@@ -214,7 +215,7 @@ def _assumed(cluster: Cluster) -> Iterator[str]:
 
 
 def _of_measurement(case: Case, samples: Sequence[Sample]) -> Iterator[str]:
-    """What a reader of measured rows must know."""
+    """What a reader of the document must know of measured messages."""
     if any(Mark.ASSUMED in sample.marks for sample in samples):
         per_process = f"one {case.cluster.unit} of {case.cluster.name} a process (--cluster)"
         yield (
