@@ -36,9 +36,10 @@ settings.load_profile("suite")
 
 gc.disable()  # until all is collected: see `pytest_collection_finish`
 
-# Programs inherit that a signal is ignored, as after `nohup`, but not that it is caught.
-if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-    signal.signal(signal.SIGHUP, lambda *_: None)
+# Programs inherit that a signal is ignored, as after `nohup` or in the background of a script, but not that it is caught.
+for number in (signal.SIGHUP, signal.SIGINT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, lambda *_: None)
 
 
 def pytest_sessionstart(session):
