@@ -11,6 +11,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+# Matrices here are small: a thread a core, which waits for work by spinning, took an eighth of the time of the fits' tests.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 import warm
 from browser_support import browser, contexts, opener  # noqa: F401 - fixtures
@@ -33,9 +36,10 @@ settings.load_profile("suite")
 
 gc.disable()  # until all is collected: see `pytest_collection_finish`
 
-# Programs inherit that a signal is ignored, as after `nohup`, but not that it is caught.
-if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-    signal.signal(signal.SIGHUP, lambda *_: None)
+# Programs inherit that a signal is ignored, as after `nohup` or in the background of a script, but not that it is caught.
+for number in (signal.SIGHUP, signal.SIGINT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, lambda *_: None)
 
 
 def pytest_sessionstart(session):
@@ -77,6 +81,7 @@ BROWSED = (
     "test_diff_browser.py",
     "test_security_pages.py",
     "::test_pages_in_a_browser",
+    "_of_5000",  # not all of these: their page, which takes seconds to make, is made once
 )
 
 

@@ -89,11 +89,9 @@ def scales(layout: Layout, settings: Settings, volts: tuple[Floats, Floats]) -> 
 
 def scales_at(layout: Layout, clocks: Floats, volts: Floats) -> Floats:
     """What each unknown is multiplied with at clocks (n, 2) in GHz and voltages (n, 2)."""
-    scale = np.ones((len(clocks), len(layout.names)))
-    for domain in (0, 1):
-        is_of_domain = layout.domain == domain
-        volt = volts[:, [domain]]
-        scale[:, is_of_domain & (layout.power > 0)] *= volt
-        scale[:, is_of_domain & (layout.power > 1)] *= volt
-        scale[:, is_of_domain & layout.clocked] *= clocks[:, [domain]]
+    columns = np.maximum(layout.domain, 0)  # of an unknown of no domain `power` is 0, so nothing of its column is used
+    volt = volts.take(columns, axis=1)
+    scale = np.where(layout.power > 0, volt, 1.0)
+    scale *= np.where(layout.power > 1, volt, 1.0)
+    scale *= np.where(layout.clocked, clocks.take(columns, axis=1), 1.0)
     return scale

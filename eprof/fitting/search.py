@@ -203,14 +203,20 @@ def _steps(number: int, pinned: int) -> Floats:
 
 
 def _least(gram: Floats, right: Floats) -> Floats:
-    """Non-negative least squares from normal equations, whose columns are scaled to one length."""
-    from scipy.linalg import cholesky, solve_triangular
+    """Non-negative least squares from normal equations, whose columns are scaled to one length.
+
+    LAPACK is called by its own names: a fit asks thousands of times, and the checks of `scipy.linalg` take longer.
+    """
+    from scipy.linalg.lapack import dpotrf, dtrtrs
     from scipy.optimize import nnls
 
-    size = np.sqrt(np.diag(gram))
+    size = np.sqrt(gram.diagonal())
     used = np.where(size > 0, size, 1.0)
-    scaled = gram / np.outer(used, used)
-    scaled[np.diag_indices_from(scaled)] += _JITTER + (size == 0)
-    upper = cholesky(scaled, check_finite=False)
-    solution, _ = nnls(upper, solve_triangular(upper, right / used, trans="T", check_finite=False))
+    scaled = gram / (used[:, None] * used)
+    scaled.flat[:: len(size) + 1] += _JITTER + (size == 0)
+    upper, failed = dpotrf(scaled)
+    if failed:
+        raise np.linalg.LinAlgError(f"column {failed} of a fit depends on those before it")
+    target, _ = dtrtrs(upper, right / used, trans=1)
+    solution, _ = nnls(upper, target)
     return np.where(size > 0, solution / used, 0.0)

@@ -18,6 +18,7 @@ import pandas as pd
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base.arrays import Columns
 from eprof.base.clocks import parse
 from eprof.base.marks import Mark
 from eprof.base.text import few
@@ -126,7 +127,7 @@ def program(path: str, profile: Profile) -> Program | str:
         time_s=measured.seconds,
         joules=measured.joules,
         kernel_s=float(counted.kernels["time_s"].sum(skipna=False)),
-        counts=_whole(counted.table, counted.marks, profile.is_of_cpu),
+        counts=_whole(counted.amounts, counted.amount_marks, profile.is_of_cpu),
         notes=tuple(notes),
     )
 
@@ -172,7 +173,7 @@ def _setting(path: str, run: Run, measured: Measured) -> tuple[Setting | None, l
     return (clocks[0], clocks[1]), notes
 
 
-def _whole(table: pd.DataFrame, marks: pd.DataFrame, as_flops: bool) -> dict[str, float]:
+def _whole(amounts: Columns, marks: Columns, as_flops: bool) -> dict[str, float]:
     """The sum of each word over all kernels of a program; NaN where a kernel lacks it.
 
     The kinds of FP64, FP32, FP16 are added.
@@ -185,12 +186,12 @@ def _whole(table: pd.DataFrame, marks: pd.DataFrame, as_flops: bool) -> dict[str
     for word in COUNTS:
         if word in inside:
             continue
-        members = [name for name in families.get(word, (word,)) if name in table]
-        values = table[members]
+        members = [name for name in families.get(word, (word,)) if name in amounts]
+        values = amounts.only(members)
         # A total and its parts exclude each other: the one that does not apply is NaN without a mark.
-        lost = ((marks[members] & int(Mark.MISSING)) != 0).any(axis=None) or values.isna().all(axis=1).any()
+        lost = (marks.only(members) & int(Mark.MISSING)).any() or np.isnan(values).all(axis=1).any()
         weights = [2 if as_flops and COUNTS[name].flops == 2 else 1 for name in members]
-        sums[word] = float("nan") if lost else float((values * weights).sum().sum())
+        sums[word] = float("nan") if lost else float(np.nansum(values * weights))
     return sums
 
 

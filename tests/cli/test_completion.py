@@ -7,6 +7,7 @@ import sys
 from functools import cache
 
 import pytest
+from conftest import ROOT
 
 from eprof.cli import commands, completion
 from eprof.costs import datasheets
@@ -34,6 +35,17 @@ def completed(command, environment, tmp_path):
     return done.stdout.split()
 
 
+@pytest.fixture(scope="module")
+def functions(tmp_path_factory):
+    """What `eprof completion SHELL` prints, in a file for each shell: a user's shell reads it once, when it starts."""
+    folder = tmp_path_factory.mktemp("completion")
+    for name in ("bash", "fish", "zsh"):
+        with (folder / name).open("w") as file:
+            command = [sys.executable, "-m", "eprof", "completion", name]
+            subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=file, check=True)
+    return folder
+
+
 # What is typed, where the last word is to be completed, and what a shell offers for it.
 TYPED = [
     (["rep"], ["report"]),
@@ -44,10 +56,11 @@ TYPED = [
 
 
 @pytest.mark.parametrize(("words", "offered"), [*TYPED, (["report", "--costs", "=", "jet"], ["jetson-tk1"])])
-def test_bash_completes(environment, tmp_path, words, offered):
+def test_bash_completes(environment, functions, tmp_path, words, offered):
     """As readline does: it sets COMP_WORDS, calls the function and takes COMPREPLY."""
-    script = 'source <(eprof completion bash); COMP_WORDS=(eprof "$@"); COMP_CWORD=$#; _eprof; printf "%s\\n" "${COMPREPLY[@]}"'
-    assert completed([shell("bash"), "--norc", "-c", script, "bash", *words], environment, tmp_path) == offered
+    script = 'source "$0"; COMP_WORDS=(eprof "$@"); COMP_CWORD=$#; _eprof; printf "%s\\n" "${COMPREPLY[@]}"'
+    command = [shell("bash"), "--norc", "-c", script, functions / "bash", *words]
+    assert completed(command, environment, tmp_path) == offered
 
 
 def test_bash_leaves_names_of_files_to_itself(environment, tmp_path):
@@ -57,19 +70,18 @@ def test_bash_leaves_names_of_files_to_itself(environment, tmp_path):
 
 
 @pytest.mark.parametrize(("words", "offered"), [*TYPED, (["report", "m"], ["metrics.csv"])])
-def test_fish_completes(environment, tmp_path, words, offered):
-    script = f"eprof completion fish | source; complete -C 'eprof {' '.join(words)}'"
+def test_fish_completes(environment, functions, tmp_path, words, offered):
+    script = f"source {functions / 'fish'}; complete -C 'eprof {' '.join(words)}'"
     assert completed([shell("fish"), "--no-config", "-c", script], environment, tmp_path) == offered
 
 
 @pytest.mark.parametrize(("words", "offered"), [*TYPED, (["report", "--costs=jet"], ["--costs=jetson-tk1"])])
-def test_zsh_completes(environment, tmp_path, words, offered):
+def test_zsh_completes(environment, functions, tmp_path, words, offered):
     """With `compadd`, which only works while somebody types, in place of it one that prints."""
     script = (
-        'compdef() { :; }; compadd() { print -l -- ${(P)2}; }; source <(eprof completion zsh); words=(eprof "$@"); '
-        "CURRENT=$#words; _eprof"
+        'compdef() { :; }; compadd() { print -l -- ${(P)2}; }; source "$0"; words=(eprof "$@"); CURRENT=$#words; _eprof'
     )
-    assert completed([shell("zsh"), "-f", "-c", script, "zsh", *words], environment, tmp_path) == offered
+    assert completed([shell("zsh"), "-f", "-c", script, functions / "zsh", *words], environment, tmp_path) == offered
 
 
 @cache
@@ -98,7 +110,7 @@ def test_behind_a_program_its_own_words_are_left_alone():
 def test_names_of_gpus_without_spaces_mean_the_same_gpus():
     for name in datasheets.names():
         sheet = datasheets.data_sheet(name.replace(" ", "-"))
-        assert sheet is None or sheet.name == name or name.startswith(sheet.name), name
+        assert sheet is not None and name.startswith(sheet.name), name
 
 
 def test_the_man_page_has_every_command_and_option_and_troff_no_complaint():

@@ -230,7 +230,7 @@ def test_every_way_is_used_by_some_log(definition, monkeypatch):
 
 def is_used(definition, entries, rank):
     """Whether some log makes a word by this entry; and then its values are known and its marks are the entry's."""
-    for needed in sorted(entry_needs(definition, entries[rank]), key=lambda one: (len(one), sorted(one))):
+    for needed in sorted(entry_needs(definition, entries[rank]), key=len):
         values = {name: 50.0 if UNITS[name] == "percent" else 1000.0 for name in needed}
         sheet = Sheet(make(values, names=["k"]), definition)
         before = (sheet.first_known("word", [entry]) for entry in entries[:rank])

@@ -18,7 +18,7 @@ from eprof.base.vocabulary import COUNTS
 from eprof.counting.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.fitting import Form, fit
-from eprof.fitting.defaults import alike, form_for, known
+from eprof.fitting.defaults import alike, form_for, known, pooled
 from eprof.fitting.moments import Settings, moments, rows_of
 from eprof.fitting.quality import bootstrap, collinearity, error, examine, left_out, within
 from eprof.fitting.solve import level_volts
@@ -142,12 +142,12 @@ def test_a_prior_is_of_other_gpus_of_the_same_kind():
     assert everything["dram_byte"] == pytest.approx(np.mean([prices["dram_byte"] for prices in gpus.values()]))
 
     # A V100 has FP64 at full rate, as a P100; an RTX 3090 has not, nor have GTX cards.
-    v100 = form_for(measurements, "Tesla V100-SXM2-16GB (0)").prior
+    v100 = pooled(measurements, "Tesla V100-SXM2-16GB (0)")
     assert v100["dram_byte"] == gpus["Tesla P100"]["dram_byte"]
     geforces = [gpus["GeForce GTX 980"]["dram_byte"], gpus["GeForce GTX 1080 Ti"]["dram_byte"]]
-    assert form_for(measurements, "NVIDIA GeForce RTX 3090").prior["dram_byte"] == pytest.approx(np.mean(geforces))
+    assert pooled(measurements, "NVIDIA GeForce RTX 3090")["dram_byte"] == pytest.approx(np.mean(geforces))
     assert form_for(measurements, "GTX 980").prior["dram_byte"] == geforces[1]
-    assert form_for(measurements, "a GPU that nobody knows").prior == everything
+    assert pooled(measurements, "a GPU that nobody knows") == pooled(measurements) == everything
     assert form_for(replace(measurements, kind="utilisation")) == Form()
 
 

@@ -23,12 +23,13 @@ LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 
 
 def remarks(text):
-    """The comments and docstrings of a file of Python."""
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    yield from (token.string for token in tokens if token.type == tokenize.COMMENT)
+    """The comments and docstrings of a file of Python: comments only where one may name a document."""
+    if re.search(r"#.*\.md", text):
+        tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+        yield from (token.string for token in tokens if token.type == tokenize.COMMENT)
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            yield ast.get_docstring(node) or ""
+            yield ast.get_docstring(node, clean=False) or ""
 
 
 def missing(remark):

@@ -263,11 +263,15 @@ def test_a_kernel_that_was_metered_while_idle_is_named(tmp_path):
     frame.loc[frame["kernel"] == most, "measured_power_w"] = 14.0
     measured = read(saved(tmp_path, frame))
     form = Form(starts=1, loss="l1")
-    notes = examine(measured, fit(measured, form), replicas=0, protocols=("benchmark",)).notes
+
+    def notes_on(rows):
+        return examine(rows, fit(rows, form), replicas=0, protocols=("benchmark",)).notes
+
+    notes = notes_on(measured)
     assert any(note.startswith("1 of 12 kernels do not go with the others") and f"{most} (" in note for note in notes)
     right = read(saved(tmp_path, rows(12), "right.csv"))
     assert (form_without_prior(measured).loss, form_without_prior(right).loss) == ("l1", "l2")
-    assert not any("do not go" in note for note in examine(right, fit(right, form), replicas=0).notes)
+    assert not any("do not go" in note for note in notes_on(right))
 
 
 def test_counts_in_eprofs_words_have_times_and_powers_in_other_units(tmp_path):

@@ -79,12 +79,6 @@ def pages():
     return page
 
 
-@pytest.fixture(scope="module")
-def large():
-    document = support.many()
-    return document, html(document)
-
-
 every_case = pytest.mark.parametrize("case", support.CASES)
 
 
@@ -380,8 +374,8 @@ def _unpacked(column):
     ]
 
 
-def test_a_column_reads_the_same_as_the_document(large):
-    document, text = large
+def test_every_column_of_5000_reads_the_same_as_the_document():
+    document, text = support.page_of_5000()
     data = Page(text).data
     for name, price in (("fp32_fma", 58.0e-12), ("dram_read", 377.0e-12)):
         for kernel, value in zip(document["kernels"], _unpacked(data["counts"][name]), strict=True):
@@ -504,8 +498,8 @@ def test_one_kernel_has_no_tools(pages):
     assert "lud_internal" in page.text
 
 
-def test_many_kernels_are_grouped_by_name(large):
-    _, text = large
+def test_kernels_of_5000_are_grouped_by_name():
+    _, text = support.page_of_5000()
     assert text.count("<details") == 20
     assert "not drawn" in text
     assert "Template instances of one name" in text
@@ -569,8 +563,8 @@ def test_sizes(pages, case, raw, zipped):
     assert size[0] < raw and size[1] < zipped, size
 
 
-def test_size_of_5000(large):
-    size = _size(large[1])
+def test_size_of_5000():
+    size = _size(support.page_of_5000()[1])
     assert size[0] < 1_600_000 and size[1] < 350_000, size
 
 

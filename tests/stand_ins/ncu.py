@@ -207,8 +207,8 @@ def main():
     refused = started(options, mode)
     if refused is not None:
         return refused
+    signal(SIGINT, SIG_IGN)  # before the program runs: what it writes first may be what a test waits for to interrupt
     child = os.posix_spawnp(command[0], command, os.environ, setsigdef=[SIGINT])
-    signal(SIGINT, SIG_IGN)
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if mode == "silent":
         return 0

@@ -41,8 +41,8 @@ def profile(words):
         word = words.pop(0)
         options[word.partition("=")[0]] = words.pop(0) if word in VALUED else word.partition("=")[2]
     assert (options["--trace"], options["--sample"], options["--cpuctxsw"]) == ("cuda", "none", "none")
+    signal(SIGINT, SIG_IGN)  # before the program runs: what it writes first may be what a test waits for to interrupt
     child = os.posix_spawnp(words[0], words, os.environ, setsigdef=[SIGINT])
-    signal(SIGINT, SIG_IGN)
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if MODE == "killed":
         os.kill(os.getpid(), SIGKILL)

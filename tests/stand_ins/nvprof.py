@@ -7,7 +7,7 @@ import os
 import sys
 
 # Of `signal`, `subprocess` and `pathlib` each takes longer to import than all of this to run, and there are hundreds of runs.
-from _signal import SIG_IGN, SIGINT, SIGTERM, signal
+from _signal import SIG_BLOCK, SIG_IGN, SIG_UNBLOCK, SIGINT, SIGTERM, pthread_sigmask, signal
 
 VALUED = {"-u", "--log-file", "--events", "--metrics", "--kernels", "--devices", "--timeout"}
 FLAGS = {"--csv", "--print-gpu-trace", "--profile-child-processes"}
@@ -150,8 +150,10 @@ def main():
         print("======== Error: internal error.", file=sys.stderr)
         return 4
     signal(SIGINT, SIG_IGN)
-    child = os.posix_spawnp(command[0], command, os.environ, setsigdef=[SIGINT])
+    pthread_sigmask(SIG_BLOCK, [SIGTERM])  # it waits until there is a program to pass it on to
+    child = os.posix_spawnp(command[0], command, os.environ, setsigdef=[SIGINT], setsigmask=[])
     signal(SIGTERM, lambda *_: pass_on(child))
+    pthread_sigmask(SIG_UNBLOCK, [SIGTERM])
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     signal(SIGTERM, SIG_IGN)
     if mode == "silent":

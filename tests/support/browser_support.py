@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-CHROMIUM = os.environ.get("EPROF_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+# The same browser without windows, tabs and toolbars comes first: it takes half the processor time for a page.
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser")
+CHROMIUM = os.environ.get("EPROF_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",

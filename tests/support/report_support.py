@@ -1,10 +1,12 @@
 """Builders of documents `eprof.profile/1` for the tests of the report: consistent numbers, invented kernels."""
 
 import random
+from functools import cache
 from typing import Any
 
 from eprof.base.marks import NONE, Mark, from_names, names
 from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS
+from eprof.page import html
 from eprof.rooflines import PARTS, Machine, described
 
 # pJ for each, at Jetson TK1's 852/924 MHz ([FMM] Table I); an FP instruction is charged as two flops there.
@@ -434,6 +436,13 @@ def many(number: int = 5000, **changes: Any) -> Cell:
             )
         )
     return document(kernels, **changes)
+
+
+@cache
+def page_of_5000() -> tuple[Cell, str]:
+    """`many()` and its page, which takes seconds: made once, not to be changed."""
+    made = many()
+    return made, html(made)
 
 
 def two_devices() -> Cell:

@@ -100,7 +100,7 @@ class Bench:
 
     def environment(self, **more):
         """What eprof finds in its environment."""
-        kept = {key: value for key, value in os.environ.items() if key in ("HOME", "LANG", "TMPDIR")}
+        kept = {key: os.environ[key] for key in ("HOME", "LANG", "TMPDIR", "OPENBLAS_NUM_THREADS") if key in os.environ}
         path = f"{self.bin}:/usr/bin:/bin"
         return {**kept, "PATH": path, "PYTHONPATH": f"{ROOT}:{self.site}", "COLUMNS": "120", **self.more, **more}
 
