@@ -1,6 +1,7 @@
 """Writing results: atomically, and never over somebody's file without --force."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from eprof.base.errors import EprofError
@@ -20,19 +21,13 @@ def refuse_existing(path: Path, force: bool) -> None:
 
 def write(path: Path, content: bytes, force: bool) -> None:
     """Write a file in one step: a reader sees the whole file or none. Raises EprofError."""
-    # Takes as long to import as all of the command line.
-    import tempfile
-
     refuse_existing(path, force)
-    beside: Path | None = None
+    beside = path.parent / f".{path.name[:40]}.{os.urandom(6).hex()}"
     try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
-        beside = Path(name)
-        with os.fdopen(descriptor, "wb") as file:
+        with beside.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        beside.chmod(0o666 & ~_umask())
         _move(beside, path, force)
     except OSError as err:
         raise EprofError(
@@ -40,15 +35,8 @@ def write(path: Path, content: bytes, force: bool) -> None:
             "elsewhere."
         ) from err
     finally:
-        if beside is not None:
-            beside.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    """The process's umask, for files to write; the only way to read it is to set it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+        with suppress(OSError):
+            beside.unlink()
 
 
 def _move(beside: Path, path: Path, force: bool) -> None:

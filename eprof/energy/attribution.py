@@ -46,12 +46,12 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
         """The energy of some kernels, by their places."""
         return Split(self.joules.chosen(rows), self.joule_marks.chosen(rows))
 
-    @property
+    @cached_property
     def computation_j(self) -> Floats:
         """Joules of instructions for each kernel; NaN where none is known."""
         return self._sum(COMPUTATION_WORDS)
 
-    @property
+    @cached_property
     def data_j(self) -> Floats:
         """Joules of bytes for each kernel; NaN where none is known."""
         return self._sum(BYTES)
@@ -61,7 +61,7 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
         """Constant power times time for each kernel; NaN where the time is not known."""
         return self.joules[CONSTANT]
 
-    @property
+    @cached_property
     def total_j(self) -> Floats:
         """Everything that is known, for each kernel: a lower bound where the row is marked MISSING.
 
@@ -76,13 +76,13 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
         lost = (np.bitwise_or.reduce(self.joule_marks.only(names), axis=1) & int(Mark.MISSING)) != 0
         return np.where((known != 0) | ~lost, known, np.nan)
 
-    @property
+    @cached_property
     def row_marks(self) -> Ints:
         """The marks of each kernel: all those of its cells, joined."""
         marks: Ints = np.bitwise_or.reduce(self.joule_marks.values, axis=1)
         return marks
 
-    @property
+    @cached_property
     def family_marks(self) -> Columns:
         """The marks of each kernel's computation, data and constant energy, and of their total: int, (n_kernels, 4)."""
         marks = {name: np.bitwise_or.reduce(self.joule_marks.only(words), axis=1) for name, words in FAMILIES.items()}

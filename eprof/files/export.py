@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -33,8 +33,17 @@ def to_json(document: Any) -> bytes:
         kernels, head = document.kernels, dumped(msgspec.structs.replace(document, kernels=[]), indent=2)
     if not kernels:
         return head + b"\n"
-    rows = b",\n    ".join(map(dumped, kernels))
-    return head.removesuffix(b'"kernels": []\n}') + b'"kernels": [\n    ' + rows + b"\n  ]\n}\n"
+    # In JSON a new line is an escape, so that those of `_lines` are the only ones.
+    rows = _lines(kernels).rstrip(b"\n").replace(b"\n", b",\n    ")
+    return b"".join([head.removesuffix(b"[]\n}"), b"[\n    ", rows, b"\n  ]\n}\n"])
+
+
+def _lines(values: Sequence[msgspec.Struct | Mapping[str, Any]]) -> bytes:
+    """Each as `dumped`, on a line of its own."""
+    try:
+        return _visible(_encoder.encode_lines(values))
+    except UnicodeEncodeError:
+        return b"\n".join(map(dumped, values))
 
 
 def dumped(value: msgspec.Struct | Mapping[str, Any], indent: int | None = None) -> bytes:
@@ -47,6 +56,11 @@ def dumped(value: msgspec.Struct | Mapping[str, Any], indent: int | None = None)
         plain = msgspec.to_builtins(value, enc_hook=lambda number: number.item())
         text = json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=indent)
         encoded = text.encode("utf-8", "backslashreplace")
+    return _visible(encoded)
+
+
+def _visible(encoded: bytes) -> bytes:
+    """JSON with escapes for letters that nobody sees."""
     if encoded.isascii() and b"\x7f" not in encoded:
         return encoded
     return _UNSEEN.sub(lambda letter: f"\\u{ord(letter[0]):04x}", encoded.decode()).encode()

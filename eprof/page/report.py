@@ -30,7 +30,8 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
     """The page of a report: one self-contained HTML file."""
     document = unmasked(schema.typed(document, schema.Profile))
     full = View(document)
-    view = View(without(document, shared(document)))
+    hidden = shared(document)
+    view = View(without(document, hidden)) if hidden else full
     cards = sections(view, full)
     data = {key: text for card in cards for key, text in card.data.items()}
     data["meanings"] = packed.text([str(mark.name).lower() for mark in Mark])

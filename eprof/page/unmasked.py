@@ -32,6 +32,8 @@ def _has_unseen(document: Mapping[str, Any] | msgspec.Struct) -> bool:
     # In JSON, control characters below 32 are escapes.
     if b"\\u00" in text or b"\x7f" in text:
         return True
+    if text.isascii():
+        return False
     foreign = text.translate(None, _ASCII).decode()
     return visible(foreign) != foreign
 

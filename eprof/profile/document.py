@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -9,6 +10,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from eprof import __version__
+from eprof.base.arrays import finite_all
 from eprof.base.known import ratio
 from eprof.base.marks import Mark, from_names, names
 from eprof.base.nouns import in_document
@@ -236,8 +238,8 @@ class _Cells:
         is_lost = self.pays[place] & ((marks & MISSING) != 0)
         rows = zip(
             (~np.isnan(values) | is_lost).tolist(),
-            _numbers(values),
-            _numbers(self.joules[:, place]),
+            finite_all(values),
+            finite_all(self.joules[:, place]),
             marks.tolist(),
             self.is_bound[:, place].tolist(),
             strict=True,
@@ -265,14 +267,6 @@ class _Cells:
         }
 
 
-def _numbers(column: np.ndarray) -> list[float | None]:
-    """A column as Python floats, None for what is not known; a whole column at once, because cell by cell is slow."""
-    boxed = column.astype(object)
-    boxed[~np.isfinite(column)] = None
-    numbers: list[float | None] = boxed.tolist()
-    return numbers
-
-
 def _total_counts(energy: "Energy", cells: _Cells) -> dict[str, schema.TotalCount]:
     return {
         name: schema.TotalCount(**msgspec.structs.asdict(count), how=_derivations(energy, name))
@@ -289,25 +283,25 @@ def _kernels(energy: "Energy", cells: _Cells, replicas: "Replicas | None") -> li
     """The kernels in the document, a structure each. Columns become lists once, so 5,000 kernels take a moment only."""
     rows = energy.sums()
     marks = _kernel_marks(energy)
-    joules = zip(*(_numbers(rows[f"{family}_j"]) for family in ENERGIES), strict=True)
+    joules = zip(*(finite_all(rows[f"{family}_j"]) for family in ENERGIES), strict=True)
     columns = {
         "name": rows["kernel"].tolist(),
         "device": rows["device"].tolist(),
         "launches": rows["launches"].tolist(),
-        "time_s": _numbers(rows["time_s"]),
+        "time_s": finite_all(rows["time_s"]),
         "time_marks": [_WORDS[mark] for mark in totals.kernel_time_marks(energy).tolist()],
-        "power_w": _numbers(rows["power_w"]),
+        "power_w": finite_all(rows["power_w"]),
         "counts": cells.by_kernel(),
         "energy_j": [schema.RunJoules(*families) for families in joules],
         "energy_marks": marks,
         "interval_j": intervals.of_kernels(energy, replicas),
-        "intensity_flop_per_byte": _numbers(rows["intensity_flop_per_byte"]),
+        "intensity_flop_per_byte": finite_all(rows["intensity_flop_per_byte"]),
         "marks": [families.total for families in marks],
     }
     if energy.metered is not None:
-        columns["by_time_j"] = _numbers(energy.metered.by_time_j(energy.counts.rows.time_s))
+        columns["by_time_j"] = finite_all(energy.metered.by_time_j(energy.counts.rows.time_s))
     if (with_callees := inclusive(energy)) is not None:
-        columns["inclusive_j"] = _numbers(with_callees.energy_j)
+        columns["inclusive_j"] = finite_all(with_callees.energy_j)
         columns["inclusive_marks"] = [_WORDS[mark] for mark in with_callees.marks.tolist()]
     return [schema.Kernel(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
@@ -315,10 +309,14 @@ def _kernels(energy: "Energy", cells: _Cells, replicas: "Replicas | None") -> li
 def _kernel_marks(energy: "Energy") -> list[schema.JouleMarks]:
     """The marks on each kernel's energies in the document."""
     if energy.split is None:
-        nothing = schema.JouleMarks(*[_WORDS[MISSING]] * len(ENERGIES))
-        return [nothing] * len(energy.counts.rows)
-    rows = energy.split.family_marks.values.tolist()
-    return [schema.JouleMarks(*(_WORDS[mark] for mark in row)) for row in rows]
+        return [_joule_marks(*[MISSING] * len(ENERGIES))] * len(energy.counts.rows)
+    return [_joule_marks(*marks) for marks in energy.split.family_marks.values.tolist()]
+
+
+@cache
+def _joule_marks(*marks: int) -> schema.JouleMarks:
+    """The marks of each of `ENERGIES` in words. Thousands of kernels share a few of these."""
+    return schema.JouleMarks(*(_WORDS[mark] for mark in marks))
 
 
 def _without_bounds(made: schema.Profile) -> schema.Profile:

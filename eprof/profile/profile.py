@@ -17,7 +17,7 @@ from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns
 from eprof.base.text import few, listed
 from eprof.base.vocabulary import COUNTS, CPU, PARTS
-from eprof.costs import ESTIMATED, Charge, Costs, CostTable, estimate, for_device
+from eprof.costs import ESTIMATED, Charge, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counting import checks, counters, counts, times
 from eprof.counting.counts import Counts
@@ -216,6 +216,8 @@ class Profile(Result, Struct, frozen=True, eq=False):
 
     def estimated(self) -> CostTable:
         """The estimated cost table for the GPU of the profile. Raises CostError: they name none, or several."""
+        from eprof.costs.estimate import estimated
+
         names = {part.device.name for part in self.counted}
         name = next(iter(names))
         if name is None or len(names) > 1 or capability_of_label(name) is not None:
@@ -224,7 +226,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
                 f"--costs estimated is for one GPU, and the logs {whose}; name it, such as "
                 '--costs "estimated:RTX 4090".'
             )
-        return estimate.estimated(name)
+        return estimated(name)
 
     def on_this_gpu(self, table: CostTable) -> CostTable:
         """The cost table as it holds on the profile's board; as it is where there are several, or no name."""

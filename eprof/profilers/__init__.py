@@ -4,15 +4,15 @@ They are found by their folders: a new profiler is a new folder here, and its fi
 """
 
 import importlib
-import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import CollectError
+from eprof.base.text import pattern
 
-_GPU_LIBRARY = re.compile(
+_GPU_LIBRARY = pattern(
     rb"[oO]pen(CL|cl)|clGetPlatformIDs|libcuda|cudart|nvrtc|libamdhip|cupy|pycuda|numba\.cuda|"
     rb"(import|from) (torch|tensorflow|jax)\b"
 )

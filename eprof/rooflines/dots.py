@@ -1,11 +1,12 @@
 """Kernels below the lines: how far from the roofline and the arch line each is, and what would lift it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
-from eprof.base.arrays import Columns, Floats, finite, known_sum
+from eprof.base.arrays import Columns, Floats, finite_all, known_sum
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, FLOAT_PARTS
 from eprof.costs import Costs
@@ -44,20 +45,23 @@ class Dots(Struct, frozen=True, eq=False):
 
     def rows(self) -> list[dict[str, Any]]:
         """A dict a kernel, as plain data."""
-        kernels = []
-        for row, lever in enumerate(self.lever):
-            number = dict(zip(self.values.names, map(finite, self.values.values[row].tolist()), strict=True))
-            kernel: dict[str, Any] = {name: number[name] for name in _NUMBERS}
-            kernel["intensity_flop_per_byte"] = {level: number[f"intensity_{level}"] for level in LEVELS}
-            if (at_l3 := number[f"intensity_{_L3}"]) is not None:
-                kernel["intensity_flop_per_byte"][_L3] = at_l3
-            kernel["parts_j"] = {part: number[f"{part}_j"] for part in PARTS}
-            kernel["lever"] = lever
-            at_most = [name for name, bound in _AT_MOST.items() if number[bound] and number[name] is not None]
+        column = {name: finite_all(self.values[name]) for name in self.values.names}
+        kernels = _records({name: column[name] for name in _NUMBERS})
+        intensities = _records({level: column[f"intensity_{level}"] for level in LEVELS})
+        parts = _records({part: column[f"{part}_j"] for part in PARTS})
+        for row, (kernel, at_l3, lever) in enumerate(zip(kernels, column[f"intensity_{_L3}"], self.lever, strict=True)):
+            kernel |= {"intensity_flop_per_byte": intensities[row], "parts_j": parts[row], "lever": lever}
+            if at_l3 is not None:
+                intensities[row][_L3] = at_l3
+            at_most = [name for name, bound in _AT_MOST.items() if column[bound][row] and kernel[name] is not None]
             if at_most:
                 kernel["at_most"] = at_most
-            kernels.append(kernel)
         return kernels
+
+
+def _records(columns: Mapping[str, list[float | None]]) -> list[dict[str, Any]]:
+    """A dict a row."""
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def place(counts: Counts, costs: Costs, split: Split) -> Dots:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from msgspec import UNSET, Struct
@@ -107,12 +107,25 @@ class Word(Struct, frozen=True):
     how: list[schema.Derivation]
 
 
-class Column(NamedTuple):
+class Column(Struct, frozen=True, dict=True):
     """One count of every kernel: values and joules (NaN: not known), marks (-1: neither counted nor missing)."""
 
-    values: NDArray[np.float64]
-    joules: NDArray[np.float64]
-    marks: NDArray[np.int64]
+    counts: list[schema.Count | None]
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """Instructions or bytes."""
+        return np.array([count and count.value for count in self.counts], dtype=np.float64)
+
+    @cached_property
+    def joules(self) -> NDArray[np.float64]:
+        """Their energy."""
+        return np.array([count and count.energy_j for count in self.counts], dtype=np.float64)
+
+    @cached_property
+    def marks(self) -> NDArray[np.int64]:
+        """The marks of both."""
+        return np.array([bits(count.marks) if count else -1 for count in self.counts], dtype=np.int64)
 
 
 class View:
@@ -212,6 +225,16 @@ class View:
         sums = {group: _more_than_nothing(total(amounts)) for group, amounts in members.items() if amounts}
         return {group: amount for group, amount in sums.items() if amount.value or amount.marks & MISSING}
 
+    def joules_by_kernel(self, group: str) -> list[float]:
+        """What a group of counts takes in each kernel, as far as is known."""
+        if group == CONSTANT:
+            return [kernel.energy_j.constant or 0.0 for kernel in self.kernels]
+        joules = np.zeros(len(self.kernels))
+        for name, word in self.words.items():
+            if word.count.group == group:
+                joules += np.nan_to_num(self.column(name).joules)
+        return joules.tolist()
+
     def energy_of_count(self, count: schema.Count) -> Amount:
         """The energy of one count of the profile. The marks of a price do not matter where there is nothing to pay.
 
@@ -289,12 +312,7 @@ class View:
     def column(self, name: str) -> Column:
         """One count of every kernel of the profile."""
         if name not in self._columns:
-            counts = [kernel.counts.get(name) for kernel in self.kernels]
-            self._columns[name] = Column(
-                np.array([count and count.value for count in counts], dtype=np.float64),
-                np.array([count and count.energy_j for count in counts], dtype=np.float64),
-                np.array([bits(count.marks) if count else -1 for count in counts], dtype=np.int64),
-            )
+            self._columns[name] = Column([kernel.counts.get(name) for kernel in self.kernels])
         return self._columns[name]
 
     @cached_property

@@ -333,7 +333,7 @@ def _time_of(share: float | None) -> str:
 
 def _mostly_in(view: View, group: str) -> str:
     """The kernel that has most of a part, and how slow it is: " (53 % in u_list, now 20 % of roofline speed)"."""
-    joules = [view.groups_of(kernel).get(group, Amount(None)).value or 0.0 for kernel in view.kernels]
+    joules = view.joules_by_kernel(group)
     largest = max(range(len(joules)), key=joules.__getitem__)
     kernel, share = view.kernels[largest], joules[largest] / (sum(joules) or 1.0)
     if share < _MOSTLY:
