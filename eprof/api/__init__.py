@@ -221,10 +221,10 @@ def _is_of_cpu(launches: Launches) -> bool:
 
 def _commands(purpose: str, launches: Launches) -> str:
     """The commands for a purpose on the GPUs of some launches."""
-    from eprof.profile.profile import may_be
+    from eprof.profile.device import capabilities_of
 
     labels = [label for label in dict.fromkeys(launches.rows.device) if label is not None]
-    return advice.commands(purpose, [capability for label in labels for capability in may_be(label)])
+    return advice.commands(purpose, [capability for label in labels for capability in capabilities_of(label)])
 
 
 def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None, rank: str | None) -> dict[Path, str]:

@@ -17,7 +17,7 @@ from eprof.base.vocabulary import COUNTS
 from eprof.counting import counters
 from eprof.planning.plan import Plan, plan
 from eprof.profile.profile import build
-from eprof.profilers.ncu import metrics as ncu_metrics
+from eprof.profilers.ncu import handed_on
 from eprof.profilers.ncu.derived import DURATIONS
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class KernelTuner(Brief, Struct, frozen=True, eq=False):
             )
         values = {name: float(result[name]) for name in self.counters}
         values[DURATIONS[0]] = _NS_PER_MS * float(result["time"])
-        log = ncu_metrics.log_of("Kernel Tuner", [ncu_metrics.Launch("kernel", self.gpu, values, {})])
+        log = handed_on.log_of("Kernel Tuner", [handed_on.Launch("kernel", self.gpu, values, {})])
         profile = build([log], logs.combine([log], counters.capability_of))
         sums = profile.energy(self.table, self._setting_of(result), to_meter=False).sums()
         return {f"{part}_j": float(sums[f"{part}_j"][0]) for part in _PARTS}

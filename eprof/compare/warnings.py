@@ -125,6 +125,7 @@ def _formulas(changes: Changes) -> Iterator[str]:
 
 
 def _formulas_of(side: Side, word: str) -> set[str]:
+    """By which formulas a side counts a word, to warn where the two sides count it differently."""
     return {way.formula for way in side.first.counts.how.get(word, ()) if way.formula}
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools
+from eprof.base.errors import EprofError
 from eprof.base.vocabulary import COUNTS, GPU
 from eprof.measurements import diagnostics, units
 from eprof.measurements import mapping as mappings
@@ -32,7 +33,26 @@ from eprof.measurements.values import (
 
 _MANY = 0.2  # of all rows
 _NO_CLOCK_MHZ = 1000.0  # stands for the clock of a processor, whatever it was
+_HEAD_ROWS = 50
+_TABLES = tuple(f".{kind}{packed}" for kind in ("csv", "tsv") for packed in ("", ".gz", ".bz2", ".zst"))
 _AN_EPROF_REPORT = {"power_w", "computation_j", "constant_j"}
+
+
+def is_measurements(path: Path) -> bool:
+    """Whether a file holds measured power (a mapping knows its columns), and not what a profiler wrote."""
+    if path.is_dir() or not path.exists():
+        return False
+    name = path.name.lower()
+    if name.endswith(".parquet"):
+        return True
+    if not name.endswith(_TABLES):
+        return False
+    try:
+        mappings.choose(table(path, _HEAD_ROWS), str(path))
+    except (EprofError, ValueError):
+        # A profiler's log is no table from its first line on; its reader says better what is wrong with it.
+        return False
+    return True
 
 
 def read(

@@ -112,7 +112,7 @@ def _seen_and_unseen(document: Validation) -> str:
 
 
 def _trust(document: Validation, measured: Measured) -> Section:
-    """The section on whether to trust predictions for a kernel of the reader's own."""
+    """The section of a validation's page on whether to trust predictions for a kernel of the reader's own."""
     worst = measured.by_benchmark[0]
     sentences = [
         "A prediction is as good as for the measured kernels that are like yours: whose power goes to the same things, "

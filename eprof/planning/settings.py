@@ -61,7 +61,7 @@ class Settings(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """What was found for the settings: a collector, its tool, all that was looked at, and the table if one is named."""
+    """What was found for the settings of `eprof run`: collector, its tool, all tools looked at, a table if named."""
 
     settings: Settings
     collector: Collector
@@ -82,7 +82,7 @@ class Setup(NamedTuple):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The set-up's measurements, in order, where there is a meter."""
+        """The kinds of measurement that the settings of `eprof run` ask for, in order, where there is a meter."""
         kinds = self.collector.order(self.request)
         if self.settings.time_only:
             return tuple(kind for kind in kinds if kind in (PLAIN, TIME))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
 from eprof.base.brief import Brief, Result, brief
-from eprof.base.errors import CostError, DefinitionError, LogError, MeterError, UsageError
+from eprof.base.errors import CostError, LogError, MeterError, UsageError
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns
 from eprof.base.text import few, listed
@@ -31,6 +31,7 @@ from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
 from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.components import time_by_component
+from eprof.profile.device import Device, capabilities_of, device_of
 from eprof.profile.grouping import Grouping, merged, parse
 from eprof.profilers import advice, signs_of
 from eprof.profilers.ncu.signs import capability_of_label
@@ -43,16 +44,6 @@ if TYPE_CHECKING:
     from eprof.profile.whatif import Answer
 
 SCHEMA = "eprof.profile/1"
-
-
-class Device(Struct, frozen=True):
-    """A GPU of the logs: its label there ("Tesla K20c (0)"), what it is, and how its capability came to be known."""
-
-    label: str | None
-    name: str | None
-    index: int | None
-    capability: str | None
-    capability_from: str
 
 
 class Counted(Brief, Struct, frozen=True, eq=False):
@@ -396,7 +387,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
     known = np.asarray(~np.isnan(launches.counters.values).all(axis=0))
     names = list(compress(launches.counters.names, known))
     profiler = profiler or _profiler_of(launches, names)
-    device = _device(label, capability, names, profiler)
+    device = device_of(label, capability, names, profiler)
     launches = replace(launches, marks=_marks(launches, profiler, device))
     definition = counters.find(profiler, device.capability) if device.capability and names else without_counters()
     timed, time_from, warnings = times.recover(launches, definition)
@@ -420,21 +411,6 @@ def _profiler_of(launches: Launches, counter_names: Sequence[str]) -> str:
     return max(profilers, key=profilers.__getitem__, default="")
 
 
-def _device(label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str) -> Device:
-    """The profile's device of a log's label, by a profiler whose counters mean the same on all devices or some."""
-    everywhere = counters.everywhere(profiler)
-    if everywhere == counters.SIMULATED:
-        return Device(label, label, None, everywhere, "simulated device")
-    alike = Device(label, *_split_label(label), everywhere, f"what {profiler} counts alike on all devices")
-    try:
-        device = identify(label, capability, counter_names, profiler)
-    except DefinitionError:
-        if everywhere is None:
-            raise
-        return alike
-    return alike if everywhere is not None and device.capability in (everywhere, None) else device
-
-
 def _marks(launches: Launches, profiler: str, device: Device) -> Columns:
     """The marks of counters, with those that the profiler and the device give to all of them."""
     lower_bounds = signs_of(profiler).lower_bounds
@@ -442,60 +418,6 @@ def _marks(launches: Launches, profiler: str, device: Device) -> Columns:
     if device.capability != counters.SIMULATED:
         return marks
     return Columns(marks.names, marks.values | np.int8(Mark.SIMULATED))
-
-
-def identify(label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str) -> Device:
-    """The device of a log's label, with the capability that `capability`, its name or its counters tell, in this order.
-
-    Raises DefinitionError, naming the candidates, if it stays open.
-    """
-    name, index = _split_label(label)
-    if capability is not None:
-        return Device(label, name, index, capability, _by_user(name, capability))
-    in_column = capability_of_label(label or "")
-    if in_column is not None:
-        return Device(label, name, index, in_column, "the log's CC column")
-    by_name = counters.capability_of(name) if name else ()
-    if len(by_name) == 1:
-        return Device(label, name, index, by_name[0], "device name")
-    by_counters = counters.guess_capability(counter_names, profiler)
-    if not by_counters:
-        return Device(label, name, index, None, "no counters that would need it")
-    both = [candidate for candidate in by_counters if candidate in by_name] if by_name else list(by_counters)
-    if both and (by_name or len({counters.find(profiler, candidate).name for candidate in both}) == 1):
-        return Device(label, name, index, both[0], "counters present")
-    definitions = [definition for definition in counters.definitions() if definition.profiler == profiler]
-    offered = [candidate for definition in definitions for candidate in definition.capabilities]
-    may_be = both or [candidate for candidate in by_name if candidate in offered]
-    hint = f"; it may be {listed(may_be, 'or')}" if may_be else ""
-    raise DefinitionError(
-        f"The compute capability of {name or 'the GPU'} is not known{hint}. "
-        f"Say it with --capability (for example --capability {(may_be or offered)[0]})."
-    )
-
-
-def may_be(label: str | None) -> tuple[str | None, ...]:
-    """The compute capabilities that the device of a label may have, as far as its name tells; (None,): any."""
-    in_column = capability_of_label(label or "")
-    name, _ = _split_label(label)
-    by_name = counters.capability_of(name) if name else ()
-    return (in_column,) if in_column else by_name or (None,)
-
-
-def _by_user(name: str | None, capability: str) -> str:
-    """Where the profile's capability is from, with what the name says instead if the two do not agree."""
-    by_name = counters.capability_of(name) if name else ()
-    against = f", against {listed(by_name, 'or')} by its name" if by_name and capability not in by_name else ""
-    return f"--capability{against}"
-
-
-def _split_label(label: str | None) -> tuple[str | None, int | None]:
-    if label is None:
-        return None, None
-    name, bracket, index = label.rpartition(" (")
-    if bracket and index.endswith(")") and index[:-1].isdecimal() and len(index) < 10:
-        return name, int(index[:-1])
-    return label, None
 
 
 class Energy(Result, Struct, frozen=True, eq=False, dict=True):
@@ -666,7 +588,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
                 "trace."
             )
         devices = [counted.device for counted in self.profile.counted]
-        known = [(device.capability,) if device.capability else may_be(device.label) for device in devices]
+        known = [(device.capability,) if device.capability else capabilities_of(device.label) for device in devices]
         ways = "perf stat -e duration_time, or LIKWID"
         if not self.profile.is_of_cpu:
             ways = advice.commands(advice.TIMES, chain.from_iterable(known))

@@ -490,7 +490,7 @@ def _twins(profile: schema.Profile) -> str:
 
 
 def _beyond_the_meter(report: Report, run: Run) -> Iterator[str]:
-    """Where a meter saw less of the ranks than is modelled."""
+    """A warning of the scaling study where a meter saw less of the ranks than is modelled."""
     parts = {cause: part.energy_j for cause, part in (run.parts or {}).items() if part.energy_j is not None}
     rest_j = parts.pop("metered", 0.0)
     if rest_j >= 0:

@@ -10,8 +10,8 @@ from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.costs import CostTable
 from eprof.energy.clocks import setting_of
 from eprof.fitting.defaults import form_without_prior
-from eprof.measurements import Measurements, mapping
-from eprof.measurements.files import table as table_in
+from eprof.measurements import Measurements
+from eprof.measurements.reading import is_measurements
 from eprof.profile.profile import Energy
 from eprof.tuning.schema import PowerModel
 from eprof.validation import protocols
@@ -21,9 +21,6 @@ from eprof.validation.priced import price
 from eprof.validation.scores import score
 from eprof.validation.study import Report
 
-_HEAD_ROWS = 50
-_TABLES = tuple(f".{kind}{packed}" for kind in ("csv", "tsv") for packed in ("", ".gz", ".bz2", ".zst"))
-
 
 def are_measurements(names: Iterable[str]) -> bool:
     """Whether the inputs to tune by are measurements and not logs. Raises UsageError: some are, some are not."""
@@ -31,23 +28,6 @@ def are_measurements(names: Iterable[str]) -> bool:
     if len(kinds) > 1:
         raise UsageError("Some inputs are measurements, others are logs; tune one kind at a time.")
     return kinds.pop()
-
-
-def is_measurements(path: Path) -> bool:
-    """Whether a file holds measured power (a mapping knows its columns), and not what a profiler wrote."""
-    if path.is_dir() or not path.exists():
-        return False
-    name = path.name.lower()
-    if name.endswith(".parquet"):
-        return True
-    if not name.endswith(_TABLES):
-        return False
-    try:
-        mapping.choose(table_in(path, _HEAD_ROWS), str(path))
-    except (EprofError, ValueError):
-        # A profiler's log is no table from its first line on; its reader says better what is wrong with it.
-        return False
-    return True
 
 
 def predicted(

@@ -160,6 +160,7 @@ def ran(command, environment=(), started="2026-11-23T02:00:00Z", sha256="same"):
         measured=lambda: None,
         command=command,
         manifest=manifest,
+        started_utc=started,
         section=lambda key: manifest[key],
         path=SimpleNamespace(name="x.eprof"),
     )

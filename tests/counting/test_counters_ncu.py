@@ -15,7 +15,7 @@ from eprof.base.vocabulary import COUNTS
 from eprof.counting import checks, counters, counts, translation
 from eprof.logs import read
 from eprof.planning import plan
-from eprof.profile import profile
+from eprof.profile import device
 
 E, M, A = int(Mark.ESTIMATED), int(Mark.MISSING), int(Mark.ASSUMED)
 PER_OPCODE = "sass__thread_inst_executed_true_per_opcode"
@@ -126,9 +126,9 @@ def test_a_definition_is_used_instead_of_the_smallest_set():
 def test_the_profiler_follows_the_counters():
     assert set(counters.guess_capability([DRAM_LD, "inst"], "ncu")) <= set(CHIPS)
     assert counters.guess_capability(["dram__bytes_op_read.sum", "dram__bytes_op_write.sum", L1_LD], "ncu") == ("12.0",)
-    assert profile.identify("NVIDIA H100 80GB HBM3 (0)", None, [L1_LD], "ncu").capability == "9.0"
+    assert device.identify("NVIDIA H100 80GB HBM3 (0)", None, [L1_LD], "ncu").capability == "9.0"
     with pytest.raises(DefinitionError, match="is not known; it may be .*8.6"):
-        profile.identify(None, None, [L1_LD], "ncu")
+        device.identify(None, None, [L1_LD], "ncu")
 
 
 # -------------------------------------------------------------------------------------------- test vectors, checked by hand

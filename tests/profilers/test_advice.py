@@ -6,7 +6,7 @@ from logs_support import METRICS, USAGE, metric, profiled, write
 from eprof import api
 from eprof.base.errors import DefinitionError, LogError
 from eprof.counting import counters
-from eprof.profile import profile
+from eprof.profile import device
 from eprof.profilers import advice
 
 NCU = (
@@ -105,7 +105,7 @@ def test_times_without_a_device_are_asked_again_of_their_own_profiler(tmp_path):
 )
 def test_a_capability_is_only_suggested_if_a_definition_is_for_it(names, profiler):
     with pytest.raises(DefinitionError, match="is not known") as err:
-        profile.identify(None, None, names, profiler)
+        device.identify(None, None, names, profiler)
     suggested = str(err.value).rpartition("--capability ")[2].removesuffix(").")
     assert counters.find(profiler, suggested).profiler == profiler
 

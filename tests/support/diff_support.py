@@ -11,7 +11,8 @@ from eprof.costs import Charge, Costs, Peaks, Price, Setting
 from eprof.counting.counts import Counts
 from eprof.counting.definition import without_counters
 from eprof.energy.attribution import attribute
-from eprof.profile.profile import Device, Energy, Profile
+from eprof.profile.device import Device
+from eprof.profile.profile import Energy, Profile
 
 MISSING, ESTIMATED, SIMULATED = int(Mark.MISSING), int(Mark.ESTIMATED), int(Mark.SIMULATED)
 PRICES = {

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError, UsageError
-from eprof.profilers.ncu.metrics import Launch, log_of
+from eprof.profilers.ncu.handed_on import Launch, log_of
 from eprof.rows.log import Log
 from eprof.rows.stream import Source
 

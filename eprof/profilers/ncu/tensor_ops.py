@@ -22,7 +22,7 @@ _NAME = re.compile(
 _ADDS_UP_IN_TWO = ("fp16", "fp8", "fp4_fp6", "fp4_fp6_fp8")
 
 
-class _Metric(NamedTuple):
+class _TensorMetric(NamedTuple):
     """A metric of tensor operations, and which part of those of its types it counts; None: all of them."""
 
     name: str
@@ -31,15 +31,15 @@ class _Metric(NamedTuple):
     dst: str | None
     sparsity: str | None
 
-    def contains(self, other: _Metric) -> bool:
+    def contains(self, other: _TensorMetric) -> bool:
         """Whether all operations of tensor cores that the other metric counts are counted here as well."""
         pairs = ((self.op, other.op), (self.dst, other.dst), (self.sparsity, other.sparsity))
         return self != other and all(own in (None, part) for own, part in pairs)
 
 
-def _metric(name: str) -> _Metric | None:
+def _tensor_metric(name: str) -> _TensorMetric | None:
     match = _NAME.fullmatch(name)
-    return None if match is None else _Metric(name, **match.groupdict())
+    return None if match is None else _TensorMetric(name, **match.groupdict())
 
 
 def whole_name(types: str) -> str:
@@ -59,7 +59,7 @@ def part_name(types: str) -> str:
 
 def is_read(name: str, keep: Container[str]) -> bool:
     """Whether a tensor core metric is part of a wanted sum."""
-    metric = _metric(name)
+    metric = _tensor_metric(name)
     return metric is not None and (whole_name(metric.types) in keep or by_op_name(metric.types) in keep)
 
 
@@ -67,8 +67,8 @@ def parts(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Each sum that these tensor core metrics make, and which it adds up: none twice, none of half a split by
     sparsity.
     """
-    by_types: dict[str, list[_Metric]] = {}
-    for metric in filter(None, map(_metric, names)):
+    by_types: dict[str, list[_TensorMetric]] = {}
+    for metric in filter(None, map(_tensor_metric, names)):
         by_types.setdefault(metric.types, []).append(metric)
 
     sums = {}
@@ -83,7 +83,7 @@ def parts(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return sums
 
 
-def _is_one_of_two(types: str, metrics: Sequence[_Metric]) -> bool:
+def _is_one_of_two(types: str, metrics: Sequence[_TensorMetric]) -> bool:
     """Whether tensor core metrics count what adds up in FP32 and nothing that adds up in FP16, or the other way
     round.
     """
@@ -91,7 +91,7 @@ def _is_one_of_two(types: str, metrics: Sequence[_Metric]) -> bool:
     return types in _ADDS_UP_IN_TWO and None not in results and len(results) == 1
 
 
-def _outermost(metrics: Sequence[_Metric]) -> list[_Metric]:
+def _outermost(metrics: Sequence[_TensorMetric]) -> list[_TensorMetric]:
     """The tensor core metrics that no other contains; nothing where the other half of a split by sparsity is not
     there.
     """

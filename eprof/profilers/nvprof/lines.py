@@ -294,7 +294,7 @@ class Walk:
 
 
 class Block:
-    """Whole lines of a log. is_long: of a long one, so that it pays to parse many lines together."""
+    """Whole lines of an nvprof log. is_long: of a long one, so that it pays to parse many lines together."""
 
     def __init__(self, data: bytes, is_long: bool) -> None:
         self.data, self.is_long = data, is_long
@@ -330,6 +330,7 @@ class Block:
 
     @cached_property
     def _bytes(self) -> Array:
+        """The bytes of a block of nvprof's lines."""
         return np.frombuffer(self.data, dtype=np.uint8)
 
     @cached_property

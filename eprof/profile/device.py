@@ -1,0 +1,89 @@
+"""The devices of a profile: what a log's label names, and how its compute capability came to be known."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from eprof.base.errors import DefinitionError
+from eprof.base.text import listed
+from eprof.counting import counters
+from eprof.profilers.ncu.signs import capability_of_label
+
+
+class Device(Struct, frozen=True):
+    """A GPU of the logs: its label there ("Tesla K20c (0)"), what it is, and how its capability came to be known."""
+
+    label: str | None
+    name: str | None
+    index: int | None
+    capability: str | None
+    capability_from: str
+
+
+def device_of(label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str) -> Device:
+    """The profile's device of a log's label, by a profiler whose counters mean the same on all devices or some."""
+    everywhere = counters.everywhere(profiler)
+    if everywhere == counters.SIMULATED:
+        return Device(label, label, None, everywhere, "simulated device")
+    alike = Device(label, *_split_label(label), everywhere, f"what {profiler} counts alike on all devices")
+    try:
+        device = identify(label, capability, counter_names, profiler)
+    except DefinitionError:
+        if everywhere is None:
+            raise
+        return alike
+    return alike if everywhere is not None and device.capability in (everywhere, None) else device
+
+
+def identify(label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str) -> Device:
+    """The device of a log's label, with the capability that `capability`, its name or its counters tell, in this order.
+
+    Raises DefinitionError, naming the candidates, if it stays open.
+    """
+    name, index = _split_label(label)
+    if capability is not None:
+        return Device(label, name, index, capability, _capability_by_user(name, capability))
+    in_column = capability_of_label(label or "")
+    if in_column is not None:
+        return Device(label, name, index, in_column, "the log's CC column")
+    by_name = counters.capability_of(name) if name else ()
+    if len(by_name) == 1:
+        return Device(label, name, index, by_name[0], "device name")
+    by_counters = counters.guess_capability(counter_names, profiler)
+    if not by_counters:
+        return Device(label, name, index, None, "no counters that would need it")
+    both = [candidate for candidate in by_counters if candidate in by_name] if by_name else list(by_counters)
+    if both and (by_name or len({counters.find(profiler, candidate).name for candidate in both}) == 1):
+        return Device(label, name, index, both[0], "counters present")
+    definitions = [definition for definition in counters.definitions() if definition.profiler == profiler]
+    offered = [candidate for definition in definitions for candidate in definition.capabilities]
+    may_be = both or [candidate for candidate in by_name if candidate in offered]
+    hint = f"; it may be {listed(may_be, 'or')}" if may_be else ""
+    raise DefinitionError(
+        f"The compute capability of {name or 'the GPU'} is not known{hint}. "
+        f"Say it with --capability (for example --capability {(may_be or offered)[0]})."
+    )
+
+
+def capabilities_of(label: str | None) -> tuple[str | None, ...]:
+    """The compute capabilities that the device of a label may have, as far as its name tells; (None,): any."""
+    in_column = capability_of_label(label or "")
+    name, _ = _split_label(label)
+    by_name = counters.capability_of(name) if name else ()
+    return (in_column,) if in_column else by_name or (None,)
+
+
+def _capability_by_user(name: str | None, capability: str) -> str:
+    """Where the profile's capability is from, with what the name says instead if the two do not agree."""
+    by_name = counters.capability_of(name) if name else ()
+    against = f", against {listed(by_name, 'or')} by its name" if by_name and capability not in by_name else ""
+    return f"--capability{against}"
+
+
+def _split_label(label: str | None) -> tuple[str | None, int | None]:
+    if label is None:
+        return None, None
+    name, bracket, index = label.rpartition(" (")
+    if bracket and index.endswith(")") and index[:-1].isdecimal() and len(index) < 10:
+        return name, int(index[:-1])
+    return label, None
