@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from eprof.base.text import visible
 from eprof.comm.schema import Comm
@@ -15,7 +16,7 @@ from eprof.scaling.schema import Scale
 from eprof.timeline.schema import Timeline
 from eprof.tuning.schema import Tune
 from eprof.validation.schema import Validation
-from eprof.words.blocks import Block, Headline, Section, Sentence, Tone, Verdict
+from eprof.words.blocks import Block, Headline, Section, Sentence, Table, Tone, Verdict
 
 Document: TypeAlias = Comm | History | Scale | Timeline | Tune | Validation
 
@@ -64,9 +65,16 @@ def method(document: Document, parts: Mapping[str, Sequence[str]], notes: Sequen
 
 
 def card(anchor: str, link: str, heading: str, *blocks: Block | str) -> Section:
-    """A section in the frame of a page; sentences that say nothing are left out."""
+    """A section of a framed page, without sentences that say nothing and titles of tables that repeat its own."""
     filled = [block for block in blocks if not isinstance(block, Sentence) or block.text]
-    return Section(anchor, link, heading, filled)
+    return Section(anchor, link, heading, [_under(block, (link, heading)) for block in filled])
+
+
+def _under(block: Block | str, said: Sequence[str]) -> Block | str:
+    """A block of a framed page below a heading: a table's title that the heading said is not said again."""
+    if isinstance(block, Table) and block.title in said:
+        return replace(block, title="")
+    return block
 
 
 def quiet(text: str) -> Sentence:

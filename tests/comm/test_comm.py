@@ -459,7 +459,11 @@ def test_the_summary_fits_a_screen_and_the_files_say_the_same(tmp_path, capsys, 
     for name in names[2:]:
         text = Path(name).read_text()
         assert "Blocking pays from 256" in text and not re.search(r"\bnan\b", text, re.IGNORECASE)
-    assert Path(names[3]).read_text().count("<figure") == 2
+    page = Path(names[3]).read_text()
+    assert page.count("<figure") == 2
+    # A table's title stands below the heading of its section only where it says something else.
+    captions = re.findall('<p class="caption">([^<]*)', page)
+    assert captions and not set(captions) & set(re.findall("<h2[^>]*>([^<]*)", page)) and "All" not in captions
 
 
 def test_messages_of_a_program_are_priced(tmp_path, capsys):
