@@ -1,5 +1,6 @@
 """Adding up rows while a log is read changes nothing that is told of it."""
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,8 @@ from eprof.base.errors import EprofError
 from eprof.profilers.ncu.headers import LONG as LONG_FORM
 from eprof.profilers.ncu.long import whole_launches
 from eprof.profilers.nvprof import open_table as section
-from eprof.profilers.nvprof import pieces, sqlite, text
+from eprof.profilers.nvprof import pieces, sqlite, store, text
+from eprof.rows.columns import codes_that_stay
 from eprof.rows.sections import Section
 from eprof.rows.stream import Tuning
 
@@ -93,6 +95,19 @@ def test_memory_grows_with_kernels_not_with_launches(tmp_path):
     assert len(log.tables[0].rows) == 1
     assert log.tables[0].rows.frame()["launches"].sum() == 5000
     same(combine([log]), combine([read(path)]))
+
+
+def test_codes_of_names_are_made_before_the_threads_that_share_them(tmp_path, monkeypatch):
+    makers = []
+
+    def codes():
+        makers.append(threading.current_thread())
+        return codes_that_stay()
+
+    monkeypatch.setattr(store, "codes_that_stay", codes)
+    path = write(tmp_path, profiled(1, TRACE, TRACE_UNITS, *(launch(1.0) for _ in range(5000))))
+    assert len(read_tuned(path, Tuning(chunk_bytes=4096, fast_from=1)).tables[0].rows) == 1
+    assert makers == [threading.main_thread()]
 
 
 def test_a_kernel_timed_in_one_table_and_counted_in_two_of_a_run_is_no_kernel_with_holes(tmp_path):

@@ -64,6 +64,8 @@ def walk(
     lines = Walk(store, min(_STRETCH_BYTES, tuning.fast_from), _given(columns))
     is_long = size_bytes >= tuning.fast_from and not is_memory_scarce()
     marked = (Block(block, is_long) for block in pieces)
+    if is_long:
+        store.codes  # noqa: B018 - now: of two threads each may make its own, and one would read the other's as names
     # Three threads: one reads, one has polars parse rows, and this one adds them up.
     for block in ahead(lines.parsed(ahead(marked))) if is_long else marked:
         lines.feed(block)
