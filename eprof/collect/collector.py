@@ -61,7 +61,10 @@ class Nodes(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What to measure: the program, and which of its launches. caches: those to simulate (`CostTable.caches`)."""
+    """What to measure: the program, and which of its launches. caches: those to simulate (`CostTable.caches`).
+
+    checked: a simulated device is to look at every access, however long that takes.
+    """
 
     program: tuple[str, ...]
     kernels: tuple[str, ...] = ()
@@ -72,6 +75,7 @@ class Request(NamedTuple):
     caches: Mapping[str, str] = _NOTHING
     time_only: bool = False
     nodes: Nodes | None = None
+    checked: bool = False
 
 
 class Offer(NamedTuple):
