@@ -5,21 +5,27 @@ _TYPES = {
     "int": "int32", "uint": "uint32", "long": "int64", "ulong": "uint64",
 }  # fmt: skip
 _ITEMS = 64
-_F1 = (
+
+
+def _words(text):
+    return text.split()
+
+
+_F1 = _words(
     "acos acosh acospi asin asinh asinpi atan atanh atanpi cbrt ceil cos cosh cospi erfc erf exp exp2 exp10 expm1 fabs "
     "floor lgamma log log2 log10 log1p logb rint round rsqrt sin sinh sinpi sqrt tan tanh tanpi tgamma trunc degrees "
     "radians sign normalize"
-).split()
-_NATIVE = "cos exp exp2 exp10 log log2 log10 recip rsqrt sin sqrt tan".split()
-_F2 = "atan2 atan2pi copysign fdim fmax fmin fmod hypot maxmag minmag nextafter pow powr remainder max min step".split()
-_F3 = "fma mad mix smoothstep clamp bitselect".split()
-_RELATIONS = (
-    "isequal isnotequal isgreater isgreaterequal isless islessequal islessgreater isordered isunordered".split()
 )
-_CLASSES = "isfinite isinf isnan isnormal signbit".split()
-_I2 = "abs_diff add_sat hadd max min mul_hi rhadd rotate sub_sat".split()
-_I3 = "mad_hi mad_sat clamp bitselect".split()
-_OPERATORS = "+ - * / % << >> & ^".split()
+_NATIVE = _words("cos exp exp2 exp10 log log2 log10 recip rsqrt sin sqrt tan")
+_F2 = _words("atan2 atan2pi copysign fdim fmax fmin fmod hypot maxmag minmag nextafter pow powr remainder max min step")
+_F3 = _words("fma mad mix smoothstep clamp bitselect")
+_RELATIONS = _words(
+    "isequal isnotequal isgreater isgreaterequal isless islessequal islessgreater isordered isunordered"
+)
+_CLASSES = _words("isfinite isinf isnan isnormal signbit")
+_I2 = _words("abs_diff add_sat hadd max min mul_hi rhadd rotate sub_sat")
+_I3 = _words("mad_hi mad_sat clamp bitselect")
+_OPERATORS = _words("+ - * / % << >> & ^")
 
 
 def _case(name, result, operands, value):
@@ -98,7 +104,11 @@ def _whole(kind, lanes):
         yield vector, [vector, vector, vector], "mad24(x0, x1, x2)"
     wider = {"char": "short", "short": "int", "int": "long"}.get(kind.lstrip("u"))
     if wider:
-        yield ("u" if kind[0] == "u" else "") + wider + lanes, [vector, "u" + kind.lstrip("u") + lanes], "upsample(x0, x1)"
+        yield (
+            ("u" if kind[0] == "u" else "") + wider + lanes,
+            [vector, "u" + kind.lstrip("u") + lanes],
+            "upsample(x0, x1)",
+        )
     for other in _TYPES:
         roundings = ("", "_rte", "_rtz", "_rtp", "_rtn") if other in ("float", "double") else ("", "_sat")
         yield from ((other + lanes, [vector], f"convert_{other}{lanes}{rounding}(x0)") for rounding in roundings)
@@ -123,5 +133,8 @@ def cases():
         for kind in list(_TYPES)[2:]:
             found += _whole(kind, lanes)
     found += _halves()
-    return [_case(f"{number}:{value.replace(' ', '')}:{'/'.join(operands)}", *one) for number, one in enumerate(found)
-            for _, operands, value in (one,)]
+    return [
+        _case(f"{number}:{value.replace(' ', '')}:{'/'.join(operands)}", *one)
+        for number, one in enumerate(found)
+        for _, operands, value in (one,)
+    ]

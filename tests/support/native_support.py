@@ -27,7 +27,11 @@ def device(folder, natively):
     driver = Path(str(COLLECTOR.find().path))
     (folder / "icd").mkdir(exist_ok=True)
     (folder / "icd" / "oclgrind.icd").write_text(f"{driver}\n")
-    environment = {"OCL_ICD_VENDORS": str(folder / "icd"), "OCL_ICD_FILENAMES": str(driver), "OCLGRIND_INST_COUNTS": "1"}
+    environment = {
+        "OCL_ICD_VENDORS": str(folder / "icd"),
+        "OCL_ICD_FILENAMES": str(driver),
+        "OCLGRIND_INST_COUNTS": "1",
+    }
     environment |= {"PYOPENCL_COMPILER_OUTPUT": "0", "LC_ALL": "C", "PYTHONWARNINGS": "ignore"}
     return os.environ | environment | (native.environment(driver, build=True) if natively else {})
 
@@ -38,7 +42,13 @@ def run(folder, cases, natively):
     path.write_text(json.dumps(cases))
     command = [sys.executable, str(HERE / "opencl_cases.py"), str(path)]
     done = subprocess.run(
-        command, env=device(folder, natively), capture_output=True, text=True, errors="replace", check=False, timeout=3000
+        command,
+        env=device(folder, natively),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=3000,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     results, lines = {}, []
@@ -62,7 +72,9 @@ def differences(folder, cases):
     if not odd:
         return found, said, []
     plainly, plain_data, _ = _compared(folder, odd)
-    wrong = [case["name"] for case in odd if case["name"] not in plainly and data[case["name"]] == plain_data[case["name"]]]
+    wrong = [
+        case["name"] for case in odd if case["name"] not in plainly and data[case["name"]] == plain_data[case["name"]]
+    ]
     return {name: what for name, what in found.items() if name not in wrong}, said, wrong
 
 
@@ -98,7 +110,9 @@ def main():
         cases += batched(builtin_kernels.cases())
     with tempfile.TemporaryDirectory() as folder:
         found, said, wrong = differences(Path(folder), cases)
-    print(said, f"{len(cases)} kernels, {len(found)} differ; Oclgrind is wrong in {len(wrong)}", *found.items(), sep="\n")
+    print(
+        said, f"{len(cases)} kernels, {len(found)} differ; Oclgrind is wrong in {len(wrong)}", *found.items(), sep="\n"
+    )
 
 
 if __name__ == "__main__":

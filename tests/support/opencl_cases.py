@@ -17,7 +17,9 @@ def contents(kind, size, seed):
     random = np.random.default_rng(seed)
     if kind in ("float32", "float64"):
         values = random.normal(0, 3, size)
-        values[::7] = random.choice([0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.5, 1e-30, 1e30, np.inf, -np.inf, np.nan], len(values[::7]))
+        values[::7] = random.choice(
+            [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.5, 1e-30, 1e30, np.inf, -np.inf, np.nan], len(values[::7])
+        )
         return values.astype(kind)
     information = np.iinfo(kind)
     values = random.integers(max(information.min, -50), min(information.max, 50), size).astype(kind)

@@ -28,7 +28,16 @@ class _Writer:
 
     def integer(self, depth=0):
         if depth > 2 or self.random.random() < 0.3:
-            return self.pick("i0", "i1", "i2", "gid", "lid", "n", str(self.random.randint(-9, 99)), f"ints[(gid + {self.random.randint(0, 99)}) & 255]")
+            return self.pick(
+                "i0",
+                "i1",
+                "i2",
+                "gid",
+                "lid",
+                "n",
+                str(self.random.randint(-9, 99)),
+                f"ints[(gid + {self.random.randint(0, 99)}) & 255]",
+            )
         a, b = self.integer(depth + 1), self.integer(depth + 1)
         return self.pick(
             f"({a} {self.pick(*_INTEGER)} {b})",
@@ -45,7 +54,15 @@ class _Writer:
 
     def number(self, depth=0):
         if depth > 2 or self.random.random() < 0.3:
-            return self.pick("x", "y", "z", "scale", f"({self.real}){self.random.uniform(-3, 3):.3f}", f"reals[({self.integer(3)}) & 255]", f"table[({self.integer(3)}) & 7]")
+            return self.pick(
+                "x",
+                "y",
+                "z",
+                "scale",
+                f"({self.real}){self.random.uniform(-3, 3):.3f}",
+                f"reals[({self.integer(3)}) & 255]",
+                f"table[({self.integer(3)}) & 7]",
+            )
         a, b = self.number(depth + 1), self.number(depth + 1)
         return self.pick(
             f"({a} {self.pick('+', '-', '*', '/')} {b})",
@@ -63,50 +80,61 @@ class _Writer:
         )
 
     def condition(self, depth=0):
-        a, b = (self.integer(depth + 1), self.integer(depth + 1)) if self.random.random() < 0.5 else (self.number(depth + 1), self.number(depth + 1))
+        a, b = (
+            (self.integer(depth + 1), self.integer(depth + 1))
+            if self.random.random() < 0.5
+            else (self.number(depth + 1), self.number(depth + 1))
+        )
         return f"({a} {self.pick('<', '>', '==', '!=', '<=')} {b})"
 
     def statement(self, may_wait):
         kind = self.random.randrange(15)
+        if kind < 9 or (kind == 13 and not may_wait) or (kind in (9, 10, 11, 14) and self.depth > 3):
+            self.assignment(kind)
+        elif kind == 9:
+            self.block(f"if ({self.condition()})")
+            if self.random.random() < 0.5:
+                self.block("else")
+        elif kind in (10, 11):
+            self.loops += 1
+            name = f"k{self.loops}"
+            most = self.pick(3, 7)
+            self.block(f"for (int {name} = 0; {name} < (({self.integer(1)}) & {most}); {name}++)", leaves=True)
+        elif kind == 12:
+            self.line(f"atomic_add(&sums[({self.integer(2)}) & 15], {self.integer()});")
+        elif kind == 13:
+            self.line(f"shared[lid] = {self.number()};")
+            self.line("barrier(CLK_LOCAL_MEM_FENCE);")
+            self.line(f"x += shared[(uint)({self.integer()}) % group];")
+            self.line("barrier(CLK_LOCAL_MEM_FENCE);")
+        else:
+            self.line(f"switch (abs({self.integer()}) % 5) {{")
+            for case in self.random.sample(range(5), 3):
+                self.line(f"case {case}: y = {self.number()}; {self.pick('break;', '')}")
+            self.line("default: i1++; }")
+
+    def assignment(self, kind):
         if kind < 3:
             self.line(f"{self.pick('i0', 'i1', 'i2')} {self.pick('=', '+=', '^=')} {self.integer()};")
         elif kind < 6:
             self.line(f"{self.pick('x', 'y', 'z')} {self.pick('=', '+=', '*=')} {self.number()};")
         elif kind == 6:
-            self.line(f"v {self.pick('=', '+=', '*=')} ({self.real}{self.width})({self.number()}) {self.pick('+', '*')} v;")
+            whole = f"({self.real}{self.width})({self.number()}) {self.pick('+', '*')} v"
+            self.line(f"v {self.pick('=', '+=', '*=')} {whole};")
         elif kind == 7:
             self.line(f"local_array[({self.integer(2)}) & 7] = {self.number()};")
         elif kind == 8:
-            self.line(f"s.{self.pick('a', 'c')} = {self.integer()}; s.b = {self.number()}; s.d[{self.integer(3)} & 3] = y;")
-        elif kind == 9 and self.depth < 4:
-            self.block(f"if ({self.condition()})", may_wait=False)
-            if self.random.random() < 0.5:
-                self.block("else", may_wait=False)
-        elif kind in (10, 11) and self.depth < 4:
-            self.loops += 1
-            name = f"k{self.loops}"
-            self.block(f"for (int {name} = 0; {name} < (({self.integer(1)}) & {self.pick(3, 7)}); {name}++)", may_wait=False, leave=name)
-        elif kind == 12:
-            self.line(f"atomic_{self.pick('add', 'sub', 'xor', 'or', 'max', 'min', 'and')}(&sums[({self.integer(2)}) & 15 | {self.pick(0, 16)}], {self.integer()});" if self.random.random() < 0 else f"atomic_add(&sums[({self.integer(2)}) & 15], {self.integer()});")
-        elif kind == 13 and may_wait:
-            self.line(f"shared[lid] = {self.number()};")
-            self.line("barrier(CLK_LOCAL_MEM_FENCE);")
-            self.line(f"x += shared[(uint)({self.integer()}) % group];")
-            self.line("barrier(CLK_LOCAL_MEM_FENCE);")
-        elif kind == 14 and self.depth < 4:
-            self.line(f"switch (abs({self.integer()}) % 5) {{")
-            for case in self.random.sample(range(5), 3):
-                self.line(f"case {case}: y = {self.number()}; {self.pick('break;', '')}")
-            self.line("default: i1++; }")
+            self.line(f"s.{self.pick('a', 'c')} = {self.integer()}; s.b = {self.number()};")
+            self.line(f"s.d[{self.integer(3)} & 3] = y;")
         else:
             self.line(f"z = helper({self.number()}, {self.integer()});")
 
-    def block(self, head, may_wait, leave=None):
+    def block(self, head, leaves=False):
         self.line(head + " {")
         self.depth += 1
         for _ in range(self.random.randint(1, 3)):
-            self.statement(may_wait)
-        if leave and self.random.random() < 0.4:
+            self.statement(may_wait=False)
+        if leaves and self.random.random() < 0.4:
             self.line(f"if ({self.condition()}) {self.pick('break', 'continue')};")
         self.depth -= 1
         self.line("}")
@@ -132,8 +160,12 @@ def case(seed):
     for _ in range(w.random.randint(4, 10)):
         w.statement(may_wait=waits)
         if waits and w.random.random() < 0.15:
-            w.line(f"for (int t = 0; t < {w.random.randint(1, 3)}; t++) {{ group_array[lid] = x + t; barrier(CLK_LOCAL_MEM_FENCE);")
-            w.line(f"  if (t & 1) y += group_array[(lid + {w.random.randint(0, 9)}) % group]; barrier(CLK_LOCAL_MEM_FENCE); }}")
+            w.line(
+                f"for (int t = 0; t < {w.random.randint(1, 3)}; t++) {{ group_array[lid] = x + t; barrier(CLK_LOCAL_MEM_FENCE);"
+            )
+            w.line(
+                f"  if (t & 1) y += group_array[(lid + {w.random.randint(0, 9)}) % group]; barrier(CLK_LOCAL_MEM_FENCE); }}"
+            )
     body = "\n".join(w.lines)
     dimensions = w.random.choice((1, 1, 2, 3))
     shape = {1: (w.random.choice((1, 8, 48)),), 2: (8, 4), 3: (4, 2, 3)}[dimensions]
@@ -190,9 +222,14 @@ __kernel void k(__global int *out, __global {real} *results, __global S *structu
         "offset": [w.random.choice((0, 5)) for _ in shape] if w.random.random() < 0.3 else None,
         "launches": 1,
         "arguments": [
-            buffer("int32", items, 1), buffer(numbers, items * (1 + width), 2), buffer("uint8", items * 64, 3),
-            buffer("int32", _SIZE, 4), buffer(numbers, _SIZE, 5), buffer("int32", 32, 6),
-            {"is": "local", "size": group * size}, {"is": "scalar", "type": "int32", "value": 17},
+            buffer("int32", items, 1),
+            buffer(numbers, items * (1 + width), 2),
+            buffer("uint8", items * 64, 3),
+            buffer("int32", _SIZE, 4),
+            buffer(numbers, _SIZE, 5),
+            buffer("int32", 32, 6),
+            {"is": "local", "size": group * size},
+            {"is": "scalar", "type": "int32", "value": 17},
             {"is": "scalar", "type": numbers, "value": 1.25},
         ],
     }

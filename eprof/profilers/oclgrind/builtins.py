@@ -29,16 +29,22 @@ SLOTS = {
     "get_enqueued_local_size": 36,
     "get_num_groups": 40,
 }
-_LLVM = ("ceil", "fabs", "floor", "rint", "sqrt", "trunc")
-# Functions of doubles by number of operands: C's own, and those of builtins.cpp ("eprof_").
-_C1 = (
-    "acos acosh asin asinh atan atanh cbrt cos cosh erf erfc exp exp2 expm1 lgamma log log10 log1p log2 logb round sin"
-    " sinh tan tanh tgamma"
-).split()
-_OUR1 = "acospi asinpi atanpi cospi degrees exp10 radians recip rsqrt sign sinpi tanpi".split()
-_C2 = "atan2 copysign fdim fmod hypot pow remainder".split()
-_OUR2 = "atan2pi divide maxmag minmag powr step".split()
-_OUR3 = "mix smoothstep".split()
+
+
+# Functions of doubles, with what computes them and of how many: LLVM, C, or builtins.cpp ("eprof_").
+_DOUBLES = {
+    name: (form.format(name), count)
+    for form, count, names in (
+        ("llvm.{}.f64", 1, "ceil fabs floor rint sqrt trunc"),
+        ("{}", 1, "acos acosh asin asinh atan atanh cbrt cos cosh erf erfc exp exp2 expm1 lgamma log log10 log1p log2"),
+        ("{}", 1, "logb round sin sinh tan tanh tgamma"),
+        ("eprof_{}", 1, "acospi asinpi atanpi cospi degrees exp10 radians recip rsqrt sign sinpi tanpi"),
+        ("{}", 2, "atan2 copysign fdim fmod hypot pow remainder"),
+        ("eprof_{}", 2, "atan2pi divide maxmag minmag powr step"),
+        ("eprof_{}", 3, "mix smoothstep"),
+    )
+    for name in names.split()
+}
 _RELATIONS = {
     "isequal": "oeq",
     "isnotequal": "une",
@@ -151,22 +157,31 @@ class Builtins:
 
     def _element(self, name: str, call: Call, lane: int, kind: str) -> str:
         """One element of a result."""
+        value = self._mathematical(name, call, lane, kind)
+        if value is not None:
+            return value
+        if name in ("max", "min", "clamp"):
+            return self._limits(name, call, lane, kind)
+        if name in _POINTED:
+            return self._two_results(name, call, lane, kind)
+        if name in _RELATIONS or name in _CLASSES:
+            return self._relation(name, call, lane, kind)
+        if name.startswith("convert_"):
+            return self._convert(call, lane, kind)
+        return self._whole(name, call, lane, kind) if kind.startswith("i") else self._chosen(name, call, lane, kind)
+
+    def _mathematical(self, name: str, call: Call, lane: int, kind: str) -> str | None:
+        """Functions of numbers with a fraction; None: it is none of them."""
         e = self.e
-        if name in _LLVM:
-            return self._doubles(f"llvm.{name}.f64", call, lane, kind, 1)
-        for names, count, prefix in ((_C1, 1, ""), (_OUR1, 1, "eprof_"), (_C2, 2, ""), (_OUR2, 2, "eprof_")):
-            if name in names:
-                return self._doubles(prefix + name, call, lane, kind, count)
-        if name in _OUR3 or (name == "bitselect" and call.floating):
-            return self._doubles(f"eprof_{name}", call, lane, kind, 3)
+        if name in _DOUBLES or (name == "bitselect" and call.floating):
+            function, count = _DOUBLES.get(name, ("eprof_bitselect", 3))
+            return self._doubles(function, call, lane, kind, count)
         if name in ("fma", "mad") or name.startswith("llvm.fmuladd"):
             operands = [(kind, self._operand(call, index, lane)[1]) for index in range(3)]
             return e.call(kind, f"llvm.fma.{'f32' if kind == 'float' else 'f64'}", *operands)
         if name in ("fmax", "fmin", "nextafter"):
             operands = [(kind, self._operand(call, index, lane)[1]) for index in range(2)]
             return e.call(kind, name + ("f" if kind == "float" else ""), *operands)
-        if name in ("max", "min", "clamp"):
-            return self._limits(name, call, lane, kind)
         if name in ("ldexp", "pown", "rootn"):
             operands = [("double", self._double(call, 0, lane)), ("i64", self._integer(call, 1, lane, True))]
             return self._rounded(e.call("double", f"eprof_{name}", *operands), kind)
@@ -174,17 +189,7 @@ class Builtins:
             return self._cut(e.call("i64", "eprof_ilogb", ("double", self._double(call, 0, lane))), kind)
         if name in ("nan", "nanf"):
             return self._rounded(e.op("fadd double 0x7FF8000000000000, 0.0"), kind)
-        if name in _POINTED:
-            return self._two_results(name, call, lane, kind)
-        if name in _RELATIONS or name in _CLASSES:
-            return self._relation(name, call, lane, kind)
-        if name.startswith("convert_"):
-            return self._convert(call, lane, kind)
-        if kind.startswith("i"):
-            return self._whole(name, call, lane, kind)
-        if name in ("select", "shuffle", "shuffle2"):
-            return self._chosen(name, call, lane, kind)
-        raise Uncovered(f"it calls {call.name}")
+        return None
 
     def _whole(self, name: str, call: Call, lane: int, kind: str) -> str:
         """Functions of integers."""
@@ -421,7 +426,9 @@ class Builtins:
         suffix = f" addrspace({space})*" if space else "*"
         wide = 4 if number == 3 and call.name[6 if store else 5] == "a" else number
         cast = e.op(f"bitcast {pointer} {base} to i16{suffix}")
-        first = e.op(f"getelementptr i16, i16{suffix} {cast}, {offset_kind} {e.op(f'mul {offset_kind} {offset}, {wide}')}")
+        first = e.op(
+            f"getelementptr i16, i16{suffix} {cast}, {offset_kind} {e.op(f'mul {offset_kind} {offset}, {wide}')}"
+        )
         mode = {"e": 1, "z": 2, "p": 3, "n": 4}[m[1]] if (m := re.search(r"_rt([ezpn])", call.name)) else 1
         values = []
         for lane in range(number):
@@ -469,7 +476,9 @@ class Builtins:
         pointer, text = call.operands[0]
         array = e.op(f"alloca [{len(words) + 1} x i64]")
         for index, word in enumerate(words):
-            place = e.op(f"getelementptr [{len(words) + 1} x i64], [{len(words) + 1} x i64]* {array}, i64 0, i64 {index}")
+            place = e.op(
+                f"getelementptr [{len(words) + 1} x i64], [{len(words) + 1} x i64]* {array}, i64 0, i64 {index}"
+            )
             e.line(f"store i64 {word}, i64* {place}")
         first = e.op(f"bitcast [{len(words) + 1} x i64]* {array} to i64*")
         address = e.op(f"ptrtoint {pointer} {text} to i64")

@@ -33,7 +33,9 @@ _LIBRARY_FOLDERS = (
 )
 _WARNINGS = "messages"
 _OURS = "eprof: "  # begins what eprof's plugin says in Oclgrind's messages
-_SLOWLY = "Kernels were interpreted. Run natively they are counted some hundred times faster, with the same counts: {why}."
+_SLOWLY = (
+    "Kernels were interpreted. Run natively they are counted some hundred times faster, with the same counts: {why}."
+)
 
 
 class Oclgrind(Collector):

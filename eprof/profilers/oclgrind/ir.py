@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-Uncovered = type("Uncovered", (Exception,), {"__doc__": "What the native device does not run; the kernel is interpreted."})
+
+class Uncovered(Exception):
+    """What the native device does not run: the kernel is interpreted."""
+
 
 _TYPE = re.compile(r"(i\d+|half|float|double|void|metadata|label|%[-\w.$]+|%\"[^\"]*\")")
 _POINTER = re.compile(r"( addrspace\(\d+\))?\*")
@@ -188,7 +191,7 @@ class Emit:
 
 
 class Function:
-    """A function as llvmlite prints it: blocks of lines, without metadata. `%5` is `%n5`, so that names can be added."""
+    """A function as llvmlite prints it: blocks of lines without metadata; `%5` is `%n5`, so names can be added."""
 
     def __init__(self, header: str, body: list[str]) -> None:
         match = re.match(r"define (.*?)@([-\w.$]+|\"[^\"]*\")\(", header)
@@ -196,10 +199,11 @@ class Function:
             raise Uncovered("a function without a name")
         self.name = match[2].strip('"')
         self.is_kernel = "spir_kernel" in match[1]
-        words = re.sub(r"\b(dso_local|internal|private|spir_func|spir_kernel|hidden|linkonce_odr|weak)\b ?", "", match[1])
+        words = re.sub(
+            r"\b(dso_local|internal|private|spir_func|spir_kernel|hidden|linkonce_odr|weak)\b ?", "", match[1]
+        )
         self.result = typed(_WORDS.sub("", words).strip())[0]
         end = closing(header, match.end() - 1)
-        self.varies = "..." in header[match.end() : end]
         self.parameters = []
         unnamed = 0
         for one in split(header[match.end() : end - 1]):
@@ -211,7 +215,8 @@ class Function:
 
 
 def _blocks(body: list[str], first: str) -> Iterator[tuple[str, list[str]]]:
-    label, lines = first, []
+    label: str = first
+    lines: list[str] = []
     for line in body:
         if match := LABEL.match(line):
             if lines:

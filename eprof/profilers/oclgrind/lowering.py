@@ -2,8 +2,8 @@
 
     python -I lowering.py PROGRAM.bc KERNELS.so
 
-plugin.cpp starts it once for each program. First (`_counted`) each basic block gets a counter and each built-in function
-its instructions; LLVM puts functions into their callers; then (`_checked`) each access to memory finds its buffer, whose
+plugin.cpp starts it once for each program. First (`_Counted`) each basic block gets a counter and each built-in
+function its instructions; LLVM puts functions into their callers; then (`_Checked`) each access finds its buffer, whose
 bounds hold it. What the counters count, the opcodes of each block as Oclgrind prints them, is in the manifest.
 """
 
@@ -58,35 +58,45 @@ class Module:
         self.types = dict(re.findall(r"^(%\S+) = type (.*)$", text, re.MULTILINE))
         self.sizes = Sizes(self.types)
         self.functions = {function.name: function for function in functions_of(text)}
-        self.locals: dict[str, list[tuple[str, str]]] = {}
+        self.locals: dict[str, str] = {}
         self.variables: list[str] = []
         self.mutable: set[str] = set()
         for line in re.findall(r"^@.* (?:global|constant) .*$", text, re.MULTILINE):
             self._variable(clean(line))
 
     def _variable(self, line: str) -> None:
-        match = re.match(r"(@[-\w.$]+|@\"[^\"]*\") = .*?(?:addrspace\((\d)\) )?(?:externally_initialized )?(global|constant) ", line)
+        match = re.match(
+            r"(@[-\w.$]+|@\"[^\"]*\") = .*?(?:addrspace\((\d)\) )?(?:externally_initialized )?(global|constant) ", line
+        )
         if match is None or match[1].startswith("@llvm."):
             return
         rest = line[match.end() :]
         kind = rest[: type_at(rest)]
         if match[2] == "3":
-            self.locals.setdefault(match[1], []).append((match[1], kind))
+            self.locals[match[1]] = kind
             return
         if match[3] == "global":
             self.mutable.add(match[1])
         space = f" addrspace({match[2]})" if match[2] else ""
-        self.variables.append(f'{match[1]} = internal{space} {match[3]} {rest}, section "{_VARIABLES}"'.replace(", align", ", align"))
+        self.variables.append(f'{match[1]} = internal{space} {match[3]} {rest}, section "{_VARIABLES}"')
+
+    def tag(self, local: str) -> int:
+        """The first address of a local variable."""
+        return (list(self.locals).index(local) + 1) << _TAG_SHIFT
+
+    def local_bytes(self, text: str) -> str:
+        """Bytes of all local variables; 0 of those that a kernel does not use."""
+        used = [self.sizes.of(kind)[0] * (f"i64 {self.tag(name)}" in text) for name, kind in self.locals.items()]
+        return " ".join(map(str, used))
 
 
 class _Counted:
     """A function with counters and without built-in functions; `histogram` says what each counter stands for."""
 
-    def __init__(self, module: Module, function: Function, counters: int, local: dict[str, int]) -> None:
+    def __init__(self, module: Module, function: Function, counters: int) -> None:
         self.calls: set[str] = set()
         self.histogram: dict[int, Counter[tuple[str, bool, int]]] = {}
         self._module = module
-        self._local = local
         self.emit = Emit("c")
         self._builtins = Builtins(self.emit, module.sizes)
         for number, (label, lines) in enumerate(function.blocks.items(), counters):
@@ -128,8 +138,7 @@ class _Counted:
             name = match[0]
             if name not in self._module.locals:
                 return name
-            index = self._local.setdefault(name, len(self._local) + 1)
-            return f"inttoptr (i64 {index << _TAG_SHIFT} to {self._module.locals[name][0][1]} addrspace(3)*)"
+            return f"inttoptr (i64 {self._module.tag(name)} to {self._module.locals[name]} addrspace(3)*)"
 
         if any(name in text for name in self._module.mutable):
             raise Uncovered("it uses variables of the program that kernels may change")
@@ -156,7 +165,11 @@ class _Counted:
         kind = kind.split(" (")[0]
         name = match[1].strip('"')
         opening = end + match.end() - 1
-        operands = [typed(one) for one in split(text[opening + 1 : closing(text, opening) - 1])] if "metadata" not in text else []
+        operands = (
+            [typed(one) for one in split(text[opening + 1 : closing(text, opening) - 1])]
+            if "metadata" not in text
+            else []
+        )
         if name.startswith("llvm.dbg."):
             return
         counts[f"call {name}()", False, 0] += 1
@@ -297,6 +310,9 @@ def _wrapper(function: Function) -> str:
     return "\n".join([*lines, f"  {call}", "  ret void", "}"])
 
 
+_All = dict[str, _Counted]
+
+
 class _Checked:
     """A kernel with all that it calls inside, whose accesses find their buffers and stay in them."""
 
@@ -324,7 +340,9 @@ class _Checked:
 
     def _word(self, name: str) -> str:
         e = self.emit
-        return e.op(f"load i64, i64* {e.op(f'getelementptr i64, i64* %eprof.in.ctx, i64 {SLOTS[name]}')}, !invariant.load !0")
+        return e.op(
+            f"load i64, i64* {e.op(f'getelementptr i64, i64* %eprof.in.ctx, i64 {SLOTS[name]}')}, !invariant.load !0"
+        )
 
     def _body(self, function: Function) -> str:
         e = self.emit
@@ -339,7 +357,7 @@ class _Checked:
         for label, lines in function.blocks.items():
             if label != labels[0]:
                 e.lines.append(f"{label}:")
-            pending = []
+            pending: list[str] = []
             for line in lines:
                 match = RESULT.match(line)
                 assert match is not None
@@ -402,7 +420,9 @@ class _Checked:
         length = e.op(f"zext {kind} {length} to i64") if kind != "i64" else length
         to = self._access("write", *operands[0], length, "i8")
         if is_set:
-            e.call("void", "llvm.memset.p0i8.i64", ("i8*", to.split()[-1]), operands[1], ("i64", length), ("i1", "false"))
+            e.call(
+                "void", "llvm.memset.p0i8.i64", ("i8*", to.split()[-1]), operands[1], ("i64", length), ("i1", "false")
+            )
             return
         since = self._access("read", *operands[1], length, "i8")
         passed = ("i8*", to.split()[-1]), ("i8*", since.split()[-1]), ("i64", length), ("i1", "false")
@@ -428,7 +448,9 @@ class _Checked:
             root, _ = self._root(address)
             tag, base, limit = self._find(root, pointer)
             number = e.op(f"ptrtoint {pointer} {address} to i64")
-        less = str(size - 1) if isinstance(size, int) else e.call("i64", "llvm.usub.sat.i64", ("i64", size), ("i64", "1"))
+        less = (
+            str(size - 1) if isinstance(size, int) else e.call("i64", "llvm.usub.sat.i64", ("i64", size), ("i64", "1"))
+        )
         most = e.call("i64", "llvm.usub.sat.i64", ("i64", limit), ("i64", less))
         offset = e.op(f"sub i64 {number}, {tag}")
         inside = e.op(f"icmp ult i64 {offset}, {most}")
@@ -554,108 +576,113 @@ def build(bitcode: bytes, object_file: Path, linker: str = "cc") -> None:
     llvm.initialize()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    original = llvm.parse_bitcode(bitcode, llvm.create_context())
-    module = Module(str(original))
     machine = _machine(llvm)
-    head = [f'target datalayout = "{machine.target_data}"', f'target triple = "{llvm.get_default_triple()}"']
-    head += [f"{name} = type {kind}" for name, kind in module.types.items() if kind != "opaque"]
-    head += [f"{name} = type opaque" for name, kind in module.types.items() if kind == "opaque"]
+    module = Module(str(llvm.parse_bitcode(bitcode, llvm.create_context())))
+    types = [f"{name} = type {kind}" for name, kind in module.types.items()]
+    head = [f'target datalayout = "{machine.target_data}"', f'target triple = "{llvm.get_default_triple()}"', *types]
     counted, reasons = _all_counted(module)
-    manifest, texts, declared = [], [], {}
-    for name, function in module.functions.items():
-        if not function.is_kernel:
-            continue
+    manifest: list[str] = []
+    kernels = _natives(module, counted, reasons, manifest)
+    text = "\n".join([*head, *_counting(module, counted, kernels)])
+    inlined = llvm.parse_assembly(text, llvm.create_context())
+    _inline(llvm, inlined)
+    text = "\n".join([*head, *_checking(module, counted, kernels, str(inlined), manifest)])
+    final = llvm.parse_assembly(text, llvm.create_context())
+    _optimise(llvm, final, machine)
+    _link(machine.emit_object(final), object_file, linker)
+
+
+def _natives(module: Module, counted: _All, reasons: dict[str, str], manifest: list[str]) -> dict[str, list[str]]:
+    """The kernels that run natively, with the functions that each reaches; the manifest says why others do not."""
+    kernels = {}
+    for name in (name for name, function in module.functions.items() if function.is_kernel):
         reached = _reached(name, counted)
         reason = next((reasons[one] for one in reached if one in reasons), None)
         reason = reason or ("it calls itself" if _recurses(name, counted) else None)
         if reason:
             manifest.append(f"interpreted\t{name}\t{reason}")
-            continue
-        local = {key: index for one in reached for key, index in counted[one][1].items()}
-        part = [counted[one][0].text for one in reached]
-        for one in reached:
-            declared |= counted[one][0].emit.declared
-        texts.append((name, reached, part, local))
-    counters = [f"@eprof.cnt.{number} = internal global i64 0" for number in range(_counters(counted))]
-    wanted = {one for _, reached, _, _ in texts for one in reached}
-    source = [*head, *module.variables, *counters, *declared.values()]
-    source += [counted[one][0].text for one in wanted] + [_wrapper(module.functions[name]) for name, *_ in texts]
-    first = llvm.parse_assembly("\n".join(source), llvm.create_context())
-    _inline(llvm, first, machine)
-    second = [*head, *module.variables]
-    if module.variables:
-        second += [
-            f'@eprof_vars_anchor = constant i8 0, section "{_VARIABLES}"',
-            f"@__start_{_VARIABLES} = external hidden global i8",
-            f"@__stop_{_VARIABLES} = external hidden global i8",
-            f"@eprof_vars_bounds = constant [2 x i8*] [i8* @__start_{_VARIABLES}, i8* @__stop_{_VARIABLES}]",
-        ]
-    after = Module(str(first))
-    bodies = []
-    declared = {}
-    for name, reached, _, local in texts:
+        else:
+            kernels[name] = reached
+    return kernels
+
+
+def _counting(module: Module, counted: _All, kernels: dict[str, list[str]]) -> Iterator[str]:
+    """The program with counters: the text of a module."""
+    functions = dict.fromkeys(one for reached in kernels.values() for one in reached)
+    declared: dict[str, str] = {}
+    for one in functions:
+        declared |= counted[one].emit.declared
+    yield from module.variables
+    yield from (f"@eprof.cnt.{number} = internal global i64 0" for number in range(_counters(counted)))
+    yield from declared.values()
+    yield from (counted[one].text for one in functions)
+    yield from (_wrapper(module.functions[name]) for name in kernels)
+
+
+def _checking(
+    module: Module, counted: _All, kernels: dict[str, list[str]], inlined: str, manifest: list[str]
+) -> Iterator[str]:
+    """The kernels with checks, each with all that it calls inside, and the manifest: the text of a module."""
+    after = Module(inlined)
+    declared: dict[str, str] = {}
+    for line in re.findall(r"^declare .*$", inlined, re.MULTILINE):
+        declared[re.findall(r"@([-\w.$]+)\(", line)[0]] = re.sub(r"\s+#\d+$", "", line)
+    for name, reached in kernels.items():
         sites: list[str] = []
         checked = _Checked(module, after.functions[f"eprof.run.{name}"], sites)
-        declared |= checked.emit.declared
         if checked.private > _MOST_PRIVATE:
             manifest.append(f"interpreted\t{name}\tit needs {checked.private} bytes of private memory a work-item")
             continue
-        bodies.append(checked.text)
-        barriers = int(any(counted[one][0].barriers for one in reached))
-        stack = -(-(_GUARD + _STACK + 2 * checked.private) // 65536) * 65536
-        sizes = " ".join(str(module.sizes.of(module.locals[key][0][1])[0]) for key in sorted(local, key=local.__getitem__))
-        manifest.append(f"kernel\t{name}\t{_counters(counted)} {stack} {barriers} {sizes}")
+        declared |= checked.emit.declared
+        yield checked.text
+        barriers = int(any(counted[one].barriers for one in reached))
+        stack = -(-(_GUARD + _STACK + 2 * checked.private) // _GUARD) * _GUARD
+        manifest.append(f"kernel\t{name}\t{_counters(counted)} {stack} {barriers} {module.local_bytes(checked.text)}")
         manifest += [f"site\t{site}" for site in sites]
-        merged: dict[int, Counter[tuple[str, bool, int]]] = {}
+        histogram: dict[int, Counter[tuple[str, bool, int]]] = {}
         for one in reached:
-            merged |= counted[one][0].histogram
-        manifest += _histogram_lines(merged)
-    externals = [line for line in re.findall(r"^declare .*$", str(first), re.MULTILINE)]
-    for line in externals:
-        name = re.search(r"@([-\w.$]+|\"[^\"]*\")\(", line)
-        assert name is not None
-        declared.setdefault(name[1].strip('"'), re.sub(r"\s+#\d+$", "", line))
+            histogram |= counted[one].histogram
+        manifest += _histogram_lines(histogram)
     data = "".join(f"\\{byte:02x}" for byte in ("\n".join(manifest) + "\n").encode() + b"\0")
-    second.append(f'@eprof_manifest = constant [{len(data) // 3} x i8] c"{data}"')
-    second += [*declared.values(), *bodies, "!0 = !{}"]
-    final = llvm.parse_assembly("\n".join(second), llvm.create_context())
-    _optimise(llvm, final, machine)
-    _link(machine.emit_object(final), object_file, linker)
+    yield f'@eprof_manifest = constant [{len(data) // 3} x i8] c"{data}"'
+    yield from module.variables
+    if module.variables:
+        yield f'@eprof_vars_anchor = constant i8 0, section "{_VARIABLES}"'
+        yield f"@__start_{_VARIABLES} = external hidden global i8"
+        yield f"@__stop_{_VARIABLES} = external hidden global i8"
+        yield f"@eprof_vars_bounds = constant [2 x i8*] [i8* @__start_{_VARIABLES}, i8* @__stop_{_VARIABLES}]"
+    yield from declared.values()
+    yield "!0 = !{}"
 
 
-def _all_counted(module: Module) -> tuple[dict[str, tuple[_Counted, dict[str, int]]], dict[str, str]]:
-    """Every function that can run natively, with its local variables; and why others cannot."""
-    counted: dict[str, tuple[_Counted, dict[str, int]]] = {}
+def _all_counted(module: Module) -> tuple[_All, dict[str, str]]:
+    """Every function that can run natively; and why others cannot."""
+    counted: _All = {}
     reasons: dict[str, str] = {}
-    number = 0
-    local: dict[str, int] = {}
     for name, function in module.functions.items():
         try:
-            one = _Counted(module, function, number, local)
+            counted[name] = _Counted(module, function, _counters(counted))
         except Uncovered as why:
             reasons[name] = str(why)
-            continue
-        counted[name] = one, local
-        number += len(function.blocks)
     return counted, reasons
 
 
-def _counters(counted: dict[str, tuple[_Counted, dict[str, int]]]) -> int:
-    return sum(len(one.histogram) for one, _ in counted.values())
+def _counters(counted: _All) -> int:
+    return sum(len(one.histogram) for one in counted.values())
 
 
-def _reached(name: str, counted: dict[str, tuple[_Counted, dict[str, int]]]) -> list[str]:
+def _reached(name: str, counted: _All) -> list[str]:
     """A function and all that it calls, directly or not."""
     reached = [name]
     for one in reached:
         if one in counted:
-            reached += [other for other in sorted(counted[one][0].calls) if other not in reached]
+            reached += [other for other in sorted(counted[one].calls) if other not in reached]
     return reached
 
 
-def _recurses(name: str, counted: dict[str, tuple[_Counted, dict[str, int]]]) -> bool:
+def _recurses(name: str, counted: _All) -> bool:
     return any(
-        one in counted and any(one in _reached(called, counted) for called in counted[one][0].calls)
+        one in counted and any(one in _reached(called, counted) for called in counted[one].calls)
         for one in _reached(name, counted)
     )
 
@@ -669,10 +696,10 @@ def _machine(llvm: Any) -> Any:
     return target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small")
 
 
-def _inline(llvm: Any, module: Any, machine: Any) -> None:
-    """Put all functions into their kernels."""
+def _inline(llvm: Any, module: Any) -> None:
+    """Put all functions into their kernels: each has the attribute for that."""
     passes = llvm.create_module_pass_manager()
-    passes.add_always_inliner_pass() if hasattr(passes, "add_always_inliner_pass") else passes.add_function_inlining_pass(225)
+    passes.add_function_inlining_pass(0)
     passes.add_sroa_pass()
     passes.run(module)
 

@@ -80,7 +80,7 @@ def _llvmlite() -> str | None:
 
 
 def _folder() -> Path:
-    """Where plugins are kept: eprof's cache if this user, and nobody else, can write to it; else a folder of this run."""
+    """Where plugins are kept: eprof's cache if this user alone can write to it, else a folder of this run."""
     place = cache.place()
     if place is not None:
         folder = place / "native"
