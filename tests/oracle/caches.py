@@ -1,7 +1,7 @@
 """Caches of a GPU a second time, slow and plain: sets are dictionaries, lists are walked from their beginning.
 
 An access is (key, address, bytes, kind), kind "load", "store" or "atomic". A group is a list of phases (between barriers), a
-phase a list of work-items, a work-item its accesses in order. Buffers begin at `begin` and are as many bytes.
+phase a list of work-items, a work-item its accesses in order.
 """
 
 from collections import OrderedDict
@@ -17,7 +17,7 @@ class Cache:
         self.sets = [OrderedDict() for _ in range(size // (line * ways) or bool(size))]
 
     def entry(self, number, make=True):
-        lines = self.sets[(number ^ number >> 11 ^ number >> 22) % len(self.sets)]
+        lines = self.sets[(number ^ number >> 11 ^ number >> 22 ^ number >> 36) % len(self.sets)]
         evicted = set()
         if number not in lines:
             if not make:

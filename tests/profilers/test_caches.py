@@ -160,13 +160,6 @@ def test_warm_l2_keeps_what_the_launch_before_left():
     assert simulate(LARGE, copy, 32, warm=True)["dram reads"] == 0
 
 
-def test_buffers_have_the_addresses_of_a_gpu_wherever_the_host_put_them():
-    """A buffer that the host put in the middle of a sector begins a sector on the GPU."""
-    launch = [[[[(0, BASE + 12 + 4 * i, 4, "load")] for i in range(32)]]]
-    assert simulate(TINY, launch, 32)["load sectors"] == 5
-    assert simulate(TINY, launch, 32, buffers=[(BASE + 12, 128)])["load sectors"] == 4
-
-
 def _random_launch(seed):
     pick = random.Random(seed)
     one_of = pick.choice

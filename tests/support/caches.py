@@ -32,7 +32,7 @@ def engine() -> ctypes.CDLL:
     return library
 
 
-def simulate(gpu, groups, items, local_bytes=0, *, threads=1, buffers=(), warm=False):
+def simulate(gpu, groups, items, local_bytes=0, *, threads=1, warm=False):
     """What the engine counts of a launch, {name: number}; groups as tests/oracle/caches.py describes them."""
     library = engine()
     settings = " ".join(f"{name}={int(value)}" for name, value in (gpu | {"warm": warm}).items())
@@ -40,8 +40,6 @@ def simulate(gpu, groups, items, local_bytes=0, *, threads=1, buffers=(), warm=F
     size, pointer = ctypes.c_size_t, ctypes.c_void_p
     launch = pointer(library.caches_begin(size(len(groups)), size(items), size(local_bytes)))
     del os.environ["EPROF_CACHES"]
-    for number, (begin, bytes_) in enumerate(buffers):
-        library.caches_buffer(launch, pointer(begin), size(bytes_), ctypes.c_uint64(number))
 
     def work(first):
         recorder = pointer(library.caches_recorder_new(launch))
@@ -67,5 +65,5 @@ def _phase(library, recorder, phase):
         library.caches_lane(recorder, item)
         for key, address, bytes_, kind in accesses:
             what = bytes_ | _WHAT[kind]
-            library.caches_access(recorder, ctypes.c_uint64(key), ctypes.c_void_p(address), what)
+            library.caches_access(recorder, ctypes.c_uint64(key), ctypes.c_uint64(address), what)
     library.caches_barrier(recorder)

@@ -21,7 +21,7 @@ enum { MASK = 15, STORE = 16, ATOMIC = 32, FIRST = 64 }; /* bits of a word of a 
 
 typedef struct {
     uint64_t key;
-    uint32_t lanes, next, first, last, buffer, kind;
+    uint32_t lanes, next, first, last, kind;
 } request;
 typedef struct {
     uint64_t word;
@@ -31,11 +31,6 @@ typedef struct {
     uint64_t *words;
     size_t n, room;
 } words;
-typedef struct {
-    const char *begin;
-    size_t bytes;
-    uint64_t id, address;
-} buffer;
 typedef struct {
     uint64_t *entries; /* line << 8 | dirty sectors << 4 | valid sectors; of a set the latest first */
     size_t sets;
@@ -69,8 +64,6 @@ struct caches_launch {
     unsigned fetch;
     trace *traces;
     size_t pending;
-    buffer *buffers; /* the last is all of memory, for what is in no other */
-    size_t n_buffers;
     pthread_mutex_t mutex;
     replay orders[ORDERS];
     uint64_t requests[N_KINDS], sectors[N_KINDS], lost;
@@ -86,8 +79,6 @@ struct caches_recorder {
     uint64_t counts[N_KINDS], sectors[N_KINDS], lost;
 };
 
-static buffer *known; /* all buffers so far, each with an address of its own as a GPU's allocator gives them */
-static size_t n_known;
 static cache l2s[ORDERS]; /* between launches, where L2 stays warm */
 
 static size_t setting(const char *name)
@@ -123,7 +114,7 @@ static cache new_cache(size_t bytes, size_t line, unsigned ways)
 /* The entry of a line, made the latest of its set; `*evicted` is what had to go (0: nothing). Without `make`: or NULL. */
 static uint64_t *entry_of(cache *of, uint64_t line, int make, uint64_t *evicted)
 {
-    uint64_t *set = of->entries + (line ^ line >> 11 ^ line >> 22) % of->sets * of->ways, found;
+    uint64_t *set = of->entries + (line ^ line >> 11 ^ line >> 22 ^ line >> 36) % of->sets * of->ways, found;
     unsigned way = 0;
     while (way < of->ways && set[way] >> 8 != line)
         ++way;
@@ -275,27 +266,7 @@ caches_launch *caches_begin(size_t groups, size_t items, size_t local_bytes)
     begin_order(launch, 0, guessed, local_bytes);
     begin_order(launch, 1, 1, local_bytes);
     begin_order(launch, 2, resident(items, local_bytes, 0), local_bytes);
-    caches_buffer(launch, NULL, SIZE_MAX, UINT64_MAX);
     return launch;
-}
-
-void caches_buffer(caches_launch *launch, const void *begin, size_t bytes, uint64_t id)
-{
-    size_t at = 0;
-    while (at < n_known && (known[at].id != id || known[at].bytes != bytes))
-        ++at;
-    if (at == n_known) {
-        const buffer *before = known + at - 1;
-        const uint64_t address = at > 1 ? before->address + ((before->bytes + 511) & ~(uint64_t)511) : 1 << 20;
-        known = room_for(known, (n_known += 1) * sizeof *known);
-        known[at] = (buffer){NULL, bytes, id, begin ? address : 0};
-    }
-    launch->buffers = room_for(launch->buffers, (launch->n_buffers + 1) * sizeof *launch->buffers);
-    if (launch->n_buffers)
-        launch->buffers[launch->n_buffers] = launch->buffers[launch->n_buffers - 1];
-    launch->buffers[launch->n_buffers ? launch->n_buffers - 1 : 0] =
-        (buffer){begin, bytes, id, known[at].address};
-    ++launch->n_buffers;
 }
 
 caches_recorder *caches_recorder_new(caches_launch *launch)
@@ -368,16 +339,8 @@ static uint32_t *slot_of(caches_recorder *r, uint64_t key)
     return r->table + at;
 }
 
-static const buffer *buffer_of(const caches_launch *launch, const char *address)
-{
-    const buffer *of = launch->buffers;
-    while ((size_t)(address - of->begin) >= of->bytes)
-        ++of;
-    return of;
-}
-
 /* The request of an access that is not the next of the list: it is elsewhere, or is put in after the lane's last. */
-static request *find(caches_recorder *r, uint64_t key, const char *address, uint32_t what)
+static request *find(caches_recorder *r, uint64_t key, uint32_t what)
 {
     uint32_t *slot, at;
     while (at = *(slot = slot_of(r, key)), at && r->requests[at].lanes & r->bit)
@@ -396,10 +359,9 @@ static request *find(caches_recorder *r, uint64_t key, const char *address, uint
                 *slot_of(r, r->requests[at].key) = at;
             slot = slot_of(r, key);
         }
+        const uint32_t kind = (what & CACHES_STORE ? STORE : 0) | (what & CACHES_ATOMIC ? ATOMIC : 0);
         at = *slot = r->n_requests++;
-        r->requests[at] = (request){key, 0, r->requests[r->cursor].next, 0, 0,
-                                    (uint32_t)(buffer_of(r->launch, address) - r->launch->buffers),
-                                    (what & CACHES_STORE ? STORE : 0) | (what & CACHES_ATOMIC ? ATOMIC : 0)};
+        r->requests[at] = (request){key, 0, r->requests[r->cursor].next, 0, 0, kind};
         r->requests[r->cursor].next = at;
     }
     return r->requests + at;
@@ -426,25 +388,19 @@ static void touch(caches_recorder *r, request *of, uint64_t sector)
     of->last = at;
 }
 
-void caches_access(caches_recorder *r, uint64_t key, const void *address, uint32_t what)
+void caches_access(caches_recorder *r, uint64_t key, uint64_t address, uint32_t what)
 {
+    const uint64_t last = (address + (what & 0xFFFF) - 1) >> SECTOR_BITS;
     request *of;
-    const buffer *in;
-    uint64_t from, last;
     if (!r)
         return;
     of = r->requests + r->requests[r->cursor].next;
-    if ((of->key != key || of->lanes & r->bit) && !(of = find(r, key, address, what)))
+    if ((of->key != key || of->lanes & r->bit) && !(of = find(r, key, what)))
         return;
     r->cursor = (uint32_t)(of - r->requests);
     of->lanes |= r->bit;
-    in = r->launch->buffers + of->buffer;
-    if ((size_t)((const char *)address - in->begin) >= in->bytes)
-        in = buffer_of(r->launch, address);
-    from = in->address + (uint64_t)((const char *)address - in->begin);
-    last = (from + (what & 0xFFFF) - 1) >> SECTOR_BITS;
-    for (from >>= SECTOR_BITS; from <= last; ++from)
-        touch(r, of, from);
+    for (address >>= SECTOR_BITS; address <= last; ++address)
+        touch(r, of, address);
 }
 
 void caches_barrier(caches_recorder *r)
@@ -567,7 +523,6 @@ size_t caches_end(caches_launch *launch, char *text, size_t room)
         if (launch->traces[group].readers > 1)
             free(launch->traces[group].words);
     free(launch->traces);
-    free(launch->buffers);
     free(launch);
     return n;
 }

@@ -18,13 +18,11 @@ typedef struct caches_recorder caches_recorder;
 
 /* A launch on the GPU that EPROF_CACHES names; NULL where it names none. items, local_bytes: of a work-group. */
 caches_launch *caches_begin(size_t groups, size_t items, size_t local_bytes);
-/* A buffer of global memory; `id` is the same for it in every launch. To be said of all before the first access. */
-void caches_buffer(caches_launch *, const void *begin, size_t bytes, uint64_t id);
 caches_recorder *caches_recorder_new(caches_launch *);
 /* A work-item begins or goes on, by its place in the group. */
 void caches_lane(caches_recorder *, unsigned item);
-/* It touches global memory. key: site and loop iterations; what: bytes, and CACHES_STORE or CACHES_ATOMIC. */
-void caches_access(caches_recorder *, uint64_t key, const void *address, uint32_t what);
+/* It touches global memory. key: site and loop iterations; address: buffer << 48 | offset; what: bytes, and CACHES_STORE or CACHES_ATOMIC. */
+void caches_access(caches_recorder *, uint64_t key, uint64_t address, uint32_t what);
 /* All work-items of the group are at a barrier; the group is done. */
 void caches_barrier(caches_recorder *);
 void caches_group(caches_recorder *, size_t group);
