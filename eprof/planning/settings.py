@@ -42,6 +42,7 @@ class Settings(NamedTuple):
     host_energy: bool = False
     lock_clocks: bool = False
     marks: tuple[str, ...] = ()
+    caches: str | None = None
     nodes: Nodes | None = None
     command_line: tuple[str, ...] = ()
     stdout: int = 1
@@ -51,7 +52,7 @@ class Settings(NamedTuple):
         """What a collector needs of the user's settings."""
         return Request(
             self.program, self.kernels, self.launch_skip, self.launch_count, self.nvtx,
-            lock_clocks=self.lock_clocks, time_only=self.time_only, nodes=self.nodes,
+            lock_clocks=self.lock_clocks, time_only=self.time_only, nodes=self.nodes, model=self.caches,
         )  # fmt: skip
 
     @property
@@ -77,8 +78,10 @@ class Setup(NamedTuple):
     @property
     def request(self) -> Request:
         """What to measure, with the caches of the processor that it is priced as."""
-        request = self.settings.request
-        return request if self.table is None else request._replace(caches=self.table.caches)
+        request = self.settings.request._replace(priced_as=self.costs)
+        if self.table is None:
+            return request
+        return request._replace(caches=self.table.caches, priced_as=self.table.name)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -112,6 +115,7 @@ def prepare(settings: Settings) -> Setup:
     path = process.resolve(settings.program[0])
     collector, tool, looked = profilers.choose(settings.profiler, path, settings.program[1:])
     _check_pricing(settings, collector, tool)
+    collector.check(settings.request)
     if table is None and collector.processor == CPU:
         table = _usual_table(collector, tool)
     if settings.time_only and TIME not in collector.kinds:

@@ -64,7 +64,8 @@ class Machine:
         self.gpu, self.in_flight = gpu, in_flight
         self.l1_bytes = gpu["l1_bytes"]
         if gpu.get("l1_shares"):
-            self.l1_bytes = max(self.l1_bytes - in_flight * local_bytes, gpu["l1_least"])
+            self.l1_bytes = max(self.l1_bytes - in_flight * local_bytes, 0)
+        self.l1_bytes = max(self.l1_bytes, gpu.get("l1_least", 0))
         self.l2 = Cache(gpu["l2_bytes"], gpu["l2_line"], gpu["l2_ways"])
 
     def run(self, traces):

@@ -165,7 +165,7 @@ def _random_launch(seed):
     one_of = pick.choice
     gpu = {
         "sms": one_of([1, 2, 5]), "groups": one_of([2, 4]), "warps": one_of([4, 8]), "local": 4096, "registers": 16384,
-        "l1_bytes": one_of([0, 1024, 2048]), "l1_ways": one_of([1, 4]), "l1_shares": one_of([0, 1]), "l1_least": 512,
+        "l1_bytes": one_of([0, 1024, 2048]), "l1_ways": one_of([1, 4]), "l1_shares": one_of([0, 1]), "l1_least": one_of([0, 512]),
         "l1_keeps_stores": one_of([0, 1]), "l2_bytes": one_of([2048, 8192]), "l2_ways": one_of([2, 16]),
         "l2_line": one_of([32, 64, 128]), "fetch": one_of([32, 64]),
     }  # fmt: skip

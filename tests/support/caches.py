@@ -57,7 +57,7 @@ def simulate(gpu, groups, items, local_bytes=0, *, threads=1, warm=False):
     text = ctypes.create_string_buffer(1 << 14)
     library.caches_end(launch, text, size(len(text)))
     lines = [line.split(" - cache ") for line in text.value.decode().splitlines()]
-    return {name: int(number) for number, name in lines if not name.startswith("model")}
+    return {name: int(number) for number, name in lines if not name.startswith(("model", "accesses lost"))}
 
 
 def _phase(library, recorder, phase):

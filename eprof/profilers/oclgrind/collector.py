@@ -16,6 +16,7 @@ from eprof.collect.collector import COUNTERS, Collector, Place, Request, Step, S
 from eprof.collect.machine import text_of
 from eprof.collect.process import Ended
 from eprof.collect.tools import first_line
+from eprof.profilers.oclgrind.caches import NONE, geometry, models
 from eprof.profilers.oclgrind.signs import MARK, blocks_in
 
 _MARK = MARK.encode()
@@ -59,6 +60,10 @@ class Oclgrind(Collector):
             capability="simulated",
         )
 
+    def check(self, request: Request) -> None:
+        """Refuse caches that are not known. Raises UsageError."""
+        geometry(request.model or NONE)
+
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
         """One run under Oclgrind: counting disturbs nothing, and a simulated device has neither time nor energy."""
         counts = place.log(what, "").name
@@ -70,6 +75,7 @@ class Oclgrind(Collector):
                 "OCL_ICD_VENDORS": str(place.directory / "device"),
                 "OCL_ICD_FILENAMES": str(tool.path),
                 "OCLGRIND_INST_COUNTS": "1",
+                "EPROF_CACHES": geometry(request.model or models(request.priced_as)),
                 "OCLGRIND_LOG": str(place.log(_WARNINGS, ".txt")),
                 **_readable_locale(),
             },
