@@ -6,7 +6,7 @@ phase a list of work-items, a work-item its accesses in order.
 
 from collections import OrderedDict
 
-SECTOR, LINE, WARP, REGISTERS = 32, 128, 32, 40
+SECTOR, LINE, WARP = 32, 128, 32
 
 
 class Cache:
@@ -60,12 +60,8 @@ def trace_of(group):
 class Machine:
     """One idea of how many groups are in flight on a multiprocessor."""
 
-    def __init__(self, gpu, in_flight, local_bytes):
-        self.gpu, self.in_flight = gpu, in_flight
-        self.l1_bytes = gpu["l1_bytes"]
-        if gpu.get("l1_shares"):
-            self.l1_bytes = max(self.l1_bytes - in_flight * local_bytes, 0)
-        self.l1_bytes = max(self.l1_bytes, gpu.get("l1_least", 0))
+    def __init__(self, gpu, in_flight, l1_bytes):
+        self.gpu, self.in_flight, self.l1_bytes = gpu, in_flight, l1_bytes
         self.l2 = Cache(gpu["l2_bytes"], gpu["l2_line"], gpu["l2_ways"])
 
     def run(self, traces):
@@ -125,14 +121,11 @@ class Machine:
 COUNTS = ("l1 load hits", "l2 reads", "l2 read hits", "l2 writes", "dram reads", "dram writes", "dram left dirty")
 
 
-def resident(gpu, items, local_bytes, registers):
-    """Groups of a multiprocessor that fit at once."""
-    warps = -(-items // WARP)
-    limits = [gpu["groups"], gpu["warps"] // warps]
+def resident(gpu, items, local_bytes):
+    """Groups that a multiprocessor has room for."""
+    limits = [gpu["groups"], gpu["warps"] // -(-items // WARP)]
     if local_bytes:
         limits.append(gpu["local"] // local_bytes)
-    if registers:
-        limits.append(gpu["registers"] // (registers * warps * WARP))
     return max(1, min(limits))
 
 
@@ -151,6 +144,8 @@ def launch(gpu, groups, items, local_bytes=0, machines=None):
 
 
 def orders(gpu, items, local_bytes):
-    """Groups in flight by a guess at registers, one, and as many as fit whatever their registers."""
-    flights = (resident(gpu, items, local_bytes, REGISTERS), 1, resident(gpu, items, local_bytes, 0))
-    return [Machine(gpu, flight, local_bytes) for flight in flights]
+    """One group in flight, two, and as many as there is room for; shared memory is what the most of them take."""
+    most = resident(gpu, items, local_bytes)
+    l1_bytes = gpu["l1_bytes"] - (most * local_bytes if gpu.get("l1_shares") else 0)
+    l1_bytes = max(l1_bytes, gpu.get("l1_least", 0), 0)
+    return [Machine(gpu, flight, l1_bytes) for flight in (1, min(2, most), most)]

@@ -10,7 +10,7 @@ from tests.support.caches import simulate
 BASE = 1 << 20
 # Small caches, so that small problems show what large ones do.
 TINY = {
-    "sms": 1, "groups": 16, "warps": 64, "local": 49152, "registers": 65536, "l1_bytes": 0, "l1_ways": 0,
+    "sms": 1, "groups": 16, "warps": 64, "local": 49152, "l1_bytes": 0, "l1_ways": 0,
     "l2_bytes": 8192, "l2_ways": 16, "l2_line": 32, "fetch": 32,
 }  # fmt: skip
 LARGE = TINY | {"sms": 4, "l1_bytes": 16384, "l1_ways": 4, "l2_bytes": 1 << 20, "l2_line": 128}
@@ -164,7 +164,7 @@ def _random_launch(seed):
     pick = random.Random(seed)
     one_of = pick.choice
     gpu = {
-        "sms": one_of([1, 2, 5]), "groups": one_of([2, 4]), "warps": one_of([4, 8]), "local": 4096, "registers": 16384,
+        "sms": one_of([1, 2, 5]), "groups": one_of([2, 4]), "warps": one_of([4, 8]), "local": 4096,
         "l1_bytes": one_of([0, 1024, 2048]), "l1_ways": one_of([1, 4]), "l1_shares": one_of([0, 1]), "l1_least": one_of([0, 512]),
         "l1_keeps_stores": one_of([0, 1]), "l2_bytes": one_of([2048, 8192]), "l2_ways": one_of([2, 16]),
         "l2_line": one_of([32, 64, 128]), "fetch": one_of([32, 64]),

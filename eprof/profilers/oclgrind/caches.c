@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WARP = 32, SECTOR_BITS = 5, LINE_BITS = 7, ORDERS = 3, REGISTERS_GUESSED = 40 };
+enum { WARP = 32, SECTOR_BITS = 5, LINE_BITS = 7, ORDERS = 3 };
 enum { MASK = 15, STORE = 16, ATOMIC = 32, FIRST = 64 }; /* of a word of a trace, below the number of a line */
 enum { MOST_REQUESTS = 1 << 22, MOST_PENDING = 1 << 26 };  /* of a warp between barriers; words that wait for the replay */
 
@@ -203,26 +203,18 @@ static void advance(replay *of)
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Groups that a multiprocessor has in flight, with so many registers an item (0: whatever they need). */
-static size_t resident(size_t items, size_t local_bytes, size_t registers)
+/* Groups that a multiprocessor has room for; how many registers an item needs is not known. */
+static size_t resident(size_t items, size_t local_bytes)
 {
-    const size_t warps = (items + WARP - 1) / WARP;
-    size_t most = least(setting("groups"), setting("warps") / warps);
+    size_t most = least(setting("groups"), setting("warps") / ((items + WARP - 1) / WARP));
     if (local_bytes)
         most = least(most, setting("local") / local_bytes);
-    if (registers)
-        most = least(most, setting("registers") / (registers * warps * WARP));
     return most ? most : 1;
 }
 
-static void begin_order(caches_launch *launch, int order, size_t in_flight, size_t local_bytes)
+static void begin_order(caches_launch *launch, int order, size_t in_flight, size_t l1_bytes)
 {
     replay *of = launch->orders + order;
-    size_t l1_bytes = setting("l1_bytes");
-    if (setting("l1_shares"))
-        l1_bytes -= least(in_flight * local_bytes, l1_bytes);
-    if (l1_bytes < setting("l1_least"))
-        l1_bytes = setting("l1_least");
     of->launch = launch;
     pthread_mutex_init(&of->mutex, NULL);
     of->places = least(launch->sms * in_flight, launch->groups);
@@ -240,6 +232,8 @@ static void begin_order(caches_launch *launch, int order, size_t in_flight, size
 
 caches_launch *caches_begin(size_t groups, size_t items, size_t local_bytes)
 {
+    const size_t most = items ? resident(items, local_bytes) : 0;
+    size_t l1_bytes = setting("l1_bytes");
     caches_launch *launch;
     if (!setting("sms") || !groups || !items)
         return NULL;
@@ -252,9 +246,14 @@ caches_launch *caches_begin(size_t groups, size_t items, size_t local_bytes)
     launch->l1_keeps_stores = setting("l1_keeps_stores") != 0;
     launch->fetches_pairs = setting("fetch") > 1u << SECTOR_BITS;
     launch->traces = zeros(groups, sizeof *launch->traces);
-    begin_order(launch, 0, resident(items, local_bytes, REGISTERS_GUESSED), local_bytes);
-    begin_order(launch, 1, 1, local_bytes);
-    begin_order(launch, 2, resident(items, local_bytes, 0), local_bytes);
+    if (setting("l1_shares"))
+        l1_bytes -= least(most * local_bytes, l1_bytes);
+    if (l1_bytes < setting("l1_least"))
+        l1_bytes = setting("l1_least");
+    /* The first gives the value: GPUs prefer the oldest group of a multiprocessor (docs/studies/caches). */
+    begin_order(launch, 0, 1, l1_bytes);
+    begin_order(launch, 1, least(2, most), l1_bytes);
+    begin_order(launch, 2, most, l1_bytes);
     return launch;
 }
 
@@ -492,6 +491,9 @@ size_t caches_end(caches_launch *launch, char *text, size_t room)
         at = write_line(at, end, low, REPLAYED[count], " least");
         at = write_line(at, end, high, REPLAYED[count], " most");
     }
+    for (size_t group = 0; group < launch->groups; ++group)
+        if (launch->traces[group].readers > 1) /* of a launch that was ended before it was through */
+            free(launch->traces[group].words);
     free(launch->traces);
     free(launch);
     return (size_t)(at - text);

@@ -39,7 +39,7 @@ def geometry(model: str) -> str:
     numbers = known["generation"][chip["like"]] | chip
     words = {
         "sms": numbers["sms"], "groups": numbers["groups"], "warps": numbers["warps"],
-        "local": numbers["shared_kib"] << 10, "registers": numbers["registers"],
+        "local": numbers["shared_kib"] << 10,
         "l1_bytes": numbers["l1_kib"] << 10, "l1_ways": _L1_WAYS, "l1_shares": int(numbers.get("l1_shares", False)),
         "l1_least": numbers.get("l1_least_kib", 0) << 10, "l1_keeps_stores": int(numbers.get("l1_keeps_stores", False)),
         "l2_bytes": numbers["l2_kib"] << 10, "l2_ways": numbers["l2_ways"], "l2_line": numbers["l2_line"],
