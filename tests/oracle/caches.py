@@ -17,7 +17,9 @@ class Cache:
         self.sets = [OrderedDict() for _ in range(size // (line * ways) or bool(size))]
 
     def entry(self, number, make=True):
-        lines = self.sets[(number ^ number >> 11 ^ number >> 22 ^ number >> 36) % len(self.sets)]
+        lines = self.sets[
+            (number ^ number >> 4 ^ number >> 9 ^ number >> 15 ^ number >> 23 ^ number >> 36) % len(self.sets)
+        ]
         evicted = set()
         if number not in lines:
             if not make:

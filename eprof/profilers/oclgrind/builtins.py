@@ -10,6 +10,7 @@ from eprof.profilers.oclgrind.ir import Emit, Sizes, Uncovered, lanes_of, space_
 
 # Slots of the context, as in plugin.h.
 SLOTS = {
+    "recorder": 0,
     "globals": 1,
     "n_globals": 2,
     "locals": 3,
@@ -421,9 +422,7 @@ class Builtins:
         suffix = f" addrspace({space})*" if space else "*"
         wide = 4 if number == 3 and call.name[6 if store else 5] == "a" else number
         cast = e.op(f"bitcast {pointer} {base} to i16{suffix}")
-        first = e.op(
-            f"getelementptr i16, i16{suffix} {cast}, {offset_kind} {e.op(f'mul {offset_kind} {offset}, {wide}')}"
-        )
+        first = e.op(f"getelementptr i16, i16{suffix} {cast}, {offset_kind} {e.op(f'mul {offset_kind} {offset}, {wide}')}")
         mode = {"e": 1, "z": 2, "p": 3, "n": 4}[m[1]] if (m := re.search(r"_rt([ezpn])", call.name)) else 1
         values = []
         for lane in range(number):
@@ -472,9 +471,7 @@ class Builtins:
         pointer, text = call.operands[0]
         array = e.op(f"alloca [{len(words) + 1} x i64]")
         for index, word in enumerate(words):
-            place = e.op(
-                f"getelementptr [{len(words) + 1} x i64], [{len(words) + 1} x i64]* {array}, i64 0, i64 {index}"
-            )
+            place = e.op(f"getelementptr [{len(words) + 1} x i64], [{len(words) + 1} x i64]* {array}, i64 0, i64 {index}")
             e.line(f"store i64 {word}, i64* {place}")
         first = e.op(f"bitcast [{len(words) + 1} x i64]* {array} to i64*")
         code = sum((size * 32 + number) << (12 * index) for index, (number, size) in enumerate(sizes[:5]))

@@ -105,7 +105,7 @@ static cache new_cache(size_t bytes, size_t line, size_t ways)
 /* The entry of a line, made the latest of its set; `*evicted` is what had to go (0: nothing). Without `make`: or NULL. */
 static uint64_t *entry_of(cache *of, uint64_t line, int make, uint64_t *evicted)
 {
-    uint64_t *set = of->entries + (line ^ line >> 11 ^ line >> 22 ^ line >> 36) % of->sets * of->ways, found;
+    uint64_t *set = of->entries + (line ^ line >> 4 ^ line >> 9 ^ line >> 15 ^ line >> 23 ^ line >> 36) % of->sets * of->ways, found;
     size_t way = 0;
     while (way < of->ways && set[way] >> 8 != line)
         ++way;

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-Uncovered = type(
-    "Uncovered", (Exception,), {"__doc__": "What the native device does not run; the kernel is interpreted."}
-)
+Uncovered = type("Uncovered", (Exception,), {"__doc__": "What the native device does not run; the kernel is interpreted."})
 
 _TYPE = re.compile(r"(i\d+|half|float|double|void|metadata|label|%[-\w.$]+|%\"[^\"]*\")")
 _POINTER = re.compile(r"( addrspace\(\d+\))?\*")
@@ -193,9 +191,7 @@ class Function:
             raise Uncovered("a function without a name")
         self.name = match[2].strip('"')
         self.is_kernel = "spir_kernel" in match[1]
-        words = re.sub(
-            r"\b(dso_local|internal|private|spir_func|spir_kernel|hidden|linkonce_odr|weak)\b ?", "", match[1]
-        )
+        words = re.sub(r"\b(dso_local|internal|private|spir_func|spir_kernel|hidden|linkonce_odr|weak)\b ?", "", match[1])
         self.result = typed(_WORDS.sub("", words).strip())[0]
         end = closing(header, match.end() - 1)
         self.varies = "..." in header[match.end() : end]

@@ -38,6 +38,7 @@ from eprof.profilers.oclgrind.ir import (
     type_at,
     typed,
 )
+from eprof.profilers.oclgrind.loops import Keys
 
 _SPACES = ("private", "global", "constant", "local")
 _DIVISIONS = ("sdiv", "udiv", "srem", "urem")
@@ -65,9 +66,7 @@ class Module:
             self._variable(clean(line))
 
     def _variable(self, line: str) -> None:
-        match = re.match(
-            r"(@[-\w.$]+|@\"[^\"]*\") = .*?(?:addrspace\((\d)\) )?(?:externally_initialized )?(global|constant) ", line
-        )
+        match = re.match(r"(@[-\w.$]+|@\"[^\"]*\") = .*?(?:addrspace\((\d)\) )?(?:externally_initialized )?(global|constant) ", line)
         if match is None or match[1].startswith("@llvm."):
             return
         rest = line[match.end() :]
@@ -78,9 +77,7 @@ class Module:
         if match[3] == "global":
             self.mutable.add(match[1])
         space = f" addrspace({match[2]})" if match[2] else ""
-        self.variables.append(
-            f'{match[1]} = internal{space} {match[3]} {rest}, section "{_VARIABLES}"'.replace(", align", ", align")
-        )
+        self.variables.append(f'{match[1]} = internal{space} {match[3]} {rest}, section "{_VARIABLES}"'.replace(", align", ", align"))
 
 
 class _Counted:
@@ -160,11 +157,7 @@ class _Counted:
         kind = kind.split(" (")[0]
         name = match[1].strip('"')
         opening = end + match.end() - 1
-        operands = (
-            [typed(one) for one in split(text[opening + 1 : closing(text, opening) - 1])]
-            if "metadata" not in text
-            else []
-        )
+        operands = [typed(one) for one in split(text[opening + 1 : closing(text, opening) - 1])] if "metadata" not in text else []
         if name.startswith("llvm.dbg."):
             return
         counts[f"call {name}()", False, 0] += 1
@@ -316,6 +309,7 @@ class _Checked:
         self._definitions: dict[str, tuple[str, str]] = {}
         self._roots: dict[tuple[str, int], tuple[str, str, str]] = {}
         self._late: dict[str, list[str]] = {}
+        self._keys = Keys(function.blocks) if os.environ.get("EPROF_CACHES") else None
         self.private = 0
         for label, lines in function.blocks.items():
             for line in lines:
@@ -332,9 +326,7 @@ class _Checked:
 
     def _word(self, name: str) -> str:
         e = self.emit
-        return e.op(
-            f"load i64, i64* {e.op(f'getelementptr i64, i64* %eprof.in.ctx, i64 {SLOTS[name]}')}, !invariant.load !0"
-        )
+        return e.op(f"load i64, i64* {e.op(f'getelementptr i64, i64* %eprof.in.ctx, i64 {SLOTS[name]}')}, !invariant.load !0")
 
     def _body(self, function: Function) -> str:
         e = self.emit
@@ -345,10 +337,14 @@ class _Checked:
         for space, table, number in ((1, "globals", "n_globals"), (3, "locals", "n_locals")):
             base = e.op(f"inttoptr i64 {self._word(table)} to {{ i64, i64, i64 }}*")
             self._tables[space] = base, self._word(number)
+        if self._keys:
+            self._recorder = e.op(f"inttoptr i64 {self._word('recorder')} to i8*")
         self._entry = len(e.lines)
         for label, lines in function.blocks.items():
             if label != labels[0]:
                 e.lines.append(f"{label}:")
+            if self._keys:
+                e.lines += self._keys.begin(label, self._definitions)
             pending = []
             for line in lines:
                 match = RESULT.match(line)
@@ -358,6 +354,8 @@ class _Checked:
                     for name in pending:
                         self._find(name)
                     pending = []
+                    if self._keys:
+                        e.lines += self._keys.step()
                 self._line(opcode, match[1], match[2])
                 if match[1] and re.search(r" addrspace\([123]\)\*", match[2]) and opcode in _ROOTS:
                     pending.append(match[1])
@@ -412,9 +410,7 @@ class _Checked:
         length = e.op(f"zext {kind} {length} to i64") if kind != "i64" else length
         to = self._access("write", *operands[0], length, "i8")
         if is_set:
-            e.call(
-                "void", "llvm.memset.p0i8.i64", ("i8*", to.split()[-1]), operands[1], ("i64", length), ("i1", "false")
-            )
+            e.call("void", "llvm.memset.p0i8.i64", ("i8*", to.split()[-1]), operands[1], ("i64", length), ("i1", "false"))
             return
         since = self._access("read", *operands[1], length, "i8")
         passed = ("i8*", to.split()[-1]), ("i8*", since.split()[-1]), ("i64", length), ("i1", "false")
@@ -440,9 +436,9 @@ class _Checked:
             root, _ = self._root(address)
             tag, base, limit = self._find(root, pointer)
             number = e.op(f"ptrtoint {pointer} {address} to i64")
-        less = (
-            str(size - 1) if isinstance(size, int) else e.call("i64", "llvm.usub.sat.i64", ("i64", size), ("i64", "1"))
-        )
+        if self._keys and space == 1:
+            self._keys.record(e, self._recorder, what, address, number, size)
+        less = str(size - 1) if isinstance(size, int) else e.call("i64", "llvm.usub.sat.i64", ("i64", size), ("i64", "1"))
         most = e.call("i64", "llvm.usub.sat.i64", ("i64", limit), ("i64", less))
         offset = e.op(f"sub i64 {number}, {tag}")
         inside = e.op(f"icmp ult i64 {offset}, {most}")
@@ -610,9 +606,7 @@ def build(bitcode: bytes, object_file: Path, linker: str = "cc") -> None:
         bodies.append(checked.text)
         barriers = int(any(counted[one][0].barriers for one in reached))
         stack = -(-(_GUARD + _STACK + 2 * checked.private) // 65536) * 65536
-        sizes = " ".join(
-            str(module.sizes.of(module.locals[key][0][1])[0]) for key in sorted(local, key=local.__getitem__)
-        )
+        sizes = " ".join(str(module.sizes.of(module.locals[key][0][1])[0]) for key in sorted(local, key=local.__getitem__))
         manifest.append(f"kernel\t{name}\t{_counters(counted)} {stack} {barriers} {sizes}")
         manifest += [f"site\t{site}" for site in sites]
         merged: dict[int, Counter[tuple[str, bool, int]]] = {}
@@ -681,9 +675,7 @@ def _machine(llvm: Any) -> Any:
 def _inline(llvm: Any, module: Any, machine: Any) -> None:
     """Put all functions into their kernels."""
     passes = llvm.create_module_pass_manager()
-    passes.add_always_inliner_pass() if hasattr(
-        passes, "add_always_inliner_pass"
-    ) else passes.add_function_inlining_pass(225)
+    passes.add_always_inliner_pass() if hasattr(passes, "add_always_inliner_pass") else passes.add_function_inlining_pass(225)
     passes.add_sroa_pass()
     passes.run(module)
 
