@@ -64,7 +64,8 @@ class Nodes(NamedTuple):
 class Request(NamedTuple):
     """What to measure: the program, and which of its launches. caches: those to simulate (`CostTable.caches`).
 
-    model, priced_as: the GPU whose caches a simulated one is to have, as the user names it; the cost table.
+    checked: a simulated device is to look at every access, however long that takes. model, priced_as: the GPU whose
+    caches it is to have, as the user names it; the cost table.
     """
 
     program: tuple[str, ...]
@@ -76,6 +77,7 @@ class Request(NamedTuple):
     caches: Mapping[str, str] = _NOTHING
     time_only: bool = False
     nodes: Nodes | None = None
+    checked: bool = False
     model: str | None = None
     priced_as: str | None = None
 

@@ -41,6 +41,7 @@ class Settings(NamedTuple):
     no_energy: bool = False
     host_energy: bool = False
     lock_clocks: bool = False
+    checked: bool = False
     marks: tuple[str, ...] = ()
     caches: str | None = None
     nodes: Nodes | None = None
@@ -52,7 +53,8 @@ class Settings(NamedTuple):
         """What a collector needs of the user's settings."""
         return Request(
             self.program, self.kernels, self.launch_skip, self.launch_count, self.nvtx,
-            lock_clocks=self.lock_clocks, time_only=self.time_only, nodes=self.nodes, model=self.caches,
+            lock_clocks=self.lock_clocks, time_only=self.time_only, nodes=self.nodes,
+            checked=self.checked, model=self.caches,
         )  # fmt: skip
 
     @property
@@ -122,6 +124,8 @@ def prepare(settings: Settings) -> Setup:
         raise UsageError(f"--time-only: {collector.name} simulates a device and has no time to measure.")
     if settings.marks and collector.simulated:
         raise UsageError(f"--mark: {collector.name} simulates, and when its lines come says nothing of the program.")
+    if settings.checked and collector.name != "oclgrind":
+        raise UsageError(f"--checked is for the simulated device (--profiler oclgrind); {collector.name} has no such way.")
     if settings.lock_clocks and not collector.locks_clocks:
         able = [known.name for known in profilers.collectors() if known.locks_clocks]
         raise UsageError(f"--lock-clocks is done by {' or '.join(able)}; {collector.name} cannot.")

@@ -1,4 +1,4 @@
-"""The model of caches of eprof/profilers/oclgrind/caches.c, built once and fed from Python."""
+"""The model of caches of eprof/profilers/oclgrind/caches.cpp, built once and fed from Python."""
 
 import ctypes
 import os
@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-_SOURCE = Path(__file__).parents[2] / "eprof" / "profilers" / "oclgrind" / "caches.c"
+_SOURCE = Path(__file__).parents[2] / "eprof" / "profilers" / "oclgrind" / "caches.cpp"
 _WHAT = {"load": 0, "store": 1 << 16, "atomic": 1 << 17}
 
 
 @cache
 def engine() -> ctypes.CDLL:
-    """The engine as a library; tests skip where there is no C compiler."""
-    compiler = shutil.which("cc")
+    """The engine as a library; tests skip where there is no C++ compiler."""
+    compiler = shutil.which("c++")
     if compiler is None:
-        pytest.skip("no C compiler")
+        pytest.skip("no C++ compiler")
     built = Path(tempfile.mkdtemp(prefix="eprof-caches-")) / "caches.so"
-    flags = ["-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-pthread"]
+    flags = ["-std=c++17", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-pthread"]
     subprocess.run([compiler, *flags, "-o", built, _SOURCE], check=True)
     library = ctypes.CDLL(str(built))
     built.unlink()

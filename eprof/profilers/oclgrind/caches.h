@@ -1,4 +1,4 @@
-/* What a GPU's caches make of the accesses of a kernel's work-items: a model, fed by instrumented kernels (caches.c).
+/* What a GPU's caches make of the accesses of a kernel's work-items: a model, fed by instrumented kernels (caches.cpp).
 
    A launch has as many recorders as threads run its work-groups. Between two barriers work-items run in rising order. */
 #ifndef EPROF_CACHES_H

@@ -1,6 +1,6 @@
 """The caches of GPUs that the simulated device models: as its plugin is told them, and what it says of them in a log.
 
-`counters/oclgrind/caches.toml` lists them; `caches.c` is the model.
+`counters/oclgrind/caches.toml` lists them; `caches.cpp` is the model.
 """
 
 from collections import Counter

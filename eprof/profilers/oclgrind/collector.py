@@ -16,6 +16,7 @@ from eprof.collect.collector import COUNTERS, Collector, Place, Request, Step, S
 from eprof.collect.machine import text_of
 from eprof.collect.process import Ended
 from eprof.collect.tools import first_line
+from eprof.profilers.oclgrind import native
 from eprof.profilers.oclgrind.caches import NONE, geometry, models
 from eprof.profilers.oclgrind.signs import MARK, blocks_in
 
@@ -32,6 +33,9 @@ _LIBRARY_FOLDERS = (
     "/usr/lib64",
 )
 _WARNINGS = "messages"
+_OURS = "eprof: "  # begins what eprof's plugin says in Oclgrind's messages
+_SLOWLY = "Kernels were interpreted. Run natively they are counted some hundred times faster, with the same counts: {why}."
+_NO_CACHES = "Caches are modelled of kernels that run natively; so all bytes are charged to DRAM."
 
 
 class Oclgrind(Collector):
@@ -43,7 +47,7 @@ class Oclgrind(Collector):
     simulated = True
     counts_all = True
     costs = "jetson-tk1"  # a simulated device has no prices of its own; this is the board that [FMM] measured
-    quicker = "a smaller problem: the simulated device is some thousand times slower than a GPU"
+    quicker = "a smaller problem: or what lets kernels run natively (docs/running.md)"
 
     def find(self, program: str = "") -> Tool:
         """Look for Oclgrind's OpenCL driver: in this Python, in the program's environment, in the system."""
@@ -67,6 +71,7 @@ class Oclgrind(Collector):
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
         """One run under Oclgrind: counting disturbs nothing, and a simulated device has neither time nor energy."""
         counts = place.log(what, "").name
+        natively = {} if request.checked else native.environment(Path(str(tool.path)), place.directory.is_dir())
         return Step(
             what,
             request.program,
@@ -77,6 +82,7 @@ class Oclgrind(Collector):
                 "OCLGRIND_INST_COUNTS": "1",
                 "EPROF_CACHES": geometry(request.model or models(request.priced_as)),
                 "OCLGRIND_LOG": str(place.log(_WARNINGS, ".txt")),
+                **natively,
                 **_readable_locale(),
             },
             logs=(f"{counts}-*.txt",),
@@ -97,8 +103,14 @@ class Oclgrind(Collector):
                 "the OpenCL loader offers? (CUDA programs need nvprof or ncu and a GPU.)"
             )
         for path in sorted({path.with_name(f"{_WARNINGS}-{path.name.split('-')[1]}.txt") for path in logs}):
-            if first := first_line(text_of(path)):
+            lines = text_of(path).splitlines()
+            messages += dict.fromkeys(line[len(_OURS) :] + "." for line in lines if line.startswith(_OURS))
+            if first := first_line("\n".join(line for line in lines if not line.startswith(_OURS))):
                 messages.append(f"Oclgrind warns: {first} (all of it: {path})")
+        if kernels and native.WHY in step.environment:
+            messages.append(_SLOWLY.format(why=step.environment[native.WHY]))
+        if kernels and step.environment["EPROF_CACHES"] and native.PLUGIN not in step.environment:
+            messages.append(_NO_CACHES)
         return Verdict(tuple(messages), kernels=kernels)
 
     def is_log(self, path: Path) -> bool:
