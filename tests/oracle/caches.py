@@ -62,8 +62,8 @@ def trace_of(group):
 class Machine:
     """One idea of how many groups are in flight on a multiprocessor."""
 
-    def __init__(self, gpu, in_flight, l1_bytes):
-        self.gpu, self.in_flight, self.l1_bytes = gpu, in_flight, l1_bytes
+    def __init__(self, gpu, in_flight, is_staggered, l1_bytes):
+        self.gpu, self.in_flight, self.is_staggered, self.l1_bytes = gpu, in_flight, is_staggered, l1_bytes
         self.l2 = Cache(gpu["l2_bytes"], gpu["l2_line"], gpu["l2_ways"])
 
     def run(self, traces):
@@ -73,14 +73,19 @@ class Machine:
         l1s = [Cache(self.l1_bytes, LINE, self.gpu["l1_ways"] or 1) for _ in range(sms)]
         waiting = list(enumerate(traces))
         places = [None] * min(sms * self.in_flight, len(traces))
+        delay = 1 + len(traces[0]) // self.in_flight if self.is_staggered else 0
+        turn = 0
         while waiting or any(places):
             for place in range(len(places)):
+                if place // sms * delay > turn:
+                    continue
                 if places[place] is None and waiting:
                     places[place] = list(waiting.pop(0)[1])
                 if places[place]:
                     self._serve(l1s[place % sms], *places[place].pop(0), counts)
                 if not places[place]:
                     places[place] = None
+            turn += 1
         counts["dram left dirty"] = sum(len(d) for lines in self.l2.sets for _, d in lines.values())
         return counts
 
@@ -146,8 +151,8 @@ def launch(gpu, groups, items, local_bytes=0, machines=None):
 
 
 def orders(gpu, items, local_bytes):
-    """One group in flight, two, and as many as there is room for; shared memory is what the most of them take."""
+    """As many groups as there is room for, one after the other; one; as many in step. All of them set L1's size."""
     most = resident(gpu, items, local_bytes)
     l1_bytes = gpu["l1_bytes"] - (most * local_bytes if gpu.get("l1_shares") else 0)
     l1_bytes = max(l1_bytes, gpu.get("l1_least", 0), 0)
-    return [Machine(gpu, flight, l1_bytes) for flight in (1, min(2, most), most)]
+    return [Machine(gpu, *flight, l1_bytes) for flight in ((most, True), (1, False), (most, False))]

@@ -64,7 +64,7 @@ def test_a_transposition_stores_a_sector_an_item_and_l2_joins_them():
     large = simulate(LARGE, transpose, n)
     assert large["store sectors"] == n * n
     assert large["dram writes"] + large["dram left dirty"] == n * n // 8
-    tiny = simulate(TINY | {"l2_bytes": 1024}, transpose, n)
+    tiny = simulate(TINY | {"groups": 1, "l2_bytes": 1024}, transpose, n)
     assert tiny["dram writes"] + tiny["dram left dirty"] == n * n  # none is joined: each leaves with one element
 
 

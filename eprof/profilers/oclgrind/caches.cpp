@@ -85,10 +85,12 @@ struct Replay {
   std::vector<Cache> l1s;
   Cache *l2;
   std::vector<size_t> group, position;  // of each place: 1 + its group, 0: free; and how far that is
-  size_t place = 0, next = 0, done = 0;
+  size_t place = 0, open = 0, turn = 0, next = 0, done = 0;
+  size_t in_flight, delay = 0;  // turns before a multiprocessor begins its next group of the first ones
+  bool is_staggered;
   uint64_t counts[REPLAYED] = {};
 
-  void begin(caches_launch *of, size_t order, size_t in_flight, size_t l1_bytes);
+  void begin(caches_launch *of, size_t order, size_t groups, bool staggered, size_t l1_bytes);
   void advance();
   void finish();
   void serve(Cache &l1, uint64_t word);
@@ -151,13 +153,25 @@ void Replay::serve(Cache &l1, uint64_t word) {
   to_l2(word, mask);
 }
 
+size_t requests_of(const Trace &run) {
+  return static_cast<size_t>(std::count_if(run.words.begin(), run.words.end(), [](uint64_t word) { return word & FIRST; }));
+}
+
 // Go on as far as groups were run; called again until the launch is over.
 void Replay::advance() {
-  for (; done < launch->groups; place = place + 1 < group.size() ? place + 1 : 0) {
+  for (; done < launch->groups; ++place) {
+    if (place == open) {
+      place = 0;
+      ++turn;
+      if (is_staggered && open < group.size())
+        open = std::min(group.size(), launch->sms * (turn / delay + 1));
+    }
     size_t &mine = group[place], &at = position[place];
     if (!mine && next < launch->groups) {
       if (!launch->traces[next].readers.load(std::memory_order_acquire))
         return;
+      if (!delay)
+        delay = 1 + requests_of(launch->traces[0]) / in_flight;
       mine = ++next;
       at = 0;
     }
@@ -180,10 +194,13 @@ void Replay::advance() {
   }
 }
 
-void Replay::begin(caches_launch *of, size_t order, size_t in_flight, size_t l1_bytes) {
+void Replay::begin(caches_launch *of, size_t order, size_t groups, bool staggered, size_t l1_bytes) {
   launch = of;
+  in_flight = groups;
+  is_staggered = staggered;
   group.resize(std::min(of->sms * in_flight, of->groups));
   position.resize(group.size());
+  open = is_staggered ? std::min(of->sms, group.size()) : group.size();
   l1s.assign(std::min(of->sms, group.size()), Cache(l1_bytes, 1 << LINE_BITS, setting("l1_ways")));
   l2 = &kept[order];
   if (!of->is_warm || !l2->sets)
@@ -222,10 +239,10 @@ caches_launch *caches_begin(size_t groups, size_t items, size_t local_bytes) {
   launch->fetches_pairs = setting("fetch") > 1 << SECTOR_BITS;
   launch->is_warm = setting("warm");
   launch->traces = std::vector<Trace>(groups);
-  // The first gives the value: GPUs prefer the oldest group of a multiprocessor (docs/studies/caches).
-  launch->orders[0].begin(launch, 0, 1, l1_bytes);
-  launch->orders[1].begin(launch, 1, std::min<size_t>(2, most), l1_bytes);
-  launch->orders[2].begin(launch, 2, most, l1_bytes);
+  // The first gives the value: groups of a multiprocessor drift apart (docs/studies/caches). The others: one, and in step.
+  launch->orders[0].begin(launch, 0, most, true, l1_bytes);
+  launch->orders[1].begin(launch, 1, 1, false, l1_bytes);
+  launch->orders[2].begin(launch, 2, most, false, l1_bytes);
   return launch;
 }
 
