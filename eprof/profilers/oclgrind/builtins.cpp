@@ -258,15 +258,23 @@ extern "C" i64 eprof_s_sat_s(i64 x, u64 bits) { return limit_s(x, bits); }
 
 extern "C" double eprof_of_half(u64 bits) {
   int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double size = exponent == 31 ? (fraction ? NAN : INFINITY)
-                               : ldexp(exponent ? fraction + 1024 : fraction, exponent ? exponent - 25 : -24);
+  if (exponent == 31 && fraction) {  // what a number that is none carries is kept
+    u64 same = (bits & 0x8000) << 48 | 0x7FFull << 52 | u64(fraction) << 42;
+    double value;
+    memcpy(&value, &same, 8);
+    return value;
+  }
+  double size = exponent == 31 ? INFINITY : ldexp(exponent ? fraction + 1024 : fraction, exponent ? exponent - 25 : -24);
   return bits & 0x8000 ? -size : size;
 }
 extern "C" u64 eprof_half_of(double x, u64 mode) {
   u64 sign = std::signbit(x) ? 0x8000 : 0;
   double size = fabs(x);
-  if (std::isnan(x))
-    return sign | 0x7E00;
+  if (std::isnan(x)) {
+    u64 same;
+    memcpy(&same, &x, 8);
+    return sign | 0x7C00 | (same >> 42 & 1023);
+  }
   bool up = sign ? mode == 4 : mode == 3;
   int exponent = size >= ldexp(1, -14) && !std::isinf(size) ? ilogb(size) : -14;
   double steps = ldexp(size, 10 - exponent), whole = up ? ceil(steps) : mode == 1 ? nearbyint(steps) : floor(steps);
@@ -283,8 +291,6 @@ static char *host(u64 *context, u64 address, u64 space, u64 bytes) {
   u64 index = address >> TAG_SHIFT;
   if (index >= context[space == 3 ? N_LOCALS : N_GLOBALS])
     index = 0;
-  if (!table[index].size && space != 3 && !(address >> TAG_SHIFT))
-    return reinterpret_cast<char *>(address);  // a constant of the program
   u64 offset = address - table[index].tag;
   if (offset > table[index].size || table[index].size - offset < bytes)
     eprof_fail(context, "Invalid access of a copy or of printf: outside its buffer");
@@ -304,8 +310,8 @@ extern "C" void eprof_end(u64 *context, u64) { eprof_fail(context, "The kernel r
 
 static std::mutex printf_mutex;
 
-// shapes: of each value, 12 bits: bytes of an element (7), elements (5).
-extern "C" void eprof_printf(u64 *context, u64 text, u64 shapes, const u64 *words) {
+// words: of each value its number of elements and 32 times their bytes, then the elements.
+extern "C" void eprof_printf(u64 *context, u64 text, const u64 *words) {
   std::lock_guard<std::mutex> lock(printf_mutex);
   while (char c = *host(context, text++, 2, 1)) {
     if (c != '%') {
@@ -331,7 +337,8 @@ extern "C" void eprof_printf(u64 *context, u64 text, u64 shapes, const u64 *word
       }
       if (!strchr("cdiouxXpfFeEgGaAs", c))
         continue;
-      unsigned given = shapes & 31, size = shapes >> 5 & 127;
+      unsigned given = *words & 31, size = *words / 32;
+      words++;
       for (unsigned i = 0; i < lanes && i < given; i++) {
         u64 word = words[i];
         double number;
@@ -353,7 +360,6 @@ extern "C" void eprof_printf(u64 *context, u64 text, u64 shapes, const u64 *word
         }
       }
       words += given;
-      shapes >>= 12;
       break;
     }
     if (!c) {

@@ -453,12 +453,12 @@ class Builtins:
             e.line(f"{call.result} = bitcast {call.kind} {event} to {call.kind}")
 
     def _printf(self, call: Call) -> None:
-        """printf: the elements of all operands as words of 8 bytes; the format says what they are."""
+        """printf: of each operand a word that says how many elements of how many bytes follow, then these."""
         e = self.e
         words = []
-        sizes = []
         for index, (kind, _) in enumerate(call.operands[1:], 1):
             number, element = lanes_of(kind)
+            words.append(str(number + 32 * (8 if element.endswith("*") else self._sizes.of(element)[0])))
             for lane in range(number):
                 value = self._operand(call, index, lane)[1]
                 if element in ("float", "double"):
@@ -467,18 +467,14 @@ class Builtins:
                     words.append(e.op(f"ptrtoint {element} {value} to i64"))
                 else:
                     words.append(self._integer(call, index, lane, False))
-            sizes.append((number, 8 if element.endswith("*") else self._sizes.of(element)[0]))
         pointer, text = call.operands[0]
         array = e.op(f"alloca [{len(words) + 1} x i64]")
         for index, word in enumerate(words):
             place = e.op(f"getelementptr [{len(words) + 1} x i64], [{len(words) + 1} x i64]* {array}, i64 0, i64 {index}")
             e.line(f"store i64 {word}, i64* {place}")
         first = e.op(f"bitcast [{len(words) + 1} x i64]* {array} to i64*")
-        code = sum((size * 32 + number) << (12 * index) for index, (number, size) in enumerate(sizes[:5]))
-        if len(sizes) > 5:
-            raise Uncovered("printf of more than five values")
         address = e.op(f"ptrtoint {pointer} {text} to i64")
-        operands = (("i64*", "%eprof.in.ctx"), ("i64", address), ("i64", str(code)), ("i64*", first))
+        operands = (("i64*", "%eprof.in.ctx"), ("i64", address), ("i64*", first))
         e.call("void", "eprof_printf", *operands, pure=False)
         if call.result:
             e.line(f"{call.result} = bitcast i32 0 to i32")

@@ -122,6 +122,11 @@ class Sizes:
         size = 1 << (number * self.of(element)[0] - 1).bit_length()
         return size, size
 
+    def touched(self, kind: str) -> int:
+        """Bytes that a load or a store touches: of three elements those of three, in the space of four."""
+        number, element = lanes_of(kind)
+        return number * self.of(element)[0]
+
     def _structure(self, kind: str) -> tuple[int, int]:
         packed = kind.startswith("<")
         total, widest = 0, 1

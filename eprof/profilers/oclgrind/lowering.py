@@ -189,7 +189,7 @@ class _Counted:
         """An instruction that is neither call, load nor store, with Oclgrind's answers where LLVM leaves them open."""
         e = self.emit
         kind = text[len(opcode) + 1 : type_at(text, len(opcode) + 1)] if opcode in _DIVISIONS + _SHIFTS else ""
-        if re.search(r"(?<![%@\w.])half\b", text) and opcode not in ("bitcast", "phi", "select"):
+        if re.search(r"(?<![%@\w.])half\b", text) and opcode not in ("bitcast", "phi", "select", "getelementptr"):
             raise Uncovered("it computes with numbers of 16 bits")
         if opcode in ("ptrtoint", "inttoptr"):
             pointer = text.rpartition(" to ")[2] if opcode == "inttoptr" else typed(text[len(opcode) + 1 :])[0]
@@ -368,13 +368,13 @@ class _Checked:
         if opcode == "load":
             volatile = "volatile " if " volatile " in text else ""
             kind, pointer = split(text.removeprefix("load ").removeprefix("volatile "))[:2]
-            where = self._access("read", *typed(pointer), self._module.sizes.of(kind)[0], kind)
+            where = self._access("read", *typed(pointer), self._module.sizes.touched(kind), kind)
             e.line(f"{result} = load {volatile}{kind}, {where}{', align 1' if where != pointer else ''}")
         elif opcode == "store":
             volatile = "volatile " if " volatile " in text else ""
             value, pointer = split(text.removeprefix("store ").removeprefix("volatile "))[:2]
             kind = typed(value)[0]
-            where = self._access("write", *typed(pointer), self._module.sizes.of(kind)[0], kind)
+            where = self._access("write", *typed(pointer), self._module.sizes.touched(kind), kind)
             e.line(f"store {volatile}{value}, {where}{', align 1' if where != pointer else ''}")
         elif opcode in ("atomicrmw", "cmpxchg"):
             head, pointer, rest = _atomic(opcode, text)
@@ -593,6 +593,13 @@ def build(bitcode: bytes, object_file: Path, linker: str = "cc") -> None:
     first = llvm.parse_assembly("\n".join(source), llvm.create_context())
     _inline(llvm, first, machine)
     second = [*head, *module.variables]
+    if module.variables:
+        second += [
+            f'@eprof_vars_anchor = constant i8 0, section "{_VARIABLES}"',
+            f"@__start_{_VARIABLES} = external hidden global i8",
+            f"@__stop_{_VARIABLES} = external hidden global i8",
+            f"@eprof_vars_bounds = constant [2 x i8*] [i8* @__start_{_VARIABLES}, i8* @__stop_{_VARIABLES}]",
+        ]
     after = Module(str(first))
     bodies = []
     declared = {}

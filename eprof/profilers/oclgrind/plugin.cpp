@@ -171,6 +171,7 @@ struct Built {
   void (*run)(uint64_t *, void **) = nullptr;
   size_t blocks = 0, stack = 0;
   bool barriers = false;
+  Entry constants{};  // of the program
   std::vector<uint64_t> locals;  // bytes of each of its local variables
   std::vector<Operation> operations;
   std::vector<std::string> sites;
@@ -396,12 +397,18 @@ class Native : public Plugin {
   std::map<unsigned long, Library> m_libraries;
   std::map<std::string, bool> m_told;
   std::mutex m_mutex;
-  Plugin m_nothing;
+  Plugin *m_nothing;  // Oclgrind deletes it where it finds it in the counter's place
   Plugin *m_counter = nullptr;
   std::string m_failure;
 
 public:
-  Native(const Context *context) : Plugin(context), m_nothing(context) {}
+  Native(const Context *context) : Plugin(context), m_nothing(new Plugin(context)) {}
+  void leave(Context *context) {
+    if (context != m_context)
+      return;
+    exchange(m_nothing, m_counter);
+    context->unregisterPlugin(this);
+  }
   bool isThreadSafe() const override { return true; }
   void memoryAllocated(const Memory *memory, size_t address, size_t size, uint64_t, const uint8_t *) override {
     if (memory != m_context->getGlobalMemory())
@@ -417,7 +424,7 @@ public:
   }
 
   void kernelBegin(const KernelInvocation *invocation) override {
-    exchange(&m_nothing, m_counter);
+    exchange(m_nothing, m_counter);
     const std::string &name = invocation->m_kernel->getName();
     const Library &library = build(invocation->m_kernel->getProgram());
     auto found = library.find(name);
@@ -509,6 +516,7 @@ static Library load(const std::string &object, std::string &why) {
   std::istringstream lines(manifest ? manifest : "");
   std::string line, word;
   Built *built = nullptr;
+  const uint64_t *bounds = handle ? static_cast<const uint64_t *>(dlsym(handle, "eprof_vars_bounds")) : nullptr;
   while (std::getline(lines, line)) {
     std::istringstream fields(line);
     std::getline(fields, word, '\t');
@@ -516,6 +524,8 @@ static Library load(const std::string &object, std::string &why) {
     std::getline(fields, name, '\t');
     if (word == "kernel") {
       built = &library[name];
+      if (bounds)
+        built->constants = Entry{bounds[0], bounds[0], bounds[1] - bounds[0]};
       fields >> built->blocks >> built->stack >> built->barriers;
       for (uint64_t bytes; fields >> bytes;)
         built->locals.push_back(bytes);
@@ -579,7 +589,7 @@ bool Native::run(const KernelInvocation *invocation, const Built &built) {
   launch.invocation = invocation;
   launch.built = &built;
   launch.counts.resize(built.blocks + 1);
-  launch.globals.resize(1);
+  launch.globals.assign(1, built.constants);
   {
     std::lock_guard<std::mutex> lock(m_mutex);
     for (auto &buffer : m_buffers) {
@@ -686,7 +696,7 @@ bool Native::run(const KernelInvocation *invocation, const Built &built) {
     say(ERROR, launch.error + " of kernel '" + kernel.getName() +
                    "'. This launch was ended and is not counted; `eprof run --checked` interprets it and says more");
   const_cast<KernelInvocation *>(invocation)->m_workGroups.clear();
-  exchange(m_counter, &m_nothing);
+  exchange(m_counter, m_nothing);
   return true;
 }
 
@@ -734,5 +744,5 @@ extern "C" void initializePlugins(Context *context) {
 
 extern "C" void releasePlugins(Context *context) {
   for (Native *plugin : plugins)
-    context->unregisterPlugin(plugin);
+    plugin->leave(context);
 }
