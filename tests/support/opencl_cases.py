@@ -1,7 +1,7 @@
 """Runs OpenCL kernels on the simulated device and writes what they left in their buffers: `python opencl_cases.py CASES.json`.
 
-A case: name, source, kernel, global, local, offset, buffers (name -> numbers as text of a dtype), scalars, locals, options.
-Each case prints a line of the digests of its buffers, behind the counts that Oclgrind prints.
+A case: name, source, kernel, global, local, arguments (buffers, local memory, scalars) and perhaps options, offset, launches
+and show, which prints the buffers. Each prints a line of the digests of its buffers, behind the counts that Oclgrind prints.
 """
 
 import hashlib
@@ -26,9 +26,14 @@ def contents(kind, size, seed):
     return values
 
 
+PROGRAMS = {}
+
+
 def run(case, context, queue, cl):
-    program = cl.Program(context, case["source"]).build(case.get("options", []), cache_dir=False)
-    kernel = getattr(program, case["kernel"])
+    key = case["source"], case.get("options", "")
+    if key not in PROGRAMS:
+        PROGRAMS[key] = cl.Program(context, key[0]).build(key[1], cache_dir=False)
+    kernel = cl.Kernel(PROGRAMS[key], case["kernel"])
     buffers, arguments = [], []
     flags = cl.mem_flags
     for argument in case["arguments"]:

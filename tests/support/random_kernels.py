@@ -112,6 +112,18 @@ class _Writer:
         self.line("}")
 
 
+def _every_call(writer):
+    """All functions once: Oclgrind loses calls of those that the first group to end did not call."""
+    maths = " + ".join(f"{name}(x)" for name in _MATHS)
+    others = " + ".join(f"{name}(x, y)" for name in ("fmax", "fmin", "pow", "fmod", "atan2", "hypot"))
+    whole = " + ".join(f"{name}(i0, i1)" for name in ("min", "max", "mul24", "hadd", "rotate", "add_sat", "mul_hi"))
+    rest = "popcount(i0) + clamp(i0, 0, 9) + convert_int_sat(x) + abs(i0) + atomic_add(&sums[31], 0)"
+    return (
+        f"{maths} + {others} + {whole} + {rest} + fma(x, y, x) + mad(x, y, x) + helper(x, i0) + (x * y + scale) +"
+        " (v * v + v).s0 + dot(v.s01, v.s10)"
+    )
+
+
 def case(seed):
     """One case: a program of one kernel, its range and its arguments."""
     w = _Writer(seed)
@@ -151,12 +163,13 @@ __kernel void k(__global int *out, __global {real} *results, __global S *structu
   {real}{width} v = vload{width}(gid & 7, reals);
   S s = structures[gid]; s.b = 1; for (int j = 0; j < 4; j++) s.d[j] = j;
   group_array[lid & 63] = 0; shared[lid] = 0;
+  {real} w = {_every_call(w)};
 {body}
   out[gid] = i0 + i1 * 3 + i2 + s.a + s.c;
   s.b = isnan(s.b) ? 0 : s.b; for (int j = 0; j < 4; j++) s.d[j] = isnan(s.d[j]) ? 0 : s.d[j];
   structures[gid] = s;
   vstore{width}(v, gid, results + {items});
-  results[gid] = x + y + z + shared[lid];
+  results[gid] = x + y + z + w + shared[lid];
 }}
 """
     size = 8 if real == "double" else 4

@@ -293,7 +293,7 @@ static char *host(u64 *context, u64 address, u64 space, u64 bytes) {
     index = 0;
   u64 offset = address - table[index].tag;
   if (offset > table[index].size || table[index].size - offset < bytes)
-    eprof_fail(context, "Invalid access of a copy or of printf: outside its buffer");
+    eprof_fail(context, "a copy or printf, outside of its buffer");
   return reinterpret_cast<char *>(table[index].base + offset);
 }
 
@@ -306,7 +306,7 @@ extern "C" void eprof_copy(u64 *context, u64 to, u64 to_space, u64 from, u64 fro
   }
 }
 
-extern "C" void eprof_end(u64 *context, u64) { eprof_fail(context, "The kernel reached an instruction that it must not reach"); }
+extern "C" void eprof_end(u64 *context, u64) { eprof_fail(context, "an instruction that it must not reach"); }
 
 static std::mutex printf_mutex;
 

@@ -94,19 +94,19 @@ class Oclgrind(Collector):
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
         """Count the blocks of Oclgrind's counts; say what it complained of."""
         kernels = self.progress(logs)
-        messages = []
+        log = Path(step.environment["OCLGRIND_LOG"])
+        lines = text_of(log).splitlines()
+        messages = list(dict.fromkeys(f"{line[len(_OURS) :]}." for line in lines if line.startswith(_OURS)))
+        warning = first_line("\n".join(line for line in lines if not line.startswith(_OURS)))
+        if warning:
+            messages.append(f"Oclgrind warns: {warning} (all of it: {log})")
         if not kernels and (ended.timed_out or ended.signal):
             messages.append("No kernel launch came to its end, when Oclgrind writes its counts: try a smaller problem.")
-        elif not kernels:
+        elif not kernels and not messages:
             messages.append(
                 "No kernel ran on the simulated device. Is this an OpenCL program, and does it take the platform that "
                 "the OpenCL loader offers? (CUDA programs need nvprof or ncu and a GPU.)"
             )
-        for path in sorted({path.with_name(f"{_WARNINGS}-{path.name.split('-')[1]}.txt") for path in logs}):
-            lines = text_of(path).splitlines()
-            messages += dict.fromkeys(line[len(_OURS) :] + "." for line in lines if line.startswith(_OURS))
-            if first := first_line("\n".join(line for line in lines if not line.startswith(_OURS))):
-                messages.append(f"Oclgrind warns: {first} (all of it: {path})")
         if kernels and native.WHY in step.environment:
             messages.append(_SLOWLY.format(why=step.environment[native.WHY]))
         if kernels and step.environment["EPROF_CACHES"] and native.PLUGIN not in step.environment:

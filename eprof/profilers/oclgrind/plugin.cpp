@@ -326,11 +326,10 @@ void Worker::run() {
     if (!failure.empty())
       text << failure;
     else if (fault - reinterpret_cast<uintptr_t>(trap_page) < TRAP && site < sites.size())
-      text << "Invalid " << sites[site] << ": outside its buffer";
+      text << sites[site] << ", outside of its buffer";
     else
-      text << "Invalid access to memory at host address 0x" << std::hex << fault << std::dec
-           << ", or more private memory than there is";
-    text << "; work-item (" << context[GLOBAL_ID] << "," << context[GLOBAL_ID + 1] << "," << context[GLOBAL_ID + 2] << ")";
+      text << "an access to memory that is not there, or more private memory than there is";
+    text << ", by work-item (" << context[GLOBAL_ID] << "," << context[GLOBAL_ID + 1] << "," << context[GLOBAL_ID + 2] << ")";
     launch->error = text.str();
   }
   active = nullptr;
@@ -693,8 +692,8 @@ bool Native::run(const KernelInvocation *invocation, const Built &built) {
   if (launch.error.empty())
     print(kernel.getName(), launch);
   else
-    say(ERROR, launch.error + " of kernel '" + kernel.getName() +
-                   "'. This launch was ended and is not counted; `eprof run --checked` interprets it and says more");
+    say(ERROR, "eprof: a launch of kernel '" + kernel.getName() + "' was ended and is not counted: " + launch.error +
+                   "; `eprof run --checked` interprets it and says more");
   const_cast<KernelInvocation *>(invocation)->m_workGroups.clear();
   exchange(m_counter, m_nothing);
   return true;
