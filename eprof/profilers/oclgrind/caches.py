@@ -6,7 +6,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 from eprof.base.errors import UsageError
 from eprof.base.resources import folder
@@ -50,11 +50,11 @@ def geometry(model: str) -> str:
 
 def models(name: str | None) -> str:
     """The GPU whose caches are modelled with the prices of the table `name`; NONE where they are not known."""
-    return name if name in _known()["gpu"] else NONE
+    return name if name is not None and name in _known()["gpu"] else NONE
 
 
 @lru_cache(maxsize=1)
-def _known() -> Mapping[str, Mapping[str, Mapping[str, int]]]:
+def _known() -> Mapping[str, Any]:
     return Document.read(folder("counters") / "oclgrind" / "caches.toml").data
 
 

@@ -85,6 +85,7 @@ class _Counted:
 
     def __init__(self, module: Module, function: Function, counters: int, local: dict[str, int]) -> None:
         self.calls: set[str] = set()
+        self.locals: set[str] = set()
         self.histogram: dict[int, Counter[tuple[str, bool, int]]] = {}
         self._module = module
         self._local = local
@@ -129,6 +130,7 @@ class _Counted:
             name = match[0]
             if name not in self._module.locals:
                 return name
+            self.locals.add(name)
             index = self._local.setdefault(name, len(self._local) + 1)
             return f"inttoptr (i64 {index << _TAG_SHIFT} to {self._module.locals[name][0][1]} addrspace(3)*)"
 
@@ -613,7 +615,9 @@ def build(bitcode: bytes, object_file: Path, linker: str = "cc") -> None:
         bodies.append(checked.text)
         barriers = int(any(counted[one][0].barriers for one in reached))
         stack = -(-(_GUARD + _STACK + 2 * checked.private) // 65536) * 65536
-        sizes = " ".join(str(module.sizes.of(module.locals[key][0][1])[0]) for key in sorted(local, key=local.__getitem__))
+        own = set().union(*(counted[one][0].locals for one in reached))
+        bytes_of = {key: module.sizes.of(module.locals[key][0][1])[0] if key in own else 0 for key in local}
+        sizes = " ".join(str(bytes_of[key]) for key in sorted(local, key=local.__getitem__))
         manifest.append(f"kernel\t{name}\t{_counters(counted)} {stack} {barriers} {sizes}")
         manifest += [f"site\t{site}" for site in sites]
         merged: dict[int, Counter[tuple[str, bool, int]]] = {}
