@@ -36,7 +36,7 @@ __all__ = [
     "named",
     "names_in_use",
 ]
-_DATA = ("collect", "descriptions", "devices", "labels", "messages", "mnemonics", "numbers")
+_DATA = ("caches", "collect", "descriptions", "devices", "labels", "messages", "mnemonics", "numbers")
 _NOT_DEFINITIONS = ("cpu", "measurements", "programs", *(f"{name}.toml" for name in _DATA))
 _PROFILERS = ("nvprof", "ncu")
 # What is behind the name of a GPU in some logs: its memory, its form.

@@ -10,6 +10,7 @@ from eprof.profilers.oclgrind.ir import Emit, Sizes, Uncovered, lanes_of, space_
 
 # Slots of the context, as in plugin.h.
 SLOTS = {
+    "recorder": 0,
     "globals": 1,
     "n_globals": 2,
     "locals": 3,

@@ -17,6 +17,7 @@ from eprof.collect.machine import text_of
 from eprof.collect.process import Ended
 from eprof.collect.tools import first_line
 from eprof.profilers.oclgrind import native
+from eprof.profilers.oclgrind.caches import NONE, geometry, models
 from eprof.profilers.oclgrind.signs import MARK, blocks_in
 
 _MARK = MARK.encode()
@@ -36,6 +37,7 @@ _OURS = "eprof: "  # begins what eprof's plugin says in Oclgrind's messages
 _SLOWLY = (
     "Kernels were interpreted. Run natively they are counted some hundred times faster, with the same counts: {why}."
 )
+_NO_CACHES = "Caches are modelled of kernels that run natively; so all bytes are charged to DRAM."
 
 
 class Oclgrind(Collector):
@@ -64,6 +66,10 @@ class Oclgrind(Collector):
             capability="simulated",
         )
 
+    def check(self, request: Request) -> None:
+        """Refuse caches that are not known. Raises UsageError."""
+        geometry(request.model or NONE)
+
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
         """One run under Oclgrind: counting disturbs nothing, and a simulated device has neither time nor energy."""
         counts = place.log(what, "").name
@@ -76,6 +82,7 @@ class Oclgrind(Collector):
                 "OCL_ICD_VENDORS": str(place.directory / "device"),
                 "OCL_ICD_FILENAMES": str(tool.path),
                 "OCLGRIND_INST_COUNTS": "1",
+                "EPROF_CACHES": geometry(request.model or models(request.priced_as)),
                 "OCLGRIND_LOG": str(place.log(_WARNINGS, ".txt")),
                 **natively,
                 **_readable_locale(),
@@ -104,6 +111,8 @@ class Oclgrind(Collector):
             )
         if kernels and native.WHY in step.environment:
             messages.append(_SLOWLY.format(why=step.environment[native.WHY]))
+        if kernels and step.environment["EPROF_CACHES"] and native.PLUGIN not in step.environment:
+            messages.append(_NO_CACHES)
         return Verdict(tuple(messages), kernels=kernels)
 
     def is_log(self, path: Path) -> bool:

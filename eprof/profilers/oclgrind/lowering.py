@@ -38,6 +38,7 @@ from eprof.profilers.oclgrind.ir import (
     type_at,
     typed,
 )
+from eprof.profilers.oclgrind.loops import Keys
 
 _SPACES = ("private", "global", "constant", "local")
 _DIVISIONS = ("sdiv", "udiv", "srem", "urem")
@@ -86,8 +87,9 @@ class Module:
 
     def local_bytes(self, text: str) -> str:
         """Bytes of all local variables; 0 of those that a kernel does not use."""
-        used = [self.sizes.of(kind)[0] * (f"i64 {self.tag(name)}" in text) for name, kind in self.locals.items()]
-        return " ".join(map(str, used))
+        used = {int(number) >> _TAG_SHIFT for number in re.findall(r"\bi64 (\d{15,})", text)}
+        kinds = enumerate(self.locals.values(), 1)
+        return " ".join(str(self.sizes.of(kind)[0] if index in used else 0) for index, kind in kinds)
 
 
 class _Counted:
@@ -324,6 +326,7 @@ class _Checked:
         self._definitions: dict[str, tuple[str, str]] = {}
         self._roots: dict[tuple[str, int], tuple[str, str, str]] = {}
         self._late: dict[str, list[str]] = {}
+        self._keys = Keys(function.blocks) if os.environ.get("EPROF_CACHES") else None
         self.private = 0
         for label, lines in function.blocks.items():
             for line in lines:
@@ -344,19 +347,26 @@ class _Checked:
             f"load i64, i64* {e.op(f'getelementptr i64, i64* %eprof.in.ctx, i64 {SLOTS[name]}')}, !invariant.load !0"
         )
 
-    def _body(self, function: Function) -> str:
+    def _begin(self) -> None:
+        """Load what all accesses need."""
         e = self.emit
-        labels = list(function.blocks)
-        e.lines.append(f"{labels[0]}:")
         self._trap, self._low, self._size = (self._word(name) for name in ("trap", "stack_low", "stack_size"))
         self._tables = {}
         for space, table, number in ((1, "globals", "n_globals"), (3, "locals", "n_locals")):
             base = e.op(f"inttoptr i64 {self._word(table)} to {{ i64, i64, i64 }}*")
             self._tables[space] = base, self._word(number)
+        if self._keys:
+            self._recorder = e.op(f"inttoptr i64 {self._word('recorder')} to i8*")
         self._entry = len(e.lines)
+
+    def _body(self, function: Function) -> str:
+        e = self.emit
         for label, lines in function.blocks.items():
-            if label != labels[0]:
-                e.lines.append(f"{label}:")
+            e.lines.append(f"{label}:")
+            if len(e.lines) == 1:
+                self._begin()
+            if self._keys:
+                e.lines += self._keys.begin(label, self._definitions)
             pending: list[str] = []
             for line in lines:
                 match = RESULT.match(line)
@@ -366,6 +376,8 @@ class _Checked:
                     for name in pending:
                         self._find(name)
                     pending = []
+                    if self._keys:
+                        e.lines += self._keys.step()
                 self._line(opcode, match[1], match[2])
                 if match[1] and re.search(r" addrspace\([123]\)\*", match[2]) and opcode in _ROOTS:
                     pending.append(match[1])
@@ -448,6 +460,8 @@ class _Checked:
             root, _ = self._root(address)
             tag, base, limit = self._find(root, pointer)
             number = e.op(f"ptrtoint {pointer} {address} to i64")
+        if self._keys and space == 1:
+            self._keys.record(e, self._recorder, what, address, number, size)
         less = (
             str(size - 1) if isinstance(size, int) else e.call("i64", "llvm.usub.sat.i64", ("i64", size), ("i64", "1"))
         )

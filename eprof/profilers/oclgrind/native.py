@@ -21,7 +21,18 @@ _TRIED = {
     "liboclgrind-21.10.so": ("-fno-rtti",),
 }
 _LLVMLITE = ("0.43.", "0.44.")
-_SOURCES = ("plugin.cpp", "plugin.h", "builtins.cpp", "lowering.py", "builtins.py", "ir.py", "native.py")
+_SOURCES = (
+    "plugin.cpp",
+    "plugin.h",
+    "caches.cpp",
+    "caches.h",
+    "builtins.cpp",
+    "loops.py",
+    "lowering.py",
+    "builtins.py",
+    "ir.py",
+    "native.py",
+)
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-ffp-contract=off", "-fvisibility=default")
 _HERE = Path(__file__).resolve().parent
 WHY = "EPROF_NATIVE_WHY"  # why kernels are interpreted

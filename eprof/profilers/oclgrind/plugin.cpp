@@ -106,6 +106,7 @@ protected:
 };
 } // namespace oclgrind
 
+#include "caches.h"
 #include "plugin.h"
 
 using namespace oclgrind;
@@ -186,6 +187,7 @@ static std::multimap<size_t, char *> spare_stacks;
 
 struct Launch {
   const KernelInvocation *invocation;
+  caches_launch *caches;  // null: none are modelled
   const Built *built;
   std::vector<Entry> globals;
   std::vector<std::vector<uint8_t>> values;  // of the arguments
@@ -193,13 +195,14 @@ struct Launch {
   std::vector<uint64_t> counts;
   std::atomic<size_t> next{0};
   std::mutex mutex;
-  std::string error;
+  std::string error, modelled;  // why it was ended; the lines of its caches
   bool diverged = false;
 };
 
 struct Worker {
   uint64_t context[SLOTS];
   Launch *launch;
+  caches_recorder *recorder;
   void *main_sp;
   sigjmp_buf escape;
   size_t current, items, stack;
@@ -220,6 +223,7 @@ struct Worker {
           context[GROUP_ID + i] * context[LOCAL_SIZE + i] + local[i] + context[GLOBAL_OFFSET + i];
     }
     context[LOCAL_LINEAR] = item;
+    caches_lane(recorder, item);
   }
   void start(size_t fiber) {
     char *top = stacks + (fiber + 1) * stack;
@@ -296,7 +300,9 @@ void Worker::run_group(size_t index) {
     }
     if (waiting && (diverged || waiting != count))
       launch->diverged = true;
+    caches_barrier(recorder);
   } while (waiting);
+  caches_group(recorder, index);
 }
 
 void Worker::run() {
@@ -547,7 +553,8 @@ const Library &Native::build(const Program *program) {
     return found->second;
   std::vector<unsigned char> bitcode(program->getBinarySize());
   program->getBinary(bitcode.data());
-  std::string folder = environment("EPROF_NATIVE_CACHE") + "/", object = folder + key_of(bitcode) + ".so";
+  std::string folder = environment("EPROF_NATIVE_CACHE") + "/", object = folder + key_of(bitcode);
+  object += environment("EPROF_CACHES").empty() ? ".so" : "-caches.so";
   m_failure = "it is not in what was built of its program";
   std::string last = "Python did not say why";
   Library library = load(object, last);
@@ -614,7 +621,8 @@ bool Native::run(const KernelInvocation *invocation, const Built &built) {
   for (uint64_t bytes : launch.local_bytes)
     arena += (bytes + 127) / 128 * 128;
   const Size3 &most = invocation->m_localSize;
-  size_t fibers = built.barriers ? most.x * most.y * most.z : 1;
+  size_t items = most.x * most.y * most.z, fibers = built.barriers ? items : 1;
+  launch.caches = caches_begin(invocation->m_workGroups.size(), items, arena);
   const char *wanted = getenv("OCLGRIND_NUM_THREADS");
   size_t threads = wanted ? strtoul(wanted, nullptr, 10) : std::thread::hardware_concurrency();
   threads = std::max<size_t>(1, std::min(threads, invocation->m_workGroups.size()));
@@ -626,6 +634,7 @@ bool Native::run(const KernelInvocation *invocation, const Built &built) {
     Worker &worker = workers[i];
     memset(worker.context, 0, sizeof worker.context);
     worker.launch = &launch;
+    worker.recorder = caches_recorder_new(launch.caches);
     worker.fibers.resize(fibers);
     worker.stack = built.stack;
     able &= (worker.stacks = take_stacks(built.stack, fibers)) != nullptr;
@@ -640,6 +649,7 @@ bool Native::run(const KernelInvocation *invocation, const Built &built) {
     for (auto &data : launch.values)
       worker.arguments.push_back(data.data());
     uint64_t *context = worker.context;
+    context[RECORDER] = reinterpret_cast<uint64_t>(worker.recorder);
     context[GLOBALS] = reinterpret_cast<uint64_t>(launch.globals.data());
     context[N_GLOBALS] = launch.globals.size();
     context[LOCALS] = reinterpret_cast<uint64_t>(worker.locals.data());
@@ -671,6 +681,10 @@ bool Native::run(const KernelInvocation *invocation, const Built &built) {
     if (workers[i].stacks)
       spare_stacks.emplace(built.stack * fibers, workers[i].stacks);
   }
+  for (Worker &worker : workers)
+    caches_recorder_free(worker.recorder);
+  char modelled[1 << 13];
+  launch.modelled.assign(modelled, caches_end(launch.caches, modelled, sizeof modelled));
   if (!able)
     return false;
   if (launch.diverged)
@@ -708,7 +722,7 @@ void Native::print(const std::string &name, const Launch &launch) {
   std::cout << "Instructions executed for kernel '" << name << "':" << std::endl;
   for (auto &line : lines)
     std::cout << std::setw(16) << std::dec << ~line.first << " - " << line.second << '\n';
-  std::cout << std::endl;
+  std::cout << launch.modelled << std::endl;
   std::cout.imbue(before);
 }
 
