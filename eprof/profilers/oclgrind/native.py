@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from eprof.logs import cache
+from eprof.base import caching
 
 # What was tried: Oclgrind by the name of its library, with the flags of its C++; versions of llvmlite.
 _TRIED = {
@@ -92,12 +92,12 @@ def _llvmlite() -> str | None:
 
 def _folder() -> Path:
     """Where plugins are kept: eprof's cache if this user alone can write to it, else a folder of this run."""
-    place = cache.place()
+    place = caching.place()
     if place is not None:
         folder = place / "native"
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if cache.refusal(folder) is None and os.access(folder, os.W_OK):
+            if caching.refusal(folder) is None and os.access(folder, os.W_OK):
                 return folder
         except OSError:
             pass
