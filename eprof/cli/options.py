@@ -233,3 +233,12 @@ def seconds(text: str) -> float:
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return number
+
+
+def pairs(texts: Sequence[str], option: str, form: str) -> dict[str, str]:
+    """What an option says as KEY=VALUE, each time that it is given. Raises UsageError."""
+    split = [text.partition("=") for text in texts]
+    wrong = next((text for text, (key, _, value) in zip(texts, split, strict=True) if not (key and value)), None)
+    if wrong is not None:
+        raise UsageError(f"{option} {wrong}: write {form}.")
+    return {key.strip(): value.strip() for key, _, value in split}

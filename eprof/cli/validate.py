@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.kernels import selector
 from eprof.cli.config import is_given
-from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, Parser, command, matching, whole
+from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, Parser, command, matching, pairs, whole
 from eprof.cli.output import deliver, of_document, planned, say
 from eprof.cli.progress import Progress
 
@@ -50,6 +50,7 @@ def add(commands: Commands) -> Parser:
     )
     parser.repeatable("--component", "NAME", "of the logs of --power: what the program ran on")
     parser.value("--mapping", MAPPING, "what the columns mean (default: from their names)")
+    parser.repeatable("--only", "COLUMN=CELL", "take the rows of files that have this cell there (repeatable)")
     parser.repeatable("--profile", "INPUT", "logs of your kernels: which measured ones are like them")
     parser.flag("--time", "also modelled against measured times: by component, and the roofline's")
     parser.value("--max-error", "PERCENT", "exit with 3 if a mean error is above this, e.g. 10%%")
@@ -160,7 +161,8 @@ def read_measurements(
     """
     from eprof import measurements
 
-    measured = measurements.read(paths, options.mapping, device=device)
+    only = pairs(options.only, "--only", "COLUMN=CELL")
+    measured = measurements.read(paths, options.mapping, device=device, only=only)
     if not options.kernel_name:
         return measured
     is_wanted = selector(options.kernel_name)

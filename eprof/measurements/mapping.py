@@ -27,10 +27,12 @@ _LARGEST = 1e100
 ENERGIES_ONLY = "energies"
 KINDS = (COUNTED, USED, ENERGIES_ONLY)
 _NAMES = ("benchmark", "benchmark_id", "kernel", "device")
+_NUMBERS = ("threads", "processors")
 _WORK = (*COMPONENTS, "control", "fp32_flop", "fp64_flop")
+_WRAPS = ("counts", "same")
 _HEAD = (
     *("schema", "name", "title", "kind", "processor", "capability", "needs", "tell"),
-    *("columns", "reference", "notes", "terms", "time"),
+    *("columns", "reference", "notes", "terms", "time", "wraps"),
 )
 
 
@@ -87,7 +89,8 @@ class Columns(Struct, frozen=True, eq=False):
 
     capability: the compute capabilities of the GPUs that it is for, where that matters. tell: a formula of columns that
     is not negative in three of four rows of such a file, for a GPU that nobody named. processor: "gpu", or "cpu", which
-    has no columns of clocks. work: what times by component need of one launch -> formula of columns.
+    has no columns of clocks. work: what times by component need of one launch -> formula of columns. wraps: columns of
+    `counts` whose counters may wrap, and those that rows of the `same` program with the same input agree in.
     """
 
     name: str
@@ -103,6 +106,7 @@ class Columns(Struct, frozen=True, eq=False):
     tell: Cells | None = None
     processor: str = GPU
     work: Mapping[str, Cells] = field(default_factory=dict)
+    wraps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def suits(self, frame: pd.DataFrame, capabilities: Collection[str] = ()) -> bool:
         """Whether a table of measurements is of this mapping's family.
@@ -195,6 +199,7 @@ def parse(document: Document) -> Columns:
         tell=_formula(root["tell"]) if "tell" in root else None,
         processor=processor,
         work={name: _formula(formula) for name, formula in work},
+        wraps={key: entry.texts() for key, entry in root["wraps"].table(_WRAPS).items()} if "wraps" in root else {},
     )
 
 
@@ -202,7 +207,7 @@ def _columns(node: Node, processor: str) -> dict[str, Any]:
     """A column mapping's entries."""
     if node.value is None:
         raise node.error("[columns] is missing: which column is the benchmark, the clocks, the power.")
-    node.table((*_NAMES, *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS))
+    node.table((*_NAMES, *_NUMBERS, *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS))
     for key, column in node.items():
         if key == "benchmark" and isinstance(column.value, list):
             column.texts()
