@@ -3,10 +3,10 @@
 An instruction is thread-level and predicated-on: one for each active thread. A fused multiply-add is one instruction
 and two flops. Tensor cores do from 512 to many thousand flops an instruction, so their work is counted in flops, by the
 type of the operands; integer operations count as flops there. An SM-active cycle is a cycle of one multiprocessor with
-work on it. Of a CPU, an active core cycle is a cycle of one core that is not halted, at whatever clock it then runs, and
-`retired` has every instruction once, vectors too; `fp64_narrow` are those FP64 operations that instructions of one or two
-lanes do, beside all of them in `fp64` or its kinds. A byte is charged at a memory level; which one depends on the books that a cost table keeps
-(docs/model.md): *served*, at the one level that served it, or *accessed*, at every level that it passed.
+work on it, an active core cycle one of a core of a CPU that is not halted, at whatever clock it then runs. `retired` has
+every instruction of a CPU once, vectors too. `fp64_narrow` are those of the FP64 operations that instructions of one or
+two lanes do, beside `fp64` or its kinds. A byte is charged at a memory level; which one depends on the books that a
+cost table keeps (docs/model.md): *served*, at the one level that served it, or *accessed*, at every level that it passed.
 """
 
 from msgspec import Struct
@@ -133,7 +133,7 @@ OF_GPUS = (
     *(f"{memory}_{way}" for memory in ("shared", "system", "local") for way in ("read", "write")),
 )
 
-# What a cost table need not speak of: it pays only where a price says so, and else is in the prices of what goes with it.
+# What a cost table need not speak of: it pays where a price says so, and else is in the prices of what goes with it.
 PAY_WHERE_PRICED = ("sm_active_cycle", "fp64_narrow", "retired", "core_active")
 
 # The groups of the report in stacking order, with their labels.

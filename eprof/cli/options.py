@@ -79,6 +79,11 @@ class Options(argparse._ActionsContainer):
         """An option that may be given several times; its value is a list."""
         self.add_argument(*filter(None, (short, name)), action="append", default=[], metavar=metavar, help=help, **more)
 
+    def mapping(self) -> None:
+        """`--mapping`, `--only`: what the columns of measurements mean, and which rows to take."""
+        self.value("--mapping", MAPPING, "what the columns mean (default: the mapping that suits them)")
+        self.repeatable("--only", "COLUMN=CELL", "take the rows that have this cell there (repeatable)")
+
 
 class Group(Options, argparse._ArgumentGroup):
     """Options under a title of their own."""
@@ -235,10 +240,12 @@ def seconds(text: str) -> float:
     return number
 
 
-def pairs(texts: Sequence[str], option: str, form: str) -> dict[str, str]:
-    """What an option says as KEY=VALUE, each time that it is given. Raises UsageError."""
-    split = [text.partition("=") for text in texts]
-    wrong = next((text for text, (key, _, value) in zip(texts, split, strict=True) if not (key and value)), None)
-    if wrong is not None:
-        raise UsageError(f"{option} {wrong}: write {form}.")
-    return {key.strip(): value.strip() for key, _, value in split}
+def only(options: argparse.Namespace) -> dict[str, str]:
+    """The cells that rows of measurements must have, by `--only`. Raises UsageError."""
+    cells = {}
+    for text in options.only:
+        column, _, cell = map(str.strip, text.partition("="))
+        if not (column and cell):
+            raise UsageError(f"--only {text}: write COLUMN=CELL.")
+        cells[column] = cell
+    return cells

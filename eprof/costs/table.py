@@ -533,9 +533,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         if not self.constant.is_per_socket or number == 1:
             return self
         peaks = {name: replace(term, number=term.number * number) for name, term in self.peak.terms.items()}
-        return replace(
-            self, constant=replace(self.constant, sockets=number), peak=replace(self.peak, terms=peaks)
-        )
+        return replace(self, constant=replace(self.constant, sockets=number), peak=replace(self.peak, terms=peaks))
 
     def explain(self, setting: str | None = None) -> dict[str, Any]:
         """Everything that the cost table knows at `setting`, as plain data that JSON can hold (docs/costs.md).

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from eprof.base.text import brief, few, pattern
-from eprof.base.vocabulary import CPU
+from eprof.base.vocabulary import CPU, GPU
 from eprof.measurements.values import COUNTED, DOMAINS, SAME, MeasurementError, Measurements, lines
 
 PLAUSIBLE_W = (1.0, 3000.0)
@@ -70,7 +70,7 @@ def shares(use: pd.Series, term: str, formula: str, label: str) -> None:
         )
 
 
-def devices(frame: pd.DataFrame, named: str | None, label: str) -> list[str]:
+def devices(frame: pd.DataFrame, named: str | None, label: str, processor: str = GPU) -> list[str]:
     """A sentence if rows are of several GPUs by their numbers. Raises MeasurementError: several by their names.
 
     named: the column that the mapping takes for the GPU; without one, a column that is called so is looked at.
@@ -89,7 +89,8 @@ def devices(frame: pd.DataFrame, named: str | None, label: str) -> list[str]:
                 "GPUs of one model alone, and what differs between them counts as error."
             ]
         raise MeasurementError(
-            f"{label}: rows are of several GPUs by column `{name}` ({shown}), and a fit is to one; make a file of each."
+            f"{label}: rows are of several {processor.upper()}s by column `{name}` ({shown}), and a fit is to one; take "
+            f"one with --only, such as --only '{name}={brief(values[0], 40)}'."
         )
     return []
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Bools
 from eprof.base.errors import EprofError
-from eprof.base.text import brief, few
+from eprof.base.text import brief, few, phrase
 from eprof.base.vocabulary import COUNTS, GPU
 from eprof.base.wraps import wraps
 from eprof.measurements import diagnostics, units
@@ -150,7 +150,7 @@ def _of_frame(
         kind=COUNTED if columns.kind == ENERGIES_ONLY else columns.kind,
         reference=reference or columns.reference or highest,
         notes=(*columns.notes, *sheet.notes),
-        sources=(label,),
+        sources=(label + phrase(" ({})", ", ".join(f"{column}={cell}" for column, cell in only.items())),),
         mapping=columns.name,
         own=columns.kind == ENERGIES_ONLY,
         processor=columns.processor,
@@ -196,7 +196,14 @@ def _mapping(mapping: str | Columns | None, frame: pd.DataFrame, label: str, dev
         return mapping
     if mapping is None:
         return mappings.choose(frame, label, device)
-    return mappings.load(mapping)
+    named = mappings.load(mapping)
+    lacking = [name for name in named.needs if name not in frame]
+    if lacking:
+        raise MeasurementError(
+            f"{label}: the mapping {named.name} wants the columns {', '.join(named.needs)}; there is no "
+            f"{', '.join(lacking)}."
+        )
+    return named
 
 
 def _formula(text: str) -> Cells | None:
@@ -245,7 +252,9 @@ class _Sheet(Struct, eq=False):
             volts = self._scaled({key: unit for key, unit in VOLTS.items() if key.startswith(domain)})
             rows[f"{domain}_v"] = np.nan if volts is None else volts
         rows["line"] = self.frame.index + 2
-        self.notes += diagnostics.devices(self.frame, self.columns.columns.get("device"), self.label)
+        self.notes += diagnostics.devices(
+            self.frame, self.columns.columns.get("device"), self.label, self.columns.processor
+        )
         self.notes += units.contradicted(self.columns.columns, self.frame.columns)
         return rows[list(ROW_COLUMNS)]
 

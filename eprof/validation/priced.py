@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError
+from eprof.base.vocabulary import CPU
 from eprof.costs import Costs, CostTable
 from eprof.measurements import Measurements
 from eprof.validation.protocols import label, setting_of
@@ -39,12 +40,14 @@ def price(table: CostTable, measurements: Measurements, setting: str | None = No
     _check(table, measurements)
     terms = list(measurements.terms)
     rates = measurements.rates.to_numpy(dtype=float)
+    # A CPU's rows are at clocks of its own choice, and priced at the table's.
+    is_clocked = table.default.core_mhz is not None and measurements.processor != CPU
     watts = np.full((len(rates), len(terms) + 1), np.nan)
     refused: list[str] = []
     interpolated: list[str] = []
     for own, rows in rows_by_setting(measurements).items():
         try:
-            costs = table.at(setting or (own if table.default.core_mhz is not None else None))
+            costs = table.at(setting or (own if is_clocked else None))
         except CostError as err:
             refused.append(str(err))
             continue

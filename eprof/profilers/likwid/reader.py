@@ -21,7 +21,7 @@ from eprof.base.errors import LogError
 from eprof.base.text import few, pattern
 from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
 from eprof.rows.cells import LARGEST
-from eprof.rows.log import COUNT, JOULE, OTHER, WHOLE_PROGRAM, Log, Names, Table, TableRows
+from eprof.rows.log import COUNT, JOULE, OTHER, SOCKETS, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.rows.stream import Source
 
 _ABOUT = pattern(r"CPU (name|type):[\s,]*(.*?)[\s,]*")
@@ -48,7 +48,7 @@ class _Block(Struct):
     """What was counted of a region, or of the whole program, with one group of events.
 
     number: of the group in its run, from 1. missing: how many rows its title announces that were not read yet; 0 where
-    it announces none. lost: event -> how many threads have no number for it. times: the texts of its run time, of each
+    it announces none. sockets: how many have joules of their package; 0: not told. lost: event -> how many threads have no number for it. times: the texts of its run time, of each
     thread and table. is_share: the group was counted in a part of the run only.
     """
 
@@ -58,6 +58,7 @@ class _Block(Struct):
     number: int
     missing: int = 0
     counts: dict[str, float] = field(default_factory=dict)
+    sockets: int = 0
     lost: dict[str, int] = field(default_factory=dict)
     times: list[str] = field(default_factory=list)
     calls: int = 1
@@ -85,7 +86,7 @@ class _Block(Struct):
         if not packages or not self.lost.keys().isdisjoint((*_PACKAGES, *_DRAM)):
             return self.counts
         covers = "processor packages and DRAM" if dram else "processor packages"
-        return self.counts | {covers: packages + dram}
+        return self.counts | {covers: packages + dram, SOCKETS: float(self.sockets)}
 
 
 def _known_sum(counts: Mapping[str, float], names: Sequence[str]) -> float:
@@ -173,6 +174,8 @@ class _Walk(Struct):
             count = sum(map(float, known)) if known else math.nan
             block.counts[cells[0]] = block.counts.get(cells[0], 0.0) + count
             block.missing -= 1
+            if cells[0] in _PACKAGES:
+                block.sockets = sum(float(joules) > 0 for joules in known)
             if known and len(known) < len(told):
                 block.lost[cells[0]] = block.lost.get(cells[0], 0) + len(told) - len(known)
         elif _TIME.fullmatch(cells[0]):
@@ -265,7 +268,8 @@ def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: boo
     amounts = [block.amounts() for block in blocks]
     events = blocks[0].counts
     units = {name: COUNT if name in events else JOULE for each in amounts for name in each}
-    units = {name: unit for name, unit in units.items() if keep is None or unit == JOULE or name in keep}
+    units |= {SOCKETS: OTHER} if SOCKETS in units else {}
+    units = {name: unit for name, unit in units.items() if keep is None or unit != COUNT or name in keep}
     if is_scaled:
         units[SCALED] = OTHER
         amounts = [each | {SCALED: 1.0} for each in amounts]
