@@ -3,10 +3,11 @@
 An instruction is thread-level and predicated-on: one for each active thread. A fused multiply-add is one instruction
 and two flops. Tensor cores do from 512 to many thousand flops an instruction, so their work is counted in flops, by the
 type of the operands; integer operations count as flops there. An SM-active cycle is a cycle of one multiprocessor with
-work on it, an active core cycle one of a core of a CPU that is not halted, at whatever clock it then runs. `retired` has
-every instruction of a CPU once, vectors too. `fp64_narrow` are those of the FP64 operations that instructions of one or
+work on it, an active core cycle one of a core of a CPU that is not halted, at whatever clock it then runs. `retired`
+has every instruction of a CPU once, vectors too. `fp64_narrow` are those FP64 operations that instructions of one or
 two lanes do, beside `fp64` or its kinds. A byte is charged at a memory level; which one depends on the books that a
-cost table keeps (docs/model.md): *served*, at the one level that served it, or *accessed*, at every level that it passed.
+cost table keeps (docs/model.md): *served*, at the one level that served it, or *accessed*, at every level that it
+passed.
 """
 
 from msgspec import Struct
@@ -70,6 +71,7 @@ _TENSOR = [
 _ALL = [
     _plain_count("tensor", "tensor", "Tensor"),
     *_TENSOR,
+    Count("fp64_narrow", "flop", COMPUTATION, "fp64", "FP64 in scalar or 128-bit instructions, besides"),
     *_floats(64),
     *_floats(32),
     *_floats(16),
@@ -82,7 +84,6 @@ _ALL = [
     _plain_count("misc", "other", "Moves and barriers"),
     _plain_count("warp_issue", "other", "Warp instructions issued"),
     Count("sm_active_cycle", "cycle", COMPUTATION, "other", "SM active cycles"),
-    Count("fp64_narrow", "flop", COMPUTATION, "fp64", "FP64 in scalar or 128-bit instructions, besides"),
     Count("retired", "instruction", COMPUTATION, "other", "Instructions retired"),
     Count("core_active", "cycle", COMPUTATION, "other", "Active core cycles"),
     *_byte_counts("shared", "shared", "Shared memory"),

@@ -89,8 +89,8 @@ def devices(frame: pd.DataFrame, named: str | None, label: str, processor: str =
                 "GPUs of one model alone, and what differs between them counts as error."
             ]
         raise MeasurementError(
-            f"{label}: rows are of several {processor.upper()}s by column `{name}` ({shown}), and a fit is to one; take "
-            f"one with --only, such as --only '{name}={brief(values[0], 40)}'."
+            f"{label}: rows are of several {processor.upper()}s by column `{name}` ({shown}), and a fit is to one; "
+            f"choose with --only '{name}={brief(values[0], 40)}'."
         )
     return []
 

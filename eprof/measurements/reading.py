@@ -351,7 +351,7 @@ class _Sheet(Struct, eq=False):
         number = int(wrong.sum())
         if number:
             rows = "1 row was" if number == 1 else f"{number} rows were"
-            self.notes.append(f"{rows} left out: {reason} ({lines(self.frame.index[wrong] + 2)}).")
+            self.notes.append(f"{rows} left out: {reason} ({lines(self.frame.index.to_numpy()[wrong] + 2)}).")
         return ~wrong
 
     def _benchmark(self) -> pd.Series:

@@ -33,13 +33,13 @@ class Measurements(Struct, frozen=True, eq=False):
     """Measured rows, (n,), and their rates, (n, n_terms).
 
     rows: `ROW_COLUMNS`; `benchmark` is one kernel with one input, on so many `threads` (0 where nobody says), clocks in
-    MHz, NaN = not known, `line` of its file. `per_socket`: power and rates are those of one of the processors that were in use.
+    MHz, NaN = not known, `line` of its file. per_socket: power and rates are of one of the processors in use.
     rates: 1e9 events a second, named as prices of a cost table. domains: term -> "core" or "memory", whose voltage its
     energy goes with. kind: "counts", or "utilisation" (use of a unit times its clock in GHz: 1e9 cycles of full use a
     second). reference: core and memory MHz at which relative voltages are 1. own: whether the terms belong to single
     benchmarks (no counts: an unknown core and memory energy each), so that other benchmarks cannot be predicted.
     untaken: terms that the file has and that are left out on purpose. processor: "gpu", or "cpu", whose clocks are
-    its own affair: all rows are then at one setting, the reference, which means nothing if it is `NO_CLOCKS`. work: what
+    its own affair: all rows are then at one setting, the reference, which says nothing if it is `NO_CLOCKS`. work: what
     times by component need beside the rates (`energy.components.Work`), of one launch, (n, n_columns).
     """
 

@@ -575,8 +575,8 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     def _no_costs(self) -> str:
         if self.profile.is_of_cpu:
             return (
-                "No cost table is made for this CPU, so no energy is predicted: name one with --costs (sapphirerapids), or "
-                "make one (eprof calibrate --cpu, eprof fit)."
+                "No cost table is made for this CPU, so no energy is predicted: name one with --costs "
+                "(sapphirerapids), or make one (eprof calibrate --cpu, eprof fit)."
             )
         known = {part.device.name for part in self.profile.counted if part.device.name}
         named = {name for name in known if capability_of_label(name) is None}

@@ -37,9 +37,14 @@ _NUMBER = pattern(r"[0-9]{1,40}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?")
 _NO_COUNTER = ("", "-")  # of a thread that does not read it, as those of a socket but one
 _MULTIPLEXING = "Perf_event uses multiplexing"
 _PACKAGES = ("PWR_PKG_ENERGY", "RAPL_PKG_ENERGY")
+_OF_A64FX = "cores, L2 and memory"
 _NAMED = 3
 _MOST_CALLS = 10**12  # more are damage
 _DRAM = ("PWR_DRAM_ENERGY", "RAPL_DRAM_ENERGY")
+# Of an A64FX: what LIKWID's group ENERGY counts, in nJ a count of the register (9 and 36 in chips of 24 cores at 2.6 GHz).
+# Newer versions print nJ, and so multiples of these numbers.
+_A64FX = {"EA_CORE": 8, "EA_L2": 32, "EA_MEMORY": 256}
+_A64FX_METRICS = ("Energy Core [J]", "Energy L2 [J]", "Energy HBM [J]")
 # Tables with a column for each thread, and how many columns stand before those.
 _TABLES = {"Event": 2, "Region Info": 1, "Metric": 1}
 
@@ -48,8 +53,10 @@ class _Block(Struct):
     """What was counted of a region, or of the whole program, with one group of events.
 
     number: of the group in its run, from 1. missing: how many rows its title announces that were not read yet; 0 where
-    it announces none. sockets: how many have joules of their package; 0: not told. lost: event -> how many threads have no number for it. times: the texts of its run time, of each
-    thread and table. is_share: the group was counted in a part of the run only.
+    it announces none. sockets: how many have joules of their package; 0: not told. joules: metrics of an
+    A64FX. lost: event -> how many threads have
+    no number for it. times: the texts of its run time, of each thread and table. is_share: the group was counted in a
+    part of the run only.
     """
 
     device: str | None
@@ -59,6 +66,7 @@ class _Block(Struct):
     missing: int = 0
     counts: dict[str, float] = field(default_factory=dict)
     sockets: int = 0
+    joules: dict[str, float] = field(default_factory=dict)
     lost: dict[str, int] = field(default_factory=dict)
     times: list[str] = field(default_factory=list)
     calls: int = 1
@@ -81,12 +89,27 @@ class _Block(Struct):
         """The counts of a LIKWID group, and its joules by what they cover: none where a socket's meter has no
         number.
         """
+        if _A64FX.keys() <= self.counts.keys():
+            return self.counts | self._of_components()
         packages = _known_sum(self.counts, _PACKAGES)
         dram = _known_sum(self.counts, _DRAM)
         if not packages or not self.lost.keys().isdisjoint((*_PACKAGES, *_DRAM)):
             return self.counts
         covers = "processor packages and DRAM" if dram else "processor packages"
         return self.counts | {covers: packages + dram, SOCKETS: float(self.sockets)}
+
+
+    def _of_components(self) -> dict[str, float]:
+        """The joules of an A64FX, as LIKWID's metrics have them, or by its raw counts; none where a thread has no number.
+
+        A sum of multiples of all three numbers is in nJ.
+        """
+        if self.is_share or not self.lost.keys().isdisjoint(_A64FX):
+            return {}
+        if len(self.joules) == len(_A64FX_METRICS):
+            return {_OF_A64FX: sum(self.joules.values())}
+        is_nj = all(self.counts[event] % size == 0 for event, size in _A64FX.items())
+        return {_OF_A64FX: sum(self.counts[event] * (1 if is_nj else size) for event, size in _A64FX.items()) / 1e9}
 
 
 def _known_sum(counts: Mapping[str, float], names: Sequence[str]) -> float:
@@ -180,6 +203,8 @@ class _Walk(Struct):
                 block.lost[cells[0]] = block.lost.get(cells[0], 0) + len(told) - len(known)
         elif _TIME.fullmatch(cells[0]):
             block.times += known
+        elif cells[0] in _A64FX_METRICS and len(known) == len(told):
+            block.joules[cells[0]] = sum(map(float, known))
         elif cells[0] == "call count" and known:
             block.calls = int(min(max(1.0, *map(float, known)), _MOST_CALLS))
         return True
