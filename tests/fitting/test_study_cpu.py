@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import shlex
 from functools import cache
 from pathlib import Path
@@ -13,7 +14,7 @@ from conftest import SHARED
 
 optimize = pytest.importorskip("scipy.optimize")
 
-from eprof import costs
+from eprof import cli, costs
 from eprof.base.errors import EprofError
 from eprof.base.wraps import HOLDS
 from eprof.fitting import fit
@@ -213,3 +214,60 @@ def test_rows_of_two_machines_ask_which_and_a_named_mapping_says_what_it_wants(t
     lacking.to_csv(both, index=False)
     with pytest.raises(MeasurementError, match="Nearest is likwid, which needs pkg_j besides"):
         read(both)
+
+
+def test_errors_above_constant_power_stand_in_document_terminal_and_page(tmp_path, capsys):
+    """Joules 2 % off, 50 W of constant power a socket: what is above it is off by more."""
+    table = pd.read_csv(made(tmp_path))
+    table["pkg_j"] *= np.where(np.arange(len(table)) % 2, 1.02, 0.98)
+    path, document = tmp_path / "off.csv", tmp_path / "off.json"
+    table.to_csv(path, index=False)
+    outputs = [document, tmp_path / "off.html", tmp_path / "off.txt"]
+    words = ["validate", path, "--mapping", "likwid", "--protocol", "fit", *(f"-o{output}" for output in outputs)]
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([*map(str, words), "-q"])
+    assert stopped.value.code == 0, capsys.readouterr().err
+    scores = json.loads(document.read_text())["protocols"]["fit"]
+    measurements = read(path, "likwid")
+    found = fit(measurements, form_for(measurements))
+    off = np.abs(found.predict(measurements) - measurements.power_w)
+    above = 100 * off.mean() / (measurements.power_w - found.constants["w"]).mean()
+    assert scores["above_constant_percent"] == pytest.approx(above, rel=1e-6) and above > scores["mean_percent"]
+    for output in outputs[1:]:
+        text = output.read_text()
+        assert "above constant %" in text.lower() and f"{above:.1f}" in text
+
+
+def test_a_cell_to_choose_by_needs_its_column(tmp_path, capsys):
+    for text in ("cluster", "=X", "cluster="):
+        with pytest.raises(SystemExit) as stopped:
+            cli.main(["fit", str(made(tmp_path)), "--only", text])
+        assert stopped.value.code != 0
+        assert f"--only {text}: write COLUMN=CELL." in capsys.readouterr().err
+
+
+def test_a_fit_at_known_clocks_is_a_table_of_one_setting_by_socket(tmp_path):
+    path = tmp_path / "own.toml"
+    words = [
+        "fit",
+        made(tmp_path),
+        "--only",
+        "cluster=X",
+        "--reference",
+        "2400/3200",
+        "-o",
+        path,
+        "-q",
+        "--no-validate",
+    ]
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([*map(str, words), "--replicas", "3"])
+    assert stopped.value.code == 0
+    table = costs.load(str(path))
+    assert (table.default.core_mhz, table.default.memory_mhz) == (2400, 3200)
+    assert table.fit.data["reference"] == [2400, 3200] and table.fit.data["data"] == ["made.csv (cluster=X)"]
+    assert table.in_sockets(2).at().constant_power_w == pytest.approx(100, rel=1e-3)
+    assert table.in_sockets(2).spread().constant_w == pytest.approx([100, 100], rel=1e-2)
+    stated = table.at()
+    assert stated.charges["l3_read"].pj == 0 and not stated.charges["l3_read"].pays
+    assert "fp32" in stated.unpriced and stated.charges["fp64_fma"].pj == pytest.approx(200, rel=1e-3)
