@@ -13,7 +13,7 @@ import pandas as pd
 from msgspec import Struct, field
 
 from eprof.base.resources import folder
-from eprof.base.text import brief
+from eprof.base.text import brief, listed, pattern
 from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import CPU, GPU
 from eprof.counting.counters import capabilities_like
@@ -22,6 +22,7 @@ from eprof.measurements.units import CLOCKS, ENERGIES, POWERS, TIMES, VOLTS
 from eprof.measurements.values import COUNTED, DOMAINS, USED, MeasurementError, numbers
 
 SCHEMA = 1
+_VERSION = pattern(r"(\d{1,3})\.(\d{1,3})")
 _MOST = 0.75
 _LARGEST = 1e100
 ENERGIES_ONLY = "energies"
@@ -87,10 +88,11 @@ class Term(Struct, frozen=True):
 class Columns(Struct, frozen=True, eq=False):
     """A checked mapping. columns: what eprof needs -> a column of the file, a formula, or a number for all rows.
 
-    capability: the compute capabilities of the GPUs that it is for, where that matters. tell: a formula of columns that
-    is not negative in three of four rows of such a file, for a GPU that nobody named. processor: "gpu", or "cpu", which
-    has no columns of clocks. work: what times by component need of one launch -> formula of columns. wraps: columns of
-    `counts` whose counters may wrap, and those that rows of the `same` program with the same input agree in.
+    capability: the compute capabilities of the GPUs that it is for, where that matters ("7.0+": all from there on).
+    tell: a formula of columns that is not negative in three of four rows of such a file, for a GPU that nobody named.
+    processor: "gpu", or "cpu", which has no columns of clocks. work: what times by component need of one launch ->
+    formula of columns. wraps: columns of `counts` whose counters may wrap, and those that rows of the `same` program
+    with the same input agree in.
     """
 
     name: str
@@ -116,11 +118,18 @@ class Columns(Struct, frozen=True, eq=False):
         if not set(self.needs) <= set(frame.columns):
             return False
         if capabilities and self.capability:
-            return not set(capabilities).isdisjoint(self.capability)
+            return any(map(self._is_for, capabilities))
         if self.tell is None or not self.tell.names <= set(frame.columns):
             return self.tell is None
         values = self.tell({name: numbers(frame[name]) for name in self.tell.names})
         return bool((values >= 0).mean() >= _MOST)
+
+    def _is_for(self, capability: str) -> bool:
+        """Whether a mapping is for GPUs of a compute capability: one that it lists, or "7.0+", that and all later."""
+        last = self.capability[-1]
+        numbers = [_VERSION.fullmatch(text) for text in (capability, last.removesuffix("+"))]
+        known = [(int(each[1]), int(each[2])) for each in numbers if each is not None]
+        return capability in self.capability or (last.endswith("+") and len(known) == 2 and known[0] >= known[1])
 
     def present(self, header: Collection[str]) -> tuple[Term, ...]:
         """The terms whose columns are all there."""
@@ -164,7 +173,15 @@ def choose(frame: pd.DataFrame, label: str, device: str | None = None) -> Column
             "(docs/fit.md has one to begin with) and name it with --mapping; those that come with eprof are "
             f"{', '.join(mapping.name for mapping in mappings())}."
         )
-    return max(suitable, key=lambda each: (len(each.present(header)), each.tell is not None, len(each.needs)))
+    best = max(suitable, key=lambda each: (len(each.present(header)), each.tell is not None, len(each.needs)))
+    counted = [each for each in mappings() if each.kind == COUNTED and set(each.needs) <= set(header)]
+    if capabilities and counted and best.kind != COUNTED:
+        raise MeasurementError(
+            f"{label}: has counts, which {listed([each.name for each in counted])} read, but of GPUs of other compute "
+            f"capabilities than {device} has ({listed(sorted(capabilities), 'or')}); name with --mapping the one whose "
+            "terms hold there."
+        )
+    return best
 
 
 def _nearest(header: Collection[str]) -> str:

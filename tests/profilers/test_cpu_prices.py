@@ -1,6 +1,7 @@
 """Which cost table prices a CPU: its own, else that of its nearest relative; by how many sockets; with which core cycles."""
 
 import pytest
+from msgspec.structs import replace
 from test_likwid import csv
 
 import eprof
@@ -9,6 +10,7 @@ from eprof.base import cpus
 from eprof.base.marks import Mark
 from eprof.base.resources import folder
 from eprof.base.toml import Document
+from eprof.energy.clocks import with_active_cycles
 
 SPR = "Intel(R) Xeon(R) Platinum 8470"
 WIDTHS = ("SCALAR", "128B_PACKED", "256B_PACKED", "512B_PACKED")
@@ -136,3 +138,19 @@ def test_older_tables_say_nothing_of_the_new_words_and_lose_nothing(load):
     energy = load(log()).energy("i7-950")
     assert not any("Instructions retired" in warning for warning in energy.warnings)
     assert {"retired", "core_active", "fp64_narrow"}.isdisjoint(energy.costs.unpriced)
+
+
+def test_cycles_are_made_up_only_where_they_pay(load):
+    energy = load(log(without=("CPU_CLK_UNHALTED_CORE",))).energy()
+    counts = energy.profile.counts("accessed")
+    nothing = replace(energy.costs.charges["core_active"], pays=False)
+    costs_at = replace(energy.costs, charges={**energy.costs.charges, "core_active": nothing})
+    assert with_active_cycles(counts, costs_at) is counts
+    assert with_active_cycles(counts, energy.costs) is not counts
+
+
+def test_regions_on_one_and_on_two_sockets_ran_on_two(load):
+    region = "TABLE,Region {},Group 1 Raw,"
+    one = log(joules=(400.0, 0.0)).replace("TABLE,Group 1 Raw,", region.format("one"))
+    two = log().replace("TABLE,Group 1 Raw,", region.format("two"))
+    assert load(one + two).sockets == load(two + one).sockets == 2

@@ -386,6 +386,7 @@ def test_the_energy_counters_of_an_a64fx_are_a_meter(load, text, joules):
         return
     assert profile.measured.joules == pytest.approx(joules, rel=1e-12)
     assert (profile.measured.covers, profile.measured.seconds) == ("cores, L2 and memory", 2.0)
+    assert any("256 nJ" in note for note in profile.logs[0].notes) == (joules == A64FX_J)
 
 
 def test_joules_of_a_part_of_the_run_are_not_those_of_an_a64fx(load):

@@ -41,8 +41,8 @@ _OF_A64FX = "cores, L2 and memory"
 _NAMED = 3
 _MOST_CALLS = 10**12  # more are damage
 _DRAM = ("PWR_DRAM_ENERGY", "RAPL_DRAM_ENERGY")
-# Of an A64FX: what LIKWID's group ENERGY counts, in nJ a count of the register (9 and 36 in chips of 24 cores at 2.6 GHz).
-# Newer versions print nJ, and so multiples of these numbers.
+# Of an A64FX: what LIKWID's group ENERGY counts, in nJ a count of the register (9, 36 and 256 in chips of 24 cores at
+# 2.6 GHz). Newer versions print nJ, and so multiples of these numbers.
 _A64FX = {"EA_CORE": 8, "EA_L2": 32, "EA_MEMORY": 256}
 _A64FX_METRICS = ("Energy Core [J]", "Energy L2 [J]", "Energy HBM [J]")
 # Tables with a column for each thread, and how many columns stand before those.
@@ -98,9 +98,8 @@ class _Block(Struct):
         covers = "processor packages and DRAM" if dram else "processor packages"
         return self.counts | {covers: packages + dram, SOCKETS: float(self.sockets)}
 
-
     def _of_components(self) -> dict[str, float]:
-        """The joules of an A64FX, as LIKWID's metrics have them, or by its raw counts; none where a thread has no number.
+        """The joules of an A64FX, as LIKWID's metrics have them, or by its raw counts; none if a thread has no number.
 
         A sum of multiples of all three numbers is in nJ.
         """
@@ -284,6 +283,8 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
         )
     if lost := list(dict.fromkeys(event for block in blocks for event in block.lost)):
         yield f"{few(lost, _NAMED)}: LIKWID has no number on some threads, so what the others counted is a lower bound"
+    if any(_A64FX.keys() <= block.counts.keys() and len(block.joules) < len(_A64FX) for block in blocks):
+        yield "EA_CORE, EA_L2 and EA_MEMORY are taken for 8, 32 and 256 nJ a count, as on chips of 48 cores, or for nJ"
     if len({block.region for block in blocks} - {WHOLE_PROGRAM}) > 1:
         yield "LIKWID does not tell whether a region lies inside of another; where one does, totals count it twice"
 
