@@ -24,7 +24,9 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
     """The document of a fit: everything that is known of it; what is not known is None."""
     watts, low, high = quality.constant_w
     # Clocks that a processor chose by itself are not known.
-    is_clocked = measurements.processor == GPU or fitted.reference != NO_CLOCKS
+    reference = None
+    if measurements.processor == GPU or fitted.reference != NO_CLOCKS:
+        reference = dict(zip(("core_mhz", "memory_mhz"), fitted.reference, strict=True))
     urgent = [note for note in quality.notes if note.startswith(means.FIRST)]
     return {
         "schema": SCHEMA,
@@ -35,7 +37,7 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
         "rows": len(measurements),
         "benchmarks": int(measurements.rows["benchmark"].nunique()),
         "settings": len(measurements.settings),
-        "reference": dict(zip(("core_mhz", "memory_mhz"), fitted.reference, strict=True)) if is_clocked else None,
+        "reference": reference,
         "mean_absolute_error_percent": {name: finite(value) for name, value in quality.errors.items()},
         "left_out_within_factor": finite(quality.within),
         "plain_error_percent": {

@@ -201,6 +201,7 @@ def parse(document: Document) -> Columns:
     root.schema(SCHEMA)
     root.table(_HEAD)
     processor = root["processor"].choice((CPU, GPU), GPU)
+    wraps = root["wraps"].table(_WRAPS).items() if "wraps" in root else ()
     work = root["time"].table(_WORK).items() if "time" in root else ()
     return Columns(
         name=root["name"].text(),
@@ -216,7 +217,7 @@ def parse(document: Document) -> Columns:
         tell=_formula(root["tell"]) if "tell" in root else None,
         processor=processor,
         work={name: _formula(formula) for name, formula in work},
-        wraps={key: entry.texts() for key, entry in root["wraps"].table(_WRAPS).items()} if "wraps" in root else {},
+        wraps={key: entry.texts() for key, entry in wraps},
     )
 
 

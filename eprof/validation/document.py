@@ -131,10 +131,11 @@ def _measured(study: Study) -> schema.Measured:
     errors = errors_percent(measurements.power_w, predicted)
     at_settings = grouped(measurements.rows, ("core_mhz", "memory_mhz"), "power_w", predicted)
     table, trained_on = study.table, study.trained_on
+    costs = None if table is None else schema.Costs(table.name, table.device, table.source, table.basis)
     return schema.Measured(
         inputs=list(map(schema.Input, measurements.sources)),
         trained_on=None if trained_on is None else list(map(schema.Input, trained_on.sources)),
-        costs=None if table is None else schema.Costs(table.name, table.device, table.source, table.basis),
+        costs=costs,
         form=_form(study),
         benchmarks=int(measurements.rows["benchmark"].nunique()),
         settings=[schema.Clocks(core, memory) for core, memory in protocols.settings(measurements.rows)],

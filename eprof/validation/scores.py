@@ -49,6 +49,7 @@ def score(measured: Floats, predicted: Floats, constant: Floats | None = None) -
     sizes = np.abs(signed[scored])
     off_w = (predicted - measured)[scored]
     above_w = np.nan if constant is None else float((measured - constant)[scored].mean())
+    above_percent = float(100 * np.abs(off_w).mean() / above_w) if above_w > 0 else None
     return Scores(
         n=int(sizes.size),
         missing=int((~scored).sum()),
@@ -60,7 +61,7 @@ def score(measured: Floats, predicted: Floats, constant: Floats | None = None) -
         max_percent=float(sizes.max()),
         bias_percent=float(signed[scored].mean()),
         rmse_w=float(np.sqrt(np.mean(off_w**2))),
-        above_constant_percent=float(100 * np.abs(off_w).mean() / above_w) if above_w > 0 else None,
+        above_constant_percent=above_percent,
     )
 
 
