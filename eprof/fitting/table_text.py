@@ -186,7 +186,10 @@ class _Text(Struct, frozen=True, eq=False):
         sections = []
         for domain in DOMAINS:
             terms = [term for term in self.fitted.prices_pj.index if self.fitted.domains[term] == domain]
-            prices = [f"{term} = {self._price(term)}{self._behind(term)}" for term in terms]
+            prices = []
+            for term in terms:
+                digits = _DIGITS.get(str(self.quality.status[term]), _UNTOLD_DIGITS)
+                prices.append(f"{term} = {number(float(self.fitted.prices_pj[term]), digits)}{self._behind(term)}")
             if prices and not self.one_setting:
                 prices.insert(0, f"[{unit}.{domain}]")
             if prices:
@@ -194,11 +197,6 @@ class _Text(Struct, frozen=True, eq=False):
         if self.one_setting:
             return "[pj]\n" + "".join(sections)
         return "\n".join(sections)
-
-    def _price(self, term: str) -> str:
-        """A price in the table's text."""
-        digits = _DIGITS.get(str(self.quality.status[term]), _UNTOLD_DIGITS)
-        return number(float(self.fitted.prices_pj[term]), digits)
 
     def _behind(self, term: str) -> str:
         if not len(self.quality.replicas):
@@ -337,6 +335,7 @@ class _Text(Struct, frozen=True, eq=False):
         """The section [fit] of the table's text."""
         quality = self.quality
         measurements = self.measurements
+        core_mhz, memory_mhz = self.fitted.reference
         lines = [
             "[fit]",
             f"data = {_quoted_list(Path(source).name for source in measurements.sources)}",
@@ -345,7 +344,7 @@ class _Text(Struct, frozen=True, eq=False):
             f"rows = {len(measurements)}",
             f"benchmarks = {measurements.rows['benchmark'].nunique()}",
             f"settings = {len(measurements.settings)}",
-            *self._reference(),
+            *([f"reference = [{core_mhz:g}, {memory_mhz:g}]"] if self.is_clocked else []),
             f"error_percent = {{ {', '.join(f'{name} = {value:.2f}' for name, value in quality.errors.items())} }}",
         ]
         if not np.isnan(quality.within):
@@ -364,10 +363,6 @@ class _Text(Struct, frozen=True, eq=False):
         lines.append(f"range = {{ {_pairs_text(quality.ranges)} }}        # {clocks}W, 1e9 events a second")
         lines.append(f"notes = {_quoted_list((*measurements.notes, *quality.notes))}")
         return "\n".join([*lines, "", *self._replicas()]) + "\n"
-
-    def _reference(self) -> list[str]:
-        core_mhz, memory_mhz = self.fitted.reference
-        return [] if not self.is_clocked else [f"reference = [{core_mhz:g}, {memory_mhz:g}]"]
 
     def _replicas(self) -> list[str]:
         replicas = self.quality.replicas.head(_REPLICAS)

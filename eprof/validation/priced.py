@@ -9,7 +9,7 @@ from msgspec import Struct
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError
 from eprof.base.vocabulary import CPU
-from eprof.costs import Costs, CostTable
+from eprof.costs import CostTable
 from eprof.measurements import Measurements
 from eprof.validation.protocols import label, setting_of
 
@@ -53,7 +53,8 @@ def price(table: CostTable, measurements: Measurements, setting: str | None = No
             continue
         if "interpolated" in costs.setting_from:
             interpolated.append(costs.setting.label)
-        watts[rows] = _watts(costs, terms, rates[rows])
+        pj = np.array([costs.prices[term].pj if term in costs.prices else 0.0 for term in terms])
+        watts[rows, :-1], watts[rows, -1] = rates[rows] * pj * _W_PER_PJ, costs.constant_power_w
     if np.isnan(watts).all():
         raise CostError(refused[0] if refused else f"{table.name} predicts none of these rows.")
     parts = pd.DataFrame(watts, columns=[*terms, CONSTANT])
@@ -66,12 +67,6 @@ def rows_by_setting(measurements: Measurements) -> dict[str, list[int]]:
     for place, key in enumerate(setting_of(measurements.rows)):
         places.setdefault(label(key), []).append(place)
     return places
-
-
-def _watts(costs: Costs, terms: list[str], rates: Floats) -> Floats:
-    pj = np.array([costs.prices[term].pj if term in costs.prices else 0.0 for term in terms])
-    constant = np.full((len(rates), 1), costs.constant_power_w)
-    return np.hstack([rates * pj * _W_PER_PJ, constant])
 
 
 def _check(table: CostTable, measurements: Measurements) -> None:

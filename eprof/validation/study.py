@@ -138,11 +138,12 @@ def validate(
     plan, notes = plan.settled(measurements, refit=table is None and train is None)
     form = plan.form or Form()
     notes += measurements.notes
-    if train is not None or plan.protocols:
-        notes += _too_few(train or measurements, form)
+    trained = train or measurements
+    if (train is not None or plan.protocols) and (few := Unknowns.of(trained, form).too_many(len(trained))):
+        notes.append(f"{few}: a fit follows such rows whatever they are, and its error on them says nothing.")
 
     priced = None if table is None else price(table, measurements, setting)
-    parts = _parts(train or measurements, measurements, form, plan.seed) if priced is None else priced.parts
+    parts = _parts(trained, measurements, form, plan.seed) if priced is None else priced.parts
     work = _Work(measurements, plan, report, parts[CONSTANT].to_numpy(dtype=np.float64))
     outcomes: dict[str, Outcome] = {}
     if priced is not None:
@@ -229,13 +230,6 @@ class _Work(Struct, frozen=True, eq=False):
                 f"{protocol.replace('_', '-')}: these measurements hold no counts, so each benchmark has unknowns of "
                 "its own, and none can be predicted from the others. Use --protocol leave-one-setting-out."
             )
-
-
-def _too_few(train: Measurements, form: Form) -> list[str]:
-    few = Unknowns.of(train, form).too_many(len(train))
-    if few is None:
-        return []
-    return [f"{few}: a fit follows such rows whatever they are, and its error on them says nothing."]
 
 
 def _baselines(work: _Work, train: Measurements | None) -> tuple[dict[str, dict[str, Outcome]], list[str]]:
