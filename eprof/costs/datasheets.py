@@ -50,9 +50,9 @@ def power_limit_w(device_name: str) -> float | None:
     return None if sheet is None else sheet.limit_w
 
 
-def names() -> list[str]:
-    """The boards that have a data sheet, as their drivers print them."""
-    return [sheet.name for sheet in _listed().values()]
+def sheets() -> list[DataSheet]:
+    """All boards that have a data sheet; their names are as their drivers print them."""
+    return list(_listed().values())
 
 
 def near(device_name: str) -> list[str]:
