@@ -182,8 +182,9 @@ def _constant(board: DataSheet, idle_w: float | None, idle_from: str) -> _Consta
     if idle_w is not None:
         return _Constant(idle_w, shares["idle_known_sd"], idle_from)
     assert board.limit_w is not None
-    kind = shares[board.memory or "any"]
-    memory = f"boards with {board.memory.upper()} memory" if board.memory else "boards of all kinds"
+    kind, memory = shares["any"], "boards of all kinds"
+    if board.memory in shares:
+        kind, memory = shares[board.memory], f"boards with {board.memory.upper()} memory"
     source = f"{100 * kind['share']:.0f} % of the power limit of {board.limit_w:g} W, the mean of {memory}"
     return _Constant(kind["share"] * board.limit_w, kind["sd"], source)
 
