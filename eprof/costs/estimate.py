@@ -183,7 +183,7 @@ def _constant(board: DataSheet, idle_w: float | None, idle_from: str) -> _Consta
         return _Constant(idle_w, shares["idle_known_sd"], idle_from)
     assert board.limit_w is not None
     kind, memory = shares["any"], "boards of all kinds"
-    if board.memory in shares:
+    if board.memory and board.memory in shares:
         kind, memory = shares[board.memory], f"boards with {board.memory.upper()} memory"
     source = f"{100 * kind['share']:.0f} % of the power limit of {board.limit_w:g} W, the mean of {memory}"
     return _Constant(kind["share"] * board.limit_w, kind["sd"], source)

@@ -82,7 +82,9 @@ def of_kernels(energy: "Energy", refits: Replicas | None) -> list[schema.Range |
     most = (time_s * _most_j(energy, 1.0)).tolist()
     known = (~np.isnan(total_j)).tolist()
     rows_of_ends = zip(ends, lacks, most, known, strict=True)
-    return [_closed(*pair, lack, most_j) if is_known else None for pair, lack, most_j, is_known in rows_of_ends]
+    return [
+        _closed(low, high, lack, most_j) if is_known else None for (low, high), lack, most_j, is_known in rows_of_ends
+    ]
 
 
 def _most_j(energy: "Energy", time_s: float) -> float:
