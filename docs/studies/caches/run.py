@@ -1,4 +1,4 @@
-"""Runs a kernel of kernels.cl on an OpenCL device, for `eprof run` to count: `run.py NAME N`. Nobody looks at its results."""
+"""Runs one kernel of kernels.cl on an OpenCL device, for `eprof run` to count: `run.py NAME N`."""
 
 import sys
 from pathlib import Path
