@@ -142,7 +142,9 @@ class Builtins:
 
     def _integer(self, call: Call, index: int, lane: int, signed: bool) -> str:
         kind, value = self._operand(call, index, lane)
-        return value if kind == "i64" else self.e.op(f"{'sext' if signed else 'zext'} {kind} {value} to i64")
+        if kind == "i64":
+            return value
+        return self.e.op(f"{'sext' if signed else 'zext'} {kind} {value} to i64")
 
     def _rounded(self, value: str, kind: str) -> str:
         if kind not in ("float", "double"):
@@ -243,9 +245,10 @@ class Builtins:
         vectors = call.operands[1][0].startswith("<")
         if call.floating and name != "clamp" and vectors:
             return self._doubles(f"f{name}", call, lane, kind, 2)
-        test = "fcmp o" if call.floating else f"icmp {'s' if call.signed else 'u'}"
+        compared = "icmp s" if call.signed else "icmp u"
+        test = "fcmp o" if call.floating else compared
         value = self._operand(call, 0, lane)[1]
-        for index, sign in ((1, "gt"), (2, "lt")) if name == "clamp" else ((1, "gt" if name == "max" else "lt"),):
+        for index, sign in {"clamp": ((1, "gt"), (2, "lt")), "max": ((1, "gt"),), "min": ((1, "lt"),)}[name]:
             limit = self._operand(call, index, lane)[1]
             inside = e.op(f"{test}{sign} {kind} {value}, {limit}")
             value = e.op(f"select i1 {inside}, {kind} {value}, {kind} {limit}")
@@ -425,7 +428,7 @@ class Builtins:
         (offset_kind, offset), (pointer, base) = call.operands[-2:]
         space = space_of(pointer)
         suffix = f" addrspace({space})*" if space else "*"
-        wide = 4 if number == 3 and call.name[6 if store else 5] == "a" else number
+        wide = 4 if number == 3 and call.name.startswith(("vloada", "vstorea")) else number
         cast = e.op(f"bitcast {pointer} {base} to i16{suffix}")
         first = e.op(
             f"getelementptr i16, i16{suffix} {cast}, {offset_kind} {e.op(f'mul {offset_kind} {offset}, {wide}')}"

@@ -121,7 +121,7 @@ class Keys:
             return
         self._sites += 1
         before, bytes_ = span
-        flags = _STORE if what == "write" else _ATOMIC if what.startswith("atomic") else 0
+        flags = {"write": _STORE, "read": 0}.get(what, _ATOMIC)
         told = str(min(bytes_, _MOST) | flags)
         if not isinstance(size, int):  # a block of memory
             short = emit.call("i64", "llvm.umin.i64", ("i64", size), ("i64", str(_MOST)))

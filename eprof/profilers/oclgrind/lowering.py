@@ -734,7 +734,7 @@ def _link(code: bytes, object_file: Path, linker: str) -> None:
     part = mine.with_suffix(".o")
     try:
         part.write_bytes(code)
-        subprocess.run([linker, "-shared", "-o", str(mine), str(part), "-lm"], check=True, stdout=sys.stderr)
+        subprocess.run([linker, "-shared", "-o", str(mine), str(part), "-lm"], check=True, stdout=subprocess.DEVNULL)
         mine.replace(object_file)
     finally:
         for path in (mine, part):
