@@ -123,7 +123,7 @@ def test_a_launch_without_the_model_leaves_the_kernel_without(tmp_path):
     log.write_text(log.read_text() + "Instructions executed for kernel 'k':\n     9 - load global (36 bytes)\n\n")
     profile = eprof.load(log)
     assert profile.counts().amounts["dram_read"][0] == 32036
-    assert any("some of its launches only" in note for log in profile.logs for note in log.notes)
+    assert any("not modelled in all of its launches" in note for log in profile.logs for note in log.notes)
 
 
 @pytest.mark.parametrize(

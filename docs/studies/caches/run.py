@@ -1,4 +1,4 @@
-"""Runs one kernel of kernels.cl on an OpenCL device: `run.py NAME N`; `eprof run` counts it. No results are looked at."""
+"""Runs one kernel of kernels.cl on an OpenCL device, for `eprof run` to count: `run.py NAME N`."""
 
 import sys
 from pathlib import Path

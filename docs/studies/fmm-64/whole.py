@@ -38,7 +38,18 @@ def logged(name: str, folder: Path) -> Path:
     place = folder / f"{name}.eprof"
     if not (place / "run.json").is_file():
         print(f"running {name}", file=sys.stderr, flush=True)
-        command = [sys.executable, "-m", "eprof", "run", "-q", "--no-report", "--caches", MODEL, "--costs", "jetson-tk1"]
+        command = [
+            sys.executable,
+            "-m",
+            "eprof",
+            "run",
+            "-q",
+            "--no-report",
+            "--caches",
+            MODEL,
+            "--costs",
+            "jetson-tk1",
+        ]
         program = [str(cases.FMM), "--", f"N={points}", f"Q={leaf}", "precision=double", "check=0"]
         subprocess.run([*command, "-o", str(place), "-f", *program], check=True, stdout=subprocess.DEVNULL)
     return place
@@ -51,7 +62,9 @@ def priced(name: str, log: Path) -> list[Row]:
     for setting, clocks in cases.SETTINGS.items():
         energy = profile.energy("jetson-tk1", setting=clocks)
         assert energy.split is not None
-        found.append({"case": f"{name} {setting}", "input": name, "setting": setting, **sums(energy.counts, energy.split)})
+        found.append(
+            {"case": f"{name} {setting}", "input": name, "setting": setting, **sums(energy.counts, energy.split)}
+        )
     return found
 
 

@@ -247,7 +247,7 @@ def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
     if models_of(kernel) and (sum(models_of(kernel).values()) < kernel.launches or kernel.counts[LOST]):
         counters |= {counter: np.nan for counter in counters if counter.startswith(CACHE)}
         notes.append(
-            f"`{name}`: caches were modelled in some of its launches only, so all its bytes are charged to DRAM"
+            f"`{name}`: caches were not modelled in all of its launches, so all its bytes are charged to DRAM"
         )
     for counter in sorted(kernel.unknown_bytes):
         counters[counter] = np.nan
