@@ -224,7 +224,9 @@ def test_a_job_without_energy_of_its_own_has_that_of_its_largest_step(tmp_path):
     )
     runs, notes = measured.read([str(table)])
     assert [(run.processors, run.core_mhz, run.energy_j) for run in runs] == [(4, 2400, 400), (1, None, None)]
-    assert "job 8 took no time" in " ".join(notes) and "7 is that of their largest step" in " ".join(notes)
+    said = " ".join(notes)
+    assert "1 of 3 jobs left out, as no whole runs: 1 that took no time" in said
+    assert "the energy of job 7 is that of its largest step" in said and "ask sacct for State" in said
 
 
 def test_what_is_not_known_is_no_zero(tmp_path):
