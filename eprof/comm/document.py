@@ -51,7 +51,7 @@ def _in_closed_form(case: Case, sent: Sequence[Sent], title: str, program: str |
         joules_from=f"powers and times of {case.cluster.name} ({case.cluster.basis})",
         program=program,
         totals=list(_totals(samples)) if program else [],
-        warnings=[*notes, *_assumed(case.cluster)],
+        warnings=[*notes, *case.cluster.warnings],
     )
 
 
@@ -65,7 +65,7 @@ def simulated(case: Case, samples: Sequence[Sample], mpi: str) -> Comm:
         mpi=mpi,
         joules_from=f"{mpi}, with the powers of {case.cluster.name} ({case.cluster.basis})",
         warnings=[
-            *_assumed(case.cluster),
+            *case.cluster.warnings,
             "SimGrid simulates no copies and no caches: strided operations take what contiguous ones do.",
         ],
     )
@@ -207,11 +207,6 @@ def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
 
 
 # ---- notes
-
-
-def _assumed(cluster: Cluster) -> Iterator[str]:
-    if cluster.basis == "assumed":
-        yield f"The powers and times of {cluster.name} are assumed: nobody measured them."
 
 
 def _of_measurement(case: Case, samples: Sequence[Sample]) -> Iterator[str]:

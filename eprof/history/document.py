@@ -30,7 +30,7 @@ _MOST_NAMED = 4
 
 def history(results: Sequence[Result], title: str, command_line: Sequence[str], level: float = LEVEL) -> History:
     """The document of a history. Raises LogError if no result has an energy."""
-    known = [result for result in results if result.report.energy_j.total is not None]
+    known = [result for result in results if result.report.energy_j.total]
     if not known:
         raise LogError(f"None of the {len(results)} results has an energy: make their reports with --costs.")
     known, unlike = _alike(known)
@@ -249,10 +249,10 @@ def _noise(runs: Sequence[Run]) -> Noise | None:
 
 
 def _without_energy(results: Sequence[Result]) -> Iterator[str]:
-    without = sum(result.report.energy_j.total is None for result in results)
+    without = sum(not result.report.energy_j.total for result in results)
     if without:
         verb = "has" if without == 1 else "have"
-        yield f"{without} of {len(results)} results {verb} no energy and cannot be compared."
+        yield f"{without} of {len(results)} results {verb} no energy, or 0 J, and cannot be compared."
 
 
 def _warnings(runs: Sequence[Run]) -> Iterator[str]:

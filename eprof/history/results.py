@@ -3,14 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from eprof import api
 from eprof.api.variants import profiles
 from eprof.base.errors import LogError
 from eprof.logs import runs
-from eprof.profile import schema
+from eprof.profile import saved, schema
 from eprof.profile.document import document
 from eprof.profile.profile import Energy, Profile
 
@@ -30,10 +29,6 @@ class Result(Struct, frozen=True):
     def is_run(self) -> bool:
         """Whether a result in the folder is a run directory."""
         return Path(self.path).is_dir()
-
-
-class _Kind(Struct):
-    schema: str = ""
 
 
 def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
@@ -90,11 +85,7 @@ def _of_report(path: Path) -> Iterator[Result]:
     """The result in a report in JSON; nothing for a document of another kind."""
     try:
         content = path.read_bytes()
-        if msgspec.json.decode(content, type=_Kind).schema != schema.PROFILE:
-            return
-        report = msgspec.json.decode(content, type=schema.Profile)
     except OSError as err:
         raise LogError(f"{path}: cannot be read: {err.strerror or err}") from err
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as err:
-        raise LogError(f"{path}: is not a report in JSON ({err}); make it again, or move it away.") from err
-    yield Result(str(path), report, report.created_utc, REPORT)
+    if report := saved.decoded(path, content):
+        yield Result(str(path), report, report.created_utc, REPORT)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from eprof.base.marks import Mark
 from eprof.base.text import phrase
@@ -13,9 +14,8 @@ from eprof.page.key_figures import Figure
 from eprof.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
 from eprof.scaling.schema import MODELLED, Best, Row, Scale
 from eprof.words import scaling as words
-from eprof.words.badges import MISSING, bits
 from eprof.words.blocks import Section
-from eprof.words.cells import Quantity, legend, plain_text
+from eprof.words.cells import legend, plain_text
 from eprof.words.numbers import quantity
 
 _DOTS = 400
@@ -52,7 +52,7 @@ def _figures(document: Scale) -> Iterator[Figure]:
             yield Figure(label, "none")
             continue
         where = words.counted_processors(document, best.processors)
-        yield Figure(label, where, phrase("{:g} MHz, ", best.core_mhz) + _joules(best))
+        yield Figure(label, where, phrase("{:g} MHz, ", best.core_mhz) + _joules(document, best))
 
 
 def _sections(document: Scale) -> Iterator[Section]:
@@ -90,7 +90,7 @@ def _charts(document: Scale) -> Markup:
         _Chart("Energy efficiency", "E1/Ep", f"{document.unit}s", lambda row: (row.processors, row.efficiency or 0.0)),
         _Chart("Energy", "J", "time, s", lambda row: (row.time_s, row.energy_j or 0.0)),
     ]
-    shown = [panel for chart in charts if (panel := _panel(chart, series)) is not None]
+    shown = [panel for chart in charts if (panel := _panel(document, chart, series)) is not None]
     if not shown:
         return Markup("")
     return Markup('<div class="plots">{}</div>').format(
@@ -107,7 +107,7 @@ def _bars(document: Scale) -> Markup:
     keys = Markup("").join(key.format(_COLOURS[cause], words.CAUSES[cause]) for cause in causes)
     line = Markup('<div class="row"><span class="name">{}</span>{}<span class="num">{}</span><span></span></div>')
     lines = Markup("").join(
-        line.format(words.place(document, row), _node_bar(row, largest), _joules(row)) for row in rows
+        line.format(words.place(document, row), _node_bar(row, largest), _joules(document, row)) for row in rows
     )
     return Markup('<ul class="legend">{}</ul>{}').format(keys, lines)
 
@@ -119,9 +119,9 @@ def _node_bar(row: Row, largest: float) -> Markup:
     return svg.bar(segments, spoken, open_end="missing" in row.marks)
 
 
-def _joules(entry: Row | Best) -> str:
+def _joules(document: Scale, entry: Row | Best) -> str:
     """The energy that is known; a lower bound says that it is one."""
-    return plain_text(Quantity(entry.energy_j or 0.0, "J", bits(entry.marks) & MISSING))
+    return plain_text(replace(words.energy(document, entry), value=entry.energy_j or 0.0))
 
 
 def _known(row: Row) -> dict[str, float]:
@@ -139,22 +139,22 @@ class _Chart(NamedTuple):
     place: Callable[[Row], tuple[float, float]]
 
 
-def _panel(chart: _Chart, series: Mapping[str, Sequence[Row]]) -> Panel | None:
+def _panel(document: Scale, chart: _Chart, series: Mapping[str, Sequence[Row]]) -> Panel | None:
     """The panel of a chart of scaling; None where fewer than two rows have a place in it."""
     lines = []
     dots = []
     for kind, (name, rows) in enumerate(series.items()):
         placed = [(row, chart.place(row)) for row in rows if all(chart.place(row))]
         lines.append(Line(sorted(point for _, point in placed), kind % STROKES))
-        dots += [_dot(name, row, point) for row, point in placed]
+        dots += [_dot(document, name, row, point) for row, point in placed]
     if len(dots) < 2:
         return None
     across, up = axis([dot.x for dot in dots]), axis([dot.y for dot in dots])
     return Panel(chart.title, chart.unit, chart.title, across, up, lines, dots[:_DOTS], below=chart.below)
 
 
-def _dot(name: str, row: Row, point: tuple[float, float]) -> Dot:
-    title = f"{name}, {row.processors}: {_joules(row)} in {quantity(row.time_s, 's')}"
+def _dot(document: Scale, name: str, row: Row, point: tuple[float, float]) -> Dot:
+    title = f"{name}, {row.processors}: {_joules(document, row)} in {quantity(row.time_s, 's')}"
     return Dot(*point, _LARGE if row.pareto else _SMALL, "", title)
 
 

@@ -240,7 +240,8 @@ def ask(energy: "Energy", question: str) -> Answer:
         steps[step].append((key, value))
     for step, values in steps.items():
         before_step = now
-        for key, value in values:
+        # Times go from the clocks of the log to others: in steps they would end elsewhere. Of several the last holds.
+        for key, value in values[-1:] if step in ("costs", "setting") else values:
             now, meaning, assumed = _CHANGES[step](now, key, value, energy)
             says.append(meaning)
             assumes.append(assumed)

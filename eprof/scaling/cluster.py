@@ -122,6 +122,16 @@ class Cluster(Struct, frozen=True, dict=True):
     memory_bytes: float | None = None
     link: Link | None = None
 
+    @property
+    def marks(self) -> Mark:
+        """How far what is modelled with the cluster can be trusted."""
+        return Mark.ASSUMED if self.basis == "assumed" else NONE
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader must know of numbers that rest on the cluster."""
+        return [f"The powers and times of {self.name} are assumed: nobody measured them."] if self.marks else []
+
     @cached_property
     def slowest(self) -> Clock:
         """The lowest clock of the cluster."""

@@ -56,7 +56,7 @@ def modelled(case: Case, asked: Asked) -> Scale:
     modelled = [point for clock in case.clocks for point in _points(case, clock, case.processors, case.waiting)]
     polling = [point for clock in case.clocks for point in _points(case, clock, case.processors, POLL)]
     alone = [_points(case, clock, [1], case.waiting)[0] for clock in {*case.clocks, cluster.slowest}]
-    rows = _rows([_modelled_run(program, point) for point in modelled], [_base(program, point) for point in alone])
+    rows = _rows([_run(case, point) for point in modelled], [_run(case, point, is_alone=True) for point in alone])
     rows = [
         replace(row, overhead_j=point.overhead_j, polling_j=polled.energy_j, alpha=program.alpha)
         for row, point, polled in zip(rows, modelled, polling, strict=True)
@@ -135,13 +135,14 @@ def _points(case: Case, clock: Clock, processors: Sequence[int], waiting: str) -
     return points(case.cluster, case.program, [case.size], processors, clock, waiting)
 
 
-def _modelled_run(program: Program, point: Point) -> Run:
-    return Run(program.name, point.size, point.processors, point.core_mhz, point.time_s, point.energy_j)
-
-
-def _base(program: Program, point: Point) -> Run:
-    """The modelled program on one processor, in the document: without anything that several need."""
-    return Run(program.name, point.size, 1, point.core_mhz, point.base_s, point.base_j)
+def _run(case: Case, point: Point, is_alone: bool = False) -> Run:
+    """A run as it is modelled in the document. is_alone: without anything that several processors need."""
+    processors, time_s, energy_j = point.processors, point.time_s, point.energy_j
+    if is_alone:
+        processors, time_s, energy_j = 1, point.base_s, point.base_j
+    marks = int(case.cluster.marks)
+    name = case.program.name
+    return Run(name, point.size, processors, point.core_mhz, time_s, energy_j, marks=marks, time_marks=marks)
 
 
 def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
@@ -311,8 +312,7 @@ def _about_program(program: Program) -> dict[str, Any]:
 
 def _model_warnings(case: Case) -> Iterable[str]:
     cluster = case.cluster
-    if cluster.basis == "assumed":
-        yield f"The powers and times of {cluster.name} are assumed: nobody measured them."
+    yield from cluster.warnings
     if cluster.nodes is not None and max(case.processors) > cluster.nodes:
         yield f"{cluster.name} has {cluster.nodes} {cluster.unit}s; what stands beyond them is extrapolated."
 

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Floats
 from eprof.base.errors import UsageError
 from eprof.base.known import growth
+from eprof.base.marks import Mark, names
 from eprof.scaling.cluster import Cluster
 from eprof.scaling.model import Point, points
 from eprof.scaling.program import WORDS, Program
@@ -183,4 +184,5 @@ def _predicted(
                 efficiency=point.efficiency,
                 time_error=growth(point.time_s, time_s),
                 energy_error=growth(point.energy_j, energy_j),
+                marks=names(Mark.ESTIMATED | cluster.marks),
             )

@@ -13,7 +13,6 @@ import numpy as np
 from msgspec import Struct
 
 from eprof.base.arrays import Columns, Floats
-from eprof.base.marks import NONE, Mark
 from eprof.base.vocabulary import CLUSTER_COUNTS
 from eprof.costs import Charge, Costs, Setting
 from eprof.counting.counts import Counts
@@ -147,7 +146,7 @@ def costs(cluster: Cluster, clock: Clock) -> Costs:
         "network_bytes": 0.0,
         "spinning_s": clock.on_chip_w,
     }
-    marks = Mark.ASSUMED if cluster.basis == "assumed" else NONE
+    marks = cluster.marks
     charges = {word: Charge(True, joules * _PJ, None, cluster.source, marks) for word, joules in prices_j.items()}
     return Costs(
         name=cluster.name,

@@ -6,7 +6,6 @@ T: of the whole program where every run tells it, else of the slowest rank's ker
 """
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
@@ -22,7 +21,7 @@ from eprof.base.marks import NONE, Mark, from_names, names
 from eprof.base.resources import log_content
 from eprof.base.text import counted, few, listed, pattern
 from eprof.logs import runs as directories
-from eprof.profile import schema
+from eprof.profile import saved, schema
 from eprof.profile.document import document as described
 from eprof.profile.profile import Energy, Profile
 from eprof.scaling.cluster import Beside
@@ -108,7 +107,10 @@ def read(given: str, reading: Reading) -> Report:
     nodes, name = named(given)
     path = Path(name)
     if not path.is_dir():
-        report = Report(given, nodes, _saved(path), _Seen())
+        profile = saved.decoded(path, log_content(name, _MOST_BYTES))
+        if profile is None:
+            raise LogError(f"{path}: is no report in JSON; `eprof report --group rank -o` makes them.")
+        report = Report(given, nodes, profile, _Seen())
         _check_whole(report, ())
         return report
     inputs = _inputs(path)
@@ -147,31 +149,6 @@ def _are_of_ranks(inputs: Sequence[Path]) -> bool:
     """Whether some inputs are of ranks: named alike but for numbers; not a log of counters and one of times."""
     alike = {_NUMBER.sub("#", str(path)) for path in inputs}
     return len(alike) < len(inputs) or len(inputs) > 1 and directories.is_run(inputs[0])
-
-
-def _saved(path: Path) -> schema.Profile:
-    """The report of ranks in JSON. Raises LogError."""
-    try:
-        profile = msgspec.json.decode(log_content(str(path), _MOST_BYTES), type=schema.Profile)
-        _check(profile)
-    except (ValueError, KeyError, RecursionError) as err:
-        raise LogError(f"{path}: is no report in JSON ({err}); `eprof report --group rank -o` makes them.") from err
-    return profile
-
-
-def _check(profile: schema.Profile) -> None:
-    """Raises ValueError, KeyError: numbers, marks or places that no report of ranks has."""
-    energy, ranks = profile.energy_j, profile.ranks
-    numbers = [energy.computation, energy.data, energy.constant, profile.time_s]
-    numbers += [profile.costs.constant_power_w] if profile.costs else []
-    numbers += [ranks.number - 1, ranks.time_s.max] if ranks else []
-    if not all(0 <= number < math.inf for number in numbers if number is not None):
-        raise ValueError("a time, a power or an energy is no number from 0 on")
-    for marks in (profile.time_marks, *msgspec.structs.astuple(profile.energy_marks)):
-        from_names(marks)
-    places = [place for group in profile.groups or () for place in group.kernels]
-    if not all(0 <= place < len(profile.kernels) for place in places):
-        raise ValueError("a group has kernels that are not there")
 
 
 def _seen(runs: Sequence[directories.Run]) -> _Seen:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError, LogError, UsageError
-from eprof.base.marks import Mark, from_names, names
+from eprof.base.marks import NONE, Mark, from_names, names
 from eprof.base.text import pattern
 from eprof.collect.collector import Nodes, Speed
 from eprof.profilers.simgrid import energy
@@ -82,12 +82,7 @@ def _is_size(word: str, size: float) -> bool:
 
 
 def _simulation_marks(cluster: Cluster, computes: bool) -> list[str]:
-    marks = Mark.SIMULATED
-    if computes:
-        marks |= Mark.ESTIMATED
-    if cluster.basis == "assumed":
-        marks |= Mark.ASSUMED
-    return names(marks)
+    return names(Mark.SIMULATED | cluster.marks | (Mark.ESTIMATED if computes else NONE))
 
 
 # ---- back

@@ -161,10 +161,13 @@ def totals(document: Comm) -> Table:
 
 def rows(document: Comm) -> Table:
     """The table of every message size; what is relative to polling at the first clock as a change."""
-    is_marked = document.kind == MEASURED or document.program
 
     def amount(row: Row, value: float | None, unit: str) -> Quantity:
-        return Quantity(value, unit, bits(row.marks) if is_marked else 0)
+        return Quantity(value, unit, bits(row.marks))
+
+    def latency(row: Row) -> Quantity:
+        # What was measured rests on no powers of a table; joules may.
+        return Quantity(row.latency_s, "s", 0 if document.kind == MEASURED else bits(row.marks))
 
     busy: list[Field[Row]] = []
     if any(row.busy is not None for row in document.rows):
@@ -174,7 +177,7 @@ def rows(document: Comm) -> Table:
         (Column("operation", "left"), lambda row: row.primitive),
         (Column("size"), lambda row: Written(size_text(row.bytes), row.bytes)),
         (Column("waiting", "left"), lambda row: way(document, row.waiting, row.core_mhz)),
-        (Column("latency"), lambda row: Quantity(row.latency_s, "s")),
+        (Column("latency"), latency),
         (Column("power", from_width=100), lambda row: amount(row, row.power_w, "W")),
         (Column("J/MB"), lambda row: amount(row, row.j_per_mb, "J")),
         (Column("latency, change", from_width=100), lambda row: _of(row, "latency")),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from eprof.base.text import counted, listed, phrase, when
 from eprof.scaling.schema import MODELLED, Best, Fit, Keep, Row, Scale
-from eprof.words.badges import ESTIMATED, MISSING, bits
+from eprof.words.badges import MISSING, bits
 from eprof.words.blocks import Block, Column, Headline, Medium, Notes, Point, Sentence, Table, Tone, table_of
 from eprof.words.blocks import Row as Cells
 from eprof.words.cells import Cell, Factor, Quantity, Share, Written
@@ -236,7 +236,7 @@ def best(document: Scale) -> Table:
         document.best,
         (Column("for", "left"), lambda entry: _objective(entry.objective)),
         (Column("on", "left"), lambda entry: place(document, entry)),
-        (Column("energy"), lambda entry: _energy(document, entry)),
+        (Column("energy"), lambda entry: energy(document, entry)),
         (Column("time"), lambda entry: _time(document, entry)),
         title="Best",
     )
@@ -284,7 +284,7 @@ def on_nodes(document: Scale) -> Table:
     columns += [Column(name, from_width=widths.get(name, 0)) for name in known]
     lines = []
     for row in shown:
-        cells: list[Cell] = [place(document, row), _energy(document, row), _time(document, row), Factor(row.efficiency)]
+        cells: list[Cell] = [place(document, row), energy(document, row), _time(document, row), Factor(row.efficiency)]
         lines.append(Cells([*cells, *(Share(_share(row, _TOGETHER[name])) for name in known)]))
     more = len(document.rows) - len(shown)
     return Table(columns, lines, left_out=when(more, counted(more, "more node count")))
@@ -342,9 +342,9 @@ def rows(document: Scale) -> Table:
         (Column("size"), lambda row: Written(phrase("{:.10g}", row.size), row.size)),
         (Column("processors"), lambda row: str(row.processors)),
         (Column("MHz"), lambda row: Written(phrase("{:.6g}", row.core_mhz), row.core_mhz)),
-        (Column("energy"), lambda row: _energy(document, row)),
+        (Column("energy"), lambda row: energy(document, row)),
         (Column("time"), lambda row: _time(document, row)),
-        (Column("power", from_width=100), lambda row: replace(_energy(document, row), value=row.power_w, unit="W")),
+        (Column("power", from_width=100), lambda row: replace(energy(document, row), value=row.power_w, unit="W")),
         (Column("efficiency"), lambda row: Factor(row.efficiency)),
         (Column("to slowest clock", media=~Medium.TERMINAL), lambda row: Factor(row.efficiency_to_slowest_clock)),
         (Column("speedup", from_width=100), lambda row: Factor(row.speedup)),
@@ -354,18 +354,22 @@ def rows(document: Scale) -> Table:
     )
 
 
-def _own_marks(marks: list[str], of_all: Iterable[list[str]]) -> int:
-    """That a number of scaling is a lower bound, and the marks that not all rows have: a note tells the others."""
+def _own_marks(document: Scale, marks: list[str], of_all: Iterable[list[str]]) -> int:
+    """The marks of a number of scaling; of runs, a note tells those that all rows have, but of lower bounds."""
+    if document.kind == MODELLED:
+        return bits(marks)
     shared = reduce(and_, map(bits, of_all))
     return bits(marks) & (~shared | MISSING)
 
 
-def _energy(document: Scale, entry: Row | Best) -> Quantity:
-    return Quantity(entry.energy_j, "J", _own_marks(entry.marks, (row.marks for row in document.rows)))
+def energy(document: Scale, entry: Row | Best) -> Quantity:
+    """The energy of a row of scaling, with its marks."""
+    return Quantity(entry.energy_j, "J", _own_marks(document, entry.marks, (row.marks for row in document.rows)))
 
 
 def _time(document: Scale, entry: Row | Best) -> Quantity:
-    return Quantity(entry.time_s, "s", _own_marks(entry.time_marks, (row.time_marks for row in document.rows)))
+    shared = (row.time_marks for row in document.rows)
+    return Quantity(entry.time_s, "s", _own_marks(document, entry.time_marks, shared))
 
 
 def causes(document: Scale) -> Table:
@@ -379,8 +383,9 @@ def causes(document: Scale) -> Table:
     ]
     lines = []
     for row in document.rows:
-        overhead = [Quantity((row.overhead_j or {}).get(cause), "J") for cause in causes]
-        lines.append(Cells([str(row.processors), f"{row.core_mhz:g}", *overhead, Quantity(row.polling_j, "J")]))
+        joules = [*((row.overhead_j or {}).get(cause) for cause in causes), row.polling_j]
+        amounts = [Quantity(energy_j, "J", bits(row.marks)) for energy_j in joules]
+        lines.append(Cells([str(row.processors), f"{row.core_mhz:g}", *amounts]))
     return Table(columns, lines, title="Why: energy beyond that of one processor")
 
 
@@ -391,9 +396,9 @@ def predictions(fitted: Fit) -> Table:
         (Column("size", "left", from_width=100), lambda entry: f"{entry.size:.10g}"),
         (Column("processors"), lambda entry: str(entry.processors)),
         (Column("MHz"), lambda entry: f"{entry.core_mhz:g}"),
-        (Column("energy"), lambda entry: Quantity(entry.energy_j, "J", ESTIMATED)),
+        (Column("energy"), lambda entry: Quantity(entry.energy_j, "J", bits(entry.marks))),
         (Column("off by"), lambda entry: Share(entry.energy_error, signed=True)),
-        (Column("time"), lambda entry: Quantity(entry.time_s, "s", ESTIMATED)),
+        (Column("time"), lambda entry: Quantity(entry.time_s, "s", bits(entry.marks))),
         (Column("off by"), lambda entry: Share(entry.time_error, signed=True)),
         (Column("efficiency", from_width=100), lambda entry: Factor(entry.efficiency)),
         title="Predicted",

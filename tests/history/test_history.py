@@ -207,7 +207,7 @@ def test_the_version_of_eprof_is_named_at_the_change(tmp_path, report):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(None, "there is no such folder"), ({}, "holds no run directory"), ({"a.json": "[1"}, "is not a report in JSON")],
+    [(None, "there is no such folder"), ({}, "holds no run directory"), ({"a.json": "[1"}, "is no report in JSON")],
 )
 def test_bad_folders_are_one_sentence(tmp_path, content, words):
     for name, text in (content or {}).items():
