@@ -58,6 +58,11 @@ class Program(Struct, frozen=True):
         Raises UsageError: they are no numbers there.
         """
         counts = {word: self._value(formula, word, size, processors) for word, formula in self.formulas.items()}
+        for word in ("on_chip", "off_chip"):
+            if counts[word] + counts.get(f"{word}_extra", 0.0) < 0:
+                raise UsageError(
+                    f"{self.name}: `{word}` and `{word}_extra` are less than nothing at n = {size:g}, p = {processors}."
+                )
         memory = None if self.memory is None else self._value(self.memory, "memory_bytes", size, processors)
         return Work(self.alpha, **counts, memory_bytes=memory)
 
