@@ -25,7 +25,7 @@ def runs(rows: Sequence[Row], notes: list[str]) -> Iterator[Run]:
     Rows do not add up: a job's energy is its own row's, else its largest step's. Jobs that did not come to their end
     are no runs. Raises LogError: none did.
     """
-    jobs: dict[tuple[str, str], dict[int, _Rows]] = {}
+    jobs: dict[tuple[str, str], dict[str, _Rows]] = {}
     strange = []
     for row in {tuple(sorted(row.cells.items())): row for row in rows}.values():
         match = _NUMBER.fullmatch(row.text(JOB))
@@ -33,7 +33,7 @@ def runs(rows: Sequence[Row], notes: list[str]) -> Iterator[Run]:
             strange.append(row.where)
             continue
         parts = jobs.setdefault((row.text("grid"), match[1]), {})
-        parts.setdefault(int(match[2] or 0), []).append((match[3] or "", row))
+        parts.setdefault(match[2] or "", []).append((match[3] or "", row))
     if strange:
         notes.append(f"{counted(len(strange), 'row')} without the number of a job left out (the first is {strange[0]})")
     made = {job: _run(*job, parts, notes) for job, parts in jobs.items()}
@@ -48,19 +48,17 @@ def runs(rows: Sequence[Row], notes: list[str]) -> Iterator[Run]:
     yield from (run for run in made.values() if isinstance(run, Run))
 
 
-def _run(grid: str, job: str, parts: dict[int, _Rows], notes: list[str]) -> Run | str:
+def _run(grid: str, job: str, parts: dict[str, _Rows], notes: list[str]) -> Run | str:
     """A job as a run, or why it is none. Parts of a heterogeneous job run together, each on nodes of its own."""
+    if "" in parts:
+        return _part(job, parts[""], notes)
     runs = []
-    for number, rows in sorted(parts.items()):
-        run = _part(f"{job}+{number}" if len(parts) > 1 else job, rows, notes)
+    for number in map(str, range(max(2, len(parts)))):
+        run = _part(f"{job}+{number}", parts[number], notes) if number in parts else "without some of their parts"
         if isinstance(run, str):
             return run
         runs.append(run)
-    if sorted(parts) != list(range(len(parts))):
-        return "without some of their parts"
-    first, *others = runs
-    if not others:
-        return first
+    first = runs[0]
     known = [run.energy_j for run in runs if run.energy_j is not None]
     marks = NONE if len(known) == len(runs) else Mark.MISSING
     for run in runs:

@@ -175,11 +175,15 @@ def _of_lines(path: str, lines: Sequence[str], notes: list[str]) -> list[Row]:
     if unlike:
         notes.append(f"{path}: {len(unlike)} lines are no rows of jobs and were left out (the first is {unlike[0][0]})")
     # Of columns with the same name the first counts.
-    return [
+    rows = [
         Row(f"{path}:{number}", dict(zip(reversed(names), reversed(cells), strict=True)))
         for number, cells in table
         if len(cells) == len(names)
     ]
+    is_fixed = not any(separator in header for separator in _SEPARATORS)
+    if is_fixed and any(row.text("program").endswith("+") for row in rows):
+        notes.append(f"{path}: names of jobs are cut off, so that different programs may look alike; ask sacct with -P")
+    return rows
 
 
 def _splitting(header: str, rule: str) -> Callable[[str], list[str]]:
