@@ -13,7 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eprof
+from eprof.base.errors import LogError
 from eprof.collect import tools
+from eprof.history import document as history_document
+from eprof.history import results
 from eprof.history.schema import SCHEMA
 from eprof.history.steps import LEAST, steps
 
@@ -226,6 +229,36 @@ def test_reports_without_energy_are_left_out(tmp_path, report):
     (alone / "bare.json").write_text(json.dumps(bare))
     done = history(alone)
     assert done.returncode == 1 and "has an energy" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["total", "data", "measured", "time_s", "kernel"])
+@pytest.mark.parametrize("number", ["-1.5", "-1e-9", "1e300", "1e999", "NaN", "1e15"])
+def test_numbers_that_no_report_has_are_refused_with_the_file(tmp_path, report, place, number):
+    night = folder(tmp_path / "night", report, [1, 1])
+    changed = json.loads(json.dumps(report))
+    if place == "kernel":
+        changed["kernels"][-1]["energy_j"]["constant"] = "HERE"
+    elif place == "time_s":
+        changed["time_s"] = "HERE"
+    else:
+        changed["energy_j"][place] = "HERE"
+    (night / "odd.json").write_text(json.dumps(changed).replace('"HERE"', number))
+    with pytest.raises(
+        LogError, match=r"odd.json: is no report in JSON \(.*\); make it again, or move it away"
+    ) as refused:
+        results.read([night], None)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_result_of_no_joules_cannot_be_compared(tmp_path, report):
+    night = folder(tmp_path / "night", report, [1, 1])
+    changed = json.loads(json.dumps(report))
+    changed["energy_j"] |= dict.fromkeys(("total", "computation", "data", "constant"), 0.0)
+    (night / "zero.json").write_text(json.dumps(changed))
+    document = history_document.history(results.read([night], None), "night", [])
+    assert (
+        len(document.runs) == 2 and "1 of 3 results has no energy, or 0 J, and cannot be compared." in document.warnings
+    )
 
 
 def test_every_form_is_written(tmp_path, report):

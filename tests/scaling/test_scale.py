@@ -362,6 +362,26 @@ def test_an_efficiency_above_1_is_not_said_to_fall(tmp_path, eprof, energy_j, se
     assert code == 0 and sentence in " ".join(out.split())
 
 
+@pytest.mark.parametrize("basis", ["assumed", "measured"])
+def test_what_rests_on_an_assumed_cluster_is_marked_in_every_form(tmp_path, eprof, basis):
+    (tmp_path / "t.toml").write_text(MACHINE.replace('basis = "assumed"', f'basis = "{basis}"'))
+    asked = ["scale", "--program", "cg", "--size", "75000", "-p", "1,4", "--cluster", tmp_path / "t.toml"]
+    outputs = [tmp_path / f"x.{suffix}" for suffix in ("json", "csv", "html", "md")]
+    code, out, _ = eprof(*asked, "-v", *(word for path in outputs for word in ("-o", path)))
+    assert code == 0
+    is_assumed = basis == "assumed"
+    document = json.loads(outputs[0].read_text())
+    marks = ["assumed"] if is_assumed else []
+    assert all(entry["marks"] == entry["time_marks"] == marks for entry in [*document["rows"], *document["best"]])
+    header, *rows = (line.split(",") for line in outputs[1].read_text().splitlines())
+    assert len(rows) == 2 and all(row[header.index("marks")] == "".join(marks) for row in rows)
+    assert ("?2.54 J" in out) == ("?2.98 J" in out) == is_assumed and "2.98 J" in out
+    assert ("are assumed: nobody measured them" in " ".join(out.split())) == is_assumed
+    assert ("2.98 J" in outputs[2].read_text().replace("\u202f", " ")) and "2.98" in outputs[3].read_text()
+    figures = [part.split("</dd>")[0] for part in outputs[2].read_text().split("<dt>")[1:]]
+    assert all(("?" in part) == is_assumed for part in figures if "Least" in part)
+
+
 @pytest.mark.parametrize("suffix", ["html", "md", "csv", "txt", "parquet"])
 def test_every_form_of_the_document_is_made(tmp_path, suffix, eprof):
     out = tmp_path / f"x.{suffix}"
