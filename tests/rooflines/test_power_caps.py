@@ -127,10 +127,10 @@ def test_no_number_of_a_capped_machine_is_above_its_cap(name, share):
     priced = costs.load(name).at()
     for free in machines(priced):
         cap_w = free.constant_power_w + share * (free.flop_power_w + free.mem_power_w)
-        (told,) = document([machine(priced, free.precision, cap_w)]).plain()["machines"]
-        assert told["power_cap_w"] == pytest.approx(cap_w)
-        assert told["peak_power_w"] == pytest.approx(min(cap_w, free.peak_power_w))
-        assert max(point["power_w"] for point in told["lines"]) <= cap_w * (1 + 1e-12)
-        assert told["best_flop_per_s"] == pytest.approx(
+        (told,) = document([machine(priced, free.precision, cap_w)]).machines
+        assert told.power_cap_w == pytest.approx(cap_w)
+        assert told.peak_power_w == pytest.approx(min(cap_w, free.peak_power_w))
+        assert max(point.power_w for point in told.lines) <= cap_w * (1 + 1e-12)
+        assert told.best_flop_per_s == pytest.approx(
             min(1.0, share * (1 + free.mem_power_w / free.flop_power_w)) * free.peak_flop_per_s
         )
