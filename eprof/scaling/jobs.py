@@ -89,7 +89,7 @@ def _part(job: str, rows: _Rows, notes: list[str]) -> Run | str:
     time_s, processors = first.number("time_s"), first.number("processes")
     if not time_s or not processors:
         return "that took no time or no nodes"
-    clocks = {row.number("core_mhz") for row in [first, *(row for _, row in steps)]} - {None}
+    clocks = {row.number("core_mhz") for row in [first, *(row for _, row in steps)]} - {None, 0.0}
     own_mhz = first.number("core_mhz")
     run = Run(
         program=first.text("program") or "program",

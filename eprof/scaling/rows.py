@@ -1,6 +1,7 @@
 """Tables of runs, whatever wrote them, as rows of the quantities that `counters/runs.toml` finds in their columns."""
 
 import csv
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -25,9 +26,18 @@ _DEEPEST = 6
 _SEPARATORS = "|,;\t"
 _RULE = pattern(r"[\s|:-]*")
 _NUMBER = pattern(r"[\d.:+_-]*\d[\d.:+_-]*")
-_DURATION = pattern(r"(?:(?:(\d{1,6})-)?(\d{1,6}):)?(\d{1,6}):(\d{1,2}(?:\.\d{1,9})?)")
-_SUFFIXED = pattern(r"(\d{1,30}(?:\.\d{1,30})?)([KkMmGgTtPp]?)")
+_NUMERAL = r"([+-]?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][+-]?\d{1,4})?)"
+_TIME, _CLOCK = "time (days-hours:minutes:seconds)", "clock in kHz"
+# How columns are written, in the words of `counters/runs.toml`.
+_FORMS = {
+    "text": pattern(r"(?!)()()"),
+    "number": pattern(_NUMERAL + "()"),
+    "number with K, M, G": pattern(_NUMERAL + "([KkMmGgTtPp]?)"),
+    _TIME: pattern(r"(?:(?:(\d{1,6})-)?(\d{1,6}):)?(\d{1,6}):(\d{1,2}(?:\.\d{1,9})?)"),
+    _CLOCK: pattern(_NUMERAL + "([KkMmGg]?)"),
+}
 _POWERS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
+_LEAST_MHZ = 100  # of a processor's clock
 
 
 class Row(Struct, frozen=True):
@@ -38,28 +48,24 @@ class Row(Struct, frozen=True):
 
     def has(self, quantity: str) -> bool:
         """Whether a table of runs has a column for a quantity."""
-        return any(name in self.cells for name, _ in _meaning().columns[quantity])
+        return any(name in self.cells for name in _meaning()["column"][quantity])
 
     @property
     def is_whole(self) -> bool:
         """Whether a run came to its end, as far as its row tells: a state that is cut off is none that is known."""
-        return not self.has("state") or self.text("state").upper() in _meaning().whole
+        return not self.has("state") or self.text("state").upper() in _meaning()["states"]["whole"]
 
     def text(self, quantity: str) -> str:
         """What is written of a quantity, in the first of its columns that is not empty."""
-        return next((text for name, _ in _meaning().columns[quantity] if (text := self.cells.get(name, ""))), "")
+        return next((text for name in _meaning()["column"][quantity] if (text := self.cells.get(name, ""))), "")
 
     def number(self, quantity: str) -> float | None:
         """The value of a quantity, SI units and MHz, of the first column that knows it. Raises LogError: no number."""
-        for name, how in _meaning().columns[quantity]:
+        unknown = _meaning()["unknown"]
+        for name, how in _meaning()["column"][quantity].items():
             text = self.cells.get(name, "")
-            if not text or text.lower() in _meaning().unknown:
-                continue
-            try:
-                number = _READ[how](text)
-            except ValueError:
-                number = -1.0
-            if number in _meaning().unknown_numbers:
+            number = _value(text, how)
+            if not text or text.lower() in unknown["texts"] or number in unknown["numbers"]:
                 continue
             if not 0 <= number < _MOST:
                 raise LogError(f"{self.where}: {quantity} is `{text[:40]}`, which is no {how} from 0 on.")
@@ -67,59 +73,28 @@ class Row(Struct, frozen=True):
         return None
 
 
-class _Meaning(Struct, frozen=True):
-    """What `counters/runs.toml` says. columns: of each quantity, names in small letters and how they are written."""
-
-    columns: Mapping[str, Sequence[tuple[str, str]]]
-    unknown: frozenset[str]
-    unknown_numbers: frozenset[float]
-    whole: frozenset[str]
-
-
 @lru_cache
-def _meaning() -> _Meaning:
-    root = Document.read(folder("counters") / "runs.toml").root
-    root.schema(1)
-    columns = {
-        quantity: [(name.lower(), how.choice(_READ)) for name, how in names.items()]
-        for quantity, names in root["column"].items()
-    }
-    unknown = root["unknown"]
-    numbers = frozenset(map(float, unknown["numbers"].texts()))
-    return _Meaning(columns, frozenset(unknown["texts"].texts()), numbers, frozenset(root["states"]["whole"].texts()))
+def _meaning() -> dict[str, dict[str, Any]]:
+    data = Document.read(folder("counters") / "runs.toml").data
+    columns = {quantity: {name.lower(): how for name, how in each.items()} for quantity, each in data["column"].items()}
+    unknown = data["unknown"] | {"numbers": [float(number) for number in data["unknown"]["numbers"]]}
+    return data | {"column": columns, "unknown": unknown}
 
 
-def _seconds(text: str) -> float:
-    """A duration as Slurm writes it: "01:30" are minutes and seconds."""
-    match = _DURATION.fullmatch(text)
+def _value(text: str, how: str) -> float:
+    """A number as it is written in a column; NaN where it is none, 0 for a clock that a governor chooses."""
+    match = _FORMS[how].fullmatch(text)
     if match is None:
-        raise ValueError
-    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-
-
-def _suffixed(text: str) -> float:
-    match = _SUFFIXED.fullmatch(text)
-    if match is None:
-        raise ValueError
-    return float(match[1]) * _POWERS[match[2].lower()]
-
-
-def _mhz(text: str) -> float:
-    """A clock as Slurm writes it: kHz; "2.40G" counts Hz, "2.40M" of older versions kHz. A governor's name is none."""
-    if not _SUFFIXED.fullmatch(text) or not _suffixed(text):
-        return min(_meaning().unknown_numbers)
-    mhz = _suffixed(text) / (1e3 if text.isdecimal() else 1e6)
-    return mhz if mhz >= 100 else mhz * 1e3
-
-
-_READ: Mapping[str, Callable[[str], float]] = {
-    "text": float,
-    "number": float,
-    "number with K, M, G": _suffixed,
-    "time (days-hours:minutes:seconds)": _seconds,
-    "clock in kHz": _mhz,
-}
+        return 0.0 if how == _CLOCK else math.nan
+    if how == _TIME:
+        days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+        return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    number = float(match[1]) * _POWERS[(match[2] or "").lower()]
+    if how != _CLOCK:
+        return number
+    # Bare kHz; "2.40G" counts Hz, "2.40M" of older versions kHz.
+    mhz = number / (1e6 if match[2] else 1e3)
+    return mhz * 1e3 if match[2] and mhz < _LEAST_MHZ else mhz
 
 
 # ---- files
@@ -158,7 +133,7 @@ def _of_lines(path: str, lines: Sequence[str], notes: list[str]) -> list[Row]:
         table = [(number, split(line)) for number, line in rest if not _RULE.fullmatch(line)]
     except csv.Error as err:
         raise LogError(f"{path}: is no table ({err}).") from err
-    lacks = [key for key in _NEEDED if not any(name in names for name, _ in _meaning().columns[key])]
+    lacks = [key for key in _NEEDED if not any(name in names for name in _meaning()["column"][key])]
     if lacks:
         what = f"no column {listed(lacks, 'or')} in the header"
         if any(_NUMBER.fullmatch(word) for name in names for word in name.split()):
@@ -167,7 +142,7 @@ def _of_lines(path: str, lines: Sequence[str], notes: list[str]) -> list[Row]:
             f"{path}:{first}: {what}; name the columns program, size, processes, core_mhz, time_s, energy_j, or give "
             f"what `{_ASK}` prints."
         )
-    is_of_jobs = any(name in names for name, _ in _meaning().columns[JOB])
+    is_of_jobs = any(name in names for name in _meaning()["column"][JOB])
     unlike = [(number, cells) for number, cells in table if len(cells) != len(names)]
     if unlike and not is_of_jobs:
         number, cells = unlike[0]

@@ -555,7 +555,7 @@ def test_a_node_alone_is_enough_for_ranks_and_makes_up_the_idle_power_of_a_model
     assert cluster.beside(str(table)) == Beside(host_w=5.0, name="m", source="t")
     assert cluster.read(Document.parse(MACHINE, "m.toml")).default.idle_w == 180 + 3 * 60
     demo = cluster.load("gpu-demo")
-    assert model.costs(demo, demo.default).constant_power_w == 100 + 5 + 15
+    assert demo.default.idle_w == 100 + 5 + 15
 
 
 # ------------------------------------------------------------------------------------------------------------- shown
