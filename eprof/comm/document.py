@@ -103,7 +103,14 @@ def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
     if made.kind == MEASURED:
         return made
     break_even = break_even_s(case.cluster) if BLOCKING in case.ways else None
-    return replace(made, break_even_s=break_even, limits=list(_limits(case)))
+    first = (POLLING, case.cluster.default)
+    limits = [
+        Limit(waiting=waiting, core_mhz=clock.core_mhz, j_per_mb=limit(case.cluster, waiting, clock))
+        for clock in case.clocks
+        for waiting in case.ways
+        if (waiting, clock) != first
+    ]
+    return replace(made, break_even_s=break_even, limits=limits)
 
 
 # ---- rows
@@ -175,15 +182,6 @@ def _why_not(row: Row) -> str | None:
     if row.relative.j_per_mb >= 1 - row.spread:
         return "repeats differ by more than it saves"
     return "messages come more than 5 % later" if row.relative.latency > _LATER else None
-
-
-def _limits(case: Case) -> Iterator[Limit]:
-    for clock in case.clocks:
-        for waiting in case.ways:
-            if (waiting, clock) != (POLLING, case.cluster.default):
-                yield Limit(
-                    waiting=waiting, core_mhz=clock.core_mhz, j_per_mb=limit(case.cluster, waiting, clock)
-                )  # fmt: skip
 
 
 def _totals(samples: Sequence[Sample]) -> Iterator[Total]:

@@ -157,32 +157,23 @@ def _seen(runs: Sequence[directories.Run]) -> _Seen:
     times_s = [each.seconds for each in metered] if metered else [run.program_s for run in runs]
     known_s = [time_s for time_s in times_s if time_s is not None]
     time_s = max(known_s) if len(known_s) == len(runs) else None
+    environments = [run.section("environment") for run in runs]
+    started = [str(each[key]) for each in environments for key in _WORLD if key in each]
     seen = _Seen(
         hosts=len(set(hosts)) if all(hosts) else None,
-        ranks=_world(runs),
+        ranks=max((int(number) for number in started if number.isdecimal() and len(number) < 10), default=None),
         time_s=time_s,
         is_metered=bool(metered),
     )
     if len(metered) == len(runs) and all(each.boards == 1 for each in metered):
         return seen._replace(gpus_j=sum(each.joules for each in metered))
     if len(metered) == len(runs) and all(each.boards == 0 for each in metered) and seen.hosts:
-        return seen._replace(hosts_j=_once_a_host(hosts, metered))
+        # Each rank's meter saw all of its host, so that the longest counts.
+        joules: dict[str, float] = {}
+        for host, measured in zip(hosts, metered, strict=True):
+            joules[host] = max(joules.get(host, 0.0), measured.joules)
+        return seen._replace(hosts_j=sum(joules.values()))
     return seen
-
-
-def _once_a_host(hosts: Sequence[str], metered: Sequence[directories.Measured]) -> float:
-    """What the meters of hosts saw: each rank's saw all of its host, so that the longest counts."""
-    joules: dict[str, float] = {}
-    for host, measured in zip(hosts, metered, strict=True):
-        joules[host] = max(joules.get(host, 0.0), measured.joules)
-    return sum(joules.values())
-
-
-def _world(runs: Sequence[directories.Run]) -> int | None:
-    """How many ranks the launcher started."""
-    environments = [run.section("environment") for run in runs]
-    told = [str(each[key]) for each in environments for key in _WORLD if key in each]
-    return max((int(number) for number in told if number.isdecimal() and len(number) < 10), default=None)
 
 
 def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
@@ -232,8 +223,12 @@ def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterato
         _check_gpus(report)
         run = _run(report, count, beside, is_timed)
         notes += _beyond_the_meter(report, run)
-        if is_timed:
-            notes += _shorter_than_kernels(report)
+        given_s, kernels_s = report.seen.time_s, report.kernels_s
+        if is_timed and given_s is not None and kernels_s is not None and given_s < kernels_s:
+            notes.append(
+                f"{report.where or report.path}: its time, {given_s:.4g} s, is less than that of its slowest rank's "
+                f"kernels, {kernels_s:.4g} s, which is taken instead."
+            )
         yield replace(run, processors=report.ranks, unit=unit) if unit == GPU else run
     notes += dict.fromkeys([*_notes(reports, beside, is_timed), *_unlike(reports)])
 
@@ -267,7 +262,7 @@ def _unit(reports: Sequence[Report], nodes: Sequence[int]) -> str:
 
 def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
     """The run of a report of ranks."""
-    profile = report.profile
+    profile, costs = report.profile, report.profile.costs
     of_kernels = _of_kernels(report)
     time_s, time_marks = _time(report, is_timed)
     waiting_s = _waiting_s(report, nodes, time_s, is_timed, beside)
@@ -277,7 +272,8 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
         program=_program(profile),
         size=None,
         processors=nodes,
-        core_mhz=_core_mhz(profile),
+        # A table's default is no run's clock.
+        core_mhz=costs.setting.get("core_mhz") if costs and costs.setting_from != _DEFAULT else None,
         time_s=time_s,
         energy_j=sum(part.energy_j for part in parts.values() if part.energy_j is not None),
         marks=_marks_of(parts, report.seen),
@@ -396,12 +392,6 @@ def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
     return Part(energy_j=energy_j, marks=names(marks if energy_j else NONE))
 
 
-def _core_mhz(profile: schema.Profile) -> float | None:
-    """The clock that the ranks' run is priced at, but for a table's default, which is no run's."""
-    costs = profile.costs
-    return costs.setting.get("core_mhz") if costs and costs.setting_from != _DEFAULT else None
-
-
 # ---- what to say
 
 
@@ -442,8 +432,11 @@ def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterato
 def _of_report(report: Report, beside: Beside) -> Iterator[str]:
     yield from (warning for warning in report.profile.warnings if "Left out" in warning)
     seen, logs = report.seen, report.profile.inputs
-    twins = _twins(report.profile)
-    if twins:
+    alike: dict[str, list[str]] = {}
+    for log in logs:
+        if log.sha256:
+            alike.setdefault(log.sha256, []).append(Path(log.path).name)
+    if twins := next((listed(paths) for paths in alike.values() if len(paths) > 1), ""):
         yield f"{twins} are the same to the byte; ranks are rarely, so one may be a copy."
     if report.ranks == 1 and len(logs) > 1 and seen.hosts is None:
         yield f"its {len(logs)} logs are taken for those of one rank."
@@ -455,15 +448,6 @@ def _of_report(report: Report, beside: Beside) -> Iterator[str]:
         yield "the energy of its hosts is what the meters of their processors saw."
     elif seen.is_metered:
         yield "what meters saw is not used, for it is not that of one GPU a rank."
-
-
-def _twins(profile: schema.Profile) -> str:
-    """The first logs of ranks with the same content."""
-    alike: dict[str, list[str]] = {}
-    for log in profile.inputs:
-        if log.sha256:
-            alike.setdefault(log.sha256, []).append(Path(log.path).name)
-    return next((listed(paths) for paths in alike.values() if len(paths) > 1), "")
 
 
 def _beyond_the_meter(report: Report, run: Run) -> Iterator[str]:
@@ -482,16 +466,6 @@ def _beyond_the_meter(report: Report, run: Run) -> Iterator[str]:
         f"{report.path}: the meter saw {metered_j:.3g} J, but {what} {joules:.3g} J, so the prices, the powers or the "
         "meter are wrong, and the energy has no shares."
     )
-
-
-def _shorter_than_kernels(report: Report) -> Iterator[str]:
-    """Where a program took less time than its slowest rank's kernels."""
-    given_s, kernels_s = report.seen.time_s, report.kernels_s
-    if given_s is not None and kernels_s is not None and given_s < kernels_s:
-        yield (
-            f"{report.where or report.path}: its time, {given_s:.4g} s, is less than that of its slowest rank's "
-            f"kernels, {kernels_s:.4g} s, which is taken instead."
-        )
 
 
 def _unlike(reports: Sequence[Report]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from eprof.base.errors import EprofError
 from eprof.base.toml import Document
 from eprof.cli import main
 from eprof.profile import schema
-from eprof.scaling import cluster, measured, model, program, ranks
+from eprof.scaling import cluster, measured, program, ranks
 from eprof.scaling import document as scale_document
 from eprof.scaling.cluster import Beside
 from eprof.scaling.run import medians
