@@ -365,6 +365,12 @@ def test_what_open_mpi_takes_is_measured_with_and_without_the_library(nw_ice, mo
     assert document.processes == 2 and "No meter" in document.warnings[0] and document.limits == []
 
 
+def test_a_processor_of_which_nobody_knows_how_long_it_worked_is_priced_as_idle(nw_ice):
+    sample = Sample("put", 8, POLLING, None, 0.5, None)
+    assert benchmark._priced(sample, nw_ice.default).energy_j == pytest.approx(0.5 * 7.8)
+    assert benchmark._priced(sample._replace(busy=1.0), nw_ice.default).energy_j == pytest.approx(0.5 * 9.4)
+
+
 class Without:
     """Open MPI as it is called, where it is not installed: each command prints what the benchmark would."""
 

@@ -1,6 +1,7 @@
 """`eprof history`: where a series of runs changes, and what is said of it."""
 
 import json
+import math
 import re
 import subprocess
 from pathlib import Path
@@ -248,6 +249,22 @@ def test_numbers_that_no_report_has_are_refused_with_the_file(tmp_path, report, 
     ) as refused:
         results.read([night], None)
     assert "\n" not in str(refused.value)
+
+
+def test_the_noise_is_that_of_commits_with_repeats_pooled(tmp_path, report):
+    """Two repeats 10 % apart, three 20 % apart in steps, and a commit that ran once, which tells no noise."""
+    joules = [200.0, 220.0, 90.0, 100.0, 110.0, 500.0]
+    night = folder(tmp_path / "night", report, [1] * 6, "aabbbc")
+    for number, total in enumerate(joules):
+        path = night / f"run-{number:02d}.json"
+        changed = json.loads(path.read_text())
+        changed["energy_j"]["total"] = total
+        path.write_text(json.dumps(changed))
+    document = history_document.history(results.read([night], None), "night", [])
+    noise = document.noise
+    assert (noise.commits, noise.runs) == (2, 5)
+    assert noise.share == pytest.approx(math.sqrt((2 * (1 / 21) ** 2 + 2 * 0.1**2) / (1 + 2)))
+    assert [run.energy_j["total"] for run in document.runs] == joules
 
 
 def test_a_result_of_no_joules_cannot_be_compared(tmp_path, report):

@@ -375,6 +375,16 @@ def test_a_gap_in_the_numbers_of_ranks_is_refused_in_logs_and_in_a_report(eprof,
         assert len(err.splitlines()) == 1
 
 
+def test_numbers_from_2_on_are_those_of_processes(eprof, tmp_path):
+    """Nobody knows how many there were; from 0 or 1 on they are ranks, and a number below them is a gap."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for number in (2, 3):
+        (folder / f"rank{number}.txt").write_text((RANKS / "n4" / f"rank{number}.txt").read_text())
+    code, out, _ = eprof("scale", f"n2={folder}", *DEMO, "-q", "-o", tmp_path / "a.json")
+    assert code == 0 and json.loads((tmp_path / "a.json").read_text())["rows"][0]["ranks"] == 2
+
+
 def test_numbers_of_processes_are_no_ranks(eprof, tmp_path):
     folder = copied(tmp_path / "runs", 0, 1)
     for number in (0, 1):

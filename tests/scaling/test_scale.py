@@ -176,6 +176,54 @@ def test_a_table_of_messages_is_a_line_between_its_points_and_beyond():
     assert [table.of_size(size) for size in (0.5, 1, 51, 151, 301)] == [1, 1, 1.5, 3.5, 8]
 
 
+@pytest.mark.parametrize(
+    ("extra", "shape"),
+    [
+        ("", 1),  # the same work, however many processors share it
+        ('on_chip_extra = "0.019 * n * (p - 1) / 63"', 1),  # 0.981 of it
+        ('on_chip_extra = "0.022 * n * (p - 1) / 63"', 4),
+        ('on_chip_extra = "n * (p - 1)"', 4),  # more work in proportion to the problem
+        ('messages = "n * p"', 4),
+        ('on_chip_extra = "2e9 * (p - 1)"', 2),  # more work, whatever the problem
+        ('off_chip_extra = "2e7 * (p - 1)"\nmessages = "p"', 2),
+        ('messages = "1e6 * (p - 1)"', 3),  # messages, whatever the problem
+        ('messages = "p"\nnetwork_bytes = "1e9 * (p - 1)"', 3),
+        ('messages = "1e6 * (p - 1)"\non_chip_extra = "2e10 * (p - 1)"', 2),
+        ('messages = "1e6 * (p - 1)"\non_chip_extra = "2e8 * (p - 1)"', 3),
+    ],
+)
+def test_the_class_of_a_program_is_how_its_efficiency_falls(extra, shape):
+    text = f'schema = 1\nname = "x"\nsource = "t"\nalpha = 1\n[count]\non_chip = "n"\noff_chip = "0 * n"\n{extra}\n'
+    on = machine()
+    for waiting in ("interrupt", "poll"):
+        case = scale_document.Case(on, program.read(Document.parse(text, "x.toml")), 1e10, [64, 1], on.clocks, waiting)
+        assert scale_document.modelled(case, ASKED).shape == shape
+
+
+def test_a_deadline_and_a_power_limit_allow_what_meets_them_and_ties_go_to_fewer_seconds(tmp_path):
+    table = tmp_path / "runs.csv"
+    table.write_text("program,size,processes,time_s,energy_j\na,1,1,10,100\na,1,2,6,120\na,1,4,5,150\na,1,8,4,150\n")
+    runs, notes = measured.read([str(table)])
+
+    def chosen(objective, deadline_s=None, power_limit_w=None):
+        asked = ASKED._replace(objectives=[parse(objective, None, power_limit_w)], deadline_s=deadline_s)
+        (answer,) = scale_document.measured(runs, notes, "runs", asked).best
+        return answer.processors
+
+    assert [chosen("energy", deadline_s) for deadline_s in (None, 10, 9.9, 6, 5, 4, 3.9)] == [1, 1, 2, 2, 8, 8, None]
+    assert [chosen("time", None, watts) for watts in (None, 37.5, 37.4, 30, 20, 10, 9.9)] == [8, 8, 4, 4, 2, 1, None]
+    assert chosen("edp") == 8
+    rows = scale_document.measured(runs, notes, "runs", ASKED).rows
+    assert [row.pareto for row in rows] == [True, True, False, True]
+
+
+def test_a_cluster_s_nodes_end_somewhere():
+    on = cluster.load("gigabit-demo")
+    for most, said in ((128, False), (129, True)):
+        case = scale_document.Case(on, program.load("ep"), 1e6, [1, most], on.clocks, "poll")
+        assert any("has 128 nodes" in warning for warning in scale_document.modelled(case, ASKED).warnings) == said
+
+
 # ------------------------------------------------------------------------------------------------------ measured runs
 
 
