@@ -32,21 +32,17 @@ class Case(NamedTuple):
 
 def modelled(case: Case, sizes: Sequence[int]) -> Comm:
     """The document of messages of these sizes, in closed form. Raises CostError."""
-    sent = [Sent(MESSAGE, 1, size) for size in sizes]
-    return _in_closed_form(case, sent, f"Waiting for messages on {case.cluster.name}", None, [])
+    return of_program(case, None, [Sent(MESSAGE, 1, size) for size in sizes], [])
 
 
-def of_program(case: Case, program: str, sent: Sequence[Sent], notes: Sequence[str]) -> Comm:
-    """The document of the messages of a program, in closed form. Raises CostError."""
-    return _in_closed_form(case, sent, f"The messages of {program} on {case.cluster.name}", program, notes)
-
-
-def _in_closed_form(case: Case, sent: Sequence[Sent], title: str, program: str | None, notes: Sequence[str]) -> Comm:
+def of_program(case: Case, program: str | None, sent: Sequence[Sent], notes: Sequence[str]) -> Comm:
+    """The document of the messages of a program (None: of some messages), in closed form. Raises CostError."""
     samples = list(waits(case.cluster, sent, case.ways, case.clocks))
+    what = f"The messages of {program}" if program else "Waiting for messages"
     return _document(
         case,
         samples,
-        title=title,
+        title=f"{what} on {case.cluster.name}",
         kind=MODELLED,
         joules_from=f"powers and times of {case.cluster.name} ({case.cluster.basis})",
         program=program,

@@ -268,15 +268,19 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
     waiting_s = _waiting_s(report, nodes, time_s, is_timed, beside)
     gpus = _metered(of_kernels | _of_waiting(report, waiting_s, beside), report.seen.gpus_j)
     parts = _metered(gpus | _of_nodes(report, nodes * time_s, beside, time_marks & Mark.MISSING), report.seen.all_j)
+    # A meter leaves no doubt of what it saw.
+    metered = () if report.seen.gpus_j is None else _GPU
+    unseen = [part for cause, part in parts.items() if report.seen.all_j is None and cause not in metered]
+    commands = {Path(command.split()[0]).name for command in _commands(profile)}
     return Run(
-        program=_program(profile),
+        program=commands.pop() if len(commands) == 1 else "program",
         size=None,
         processors=nodes,
         # A table's default is no run's clock.
         core_mhz=costs.setting.get("core_mhz") if costs and costs.setting_from != _DEFAULT else None,
         time_s=time_s,
         energy_j=sum(part.energy_j for part in parts.values() if part.energy_j is not None),
-        marks=_marks_of(parts, report.seen),
+        marks=reduce(or_, (from_names(part.marks) for part in unseen), NONE),
         time_marks=time_marks,
         parts=parts,
         ranks=report.ranks,
@@ -293,18 +297,13 @@ def _metered(parts: dict[str, Part], metered_j: float | None) -> dict[str, Part]
     return parts | {"metered": Part(energy_j=metered_j - known_j, marks=names(marks))}
 
 
-def _marks_of(parts: Mapping[str, Part], seen: _Seen) -> Mark:
-    """The marks of the whole of the ranks: of what no meter saw."""
-    metered = () if seen.gpus_j is None and seen.all_j is None else _GPU
-    unmetered = () if seen.all_j is not None else parts
-    return reduce(or_, (from_names(parts[cause].marks) for cause in unmetered if cause not in metered), NONE)
-
-
 def _nodes(report: Report, beside: Beside) -> int:
     """On how many nodes ranks ran: as the user says, by their hosts, or by the GPUs of a node."""
     by_gpus = -(-report.ranks // beside.gpus) if beside.gpus else None
     nodes = report.nodes or report.seen.hosts or (1 if report.ranks == 1 else by_gpus)
-    by_name = _nodes_in_name(report)
+    # The node count in the name of a folder or file, such as n4 or n4.json, where no run directory tells the ranks.
+    named_after = _OF_NODES.fullmatch(Path(report.path).name.removesuffix(_SUFFIX))
+    by_name = int(named_after[1]) if named_after and report.seen.ranks is None else None
     if nodes is None:
         raise LogError(
             f"{report.path}: nothing tells on how many nodes its {report.ranks} ranks ran; name it, such as "
@@ -326,12 +325,6 @@ def _nodes(report: Report, beside: Beside) -> int:
             f"GPU cannot be told apart. If they ran on more nodes, name them, such as n{by_gpus}=..."
         )
     return nodes
-
-
-def _nodes_in_name(report: Report) -> int | None:
-    """The node count in the name of a folder or file, such as n4 or n4.json, where no run directory tells the ranks."""
-    match = _OF_NODES.fullmatch(Path(report.path).name.removesuffix(_SUFFIX))
-    return int(match[1]) if match and report.seen.ranks is None else None
 
 
 def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
@@ -393,12 +386,6 @@ def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
 
 
 # ---- what to say
-
-
-def _program(profile: schema.Profile) -> str:
-    """The name of the ranks' program, if the logs tell one."""
-    commands = {Path(command.split()[0]).name for command in _commands(profile)}
-    return commands.pop() if len(commands) == 1 else "program"
 
 
 def _commands(profile: schema.Profile) -> list[str]:

@@ -174,9 +174,8 @@ def _largest_cause(row: Row) -> str:
     if sum(changes.values()) <= 0:
         return ""
     overhead = {cause: joules for cause, joules in changes.items() if joules > 0}
-    total = sum(overhead.values())
     cause = max(overhead, key=lambda cause: overhead[cause])
-    return f"{percent(overhead[cause] / total)} of the extra energy goes into {CAUSES[cause]}."
+    return f"{percent(overhead[cause] / sum(overhead.values()))} of the extra energy goes into {CAUSES[cause]}."
 
 
 def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
@@ -216,16 +215,12 @@ def points(document: Scale) -> Iterator[Block]:
     if document.f_star_mhz is not None:
         yield Point("Clock", f"one processor takes least energy at {document.f_star_mhz:.4g} MHz.")
     if document.fit is not None:
-        yield Point("Trust", _trust(document.fit))
-
-
-def _trust(fitted: Fit) -> str:
-    """How far a fit to small runs is to be trusted."""
-    on = ", ".join(map(str, fitted.fitted_on))
-    if fitted.left_out_energy is None or fitted.left_out_time is None:
-        return f"fitted on {on} processors: too few to leave one out."
-    errors = f"{percent(fitted.left_out_energy)} of energy and {percent(fitted.left_out_time)} of time"
-    return f"fitted on {on} processors; a fit without one of them is off by {errors} there at most."
+        fitted, on = document.fit, ", ".join(map(str, document.fit.fitted_on))
+        trust = f"fitted on {on} processors: too few to leave one out."
+        if fitted.left_out_energy is not None and fitted.left_out_time is not None:
+            errors = f"{percent(fitted.left_out_energy)} of energy and {percent(fitted.left_out_time)} of time"
+            trust = f"fitted on {on} processors; a fit without one of them is off by {errors} there at most."
+        yield Point("Trust", trust)
 
 
 def best(document: Scale) -> Table:
@@ -303,18 +298,14 @@ def _share(row: Row, causes: Sequence[str]) -> float | None:
 def parts(document: Scale) -> Table:
     """The energy on each node count, by cause."""
     rows = [row for row in document.rows if row.parts]
-    causes = [cause for cause in CAUSES if any(_has(row, cause) for row in rows)]
+    # What takes something, or may.
+    taking = {cause for row in rows for cause, part in (row.parts or {}).items() if part.energy_j != 0}
+    causes = [cause for cause in CAUSES if cause in taking]
     widths = [0] * _SHOWN + [120] * len(rows)
     columns = [Column(place(document, row), from_width=width) for row, width in zip(rows, widths, strict=False)]
     lines = [Cells([CAUSES[cause], *(_part(row, cause) for row in rows)]) for cause in causes]
     totals = [Quantity(row.energy_j, "J", bits(row.marks)) for row in rows]
     return Table([Column("", "left"), *columns], [*lines, Cells(["all", *totals], total=True)], title="Energy by cause")
-
-
-def _has(row: Row, cause: str) -> bool:
-    """Whether a cause takes something, or may."""
-    part = (row.parts or {}).get(cause)
-    return part is not None and part.energy_j != 0
 
 
 def _part(row: Row, cause: str) -> Quantity | str:
