@@ -33,6 +33,10 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
     known = [result for result in results if result.report.energy_j.total]
     if not known:
         raise LogError(f"None of the {len(results)} results has an energy: make their reports with --costs.")
+    left_out = []
+    if without := len(results) - len(known):
+        verb = "has" if without == 1 else "have"
+        left_out.append(f"{without} of {len(results)} results {verb} no energy, or 0 J, and cannot be compared.")
     known, unlike = _alike(known)
     runs = [_run(result) for result in known]
     kernels = _kernels(known)
@@ -47,7 +51,7 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
         noise=noise,
         changes=[*_changes(runs, level), *_changes_of(kernels, known, runs, level)],
         kernels=kernels,
-        warnings=[*_without_energy(results), *unlike, *_warnings(runs)],
+        warnings=[*left_out, *unlike, *_warnings(runs)],
     )
 
 
@@ -246,13 +250,6 @@ def _noise(runs: Sequence[Run]) -> Noise | None:
     squares = [(energy / _mean(energies) - 1) ** 2 for energies in repeats if _mean(energies) for energy in energies]
     number = sum(map(len, repeats))
     return Noise(share=math.sqrt(math.fsum(squares) / freedom), commits=len(repeats), runs=number)
-
-
-def _without_energy(results: Sequence[Result]) -> Iterator[str]:
-    without = sum(not result.report.energy_j.total for result in results)
-    if without:
-        verb = "has" if without == 1 else "have"
-        yield f"{without} of {len(results)} results {verb} no energy, or 0 J, and cannot be compared."
 
 
 def _warnings(runs: Sequence[Run]) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """The page of `eprof scale`, one file that fetches nothing (docs/scale.md)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
 from markupsafe import Markup
 from msgspec.structs import replace
@@ -84,18 +83,28 @@ def _series(document: Scale) -> dict[str, list[Row]]:
 
 
 def _charts(document: Scale) -> Markup:
-    """Charts of efficiency over processors, and energy over time; empty where there is too little to draw."""
-    series = _series(document)
-    charts = [
-        _Chart("Energy efficiency", "E1/Ep", f"{document.unit}s", lambda row: (row.processors, row.efficiency or 0.0)),
-        _Chart("Energy", "J", "time, s", lambda row: (row.time_s, row.energy_j or 0.0)),
+    """Charts of efficiency over processors, and energy over time; empty where there is too little to draw.
+
+    A chart has a title, units, and where a row is across and up: 0 where it has no place.
+    """
+    charts: list[tuple[str, str, str, Callable[[Row], tuple[float, float]]]] = [
+        ("Energy efficiency", "E1/Ep", f"{document.unit}s", lambda row: (row.processors, row.efficiency or 0.0)),
+        ("Energy", "J", "time, s", lambda row: (row.time_s, row.energy_j or 0.0)),
     ]
-    shown = [panel for chart in charts if (panel := _panel(document, chart, series)) is not None]
-    if not shown:
-        return Markup("")
-    return Markup('<div class="plots">{}</div>').format(
-        Markup("").join(drawn(panel, f"{panel.title} over {panel.below}", named=False) for panel in shown)
-    )
+    shown = []
+    for title, unit, below, place in charts:
+        lines, dots = [], []
+        for kind, (name, rows) in enumerate(_series(document).items()):
+            placed = [(row, place(row)) for row in rows if all(place(row))]
+            lines.append(Line(sorted(point for _, point in placed), kind % STROKES))
+            for row, point in placed:
+                what = f"{name}, {row.processors}: {_joules(document, row)} in {quantity(row.time_s, 's')}"
+                dots.append(Dot(*point, _LARGE if row.pareto else _SMALL, "", what))
+        if len(dots) > 1:
+            across, up = axis([dot.x for dot in dots]), axis([dot.y for dot in dots])
+            panel = Panel(title, unit, title, across, up, lines, dots[:_DOTS], below=below)
+            shown.append(drawn(panel, f"{title} over {below}", named=False))
+    return Markup('<div class="plots">{}</div>').format(Markup("").join(shown)) if shown else Markup("")
 
 
 def _bars(document: Scale) -> Markup:
@@ -128,34 +137,6 @@ def _known(row: Row) -> dict[str, float]:
     """What causes are known to take on a node count, in the order of their colours."""
     joules = ((cause, row.parts[cause].energy_j) for cause in _COLOURS if row.parts and cause in row.parts)
     return {cause: energy_j for cause, energy_j in joules if energy_j is not None and energy_j > 0}
-
-
-class _Chart(NamedTuple):
-    """What a chart shows: where a row is across and up; 0 where it has no place."""
-
-    title: str
-    unit: str
-    below: str
-    place: Callable[[Row], tuple[float, float]]
-
-
-def _panel(document: Scale, chart: _Chart, series: Mapping[str, Sequence[Row]]) -> Panel | None:
-    """The panel of a chart of scaling; None where fewer than two rows have a place in it."""
-    lines = []
-    dots = []
-    for kind, (name, rows) in enumerate(series.items()):
-        placed = [(row, chart.place(row)) for row in rows if all(chart.place(row))]
-        lines.append(Line(sorted(point for _, point in placed), kind % STROKES))
-        dots += [_dot(document, name, row, point) for row, point in placed]
-    if len(dots) < 2:
-        return None
-    across, up = axis([dot.x for dot in dots]), axis([dot.y for dot in dots])
-    return Panel(chart.title, chart.unit, chart.title, across, up, lines, dots[:_DOTS], below=chart.below)
-
-
-def _dot(document: Scale, name: str, row: Row, point: tuple[float, float]) -> Dot:
-    title = f"{name}, {row.processors}: {_joules(document, row)} in {quantity(row.time_s, 's')}"
-    return Dot(*point, _LARGE if row.pareto else _SMALL, "", title)
 
 
 def _method(document: Scale) -> dict[str, list[str]]:
