@@ -352,6 +352,25 @@ def test_ranks_that_are_missing_or_did_not_end_are_no_run(eprof, tmp_path, world
     assert (code, out) == (1, "") and re.search(sentence, err)
 
 
+def test_what_a_meter_saw_beyond_has_the_marks_of_what_is_known_but_no_lower_bound():
+    parts = {
+        "host": Part(energy_j=None, marks=["missing", "assumed"]),
+        "data": Part(energy_j=3.0, marks=["estimated"]),
+        "network": Part(energy_j=0.0, marks=[]),
+    }
+    assert ranks._metered(parts, None) == parts
+    assert ranks._metered(parts, 10.0)["metered"] == Part(energy_j=7.0, marks=["estimated", "assumed"])
+
+
+def test_a_time_below_one_second_is_that_of_the_program_where_kernels_have_none():
+    profile = profile_of([0.1])
+    profile.time_s, profile.ranks = None, msgspec.UNSET
+    report = ranks.Report("x", 1, profile, ranks._Seen(time_s=0.25))
+    assert ranks._time(report, True) == (0.25, 0)
+    with pytest.raises(EprofError, match="x: the times of its kernels are not known"):
+        ranks._time(report, False)
+
+
 # ----------------------------------------------------------------------------------------------------- missing ranks
 
 

@@ -16,6 +16,7 @@ from eprof.scaling import cluster, fit, measured, model, program
 from eprof.scaling import document as scale_document
 from eprof.scaling import isoefficiency as keep
 from eprof.scaling.cluster import Clock
+from eprof.scaling.schema import Fit
 from eprof.tuning.objective import parse
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -127,6 +128,43 @@ def test_memory_bounds_how_far_a_problem_may_grow():
     on = machine(memory_bytes=1e6)
     kept = keep.size(on, program.load("romm"), 64, on.at(None), "interrupt", 0.9, 0.8)
     assert kept.size is None and "the largest that memory holds" in kept.because
+
+
+@pytest.mark.parametrize(("share", "full"), [(None, 0.8), (0.8, 0.8), (0.5, 0.5), (1.0, 1.0)])
+def test_memory_is_filled_to_the_share_that_is_asked_for_or_four_fifths(share, full):
+    """(24 + 8 (p - 1)) n^2 bytes of romm on 16 processors of 1 MB each."""
+    asked = ASKED._replace(keep=0.99) if share is None else ASKED._replace(keep=0.99, memory_share=share)
+    on = machine(memory_bytes=1e6)
+    case = scale_document.Case(on, program.load("romm"), 100, [1, 16], on.clocks, "interrupt")
+    (kept,) = scale_document.modelled(case, asked).keep
+    largest = sqrt(full * 16e6 / (24 + 8 * 15))
+    assert kept.size is None and f"at {largest:.3g}, the largest that memory holds" in kept.because
+
+
+def test_a_size_that_efficiency_no_longer_reacts_to_is_told_from_one_that_memory_ends():
+    """A program whose extra work grows as it does reacts to no size; one with messages does, as far as memory goes."""
+    text = 'schema = 1\nname = "x"\nsource = "t"\nalpha = 1\nmemory_bytes = "n"\n[count]\non_chip = "n"\noff_chip = "0 * n"\n'
+    on = machine(memory_bytes=1e6)
+    for extra, reason in (('on_chip_extra = "n"', "no longer reacts"), ('messages = "1e4"', "the largest that memory")):
+        counted = program.read(Document.parse(text + extra + "\n", "x.toml"))
+        kept = keep.size(on, counted, 4, on.at(None), "interrupt", 0.999, 0.8)
+        assert kept.size is None and reason in kept.because
+
+
+@pytest.mark.parametrize("least", [0.4, 1.0, 2.5])
+@pytest.mark.parametrize(("spread", "said"), [(1.0, False), (1.049, False), (1.051, True), (3.0, True)])
+def test_alpha_that_varies_by_more_than_5_percent_is_told(least, spread, said):
+    alphas = {"1": least * 1.01 if spread > 1.02 else least, "2": least * spread, "4": least}
+    fitted = Fit(
+        fitted_on=[1, 2, 4],
+        factors={},
+        alpha=least,
+        alpha_by_processors=alphas,
+        left_out_time=None,
+        left_out_energy=None,
+        predictions=[],
+    )
+    assert bool(fit.warnings(machine(), fitted)) == said
 
 
 counts = st.floats(0, 1e12)
