@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import or_
 
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError
-from eprof.base.marks import NONE, Mark
+from eprof.base.marks import Mark
 from eprof.base.text import counted, listed, pattern
 from eprof.scaling.rows import JOB, Row
 from eprof.scaling.run import Run
@@ -59,18 +61,19 @@ def _run(grid: str, job: str, parts: dict[str, _Rows], notes: list[str]) -> Run 
             return run
         runs.append(run)
     first = runs[0]
-    known = [run.energy_j for run in runs if run.energy_j is not None]
-    marks = NONE if len(known) == len(runs) else Mark.MISSING
-    for run in runs:
-        marks |= Mark(run.marks)
+    energies = [run.energy_j for run in runs if run.energy_j is not None]
+    marks = reduce(or_, (run.marks for run in runs))
+    if 0 < len(energies) < len(runs):
+        marks |= Mark.MISSING
+    clocks = {run.core_mhz for run in runs}
     notes.append("parts of a heterogeneous job are one run: their nodes and joules add up")
     return replace(
         first,
         processors=sum(run.processors for run in runs),
-        core_mhz=first.core_mhz if len({run.core_mhz for run in runs}) == 1 else None,
+        core_mhz=first.core_mhz if len(clocks) == 1 else None,
         time_s=max(run.time_s for run in runs),
-        energy_j=sum(known) if known else None,
-        marks=int(marks) if known else 0,
+        energy_j=sum(energies) or None,
+        marks=int(marks),
     )
 
 

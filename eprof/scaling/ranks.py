@@ -272,19 +272,21 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
     metered = () if report.seen.gpus_j is None else _GPU
     unseen = [part for cause, part in parts.items() if report.seen.all_j is None and cause not in metered]
     commands = {Path(command.split()[0]).name for command in _commands(profile)}
+    # A table's default is no run's clock.
+    core_mhz = costs.setting.get("core_mhz") if costs and costs.setting_from != _DEFAULT else None
+    imbalance = profile.ranks.imbalance if profile.ranks else None
     return Run(
         program=commands.pop() if len(commands) == 1 else "program",
         size=None,
         processors=nodes,
-        # A table's default is no run's clock.
-        core_mhz=costs.setting.get("core_mhz") if costs and costs.setting_from != _DEFAULT else None,
+        core_mhz=core_mhz,
         time_s=time_s,
         energy_j=sum(part.energy_j for part in parts.values() if part.energy_j is not None),
         marks=reduce(or_, (from_names(part.marks) for part in unseen), NONE),
         time_marks=time_marks,
         parts=parts,
         ranks=report.ranks,
-        imbalance=profile.ranks.imbalance if profile.ranks else None,
+        imbalance=imbalance,
     )
 
 
