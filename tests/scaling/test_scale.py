@@ -292,6 +292,13 @@ def test_a_fit_on_small_runs_predicts_large_ones():
     assert max(abs(prediction.energy_error) for prediction in fitted.predictions) < 0.05
 
 
+def test_a_fit_is_to_the_runs_of_its_program_whatever_a_table_of_one_calls_it():
+    runs = [measured.Run(name, 10.0, 1, None, 1.0, 5.0) for name in ("ft", "cg", "ft")]
+    assert fit.of_program(runs, "ft") == [runs[0], runs[2]] and fit.of_program([runs[1]], "ft") == [runs[1]]
+    with pytest.raises(UsageError, match="There is no run of ep; there are runs of ft, cg"):
+        fit.of_program(runs, "ep")
+
+
 def test_two_numbers_for_all_messages_are_told_to_drift():
     on = cluster.load("gigabit-demo")
     linear = replace(on, messages=cluster.Messages((0.0, 1.0), (2.02e-4, 2.02e-4 + 8e-9)))
