@@ -38,8 +38,8 @@ def runs(rows: Sequence[Row], notes: list[str]) -> Iterator[Run]:
         parts.setdefault(match[2] or "", []).append((match[3] or "", row))
     if strange:
         notes.append(f"{counted(len(strange), 'row')} without the number of a job left out (the first is {strange[0]})")
-    made = {job: _run(*job, parts, notes) for job, parts in jobs.items()}
-    left_out = Counter(run for run in made.values() if isinstance(run, str))
+    made = [_run(job, parts, notes) for (_, job), parts in jobs.items()]
+    left_out = Counter(run for run in made if isinstance(run, str))
     if left_out:
         number, reasons = left_out.total(), listed([f"{number} {why}" for why, number in sorted(left_out.items())])
         notes.append(f"{number} of {counted(len(jobs), 'job')} left out, as no whole runs: {reasons}")
@@ -47,10 +47,10 @@ def runs(rows: Sequence[Row], notes: list[str]) -> Iterator[Run]:
             raise LogError(f"{rows[0].where}: of {counted(len(jobs), 'job')} none is a whole run: {reasons}.")
     if not any(row.text("state") for row in rows):
         notes.append("nothing tells which jobs came to their end; ask sacct for State, too")
-    yield from (run for run in made.values() if isinstance(run, Run))
+    yield from (run for run in made if isinstance(run, Run))
 
 
-def _run(grid: str, job: str, parts: dict[str, _Rows], notes: list[str]) -> Run | str:
+def _run(job: str, parts: dict[str, _Rows], notes: list[str]) -> Run | str:
     """A job as a run, or why it is none. Parts of a heterogeneous job run together, each on nodes of its own."""
     if "" in parts:
         return _part(job, parts[""], notes)
@@ -90,7 +90,7 @@ def _part(job: str, rows: _Rows, notes: list[str]) -> Run | str:
     first = whole[by_time.index(max(by_time))]
     steps = [(step, row) for step, row in rows if step or (row in whole and row is not first)]
     time_s, processors = first.number("time_s"), first.number("processes")
-    if not time_s or not processors:
+    if not time_s or not processors or processors % 1:
         return "that took no time or no nodes"
     clocks = {row.number("core_mhz") for row in [first, *(row for _, row in steps)]} - {None, 0.0}
     own_mhz = first.number("core_mhz")
@@ -106,13 +106,13 @@ def _part(job: str, rows: _Rows, notes: list[str]) -> Run | str:
     broken = sorted(step for step, row in steps if not row.is_whole and step != _EXTERN)
     if broken:
         notes.append(f"job {job} came to its end, but not its step {listed(broken[:3])}: it may have done only a part")
-    seen = {step: (row.number("energy_j") or 0.0, row) for step, row in steps}
+    outside_j = max((row.number("energy_j") or 0.0 for step, row in steps if step == _EXTERN), default=0.0)
     if run.energy_j is None:
-        run = _of_steps(job, run, [*seen.values()], notes)
-    elif 0 < seen.get(_EXTERN, (0.0, first))[0] * _SAME < run.energy_j:
+        run = _of_steps(job, run, [row for step, row in steps if row.is_whole or step == _EXTERN], notes)
+    elif 0 < outside_j * _SAME < run.energy_j:
         notes.append(
             f"job {job}: its own row has {run.energy_j:.6g} J, but its step {_EXTERN}, which sees all of it, "
-            f"{seen[_EXTERN][0]:.6g} J: this Slurm seems to add up steps that overlap"
+            f"{outside_j:.6g} J: this Slurm seems to add up steps that overlap"
         )
     if (run.energy_j or 0.0) > _MOST_NODE_W * run.time_s * run.processors:
         notes.append(f"job {job}: {run.energy_j:.3g} J would be more than 100 kW a node; its energy is not known")
@@ -120,15 +120,15 @@ def _part(job: str, rows: _Rows, notes: list[str]) -> Run | str:
     return run
 
 
-def _of_steps(job: str, run: Run, seen: Sequence[tuple[float, Row]], notes: list[str]) -> Run:
+def _of_steps(job: str, run: Run, steps: Sequence[Row], notes: list[str]) -> Run:
     """A job with the energy of its largest step: a lower bound, unless that ran as long and on as many nodes."""
-    energy_j = max((joules for joules, _ in seen), default=0.0)
+    energy_j = max((row.number("energy_j") or 0.0 for row in steps), default=0.0)
     if not energy_j:
         return run
     notes.append(f"the energy of job {job} is that of its largest step")
     is_all = any(
         (row.number("time_s") or 0.0) >= run.time_s - 1 and (row.number("processes") or 0.0) >= run.processors
-        for joules, row in seen
-        if joules == energy_j
+        for row in steps
+        if row.number("energy_j") == energy_j
     )
     return replace(run, energy_j=energy_j, marks=0 if is_all else int(Mark.MISSING))

@@ -133,7 +133,7 @@ def _is_best(best: Best, row: Row) -> bool:
 def place(document: Scale, row: Row | Best) -> str:
     """Where a program ran: "16 nodes at 2400 MHz"."""
     if row.processors is None:
-        return "none within the limits"
+        return "none within the limits" if any(each.energy_j for each in document.rows) else "not known"
     return f"{counted_processors(document, row.processors)}{phrase(' at {:g} MHz', row.core_mhz)}"
 
 

@@ -330,6 +330,20 @@ def test_a_job_whose_step_failed_and_steps_that_are_added_up_are_told(tmp_path):
     assert read(tmp_path, separated(rows))[1] == []
 
 
+def test_steps_of_an_attempt_before_are_not_the_job_s_in_any_order(tmp_path):
+    rows = [
+        row("1", joules="0"),
+        row("1.0", joules="900", state="NODE_FAIL"),
+        row("1.0", joules="400"),
+        row("1.1", joules="90"),
+    ]
+    for mixed in (rows, rows[::-1]):
+        assert told(read(tmp_path, separated(mixed))[0]) == [("ft", 4, 100, 400, 0, 0)]
+    extern = [row("1", joules="500"), row("1.extern", joules="300"), row("1.extern", joules="499", seconds=99)]
+    for mixed in (extern, extern[::-1]):
+        assert read(tmp_path, separated(mixed))[1] == []
+
+
 def test_a_requeued_job_is_its_last_run_and_clusters_have_numbers_of_their_own(tmp_path):
     rows = [
         row("1", seconds=900, joules="90", state="NODE_FAIL"),
