@@ -8,20 +8,23 @@ from msgspec.structs import astuple
 
 from eprof.base.errors import LogError
 from eprof.base.marks import from_names
+from eprof.base.resources import log_content
 from eprof.profile import schema
 
 _MOST = 1e15
+_MOST_BYTES = 256 << 20
 
 
 class _Kind(msgspec.Struct):
     schema: str = ""
 
 
-def decoded(path: Path, content: bytes) -> schema.Profile | None:
+def read(path: Path) -> schema.Profile | None:
     """The report in a file of JSON; None for a document of another kind.
 
     Raises LogError: it is damaged, or has numbers, marks or places that no report has.
     """
+    content = log_content(str(path), _MOST_BYTES)
     try:
         if msgspec.json.decode(content, type=_Kind).schema != schema.PROFILE:
             return None

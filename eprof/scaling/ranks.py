@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from eprof import api
 from eprof.base.errors import LogError
 from eprof.base.marks import NONE, Mark, from_names, names
-from eprof.base.resources import log_content
 from eprof.base.text import counted, few, listed, pattern
 from eprof.logs import runs as directories
 from eprof.profile import saved, schema
@@ -34,7 +33,6 @@ _OF_RANK = pattern(r"rank (\d{1,9})")
 _OF_NODES = pattern(r"n([1-9]\d{0,6})")
 _MOST_GAPS = 1000
 _WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
-_MOST_BYTES = 256 << 20
 _SUFFIX = ".json"
 _KERNELS = ("computation", "data", "constant")
 _GPU = (*_KERNELS, "imbalance", "between", "unused", "metered")
@@ -107,7 +105,7 @@ def read(given: str, reading: Reading) -> Report:
     nodes, name = named(given)
     path = Path(name)
     if not path.is_dir():
-        profile = saved.decoded(path, log_content(name, _MOST_BYTES))
+        profile = saved.read(path)
         if profile is None:
             raise LogError(f"{path}: is no report in JSON; `eprof report --group rank -o` makes them.")
         report = Report(given, nodes, profile, _Seen())

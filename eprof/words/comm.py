@@ -51,29 +51,21 @@ def headline(document: Comm) -> Headline:
     reasons = listed(list(dict.fromkeys(threshold.because or "" for threshold in never)) or [""], "or")
     if not paying:
         return Headline(f"Blocking pays at no size: {reasons}.")
-    text = f"Blocking pays {_from_where(paying, document)}."
-    if never:
-        text += f" For {listed([threshold.primitive for threshold in never])} it never does: {reasons}."
-    return Headline(text, _at_the_largest(document, paying))
-
-
-def _from_where(paying: Sequence[Threshold], document: Comm) -> str:
     sizes: dict[float, list[str]] = {}
     for threshold in paying:
         sizes.setdefault(threshold.bytes or 0.0, []).append(threshold.primitive)
+    where = ", ".join(f"from {size_text(size)} on for {listed(names)}" for size, names in sorted(sizes.items()))
     if len(paying) == len({row.primitive for row in document.rows}) and len(sizes) == 1:
-        return f"from {size_text(next(iter(sizes)))} on"
-    return ", ".join(f"from {size_text(size)} on for {listed(names)}" for size, names in sorted(sizes.items()))
-
-
-def _at_the_largest(document: Comm, paying: Sequence[Threshold]) -> str:
-    """What blocking changes for the largest messages that it pays for."""
-    rows = [row for threshold in paying for row in document.rows_of(threshold)]
-    row = max(rows, key=lambda row: row.bytes, default=None)
-    if row is None or row.relative is None:
-        return ""
+        where = f"from {size_text(next(iter(sizes)))} on"
+    text = f"Blocking pays {where}."
+    if never:
+        text += f" For {listed([threshold.primitive for threshold in never])} it never does: {reasons}."
+    # What it changes for the largest messages that it pays for.
+    row = max((row for threshold in paying for row in document.rows_of(threshold)), key=lambda row: row.bytes)
+    if row.relative is None:
+        return Headline(text)
     changes = f"{signed_percent(row.relative.j_per_mb - 1)} J/MB, {signed_percent(row.relative.latency - 1)} latency"
-    return f"At {size_text(row.bytes)} ({row.primitive}): {changes} against polling."
+    return Headline(text, f"At {size_text(row.bytes)} ({row.primitive}): {changes} against polling.")
 
 
 def _of_totals(document: Comm) -> Headline:

@@ -267,6 +267,23 @@ def test_the_noise_is_that_of_commits_with_repeats_pooled(tmp_path, report):
     assert [run.energy_j["total"] for run in document.runs] == joules
 
 
+def test_a_kernel_that_is_not_known_on_one_device_is_not_known(tmp_path, report):
+    night = folder(tmp_path / "night", report, [1, 1])
+    changed = json.loads((night / "run-01.json").read_text())
+    first = changed["kernels"][0]
+    changed["kernels"].append(first | {"device": "another", "energy_j": first["energy_j"] | {"total": None}})
+    (night / "run-01.json").write_text(json.dumps(changed))
+    kernels = {
+        kernel.name: kernel.energy_j for kernel in history_document.history(results.read([night], None), "", []).kernels
+    }
+    assert kernels[first["name"]] == [first["energy_j"]["total"], None]
+    assert [energies[1] for name, energies in kernels.items() if name != first["name"]] == [
+        kernel["energy_j"]["total"]
+        for kernel in sorted(report["kernels"], key=lambda one: -one["energy_j"]["total"])
+        if kernel["name"] != first["name"]
+    ]
+
+
 def test_a_result_of_no_joules_cannot_be_compared(tmp_path, report):
     night = folder(tmp_path / "night", report, [1, 1])
     changed = json.loads(json.dumps(report))

@@ -102,6 +102,9 @@ def test_less_work_together_than_alone_is_an_efficiency_above_1():
 def test_the_best_clock_decides_whether_efficiency_rises_with_the_clock():
     cg = program.load("cg")
     assert model.best_clock_mhz(machine(), cg, 75000) == pytest.approx(4200)
+    assert [model.best_clock_mhz(machine(gamma=gamma), cg, 75000) for gamma in (None, 0.5, 1.0)] == [None] * 3
+    still = Clock(2800, 25, 0, 4)
+    assert model.best_clock_mhz(machine(clocks=(still,), default=still), cg, 75000) is None
     steep = machine(gamma=3.0, clocks=(Clock(2800, 25, 40, 4),), default=Clock(2800, 25, 40, 4))
     assert model.best_clock_mhz(steep, cg, 75000) == pytest.approx(1834.5, rel=1e-4)
     assert point("cg", 75000, 16, on=steep).efficiency == pytest.approx(0.720555, rel=1e-5)
