@@ -344,6 +344,13 @@ def test_steps_of_an_attempt_before_are_not_the_job_s_in_any_order(tmp_path):
         assert read(tmp_path, separated(mixed))[1] == []
 
 
+def test_a_step_that_is_written_as_its_job_is_a_step(tmp_path):
+    """As a script of Alps prints it: the longest of the rows is the job's own."""
+    rows = [row("1", joules="0"), row("1", "a.out", seconds=99, joules="900")]
+    for mixed in (rows, rows[::-1]):
+        assert told(read(tmp_path, separated(mixed))[0]) == [("ft", 4, 100, 900, 0, 0)]
+
+
 def test_a_requeued_job_is_its_last_run_and_clusters_have_numbers_of_their_own(tmp_path):
     rows = [
         row("1", seconds=900, joules="90", state="NODE_FAIL"),
