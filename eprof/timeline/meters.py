@@ -1,0 +1,457 @@
+"""Logs of power meters as rows: what each meter writes is said by a file of `counters/meters`, and read here.
+
+A form is a table (a header, rows below it), lines (patterns that readings stand in) or a grid (a name has a value a
+thread). A column is watts or joules by the unit in its cells, in its header, below it, or in the meter's file.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from msgspec import Struct, ValidationError, convert
+
+from eprof.base.errors import LogError
+from eprof.base.resources import folder, tree
+from eprof.base.text import pattern
+from eprof.base.toml import Document
+from eprof.measurements.units import spelled
+from eprof.timeline.clock import moment
+
+WATT, JOULE = "W", "J"
+_LOOK = 400  # lines in which a header is looked for
+_SOME = 10_000  # rows in which devices are looked for
+_WORDS = {**spelled("power_w"), **dict.fromkeys(("Watt", "Watts"), 1.0), "milliwatts": 1e-3, "microwatts": 1e-6}
+_UNITS = {word: (WATT, size) for word, size in _WORDS.items()}
+_UNITS |= {word: (JOULE, size) for word, size in {**spelled("energy_j"), "Joule": 1.0, "Joules": 1.0}.items()}
+_UNITS |= {word.lower(): unit for word, unit in _UNITS.items()}
+_SECONDS = {**spelled("time_s"), "secs": 1.0, "seconds": 1.0, "msec": 1e-3, "millis": 1e-3, "milliseconds": 1e-3}
+_WRITTEN = "|".join(sorted(map(re.escape, [*_UNITS, *_SECONDS, "MW", "MJ"]), key=len, reverse=True))
+_HEADER = pattern(
+    rf"(?P<name>.*?)(?:[\s_]*[\[(]\s*(?P<unit>[^\])]*?)\s*[\])]|(?:^|[\s_.])(?P<word>{_WRITTEN})(?:_total)?)", re.I
+)
+_POWER = pattern(r".*(power|watt).*", re.I)
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_CELL = pattern(rf"({_NUMBER})\s*([^\W\d]+)?")
+_COMMA = pattern(r"([-+]?\d+),(\d+)(\s*[^\W\d]+)?")
+_THREE = pattern(r"[-+]?[1-9]\d{0,2},\d{3}(\s*[^\W\d]+)?")  # decimals or thousands
+_BLANKS = "blanks"
+
+
+class Column(Struct, forbid_unknown_fields=True):
+    """Columns of a meter whose names match `name`: their component, and their unit where neither header nor cells say."""
+
+    name: str
+    component: str
+    unit: str = ""
+    value: str = ""
+
+
+class Table(Struct, forbid_unknown_fields=True):
+    """A header that has a name for each of `header`, and rows. rows: a pattern for the cells of a column.
+
+    never, later: columns of a table that nobody described which are no power, or are it where no other is.
+    """
+
+    header: list[str]
+    time: list[str] = []
+    separator: str = ""
+    rows: dict[str, str] = {}
+    device: list[str] = []
+    columns: list[Column] = []
+    within: dict[str, str] = {}
+    never: str = "(?!)"
+    later: str = "(?!)"
+
+
+class Lines(Struct, forbid_unknown_fields=True):
+    """Lines that `begin` or `end` a record, and what readings in it look like. Its own names for components."""
+
+    reading: str
+    begin: str = ""
+    end: str = ""
+    unit: str = ""
+    names: dict[str, str] = {}
+    within: dict[str, str] = {}
+
+
+class Grid(Struct, forbid_unknown_fields=True):
+    """A header of names, and rows in which each name has a value for every thread; the places of what stands first."""
+
+    header: str
+    first: int
+    threads: int
+    time: int
+    columns: list[Column]
+
+
+class Meter(Struct, forbid_unknown_fields=True):
+    """How the logs of a meter are recognised and read (docs/timeline.md).
+
+    value: what a row says of watts or joules: a "sample", which holds until the next, a "mean" since the one before, or
+    "joules" since then. devices: "one"; "added" (those of one moment are parts of one); "rows" (each has a row a moment,
+    also where no column tells which); "" (nobody knows). usual: what its interval is where nobody said another.
+    """
+
+    meter: str
+    log: str
+    reads: str
+    value: Literal["sample", "mean", "joules"] = "sample"
+    devices: Literal["", "one", "added", "rows"] = ""
+    zero: Literal["", "absent"] = ""
+    usual: str = ""
+    interval: list[str] = []
+    start_s: float | None = None
+    generic: bool = False
+    table: Table | None = None
+    lines: Lines | None = None
+    grid: Grid | None = None
+
+    def interval_s(self, lines: Sequence[str]) -> float | None:
+        """How often this meter's log says that it was read; None where it does not."""
+        for text in self.interval:
+            for match in filter(None, (re.search(text, line) for line in lines[:_LOOK])):
+                ((unit, number),) = match.groupdict().items()
+                return float(number) * _SECONDS[unit] or None
+        return None
+
+
+class NoSeries(Struct, forbid_unknown_fields=True):
+    """What has joules or watts, but not over time, by a word in one of its first lines."""
+
+    sign: str
+    what: str
+
+
+class Reading(NamedTuple):
+    """What one cell of a meter's log says, in W or J; NaN: nothing. told: its unit is written."""
+
+    component: str
+    device: str
+    value: float
+    kind: str = WATT
+    told: bool = True
+    is_step: bool = False
+    within: str = ""
+
+
+class Row(NamedTuple):
+    """What a meter saw at one time. time: as it is written, "" where it is not; unit_s: of times that are numbers."""
+
+    number: int
+    time: str
+    readings: Sequence[Reading]
+    elapsed_s: float | None = None
+    unit_s: float = 1.0
+
+
+@cache
+def known() -> tuple[list[Meter], list[NoSeries]]:
+    """The meters of `counters/meters`, those that tell themselves first, and what is no log of power."""
+    meters, others = [], []
+    for file in tree(folder("counters") / "meters", ".toml"):
+        document = Document.read(file)
+        try:
+            others += convert(document.data.get("none", []), list[NoSeries])
+            meters += [convert(document.data, Meter)] if "meter" in document.data else []
+        except ValidationError as err:
+            raise document.error(str(err)) from err
+    return sorted(meters, key=lambda meter: meter.generic), others
+
+
+def rows(meter: Meter, path: str, lines: Sequence[str]) -> Iterator[Row]:
+    """The rows of a log if it is this meter's, else none. Raises LogError, with the line."""
+    if meter.grid is not None:
+        return _of_grid(meter.grid, path, lines)
+    if meter.lines is not None:
+        return _of_lines(meter.lines, lines)
+    return _of_table(meter.table or Table([]), path, lines)
+
+
+# ---- cells
+
+
+def _written(text: str) -> str:
+    """The unit in a header: "W" in "power.draw [W]"; "?" for one in brackets that is no unit of power or time."""
+    match = _HEADER.fullmatch(text)
+    unit = (match["unit"] if match["unit"] is not None else match["word"]) if match else ""
+    return unit if not unit or re.fullmatch(_WRITTEN, unit, re.I) else "?"
+
+
+def _unit(text: str) -> tuple[str, float] | None:
+    """Whether a unit is of power or energy, and what it is in W or J. M is mega in some logs, in others milli."""
+    return None if text in ("MW", "MJ") else _UNITS.get(text) or _UNITS.get(text.lower())
+
+
+def _amount(text: str, kind: str, size: float) -> tuple[float, bool]:
+    """A meter's cell in W or J, and whether it has a unit of its own; NaN for no number."""
+    match = _CELL.fullmatch(text.strip())
+    own = _unit(match[2]) if match and match[2] else None
+    if match is None or (match[2] and (own is None or own[0] != kind)):
+        return math.nan, False
+    return float(match[1]) * (own[1] if own else size), own is not None
+
+
+# ---- lines
+
+
+def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
+    """The rows of a log in which readings stand in lines: a reading that comes again begins another, too."""
+    begin, end, reading = (re.compile(text or "(?!)") for text in (form.begin, form.end, form.reading))
+    time, elapsed_s, found = "", None, dict[tuple[str, str], Reading]()
+    is_inside = not form.begin
+    for number, line in enumerate(lines, 1):
+        begun = begin.search(line)
+        if begun:
+            if found:
+                yield Row(number, time, list(found.values()), elapsed_s)
+            told = begun.groupdict()
+            is_inside, time, found = True, told.get("time") or "", {}
+            elapsed_s = float(told["elapsed_ms"]) * 1e-3 if "elapsed_ms" in told else None
+        for match in reading.finditer(line) if is_inside else ():
+            one = _read(form, match)
+            if (one.component, one.device) in found:
+                yield Row(number, time, list(found.values()), elapsed_s)
+                time, found = "", {}
+            found[one.component, one.device] = one
+        ended = end.search(line)
+        if ended and found:
+            yield Row(number, ended["time"], list(found.values()))
+            found = {}
+    if found:
+        yield Row(len(lines), time, list(found.values()), elapsed_s)
+
+
+def _read(form: Lines, match: re.Match[str]) -> Reading:
+    told = match.groupdict()
+    written = told["component"] or told["component2"].capitalize()
+    kind, size = _unit(told.get("unit") or form.unit) or (WATT, 1.0)
+    name = form.names.get(written, written)
+    value, _ = _amount(told["value"], kind, size)
+    return Reading(name, told.get("device") or "", value, kind, within=form.within.get(name, ""))
+
+
+# ---- grids
+
+
+def _of_grid(form: Grid, path: str, lines: Sequence[str]) -> Iterator[Row]:
+    """The rows of a log in which each name has a value a thread. Raises LogError: rows that do not fit."""
+    heads = [match["names"] for match in map(re.compile(form.header).fullmatch, lines) if match]
+    if len(heads) > 1:
+        raise LogError(f"{path}: LIKWID took turns between groups, so that no power is known throughout; measure one.")
+    names = re.split("[|,]", heads[0]) if heads else []
+    of_name = {name: one for name in names for one in form.columns if re.fullmatch(one.name, name)}
+    for number, line in enumerate(lines if heads else (), 1):
+        cells = re.split("[ ,]", line.strip())
+        if len(cells) < form.first or not all(cell.isdecimal() for cell in cells[: form.time]):
+            continue
+        threads = int(cells[form.threads])
+        if len(cells) - form.first != threads * len(names):
+            raise LogError(
+                f"{path}:{number}: {len(cells) - form.first} values, but its header has {len(names)} names for each "
+                f"of {threads} threads."
+            )
+        readings = []
+        for name, column in of_name.items():
+            first = form.first + names.index(name) * threads
+            values = [_amount(cell, JOULE, 1.0)[0] for cell in cells[first : first + threads]]
+            readings.append(Reading(column.component, "", sum(values), JOULE))
+        yield Row(number, cells[form.time], readings)
+
+
+# ---- tables
+
+
+class _Power(NamedTuple):
+    """A column of power. unit: as it is written somewhere, "" where only cells may say."""
+
+    at: int
+    component: str
+    kind: str
+    size: float
+    told: bool
+    is_step: bool = False
+
+
+class _Header(NamedTuple):
+    """The header of a table: its line, what parts its cells, their names."""
+
+    place: int
+    separator: str
+    names: list[str]
+
+
+def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
+    """The rows of a table with a header; none where no line is one. Raises LogError, with the line."""
+    header = next((one for one in _headers(form, lines) if _fits(form, one, path, lines)), None)
+    if header is None:
+        return
+    powers = {one.at: one for one in _powers(form, header.names, path)}
+    times = _times(form, header, lines)
+    device_at = _device(form, header, lines)
+    only = {_at(header.names, name): re.compile(text) for name, text in form.rows.items()}
+    unit_s = _SECONDS.get(_written(header.names[times[0]]).lower(), 1.0) if times else 1.0
+    commas = dict[int, set[bool]]()
+    for number, cells in _body(header, lines):
+        is_cut = len(cells) <= max(powers)
+        if cells == header.names or (is_cut and (number == len(lines) or len(cells) <= max(times, default=0))):
+            continue
+        if not all(at is None or test.fullmatch(cells[at]) for at, test in only.items()):
+            continue
+        readings = []
+        for at, power in powers.items():
+            text = "" if is_cut else cells[at]
+            if unit := _unit(text):  # a row of units
+                powers[at] = power._replace(kind=unit[0], size=unit[1], told=True)
+                break
+            if comma := _COMMA.fullmatch(text):
+                commas.setdefault(at, set()).add(header.separator != ";" and bool(_THREE.fullmatch(text)))
+                text = f"{comma[1]}.{comma[2]}{comma[3] or ''}"
+            value, has_unit = _amount(text, power.kind, power.size)
+            device = cells[device_at].strip() if device_at is not None and device_at < len(cells) else ""
+            told = power.told or has_unit or math.isnan(value)
+            within = form.within.get(power.component, "")
+            readings.append(Reading(power.component, device, value, power.kind, told, power.is_step, within))
+        else:
+            time = " ".join(cells[at].strip() for at in times)
+            is_note = times and math.isnan(moment(time).seconds) and all(math.isnan(one.value) for one in readings)
+            if not is_note or time == "":
+                yield Row(number, time, readings, unit_s=unit_s)
+    for at in (at for at, are_three in commas.items() if are_three == {True}):
+        raise LogError(
+            f"{path}: every number of `{header.names[at]}` has three digits behind a comma: decimals, or thousands? "
+            "Write it with a point."
+        )
+
+
+def _headers(form: Table, lines: Sequence[str]) -> Iterator[_Header]:
+    """Lines that may be the header of a meter's table, with the cells that its separator makes of them."""
+    for place, line in enumerate(lines[:_LOOK]):
+        text = line.strip().lstrip("#").strip()
+        if not text:
+            continue
+        separator = max(",;\t|", key=text.count)
+        if form.separator.startswith(_BLANKS) and (separator not in text or form.separator == _BLANKS):
+            separator = ""
+        yield _Header(place, separator, _cells(text, separator))
+
+
+def _fits(form: Table, header: _Header, path: str, lines: Sequence[str]) -> bool:
+    """Whether a line is the header of this table."""
+    names = header.names
+    has_names = all(any(re.fullmatch(text, name, re.I) for name in names) for text in form.header)
+    if not has_names or not any(_powers(form, names, path)):
+        return False
+    return bool(form.header or _times(form, header, lines))
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    if not separator:
+        return line.split()
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])]
+    except csv.Error as err:
+        raise LogError(f"A line of {len(line):,} characters is no row of a table ({err}).") from err
+
+
+def _body(header: _Header, lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """The cells of the rows of a table. Decimal commas between commas make two cells of a number, which are joined."""
+    width = len(header.names)
+    for number, line in enumerate(lines[header.place + 1 :], header.place + 2):
+        text = line.strip().lstrip("#").strip() if header.separator in ("", ",") else line
+        cells = _cells(text, header.separator)
+        if not header.separator and len(cells) != width:
+            continue
+        if len(cells) == 2 * width - 1 > width and all(cell.isdigit() for cell in cells[2::2]):
+            cells = [cells[0], *(f"{whole}.{part}" for whole, part in zip(cells[1::2], cells[2::2], strict=True))]
+        yield number, cells
+
+
+def _at(names: Sequence[str], wanted: str) -> int | None:
+    """The place of the first column whose name matches, with its unit or without."""
+    wanted = f"(?i:{wanted})"
+    fits = (any(re.fullmatch(wanted, form) for form in (name, _bare(name))) for name in names)
+    return next((at for at, does_fit in enumerate(fits) if does_fit), None)
+
+
+def _bare(name: str) -> str:
+    """A column's name without a unit behind it."""
+    match = _HEADER.fullmatch(name)
+    return match["name"] if match and match["name"] and _written(name) != "?" else name
+
+
+def _times(form: Table, header: _Header, lines: Sequence[str]) -> list[int]:
+    """The columns of a table's time: the first whose name is one, and in which the first row has a time."""
+    first = next((cells for _, cells in _body(header, lines) if len(cells) >= len(header.names) - 1), [])
+    found: list[int] = []
+    for text in form.time:
+        at = [_at(header.names, part) for part in text.split(r" \+ ")]
+        if any(place is None or place >= len(first) for place in at):
+            continue
+        places = [place for place in at if place is not None]
+        if not math.isnan(moment(" ".join(first[place] for place in places)).seconds):
+            return places
+        found = found or places
+    return found
+
+
+def _device(form: Table, header: _Header, lines: Sequence[str]) -> int | None:
+    """The column that tells the devices of a table apart: that with most of them, as some are the same throughout.
+
+    One that has another in nearly every row counts the rows.
+    """
+    places = [at for text in form.device for at, name in enumerate(header.names) if re.fullmatch(text, name, re.I)]
+    some = [cells for _, (_, cells) in zip(range(_SOME), _body(header, lines), strict=False)]
+    seen = {at: len({cells[at] for cells in some if at < len(cells)}) for at in places}
+    return max((at for at in places if seen[at] <= max(len(some) / 2, 2)), key=seen.__getitem__, default=None)
+
+
+def _powers(form: Table, names: Sequence[str], path: str) -> Iterator[_Power]:
+    """The columns of power of a table, one a component: of several the first, joules before watts."""
+    found: dict[str, _Power] = {}
+    described = [_of_column(one, at, name) for one in form.columns for at, name in enumerate(names)]
+    for power in filter(None, described if form.columns else _undescribed(form, names, path)):
+        before = found.get(power.component)
+        if before is None or (power.kind == JOULE != before.kind):
+            found[power.component] = power
+    yield from found.values()
+
+
+def _of_column(column: Column, at: int, name: str) -> _Power | None:
+    match = re.fullmatch(column.name, name, re.I)
+    unit = _unit(_written(name)) or _unit(column.unit)
+    if match is None or unit is None:
+        return None
+    return _Power(at, match.expand(column.component), *unit, bool(column.unit), column.value == "joules")
+
+
+def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[_Power]:
+    """Columns of power of a table that nobody described, by their names and units. Raises LogError: MW may be mW."""
+    times = [at for text in form.time if (at := _at(names, text.partition(r" \+ ")[0])) is not None]
+    likely = [at for at, name in enumerate(names) if not re.fullmatch(form.later, name, re.I)]
+    for at in (*likely, *(at for at in range(len(names)) if at not in likely)):
+        name, written = names[at], _written(names[at])
+        if re.fullmatch(form.never, name, re.I) or (at in times and not _unit(written)):
+            continue
+        if written in ("MW", "MJ"):
+            raise LogError(
+                f"{path}: `{name}` may be in m{written[1]} or in millions of {written[1]}; write it in {written[1]}."
+            )
+        unit = _unit(written)
+        if unit is not None or (written == "" and _POWER.fullmatch(name)):
+            yield _Power(at, _component(_bare(name) if unit else name), *(unit or (WATT, 1.0)), unit is not None)
+        elif name.lower() == "value" and "power" in Path(path).name.lower():
+            yield _Power(at, _component(Path(path).name.partition(".")[0]), WATT, 1.0, False)
+
+
+def _component(name: str) -> str:
+    """What a column of a power table is of: "cpu_w", "CPU power [W]" of the CPU, "energy_j" of all metered."""
+    bare = re.sub(
+        r"(^|[\s._-])(power|energy|draw|usage|socket|consumption|watts?|joules?)(?=$|[\s._-])", " ", name.lower()
+    )
+    return " ".join(bare.split()) or "power"
