@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -47,7 +48,7 @@ class Moment(NamedTuple):
 def moment(text: str, unit_s: float = 1.0) -> Moment:
     """The time in a meter's cell. A date without a zone is taken as UTC."""
     try:
-        seconds = float(text) * unit_s
+        seconds = float(text.replace(",", ".")) * unit_s
     except ValueError:
         return _date(text.strip())
     # Milliseconds taken for seconds lie thousands of years ahead.
@@ -56,10 +57,9 @@ def moment(text: str, unit_s: float = 1.0) -> Moment:
 
 
 def _date(text: str) -> Moment:
-    try:
-        return _since_epoch(datetime.fromisoformat(text)) if len(text) > len("2026-01-01") else Moment(math.nan)
-    except ValueError:
-        pass
+    if len(text) > len("2026-01-01"):
+        with suppress(ValueError):
+            return _since_epoch(datetime.fromisoformat(text))
     told = _UTC.fullmatch(text)
     if told:
         text = told[1] + (told[2] or "")

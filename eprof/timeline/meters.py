@@ -70,11 +70,15 @@ class Table(Struct, forbid_unknown_fields=True):
 
 
 class Lines(Struct, forbid_unknown_fields=True):
-    """Lines that `begin` or `end` a record, and what readings in it look like. Its own names for components."""
+    """Lines that `begin` or `end` a record, and what readings in it look like; in_line: only in the line that begins it.
+
+    names: what components are called here.
+    """
 
     reading: str
     begin: str = ""
     end: str = ""
+    in_line: bool = False
     unit: str = ""
     names: dict[str, str] = {}
     within: dict[str, str] = {}
@@ -141,13 +145,13 @@ class Reading(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What a meter saw at one time. time: as it is written, "" where it is not; unit_s: of times that are numbers."""
+    """What a meter saw at one time. time: as it is written, "" where it is not; unit_s: of times that are numbers, where it is written."""
 
     number: int
     time: str
     readings: Sequence[Reading]
     elapsed_s: float | None = None
-    unit_s: float = 1.0
+    unit_s: float | None = None
 
 
 @cache
@@ -213,7 +217,7 @@ def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
             told = begun.groupdict()
             is_inside, time, found = True, told.get("time") or "", {}
             elapsed_s = float(told["elapsed_ms"]) * 1e-3 if "elapsed_ms" in told else None
-        for match in reading.finditer(line) if is_inside else ():
+        for match in reading.finditer(line) if begun or (is_inside and not form.in_line) else ():
             one = _read(form, match)
             if (one.component, one.device) in found:
                 yield Row(number, time, list(found.values()), elapsed_s)
@@ -295,7 +299,7 @@ def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
     times = _times(form, header, lines)
     device_at = _device(form, header, lines)
     only = {_at(header.names, name): re.compile(text) for name, text in form.rows.items()}
-    unit_s = _SECONDS.get(_written(header.names[times[0]]).lower(), 1.0) if times else 1.0
+    unit_s = _SECONDS.get(_written(header.names[times[0]]).lower()) if times else None
     commas = dict[int, set[bool]]()
     for number, cells in _body(header, lines):
         is_cut = len(cells) <= max(powers)
@@ -308,6 +312,7 @@ def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
             text = "" if is_cut else cells[at]
             if unit := _unit(text):  # a row of units
                 powers[at] = power._replace(kind=unit[0], size=unit[1], told=True)
+                unit_s = unit_s or next((_SECONDS.get(cells[place].lower()) for place in times), None)
                 break
             if comma := _COMMA.fullmatch(text):
                 commas.setdefault(at, set()).add(header.separator != ";" and bool(_THREE.fullmatch(text)))
@@ -353,10 +358,7 @@ def _fits(form: Table, header: _Header, path: str, lines: Sequence[str]) -> bool
 def _cells(line: str, separator: str) -> list[str]:
     if not separator:
         return line.split()
-    try:
-        return [cell.strip() for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])]
-    except csv.Error as err:
-        raise LogError(f"A line of {len(line):,} characters is no row of a table ({err}).") from err
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])]
 
 
 def _body(header: _Header, lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
@@ -403,12 +405,13 @@ def _times(form: Table, header: _Header, lines: Sequence[str]) -> list[int]:
 def _device(form: Table, header: _Header, lines: Sequence[str]) -> int | None:
     """The column that tells the devices of a table apart: that with most of them, as some are the same throughout.
 
-    One that has another in nearly every row counts the rows.
+    One of a table that nobody described counts the rows where it has another in most of them.
     """
     places = [at for text in form.device for at, name in enumerate(header.names) if re.fullmatch(text, name, re.I)]
     some = [cells for _, (_, cells) in zip(range(_SOME), _body(header, lines), strict=False)]
     seen = {at: len({cells[at] for cells in some if at < len(cells)}) for at in places}
-    return max((at for at in places if seen[at] <= max(len(some) / 2, 2)), key=seen.__getitem__, default=None)
+    most = len(some) if form.columns else max(len(some) / 2, 2)
+    return max((at for at in places if seen[at] <= most), key=seen.__getitem__, default=None)
 
 
 def _powers(form: Table, names: Sequence[str], path: str) -> Iterator[_Power]:

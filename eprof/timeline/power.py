@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -89,7 +90,10 @@ def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
         )
         if other is not None and empty is None:
             raise LogError(f"{path}: is {other.what}, and no power over time; log samples instead (docs/timeline.md).")
-        found = list(rows(meter, path, lines))
+        try:
+            found = list(rows(meter, path, lines))
+        except csv.Error as err:
+            raise LogError(f"{path}: a line is no row of a table ({err}).") from err
         if any(not math.isnan(one.value) for row in found for one in row.readings):
             return meter, found
         is_sure = found and not (meter.table and meter.table.separator)
@@ -137,7 +141,7 @@ def _moments(
     path: str, meter: Meter, found: Sequence[Row], told_s: float | None, is_asked: bool, notes: list[str]
 ) -> tuple[list[float], _Clock]:
     """The time of each row in s, NaN where it has none, and what kind of times they are. Raises LogError."""
-    read_ = [clock.moment(row.time, row.unit_s) if row.time else Moment(math.nan) for row in found]
+    read_ = [clock.moment(row.time, row.unit_s or 1.0) if row.time else Moment(math.nan) for row in found]
     for row, time in zip(found, read_, strict=True):
         if row.time and math.isnan(time.seconds):
             raise LogError(f"{path}:{row.number}: `{row.time[:40]}` is no time.")
@@ -161,6 +165,8 @@ def _moments(
     if len(elapsed) == len(found):  # finer than the stamps
         times = (times[0] + np.cumsum(elapsed) - elapsed[0]).tolist()
         told_s = elapsed[0]
+    if meter.generic and found[0].unit_s is None and not any(time.absolute or time.of_day for time in read_):
+        notes.append(f"{path}: no unit is written for its time; taken for s")
     kinds = Moment(0.0, *(any(time[at] for time in read_) for at in (1, 2, 3)))
     return times, _Clock(kinds.absolute, kinds.zoned, kinds.of_day, told_s, is_asked)
 
