@@ -96,7 +96,9 @@ def without_changes(times: Floats) -> tuple[Floats, list[tuple[float, float]]]:
     """
     steps = np.diff(times)
     forward = steps[steps > 0]
-    period_s = float(np.median(forward)) if len(forward) else 0.0
+    if len(forward) < max(len(steps) - 1, 1):
+        return times, []
+    period_s = float(np.median(forward))
     set_s = np.zeros_like(times)
     changes = []
     for way in (-_HOUR_S, _HOUR_S):

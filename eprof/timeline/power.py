@@ -26,7 +26,7 @@ _NAMED = 3
 _FEW = 0.1  # of the samples of a meter may be below 0; what has more is no power drawn
 _FALLS = 1 / 3  # of the steps of a counter may be falls; what has more is none
 _PACKED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
-_ENDS_IN_NUMBER = pattern(r"(?:.*?[^\w.])?([-+]?\d[\d.,]*)")
+_ENDS_IN_NUMBER = pattern(r"(?:.*?[^\w.])?(\d[\d.]*)")
 
 
 class _Track(Struct):
@@ -129,9 +129,9 @@ def _lines(path: str, notes: list[str]) -> list[str]:
 
 def _is_cut(last: str, before: str) -> bool:
     """Whether the number at the end of a log may lack digits: not if it has as many decimals as the one before."""
-    ends = [match[1] if (match := _ENDS_IN_NUMBER.fullmatch(line)) else "" for line in (last, before)]
-    decimals = [len(end.replace(",", ".").rpartition(".")[2]) if "." in end.replace(",", ".") else 0 for end in ends]
-    return bool(ends[0]) and not (decimals[0] == decimals[1] > 0)
+    ends = [match[1] if (match := _ENDS_IN_NUMBER.fullmatch(line.rstrip(" \t,;"))) else "" for line in (last, before)]
+    decimals = [len(end.rpartition(".")[2]) if "." in end else 0 for end in ends]
+    return bool(ends[0]) and not (decimals[0] == decimals[1] > 0 and last[-1:].isdigit())
 
 
 # ---- when
@@ -324,6 +324,8 @@ def _in_order(
     seen = set(zip(times[kept].tolist(), values[kept].tolist(), strict=True))
     again = np.array([pair in seen for pair in zip(times.tolist(), values.tolist(), strict=True)], bool)
     left_out = ~kept & ~again
+    if (~kept & again).any():
+        notes.append(f"{path}: {int((~kept & again).sum())} samples of {name} are there twice, and count once")
     if left_out.any():
         notes.append(
             f"{path}: {int(left_out.sum())} samples of {name} do not come later than the one before, and were left out"
