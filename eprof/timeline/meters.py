@@ -1,7 +1,7 @@
 """Logs of power meters as rows: what each meter writes is said by a file of `counters/meters`, and read here.
 
-A form is a table (a header, rows below it), lines (patterns that readings stand in) or a grid (a name has a value a
-thread). A column is watts or joules by the unit in its cells, in its header, below it, or in the meter's file.
+A form is a table (a header, rows below it) or lines (patterns that readings stand in). A column is watts or joules by
+the unit in its cells, in its header, below it, or in the meter's file.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _BLANKS = "blanks"
 
 
 class Column(Struct, forbid_unknown_fields=True):
-    """Columns of a meter whose names match `name`: their component, and their unit where neither header nor cells say."""
+    """Columns of a meter whose names match `name`: their component; their unit where none is written."""
 
     name: str
     component: str
@@ -53,7 +53,8 @@ class Column(Struct, forbid_unknown_fields=True):
 
 
 class Table(Struct, forbid_unknown_fields=True):
-    """A header that has a name for each of `header`, and rows. rows: a pattern for the cells of a column.
+    """A header that has a name for each of `header`, and rows. rows: a pattern for the cells of a column. threads: the
+    place of their number; each name behind the time then has a value a thread, which are added up.
 
     never, later: columns of a table that nobody described which are no power, or are it where no other is.
     """
@@ -62,6 +63,7 @@ class Table(Struct, forbid_unknown_fields=True):
     time: list[str] = []
     separator: str = ""
     rows: dict[str, str] = {}
+    threads: int | None = None
     device: list[str] = []
     columns: list[Column] = []
     within: dict[str, str] = {}
@@ -70,7 +72,7 @@ class Table(Struct, forbid_unknown_fields=True):
 
 
 class Lines(Struct, forbid_unknown_fields=True):
-    """Lines that `begin` or `end` a record, and what readings in it look like; in_line: only in the line that begins it.
+    """Lines that `begin` or `end` a record, and what readings in it look like; in_line: in the first one only.
 
     names: what components are called here.
     """
@@ -84,22 +86,12 @@ class Lines(Struct, forbid_unknown_fields=True):
     within: dict[str, str] = {}
 
 
-class Grid(Struct, forbid_unknown_fields=True):
-    """A header of names, and rows in which each name has a value for every thread; the places of what stands first."""
-
-    header: str
-    first: int
-    threads: int
-    time: int
-    columns: list[Column]
-
-
 class Meter(Struct, forbid_unknown_fields=True):
     """How the logs of a meter are recognised and read (docs/timeline.md).
 
     value: what a row says of watts or joules: a "sample", which holds until the next, a "mean" since the one before, or
-    "joules" since then. devices: "one"; "added" (those of one moment are parts of one); "rows" (each has a row a moment,
-    also where no column tells which); "" (nobody knows). usual: what its interval is where nobody said another.
+    "joules" since then. devices: "one"; "added" (those of one moment are parts of one); "rows" (each has a row a
+    moment, also where no column tells which); "" (nobody knows). usual: its interval where nobody said another.
     """
 
     meter: str
@@ -114,7 +106,6 @@ class Meter(Struct, forbid_unknown_fields=True):
     generic: bool = False
     table: Table | None = None
     lines: Lines | None = None
-    grid: Grid | None = None
 
     def interval_s(self, lines: Sequence[str]) -> float | None:
         """How often this meter's log says that it was read; None where it does not."""
@@ -145,7 +136,7 @@ class Reading(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What a meter saw at one time. time: as it is written, "" where it is not; unit_s: of times that are numbers, where it is written."""
+    """What a meter saw at one time. time: as it is written, or ""; unit_s: of times that are numbers, where it is told."""
 
     number: int
     time: str
@@ -170,8 +161,6 @@ def known() -> tuple[list[Meter], list[NoSeries]]:
 
 def rows(meter: Meter, path: str, lines: Sequence[str]) -> Iterator[Row]:
     """The rows of a log if it is this meter's, else none. Raises LogError, with the line."""
-    if meter.grid is not None:
-        return _of_grid(meter.grid, path, lines)
     if meter.lines is not None:
         return _of_lines(meter.lines, lines)
     return _of_table(meter.table or Table([]), path, lines)
@@ -240,39 +229,11 @@ def _read(form: Lines, match: re.Match[str]) -> Reading:
     return Reading(name, told.get("device") or "", value, kind, within=form.within.get(name, ""))
 
 
-# ---- grids
-
-
-def _of_grid(form: Grid, path: str, lines: Sequence[str]) -> Iterator[Row]:
-    """The rows of a log in which each name has a value a thread. Raises LogError: rows that do not fit."""
-    heads = [match["names"] for match in map(re.compile(form.header).fullmatch, lines) if match]
-    if len(heads) > 1:
-        raise LogError(f"{path}: LIKWID took turns between groups, so that no power is known throughout; measure one.")
-    names = re.split("[|,]", heads[0]) if heads else []
-    of_name = {name: one for name in names for one in form.columns if re.fullmatch(one.name, name)}
-    for number, line in enumerate(lines if heads else (), 1):
-        cells = re.split("[ ,]", line.strip())
-        if len(cells) < form.first or not all(cell.isdecimal() for cell in cells[: form.time]):
-            continue
-        threads = int(cells[form.threads])
-        if len(cells) - form.first != threads * len(names):
-            raise LogError(
-                f"{path}:{number}: {len(cells) - form.first} values, but its header has {len(names)} names for each "
-                f"of {threads} threads."
-            )
-        readings = []
-        for name, column in of_name.items():
-            first = form.first + names.index(name) * threads
-            values = [_amount(cell, JOULE, 1.0)[0] for cell in cells[first : first + threads]]
-            readings.append(Reading(column.component, "", sum(values), JOULE))
-        yield Row(number, cells[form.time], readings)
-
-
 # ---- tables
 
 
 class _Power(NamedTuple):
-    """A column of power. unit: as it is written somewhere, "" where only cells may say."""
+    """A column of power. told: its unit is written somewhere, or known of its meter; else only cells may say it."""
 
     at: int
     component: str
@@ -283,7 +244,7 @@ class _Power(NamedTuple):
 
 
 class _Header(NamedTuple):
-    """The header of a table: its line, what parts its cells, their names."""
+    """The header of a table: its line, what parts the cells of rows, their names."""
 
     place: int
     separator: str
@@ -295,51 +256,53 @@ def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
     header = next((one for one in _headers(form, lines) if _fits(form, one, path, lines)), None)
     if header is None:
         return
-    powers = {one.at: one for one in _powers(form, header.names, path)}
-    times = _times(form, header, lines)
-    device_at = _device(form, header, lines)
-    only = {_at(header.names, name): re.compile(text) for name, text in form.rows.items()}
-    unit_s = _SECONDS.get(_written(header.names[times[0]]).lower()) if times else None
-    commas = dict[int, set[bool]]()
-    for number, cells in _body(header, lines):
-        is_cut = len(cells) <= max(powers)
-        if cells == header.names or (is_cut and (number == len(lines) or len(cells) <= max(times, default=0))):
+    names, powers = header.names, list(_powers(form, header.names, path))
+    times, device_at = _times(form, header, lines), _device(form, header, lines)
+    last = max(power.at for power in powers)
+    unit_s = _SECONDS.get(_written(names[times[0]]).lower()) if times else None
+    only = [(at, re.compile(text)) for name, text in form.rows.items() if (at := _at(names, name)) is not None]
+    for number, cells in _body(form, header, lines):
+        lacks = max(last + 1 - len(cells), 0)
+        if cells == names or (lacks and (number == len(lines) or len(cells) <= max(times, default=0))):
             continue
-        if not all(at is None or test.fullmatch(cells[at]) for at, test in only.items()):
+        cells += [""] * lacks
+        if not all(test.fullmatch(cells[at]) for at, test in only):
             continue
-        readings = []
-        for at, power in powers.items():
-            text = "" if is_cut else cells[at]
-            if unit := _unit(text):  # a row of units
-                powers[at] = power._replace(kind=unit[0], size=unit[1], told=True)
-                unit_s = unit_s or next((_SECONDS.get(cells[place].lower()) for place in times), None)
-                break
-            if comma := _COMMA.fullmatch(text):
-                commas.setdefault(at, set()).add(header.separator != ";" and bool(_THREE.fullmatch(text)))
-                text = f"{comma[1]}.{comma[2]}{comma[3] or ''}"
-            value, has_unit = _amount(text, power.kind, power.size)
-            device = cells[device_at].strip() if device_at is not None and device_at < len(cells) else ""
-            told = power.told or has_unit or math.isnan(value)
-            within = form.within.get(power.component, "")
-            readings.append(Reading(power.component, device, value, power.kind, told, power.is_step, within))
-        else:
-            time = " ".join(cells[at].strip() for at in times)
-            is_note = times and math.isnan(moment(time).seconds) and all(math.isnan(one.value) for one in readings)
-            if not is_note or time == "":
-                yield Row(number, time, readings, unit_s=unit_s)
-    for at in (at for at, are_three in commas.items() if are_three == {True}):
-        raise LogError(
-            f"{path}: every number of `{header.names[at]}` has three digits behind a comma: decimals, or thousands? "
-            "Write it with a point."
-        )
+        if any(_unit(cells[power.at]) for power in powers):  # a row of units
+            powers = [_with_unit(power, cells[power.at]) for power in powers]
+            unit_s = unit_s or next((_SECONDS.get(cells[at].lower()) for at in times), None)
+            continue
+        device = cells[device_at] if device_at is not None and device_at < len(cells) else ""
+        readings = [_reading(form, power, number, cells[power.at], device, header.separator) for power in powers]
+        time = " ".join(cells[at] for at in times)
+        # A line among the rows that has neither a time nor a number is none of the meter's.
+        if not times or not math.isnan(moment(time).seconds) or not all(math.isnan(one.value) for one in readings):
+            yield Row(number, time, readings, unit_s=unit_s)
+
+
+def _with_unit(power: _Power, text: str) -> _Power:
+    kind, size = _unit(text) or (power.kind, power.size)
+    return power._replace(kind=kind, size=size, told=True)
+
+
+def _reading(form: Table, power: _Power, number: int, text: str, device: str, separator: str) -> Reading:
+    """What a cell of a table says. Raises LogError: of one with a comma nobody knows what it is."""
+    if comma := _COMMA.fullmatch(text):
+        if separator != ";" and _THREE.fullmatch(text):
+            raise LogError(
+                f":{number}: `{text}` may have decimals or thousands behind its comma; write it with a point."
+            )
+        text = f"{comma[1]}.{comma[2]}{comma[3] or ''}"
+    value, has_unit = _amount(text, power.kind, power.size)
+    told = power.told or has_unit or math.isnan(value)
+    within = form.within.get(power.component, "")
+    return Reading(power.component, device, value, power.kind, told, power.is_step, within)
 
 
 def _headers(form: Table, lines: Sequence[str]) -> Iterator[_Header]:
     """Lines that may be the header of a meter's table, with the cells that its separator makes of them."""
     for place, line in enumerate(lines[:_LOOK]):
         text = line.strip().lstrip("#").strip()
-        if not text:
-            continue
         separator = max(",;\t|", key=text.count)
         if form.separator.startswith(_BLANKS) and (separator not in text or form.separator == _BLANKS):
             separator = ""
@@ -348,9 +311,8 @@ def _headers(form: Table, lines: Sequence[str]) -> Iterator[_Header]:
 
 def _fits(form: Table, header: _Header, path: str, lines: Sequence[str]) -> bool:
     """Whether a line is the header of this table."""
-    names = header.names
-    has_names = all(any(re.fullmatch(text, name, re.I) for name in names) for text in form.header)
-    if not has_names or not any(_powers(form, names, path)):
+    has_names = all(any(re.fullmatch(text, name, re.I) for name in header.names) for text in form.header)
+    if not has_names or not any(_powers(form, header.names, path)):
         return False
     return bool(form.header or _times(form, header, lines))
 
@@ -361,17 +323,40 @@ def _cells(line: str, separator: str) -> list[str]:
     return [cell.strip() for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])]
 
 
-def _body(header: _Header, lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+def _body(form: Table, header: _Header, lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """The cells of the rows of a table. Decimal commas between commas make two cells of a number, which are joined."""
     width = len(header.names)
     for number, line in enumerate(lines[header.place + 1 :], header.place + 2):
         text = line.strip().lstrip("#").strip() if header.separator in ("", ",") else line
-        cells = _cells(text, header.separator)
+        cells = _cells(text, header.separator) if form.threads is None else _of_threads(form, header, number, line)
         if not header.separator and len(cells) != width:
             continue
         if len(cells) == 2 * width - 1 > width and all(cell.isdigit() for cell in cells[2::2]):
             cells = [cells[0], *(f"{whole}.{part}" for whole, part in zip(cells[1::2], cells[2::2], strict=True))]
         yield number, cells
+
+
+def _of_threads(form: Table, header: _Header, number: int, line: str) -> list[str]:
+    """The cells of a row in which each name has a value a thread, added up; none where it is no such row.
+
+    Raises LogError: they do not fit the header, or there is another header.
+    """
+    if _cells(line.strip().lstrip("#").strip(), header.separator)[:1] == header.names[:1]:
+        raise LogError(
+            f":{number}: another group begins, LIKWID took turns between groups, so that no power is known throughout."
+        )
+    cells = re.split("[ ,]", line.strip())
+    first = (form.threads or 0) + 2  # behind the threads stands the time
+    if len(cells) < first or not all(cell.isdecimal() for cell in cells[: first - 1]):
+        return []
+    threads, names = int(cells[first - 2]), len(header.names) - first
+    if len(cells) - first != threads * names:
+        raise LogError(
+            f":{number}: {len(cells) - first} values, but its header has {names} names for each of {threads} threads."
+        )
+    starts = range(first, len(cells), max(threads, 1))
+    sums = [sum(_amount(cell, JOULE, 1.0)[0] for cell in cells[start : start + threads]) for start in starts]
+    return [*cells[:first], *map(str, sums)]
 
 
 def _at(names: Sequence[str], wanted: str) -> int | None:
@@ -389,7 +374,7 @@ def _bare(name: str) -> str:
 
 def _times(form: Table, header: _Header, lines: Sequence[str]) -> list[int]:
     """The columns of a table's time: the first whose name is one, and in which the first row has a time."""
-    first = next((cells for _, cells in _body(header, lines) if len(cells) >= len(header.names) - 1), [])
+    first = next((cells for _, cells in _body(form, header, lines) if len(cells) >= len(header.names) - 1), [])
     found: list[int] = []
     for text in form.time:
         at = [_at(header.names, part) for part in text.split(r" \+ ")]
@@ -408,7 +393,7 @@ def _device(form: Table, header: _Header, lines: Sequence[str]) -> int | None:
     One of a table that nobody described counts the rows where it has another in most of them.
     """
     places = [at for text in form.device for at, name in enumerate(header.names) if re.fullmatch(text, name, re.I)]
-    some = [cells for _, (_, cells) in zip(range(_SOME), _body(header, lines), strict=False)]
+    some = [cells for _, (_, cells) in zip(range(_SOME), _body(form, header, lines), strict=False)]
     seen = {at: len({cells[at] for cells in some if at < len(cells)}) for at in places}
     most = len(some) if form.columns else max(len(some) / 2, 2)
     return max((at for at in places if seen[at] <= most), key=seen.__getitem__, default=None)
@@ -443,7 +428,7 @@ def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[_Powe
             continue
         if written in ("MW", "MJ"):
             raise LogError(
-                f"{path}: `{name}` may be in m{written[1]} or in millions of {written[1]}; write it in {written[1]}."
+                f"`{name}` may be in m{written[1]} or in millions of {written[1]}; write it in {written[1]}."
             )
         unit = _unit(written)
         if unit is not None or (written == "" and _POWER.fullmatch(name)):

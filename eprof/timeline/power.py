@@ -1,4 +1,7 @@
-"""Reads logs of power meters as series of steps: rows (`meters`) get their moments, in order, and what is not known stays so."""
+"""Reads logs of power meters as series of steps: rows (`meters`) get their moments, in order.
+
+What cannot be read of a cell is not known, and no zero.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Floats, Ints
 from eprof.base.errors import LogError
 from eprof.base.resources import lines as lines_of
 from eprof.base.text import counted, few, pattern
@@ -24,6 +27,7 @@ from eprof.timeline.series import MOST_W, Series
 _MOST_BYTES = 256 << 20
 _NAMED = 3
 _FEW = 0.1  # of the samples of a meter may be below 0; what has more is no power drawn
+_MOSTLY = 0.8  # of the moments of several devices have a row of each
 _FALLS = 1 / 3  # of the steps of a counter may be falls; what has more is none
 _PACKED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
 _ENDS_IN_NUMBER = pattern(r"(?:.*?[^\w.])?(\d[\d.]*)")
@@ -92,8 +96,8 @@ def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
             raise LogError(f"{path}: is {other.what}, and no power over time; log samples instead (docs/timeline.md).")
         try:
             found = list(rows(meter, path, lines))
-        except csv.Error as err:
-            raise LogError(f"{path}: a line is no row of a table ({err}).") from err
+        except (LogError, csv.Error) as err:
+            raise LogError(f"{path}{'' if str(err).startswith(':') else ': '}{err}") from err
         if any(not math.isnan(one.value) for row in found for one in row.readings):
             return meter, found
         is_sure = found and not (meter.table and meter.table.separator)
@@ -175,7 +179,7 @@ def _moments(
 
 
 def _tracks(meter: Meter, found: Sequence[Row], moments: Sequence[float]) -> Iterator[_Track]:
-    """What the rows of a log say of each component and device; where a row lacks one that others have, NaN."""
+    """What the rows of a log say of each component and device."""
     tracks: dict[tuple[str, str], _Track] = {}
     has_times = not all(map(math.isnan, moments))
     for row, time_s in zip(found, moments, strict=True):
@@ -211,25 +215,25 @@ def _of_devices(path: str, meter: Meter, track: _Track, its: _Clock, notes: list
 
     Raises LogError: nobody knows whether rows of one moment are of several devices or of one that is read more often.
     """
-    sizes = _together(np.array(track.times), meter.devices == "rows")
-    if float(np.median(sizes)) < 2 or meter.devices == "one" or (its.is_asked and meter.devices != "rows"):
+    times, values = np.array(track.times), np.array(track.values)
+    near, sizes = _together(times, True), _together(times, False)
+    most = int(np.median(near))
+    is_several = meter.devices == "rows" and most > 1 and float((near == most).mean()) > _MOSTLY
+    first = np.cumsum(sizes) - sizes
+    if meter.devices == "one" or (float(np.median(sizes)) < 2 and not is_several):
         yield track
-        return
-    most = int(sizes[0])
-    pairs = [
-        set(track.values[first : first + size]) for first, size in zip(np.cumsum(sizes) - sizes, sizes, strict=True)
-    ]
-    if all(len(pair) == 1 for pair in pairs):
+    elif float(np.median(sizes)) >= 2 and (np.isnan(values) | (values == np.repeat(values[first], sizes))).all():
         notes.append(f"{path}: rows of {track.component} at one moment are the same, and count once")
-        once = np.cumsum(sizes) - sizes
-        yield replace(track, times=np.array(track.times)[once].tolist(), values=np.array(track.values)[once].tolist())
-    elif meter.devices == "rows" and len(sizes) > 1 and (sizes[:-1] == most).all() and sizes[-1] <= most:
+        yield replace(track, times=times[first].tolist(), values=values[first].tolist())
+    elif is_several and (near[:-1] == most).all() and near[-1] <= most:
         notes.append(
             f"{path}: no column tells its {most} GPUs apart; they are taken from the order of the rows of a moment"
         )
         for place in range(most):
-            times, values = track.times[place::most], track.values[place::most]
-            yield replace(track, component=f"{track.component} {place}", times=times, values=values)
+            name = f"{track.component} {place}"
+            yield replace(track, component=name, times=track.times[place::most], values=track.values[place::most])
+    elif its.is_asked and not is_several:
+        yield track
     else:
         raise LogError(
             f"{path}: several rows of {track.component} have one time: of several devices, or of one that is read more "
@@ -238,15 +242,14 @@ def _of_devices(path: str, meter: Meter, track: _Track, its: _Clock, notes: list
         )
 
 
-def _together(times: Floats, is_near: bool) -> Floats:
+def _together(times: Floats, is_near: bool) -> Ints:
     """How many rows each moment has, in their order; `is_near`: also those that come right behind each other."""
     steps = np.diff(times)
     if not len(steps) or np.isnan(steps).any():
-        return np.ones(len(times))
+        return np.ones(len(times), np.int64)
     usual = np.sort(np.abs(steps))[: math.ceil(0.98 * len(steps))]
     begins = np.flatnonzero(np.append(True, np.abs(steps) > (usual.mean() / 2 if is_near else 0)))
-    sizes: Floats = np.diff(np.append(begins, len(times)))
-    return sizes
+    return np.diff(np.append(begins, len(times)))
 
 
 # ---- steps
@@ -257,49 +260,51 @@ def _series(path: str, meter: Meter, track: _Track, its: _Clock, holds: bool, no
 
     Raises LogError: there are too few, or they are no power.
     """
-    name, is_counter = track.component, track.kind == JOULE and not track.is_step
+    name = track.component
     is_mean = track.is_step or meter.value == "mean"
-    times, values = np.array(track.times), np.array(track.values)
-    if is_counter:
-        times, values = times[~np.isnan(values)], values[~np.isnan(values)]
-    elif (low := int((values < 0).sum())) > _FEW * len(values):
-        raise LogError(f"{path}: {name} is below 0 W in {low:,} of {len(values):,} samples: that is no power drawn.")
-    elif low:
-        notes.append(f"{path}: {counted(low, 'sample')} of {name} below 0 W are not known")
-        values = np.where(values < 0, np.nan, values)
-    if np.isnan(times).all() or (its.is_asked and its.interval_s and (np.diff(times) == 0).any()):
-        begin_s = 0.0 if np.isnan(times).all() else times[0]
-        times = begin_s + (its.interval_s or 0.0) * (np.arange(len(times)) + is_mean)
-    times, values, turned_s = _in_order(path, name, times, values, its, notes)
+    times, values, turned_s = _in_order(path, name, *_drawn(path, track, its, is_mean, notes), its, notes)
     if len(times) < 2 and not (is_mean and its.interval_s and len(times)):
         raise LogError(f"{path}: {name} has fewer than two samples, so nothing is known between them.")
+    start_s = None if its.absolute else meter.start_s
     if is_mean:
-        first_s = (
-            meter.start_s
-            if meter.start_s is not None and not its.absolute
-            else times[0] - (its.interval_s or float(np.median(np.diff(times))))
-        )
-        made = Series.of_means(name, path, np.append(first_s, times), values, its.absolute, track.is_step)
-    elif is_counter:
-        if meter.start_s is not None:
-            times, values = np.append(meter.start_s, times), np.append(0.0, values)
+        usual_s = its.interval_s or float(np.median(np.diff(times)))
+        edges = np.append(times[0] - usual_s if start_s is None else start_s, times)
+        made = Series.of_means(name, path, edges, values, its.absolute, track.is_step)
+    elif track.kind == JOULE:
+        if start_s is not None:
+            times, values = np.append(start_s, times), np.append(0.0, values)
         if (np.diff(values) < 0).sum() > max(1, _FALLS * len(values)):
             raise LogError(f"{path}: {name} falls again and again, so its joules are no counter; log W, or a counter.")
         made = Series.of_counter(name, path, times, values, its.absolute)
     else:
         made = Series.of_power(name, path, times, values, its.absolute, holds)
-    watts = made.watts.copy()
     steps = np.searchsorted(made.edges, turned_s, side="right") - 1
+    is_high = made.watts >= MOST_W
+    watts = np.where(is_high, np.nan, made.watts)
     watts[np.minimum(steps, len(watts) - 1)] = np.nan
-    high = int((watts >= MOST_W).sum())
-    if high:
-        notes.append(f"{path}: {counted(high, 'sample')} of {name} of {MOST_W:.0e} W and more are not known")
-        watts[watts >= MOST_W] = np.nan
+    if is_high.any():
+        notes.append(f"{path}: {counted(int(is_high.sum()), 'sample')} of {name} of {MOST_W:.0e} W and more: not known")
     made = replace(made, watts=watts, zoned=its.zoned, within=track.within)
     if made.unknown_s:
         why = "gaps, holes, counters that fell, clocks that went back"
         notes.append(f"{path}: the power of {name} is not known for {made.unknown_s:.3g} s ({why})")
     return made
+
+
+def _drawn(path: str, track: _Track, its: _Clock, is_mean: bool, notes: list[str]) -> tuple[Floats, Floats]:
+    """The times and values of a component's samples; what is below 0 W is not known. Raises LogError: much of it is."""
+    times, values = np.array(track.times), np.array(track.values)
+    if track.kind == JOULE and not track.is_step:  # a counter goes on where it was not read
+        times, values = times[~np.isnan(values)], values[~np.isnan(values)]
+    low = int((values < 0).sum())
+    if low > _FEW * len(values):
+        raise LogError(f"{path}: {track.component} is below 0 in {low:,} of {len(values):,} samples: not what it drew.")
+    if low:
+        notes.append(f"{path}: {counted(low, 'sample')} of {track.component} below 0 are not known")
+    if its.is_asked and (np.isnan(times) | (np.diff(times, append=np.inf) == 0)).any():
+        begin_s = 0.0 if np.isnan(times[0]) else times[0]
+        times = begin_s + (its.interval_s or 0.0) * (np.arange(len(times)) + is_mean)
+    return times, np.where(values < 0, np.nan, values)
 
 
 def _in_order(

@@ -53,7 +53,12 @@ def test_a_log_doubled_gives_the_same_or_says_so(what, tmp_path):
         return  # without times, twice as long is what it says
     expected = joules(tried(tmp_path / "log", text, None)[0])
     series, said = tried(tmp_path / "log", text + text, None)
-    if series is not None and not any(each.unknown_s for each in series) and "left out" not in said and "there twice" not in said:
+    if (
+        series is not None
+        and not any(each.unknown_s for each in series)
+        and "left out" not in said
+        and "there twice" not in said
+    ):
         assert joules(series) == pytest.approx(expected), said
 
 
@@ -67,7 +72,12 @@ def test_rows_in_any_order_give_the_same_or_say_so(what, seed, tmp_path):
     random.Random(seed).shuffle(body)
     expected = joules(tried(tmp_path / "log", text, None)[0])
     series, said = tried(tmp_path / "log", "".join([*lines[:head], *body]), None)
-    if series is not None and not any(each.unknown_s for each in series) and "left out" not in said and "there twice" not in said:
+    if (
+        series is not None
+        and not any(each.unknown_s for each in series)
+        and "left out" not in said
+        and "there twice" not in said
+    ):
         assert joules(series) == pytest.approx(expected), said
 
 
