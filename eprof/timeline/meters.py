@@ -136,7 +136,7 @@ class Reading(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What a meter saw at one time. time: as it is written, or ""; unit_s: of times that are numbers, where it is told."""
+    """What a meter saw at one time. time: as it is written, or ""; unit_s: of times that are numbers, if it is told."""
 
     number: int
     time: str
@@ -172,7 +172,7 @@ def rows(meter: Meter, path: str, lines: Sequence[str]) -> Iterator[Row]:
 def _written(text: str) -> str:
     """The unit in a header: "W" in "power.draw [W]"; "?" for one in brackets that is no unit of power or time."""
     match = _HEADER.fullmatch(text)
-    unit = (match["unit"] if match["unit"] is not None else match["word"]) if match else ""
+    unit = (match["unit"] or match["word"] or "") if match else ""
     return unit if not unit or re.fullmatch(_WRITTEN, unit, re.I) else "?"
 
 

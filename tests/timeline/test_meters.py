@@ -1,12 +1,15 @@
 """Logs of meters as people have them: joules by hand, or one true sentence; what is wrong in a log is said, never added."""
 
+import csv
 import gzip
+import json
 from pathlib import Path
 
 import pytest
 
 from eprof.base.errors import EprofError
 from eprof.base.resources import folder
+from eprof.cli import main
 from eprof.timeline import power
 from eprof.timeline.meters import known
 
@@ -266,3 +269,47 @@ def test_the_page_of_docs_lists_every_meter():
     page = (Path(str(folder("counters"))).parent / "docs" / "timeline.md").read_text()
     for meter in known()[0]:
         assert f"| {meter.log} | {meter.reads} |" in page
+
+
+# ------------------------------------------------------------------------------------------------------- what is shown
+
+
+def test_a_region_of_which_nothing_is_known_is_null_everywhere(tmp_path, capsys):
+    """Power is known until 3 s and from 6 s on; 10 W before, 50 W behind; idle power is 10 W."""
+    log = "time_s,cpu_w,gpu_w\n" + "".join(f"{t},{'' if 3 <= t < 6 else 10 if t < 6 else 50},20\n" for t in range(10))
+    (tmp_path / "p.csv").write_text(log)
+    (tmp_path / "m.csv").write_text("begin_s,end_s,name\n3,6,dark\n6,8,light\n5,7,both\n")
+    outputs = [tmp_path / f"x.{suffix}" for suffix in ("json", "html", "csv", "trace.json")]
+    words = ["timeline", str(tmp_path / "p.csv"), "--marks", str(tmp_path / "m.csv")]
+    with pytest.raises(SystemExit) as ended:
+        main([*words, *(word for out in outputs for word in ("-o", str(out)))])
+    assert not ended.value.code and "not known" in capsys.readouterr().out
+    made = json.loads(outputs[0].read_text())
+    dark, both, light = (next(f for f in made["functions"] if f["name"] == name) for name in ("dark", "both", "light"))
+    assert dark["energy_j"] == {"cpu": None, "gpu": 40} and dark["above_idle_j"] == {"cpu": None, "gpu": 0}
+    assert both["energy_j"] == {"cpu": None, "gpu": 20}
+    assert light["above_idle_j"]["cpu"] == pytest.approx(light["energy_j"]["cpu"] - 10 * light["time_s"])
+    assert dark["inclusive_j"]["cpu"] is None and dark["unknown_s"] == 2
+    assert 'class="unknown"' in outputs[1].read_text()
+    cells = [row["energy_j"] for row in csv.DictReader(outputs[2].open()) if row["function"] == "dark"]
+    assert cells == ["", "40.0"]
+    slices = [row for row in json.loads(outputs[3].read_text())["traceEvents"] if row["ph"] == "X"]
+    lost = next(row for row in slices if row["name"] == "dark")["args"]
+    assert "cpu_j" not in lost and lost["gpu_j"] == 60 and lost["power_not_known_s"] == 3
+
+
+@pytest.mark.parametrize(("said", "total_j"), [("250ms", 30), ("0.5 s", 60), ("1min", 7200), ("2", 240)])
+def test_users_say_how_often_a_meter_was_read(said, total_j, tmp_path, capsys):
+    (tmp_path / "t.log").write_text(TEGRA.format(10000, 0) * 12)
+    with pytest.raises(SystemExit) as ended:
+        main(["timeline", str(tmp_path / "t.log"), "--interval", said, "-o", str(tmp_path / "x.json")])
+    assert not ended.value.code and json.loads((tmp_path / "x.json").read_text())["total_j"] == pytest.approx(total_j)
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("said", ["0", "-1s", "fast", "1 day", "48h", "1e3s"])
+def test_an_interval_is_a_time(said, tmp_path, capsys):
+    (tmp_path / "t.log").write_text(TEGRA.format(10000, 0) * 12)
+    with pytest.raises(SystemExit) as ended:
+        main(["timeline", str(tmp_path / "t.log"), f"--interval={said}"])
+    assert ended.value.code and "must be a time with its unit, such as 60s or 100ms" in capsys.readouterr().err
