@@ -13,10 +13,9 @@ import numpy as np
 from eprof.base.arrays import Floats
 from eprof.base.text import pattern
 
+_LONGEST = 64  # characters of a date
 _DAY_S, _HOUR_S = 86400.0, 3600.0
 _FORMATS = [
-    "%Y/%m/%d %H:%M:%S.%f",
-    "%Y/%m/%d %H:%M:%S",
     "%Y-%m-%d %H:%M:%S.%f",
     "%Y-%m-%d %H:%M:%S",
     "%m-%d-%Y %H:%M:%S",
@@ -57,15 +56,17 @@ def moment(text: str, unit_s: float = 1.0) -> Moment:
 
 
 def _date(text: str) -> Moment:
+    if len(text) > _LONGEST:
+        return Moment(math.nan)
     if len(text) > len("2026-01-01"):
         with suppress(ValueError):
-            return _since_epoch(datetime.fromisoformat(text))
+            return _since_epoch(datetime.fromisoformat(text.replace("/", "-")))
     told = _UTC.fullmatch(text)
     if told:
         text = told[1] + (told[2] or "")
     if late := _MILLISECONDS.fullmatch(text):
         text = f"{late[1]}.{late[2]:>03}"
-    text = _BLANK.sub("", text)
+    text = _BLANK.sub("", text.replace("/", "-"))
     for place, form in enumerate(_FORMATS):
         try:
             read = datetime.strptime(text, form)

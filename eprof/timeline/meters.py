@@ -25,6 +25,7 @@ from eprof.timeline.clock import moment
 
 WATT, JOULE = "W", "J"
 _LOOK = 400  # lines in which a header is looked for
+_LONGEST = 4096  # characters of a line or name that a meter writes; patterns take long for what is longer
 _SOME = 10_000  # rows in which devices are looked for
 _WORDS = {**spelled("power_w"), **dict.fromkeys(("Watt", "Watts"), 1.0), "milliwatts": 1e-3, "microwatts": 1e-6}
 _UNITS = {word: (WATT, size) for word, size in _WORDS.items()}
@@ -110,7 +111,7 @@ class Meter(Struct, forbid_unknown_fields=True):
     def interval_s(self, lines: Sequence[str]) -> float | None:
         """How often this meter's log says that it was read; None where it does not."""
         for text in self.interval:
-            for match in filter(None, (re.search(text, line) for line in lines[:_LOOK])):
+            for match in filter(None, (re.search(text, line[:_LONGEST]) for line in lines[:_LOOK])):
                 ((unit, number),) = match.groupdict().items()
                 return float(number) * _SECONDS[unit] or None
         return None
@@ -171,7 +172,7 @@ def rows(meter: Meter, path: str, lines: Sequence[str]) -> Iterator[Row]:
 
 def _written(text: str) -> str:
     """The unit in a header: "W" in "power.draw [W]"; "?" for one in brackets that is no unit of power or time."""
-    match = _HEADER.fullmatch(text)
+    match = _HEADER.fullmatch(text[:_LONGEST])
     unit = (match["unit"] or match["word"] or "") if match else ""
     return unit if not unit or re.fullmatch(_WRITTEN, unit, re.I) else "?"
 
@@ -199,6 +200,8 @@ def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
     time, elapsed_s, found = "", None, dict[tuple[str, str], Reading]()
     is_inside = not form.begin
     for number, line in enumerate(lines, 1):
+        if len(line) > _LONGEST:
+            continue
         begun = begin.search(line)
         if begun:
             if found:
@@ -276,7 +279,7 @@ def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
         readings = [_reading(form, power, number, cells[power.at], device, header.separator) for power in powers]
         time = " ".join(cells[at] for at in times)
         # A line among the rows that has neither a time nor a number is none of the meter's.
-        if not times or not math.isnan(moment(time).seconds) or not all(math.isnan(one.value) for one in readings):
+        if not times or not all(math.isnan(one.value) for one in readings) or not math.isnan(moment(time).seconds):
             yield Row(number, time, readings, unit_s=unit_s)
 
 
@@ -307,6 +310,16 @@ def _headers(form: Table, lines: Sequence[str]) -> Iterator[_Header]:
         if form.separator.startswith(_BLANKS) and (separator not in text or form.separator == _BLANKS):
             separator = ""
         yield _Header(place, separator, _cells(text, separator))
+    # Rows of nvidia-smi without a header (noheader): a date, and one cell in W.
+    for place, line in enumerate(lines[:_LOOK]):
+        cells = _cells(line, ",")
+        watts = [at for at, cell in enumerate(cells) if _amount(cell, WATT, 1.0)[1]]
+        if len(watts) == 1 and moment(cells[0]).absolute:
+            names = {0: "timestamp", watts[0]: "power.draw [W]"}
+            yield _Header(
+                place - 1, ",", [names.get(at, "uuid" if "GPU-" in cell else "") for at, cell in enumerate(cells)]
+            )
+            return
 
 
 def _fits(form: Table, header: _Header, path: str, lines: Sequence[str]) -> bool:

@@ -90,7 +90,8 @@ def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
     empty: tuple[Meter, list[Row]] | None = None
     for meter in meters:
         other = next(
-            (one for one in others if meter.generic and any(re.search(one.sign, line) for line in lines[:50])), None
+            (one for one in others if meter.generic and any(re.search(one.sign, line[:2000]) for line in lines[:50])),
+            None,
         )
         if other is not None and empty is None:
             raise LogError(f"{path}: is {other.what}, and no power over time; log samples instead (docs/timeline.md).")
