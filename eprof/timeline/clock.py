@@ -24,6 +24,8 @@ _FORMATS = [
     "%d.%m.%Y %H:%M:%S",
     "%a %b %d %H:%M:%S %Y",
     "%a %b %d %H:%M:%S %Y %z",
+    "%m/%d/%Y %I:%M:%S %p",
+    "%I:%M:%S %p",
     "%H:%M:%S.%f",
     "%H:%M:%S:%f",
     "%H:%M:%S,%f",
@@ -60,13 +62,13 @@ def _date(text: str) -> Moment:
         return Moment(math.nan)
     if len(text) > len("2026-01-01"):
         with suppress(ValueError):
-            return _since_epoch(datetime.fromisoformat(text.replace("/", "-")))
+            return _since_epoch(datetime.fromisoformat(_dashed(text)))
     told = _UTC.fullmatch(text)
     if told:
         text = told[1] + (told[2] or "")
     if late := _MILLISECONDS.fullmatch(text):
         text = f"{late[1]}.{late[2]:>03}"
-    text = _BLANK.sub("", text.replace("/", "-"))
+    text = _BLANK.sub("", _dashed(text))
     for place, form in enumerate(_FORMATS):
         try:
             read = datetime.strptime(text, form)
@@ -77,6 +79,11 @@ def _date(text: str) -> Moment:
             return _since_epoch(read, told is not None)
         return Moment((read - datetime(1900, 1, 1)).total_seconds(), of_day=True)
     return Moment(math.nan)
+
+
+def _dashed(text: str) -> str:
+    """A date that begins with its year; of 01/02/2026 nobody knows which is the month."""
+    return text.replace("/", "-") if text[:4].isdigit() else text
 
 
 def _since_epoch(read: datetime, zoned: bool = False) -> Moment:

@@ -198,7 +198,6 @@ def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
     """The rows of a log in which readings stand in lines: a reading that comes again begins another, too."""
     begin, end, reading = (re.compile(text or "(?!)") for text in (form.begin, form.end, form.reading))
     time, elapsed_s, found = "", None, dict[tuple[str, str], Reading]()
-    is_inside = not form.begin
     for number, line in enumerate(lines, 1):
         if len(line) > _LONGEST:
             continue
@@ -207,9 +206,9 @@ def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
             if found:
                 yield Row(number, time, list(found.values()), elapsed_s)
             told = begun.groupdict()
-            is_inside, time, found = True, told.get("time") or "", {}
+            time, found = told.get("time") or "", {}
             elapsed_s = float(told["elapsed_ms"]) * 1e-3 if "elapsed_ms" in told else None
-        for match in reading.finditer(line) if begun or (is_inside and not form.in_line) else ():
+        for match in reading.finditer(line) if begun or not form.in_line else ():
             one = _read(form, match)
             if (one.component, one.device) in found:
                 yield Row(number, time, list(found.values()), elapsed_s)

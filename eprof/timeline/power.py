@@ -149,7 +149,9 @@ def _moments(
     read_ = [clock.moment(row.time, row.unit_s or 1.0) if row.time else Moment(math.nan) for row in found]
     for row, time in zip(found, read_, strict=True):
         if row.time and math.isnan(time.seconds):
-            raise LogError(f"{path}:{row.number}: `{row.time[:40]}` is no time.")
+            raise LogError(
+                f"{path}:{row.number}: `{row.time[:40]}` is no time that is read; write s, or 2026-01-31 12:00:00."
+            )
     times = [time.seconds for time in read_]
     lost = sum(map(math.isnan, times))
     if len(found) == 1 and not meter.table and meter.value == "sample":
