@@ -130,7 +130,6 @@ def spread(times: Floats) -> Floats:
     lasts = np.diff(times[first])
     usual_s = float(np.median(lasts[1:] / sizes[1:-1])) if len(first) > 2 else float(lasts[0] / sizes[0])
     each_s = np.minimum(np.append(lasts / sizes[:-1], usual_s), 2 * usual_s)
-    each_s[-1] = min(each_s[-1], float(lasts[-1]) / sizes[-1])
     within = np.arange(len(times)) - np.repeat(first, sizes)
     begin = times[first].copy()
     if each_s[0] > usual_s:  # the log began within the first stamp

@@ -32,7 +32,7 @@ _UNITS = {word: (WATT, size) for word, size in _WORDS.items()}
 _UNITS |= {word: (JOULE, size) for word, size in {**spelled("energy_j"), "Joule": 1.0, "Joules": 1.0}.items()}
 _UNITS |= {word.lower(): unit for word, unit in _UNITS.items()}
 _SECONDS = {**spelled("time_s"), "secs": 1.0, "seconds": 1.0, "msec": 1e-3, "millis": 1e-3, "milliseconds": 1e-3}
-_WRITTEN = "|".join(sorted(map(re.escape, [*_UNITS, *_SECONDS, "MW", "MJ"]), key=len, reverse=True))
+_WRITTEN = "|".join(map(re.escape, [*_UNITS, *_SECONDS, "MW", "MJ"]))
 _HEADER = pattern(
     rf"(?P<name>.*?)(?:[\s_]*[\[(]\s*(?P<unit>[^\])]*?)\s*[\])]|(?:^|[\s_.])(?P<word>{_WRITTEN})(?:_total)?)", re.I
 )

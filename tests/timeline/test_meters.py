@@ -10,6 +10,8 @@ import pytest
 from eprof.base.errors import EprofError
 from eprof.base.resources import folder
 from eprof.cli import main
+from eprof.collect.meters import components
+from eprof.collect.meters.source import Component
 from eprof.timeline import power
 from eprof.timeline.meters import known
 
@@ -144,6 +146,7 @@ def smi(*columns, header="timestamp, power.draw [W]"):
 TEGRA = "RAM 1/2MB (lfb 1x4MB) CPU [0%@1] VDD_IN {}/5000 VDD_SOC {}mW/7mW\n"
 PERF = "{:16.9f},{},Joules,power/energy-pkg/,1000,100.00,,\n"
 SOCKETS = "{:16.9f},S{},1,{},Joules,power/energy-pkg/,1000,100.00,,\n"
+PERF_JSON = '{{"interval" : {}.5, "socket" : "S{}", "counter-value" : "{}", "unit" : "Joules", "event" : "power/energy-pkg/"}}\n'
 TURBO = "CPU\tBusy%\tPkgWatt\n-\t5\t{0}\n0\t5\t{0}\n"
 DMON = "# gpu    pwr\n# Idx      W\n    0     10\n    1      -\n    0     10\n    1     20\n# gpu    pwr\n# Idx      W\n    0     30\n    1     20\n"
 SIX = "time_s,power_w\n0,1\n1,2\n2,4\n3,8\n4,16\n5,32\n"
@@ -157,7 +160,7 @@ READ = {
     "no header, no names": ("2024/01/01 00:00:00.000, 5.00 W\n2024/01/01 00:00:01.000, 5.00 W\n", None, {"gpu": 10}, ""),
     "tegrastats of a Xavier": ("RAM 1/2MB (lfb 1x4MB) SWAP 0/4096MB (cached 0MB) IRAM 0/252kB(lfb 252kB) CPU [0%@1] GPU 0/0 CPU 311/311 SYS5V 1863/1863\n" * 2, 1.0, {"GPU": 0, "CPU": 0.622, "SYS5V": 3.726}, ""),
     "tegrastats with stamps before": ("".join(f"[2023-05-01 12:00:0{s}.500] {TEGRA.format(10000, 0)}" for s in range(3)), None, {"VDD_IN": 30, "VDD_SOC": 0}, ""),
-    "perf as JSON": ("".join('{"interval" : %d.5, "socket" : "S%d", "counter-value" : "%s", "unit" : "Joules", "event" : "power/energy-pkg/", "pcnt-running" : 100.00}\n' % (t, s, "<not counted>" if (t, s) == (2, 1) else "10.5") for t in range(1, 5) for s in (0, 1)), None, ({"energy-pkg": 63}, 1), ""),
+    "perf as JSON": ("".join(PERF_JSON.format(t, s, "<not counted>" if (t, s) == (2, 1) else "10.5") for t in range(1, 5) for s in (0, 1)), None, ({"energy-pkg": 63}, 1), ""),
     "powerstat": ("Running for 3 seconds\n  Time    User  Idle  Watts\n12:00:01   1.0  99.0   5.50\n12:00:02   1.0  99.0   7.50\n-------- ----- ----- -----\n Average   1.0  99.0   6.50\n", None, {"package": 13}, ""),
     "turbostat with commas": (TURBO.replace("\t", ",").format(10) * 2, 5.0, {"PkgWatt": 100}, ""),
     "a clock of twelve hours": ("Time,power_w\n11:59:59 AM,10\n12:00:00 PM,20\n12:00:01 PM,30\n", None, {"power": 60}, ""),
@@ -217,6 +220,7 @@ READ = {
     "ipmitool sensor": ("".join(f"{1700000000 + s}\nPwr Consumption  | 100.000 | Watts | ok\nPSU1 | na | Watts | na\n" for s in range(3)), None, {"system": 300}, ""),
     "a clock set back": ("timestamp,power_w\n" + "".join(f"2024-10-27 0{h}:{m:02d}:00,60\n" for h in (1, 2, 2, 3) for m in range(60)), None, {"power": 4 * 3600 * 60}, "its clock was set back by an hour"),
     "a clock set forward": ("timestamp,power_w\n" + "".join(f"2024-03-31 0{h}:{m:02d}:00,60\n" for h in (0, 1, 3, 4) for m in range(60)), None, {"power": 4 * 3600 * 60}, "its clock was set forward by an hour"),
+    "an hour without samples in UTC": ("timestamp,power_w\n" + "".join(f"2024-03-31 0{h}:{m:02d}:00Z,60\n" for h in (0, 1, 3, 4) for m in range(60)), None, ({"power": 14341 * 60 - 60}, 3660), "not known for"),
     "an hour without samples": ("timestamp,power_w\n" + "".join(f"2024-04-02 0{h}:{m:02d}:00,60\n" for h in (0, 1, 3, 4) for m in range(60)), None, ({"power": 14341 * 60 - 60}, 3660), "not known for"),
 }  # fmt: skip
 
@@ -328,3 +332,15 @@ def test_an_interval_is_a_time(said, tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["timeline", str(tmp_path / "t.log"), f"--interval={said}"])
     assert ended.value.code and "must be a time with its unit, such as 60s or 100ms" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("answer", "cell"), [(None, ""), (5, "5.000000"), (OSError(), ""), (ValueError(), ""), (RuntimeError(), "")]
+)
+def test_a_sensor_that_gives_no_answer_leaves_its_cell_empty(answer, cell):
+    def read():
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert components._cell(Component("gpu0", "W", read)) == cell
