@@ -432,7 +432,7 @@ def _of_column(column: Column, at: int, name: str) -> _Power | None:
 
 def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[_Power]:
     """Columns of power of a table that nobody described, by their names and units. Raises LogError: MW may be mW."""
-    times = [at for text in form.time if (at := _at(names, text.partition(r" \+ ")[0])) is not None]
+    times = [at for text in form.time if (at := _at(names, text)) is not None]
     likely = [at for at, name in enumerate(names) if not re.fullmatch(form.later, name, re.I)]
     for at in (*likely, *(at for at in range(len(names)) if at not in likely)):
         name, written = names[at], _written(names[at])

@@ -301,7 +301,9 @@ def _drawn(path: str, track: _Track, its: _Clock, is_mean: bool, notes: list[str
         times, values = times[~np.isnan(values)], values[~np.isnan(values)]
     low = int((values < 0).sum())
     if low > _FEW * len(values):
-        raise LogError(f"{path}: {track.component} is below 0 in {low:,} of {len(values):,} samples: not what it drew.")
+        raise LogError(
+            f"{path}: {track.component} is below 0 in {low:,} of {len(values):,} samples: nothing draws that."
+        )
     if low:
         notes.append(f"{path}: {counted(low, 'sample')} of {track.component} below 0 are not known")
     if its.is_asked and (np.isnan(times) | (np.diff(times, append=np.inf) == 0)).any():
