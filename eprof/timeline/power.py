@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Floats, Ints
 from eprof.base.errors import LogError
 from eprof.base.resources import lines as lines_of
+from eprof.base.resources import log_start
 from eprof.base.text import counted, few, pattern
 from eprof.rows import stream
 from eprof.timeline import clock
@@ -114,6 +115,7 @@ def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
 
 def _lines(path: str, notes: list[str]) -> list[str]:
     """The lines of a meter's log, unpacked, without a last one that may be cut inside a number. Raises LogError."""
+    log_start(path, 0)  # what is no file is refused before it is waited for
     source = stream.open_source(path)
     with source.handle:
         how = next((name for sign, name in _PACKED.items() if source.head.startswith(sign)), None)

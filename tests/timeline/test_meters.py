@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -263,6 +264,13 @@ def test_what_nobody_can_know_is_asked(what, tmp_path):
     content, sentence = REFUSED[what]
     with pytest.raises(EprofError, match=sentence):
         read(tmp_path, content)
+
+
+def test_what_is_no_file_is_refused_before_it_is_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("pipe", "gone", "."):
+        with pytest.raises(EprofError, match="cannot be read"):
+            power.read(str(tmp_path / path), [])
 
 
 def test_means_are_of_the_time_before_their_stamp(tmp_path):
