@@ -335,9 +335,9 @@ def _in_order(
     kept = np.append(True, times[1:] > latest[:-1]) if len(times) else np.zeros(0, bool)
     seen = set(zip(times[kept].tolist(), values[kept].tolist(), strict=True))
     again = np.array([pair in seen for pair in zip(times.tolist(), values.tolist(), strict=True)], bool)
-    left_out = ~kept & ~again
-    if (~kept & again).any():
-        notes.append(f"{path}: {int((~kept & again).sum())} samples of {name} are there twice, and count once")
+    left_out, twice = ~kept & ~again, ~kept & again
+    if twice.any():
+        notes.append(f"{path}: {int(twice.sum())} samples of {name} are there twice, and count once")
     if left_out.any():
         notes.append(
             f"{path}: {int(left_out.sum())} samples of {name} do not come later than the one before, and were left out"

@@ -215,6 +215,7 @@ READ = {
     "a column that counts rows": ("index,time_s,power_w\n0,0,5\n1,1,5\n2,2,5\n3,3,5\n", None, {"power": 20}, ""),
     "not per cent": ("time_s,power (%),power_limit_w,power_w\n0,10,9,1\n1,10,9,1\n", None, {"power": 2}, ""),
     "doubled": (SIX * 2, None, {"power": 63}, "6 samples of power are there twice, and count once"),
+    "partly doubled": (SIX + "3,8\n4,16\n", None, {"power": 63}, "2 samples of power are there twice, and count once"),
     "each row twice": ("".join(line + line for line in SIX.splitlines(True)), None, {"power": 63}, "at one moment are the same, and count once"),
     "powermetrics, one block": ("*** Sampled system activity (Fri Nov 10 12:37:08 2023 +0100) (500.0ms elapsed) ***\nCPU Power: 1000 mW\n", None, {"cpu": 0.5}, ""),
     "powermetrics of Intel": ("*** Sampled system activity (Fri Nov 10 12:37:08 2023 +0100) (500.0ms elapsed) ***\nIntel energy model derived package power (CPUs+GT+SA): 3.00W\n" * 2, None, {"package": 3}, ""),
