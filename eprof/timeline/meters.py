@@ -443,6 +443,8 @@ def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[_Powe
                 f"`{name}` may be in m{written[1]} or in millions of {written[1]}; write it in {written[1]}."
             )
         unit = _unit(written)
+        if unit is not None and names.count(name) > 1:
+            raise LogError(f"two columns are called `{name}`; rename one.")
         if unit is not None or (written == "" and _POWER.fullmatch(name)):
             yield _Power(at, _component(_bare(name) if unit else name), *(unit or (WATT, 1.0)), unit is not None)
         elif name.lower() == "value" and "power" in Path(path).name.lower():

@@ -254,6 +254,7 @@ REFUSED = {
     "a day or a month": ("timestamp,power_w\n01/02/2018 11:59:59,10\n01/02/2018 12:00:00,20\n", "`01/02/2018 11:59:59` is no time that is read; write s, or 2026-01-31"),
     "one reading of sdr": ("Pwr Consumption  | 100 Watts | ok\nFan | 5 RPM | ok\n", "is one reading of ipmitool sdr, and no power over time"),
     "pyJoules": ("timestamp;tag;duration;package_0\n1;a;2;3\n", "pyJoules' table of runs"),
+    "two columns of one name": ("time_s,power_w,power_w\n0,1,2\n1,1,2\n", "log: two columns are called `power_w`; rename one"),
     "another packing": (b"BZh91AY", "is packed with bzip2; unpack it first"),
     "one reading": (TEGRA.format(1, 1), "is one reading of tegrastats, and no power over time"),
     "a long cell": ('time_s,power_w,x\n0,10,"' + "a" * 200_000 + '"\n', "log: field larger than field limit"),
