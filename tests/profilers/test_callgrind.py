@@ -211,10 +211,15 @@ def test_a_profile_without_costs_is_one_sentence(tmp_path, text, reason):
         ("d8c1", "x87", 1, 0),  # fadd st, st(1)
         ("d9ff", "special", 1, 0),  # fcos
         ("f3a4", "misc", 1, 1),  # rep movsb
-        ("c4e2e59304e2", "misc", 1, 8),  # vgatherqpd ymm0, [rdx + ymm4*8], ymm3: a lane at a time
-        ("c4e2e59004e2", "misc", 1, 8),  # vpgatherdq
-        ("c4e27d2f0f", "masked", 1, 32),  # vmaskmovpd [rdi], ymm0, ymm1: valgrind counts no access
-        ("c4e2659004e2", "misc", 1, 4),  # vpgatherdd
+        ("c4e2e59304e2", "gather", 1, 8),  # vgatherqpd ymm0, [rdx + ymm4*8], ymm3: a lane at a time
+        ("c4e2e59004e2", "gather", 1, 8),  # vpgatherdq
+        ("c4e2659004e2", "gather", 1, 4),  # vpgatherdd
+        ("c4e27d2f0f", "misc", 1, 8),  # vmaskmovpd [rdi], ymm0, ymm1: a lane at a time
+        ("c4e2792c0e", "misc", 1, 4),  # vmaskmovps xmm1, xmm0, [rsi]
+        ("660ff7c1", "masked", 1, 0),  # maskmovdqu: nobody knows which bytes
+        ("0fae06", "misc", 1, 512),  # fxsave [rsi]
+        ("f3a7", "integer", 1, 4),  # repe cmpsd: of strings, not of numbers
+        ("f20fc20e01", "fp64_other", 1, 8),  # cmpltsd xmm1, [rsi]
     ],
 )
 def test_an_instruction_counts_its_lanes_and_its_operand(code, counted, lanes, access_bytes):

@@ -193,12 +193,22 @@ class _Walk(Struct):
             raise ValueError(words)
         if called is not None:
             callee = self._function(self.now.pop("cob", None), self.now.get("cfn", ""))
-            self.calls.append(Call(self.place, callee, called, costs))
+            # A jump to a function's own beginning is a loop: callgrind takes it for a call, which leaves a return address.
+            if callee != self.place or self._stored():
+                self.calls.append(Call(self.place, callee, called, costs))
             return
         self.places.append(self.place)
         self.addresses.append(self.address)
         self.own += costs
         self.sizes.append(len(costs))
+
+    def _stored(self) -> bool:
+        """Whether the line before, the instruction that calls, wrote to memory; also where callgrind did not look."""
+        place = self.events.index("Dw") if "Dw" in self.events else None
+        is_near = bool(self.sizes) and (self.places[-1], self.addresses[-1]) == (self.place, self.address)
+        if place is None or not is_near:
+            return True
+        return place < self.sizes[-1] and self.own[len(self.own) - self.sizes[-1] + place] > 0
 
     def _name(self, key: str, kind: str, number: str | None, text: str) -> None:
         """Take a line that names a function, a file or an object, or gives its number again."""
