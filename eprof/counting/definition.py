@@ -6,6 +6,7 @@ are all made from this. `docs/counters.md` has the form of the files.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct, field
@@ -114,6 +115,12 @@ class Definition(Brief, Struct, frozen=True, eq=False):
         """The profiler names that a log should have (slices: all that may exist); the rest of a log is not needed."""
         used = self._used()
         return frozenset(name for counter in self.counters.values() if counter.name in used for name in counter.wanted)
+
+    @property
+    def counted(self) -> frozenset[str]:
+        """The profiler names of which a word is made; the others only share time out, or check."""
+        entries = chain.from_iterable(ways for section in self.words.values() for ways in section.values())
+        return frozenset(name for entry in entries for name in self.counters_of(entry.formula))
 
     @property
     def in_flops(self) -> frozenset[str]:

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, group_sums, numbers_of
 from eprof.base.errors import LogError
-from eprof.profilers.callgrind.file_format import Costs, parse
+from eprof.profilers.callgrind.collector import lost_before, other_program
+from eprof.profilers.callgrind.file_format import LOST, Costs, parse
 from eprof.profilers.callgrind.machine_code import MISC, Code, Instruction, classes
 from eprof.profilers.callgrind.signs import ASTRAY, MACHINE, STUBS, UNDECODED
 
@@ -75,7 +76,7 @@ def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instructi
 
 
 def _with_lanes(costs: Costs, found: list[Instruction | None]) -> tuple[Columns, int]:
-    """The costs of a callgrind profile's rows with the lanes of masked moves where they belong; and lanes that are lost.
+    """The costs of a callgrind profile's rows with the lanes of masked moves where they belong; and how many are lost.
 
     Valgrind makes an access a lane of such a move, where its mask has it, and callgrind counts it one place too far: as
     an execution of the instruction behind, which stands in the next row and ran as often as the move. Where the move
@@ -151,11 +152,10 @@ def _counted(own: Columns, found: Sequence[Instruction | None]) -> Columns:
     column_of = {name: column for column, name in enumerate(names)}
     columns = np.array([column_of[kind.counted_as] for kind in kinds.values()])[kind_of]
     lanes, access_bytes, each, steps = np.array([kind[1:5] for kind in kinds.values()])[kind_of].T
-    nowhere = np.zeros(len(known))
-    loaded, stored = (own[event] if event in own else nowhere for event in ("Dr", "Dw"))
-    executed = np.where(steps > 0, np.maximum(loaded, stored) / np.maximum(steps, 1), own["Ir"])
-    if "Dr" not in own:
-        executed = own["Ir"]
+    executed, loaded, stored = own["Ir"], np.zeros(len(known)), np.zeros(len(known))
+    if "Dr" in own and "Dw" in own:
+        loaded, stored = own["Dr"], own["Dw"]
+        executed = np.where(steps > 0, np.maximum(loaded, stored) / np.maximum(steps, 1), executed)
     # Arithmetic that writes to memory has read there; callgrind takes both for one write.
     is_changed = (columns == column_of["integer"]) & (stored > 0)
     loaded = np.where(is_changed, np.maximum(loaded, stored), loaded)
@@ -175,7 +175,7 @@ def _counted(own: Columns, found: Sequence[Instruction | None]) -> Columns:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Decode a callgrind profile, of a processor that may be named, and print it."""
+    """Decode a callgrind profile, of a processor and a started program that may be named, and print it."""
     path = Path(arguments[0])
     try:
         with path.open(encoding="utf-8", errors="replace") as lines:
@@ -185,6 +185,8 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     if arguments[1:]:
         costs.descriptions[MACHINE] = arguments[1]
+    if arguments[2:] and (other := other_program(arguments[2], path)):
+        costs.descriptions[LOST] = lost_before(arguments[2], other)
     sys.stdout.writelines(f"{line}\n" for line in decoded(costs, path.parent).text())
     return 0
 

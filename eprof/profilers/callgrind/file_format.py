@@ -21,7 +21,7 @@ _COST_STARTS = frozenset("0123456789+-*")
 _JUMP = -1  # in the place of a number of calls: the next line is the place of a jump, without costs
 _MOST_EVENTS = 1000
 _MOST = 1 << 53  # larger numbers are damage: no program runs so long
-_NOTE = "Note"
+_NOTE, LOST = "Note", "Lost"  # what is said of a decoded profile; what it lacks
 _HIGHEST = (1 << 63) - 1
 
 
@@ -62,8 +62,8 @@ class Costs(Struct, frozen=True, eq=False):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the file has its end, and no less than what is told there."""
-        return self.total is not None and self._sum >= self.total
+        """Whether the file has its end, no less than what is told there, and all of its process."""
+        return self.total is not None and self._sum >= self.total and LOST not in self.descriptions
 
     @property
     def damage(self) -> str | None:
@@ -84,7 +84,7 @@ class Costs(Struct, frozen=True, eq=False):
     @property
     def notes(self) -> list[str]:
         """What was said about the callgrind profile when it was decoded, from its file."""
-        return [text for about, text in self.descriptions.items() if about.startswith(_NOTE)]
+        return [text for about, text in self.descriptions.items() if about.startswith((_NOTE, LOST))]
 
     def with_notes(self, notes: Iterable[str]) -> Self:
         """The same callgrind profile with some notes in the descriptions of its file."""
@@ -193,7 +193,7 @@ class _Walk(Struct):
             raise ValueError(words)
         if called is not None:
             callee = self._function(self.now.pop("cob", None), self.now.get("cfn", ""))
-            # A jump to a function's own beginning is a loop: callgrind takes it for a call, which leaves a return address.
+            # Callgrind takes a loop to a function's beginning for calls; those leave a return address.
             if callee != self.place or self._stored():
                 self.calls.append(Call(self.place, callee, called, costs))
             return

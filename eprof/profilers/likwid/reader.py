@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 import numpy as np
 from msgspec import Struct, field
@@ -20,7 +21,7 @@ from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.text import few, pattern
 from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
-from eprof.rows.cells import LARGEST
+from eprof.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.rows.log import COUNT, JOULE, OTHER, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.rows.stream import Source
 
@@ -35,6 +36,7 @@ _THREAD = pattern(r"(?:HWThread|Core) [0-9]+")
 _TIME = pattern(r"(?:RDTSC )?Runtime(?: \((?:RDTSC|gettimeofday)\))? \[s\]")
 _NUMBER = pattern(r"[0-9]{1,40}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?")
 _NO_COUNTER = ("", "-")  # of a thread that does not read it, as those of a socket but one
+_INSTRUCTIONS = ("INSTR_RETIRED_ANY", "INST_RETIRED", "RETIRED_INSTRUCTIONS")
 _MULTIPLEXING = "Perf_event uses multiplexing"
 _PACKAGES = ("PWR_PKG_ENERGY", "RAPL_PKG_ENERGY")
 _NAMED = 3
@@ -48,8 +50,9 @@ class _Block(Struct):
     """What was counted of a region, or of the whole program, with one group of events.
 
     number: of the group in its run, from 1. missing: how many rows its title announces that were not read yet; 0 where
-    it announces none. lost: event -> how many threads have no number for it. times: the texts of its run time, of each
-    thread and table. is_share: the group was counted in a part of the run only.
+    it announces none. cells: each row with its threads' numbers, NaN where LIKWID has none. counts: event -> their sum.
+    lost: event -> how many threads have no number for it; wrapped: of these, how many ran over. times: the texts of its
+    run time, of each thread and table. is_share: the group was counted in a part of the run only.
     """
 
     device: str | None
@@ -57,11 +60,28 @@ class _Block(Struct):
     group: str
     number: int
     missing: int = 0
+    cells: list[tuple[str, list[float]]] = field(default_factory=list)
     counts: dict[str, float] = field(default_factory=dict)
     lost: dict[str, int] = field(default_factory=dict)
+    wrapped: dict[str, int] = field(default_factory=dict)
     times: list[str] = field(default_factory=list)
     calls: int = 1
     is_share: bool = False
+
+    def add_up(self) -> None:
+        """Add the threads of a LIKWID group up, without those whose counters ran over."""
+        executed = next((numbers for event, numbers in self.cells if event.startswith(_INSTRUCTIONS)), [])
+        for event, numbers in self.cells:
+            known = [
+                number
+                for number, instructions in zip_longest(numbers, executed[: len(numbers)], fillvalue=math.nan)
+                if not math.isnan(number) and not is_wrapped(event, number, instructions)
+            ]
+            wrapped = sum(not math.isnan(number) for number in numbers) - len(known)
+            if wrapped:
+                self.wrapped[event] = self.wrapped.get(event, 0) + wrapped
+                self.lost[event] = self.lost.get(event, 0) + wrapped
+            self.counts[event] = self.counts.get(event, 0.0) + (sum(known) if known else math.nan)
 
     @property
     def time_s(self) -> float:
@@ -170,8 +190,8 @@ class _Walk(Struct):
         told = [text for text in cells[-self.threads :] if text not in _NO_COUNTER]
         known = [text for text in told if _NUMBER.fullmatch(text) and float(text) < LARGEST]
         if self.table == "Event":
-            count = sum(map(float, known)) if known else math.nan
-            block.counts[cells[0]] = block.counts.get(cells[0], 0.0) + count
+            numbers = [float(text) if text in known else math.nan for text in cells[-self.threads :]]
+            block.cells.append((cells[0], numbers))
             block.missing -= 1
             if known and len(known) < len(told):
                 block.lost[cells[0]] = block.lost.get(cells[0], 0) + len(told) - len(known)
@@ -199,6 +219,8 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
         *lines, rest = (rest + piece.decode("utf-8", "replace")).split("\n")
         for line in lines:
             walk.feed(line)
+    for block in walk.blocks:
+        block.add_up()
     blocks = [block for block in walk.blocks if block.counts]
     if not blocks:
         raise LogError(f"{source.path}: no table of LIKWID's raw counts is in it; was likwid-perfctr stopped?")
@@ -206,6 +228,9 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     _share_time(blocks)
     tables = [_table(of_collection, keep, walk.is_scaled, is_cut) for of_collection in _alike(blocks)]
     notes = [*source.notes, *_notes(blocks, walk.is_scaled, is_cut)]
+    if keep is not None:
+        events = dict.fromkeys(event for block in blocks for event in block.counts)
+        notes += filter(None, [unused_note([event for event in events if event not in (*_PACKAGES, *_DRAM)], keep)])
     return source.log(tables, notes, lines=walk.lines, skipped_lines=walk.others)
 
 
@@ -254,8 +279,18 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
             "groups of events were counted in turn, each in a part of the run, so their counts are lower bounds, and "
             "joules are taken only where all groups have them"
         )
-    if lost := list(dict.fromkeys(event for block in blocks for event in block.lost)):
-        yield f"{few(lost, _NAMED)}: LIKWID has no number on some threads, so what the others counted is a lower bound"
+    lost = {event: number for block in blocks for event, number in block.lost.items()}
+    if lost:
+        names = few(list(lost), _NAMED)
+        yield f"{names}: LIKWID has no number on some threads, so what the others counted is a lower bound"
+    wrapped = Counter[str]()
+    for block in blocks:
+        wrapped.update(block.wrapped)
+    if wrapped:
+        yield (
+            f"{few(list(wrapped), _NAMED)}: {wrapped.total():,} counters ran over (more than the instructions of their "
+            "thread, or near a multiple of 2^47), so what these counted is not known"
+        )
     if len({block.region for block in blocks} - {WHOLE_PROGRAM}) > 1:
         yield "LIKWID does not tell whether a region lies inside of another; where one does, totals count it twice"
 

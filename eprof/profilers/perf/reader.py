@@ -30,13 +30,14 @@ from eprof.profilers.perf.events import (
 )
 from eprof.profilers.perf.lines import Lines, Row, Run, seconds
 from eprof.profilers.perf.signs import KIND, RUNNING
-from eprof.rows.cells import LARGEST
+from eprof.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.rows.log import COUNT, JOULE, PERCENT, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.rows.stream import Source
 
 _EXAMPLES = 3
+_INSTRUCTIONS = ("instructions", "inst_retired.any", "ex_ret_instr")
 SYSTEM = "system wide"  # perf stat -a says so in place of a command
-_ALL = 100.0
+_ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where a counter ran over
 
 
 class _Sum(Struct):
@@ -66,7 +67,12 @@ class _Sum(Struct):
         A program that never ran on one kind of cores did nothing there.
         """
         kinds = {pmu for *_, pmu in self.parts}
-        return min(share for value, share in self.parts.values() if len(kinds) < 2 or not math.isnan(value))
+        shares = (
+            share
+            for value, share in self.parts.values()
+            if len(kinds) < 2 or not math.isnan(value) or share == _RAN_OVER
+        )
+        return max(min(shares, default=0.0), 0.0)
 
 
 class _Counted(Struct):
@@ -77,15 +83,39 @@ class _Counted(Struct):
     events: dict[str, _Sum] = field(default_factory=dict)
     joules: dict[str, _Sum] = field(default_factory=dict)
     packages: int | None = None
+    wrapped: set[str] = field(default_factory=set)
+    times: set[str] = field(default_factory=set)
+
+    def leave_out_wrapped(self) -> None:
+        """Forget what perf's counters of floating-point events said that ran over."""
+        executed = next((self.events[name] for name in _INSTRUCTIONS if name in self.events), _Sum())
+        for event, total in self.events.items():
+            for part, (value, _) in total.parts.items():
+                instructions, _ = executed.parts.get(part, (math.nan, 0.0))
+                if is_wrapped(event, value, instructions):
+                    total.parts[part] = (math.nan, _RAN_OVER)
+                    self.wrapped.add(event)
 
     def amounts(self) -> dict[str, tuple[float, str]]:
         """Each counter's value and unit; NaN where perf did not count it."""
         amounts = {name: (total.value, COUNT) for name, total in self.events.items()}
         shares = {name: total.running for name, total in self.events.items() if not math.isnan(total.value)}
         amounts |= {name + RUNNING: (share, PERCENT) for name, share in shares.items() if share < _ALL}
-        energy = {name: total.value for name, total in self.joules.items() if not math.isnan(total.value)}
+        energy = {name: total.value for name, total in self.joules.items() if not self._lacks(total)}
         domains, covers = covered(energy, self.packages)
         return amounts | ({covers: (sum(energy[name] for name in domains), JOULE)} if domains else {})
+
+    def _lacks(self, joules: _Sum) -> bool:
+        """Whether perf has no number for the joules of an interval or a socket: the others are no measured energy."""
+        places = {(place, pmu) for _, place, pmu in joules.parts}
+        parts = [joules.parts.get((time, *where), (math.nan, 0.0)) for time in self.times for where in places]
+        return any(math.isnan(value) for value, _ in parts)
+
+    @property
+    def lost_energy(self) -> list[str]:
+        """The energy events of which perf counted a part only."""
+        lost = [name for name, total in self.joules.items() if self._lacks(total) and not math.isnan(total.value)]
+        return [f"power/energy-{name}/" for name in lost]
 
     @property
     def is_empty(self) -> bool:
@@ -112,7 +142,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     commands = {run.command for run in runs} - {None, SYSTEM}
     return source.log(
         [_table(rows, keep, lines.is_cut or any(map(_is_cut, runs)))],
-        [*source.notes, *_notes(runs, rows)],
+        [*source.notes, *_notes(runs, rows, keep)],
         lines=lines.number,
         skipped_lines=lines.others,
         command=commands.pop() if len(commands) == 1 else None,
@@ -134,7 +164,10 @@ def _rows(run: Run, lines: Lines) -> list[_Counted]:
     for row in run.rows:
         if row.cgroup in counted:
             _count(counted[row.cgroup], row, run, lines)
+    times = {row.time for row in run.rows}
     for each in counted.values():
+        each.times = times
+        each.leave_out_wrapped()
         each.packages = _packages(run, lines, time_s)
     return list(counted.values())
 
@@ -224,17 +257,36 @@ def _nothing(rows: Sequence[_Counted]) -> str:
     )
 
 
-def _notes(runs: Sequence[Run], rows: Sequence[_Counted]) -> Iterator[str]:
+def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] | None) -> Iterator[str]:
     """What there is to say on perf's output."""
+    if keep is not None:
+        events = dict.fromkeys(
+            name for row in rows for name, total in row.events.items() if not math.isnan(total.value)
+        )
+        yield from filter(None, [unused_note(events, keep)])
     cells = [row for run in runs for row in run.rows]
     scaled = [name for row in rows for name, total in row.events.items() if 0 < total.running < _ALL]
     if scaled:
         names = few([f"`{name}`" for name in dict.fromkeys(scaled)], _EXAMPLES, "events")
         yield f"{names}: counted in a part of the time and scaled up by perf, so these are estimated"
-    lost = [name for row in rows for name, total in row.events.items() if math.isnan(total.value)]
+    lost = [
+        name
+        for row in rows
+        for name, total in row.events.items()
+        if math.isnan(total.value) and name not in row.wrapped
+    ]
     if lost:
         names = few([f"`{name}`" for name in dict.fromkeys(lost)], _EXAMPLES, "events")
         yield f"{names}: not counted or not supported on that machine, so missing"
+    if wrapped := sorted(set().union(*(row.wrapped for row in rows))):
+        names = few([f"`{name}`" for name in wrapped], _EXAMPLES, "events")
+        yield (
+            f"{names}: a counter ran over (more than the instructions allow, or near a multiple of 2^47), so what it "
+            "counted is not known"
+        )
+    if lost_energy := list(dict.fromkeys(name for row in rows for name in row.lost_energy)):
+        names = few([f"`{name}`" for name in lost_energy], _EXAMPLES, "events")
+        yield f"{names}: perf has no number for some intervals or sockets, so these joules are no measured energy"
     left_out = {row.cgroup for row in cells if row.cgroup} - {row.kernel for row in rows}
     if left_out:
         names = few([f"`{name}`" for name in sorted(left_out)], _EXAMPLES, "cgroups")
