@@ -141,7 +141,7 @@ def _known(mnemonic: str, width: int, size: str, has_operand: bool, is_first: bo
     return Instruction(
         known["count"],
         lanes,
-        known.get("bytes", each or access_bytes),
+        each or (known.get("bytes", access_bytes) if access_bytes else 0),
         each=each > 0 or plain.startswith("cmps"),
         steps=(2 if plain.startswith("cmps") else 1) if is_string else 0,
         masked=("Dw" if is_first else "Dr") if known.get("masked") else "",
