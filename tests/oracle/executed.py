@@ -59,8 +59,14 @@ class Function:
 
 def functions(program: Path, profile: Path) -> dict[str, Function]:
     """What each function of a program executed."""
-    text = subprocess.run(["objdump", "-d", "-Mintel", "--no-show-raw-insn", str(program)], capture_output=True, text=True)
-    code = {int(line[1], 16): (line[2], line[3].strip(), "@plt" in line[4]) for line in map(LINE.match, text.stdout.splitlines()) if line}
+    text = subprocess.run(
+        ["objdump", "-d", "-Mintel", "--no-show-raw-insn", str(program)], capture_output=True, text=True
+    )
+    code = {
+        int(line[1], 16): (line[2], line[3].strip(), "@plt" in line[4])
+        for line in map(LINE.match, text.stdout.splitlines())
+        if line
+    }
     found: dict[str, Function] = defaultdict(Function)
     for home, function, address, times in executions(profile):
         if Path(home).name == program.name:

@@ -36,7 +36,7 @@ def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
     beside: a folder where objects may be that are not where they were. written_s: when the profile was written, in s
     since the epoch; an object that is newer is not the one that ran.
     """
-    own, total = costs.own, costs.total
+    own, totals = costs.own, costs.totals
     if not costs.has_addresses or "Ir" not in own:
         notes = ["it was made without --dump-instr=yes, so its instructions have no classes"]
     else:
@@ -44,12 +44,13 @@ def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
         if any(instruction not in (None, _STUB) for instruction in found):
             own, astray = _with_lanes(costs, found)
             notes += [_about(astray)] if astray else []
-            total = None if total is None else total - round(float(costs.own["Ir"].sum() - own["Ir"].sum()))
             by_class = _counted(own, found)
+            if totals is not None:
+                totals = np.hstack([totals + own.values.sum(axis=0) - costs.sums, by_class.values.sum(axis=0)])
             own = Columns((*own.names, *by_class.names), np.hstack([own.values, by_class.values]))
     used, codes = np.unique(costs.places, return_inverse=True)
     sums = Columns(own.names, group_sums(own.values, codes))
-    return replace(costs, places=used, addresses=used, own=sums, has_addresses=False, total=total).with_notes(notes)
+    return replace(costs, places=used, addresses=used, own=sums, has_addresses=False, totals=totals).with_notes(notes)
 
 
 def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instruction | None], list[str]]:

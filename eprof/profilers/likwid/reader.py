@@ -50,9 +50,10 @@ class _Block(Struct):
     """What was counted of a region, or of the whole program, with one group of events.
 
     number: of the group in its run, from 1. missing: how many rows its title announces that were not read yet; 0 where
-    it announces none. cells: each row with its threads' numbers, NaN where LIKWID has none. counts: event -> their sum.
-    lost: event -> how many threads have no number for it; wrapped: of these, how many ran over. times: the texts of its
-    run time, of each thread and table. is_share: the group was counted in a part of the run only.
+    it announces none. cells: each row with its threads' numbers, NaN where LIKWID has none; counters: the events and
+    counters of these. counts: event -> their sum. lost: event -> how many threads have no number for it; wrapped: of
+    these, how many ran over. times: the texts of its run time, of each thread and table. is_share: the group was counted
+    in a part of the run only.
     """
 
     device: str | None
@@ -61,6 +62,7 @@ class _Block(Struct):
     number: int
     missing: int = 0
     cells: list[tuple[str, list[float]]] = field(default_factory=list)
+    counters: set[tuple[str, str]] = field(default_factory=set)
     counts: dict[str, float] = field(default_factory=dict)
     lost: dict[str, int] = field(default_factory=dict)
     wrapped: dict[str, int] = field(default_factory=dict)
@@ -120,7 +122,8 @@ def _digits(text: str) -> int:
 class _Walk(Struct):
     """The state of the reader between two lines. table: the one that rows are of now; threads: how many it has.
 
-    is_scaled: LIKWID says that the kernel counted events in turn, so that all counts are estimates.
+    is_scaled: LIKWID says that the kernel counted events in turn, so that all counts are estimates. is_damaged: the end
+    of a row is lost, or the title of a table.
     """
 
     blocks: list[_Block] = field(default_factory=list)
@@ -128,12 +131,14 @@ class _Walk(Struct):
     table: str | None = None
     threads: int = 0
     is_scaled: bool = False
+    is_damaged: bool = False
     lines: int = 0
     others: int = 0
 
     def feed(self, line: str) -> None:
         """Take one line of LIKWID's output, without its end."""
         self.lines += 1
+        self.is_damaged |= line.startswith("|") and not line.rstrip().endswith("|")
         if self._about(line) or self._title(line) or self._header(line) or self._row(_cells(line)):
             return
         self.others += 1
@@ -142,10 +147,9 @@ class _Walk(Struct):
             self.table = None
 
     def is_cut(self, rest: str) -> bool:
-        """Whether LIKWID's output ends inside of a table, or its last line in the middle of what is read of it."""
-        lacks_rows = bool(self.blocks) and self.blocks[-1].missing > 0
-        is_read = self.table != "Metric" or "Runtime" in rest
-        return lacks_rows or (bool(rest.strip()) and is_read)
+        """Whether LIKWID's output lacks a title or rows that it announces, or its last line has no end."""
+        lacks_rows = any(block.missing > 0 for block in self.blocks)
+        return lacks_rows or self.is_damaged or bool(rest.strip())
 
     def _about(self, line: str) -> bool:
         """Take a line of LIKWID's that says something about the machine or the run."""
@@ -179,6 +183,7 @@ class _Walk(Struct):
         if table not in _TABLES:
             return False
         self.threads = sum(_THREAD.fullmatch(column) is not None for column in columns)
+        self.is_damaged |= bool(table == "Event" and self.threads and (not self.blocks or self.blocks[-1].cells))
         self.table = table if self.threads else None
         return True
 
@@ -191,8 +196,12 @@ class _Walk(Struct):
         known = [text for text in told if _NUMBER.fullmatch(text) and float(text) < LARGEST]
         if self.table == "Event":
             numbers = [float(text) if text in known else math.nan for text in cells[-self.threads :]]
-            block.cells.append((cells[0], numbers))
             block.missing -= 1
+            if (cells[0], cells[1]) in block.counters:
+                block.lost[cells[0]] = 1  # the row again, or one of a region whose title is lost
+                return True
+            block.counters.add((cells[0], cells[1]))
+            block.cells.append((cells[0], numbers))
             if known and len(known) < len(told):
                 block.lost[cells[0]] = block.lost.get(cells[0], 0) + len(told) - len(known)
         elif _TIME.fullmatch(cells[0]):
@@ -271,7 +280,7 @@ def _alike(blocks: Sequence[_Block]) -> Iterable[list[_Block]]:
 def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[str]:
     """What there is to say on LIKWID's tables."""
     if is_cut:
-        yield "the file ends in the middle of a table, so counts are lower bounds"
+        yield "titles or rows of tables are lost, or the file ends in the middle of one, so counts are lower bounds"
     if is_scaled:
         yield "the kernel counted events in turn and LIKWID scaled them up, so all counts are estimated"
     if any(block.is_share for block in blocks):

@@ -76,7 +76,11 @@ class _Sum(Struct):
 
 
 class _Counted(Struct):
-    """What one row of the table will be: a run, or a cgroup of it."""
+    """What one row of the table will be: a run, or a cgroup of it.
+
+    intervals: how many the run has. places: where something was counted, and by which unit. wrapped: events that ran
+    over.
+    """
 
     kernel: str
     time_s: float
@@ -84,7 +88,8 @@ class _Counted(Struct):
     joules: dict[str, _Sum] = field(default_factory=dict)
     packages: int | None = None
     wrapped: set[str] = field(default_factory=set)
-    times: set[str] = field(default_factory=set)
+    intervals: int = 1
+    places: set[tuple[str, str]] = field(default_factory=set)
 
     def leave_out_wrapped(self) -> None:
         """Forget what perf's counters of floating-point events said that ran over."""
@@ -99,22 +104,34 @@ class _Counted(Struct):
     def amounts(self) -> dict[str, tuple[float, str]]:
         """Each counter's value and unit; NaN where perf did not count it."""
         amounts = {name: (total.value, COUNT) for name, total in self.events.items()}
-        shares = {name: total.running for name, total in self.events.items() if not math.isnan(total.value)}
+        shares = {
+            name: 0.0 if self._lacks(total) else total.running
+            for name, total in self.events.items()
+            if not math.isnan(total.value)
+        }
         amounts |= {name + RUNNING: (share, PERCENT) for name, share in shares.items() if share < _ALL}
-        energy = {name: total.value for name, total in self.joules.items() if not self._lacks(total)}
+        energy = {name: total.value for name, total in self.joules.items() if not self._is_unknown(total)}
         domains, covers = covered(energy, self.packages)
         return amounts | ({covers: (sum(energy[name] for name in domains), JOULE)} if domains else {})
 
-    def _lacks(self, joules: _Sum) -> bool:
-        """Whether perf has no number for the joules of an interval or a socket: the others are no measured energy."""
-        places = {(place, pmu) for _, place, pmu in joules.parts}
-        parts = [joules.parts.get((time, *where), (math.nan, 0.0)) for time in self.times for where in places]
-        return any(math.isnan(value) for value, _ in parts)
+    def _lacks(self, total: _Sum) -> bool:
+        """Whether perf has no row of an event for an interval or a CPU, where others of its unit have one."""
+        units = {unit for *_, unit in total.parts}
+        return len(total.parts) < self.intervals * sum(unit in units for _, unit in self.places)
+
+    def _is_unknown(self, joules: _Sum) -> bool:
+        """Whether perf lacks the joules of an interval or a socket: the others are no measured energy."""
+        return self._lacks(joules) or any(math.isnan(value) for value, _ in joules.parts.values())
+
+    @property
+    def lacking(self) -> list[str]:
+        """The events of which perf has a part of the rows."""
+        return [name for name, total in self.events.items() if self._lacks(total)]
 
     @property
     def lost_energy(self) -> list[str]:
         """The energy events of which perf counted a part only."""
-        lost = [name for name, total in self.joules.items() if self._lacks(total) and not math.isnan(total.value)]
+        lost = [name for name, total in self.joules.items() if self._is_unknown(total) and not math.isnan(total.value)]
         return [f"power/energy-{name}/" for name in lost]
 
     @property
@@ -164,9 +181,9 @@ def _rows(run: Run, lines: Lines) -> list[_Counted]:
     for row in run.rows:
         if row.cgroup in counted:
             _count(counted[row.cgroup], row, run, lines)
-    times = {row.time for row in run.rows}
+    intervals = len({row.time for row in run.rows})
     for each in counted.values():
-        each.times = times
+        each.intervals = intervals
         each.leave_out_wrapped()
         each.packages = _packages(run, lines, time_s)
     return list(counted.values())
@@ -190,7 +207,9 @@ def _count(counted: _Counted, row: Row, run: Run, lines: Lines) -> None:
         event, value = event + BYTES_OF, value * BYTES[row.unit]
     elif row.unit:
         return
-    sums.setdefault(event, _Sum()).take((row.time, row.place, pmu), value, lines.number_of(row.running, run))
+    unit = pmu or ("unc" if event.startswith("unc_") else "")
+    counted.places.add((row.place, unit))
+    sums.setdefault(event, _Sum()).take((row.time, row.place, unit), value, lines.number_of(row.running, run))
 
 
 def _time_s(run: Run, lines: Lines) -> float:
@@ -284,6 +303,9 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
             f"{names}: a counter ran over (more than the instructions allow, or near a multiple of 2^47), so what it "
             "counted is not known"
         )
+    if lacking := list(dict.fromkeys(name for row in rows for name in row.lacking)):
+        names = few([f"`{name}`" for name in lacking], _EXAMPLES, "events")
+        yield f"{names}: rows of some intervals or CPUs are lost, so these are lower bounds"
     if lost_energy := list(dict.fromkeys(name for row in rows for name in row.lost_energy)):
         names = few([f"`{name}`" for name in lost_energy], _EXAMPLES, "events")
         yield f"{names}: perf has no number for some intervals or sockets, so these joules are no measured energy"
