@@ -343,6 +343,44 @@ def test_eprof_run_counts_children_once_and_shares_the_time_of_the_bare_run(comp
     assert np.isclose(some.time_s.item(), rows.loc["work", "time_s"])
 
 
+REPLACED = """
+#include <unistd.h>
+#include <sys/wait.h>
+__attribute__((noinline)) double work(int n) { double s = 0; for (int i = 0; i < n; i++) s += 0.5 * i; return s; }
+int main(int count, char **words) {
+    double s = work(1000);
+    if (count > 1) return s + work(300) < 0;
+    if (fork() == 0) return s + work(20000) < 0;
+    wait(0);
+    execl("./next", "next", "again", (char *)0);
+    return 9;
+}
+"""
+
+
+def test_what_a_program_did_before_it_executed_another_is_missing(compiled, tmp_path, capsys, monkeypatch):
+    source = tmp_path / "first.c"
+    source.write_text(REPLACED)
+    program = compiled("first", "-O1", source=source)
+    shutil.copy(program, tmp_path / "next")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs").mkdir()
+    tool = Tool("callgrind", True, "", shutil.which("valgrind"))
+    step = COLLECTOR.step(COUNTERS, tool, Request((str(program),)), Place(tmp_path))
+    subprocess.run(step.command, check=True, capture_output=True)
+    lacks = []
+    for then in step.then.each():
+        assert decode([str(then.source), "", str(program)]) == 0
+        then.log.write_text(capsys.readouterr().out)
+        (table,) = read(then.log).tables
+        adds = table.counters["fp64_add"][table.rows.kernel.texts().index("work")]
+        lacks.append((adds, table.lacks_rows))
+    # The child of the first program, and what became of its parent.
+    assert sorted(lacks) == [(1000 + 300, True), (20000, False)]
+    (sentence,) = COLLECTOR.judge(step, Ended(0, None, 1.0, False), [tmp_path / "counters-1-7.callgrind"]).messages
+    assert sentence.startswith(f"{program} executed ") and "next in its place" in sentence
+
+
 # ----------------------------------------------------------------------------------------------- recorded profiles
 
 

@@ -52,8 +52,8 @@ class _Block(Struct):
     number: of the group in its run, from 1. missing: how many rows its title announces that were not read yet; 0 where
     it announces none. cells: each row with its threads' numbers, NaN where LIKWID has none; counters: the events and
     counters of these. counts: event -> their sum. lost: event -> how many threads have no number for it; wrapped: of
-    these, how many ran over. times: the texts of its run time, of each thread and table. is_share: the group was counted
-    in a part of the run only.
+    these, how many ran over. times: the texts of its run time, of each thread and table. is_share: the group was
+    counted in a part of the run only.
     """
 
     device: str | None

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
-from eprof.base.text import few
+from eprof.base.text import few, pattern
 from eprof.profilers.perf.events import (
     BYTES,
     BYTES_OF,
@@ -36,6 +36,8 @@ from eprof.rows.stream import Source
 
 _EXAMPLES = 3
 _INSTRUCTIONS = ("instructions", "inst_retired.any", "ex_ret_instr")
+# Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
+_SOCKET = pattern(r"((?:socket|node)?[SN][0-9]+)(?:\W[0-9]+)?")
 SYSTEM = "system wide"  # perf stat -a says so in place of a command
 _ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where a counter ran over
 
@@ -117,7 +119,8 @@ class _Counted(Struct):
     def _lacks(self, total: _Sum) -> bool:
         """Whether perf has no row of an event for an interval or a CPU, where others of its unit have one."""
         units = {unit for *_, unit in total.parts}
-        return len(total.parts) < self.intervals * sum(unit in units for _, unit in self.places)
+        places = {place for place, unit in self.places if unit in units or _SOCKET.fullmatch(place)}
+        return len({part[:2] for part in total.parts}) < self.intervals * len(places)
 
     def _is_unknown(self, joules: _Sum) -> bool:
         """Whether perf lacks the joules of an interval or a socket: the others are no measured energy."""
@@ -208,8 +211,10 @@ def _count(counted: _Counted, row: Row, run: Run, lines: Lines) -> None:
     elif row.unit:
         return
     unit = pmu or ("unc" if event.startswith("unc_") else "")
-    counted.places.add((row.place, unit))
-    sums.setdefault(event, _Sum()).take((row.time, row.place, unit), value, lines.number_of(row.running, run))
+    socket = _SOCKET.fullmatch(row.place)
+    place = socket[1] if socket else row.place
+    counted.places.add((place, unit))
+    sums.setdefault(event, _Sum()).take((row.time, place, unit), value, lines.number_of(row.running, run))
 
 
 def _time_s(run: Run, lines: Lines) -> float:
