@@ -373,7 +373,7 @@ def test_what_a_program_did_before_it_executed_another_is_missing(compiled, tmp_
         assert decode([str(then.source), "", str(program)]) == 0
         then.log.write_text(capsys.readouterr().out)
         (table,) = read(then.log).tables
-        adds = table.counters["fp64_add"][table.rows.kernel.texts().index("work")]
+        adds = table.counters["fp64_add"][table.rows.kernel.texts().tolist().index("work")]
         lacks.append((adds, table.lacks_rows))
     # The child of the first program, and what became of its parent.
     assert sorted(lacks) == [(1000 + 300, True), (20000, False)]

@@ -37,7 +37,7 @@ from eprof.rows.stream import Source
 _EXAMPLES = 3
 _INSTRUCTIONS = ("instructions", "inst_retired.any", "ex_ret_instr")
 # Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
-_SOCKET = pattern(r"((?:socket|node)?[SN][0-9]+)(?:\W[0-9]+)?")
+_SOCKET = pattern(r"((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*")
 SYSTEM = "system wide"  # perf stat -a says so in place of a command
 _ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where a counter ran over
 
