@@ -43,7 +43,11 @@ def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
         found, notes = _found(costs, beside, written_s)
         if any(instruction not in (None, _STUB) for instruction in found):
             own, astray = _with_lanes(costs, found)
-            notes += [_about(astray)] if astray else []
+            if astray:
+                notes.append(
+                    f"masked moves end blocks of valgrind's, which then counts up to {astray:,} executions too many "
+                    "somewhere else; counts of their functions are estimated"
+                )
             by_class = _counted(own, found)
             if totals is not None:
                 totals = np.hstack([totals + own.values.sum(axis=0) - costs.sums, by_class.values.sum(axis=0)])
@@ -110,13 +114,6 @@ def _runs_on(costs: Costs, row: int) -> bool:
     of_function = costs.addresses[costs.places == costs.places[row]]
     behind = of_function[of_function > costs.addresses[row]].min(initial=_NOWHERE)
     return row + 1 < len(costs.places) and bool(costs.addresses[row + 1] == behind)
-
-
-def _about(astray: int) -> str:
-    return (
-        f"moves with a mask end blocks of valgrind's, which then counts up to {astray:,} executions too many somewhere "
-        "else; counts of their functions are estimated"
-    )
 
 
 def _check_age(place: Path, written_s: float) -> None:

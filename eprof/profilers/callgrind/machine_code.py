@@ -20,7 +20,6 @@ EXTRA = "pip install 'eprof[cpu]'"
 _LONGEST = 15  # bytes of an instruction
 _GAP = 64  # bytes of code that did not run: from so many on, they are not decoded either
 _IMPLICIT = ("push", "pop", "call", "ret", "leave", "enter", "xlat")
-_STRINGS = ("movs", "stos", "lods", "scas", "cmps")
 _SIZES = {"byte": 1, "word": 2, "dword": 4, "fword": 6, "qword": 8, "tbyte": 10, "xword": 10, "xmmword": 16,
           "ymmword": 32, "zmmword": 64}  # fmt: skip
 _VECTOR = re.compile(r"\b([xyz]?)mm")
@@ -136,15 +135,14 @@ def _known(mnemonic: str, width: int, size: str, has_operand: bool, is_first: bo
     access_bytes = _SIZES.get(size, _STACK) if has_operand or plain.startswith(_IMPLICIT) else 0
     known: dict[str, Any] = next((rule for rule in _rules() if rule["match"].fullmatch(plain)), {"count": MISC})
     lanes = max(width // known["lane"], 1) if "lane" in known else 1
-    each = known.get("access", 0)
-    is_string = plain.startswith(_STRINGS) and not width and repeat.startswith("rep")
+    parts = known.get("access", 0)  # bytes of each access
     return Instruction(
         known["count"],
         lanes,
-        each or (known.get("bytes", access_bytes) if access_bytes else 0),
-        each=each > 0 or plain.startswith("cmps"),
-        steps=(2 if plain.startswith("cmps") else 1) if is_string else 0,
-        masked=("Dw" if is_first else "Dr") if known.get("masked") else "",
+        parts or (known.get("bytes", access_bytes) if access_bytes else 0),
+        each=parts > 0 or known.get("steps") == 2,
+        steps=known.get("steps", 0) * repeat.startswith("rep"),
+        masked=("Dr", "Dw")[is_first] * known.get("masked", False),
     )
 
 
