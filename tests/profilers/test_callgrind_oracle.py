@@ -73,6 +73,10 @@ def test_lanes_of_masked_moves_are_bytes_and_no_executions_of_what_stands_behind
     mask, two = 32, 8
     assert masked["load_bytes"] == 24 * N + mask + two + RETURN
     assert masked["store_bytes"] == 24 * N
+    lines = 64 * 32 // 64
+    assert lines <= masked["D1mr"] <= lines + 3
+    assert lines <= masked["D1mw"] <= lines + 1
+    assert masked["I1mr"] <= 5
     assert counted["nothing"]["fp32_add"] == 8 * N
     assert not counted["masked"]["astray"]
 

@@ -40,7 +40,7 @@ int main(void) {
     int *a = calloc(N, 4), *h = calloc(N, 4);
     histogram(a, h); exclusive(a); exchange_add(h); compare_exchange((long *)h); shifted(h); registers();
     copied((char *)area, (char *)other); filled((long *)area); compared((int *)area, (int *)other);
-    searched((char *)area); saved((char *)area); masked(area, other); nothing(h); astray(area);
+    searched((char *)area); saved((char *)area); masked(area + 2 * N, other + 2 * N); /* cold */ nothing(h); astray(area);
     for (int i = 0; i < N; i++) a[i] = i;
     gathered((float *)area, a, (float *)other);
     return recursive(10) + looped(N) + looped(N) > 1L << 40;

@@ -51,9 +51,9 @@ class _Block(Struct):
 
     number: of the group in its run, from 1. missing: how many rows its title announces that were not read yet; 0 where
     it announces none. cells: each row with its threads' numbers, NaN where LIKWID has none; counters: the events and
-    counters of these. counts: event -> their sum. lost: event -> how many threads have no number for it; wrapped: of
-    these, how many ran over. times: the texts of its run time, of each thread and table. is_share: the group was
-    counted in a part of the run only.
+    counters of these. counts: event -> their sum. lost: event -> how many threads have no number for it, or one that
+    ran over. times: the texts of its run time, of each thread and table. is_share: the group was counted in a part of
+    the run only.
     """
 
     device: str | None
@@ -65,7 +65,6 @@ class _Block(Struct):
     counters: set[tuple[str, str]] = field(default_factory=set)
     counts: dict[str, float] = field(default_factory=dict)
     lost: dict[str, int] = field(default_factory=dict)
-    wrapped: dict[str, int] = field(default_factory=dict)
     times: list[str] = field(default_factory=list)
     calls: int = 1
     is_share: bool = False
@@ -81,7 +80,6 @@ class _Block(Struct):
             ]
             wrapped = sum(not math.isnan(number) for number in numbers) - len(known)
             if wrapped:
-                self.wrapped[event] = self.wrapped.get(event, 0) + wrapped
                 self.lost[event] = self.lost.get(event, 0) + wrapped
             self.counts[event] = self.counts.get(event, 0.0) + (sum(known) if known else math.nan)
 
@@ -288,17 +286,10 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
             "groups of events were counted in turn, each in a part of the run, so their counts are lower bounds, and "
             "joules are taken only where all groups have them"
         )
-    lost = {event: number for block in blocks for event, number in block.lost.items()}
-    if lost:
-        names = few(list(lost), _NAMED)
-        yield f"{names}: LIKWID has no number on some threads, so what the others counted is a lower bound"
-    wrapped = Counter[str]()
-    for block in blocks:
-        wrapped.update(block.wrapped)
-    if wrapped:
+    if lost := list(dict.fromkeys(event for block in blocks for event in block.lost)):
         yield (
-            f"{few(list(wrapped), _NAMED)}: {wrapped.total():,} counters ran over (more than the instructions of their "
-            "thread, or near a multiple of 2^47), so what these counted is not known"
+            f"{few(lost, _NAMED)}: LIKWID has no number on some threads, or one that ran over (near a multiple of "
+            "2^47, or more than the thread's instructions), so what the others counted is a lower bound"
         )
     if len({block.region for block in blocks} - {WHOLE_PROGRAM}) > 1:
         yield "LIKWID does not tell whether a region lies inside of another; where one does, totals count it twice"

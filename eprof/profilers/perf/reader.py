@@ -69,19 +69,14 @@ class _Sum(Struct):
         A program that never ran on one kind of cores did nothing there.
         """
         kinds = {pmu for *_, pmu in self.parts}
-        shares = (
-            share
-            for value, share in self.parts.values()
-            if len(kinds) < 2 or not math.isnan(value) or share == _RAN_OVER
-        )
-        return max(min(shares, default=0.0), 0.0)
+        known = [share for value, share in self.parts.values() if len(kinds) < 2 or not math.isnan(value)]
+        return min(known, default=0.0)
 
 
 class _Counted(Struct):
     """What one row of the table will be: a run, or a cgroup of it.
 
-    intervals: how many the run has. places: where something was counted, and by which unit. wrapped: events that ran
-    over.
+    intervals: how many the run has. places: where something was counted, and by which unit.
     """
 
     kernel: str
@@ -89,7 +84,6 @@ class _Counted(Struct):
     events: dict[str, _Sum] = field(default_factory=dict)
     joules: dict[str, _Sum] = field(default_factory=dict)
     packages: int | None = None
-    wrapped: set[str] = field(default_factory=set)
     intervals: int = 1
     places: set[tuple[str, str]] = field(default_factory=set)
 
@@ -101,41 +95,32 @@ class _Counted(Struct):
                 instructions, _ = executed.parts.get(part, (math.nan, 0.0))
                 if is_wrapped(event, value, instructions):
                     total.parts[part] = (math.nan, _RAN_OVER)
-                    self.wrapped.add(event)
 
     def amounts(self) -> dict[str, tuple[float, str]]:
         """Each counter's value and unit; NaN where perf did not count it."""
         amounts = {name: (total.value, COUNT) for name, total in self.events.items()}
         shares = {
-            name: 0.0 if self._lacks(total) else total.running
+            name: 0.0 if self.lacks(total) else total.running
             for name, total in self.events.items()
             if not math.isnan(total.value)
         }
         amounts |= {name + RUNNING: (share, PERCENT) for name, share in shares.items() if share < _ALL}
-        energy = {name: total.value for name, total in self.joules.items() if not self._is_unknown(total)}
+        energy = {name: total.value for name, total in self.joules.items() if not self.is_unknown(total)}
         domains, covers = covered(energy, self.packages)
         return amounts | ({covers: (sum(energy[name] for name in domains), JOULE)} if domains else {})
 
-    def _lacks(self, total: _Sum) -> bool:
-        """Whether perf has no row of an event for an interval or a CPU, where others of its unit have one."""
+    def lacks(self, total: _Sum) -> bool:
+        """Whether perf has no row of an event for an interval or a CPU, where others of its unit have one, or one that
+        ran over.
+        """
         units = {unit for *_, unit in total.parts}
         places = {place for place, unit in self.places if unit in units or _SOCKET.fullmatch(place)}
-        return len({part[:2] for part in total.parts}) < self.intervals * len(places)
+        is_short = len({part[:2] for part in total.parts}) < self.intervals * len(places)
+        return is_short or any(share == _RAN_OVER for _, share in total.parts.values())
 
-    def _is_unknown(self, joules: _Sum) -> bool:
+    def is_unknown(self, joules: _Sum) -> bool:
         """Whether perf lacks the joules of an interval or a socket: the others are no measured energy."""
-        return self._lacks(joules) or any(math.isnan(value) for value, _ in joules.parts.values())
-
-    @property
-    def lacking(self) -> list[str]:
-        """The events of which perf has a part of the rows."""
-        return [name for name, total in self.events.items() if self._lacks(total)]
-
-    @property
-    def lost_energy(self) -> list[str]:
-        """The energy events of which perf counted a part only."""
-        lost = [name for name, total in self.joules.items() if self._is_unknown(total) and not math.isnan(total.value)]
-        return [f"power/energy-{name}/" for name in lost]
+        return self.lacks(joules) or any(math.isnan(value) for value, _ in joules.parts.values())
 
     @property
     def is_empty(self) -> bool:
@@ -293,26 +278,19 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] |
     if scaled:
         names = few([f"`{name}`" for name in dict.fromkeys(scaled)], _EXAMPLES, "events")
         yield f"{names}: counted in a part of the time and scaled up by perf, so these are estimated"
-    lost = [
-        name
-        for row in rows
-        for name, total in row.events.items()
-        if math.isnan(total.value) and name not in row.wrapped
-    ]
+    lost = [name for row in rows for name, total in row.events.items() if math.isnan(total.value)]
     if lost:
         names = few([f"`{name}`" for name in dict.fromkeys(lost)], _EXAMPLES, "events")
-        yield f"{names}: not counted or not supported on that machine, so missing"
-    if wrapped := sorted(set().union(*(row.wrapped for row in rows))):
-        names = few([f"`{name}`" for name in wrapped], _EXAMPLES, "events")
+        yield f"{names}: not counted, not supported on that machine, or run over (2^47), so missing"
+    if lacking := [name for row in rows for name, total in row.events.items() if row.lacks(total) and name not in lost]:
+        names = few([f"`{name}`" for name in dict.fromkeys(lacking)], _EXAMPLES, "events")
         yield (
-            f"{names}: a counter ran over (more than the instructions allow, or near a multiple of 2^47), so what it "
-            "counted is not known"
+            f"{names}: rows of some intervals or CPUs are lost, or their counters ran over (near a multiple of 2^47, "
+            "or more than the instructions allow), so these are lower bounds"
         )
-    if lacking := list(dict.fromkeys(name for row in rows for name in row.lacking)):
-        names = few([f"`{name}`" for name in lacking], _EXAMPLES, "events")
-        yield f"{names}: rows of some intervals or CPUs are lost, so these are lower bounds"
-    if lost_energy := list(dict.fromkeys(name for row in rows for name in row.lost_energy)):
-        names = few([f"`{name}`" for name in lost_energy], _EXAMPLES, "events")
+    joules = [name for row in rows for name, total in row.joules.items() if row.is_unknown(total) and total.value >= 0]
+    if joules:
+        names = few([f"`power/energy-{name}/`" for name in dict.fromkeys(joules)], _EXAMPLES, "events")
         yield f"{names}: perf has no number for some intervals or sockets, so these joules are no measured energy"
     left_out = {row.cgroup for row in cells if row.cgroup} - {row.kernel for row in rows}
     if left_out:
