@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from oracle import executed
 
+import eprof
+from eprof.base.marks import Mark
 from eprof.logs import read
 
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -54,7 +56,7 @@ def profiled(request, tmp_path_factory):
             counted[kernel] = dict(zip(table.counters.names, table.counters.values[row].tolist(), strict=True))
             counted[kernel]["launches"] = int(table.rows.launches[row])
         expected |= executed.functions(program, Path(f"{program}.no.out"))
-        counted["notes", source] = log.notes
+        counted["notes", source], counted["path", source] = log.notes, log.path
     return counted, expected
 
 
@@ -78,13 +80,25 @@ def test_lanes_of_masked_moves_are_bytes_and_no_executions_of_what_stands_behind
     assert lines <= masked["D1mw"] <= lines + 1
     assert masked["I1mr"] <= 5
     assert counted["nothing"]["fp32_add"] == 8 * N
-    assert not counted["masked"]["astray"]
+    assert not masked["astray"] and not counted["nothing"]["astray"]
+
+
+def test_instructions_that_touch_no_memory_are_no_loads_and_stores(profiled):
+    counted, _ = profiled
+    assert (counted["registers"]["loads"], counted["registers"]["stores"]) == (1, 0)  # the return
+    assert (counted["nothing"]["loads"], counted["nothing"]["stores"]) == (N + 1, 0)  # of two moves, one
+    assert (counted["masked"]["loads"], counted["masked"]["stores"]) == (N + 3, N)
 
 
 def test_a_masked_move_at_the_end_of_a_block_is_told(profiled):
     counted, _ = profiled
     assert counted["astray"]["astray"] == N - 1
     assert any("blocks of valgrind's" in note for note in counted["notes", "cpu_memory"])
+    counts = eprof.load(counted["path", "cpu_memory"], cache=False).counts()
+    marks = dict(zip(counts.rows.kernel, counts.amount_marks.only(["fp64_add", "global_read"]).tolist(), strict=True))
+    assert marks["astray"] == [Mark.ESTIMATED, Mark.ESTIMATED | Mark.MISSING]
+    assert marks["masked"] == marks["histogram"] == [0, 0]
+    assert marks["gathered"] == [0, Mark.ASSUMED]
 
 
 def test_loops_to_the_beginning_of_a_function_are_no_calls(profiled):
