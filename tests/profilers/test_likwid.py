@@ -1,6 +1,9 @@
 """Tables of likwid-perfctr: real ones, made ones in both forms, and what may go wrong with them."""
 
+import csv as csv_module
+import gzip
 import math
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from eprof import logs
 from eprof.base.errors import EprofError, LogError
 from eprof.base.marks import Mark
 from eprof.counting.counters import find
+from eprof.rows.cells import is_wrapped
 from eprof.rows.log import JOULE
 
 CPU = SHARED / "cpu"
@@ -405,3 +409,28 @@ def test_events_that_nothing_uses_are_named(read):
     assert [note for note in log.notes if "not used" in note] == [
         "`NO_SUCH_EVENT`: counted, and not used, for eprof knows no use of such"
     ]
+
+
+REAL_SUMS = CPU / "rrze-spechpc-icl-spr.csv.gz"
+
+
+@pytest.mark.skipif(not REAL_SUMS.is_file(), reason="needs ../shared/data")
+def test_no_real_sum_is_taken_for_one_that_ran_over_and_some_that_did_are_found():
+    """Sums over ranks: a program counts the same on any number of them, so one that ran over stands 2^47 above the rest."""
+    with gzip.open(REAL_SUMS, "rt") as file:
+        rows = list(csv_module.DictReader(file))
+    sums = defaultdict(list)
+    for row in rows:
+        for width in ("128", "256", "512"):
+            if row[f"fp64_{width}_inst"]:
+                count, instructions = float(row[f"fp64_{width}_inst"]), float(row["instructions"])
+                found = is_wrapped(f"FP_ARITH_INST_RETIRED_{width}B_PACKED_DOUBLE", count, instructions)
+                sums[row["suite"], row["benchmark"], width].append((count, found))
+    wrong, missed, found = 0, 0, 0
+    for alike in sums.values():
+        usual = np.median([count for count, _ in alike])
+        wrong += sum(is_found for count, is_found in alike if count < usual + WRAP / 2)
+        found += sum(is_found for count, is_found in alike if count > usual + WRAP / 2)
+        missed += sum(not is_found for count, is_found in alike if count > usual + 0.9 * WRAP)
+    # In a sum, what ran over is seen where it is more than the instructions; by thread, all of it is (above).
+    assert (wrong, found, missed) == (0, 54, 48)
