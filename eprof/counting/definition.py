@@ -118,9 +118,11 @@ class Definition(Brief, Struct, frozen=True, eq=False):
 
     @property
     def counted(self) -> frozenset[str]:
-        """The profiler names of which a word is made; the others only share time out, or check."""
-        entries = chain.from_iterable(ways for section in self.words.values() for ways in section.values())
-        return frozenset(name for entry in entries for name in self.counters_of(entry.formula))
+        """The profiler names that make a word or its mark, or share time out; the others only check."""
+        ways = chain.from_iterable(entries for section in self.words.values() for entries in section.values())
+        entries = [*ways, *self.time_share, *chain.from_iterable(self.quantities.values())]
+        formulas = (formula for entry in entries for formula in (entry.formula, entry.mark_if) if formula)
+        return frozenset(chain.from_iterable(map(self.counters_of, formulas)))
 
     @property
     def in_flops(self) -> frozenset[str]:

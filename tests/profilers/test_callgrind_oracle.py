@@ -120,3 +120,9 @@ def test_every_function_counts_what_its_machine_code_says(profiled):
             assert (name, own["load_bytes"], own["store_bytes"]) == (name, told.read_b, told.written_b)
     closed = [name for name in checked if not expected[name].is_open]
     assert {"histogram", "exclusive", "exchange_add", "recursive", "triad", "fft"} <= set(closed)
+
+
+def test_all_that_callgrind_counts_is_used(profiled):
+    counted, _ = profiled
+    warnings = eprof.load(counted["path", "cpu_memory"], cache=False).energy("i7-950").warnings
+    assert not [warning for warning in warnings if "not used" in warning]

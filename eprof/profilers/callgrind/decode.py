@@ -67,6 +67,8 @@ def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instructi
     notes = []
     for number, name in enumerate(names):
         rows = np.flatnonzero(object_of == number)
+        if not len(rows):
+            continue
         is_small = executed[rows].sum() < _MOST_STUBS * executed.sum()
         try:
             _check_age(Path(name), written_s)
@@ -127,7 +129,7 @@ def _instructions(name: str, addresses: Ints, moved: Array, beside: Path, is_sma
     if name == _NO_OBJECT and is_small:
         return dict.fromkeys(addresses.tolist(), _STUB)
     place = next((path for path in (Path(name), beside / Path(name).name) if path.is_file()), None)
-    if place is None or not len(addresses):
+    if place is None:
         raise LogError("is not here")
     instructions = Code(place).instructions(np.unique(addresses).tolist())
     without_operand = {address for address, known in instructions.items() if not known.access_bytes}
