@@ -135,7 +135,7 @@ def _reading(options: argparse.Namespace) -> "Reading":
             beside = replace(beside, **{name: watts}, marks=beside.marks | Mark.ASSUMED)
     load = partial(api.load, capability=options.capability, workers=cores(), progress=Progress(options.quiet).reading)
     asked = {name: getattr(options, name) for name in ("costs", "setting", "efficiency")}
-    return Reading(beside, options.rank, load, partial(Profile.energy, **asked, to_meter=False))
+    return Reading(beside, options.rank, load, partial(Profile.energy, **asked, to_meter=False, estimate=False))
 
 
 def deliver_runs(paths: Sequence[str], outputs: list[Output], options: argparse.Namespace, page: Path) -> None:

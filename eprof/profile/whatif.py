@@ -23,7 +23,6 @@ from eprof.base.nouns import Nouns
 from eprof.base.text import pattern
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.costs import Charge, Costs, CostTable, Peaks, Setting, load
-from eprof.costs.datasheets import power_limit_w
 from eprof.counting.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.energy.components import components, machine_of, seconds, work_of
@@ -31,7 +30,7 @@ from eprof.energy.simulated import UNDER_THE_ROOF, has_modelled_time
 from eprof.energy.time_model import of_table
 from eprof.profile import schema
 from eprof.profile.grouping import merged
-from eprof.profile.totals import joules_of, time_of
+from eprof.profile.totals import board_limit_w, joules_of, time_of
 from eprof.rooflines import flops_of, has_tensor_work, machines, traffic_of
 
 if TYPE_CHECKING:
@@ -688,7 +687,7 @@ def clocks(energy: "Energy") -> schema.Clocks | None:
     pairs = [(core, memory) for memory in sorted(memories, reverse=True) for core in sorted(cores)]
     settings = [setting for pair in pairs if (setting := _at_clocks(start, *pair)) is not None]
 
-    limit_w = _limit_w(energy)
+    limit_w = board_limit_w(energy)
     known = [
         (setting.energy_j, setting.time_s, setting)
         for setting in settings
@@ -706,14 +705,6 @@ def clocks(energy: "Energy") -> schema.Clocks | None:
         lowest=structs.replace(lowest, energy_range_j=_range(start, lowest)),
         fastest=fastest,
     )
-
-
-def _limit_w(energy: "Energy") -> float:
-    """The power limit of the board in W, by its data sheet or the table; infinite where it is not known."""
-    assert energy.costs is not None
-    names = [part.device.name for part in energy.profile.counted if part.device.name]
-    listed = [limit for name in names if (limit := power_limit_w(name)) is not None]
-    return min(listed, default=energy.costs.peaks.power_limit_w or math.inf)
 
 
 def _at_clocks(start: Scenario, core_mhz: float, memory_mhz: float) -> schema.AtClocks | None:

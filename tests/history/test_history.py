@@ -218,7 +218,7 @@ def test_bad_folders_are_one_sentence(tmp_path, content, words):
 
 def test_reports_without_energy_are_left_out(tmp_path, report):
     night = folder(tmp_path / "night", report, [1, 1])
-    bare = eprof.load(LOGS / "ncu.csv").energy().document()
+    bare = eprof.load(LOGS / "ncu.csv").energy("none").document()
     (night / "bare.json").write_text(json.dumps(bare))
     done = history(night)
     assert done.returncode == 0 and "1 of 3 results has no energy" in done.stdout
