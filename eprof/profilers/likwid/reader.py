@@ -57,8 +57,8 @@ class _Block(Struct):
     number: of the group in its run, from 1. missing: how many rows its title announces that were not read yet; 0 where
     it announces none. cells: each row with its threads' numbers, NaN where LIKWID has none; counters: the events and
     counters of these. counts: event -> their sum. sockets: how many have joules of their package; 0: not told. joules:
-    metrics of an A64FX. lost: event -> how many threads have no number for it, or one that ran over. times: texts of its
-    run time, of each thread and table. is_share: the group was counted in a part of the run only.
+    metrics of an A64FX. lost: event -> how many threads have no number for it, or one that ran over. times: texts of
+    its run time, of each thread and table. is_share: the group was counted in a part of the run only.
     """
 
     device: str | None
