@@ -239,7 +239,8 @@ def ask(energy: "Energy", question: str) -> Answer:
         steps[step].append((key, value))
     for step, values in steps.items():
         before_step = now
-        for key, value in values:
+        # Times go from the clocks of the log to others: in steps they would end elsewhere. Of several the last holds.
+        for key, value in values[-1:] if step in ("costs", "setting") else values:
             now, meaning, assumed = _CHANGES[step](now, key, value, energy)
             says.append(meaning)
             assumes.append(assumed)
@@ -441,7 +442,10 @@ def _costs(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
         counts = energy.profile.counts(priced.books)
         if work.counts.rows.part is None:
             counts = merged(counts, None)[0]
-        work = replace(work, counts=_same_rows(counts, work.counts))
+        # The same kernels in other books, in the order that they had, with their times.
+        places = {key: place for place, key in enumerate(_keys(counts))}
+        order = np.array([places[key] for key in _keys(work.counts)])
+        work = replace(work, counts=replace(counts.chosen(order), rows=work.counts.rows))
     changed = replace(now, work=work, costs=priced, table=table)
     says = f"with the costs of {table.name} at {priced.setting.label}"
     if not same_gpu:
@@ -461,13 +465,6 @@ def _nearest(table: CostTable, setting: Setting) -> Costs:
         return table.at(setting.label)
     except CostError:
         return table.at()
-
-
-def _same_rows(counts: Counts, like: Counts) -> Counts:
-    """Counts in the order of others, with their times: the same kernels in other books."""
-    places = {key: place for place, key in enumerate(_keys(counts))}
-    order = [places[key] for key in _keys(like)]
-    return replace(counts.chosen(np.array(order)), rows=like.rows)
 
 
 def _keys(counts: Counts) -> list[tuple[str | None, ...]]:

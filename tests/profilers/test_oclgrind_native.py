@@ -1,7 +1,6 @@
 """Kernels run natively on the simulated device: counts and results as Oclgrind interprets them, and what can go wrong."""
 
 import importlib.util
-import os
 import re
 import shutil
 import subprocess
@@ -136,8 +135,8 @@ KERNELS = [
     case(
         "shifts",
         """__kernel void k(__global int *a, __global char *c, __global short4 *s, __global long *l, __global float *f) {
-          int i = get_global_id(0); a[i] = (a[i] << a[(i + 1) & 31]) + (a[i] >> i); c[i] = (c[i] << i) | ((uchar)c[i] >> (i & 9));
-          s[i] = (s[i] << (short4)(i)) + (s[i] >> s[i]); l[i] = l[i] << a[i]; a[i] += (int)f[i] + (uchar)f[i + 1];
+          int i = get_global_id(0); a[i] = (a[i] << (a[i] & 63)) + (a[i] >> i); c[i] = (c[i] << i) | ((uchar)c[i] >> (i & 9));
+          s[i] = (s[i] << (short4)(i)) + (s[i] >> s[i]); l[i] = l[i] << a[i]; a[i] += (int)f[i] + (uchar)f[i];
           l[i] += (long)f[i]; f[i] = (float)(l[i] * 1234567891L) + (float)(ulong)l[i]; }""",
         INTS, buffer("int8", 32), buffer("int16", 128), buffer("int64", 32), FLOATS,
     ),
@@ -225,11 +224,11 @@ def driver():
 
 def test_what_is_missing_is_said(driver, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert "g++" in native.environment(driver, build=True)[native.WHY]
+    assert "g++" in native.environment(driver, True, Path())[native.WHY]
     monkeypatch.setattr(native, "_llvmlite", lambda: None)
-    assert "pip install" in native.environment(driver, build=True)[native.WHY]
+    assert "pip install" in native.environment(driver, True, Path())[native.WHY]
     monkeypatch.setattr(native, "_TRIED", {})
-    assert "another" in native.environment(driver, build=True)[native.WHY]
+    assert "another" in native.environment(driver, True, Path())[native.WHY]
 
 
 def test_a_compiler_that_fails(driver, tmp_path, monkeypatch):
@@ -238,7 +237,7 @@ def test_a_compiler_that_fails(driver, tmp_path, monkeypatch):
     compiler.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("EPROF_CACHE", str(tmp_path / "cache"))
-    said = native.environment(driver, build=True)
+    said = native.environment(driver, True, Path())
     assert "fatal error: no room" in said[native.WHY]
     assert not list((tmp_path / "cache").rglob("*.so"))
 
@@ -246,20 +245,20 @@ def test_a_compiler_that_fails(driver, tmp_path, monkeypatch):
 def test_a_cache_that_cannot_be_written(driver, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("EPROF_CACHE", str(tmp_path / "file" / "cache"))
-    found = native.environment(driver, build=False)
-    assert f"eprof-native-{os.getpid()}" in found["EPROF_NATIVE_CACHE"]
+    found = native.environment(driver, False, tmp_path / "run")
+    assert Path(found["EPROF_NATIVE_CACHE"]).parent == tmp_path / "run"
 
 
 def test_nothing_is_built_for_a_dry_run(driver, tmp_path, monkeypatch):
     monkeypatch.setenv("EPROF_CACHE", str(tmp_path / "cache"))
-    assert native.environment(driver, build=False)[native.PLUGIN].endswith("plugin.so")
+    assert native.environment(driver, False, Path())[native.PLUGIN].endswith("plugin.so")
     assert not list((tmp_path / "cache").rglob("*.so"))
 
 
 def test_another_source_is_another_plugin(driver, monkeypatch):
-    before = native.environment(driver, build=False)[native.PLUGIN]
+    before = native.environment(driver, False, Path())[native.PLUGIN]
     monkeypatch.setattr(native, "_FLAGS", (*native._FLAGS, "-g"))
-    assert native.environment(driver, build=False)[native.PLUGIN] != before
+    assert native.environment(driver, False, Path())[native.PLUGIN] != before
 
 
 def test_a_damaged_program_is_not_used(tmp_path, cache):
@@ -294,3 +293,16 @@ def test_checked_is_for_the_simulated_device(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1 or done.returncode == 2
     assert "--checked" in done.stderr
+
+
+def test_printf_beyond_a_buffer_lets_others_print(tmp_path):
+    """The lock of printf is given back where a launch ends in it; what it prints is that of the next one."""
+    bad = case(
+        "bad",
+        '__kernel void k(__global int *a) { printf("%s", (__constant char *)(size_t)(a[0] | 4)); }',
+        buffer("int32", 64),
+    )
+    good = case("good", '__kernel void k(__global int *a) { printf("fine\\n"); a[0] = 1; }', INTS, items=1, group=1)
+    results, errors = native_support.run(tmp_path, [bad, good], True)
+    assert "is not counted" in errors
+    assert "fine" in results["good"][1]

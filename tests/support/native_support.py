@@ -33,7 +33,7 @@ def device(folder, natively):
         "OCLGRIND_INST_COUNTS": "1",
     }
     environment |= {"PYOPENCL_COMPILER_OUTPUT": "0", "LC_ALL": "C", "PYTHONWARNINGS": "ignore"}
-    return os.environ | environment | (native.environment(driver, build=True) if natively else {})
+    return os.environ | environment | (native.environment(driver, True, folder) if natively else {})
 
 
 def run(folder, cases, natively):

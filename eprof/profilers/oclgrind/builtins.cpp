@@ -286,14 +286,20 @@ extern "C" u64 eprof_half_of(double x, u64 mode) {
 
 // Memory of a kernel, by the address that it knows.
 
+static std::mutex printf_mutex;
+static thread_local bool is_printing;
+
 static char *host(u64 *context, u64 address, u64 space, u64 bytes) {
   const Entry *table = reinterpret_cast<const Entry *>(context[space == 3 ? LOCALS : GLOBALS]);
   u64 index = address >> TAG_SHIFT;
   if (index >= context[space == 3 ? N_LOCALS : N_GLOBALS])
     index = 0;
   u64 offset = address - table[index].tag;
-  if (offset > table[index].size || table[index].size - offset < bytes)
+  if (offset > table[index].size || table[index].size - offset < bytes) {
+    if (is_printing)
+      is_printing = false, printf_mutex.unlock();  // no destructor runs behind eprof_fail
     eprof_fail(context, "a copy or printf, outside of its buffer");
+  }
   return reinterpret_cast<char *>(table[index].base + offset);
 }
 
@@ -308,11 +314,10 @@ extern "C" void eprof_copy(u64 *context, u64 to, u64 to_space, u64 from, u64 fro
 
 extern "C" void eprof_end(u64 *context, u64) { eprof_fail(context, "an instruction that it must not reach"); }
 
-static std::mutex printf_mutex;
-
 // words: of each value its number of elements and 32 times their bytes, then the elements.
 extern "C" void eprof_printf(u64 *context, u64 text, const u64 *words) {
-  std::lock_guard<std::mutex> lock(printf_mutex);
+  printf_mutex.lock();
+  is_printing = true;
   while (char c = *host(context, text++, 2, 1)) {
     if (c != '%') {
       std::cout << c;
@@ -367,4 +372,6 @@ extern "C" void eprof_printf(u64 *context, u64 text, const u64 *words) {
       break;
     }
   }
+  is_printing = false;
+  printf_mutex.unlock();
 }

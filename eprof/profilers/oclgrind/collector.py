@@ -73,7 +73,10 @@ class Oclgrind(Collector):
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
         """One run under Oclgrind: counting disturbs nothing, and a simulated device has neither time nor energy."""
         counts = place.log(what, "").name
-        natively = {} if request.checked else native.environment(Path(str(tool.path)), place.directory.is_dir())
+        natively = {}
+        if not request.checked:
+            build = place.directory.is_dir()  # not for --dry-run
+            natively = native.environment(Path(str(tool.path)), build, place.directory.absolute() / "device")
         return Step(
             what,
             request.program,

@@ -10,7 +10,7 @@ import platform
 import shutil
 import subprocess
 import sys
-import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 from eprof.base import caching
@@ -38,10 +38,11 @@ WHY = "EPROF_NATIVE_WHY"  # why kernels are interpreted
 PLUGIN = "OCLGRIND_PLUGINS"
 
 
-def environment(driver: Path, build: bool) -> dict[str, str]:
+def environment(driver: Path, build: bool, instead: Path) -> dict[str, str]:
     """What a program's environment must have for its kernels to run natively, or in WHY why they cannot.
 
-    driver: Oclgrind's OpenCL driver. build: build the plugin where it is not in the cache.
+    driver: Oclgrind's OpenCL driver. build: build the plugin where it is not in the cache. instead: a folder for it
+    where there is no cache that this user alone can write to.
     """
     library = _library(driver)
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
@@ -54,7 +55,7 @@ def environment(driver: Path, build: bool) -> dict[str, str]:
         return {WHY: "llvmlite is missing or of another version; `pip install 'llvmlite>=0.43,<0.45'` makes it"}
     if compiler is None:
         return {WHY: "there is no C++ compiler; `apt install g++` makes it"}
-    folder, key = _folder(), _key(library, compiler, version)
+    folder, key = _folder() or instead, _key(library, compiler, version)
     place = folder / key
     plugin = place / "plugin.so"
     if build and not plugin.is_file():
@@ -81,26 +82,25 @@ def _library(driver: Path) -> Path | None:
 
 
 def _llvmlite() -> str | None:
-    from importlib import metadata
-
-    try:
-        return metadata.version("llvmlite")
-    except metadata.PackageNotFoundError:
+    """The version of llvmlite, from where it is installed: `importlib.metadata` takes long to import."""
+    spec = find_spec("llvmlite")
+    if spec is None or spec.origin is None:
         return None
+    infos = sorted(Path(spec.origin).parents[1].glob("llvmlite-*.dist-info"))
+    return infos[0].name.removeprefix("llvmlite-").removesuffix(".dist-info") if infos else None
 
 
-def _folder() -> Path:
-    """Where plugins are kept: eprof's cache if this user alone can write to it, else a folder of this run."""
+def _folder() -> Path | None:
+    """Where plugins are kept: eprof's cache if this user alone can write to it."""
     place = caching.place()
-    if place is not None:
-        folder = place / "native"
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if caching.refusal(folder) is None and os.access(folder, os.W_OK):
-                return folder
-        except OSError:
-            pass
-    return Path(tempfile.gettempdir()) / f"eprof-native-{os.getpid()}"
+    folder = None if place is None else place / "native"
+    if folder is None:
+        return None
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        return None
+    return folder if caching.refusal(folder) is None and os.access(folder, os.W_OK) else None
 
 
 def _key(library: Path, compiler: str, version: str) -> str:

@@ -430,7 +430,9 @@ public:
     std::string reason = found == library.end() ? m_failure : found->second.reason;
     if (reason.empty() && run(invocation, found->second))
       return;
-    if (!m_told[name + reason] && !reason.empty())
+    if (reason.empty())
+      reason = "its launch could not be made ready";
+    if (!m_told[name + reason])
       say(WARNING, "eprof: kernel '" + name + "' was interpreted, not run natively: " + reason);
     m_told[name + reason] = true;
   }
@@ -625,7 +627,8 @@ bool Native::run(const KernelInvocation *invocation, const Built &built) {
   launch.caches = caches_begin(invocation->m_workGroups.size(), items, arena);
   const char *wanted = getenv("OCLGRIND_NUM_THREADS");
   size_t threads = wanted ? strtoul(wanted, nullptr, 10) : std::thread::hardware_concurrency();
-  threads = std::max<size_t>(1, std::min(threads, invocation->m_workGroups.size()));
+  threads = std::min({threads, invocation->m_workGroups.size(), 12000 / fibers});  // stacks, each with a guard, are few
+  threads = std::max<size_t>(1, threads);
   std::vector<Worker> workers(threads);
   std::vector<std::vector<uint64_t>> counts(threads);
   std::vector<std::vector<char>> arenas(threads);
