@@ -18,7 +18,7 @@ needs_device = pytest.mark.skipif(
     or shutil.which("c++") is None,
     reason="needs the simulated device and a C++ compiler: pip install 'eprof[simulator]', apt install g++",
 )
-SMALL = "tiny sms=2 groups=8 warps=16 local=49152 l1_bytes=2048 l1_ways=4 l2_bytes=8192 l2_ways=16 l2_line=32 fetch=32"
+SMALL = "tiny sms=2 groups=8 warps=16 local=49152 l1_bytes=2048 l1_ways=4 l2_bytes=8192 l2_ways=16 l2_line=32"
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -246,9 +246,7 @@ def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
         )
     if models_of(kernel) and (sum(models_of(kernel).values()) < kernel.launches or kernel.counts[LOST]):
         counters |= {counter: np.nan for counter in counters if counter.startswith(CACHE)}
-        notes.append(
-            f"`{name}`: caches were not modelled in all of its launches, so all its bytes are charged to DRAM"
-        )
+        notes.append(f"`{name}`: caches were not modelled in all of its launches, so all its bytes are charged to DRAM")
     for counter in sorted(kernel.unknown_bytes):
         counters[counter] = np.nan
         notes.append(f"`{name}`: copies or images moved data that Oclgrind does not count, so `{counter}` is not known")
