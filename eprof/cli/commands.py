@@ -192,8 +192,7 @@ def _configure(options: argparse.Namespace, words: list[str], found: Path | None
     if found is not None and options.configured:
         # What reports keep of the command says where its options come from, as if they had been asked for.
         options.command_line[2:2] = ["--config", str(found)]
-        if not options.quiet:
-            say(f"{', '.join(sorted(options.configured))} from {found} (--config '' does without).")
+        say(f"{', '.join(sorted(options.configured))} from {found} (--config '' does without).")
 
 
 def _parser(only: str | None = None) -> tuple[Parser, _Parsers]:
