@@ -15,6 +15,7 @@ from run_support import block, emit
 
 from eprof import api
 from eprof.base.errors import CollectError, LogError
+from eprof.collect.keeper import descendants
 from eprof.rundir import directory
 
 COUNTING = f"""
@@ -143,11 +144,9 @@ def test_kill_9_at_any_moment_loses_no_log(simulated):
         running = simulated.start("--no-report", "-o", name, program, start_new_session=True)
         simulated.await_file("done", "1")
         time.sleep(chance.random() * 0.15)
-        child = _child(running.pid)
+        child = _program(running.pid)
         known = int((simulated.folder / "done").read_text() or 0)
         os.kill(running.pid if number % 2 else child, signal.SIGKILL)
-        if number % 2:
-            os.kill(child, signal.SIGKILL)
         running.communicate(timeout=300)
         simulated.await_end(name)
         said = json.loads((simulated.folder / name / "run.json").read_text())
@@ -158,26 +157,82 @@ def test_kill_9_at_any_moment_loses_no_log(simulated):
             assert running.returncode == 137
 
 
-def _child(pid):
+def _program(pid):
+    """The program of a run: what the keeper below eprof started."""
     until = time.monotonic() + 300
     while time.monotonic() < until:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        if children:
-            return int(children[0])
+        below = [one for keeper in descendants(pid) for one in descendants(keeper)]
+        if below:
+            return below[0]
         time.sleep(0.005)
     raise AssertionError("eprof started no program")
 
 
-def test_the_program_goes_on_when_eprof_dies(simulated):
-    """Its output goes to a process that lives on, so nothing breaks under it, and what it still writes is kept."""
-    program = simulated.python(COUNTING.replace("40000", "60"))
-    running = simulated.start(program, start_new_session=True)
-    simulated.await_file("done", "1")
-    os.kill(running.pid, signal.SIGKILL)
+# A program that, as nsys and mpirun do, leaves processes behind: one of another session whose parent ends, and one that
+# does not end when asked to.
+FAMILY = f"""
+import os, signal, time
+sleeping = [os.getpid()]
+for stubborn in (False, True):
+    if not os.fork():
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        if stubborn:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        open("pids", "a").write(f"{{os.getpid()}}\\n")
+        time.sleep(1000)
+    os.wait()
+os.write(1, {block()!r}.encode())
+open("pids", "a").write(f"{{os.getpid()}}\\n")
+"""
+
+
+def _alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_kill_9_leaves_nothing_that_the_program_started(simulated, group):
+    """eprof alone, or its whole process group, as batch systems do; what was counted is kept."""
+    program = simulated.python(FAMILY + "time.sleep(1000)")
+    running = simulated.start("--no-report", program, start_new_session=True)
+    until = time.monotonic() + 300
+    while (
+        len(pids := (simulated.folder / "pids").read_text().split() if (simulated.folder / "pids").exists() else []) < 3
+    ):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    (os.killpg if group else os.kill)(running.pid, signal.SIGKILL)
     running.communicate(timeout=300)
-    simulated.await_file("done", "59")
+    while left := [pid for pid in pids if _alive(pid)]:
+        assert time.monotonic() < until, f"{left} live on"
+        time.sleep(0.02)
     simulated.await_end()
-    assert api.load(simulated.folder / "program.eprof").counted[0].launches.rows.launches.sum() == 59
+    assert simulated.manifest()["status"] == "partial"
+    assert api.load(simulated.folder / "program.eprof").counted[0].launches.rows.launches.sum() == 1
+
+
+def test_a_time_limit_finds_what_left_its_parents(simulated):
+    program = simulated.python(
+        FAMILY.replace("(False, True)", "(False,)") + "open('hangs', 'w').close(); time.sleep(1000)"
+    )
+    assert simulated.run_until_hang(program).returncode in (137, 143)
+    assert not [pid for pid in (simulated.folder / "pids").read_text().split() if _alive(pid)]
+
+
+def test_a_keeper_that_is_killed_is_the_end_of_the_run(simulated):
+    program = simulated.script(emit(block()) + ": > ready; exec sleep 300\n")
+    running = simulated.start("--no-report", program, start_new_session=True)
+    simulated.await_file("ready")
+    child = _program(running.pid)
+    (keeper,) = [one for one in descendants(running.pid) if child in descendants(one)]
+    os.kill(keeper, signal.SIGKILL)
+    _, said = running.communicate(timeout=300)
+    assert running.returncode == 137 and "Traceback" not in said and not _alive(child)
 
 
 def test_the_lock_falls_with_the_process(tmp_path):
