@@ -158,7 +158,8 @@ def _serve(helper_end: socket, orders: int, journal: int, stem: Path) -> None:
         for number in (0, 1, 2):
             os.dup2(quiet, number)
         _keep_only({helper_end.fileno(), orders, journal}, stem)
-        _Helper(helper_end, orders, journal, stem).run()
+        os.chdir(stem.parent)  # which may be renamed while children live on
+        _Helper(helper_end, orders, journal, Path(stem.name)).run()
         code = 0
     finally:
         os._exit(code)

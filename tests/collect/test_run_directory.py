@@ -54,14 +54,70 @@ def test_force_replaces_a_run_but_nothing_else(tmp_path):
     with pytest.raises(CollectError, match="another run is writing"):
         directory.create(str(tmp_path / "a.eprof"), force=True)
     first.release()
-    again = directory.create(str(tmp_path / "a.eprof"), force=True)
-    assert again.path == tmp_path / "a.eprof"
+    again = directory.create(str(tmp_path / "a.eprof"), force=True, exact=True)
+    assert (tmp_path / "a.eprof" / "run.json").exists() and again.path == tmp_path / "a-2.eprof"
+    with pytest.raises(CollectError, match="another run is writing"):
+        directory.create(str(tmp_path / "a.eprof"), force=True)
+    again = again.in_place()
+    assert again.path == tmp_path / "a.eprof" and [one.name for one in tmp_path.iterdir()] == ["a.eprof"]
     assert not (again.path / "run.json").exists()
+    again.release()
     (tmp_path / "mine").mkdir()
     with pytest.raises(CollectError, match="not a run directory"):
         directory.create(str(tmp_path / "mine"), force=True)
     with pytest.raises(CollectError, match="not overwritten"):
         directory.create(str(tmp_path / "mine"), exact=True)
+
+
+def test_a_run_that_is_replaced_stays_until_the_new_one_is_complete(simulated):
+    """Neither a program that cannot start, nor one without kernels, nor kill -9 takes the old run away."""
+    program = simulated.script(emit(block()))
+    again = ("-f", "--no-report", "-o", "a.eprof", program)
+    assert simulated.run(*again).returncode == 0
+    old = (simulated.folder / "a.eprof" / "run.json").read_bytes()
+    simulated.run("-f", "-o", "a.eprof", "./nowhere")
+    done = simulated.run("-f", "-o", "a.eprof", simulated.script("true\n", "empty"))
+    assert done.returncode == 1 and "still has the earlier run" in done.stderr and "a-2.eprof" in done.stderr
+    going = simulated.start(
+        "-f", "-o", "a.eprof", simulated.script(emit(block(n=7)) + ": > ready; sleep 300\n", "long")
+    )
+    simulated.await_file("ready")
+    assert (simulated.folder / "a.eprof" / "run.json").read_bytes() == old
+    assert "another run is writing" in simulated.run(*again).stderr
+    going.kill()
+    going.communicate(timeout=300)
+    made = sorted(one.name for one in simulated.folder.glob("*.eprof"))
+    assert made == ["a-2.eprof", "a-3.eprof", "a.eprof"], made
+    simulated.await_end("a-3.eprof")
+    assert (simulated.folder / "a.eprof" / "run.json").read_bytes() == old
+    both = [api.load(simulated.folder / name).energy("jetson-tk1").document() for name in ("a.eprof", "a-3.eprof")]
+    assert [one["counts"]["fp64_fma"]["value"] for one in both] == [64, 7]
+
+
+def test_the_new_run_stands_where_the_replaced_one_stood(simulated):
+    first, second = (simulated.script(emit(block(n=count)), f"n{count}") for count in (64, 9))
+    simulated.run("--no-report", "-o", "a.eprof", first)
+    (simulated.folder / "a.eprof" / "old").touch()
+    done = simulated.run("-f", "--costs", "jetson-tk1", "-o", "a.eprof", second)
+    assert done.returncode == 0 and "run directory a.eprof;" in done.stderr, done.stderr
+    assert [one.name for one in simulated.folder.glob("*a*.eprof*")] == ["a.eprof"]
+    assert not (simulated.folder / "a.eprof" / "old").exists()
+    assert (simulated.folder / "a.eprof" / "report.html").is_file()
+    assert simulated.manifest("a.eprof")["program"] == [second]
+
+
+def test_children_that_live_on_write_into_a_run_that_took_anothers_place(simulated):
+    simulated.run("--no-report", "-o", "a.eprof", simulated.script(emit(block())))
+    late = "import os, time\nif not os.fork():\n    while not os.path.exists('go'): time.sleep(0.01)\n"
+    own = f"os.write(1, {block(n=5)!r}.encode())\n"
+    running = simulated.start_warm(
+        "-f", "--no-report", "-o", "a.eprof", simulated.python(f"{late}    {own}else: {own}", "late")
+    )
+    assert running.wait(300) == 0
+    (simulated.folder / "go").touch()
+    running.communicate(timeout=300)
+    simulated.await_end("a.eprof")
+    assert len(list((simulated.folder / "a.eprof" / "logs").glob("*.txt"))) == 2
 
 
 def test_a_directory_that_cannot_be_made_is_said_before_anything_runs(simulated):
