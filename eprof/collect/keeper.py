@@ -115,9 +115,10 @@ def _end_all(pid: int) -> None:
     until = time.monotonic() + _GRACE_S
     number: signal.Signals | None = signal.SIGTERM
     while True:
-        for process in {*descendants(os.getpid()), pid} if number else ():
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(process, number)
+        if number is not None:
+            for process in {*descendants(os.getpid()), pid}:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(process, number)
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass

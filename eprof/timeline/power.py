@@ -32,7 +32,7 @@ _UNITS |= {word.lower(): (JOULE, size) for word, size in {**spelled("energy_j"),
 _TIMES = ("time_s", "timestamp", "time", "t", "t_s", "seconds", "epoch_s")
 _NAMES = ("index", "gpu", "device", "uuid", "name")  # columns that tell one component from another
 _IN_HEADER = pattern(
-    r"(?P<name>.*?)[\s_]*(?:\[(?P<unit>\w+)\]|\((?P<unit2>\w+)\)|_(?P<unit3>[kmuM]?[wjWJ]|watts|joules))"
+    r"(?P<name>(?:.*?[^\s_])??)[\s_]*(?:\[(?P<unit>\w+)\]|\((?P<unit2>\w+)\)|_(?P<unit3>[kmuM]?[wjWJ]|watts|joules))"
 )
 _CELL = pattern(r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s*([mu]?[WJ])?")
 _PLAIN = pattern(r"-?\d+(?:\.\d+)?")
