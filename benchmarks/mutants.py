@@ -30,7 +30,7 @@ import sys
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -336,47 +336,60 @@ def fate(mutant: Mutant, tree: Path, seconds: float) -> str:
     """What the tests say of a mutant in a copy of the tree: "killed by FILE", "killed by time" or "survived"."""
     path = tree / "eprof" / mutant.module
     source = path.read_text()
-    try:
-        for name in nearest(mutant.module):
+    names = [name for name in nearest(mutant.module) if _SOUND.get(name, True)]
+    while names:
+        try:
             path.write_text(mutated(source, mutant))
-            code = _tested(tree, name, seconds)
+            code, failed = _tested(tree, names, seconds)
+        finally:
             path.write_text(source)
-            # A file of tests that fails without any change says nothing.
-            if code not in (0, NONE_RAN) and _sound(tree, name, seconds):
-                return "killed by time" if code is None else f"killed by test_{name}.py"
-        return "survived"
-    finally:
-        path.write_text(source)
+        if code in (0, NONE_RAN):
+            break
+        if code is None and _tested(tree, names, seconds)[0] is None:
+            break  # they take too long without any change, too
+        # A file of tests that fails without any change says nothing.
+        if _sound(tree, failed or names[0], seconds):
+            return "killed by time" if code is None else f"killed by test_{failed or names[0]}.py"
+        names.remove(failed or names[0])
+    return "survived"
 
 
 NONE_RAN = 5
 _SOUND: dict[str, bool] = {}
+_FAILED = re.compile(r"^(?:FAILED|ERROR) \S*?test_(\w+)\.py", re.MULTILINE)
 
 
 def _sound(tree: Path, name: str, seconds: float) -> bool:
     """Whether a file's tests pass in a tree without a change; asked once."""
     if name not in _SOUND:
-        _SOUND[name] = _tested(tree, name, seconds) in (0, NONE_RAN)
+        _SOUND[name] = _tested(tree, [name], seconds)[0] in (0, NONE_RAN)
         if not _SOUND[name]:
             print(f"test_{name}.py fails without any change, so it tells nothing", flush=True)
     return _SOUND[name]
 
 
-def _tested(tree: Path, name: str, seconds: float) -> int | None:
-    """The exit code of pytest on a file; None if it took too long. With it end the processes that it started."""
-    (file,) = (tree / "tests").rglob(f"test_{name}.py")
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(file)]
+def _tested(tree: Path, names: Sequence[str], seconds: float) -> tuple[int | None, str | None]:
+    """The exit code of pytest on files, and which of them failed; None if they took too long.
+
+    With it end the processes that it started.
+    """
+    files = [str(next((tree / "tests").rglob(f"test_{name}.py"))) for name in names]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "-p", "no:cacheprovider", *files]
     # CI: hypothesis draws the same examples each time, so that a mutant's fate does not change.
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
-    process = subprocess.Popen(
-        command, cwd=tree, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    try:
-        return process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return None
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(
+            command, cwd=tree, env=environment, stdout=said, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return None, None
+        said.seek(0)
+        failed = _FAILED.search(said.read())
+    return process.returncode, failed and failed[1]
 
 
 def copied(folder: Path) -> Path:
@@ -432,7 +445,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="draws the same ones again")
     parser.add_argument("--only", action="append", metavar="PATH", help="a module or a folder of eprof/; repeatable")
     parser.add_argument("--jobs", type=int, default=1, help="copies of the tree that are tested at once")
-    parser.add_argument("--seconds", type=float, default=300, help="most that a file of tests may take")
+    parser.add_argument("--seconds", type=float, default=900, help="most that the tests of a mutant may take")
     parser.add_argument("--state", type=Path, default=Path("mutants.jsonl"), help="what was run; goes on there")
     parser.add_argument("--list", action="store_true", help="name the mutants and run nothing")
     options = parser.parse_args()
