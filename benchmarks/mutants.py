@@ -33,6 +33,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from queue import Queue
 from types import UnionType
@@ -61,21 +62,35 @@ def nearest(module: str) -> list[str]:
     """The files of tests that are to see a change of a module, the nearest first; small ones before large ones.
 
     The one of its name; those that import it, or something of it; those with its folder's name in theirs; those in a
-    folder of that name; and what goes through all rooms.
+    folder of that name, or of which CONTRIBUTING.md says that they test it too; and what goes through all rooms.
     """
     names = [name for name in Path(module).with_suffix("").parts if name != "__init__"] or ["eprof"]
     dotted, last = ".".join(["eprof", *names]), names[-1]
     room = ".".join(["eprof", *names[:-1]])
     imports = re.compile(rf"(?:from|import) {dotted}\b|from {room} import [^\n]*\b{last}\b")
+    also = _also().items()
+    folders = {*names, *(folder for folder, rooms in also if rooms & set(names))}
     found = []
     for path in (ROOT / "tests").rglob("test_*.py"):
         words = {*path.stem.split("_")[1:], path.stem.removeprefix("test_")}
         near = [path.stem == f"test_{last}", imports.search(path.read_text())]
-        near += [words & set(names), path.parent.name in names, words & set(WHOLE)]
+        near += [words & set(names), path.parent.name in folders, words & set(WHOLE)]
         rank = next((number for number, is_so in enumerate(near) if is_so), None)
         if rank is not None:
             found.append((rank, path.stat().st_size, path.stem.removeprefix("test_")))
     return [name for _, _, name in sorted(found)]
+
+
+@cache
+def _also() -> dict[str, set[str]]:
+    """Folders of tests that test other rooms, too: "| `tests/collect/` | also `planning/`, `rundir/` |"."""
+    rooms: dict[str, set[str]] = {}
+    guide = ROOT / "CONTRIBUTING.md"
+    for line in guide.read_text().splitlines() if guide.exists() else ():
+        folders, also, others = line.partition(" | also ")
+        for folder in re.findall(r"`tests/(\w+)/`", folders) if also else ():
+            rooms.setdefault(folder, set()).update(re.findall(r"`(\w+)/`", others))
+    return rooms
 
 
 @dataclass(frozen=True)
