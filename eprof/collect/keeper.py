@@ -73,7 +73,7 @@ def _keep(spawn: Callable[[], int], life: int, news: int) -> NoReturn:
             ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
         pid = spawn()
         os.write(news, _NEWS.pack(pid))
-        _let_go({life, news})
+        let_go({life, news})
         status = _waited_for(pid, life)
         if status is None:
             _end_all(pid)
@@ -86,15 +86,16 @@ def _keep(spawn: Callable[[], int], life: int, news: int) -> NoReturn:
         os._exit(0)
 
 
-def _let_go(needed: set[int]) -> None:
-    """Close what the keeper inherited, or pipes of others would stay open."""
+def let_go(needed: set[int], folder: Path | None = None) -> None:
+    """Close what a process of ours inherited, or pipes of others would stay open; but keep the lock of a folder."""
     quiet = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(quiet, number)
     for link in list(Path("/proc/self/fd").glob("*")):
         if int(link.name) > 2 and int(link.name) not in needed:
             with contextlib.suppress(OSError):
-                os.close(int(link.name))
+                if link.readlink() != folder:
+                    os.close(int(link.name))
 
 
 def _waited_for(pid: int, life: int) -> int | None:

@@ -183,12 +183,8 @@ def _take(path: Path) -> int:
     except BlockingIOError as err:
         raise CollectError(f"{path}: another run is writing to it; wait for its end, or use another name.") from err
     except OSError as err:
-        if err.errno in _NO_LOCKS:
-            raise CollectError(
-                f"{path}: this file system has no locks, so whether another run is writing to it cannot be told; "
-                "remove it yourself, or use another name."
-            ) from err
-        raise CollectError(f"{path}: cannot be replaced ({_why(err)}).") from err
+        why = "its file system has no locks" if err.errno in _NO_LOCKS else _why(err)
+        raise CollectError(f"{path}: cannot be replaced ({why}); remove it yourself, or use another name.") from err
 
 
 def is_run_directory(path: Path) -> bool:
