@@ -98,7 +98,8 @@ def create(name: str, force: bool = False, exact: bool = False) -> RunDirectory:
         wanted = replaces = wanted.resolve()
         old_lock = _take(wanted)
         exact = False
-    for number in range(2 if replaces else 1, 2 if exact else _MOST_NUMBERS):
+    first = 2 if replaces else 1
+    for number in range(first, 2 if exact else _MOST_NUMBERS):
         path = wanted if number == 1 else _numbered(wanted, number)
         try:
             path.mkdir()
