@@ -79,6 +79,11 @@ class Options(argparse._ActionsContainer):
         """An option that may be given several times; its value is a list."""
         self.add_argument(*filter(None, (short, name)), action="append", default=[], metavar=metavar, help=help, **more)
 
+    def mapping(self) -> None:
+        """`--mapping`, `--only`: what the columns of measurements mean, and which rows to take."""
+        self.value("--mapping", MAPPING, "what the columns mean (default: the mapping that suits them)")
+        self.repeatable("--only", "COLUMN=CELL", "take the rows that have this cell there (repeatable)")
+
 
 class Group(Options, argparse._ArgumentGroup):
     """Options under a title of their own."""
@@ -233,3 +238,14 @@ def seconds(text: str) -> float:
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return number
+
+
+def only(options: argparse.Namespace) -> dict[str, str]:
+    """The cells that rows of measurements must have, by `--only`. Raises UsageError."""
+    cells = {}
+    for text in options.only:
+        column, _, cell = map(str.strip, text.partition("="))
+        if not (column and cell):
+            raise UsageError(f"--only {text}: write COLUMN=CELL.")
+        cells[column] = cell
+    return cells

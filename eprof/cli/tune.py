@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import EprofError, UsageError
-from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, Parser, command, matching
+from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching
 from eprof.cli.output import deliver, of_document, planned
 from eprof.cli.progress import Progress
 
@@ -37,7 +37,7 @@ def add(commands: Commands) -> Parser:
     parser.value("--max-slowdown", "PERCENT", "at most this much more time than the fastest, e.g. 5%%")
     parser.value("--power-limit", "W", "mean power at most; with --objective time: a cap", type=float)
     parser.choice("--times", ("measured", "modelled"), "of measurements (default: measured)", default="measured")
-    parser.value("--mapping", MAPPING, "what the columns of measurements mean")
+    parser.mapping()
     parser.add_efficiency("of its peak, on a simulated device")
     parser.add_capability()
     parser.repeatable("--time", "[KERNEL=]SECONDS", "for logs without times")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.kernels import selector
 from eprof.cli.config import is_given
-from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, Parser, command, matching, whole
+from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching, only, whole
 from eprof.cli.output import deliver, of_document, planned, say
 from eprof.cli.progress import Progress
 
@@ -49,7 +49,7 @@ def add(commands: Commands) -> Parser:
         "what an external meter logged while the run directories were made, as for eprof timeline (repeatable)",
     )
     parser.repeatable("--component", "NAME", "of the logs of --power: what the program ran on")
-    parser.value("--mapping", MAPPING, "what the columns mean (default: from their names)")
+    parser.mapping()
     parser.repeatable("--profile", "INPUT", "logs of your kernels: which measured ones are like them")
     parser.flag("--time", "also modelled against measured times: by component, and the roofline's")
     parser.value("--max-error", "PERCENT", "exit with 3 if a mean error is above this, e.g. 10%%")
@@ -160,7 +160,7 @@ def read_measurements(
     """
     from eprof import measurements
 
-    measured = measurements.read(paths, options.mapping, device=device)
+    measured = measurements.read(paths, options.mapping, device=device, only=only(options))
     if not options.kernel_name:
         return measured
     is_wanted = selector(options.kernel_name)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from eprof.base import cpus
 from eprof.base.errors import CostError, DefinitionError
 from eprof.base.resources import folder, tree
 from eprof.base.text import brief, did_you_mean
@@ -93,11 +94,14 @@ def for_device(device_name: str) -> CostTable | None:
     """The cost table for the device that a log calls `device_name`, as it holds there; None if there is none.
 
     A table may serve devices that it was not made for (`CostTable.is_for`): then all that it says of them is assumed.
+    So it is of a CPU that no table serves, which gets that of its nearest relative.
     """
     # To check all tables takes as long as the rest of a small report.
     listed = (name for name in tables() if name_in_tables(device_name) in _flat_text(name))
     own = (table for table in map(_load_shipped, listed) if table.serves(device_name))
-    return next((table.on(device_name) for table in own), None)
+    table = next((table.on(device_name) for table in own), None)
+    relative = cpus.nearest_costs(device_name) if table is None else None
+    return table if relative is None else _load_shipped(relative)
 
 
 def check(path: str) -> list[str]:

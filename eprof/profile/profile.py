@@ -24,7 +24,7 @@ from eprof.counting.counts import Counts
 from eprof.counting.definition import Definition, without_counters
 from eprof.counting.shapes import with_traces
 from eprof.energy.attribution import FAMILIES, Split, attribute
-from eprof.energy.clocks import Clocks, clocks_of
+from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME, Metered
 from eprof.energy.simulated import Modelled, model_time
@@ -36,7 +36,7 @@ from eprof.profile.grouping import Grouping, merged, parse
 from eprof.profilers import advice, signs_of
 from eprof.profilers.ncu.signs import capability_of_label
 from eprof.rooflines.work import intensity_of
-from eprof.rows.log import KernelRows, Launches, Log, TableRows
+from eprof.rows.log import SOCKETS, KernelRows, Launches, Log, TableRows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,6 +143,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         if efficiency is None and self.priced_as is not None:
             efficiency = self.priced_as.pricing("efficiency")
         table = self._table(costs)
+        table = None if table is None else table.in_sockets(self.sockets or 1)
         if table is None and setting is not None:
             raise UsageError(f"--setting {setting} is one of a cost table, and none is chosen: name it with --costs.")
         if table is None and by_component:
@@ -176,6 +177,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """
         counted = self.counts(priced.books)
         timed, modelled, notes = model_time(counted, priced, efficiency)
+        timed = with_active_cycles(timed, priced)
         if by_component:
             # Of simulated kernels the roofline's time stays, whose range the report tells.
             timed, of_cycles, more = time_by_component(timed, priced)
@@ -246,13 +248,17 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """The costs as they are for the GPU they were made for; on another, every price is ASSUMED, with a note."""
         profiled = {part.device.name or f"a {self.nouns.processor} that the logs do not name" for part in self.counted}
         others = sorted(name for name in profiled if not table.is_for(name))
+        if table.constant.is_per_socket and self.sockets is None:
+            whole = "Nothing tells how many sockets were in use: constant energy is that of one, with all of its cores."
+            marks = priced.constant_marks | Mark.ASSUMED
+            priced = replace(priced, constant_marks=marks, notes=(*priced.notes, whole))
         if not others:
             return priced
         note = table.assumption or (
             f"The costs are those of {table.device}, the counts are from {listed(others)}: "
             f"every energy rests on the assumption that {SAME}."
         )
-        if any(part.definition.processor == CPU for part in self.counted):
+        if self.is_of_cpu:
             note += f" Constant energy is the {priced.constant_power_w:g} W of the one times the time of the other."
         return replace(
             priced,
@@ -267,6 +273,13 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """What a meter saw of the profiled run: in a run directory, or in the logs; None where none was read."""
         seen = self.run.measured() if self.run is not None else None
         return seen or metered_in([part.launches for part in self.counted])
+
+    @property
+    def sockets(self) -> int | None:
+        """How many processors the profiled program used, as its logs tell; None: they do not."""
+        seen = [part.launches.counters[SOCKETS] for part in self.counted if SOCKETS in part.launches.counters]
+        known = [int(number) for column in seen for number in column if number > 0]
+        return max(known, default=None)
 
     @property
     def is_of_cpu(self) -> bool:
@@ -562,8 +575,8 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     def _no_costs(self) -> str:
         if self.profile.is_of_cpu:
             return (
-                "No cost table is made for this CPU, so no energy is predicted: name one with --costs (i7-950), or "
-                "make one (eprof calibrate --cpu, eprof fit)."
+                "No cost table is made for this CPU, so no energy is predicted: name one with --costs "
+                "(sapphirerapids), or make one (eprof calibrate --cpu, eprof fit)."
             )
         known = {part.device.name for part in self.profile.counted if part.device.name}
         named = {name for name in known if capability_of_label(name) is None}

@@ -18,6 +18,7 @@ from eprof.base.vocabulary import (
     DATA,
     FLOAT_PARTS,
     GROUPS,
+    ISSUED,
     TENSOR_FLOPS,
     Count,
     stand_ins,
@@ -332,7 +333,7 @@ class View:
         each other in every kernel.
         """
         names = [name for name, word in self.words.items() if word.count.unit == unit and word.value.value is not None]
-        threads = [name for name in names if name != "warp_issue"]
+        threads = [name for name in names if name not in ISSUED]
         served = [name for name in threads if COUNTS[name].group != "requested"]
         return served or threads or names
 

@@ -323,7 +323,7 @@ def test_eprof_run_counts_children_once_and_shares_the_time_of_the_bare_run(comp
     assert [entry["what"] for entry in manifest["measurements"] if entry["what"] != ENERGY] == [TIME, COUNTERS]
     bare_s = manifest["measurements"][0]["seconds"]
     energy = api.load(tmp_path / "run.eprof").energy()
-    assert energy.costs.name == "i7-950"
+    assert energy.costs.name == "sapphirerapids"
     rows = energy.to_frame().set_index("kernel")
     assert rows.loc["work", "fp64_add"] == 1000 + 20000 + 300
     assert rows.loc["work", "launches"] == 3

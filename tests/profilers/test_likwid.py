@@ -352,3 +352,48 @@ def test_operations_of_zen_4_are_of_the_type_that_the_user_says(tmp_path):
         profile = eprof.load(path, capability=f"zen4-{kind}")
         assert counted(profile, kind)["whole program"] == (1000, Mark.ASSUMED)
         assert counted(profile, f"{other}_add")["whole program"] == (0, Mark(0))
+
+
+def a64fx(sizes=(1, 1, 1), metrics="", more=()):
+    """Two threads of an A64FX under group ENERGY; what a register counts, times `sizes`."""
+    counts = {"EA_CORE": [1000001, 2000002], "EA_L2": [50001, 0], "EA_MEMORY": [7001, 0]}
+    events = [
+        (event, f"PMC{at}", [value * size for value in counts[event]])
+        for at, (event, size) in enumerate(zip(counts, sizes, strict=True))
+    ]
+    return csv("ENERGY", [*events, *more], threads=2, seconds=2.0, cpu="Fujitsu A64FX") + metrics
+
+
+A64FX_J = (8 * 3000003 + 32 * 50001 + 256 * 7001) / 1e9
+METRICS = "Energy Core [J],0.02,0.01\nEnergy L2 [J],0.002,0\nEnergy HBM [J],0.003,0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "joules"),
+    [
+        (a64fx(), A64FX_J),
+        (a64fx((8, 32, 256)), A64FX_J),  # newer versions print nJ
+        (a64fx(metrics=METRICS), 0.035),  # LIKWID knows the chip
+        (a64fx(metrics=METRICS.replace("0.003", "nan")), A64FX_J),
+        (a64fx().replace("7001,0", "7001,nan"), None),
+        (a64fx().replace("EA_L2", "OTHER"), None),
+    ],
+)
+def test_the_energy_counters_of_an_a64fx_are_a_meter(load, text, joules):
+    profile = load(text)
+    if joules is None:
+        assert profile.measured is None
+        return
+    assert profile.measured.joules == pytest.approx(joules, rel=1e-12)
+    assert (profile.measured.covers, profile.measured.seconds) == ("cores, L2 and memory", 2.0)
+    assert any("256 nJ" in note for note in profile.logs[0].notes) == (joules == A64FX_J)
+
+
+def test_joules_of_a_part_of_the_run_are_not_those_of_an_a64fx(load):
+    second = csv("L2", [("L1D_CACHE_REFILL", "PMC0", [7, 7])], threads=2, seconds=1.0, number=2, cpu="Fujitsu A64FX")
+    assert load(a64fx() + second).measured is None
+
+
+def test_metrics_of_the_same_name_are_no_meter_on_other_processors(load):
+    """On Zen the group ENERGY prints `Energy Core [J]` too."""
+    assert load(csv("L3", [("L2_LINES_IN_ALL", "PMC0", [7])], seconds=1.0) + METRICS).measured is None

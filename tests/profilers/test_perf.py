@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import eprof
 from eprof import cli, logs
 from eprof.base.errors import LogError
-from eprof.rows.log import JOULE
+from eprof.rows.log import JOULE, SOCKETS
 
 CPU = SHARED / "cpu"
 REAL = sorted(CPU.glob("perf-*"))
@@ -75,7 +75,7 @@ def test_joules_beside_counters_are_measured_energy():
     assert energy.measured.seconds == pytest.approx(45.1021, rel=1e-6)
     assert energy.measured.covers == "2 processor packages"
     assert energy.measured.words.startswith("3257.22 J of 2 processor packages in 45.1021 s, 72.2188 W")
-    assert energy.listed == ()
+    assert energy.listed == ("retired", "core_active")
     assert energy.document()["devices"][0]["processor"] == "cpu"
 
 
@@ -157,7 +157,7 @@ def test_runs_of_one_command_add_up():
 def test_intervals_inside_a_readme_add_up():
     _, time_s, counters = only(real("csv-interval-rapl-in-readme.md"))
     assert time_s == 30.001688646
-    assert counters == {"2 processor packages": pytest.approx(595.11)}
+    assert counters == {"2 processor packages": pytest.approx(595.11), SOCKETS: 2}
 
 
 # ---------------------------------------------------------------------------------------------------------- formats

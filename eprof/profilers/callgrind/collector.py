@@ -50,7 +50,7 @@ class Callgrind(Collector):
     rank = 40
     kinds = (TIME, ENERGY, COUNTERS)
     counts_all = True
-    costs = "i7-950"
+    costs = "sapphirerapids"
     processor = CPU
     quicker = "a smaller problem: valgrind takes 30 to 200 times as long as the program"
 

@@ -21,7 +21,7 @@ from eprof.base.errors import LogError
 from eprof.base.text import few, pattern
 from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
 from eprof.rows.cells import LARGEST
-from eprof.rows.log import COUNT, JOULE, OTHER, WHOLE_PROGRAM, Log, Names, Table, TableRows
+from eprof.rows.log import COUNT, JOULE, OTHER, SOCKETS, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.rows.stream import Source
 
 _ABOUT = pattern(r"CPU (name|type):[\s,]*(.*?)[\s,]*")
@@ -37,9 +37,14 @@ _NUMBER = pattern(r"[0-9]{1,40}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?")
 _NO_COUNTER = ("", "-")  # of a thread that does not read it, as those of a socket but one
 _MULTIPLEXING = "Perf_event uses multiplexing"
 _PACKAGES = ("PWR_PKG_ENERGY", "RAPL_PKG_ENERGY")
+_OF_A64FX = "cores, L2 and memory"
 _NAMED = 3
 _MOST_CALLS = 10**12  # more are damage
 _DRAM = ("PWR_DRAM_ENERGY", "RAPL_DRAM_ENERGY")
+# Of an A64FX: what LIKWID's group ENERGY counts, in nJ a count of the register (9, 36 and 256 in chips of 24 cores at
+# 2.6 GHz). Newer versions print nJ, and so multiples of these numbers.
+_A64FX = {"EA_CORE": 8, "EA_L2": 32, "EA_MEMORY": 256}
+_A64FX_METRICS = ("Energy Core [J]", "Energy L2 [J]", "Energy HBM [J]")
 # Tables with a column for each thread, and how many columns stand before those.
 _TABLES = {"Event": 2, "Region Info": 1, "Metric": 1}
 
@@ -48,8 +53,10 @@ class _Block(Struct):
     """What was counted of a region, or of the whole program, with one group of events.
 
     number: of the group in its run, from 1. missing: how many rows its title announces that were not read yet; 0 where
-    it announces none. lost: event -> how many threads have no number for it. times: the texts of its run time, of each
-    thread and table. is_share: the group was counted in a part of the run only.
+    it announces none. sockets: how many have joules of their package; 0: not told. joules: metrics of an
+    A64FX. lost: event -> how many threads have
+    no number for it. times: the texts of its run time, of each thread and table. is_share: the group was counted in a
+    part of the run only.
     """
 
     device: str | None
@@ -58,6 +65,8 @@ class _Block(Struct):
     number: int
     missing: int = 0
     counts: dict[str, float] = field(default_factory=dict)
+    sockets: int = 0
+    joules: dict[str, float] = field(default_factory=dict)
     lost: dict[str, int] = field(default_factory=dict)
     times: list[str] = field(default_factory=list)
     calls: int = 1
@@ -80,12 +89,26 @@ class _Block(Struct):
         """The counts of a LIKWID group, and its joules by what they cover: none where a socket's meter has no
         number.
         """
+        if _A64FX.keys() <= self.counts.keys():
+            return self.counts | self._of_components()
         packages = _known_sum(self.counts, _PACKAGES)
         dram = _known_sum(self.counts, _DRAM)
         if not packages or not self.lost.keys().isdisjoint((*_PACKAGES, *_DRAM)):
             return self.counts
         covers = "processor packages and DRAM" if dram else "processor packages"
-        return self.counts | {covers: packages + dram}
+        return self.counts | {covers: packages + dram, SOCKETS: float(self.sockets)}
+
+    def _of_components(self) -> dict[str, float]:
+        """The joules of an A64FX, as LIKWID's metrics have them, or by its raw counts; none if a thread has no number.
+
+        A sum of multiples of all three numbers is in nJ.
+        """
+        if self.is_share or not self.lost.keys().isdisjoint(_A64FX):
+            return {}
+        if len(self.joules) == len(_A64FX_METRICS):
+            return {_OF_A64FX: sum(self.joules.values())}
+        is_nj = all(self.counts[event] % size == 0 for event, size in _A64FX.items())
+        return {_OF_A64FX: sum(self.counts[event] * (1 if is_nj else size) for event, size in _A64FX.items()) / 1e9}
 
 
 def _known_sum(counts: Mapping[str, float], names: Sequence[str]) -> float:
@@ -173,10 +196,14 @@ class _Walk(Struct):
             count = sum(map(float, known)) if known else math.nan
             block.counts[cells[0]] = block.counts.get(cells[0], 0.0) + count
             block.missing -= 1
+            if cells[0] in _PACKAGES:
+                block.sockets = sum(float(joules) > 0 for joules in known)
             if known and len(known) < len(told):
                 block.lost[cells[0]] = block.lost.get(cells[0], 0) + len(told) - len(known)
         elif _TIME.fullmatch(cells[0]):
             block.times += known
+        elif cells[0] in _A64FX_METRICS and len(known) == len(told):
+            block.joules[cells[0]] = sum(map(float, known))
         elif cells[0] == "call count" and known:
             block.calls = int(min(max(1.0, *map(float, known)), _MOST_CALLS))
         return True
@@ -256,6 +283,8 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
         )
     if lost := list(dict.fromkeys(event for block in blocks for event in block.lost)):
         yield f"{few(lost, _NAMED)}: LIKWID has no number on some threads, so what the others counted is a lower bound"
+    if any(_A64FX.keys() <= block.counts.keys() and len(block.joules) < len(_A64FX) for block in blocks):
+        yield "EA_CORE, EA_L2 and EA_MEMORY are taken for 8, 32 and 256 nJ a count, as on chips of 48 cores, or for nJ"
     if len({block.region for block in blocks} - {WHOLE_PROGRAM}) > 1:
         yield "LIKWID does not tell whether a region lies inside of another; where one does, totals count it twice"
 
@@ -265,7 +294,8 @@ def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: boo
     amounts = [block.amounts() for block in blocks]
     events = blocks[0].counts
     units = {name: COUNT if name in events else JOULE for each in amounts for name in each}
-    units = {name: unit for name, unit in units.items() if keep is None or unit == JOULE or name in keep}
+    units |= {SOCKETS: OTHER} if SOCKETS in units else {}
+    units = {name: unit for name, unit in units.items() if keep is None or unit != COUNT or name in keep}
     if is_scaled:
         units[SCALED] = OTHER
         amounts = [each | {SCALED: 1.0} for each in amounts]

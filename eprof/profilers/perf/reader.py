@@ -31,7 +31,7 @@ from eprof.profilers.perf.events import (
 from eprof.profilers.perf.lines import Lines, Row, Run, seconds
 from eprof.profilers.perf.signs import KIND, RUNNING
 from eprof.rows.cells import LARGEST
-from eprof.rows.log import COUNT, JOULE, PERCENT, WHOLE_PROGRAM, Log, Names, Table, TableRows
+from eprof.rows.log import COUNT, JOULE, OTHER, PERCENT, SOCKETS, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.rows.stream import Source
 
 _EXAMPLES = 3
@@ -84,6 +84,7 @@ class _Counted(Struct):
         shares = {name: total.running for name, total in self.events.items() if not math.isnan(total.value)}
         amounts |= {name + RUNNING: (share, PERCENT) for name, share in shares.items() if share < _ALL}
         energy = {name: total.value for name, total in self.joules.items() if not math.isnan(total.value)}
+        amounts |= {SOCKETS: (float(self.packages), OTHER)} if self.packages else {}
         domains, covers = covered(energy, self.packages)
         return amounts | ({covers: (sum(energy[name] for name in domains), JOULE)} if domains else {})
 
@@ -193,7 +194,9 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
     amounts = [row.amounts() for row in rows]
     units = {name: unit for each in amounts for name, (_, unit) in each.items()}
     if keep is not None:
-        units = {name: unit for name, unit in units.items() if unit == JOULE or name.removesuffix(RUNNING) in keep}
+        units = {
+            name: unit for name, unit in units.items() if unit in (JOULE, OTHER) or name.removesuffix(RUNNING) in keep
+        }
     values = [[each.get(name, (_absent(name), ""))[0] for name in units] for each in amounts]
     table_rows = TableRows(
         device=Names.of([None] * len(rows)),

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from eprof.base.nouns import Nouns
 from eprof.base.text import bracketed, capital, cut, listed, phrase, uncapital, when
-from eprof.base.vocabulary import INSTRUCTIONS
+from eprof.base.vocabulary import INSTRUCTIONS, ISSUED
 from eprof.compare.schema import Bounds, Document, Gate, Model, Step, Test
 from eprof.words.badges import bits
 from eprof.words.blocks import Headline, Legend, Verdict
@@ -252,7 +252,7 @@ def _time_change(document: Document, verb: str) -> Iterator[str]:
 
 def _count_changes(document: Document) -> Iterator[str]:
     """Which counts differ most from OLD to NEW."""
-    instructions = [word for word in INSTRUCTIONS if word != "warp_issue"]
+    instructions = [word for word in INSTRUCTIONS if word not in ISSUED]
     for verb, words, noun in (
         ("executes", instructions, "instructions"),
         ("moves", ["dram_read", "dram_write", "dram"], "DRAM bytes"),

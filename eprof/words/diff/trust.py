@@ -2,7 +2,7 @@
 
 from eprof.base.labels import fitted
 from eprof.base.text import counted, cut, few, phrase, when
-from eprof.base.vocabulary import COUNTS
+from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
 from eprof.compare.matching import SIMILAR
 from eprof.compare.schema import Costs, Document, Unlike
 from eprof.words import costs as costs_words
@@ -58,7 +58,7 @@ def _work(document: Document) -> str:
 
 _WORK = {
     "flops": {word: count.flops for word, count in COUNTS.items() if count.flops},
-    "instructions": {word: 1 for word, count in COUNTS.items() if count.unit == "instruction" and word != "warp_issue"},
+    "instructions": dict.fromkeys((word for word in INSTRUCTIONS if word not in ISSUED), 1),
 }
 
 

@@ -217,7 +217,7 @@ def _instructions(view: View, instructions: Amount) -> str:
     names = view.instruction_words
     if names == ["warp_issue"]:
         return f"{at_least(instructions, '')} warp instructions"
-    if not _CLASSES.issubset(names):
+    if names != ["retired"] and not _CLASSES.issubset(names):
         instructions = Amount(instructions.value, instructions.marks | MISSING)
     return f"{at_least(instructions, '')} instructions"
 
