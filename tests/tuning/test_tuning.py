@@ -383,7 +383,7 @@ def test_points_have_labels():
 
 def test_pairs_begin_at_the_reference_wherever_it_stands_else_at_the_nearest_setting():
     """The reference is neither the first row nor the last, and one kernel was never measured there."""
-    settings_ = [(500.0, 900.0), (1000.0, 300.0), (1000.0, 900.0), (1500.0, 900.0), (1500.0, 300.0)]
+    settings_ = [(500.0, 900.0), (1000.0, 300.0), (1000.0, 900.0), (1000.0, 1800.0), (2000.0, 900.0)]
     rows = pd.DataFrame(
         [(name, core, memory, 10 * number + place, 1.0) for number, name in enumerate("ab") for place, (core, memory) in
          enumerate(settings_) if (name, core, memory) != ("b", 1000.0, 900.0)],
