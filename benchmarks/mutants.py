@@ -444,7 +444,8 @@ def named(mutant: Mutant) -> str:
     """A mutant by its changed line, which stays where lines move: "counting/counts.py: a + b -> a - b"."""
     source = (ROOT / "eprof" / mutant.module).read_text()
     lines = [text.splitlines() for text in (source, mutated(source, mutant))]
-    before, after = next(pair for pair in zip(*lines, strict=False) if pair[0] != pair[1])
+    pairs = itertools.zip_longest(*lines, fillvalue="")
+    before, after = next(pair for pair in pairs if pair[0] != pair[1])
     return f"{mutant.module}: {before.strip()} -> {after.strip()}"
 
 

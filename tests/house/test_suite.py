@@ -114,6 +114,14 @@ def test_loops_and_functions_end_early(mutants):
     assert source.replace("b += a", "pass") in made and source.replace("e(c)", "e(c)\n    break") in made
 
 
+def test_a_mutant_at_the_end_of_a_file_has_a_name(mutants, tmp_path, monkeypatch):
+    (tmp_path / "eprof").mkdir()
+    source = "for c in d:\n    e(c)\n"
+    (tmp_path / "eprof" / "x.py").write_text(source)
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    assert "x.py:  -> break" in {mutants.named(one) for one in mutants.mutants("x.py", source)}
+
+
 def test_modules_that_make_numbers_are_found_and_the_tests_nearest_to_them(mutants):
     """By their names and what tests import: no list that a move of files would leave behind."""
     found = mutants.modules()

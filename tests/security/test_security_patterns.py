@@ -14,8 +14,8 @@ import eprof
 from eprof.base.text import pattern
 
 _KIND = type(pattern("x"))
-_LENGTH = 16_000  # characters: linear takes a millisecond of the processor, squares some seconds
-_MOST_S = 1.0
+_LENGTH = 16_000  # characters: linear takes a millisecond of the processor, squares a second
+_MOST_S = 0.3
 _SEARCHES = "search|sub|subn|split|findall|finditer"
 
 
