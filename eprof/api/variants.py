@@ -113,7 +113,14 @@ def diff(
     joules given (`Profile.energy`). match: "OLD=NEW" pairs kernels by hand; similar: whether names
     that are only alike are paired. fail_above: gates such as "2%"; `Difference.gates` has their outcomes.
     """
-    price = partial(Profile.energy, costs=costs, setting=setting, efficiency=efficiency, to_meter=to_meter)
+    price = partial(
+        Profile.energy,
+        costs=costs,
+        setting=setting,
+        efficiency=efficiency,
+        to_meter=to_meter,
+        estimate=not fail_above,
+    )
     old_price = partial(price, metered_j=old_metered_j)
     new_price = partial(price, costs=new_costs or costs, setting=new_setting or setting, metered_j=new_metered_j)
     before = energies(_repeats_of(old), api.load, old_price)

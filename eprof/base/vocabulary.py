@@ -155,15 +155,3 @@ GROUPS: dict[str, str] = {
     "system": "Host memory",
     "requested": "Requested bytes",
 }
-
-# What parallel programs count on clusters, [S] 4: their own work and what joins them. None of it is a profiler's count.
-CLUSTER_COUNTS: dict[str, Count] = {
-    count.name: count
-    for count in (
-        Count("on_chip", "instruction", COMPUTATION, "other", "On-chip work"),
-        Count("off_chip", "access", DATA, "dram", "Accesses beyond the caches"),
-        Count("messages", "message", DATA, "network", "Messages"),
-        Count("network_bytes", "byte", DATA, "network", "Bytes between nodes"),
-        Count("spinning_s", "s", COMPUTATION, "other", "Seconds spent polling"),
-    )
-}

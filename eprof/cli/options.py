@@ -108,7 +108,7 @@ class Parser(Options, argparse.ArgumentParser):
             "--costs",
             TABLE,
             f"cost table (default: {default_costs}); `estimated`, or 'estimated:RTX 4090' where the log does not "
-            "name the GPU: a rough one for a GPU that nobody measured",
+            "name the GPU: by its data sheet, if nobody measured it; `none`: counts alone",
         )
         nearest = "nearest to the run's clocks, else the table's"
         self.value("--setting", SETTING, f"DVFS setting in MHz, e.g. 852/924 (default: {nearest})")

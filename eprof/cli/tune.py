@@ -93,10 +93,13 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
         command_line=options.command_line,
         progress=Progress(options.quiet).reading,
     )
-    energy = profile.energy(options.costs, None, options.efficiency, to_meter=False)
+    energy = profile.energy(options.costs, None, options.efficiency, to_meter=False, estimate=False)
     table = energy.table
     if table is None:
-        raise EprofError("No cost table is made for this GPU; name one with --costs (`eprof costs` lists them).")
+        raise EprofError(
+            "No cost table is made for this GPU; name one with --costs (`eprof costs` lists them), or the estimate of "
+            "its data sheet (--costs estimated), which is too rough to choose clocks by unless you ask for it."
+        )
     now, why = inputs.setting_in_force(energy, table, options.setting)
     wanted = [name.strip() for name in options.settings.split(",")] if options.settings else []
     return build.from_profile(energy, table, wanted, now, why)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BASES",
     "ESTIMATED",
+    "NONE",
     "Charge",
     "CostTable",
     "Costs",
@@ -45,6 +46,7 @@ __all__ = [
 
 
 ESTIMATED = "estimated"  # the table that `estimated` of estimate.py makes for the GPU of a log
+NONE = "none"  # what a user names instead of a table to have counts alone
 
 
 def tables() -> list[str]:

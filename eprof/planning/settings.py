@@ -136,7 +136,7 @@ def _table(settings: Settings) -> "CostTable | None":
         return None
     from eprof import costs
 
-    if settings.costs == costs.ESTIMATED:  # of a GPU that is not known yet
+    if settings.costs in (costs.ESTIMATED, costs.NONE):  # of a GPU that is not known yet, or of none
         return None
     table = costs.load(settings.costs)
     table.at(settings.setting)

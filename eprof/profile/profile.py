@@ -17,7 +17,7 @@ from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns
 from eprof.base.text import few, listed
 from eprof.base.vocabulary import COUNTS, CPU, PARTS
-from eprof.costs import ESTIMATED, Charge, Costs, CostTable, for_device
+from eprof.costs import ESTIMATED, NONE, Charge, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counting import checks, counters, counts, times
 from eprof.counting.counts import Counts
@@ -93,12 +93,14 @@ class Profile(Result, Struct, frozen=True, eq=False):
         to_meter: bool | None = None,
         metered_j: float | None = None,
         by_component: bool = False,
+        estimate: bool = True,
     ) -> "Energy":
         """The profile priced with a cost table (a name, a file or a loaded one) at a DVFS setting ("852/924", MHz).
 
-        Without `costs`, the table that is made for the profiled GPU is taken; if there is none, nothing is priced and
-        every energy is unknown. Without `setting`, it is that nearest to the clocks of the run, if these are known and
-        the table is for this GPU, else the table's default. `efficiency`: the fraction of the peak that kernels on a
+        Without `costs`, the table that is made for the profiled GPU is taken; if there is none, the estimate of its
+        data sheet, unless `estimate` is False. "none": nothing is priced and every energy is unknown. Without
+        `setting`, it is that nearest to the clocks of the run, if these are known and the table is for this GPU, else
+        the table's default. `efficiency`: the fraction of the peak that kernels on a
         simulated device are taken to reach (`simulated`). by_component: also model each kernel's time by component,
         which then is the time of kernels that have none (`energy/components.py`).
 
@@ -112,7 +114,11 @@ class Profile(Result, Struct, frozen=True, eq=False):
         predicted = self._predicted(costs, setting, efficiency, by_component)
         if to_meter or metered_j is not None:
             return self._to_meter(predicted, metered_j)
-        return predicted if to_meter is False else self._to_meter_by_default(predicted)
+        if to_meter is None and costs != NONE:
+            predicted = self._to_meter_by_default(predicted)
+        if estimate and costs is None and predicted.costs is None and (table := self._estimated_by_default()):
+            return self._predicted(table, setting, efficiency, by_component)
+        return predicted
 
     def _to_meter(self, predicted: "Energy", metered_j: float | None = None) -> "Energy":
         from eprof.profile.metering import held_to, meter_of, shape_of
@@ -196,6 +202,8 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """The cost table to price the profile with."""
         if isinstance(costs, CostTable):
             return costs
+        if costs == NONE:
+            return None
         if costs == ESTIMATED:
             return self.estimated()
         if costs is not None:
@@ -208,18 +216,47 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return table if len(tables) == 1 else load_costs(table.name)
 
     def estimated(self) -> CostTable:
-        """The estimated cost table for the GPU of the profile. Raises CostError: they name none, or several."""
-        from eprof.costs.estimate import estimated
+        """The estimated cost table for the GPU of the profile; that of its compute capability where it has no name.
 
-        names = {part.device.name for part in self.counted}
-        name = next(iter(names))
-        if name is None or len(names) > 1 or capability_of_label(name) is not None:
-            whose = "are of several GPUs" if len(names) > 1 else "do not name the GPU"
+        Raises CostError: the logs tell neither, or are of several GPUs, or no data sheet of that GPU is known.
+        """
+        from eprof.costs.estimate import estimated, of_capability
+
+        name, capability = self._only_gpu()
+        if name is not None and capability_of_label(name) is None:
+            return estimated(name)
+        if capability is not None:
+            return of_capability(capability, name)
+        raise CostError(
+            "--costs estimated is for one GPU, and the logs do not name the GPU; name it, such as "
+            '--costs "estimated:RTX 4090".'
+        )
+
+    def _only_gpu(self) -> tuple[str | None, str | None]:
+        """The name and the compute capability of the profile's GPU. Raises CostError: there are several."""
+        gpus = {(part.device.name, part.device.capability) for part in self.counted}
+        if len(gpus) > 1:
             raise CostError(
-                f"--costs estimated is for one GPU, and the logs {whose}; name it, such as "
+                "--costs estimated is for one GPU, and the logs are of several GPUs; name one, such as "
                 '--costs "estimated:RTX 4090".'
             )
-        return estimated(name)
+        return next(iter(gpus))
+
+    def _estimated_by_default(self) -> CostTable | None:
+        """The estimated table where no table is made for the profile's GPU; None where nothing tells what it is."""
+        from eprof.costs.estimate import of_capability
+
+        if self.is_of_cpu:
+            return None
+        try:
+            return self.estimated()
+        except CostError:
+            pass
+        try:
+            name, capability = self._only_gpu()
+            return of_capability(capability or "", name)
+        except CostError:
+            return None
 
     def on_this_gpu(self, table: CostTable) -> CostTable:
         """The cost table as it holds on the profile's board; as it is where there are several, or no name."""

@@ -190,6 +190,11 @@ class View:
             return "predicted"
         return "estimated" if self.to_meter.idle_j else "metered"
 
+    @property
+    def is_estimated(self) -> bool:
+        """Whether the profile's prices are those of data sheets, and no meter gave the total."""
+        return self.to_meter is None and self.costs is not None and self.costs.basis == "estimated"
+
     @cached_property
     def groups(self) -> dict[str, Amount]:
         """Energy of each group of counts that has any or lacks some, in stacking order, constant power first.

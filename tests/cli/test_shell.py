@@ -116,7 +116,7 @@ def test_options_and_a_named_file_go_before_a_found_one(eprof_command, real_log,
 
     assert table("--costs", "p100") == "p100"
     assert table("--config", "mine.toml") == "v100"
-    assert table("--config", "") is None
+    assert table("--config", "") == "estimated"
 
 
 def test_a_folder_that_is_in_no_repository_and_not_at_home_is_the_only_one(eprof_command, real_log, tmp_path):
