@@ -93,6 +93,12 @@ def _also() -> dict[str, set[str]]:
     return rooms
 
 
+@cache
+def _source(path: Path) -> str:
+    """A module as it was when mutants were drawn: somebody may work on it meanwhile."""
+    return path.read_text()
+
+
 @dataclass(frozen=True)
 class Mutant:
     """A change of a module: the source from `start` to `end` (bytes of the file) becomes `new`."""
@@ -419,7 +425,7 @@ def copied(folder: Path) -> Path:
 def chosen(options: argparse.Namespace) -> list[Mutant]:
     """So many mutants of the modules asked for, drawn at random."""
     drawn = [one for one in modules() if not options.only or any(one.startswith(part) for part in options.only)]
-    sources = {module: (ROOT / "eprof" / module).read_text() for module in drawn}
+    sources = {module: _source(ROOT / "eprof" / module) for module in drawn}
     every = [one for module, source in sources.items() for one in mutants(module, source)]
     random.Random(options.seed).shuffle(every)
     found = (one for one in every if parses(sources[one.module], one))
@@ -435,14 +441,14 @@ def equivalent() -> dict[str, str]:
 
 def difference(mutant: Mutant) -> str:
     """The changed lines, before and after."""
-    source = (ROOT / "eprof" / mutant.module).read_text()
+    source = _source(ROOT / "eprof" / mutant.module)
     lines = [text.splitlines() for text in (source, mutated(source, mutant))]
     return "\n".join(f"      {line}" for line in list(difflib.unified_diff(*lines, n=0, lineterm=""))[3:])
 
 
 def named(mutant: Mutant) -> str:
     """A mutant by its changed line, which stays where lines move: "counting/counts.py: a + b -> a - b"."""
-    source = (ROOT / "eprof" / mutant.module).read_text()
+    source = _source(ROOT / "eprof" / mutant.module)
     lines = [text.splitlines() for text in (source, mutated(source, mutant))]
     pairs = itertools.zip_longest(*lines, fillvalue="")
     before, after = next(pair for pair in pairs if pair[0] != pair[1])
