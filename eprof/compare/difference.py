@@ -145,6 +145,7 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
             speedup=self.speedup,
             powerup=self.powerup,
             is_zero=self.is_zero,
+            rests_on_single_times=self.changes.rests_on_single_times,
             same_inputs=self.same_inputs,
             partial=self.is_partial,
             parts=self.parts,

@@ -261,7 +261,10 @@ class Tests(Struct, frozen=True):
 
 
 class Gate(Struct, frozen=True):
-    """The outcome of one `--fail-above`. failed: None if it cannot be judged; why_not says why."""
+    """The outcome of one `--fail-above`. failed: None if it cannot be judged; why_not says why.
+
+    is_noise: repeats do not show a change, and it does not fail.
+    """
 
     gate: str
     what: str
@@ -273,6 +276,7 @@ class Gate(Struct, frozen=True):
     growth: float | None
     failed: bool | None
     why_not: str | None
+    is_noise: bool
 
 
 class Match(Struct, frozen=True):
@@ -369,6 +373,7 @@ class Document(Struct, frozen=True, kw_only=True):
     greenup: float | None
     powerup: float | None
     is_zero: bool
+    rests_on_single_times: bool
     same_inputs: bool
     partial: bool
     parts: list[Part]

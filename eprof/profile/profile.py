@@ -268,6 +268,15 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """The words for what ran in the profile."""
         return self.counted[0].definition.nouns
 
+    def slowed(self, factor: float) -> "Profile":
+        """The same counts in other times: each kernel's times `factor`."""
+        counted = []
+        for part in self.counted:
+            rows = replace(part.launches.rows, time_s=factor * part.launches.rows.time_s)
+            counted.append(replace(part, launches=replace(part.launches, rows=rows)))
+        total_s = None if self.total_s is None else factor * self.total_s
+        return replace(self, counted=tuple(counted), total_s=total_s, _books={})
+
     def is_of(self, table: CostTable) -> bool:
         """Whether a table was made for the profiled GPU."""
         return all(part.device.name is not None and table.is_for(part.device.name) for part in self.counted)
