@@ -450,7 +450,12 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
     launches = replace(launches, marks=_marks(launches, profiler, device))
     definition = counters.find(profiler, device.capability) if device.capability and names else without_counters()
     timed, time_from, warnings = times.recover(launches, definition)
-    messages = [*warnings, *checks.check(timed, definition), *_unread(launches, names, profiler)]
+    messages = [
+        *warnings,
+        *checks.check(timed, definition),
+        *_unread(launches, names, profiler),
+        *_unused(definition, names, profiler),
+    ]
     return Counted(device, timed, definition, time_from, tuple(messages))
 
 
@@ -462,6 +467,21 @@ def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> 
             f"Only the counters of {profiler} are counted, and those of {listed(others)} are not; report on logs of "
             "different profilers one by one."
         )
+
+
+def _unused(definition: Definition, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
+    """What a CPU counted, and no word of its definition is made of; and which definitions would use most of it."""
+    known = counters.names_in_use(profiler).intersection(counter_names) if definition.processor == CPU else frozenset()
+    unused = known - definition.counted
+    if not unused:
+        return
+    of_profiler = [each for each in counters.definitions() if each.profiler == profiler]
+    uses = {each.capabilities[0]: len(unused & each.counted) for each in of_profiler}
+    most = max(uses.values())
+    best = [capability for capability, number in uses.items() if number == most > 0]
+    names = few([f"`{name}`" for name in sorted(unused)], 3, "events")
+    remedy = f" If this CPU is such a one, --capability uses most of it: {few(best, 4)}." if best else ""
+    yield f"Counted, and not used with {definition.name}: {names}.{remedy}"
 
 
 def _profiler_of(launches: Launches, counter_names: Sequence[str]) -> str:

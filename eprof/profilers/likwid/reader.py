@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 import numpy as np
 from msgspec import Struct, field
@@ -20,7 +21,7 @@ from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.text import few, pattern
 from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
-from eprof.rows.cells import LARGEST
+from eprof.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.rows.log import COUNT, JOULE, OTHER, SOCKETS, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.rows.stream import Source
 
@@ -35,6 +36,7 @@ _THREAD = pattern(r"(?:HWThread|Core) [0-9]+")
 _TIME = pattern(r"(?:RDTSC )?Runtime(?: \((?:RDTSC|gettimeofday)\))? \[s\]")
 _NUMBER = pattern(r"[0-9]{1,40}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?")
 _NO_COUNTER = ("", "-")  # of a thread that does not read it, as those of a socket but one
+_INSTRUCTIONS = ("INSTR_RETIRED_ANY", "INST_RETIRED", "RETIRED_INSTRUCTIONS")
 _MULTIPLEXING = "Perf_event uses multiplexing"
 _PACKAGES = ("PWR_PKG_ENERGY", "RAPL_PKG_ENERGY")
 _OF_A64FX = "cores, L2 and memory"
@@ -53,10 +55,10 @@ class _Block(Struct):
     """What was counted of a region, or of the whole program, with one group of events.
 
     number: of the group in its run, from 1. missing: how many rows its title announces that were not read yet; 0 where
-    it announces none. sockets: how many have joules of their package; 0: not told. joules: metrics of an
-    A64FX. lost: event -> how many threads have
-    no number for it. times: the texts of its run time, of each thread and table. is_share: the group was counted in a
-    part of the run only.
+    it announces none. cells: each row with its threads' numbers, NaN where LIKWID has none; counters: the events and
+    counters of these. counts: event -> their sum. sockets: how many have joules of their package; 0: not told. joules:
+    metrics of an A64FX. lost: event -> how many threads have no number for it, or one that ran over. times: texts of
+    its run time, of each thread and table. is_share: the group was counted in a part of the run only.
     """
 
     device: str | None
@@ -64,6 +66,8 @@ class _Block(Struct):
     group: str
     number: int
     missing: int = 0
+    cells: list[tuple[str, list[float]]] = field(default_factory=list)
+    counters: set[tuple[str, str]] = field(default_factory=set)
     counts: dict[str, float] = field(default_factory=dict)
     sockets: int = 0
     joules: dict[str, float] = field(default_factory=dict)
@@ -71,6 +75,20 @@ class _Block(Struct):
     times: list[str] = field(default_factory=list)
     calls: int = 1
     is_share: bool = False
+
+    def add_up(self) -> None:
+        """Add the threads of a LIKWID group up, without those whose counters ran over."""
+        executed = next((numbers for event, numbers in self.cells if event.startswith(_INSTRUCTIONS)), [])
+        for event, numbers in self.cells:
+            known = [
+                number
+                for number, instructions in zip_longest(numbers, executed[: len(numbers)], fillvalue=math.nan)
+                if not math.isnan(number) and not is_wrapped(event, number, instructions)
+            ]
+            wrapped = sum(not math.isnan(number) for number in numbers) - len(known)
+            if wrapped:
+                self.lost[event] = self.lost.get(event, 0) + wrapped
+            self.counts[event] = self.counts.get(event, 0.0) + (sum(known) if known else math.nan)
 
     @property
     def time_s(self) -> float:
@@ -123,7 +141,8 @@ def _digits(text: str) -> int:
 class _Walk(Struct):
     """The state of the reader between two lines. table: the one that rows are of now; threads: how many it has.
 
-    is_scaled: LIKWID says that the kernel counted events in turn, so that all counts are estimates.
+    is_scaled: LIKWID says that the kernel counted events in turn, so that all counts are estimates. is_damaged: the end
+    of a row is lost, or the title of a table.
     """
 
     blocks: list[_Block] = field(default_factory=list)
@@ -131,12 +150,14 @@ class _Walk(Struct):
     table: str | None = None
     threads: int = 0
     is_scaled: bool = False
+    is_damaged: bool = False
     lines: int = 0
     others: int = 0
 
     def feed(self, line: str) -> None:
         """Take one line of LIKWID's output, without its end."""
         self.lines += 1
+        self.is_damaged |= line.startswith("|") and not line.rstrip().endswith("|")
         if self._about(line) or self._title(line) or self._header(line) or self._row(_cells(line)):
             return
         self.others += 1
@@ -145,10 +166,9 @@ class _Walk(Struct):
             self.table = None
 
     def is_cut(self, rest: str) -> bool:
-        """Whether LIKWID's output ends inside of a table, or its last line in the middle of what is read of it."""
-        lacks_rows = bool(self.blocks) and self.blocks[-1].missing > 0
-        is_read = self.table != "Metric" or "Runtime" in rest
-        return lacks_rows or (bool(rest.strip()) and is_read)
+        """Whether LIKWID's output lacks a title or rows that it announces, or its last line has no end."""
+        lacks_rows = any(block.missing > 0 for block in self.blocks)
+        return lacks_rows or self.is_damaged or bool(rest.strip())
 
     def _about(self, line: str) -> bool:
         """Take a line of LIKWID's that says something about the machine or the run."""
@@ -182,6 +202,7 @@ class _Walk(Struct):
         if table not in _TABLES:
             return False
         self.threads = sum(_THREAD.fullmatch(column) is not None for column in columns)
+        self.is_damaged |= bool(table == "Event" and self.threads and (not self.blocks or self.blocks[-1].cells))
         self.table = table if self.threads else None
         return True
 
@@ -193,9 +214,13 @@ class _Walk(Struct):
         told = [text for text in cells[-self.threads :] if text not in _NO_COUNTER]
         known = [text for text in told if _NUMBER.fullmatch(text) and float(text) < LARGEST]
         if self.table == "Event":
-            count = sum(map(float, known)) if known else math.nan
-            block.counts[cells[0]] = block.counts.get(cells[0], 0.0) + count
+            numbers = [float(text) if text in known else math.nan for text in cells[-self.threads :]]
             block.missing -= 1
+            if (cells[0], cells[1]) in block.counters:
+                block.lost[cells[0]] = 1  # the row again, or one of a region whose title is lost
+                return True
+            block.counters.add((cells[0], cells[1]))
+            block.cells.append((cells[0], numbers))
             if cells[0] in _PACKAGES:
                 block.sockets = sum(float(joules) > 0 for joules in known)
             if known and len(known) < len(told):
@@ -226,6 +251,8 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
         *lines, rest = (rest + piece.decode("utf-8", "replace")).split("\n")
         for line in lines:
             walk.feed(line)
+    for block in walk.blocks:
+        block.add_up()
     blocks = [block for block in walk.blocks if block.counts]
     if not blocks:
         raise LogError(f"{source.path}: no table of LIKWID's raw counts is in it; was likwid-perfctr stopped?")
@@ -233,6 +260,11 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     _share_time(blocks)
     tables = [_table(of_collection, keep, walk.is_scaled, is_cut) for of_collection in _alike(blocks)]
     notes = [*source.notes, *_notes(blocks, walk.is_scaled, is_cut)]
+    if keep is not None:
+        events = dict.fromkeys(event for block in blocks for event in block.counts)
+        notes += filter(
+            None, [unused_note([event for event in events if event not in (*_PACKAGES, *_DRAM, *_A64FX)], keep)]
+        )
     return source.log(tables, notes, lines=walk.lines, skipped_lines=walk.others)
 
 
@@ -273,7 +305,7 @@ def _alike(blocks: Sequence[_Block]) -> Iterable[list[_Block]]:
 def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[str]:
     """What there is to say on LIKWID's tables."""
     if is_cut:
-        yield "the file ends in the middle of a table, so counts are lower bounds"
+        yield "titles or rows of tables are lost, or the file ends in the middle of one, so counts are lower bounds"
     if is_scaled:
         yield "the kernel counted events in turn and LIKWID scaled them up, so all counts are estimated"
     if any(block.is_share for block in blocks):
@@ -282,7 +314,10 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
             "joules are taken only where all groups have them"
         )
     if lost := list(dict.fromkeys(event for block in blocks for event in block.lost)):
-        yield f"{few(lost, _NAMED)}: LIKWID has no number on some threads, so what the others counted is a lower bound"
+        yield (
+            f"{few(lost, _NAMED)}: LIKWID has no number on some threads, or one that ran over (near a multiple of "
+            "2^47, or more than the thread's instructions), so what the others counted is a lower bound"
+        )
     if any(_A64FX.keys() <= block.counts.keys() and len(block.joules) < len(_A64FX) for block in blocks):
         yield "EA_CORE, EA_L2 and EA_MEMORY are taken for 8, 32 and 256 nJ a count, as on chips of 48 cores, or for nJ"
     if len({block.region for block in blocks} - {WHOLE_PROGRAM}) > 1:

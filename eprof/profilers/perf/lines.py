@@ -85,7 +85,8 @@ class Lines:
             self.number += 1
             is_whole = len(rest) < _LONGEST_LINE and (_ELAPSED.match(rest) or not _TEXT.fullmatch(rest))
             is_taken = is_whole and self._take(rest)
-            self.is_cut = not is_taken and _BEGINNING.match(rest) is not None
+            # Behind a whole row without an end, others may have stood; the last line of text is no row.
+            self.is_cut = _BEGINNING.match(rest) is not None and not (is_taken and _ELAPSED.match(rest))
         if len(self._locale.proof) > 1:
             raise LogError(
                 f"{self.path}: numbers are written in two ways ({' and '.join(self._locale.proof.values())}), so their "

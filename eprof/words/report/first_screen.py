@@ -255,6 +255,8 @@ def what_to_try(view: View) -> Point:
     """What to try, the change with the largest believable effect: a fifth less of what takes most, or other clocks."""
     largest = max(_changes(view), key=lambda change: change.saves, default=None)
     texts = [_of_loops(view)]
+    if not view.has_energy:
+        texts.insert(0, _how_to_price(view))
     if view.has_energy and view.above.value is None and not view.to_meter:
         texts.insert(0, "count what it does, with eprof run: nothing that was counted here has a price")
     if largest is not None and largest.saves >= _LITTLE:
@@ -262,10 +264,17 @@ def what_to_try(view: View) -> Point:
     return Point("Try", "; ".join(filter(None, texts)) or f"nothing, because {_why_nothing(view)}")
 
 
+def _how_to_price(view: View) -> str:
+    """What to try where the first screen has no joules, or none that counts split."""
+    if view.costs is not None:
+        return "count what it does, with eprof run: nothing that was counted here has a price"
+    if view.nouns.is_of_cpu:
+        return "name the processor's prices with --costs (eprof costs lists them), or make them: eprof calibrate --cpu"
+    return 'name the GPU, as in --costs "RTX 4090"'
+
+
 def _why_nothing(view: View) -> str:
     """Why the first screen has nothing to try."""
-    if not view.has_energy:
-        return "no joules are known"
     if not any(view.is_certain(group) for group, amount in view.groups.items() if amount.value):
         return "the prices leave every part open"
     return f"{percent(_STEP)} less of any part that the prices tell saves less than {percent(_LITTLE)}"
