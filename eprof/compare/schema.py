@@ -71,7 +71,7 @@ class Cause(Struct, frozen=True):
     explains), "model" (the modelled time rests on another efficiency), "setting", "cost", "meter",
     "appeared", "vanished". old, new: what it counts. time_s: the change of time that it explains, and constant_j the
     part of `change_j` that this is. share: of the whole change. is_told: whether its prices tell how large it is.
-    instead: the precision that took over its work.
+    instead: the precision that took over its work. through: why DRAM bytes changed, where as many are asked for.
     """
 
     what: str
@@ -84,6 +84,7 @@ class Cause(Struct, frozen=True):
     time_s: float
     is_told: bool
     instead: str | None = None
+    through: str | UnsetType = UNSET
 
 
 class Unlike(Struct, frozen=True):

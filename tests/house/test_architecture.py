@@ -193,6 +193,8 @@ EXCEPTIONS = {
     ("prints", "collect/keeper.py"): "writes into pipes of its own",
     ("exits", "collect/keeper.py"): "the end of a process that collect forked",
     ("exits", "__main__.py"): "where Ctrl-C came before the room that exits was there",
+    ("starts processes", "profilers/oclgrind/native.py"): "has a compiler build Oclgrind's plugin",
+    ("starts processes", "profilers/oclgrind/lowering.py"): "is a program of its own, which Oclgrind's plugin starts",
     ("starts processes", "logs/workers.py"): "reads many logs at once, on all cores",
     ("starts processes", "logs/many.py"): "reads many logs on a Dask cluster, where a user asks for one",
     ("starts processes", "cli/output.py"): "opens the report in the user's browser (--open)",
