@@ -25,7 +25,7 @@ _MOST = 1e18
 _DEEPEST = 6
 _SEPARATORS = "|,;\t"
 _RULE = pattern(r"[\s|:-]*")
-_NUMBER = pattern(r"[\d.:+_-]*\d[\d.:+_-]*")
+_NUMBER = pattern(r"(?=[.:+_-]*\d)[\d.:+_-]+")
 _NUMERAL = r"([+-]?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][+-]?\d{1,4})?)"
 _TIME, _CLOCK = "time (days-hours:minutes:seconds)", "clock in kHz"
 # How columns are written, in the words of `counters/runs.toml`.

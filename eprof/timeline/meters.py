@@ -37,7 +37,7 @@ _HEADER = pattern(
     rf"(?P<name>.*?)(?:[\s_]*[\[(]\s*(?P<unit>[^\])]*?)\s*[\])]|(?:^|[\s_.])(?P<word>{_WRITTEN})(?:_total)?)", re.I
 )
 _POWER = pattern(r".*(power|watt).*", re.I)
-_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _CELL = pattern(rf"({_NUMBER})\s*([^\W\d]+)?")
 _COMMA = pattern(r"([-+]?\d+),(\d+)(\s*[^\W\d]+)?")
 _THREE = pattern(r"[-+]?[1-9]\d{0,2},\d{3}(\s*[^\W\d]+)?")  # decimals or thousands
@@ -380,7 +380,7 @@ def _at(names: Sequence[str], wanted: str) -> int | None:
 
 def _bare(name: str) -> str:
     """A column's name without a unit behind it."""
-    match = _HEADER.fullmatch(name)
+    match = _HEADER.fullmatch(name[:_LONGEST])
     return match["name"] if match and match["name"] and _written(name) != "?" else name
 
 

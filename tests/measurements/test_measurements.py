@@ -297,3 +297,14 @@ def test_a_report_whose_power_is_predicted_is_refused(tmp_path):
     frame = frame.assign(computation_j=1.0, constant_j=1.0, fp32_fma=1, fp32_add=1, fp32_mul=1, kernel="k")
     with pytest.raises(MeasurementError, match="whose power_w is predicted"):
         read(saved(tmp_path, frame), mapping="eprof")
+
+
+@pytest.mark.parametrize(("rows", "is_said"), [(1, False), (2, True)])
+def test_one_row_is_not_a_term_that_is_the_same_in_every_row(rows, is_said):
+    from validation_support import made
+
+    from eprof.measurements import diagnostics
+
+    measured = made(benchmarks=1)
+    alone = measured.take(np.array([0] * rows))
+    assert any("the same in every row" in sentence for sentence in diagnostics.notes(alone)) == is_said

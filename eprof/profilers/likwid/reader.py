@@ -25,7 +25,7 @@ from eprof.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.rows.log import COUNT, JOULE, OTHER, SOCKETS, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.rows.stream import Source
 
-_ABOUT = pattern(r"CPU (name|type):[\s,]*(.*?)[\s,]*")
+_ABOUT = pattern(r"CPU (name|type):[\s,]*+((?:.*[^\s,])?)[\s,]*")
 _TITLES = (
     pattern(
         r"TABLE,(?:Region (?P<region>.*),)?Group (?P<number>\d{1,9}) Raw,(?P<group>[^,]*)(?:,(?P<rows>\d{1,9}))?.*"

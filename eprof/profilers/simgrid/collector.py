@@ -22,7 +22,7 @@ _INSTALL = "apt install libsimgrid-dev"
 _FIXED = ("plugin:host_energy", "smpi/coll-selector:default")
 _SPLIT_BY_A_SHELL = re.compile(r"[\s*?\[\]]")
 _LONGEST_END = 100
-_TROUBLE = re.compile(r"\[(?:\S+/)?(?:CRITICAL|ERROR)\] (.*)")
+_TROUBLE = re.compile(r"\[(?:[^\s\[]+/)?(?:CRITICAL|ERROR)\] (.*)")
 
 
 class SimGrid(Collector):
