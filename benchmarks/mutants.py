@@ -1,6 +1,6 @@
 """Mutants: change one operator of eprof at a time and see whether a test tells.
 
-    python benchmarks/mutants.py [--number 100] [--seed 1] [--only counting/counts.py] [--jobs 2] [--state mutants.jsonl]
+    python benchmarks/mutants.py [--number 100] [--seed 1] [--only counts/counts.py] [--jobs 2] [--state mutants.jsonl]
     python benchmarks/mutants.py --list             what would be changed, without running a test
 
 Changes are drawn at random from all that can be made in `TESTS`' modules: comparisons, + - * /, `and` and `or`, `not`, & and |,
@@ -41,8 +41,8 @@ LEFT_OUT = shutil.ignore_patterns(
 
 # The tests nearest to each module, quickest first. What all of them pass goes through `ALL` as well.
 TESTS = {
-    "counting/counts.py": ["bounds", "counts", "golden", "counts_launches", "checks", "counters_ncu", "oracle"],
-    "counting/times.py": ["times", "golden", "end_to_end", "oracle"],
+    "counts/counts.py": ["bounds", "counts", "golden", "counts_launches", "checks", "counters_ncu", "oracle"],
+    "counts/times.py": ["times", "golden", "end_to_end", "oracle"],
     "energy/attribution.py": ["energy", "golden", "parts", "oracle"],
     "costs/table.py": ["costs", "golden", "energy", "costs_check", "ncu_launches", "whatif", "fitting"],
     "logs/join/combining.py": [
@@ -57,7 +57,7 @@ TESTS = {
         "grouping",
         "oracle",
     ],
-    "compare/parts.py": ["parts", "golden", "compare", "diff"],
+    "commands/diff/parts.py": ["parts", "golden", "compare", "diff"],
 }
 ALL = ["whatif", "tuning", "validation", "rooflines", "every_log", "ncu_every_log"]
 
@@ -325,7 +325,7 @@ def difference(mutant: Mutant) -> str:
 
 
 def named(mutant: Mutant) -> str:
-    """A mutant by its changed line, which stays where lines move: "counting/counts.py: a + b -> a - b"."""
+    """A mutant by its changed line, which stays where lines move: "counts/counts.py: a + b -> a - b"."""
     source = (ROOT / "eprof" / mutant.module).read_text()
     lines = [text.splitlines() for text in (source, mutated(source, mutant))]
     before, after = next(pair for pair in zip(*lines, strict=False) if pair[0] != pair[1])

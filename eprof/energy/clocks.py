@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from eprof.base.clocks import label
 from eprof.costs import Costs, CostTable
+from eprof.logs.rows.log import Clock, Log
 from eprof.logs.runs import Run
-from eprof.rows.log import Clock, Log
 
 _STEP_MHZ = 10  # as ncu's page prints it; a mean over launches is no better known
 _NOTEWORTHY = 0.03

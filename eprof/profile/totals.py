@@ -10,7 +10,7 @@ from eprof.base.arrays import Ints
 from eprof.base.known import ratio
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
-from eprof.rooflines import all_flops_of, traffic_of
+from eprof.profile.rooflines import all_flops_of, traffic_of
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy

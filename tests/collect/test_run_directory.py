@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from run_support import block, emit
 
-from eprof import api
 from eprof.base.errors import CollectError, LogError
-from eprof.rundir import directory
+from eprof.collect import directory
+from eprof.profile import api
 
 COUNTING = f"""
 import sys, time
