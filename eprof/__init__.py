@@ -1,6 +1,7 @@
 """eprof: where do this kernel's joules go, and what can I change?"""
 
-__version__ = "0.1.0"
+from eprof.base.version import __version__
+
 __all__ = ["Difference", "Energy", "EprofError", "Profile", "__version__", "diff", "kernel_tuner", "load", "run"]
 
 # Importing `typing` would take longer than all the rest of `import eprof`; type checkers know this name as it is.
@@ -14,10 +15,10 @@ if TYPE_CHECKING:
     from eprof.profilers.ncu.kernel_tuner import kernel_tuner
 
 _HOMES = {
-    "diff": "eprof.profile.variants",
+    "diff": "eprof.commands.diff.difference",
     "kernel_tuner": "eprof.profilers.ncu.kernel_tuner",
     "load": "eprof.profile.api",
-    "run": "eprof.profile.api",
+    "run": "eprof.commands.run.settings",
     "Difference": "eprof.commands.diff.difference",
     "Energy": "eprof.profile.profile",
     "Profile": "eprof.profile.profile",

@@ -3,6 +3,7 @@
 from eprof.base.text import pattern
 
 _INDEX = pattern(r"(?<!\s)\s*\(\d+\)\s*$")
+_LABEL = pattern(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 
 
 def normal_name(device_name: str) -> str:
@@ -25,3 +26,9 @@ def may_be_same(name: str, other_name: str) -> bool:
     if not words or not other_words:
         return False
     return words <= other_words or other_words <= words
+
+
+def capability_of_label(label: str) -> str | None:
+    """The compute capability in ncu's label of a device ("ncu device 0 (CC 8.0)"), else None."""
+    match = _LABEL.fullmatch(label)
+    return match[1] if match else None

@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
-    from eprof.logs.rows.log import Launches
 
 
 class Signs(NamedTuple):
@@ -29,7 +28,12 @@ class Signs(NamedTuple):
     on that. counts_repeat: runs count the same each time, so equal tables are no sign of a copy.
     first_device: how its tables name the first GPU where they give its number only.
     of_programs: its rows are whole programs, on a device that no log names.
-    lower_bounds: the marks of launches of which some counters are known to lack something.
+    lower_bounds: the marks of `Launches` of which some counters are known to lack something.
+
+    unions: the kinds of tables that have the columns of all their runs, and whose spelling of kernels others take.
+    timed: the kinds that have times only. aside: counters that are times and clocks, in no list of what was counted.
+    takes_unsigned: the module that reads what has no sign of any profiler. strays: the one that reads its tables where
+    they stand among lines of another's. frames: the one that takes data frames.
 
     capabilities: the first and the last GPU that it profiles. generations: the same in words, "up to Volta".
     commands: what makes a log with "times", "streams", "nvtx", or "launches" with their starts.
@@ -43,7 +47,13 @@ class Signs(NamedTuple):
     counts_repeat: bool = False
     first_device: re.Pattern[str] | None = None
     of_programs: bool = False
-    lower_bounds: Callable[[Launches], Columns] | None = None
+    lower_bounds: Callable[[Any], Columns] | None = None
+    unions: frozenset[str] = frozenset()
+    timed: frozenset[str] = frozenset()
+    aside: Callable[[], frozenset[str]] = frozenset
+    takes_unsigned: str | None = None
+    strays: str | None = None
+    frames: str | None = None
     capabilities: tuple[float, float] = (0.0, float("inf"))
     generations: str = "any GPU"
     commands: Mapping[str, str] = MappingProxyType({})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 INTERRUPT, POLL = "interrupt", "poll"
+DEFAULT = "gigabit-demo"
 WAITING = (INTERRUPT, POLL)
 BASES = ("assumed", "measured", "published", "fitted")
 _KEYS = (
@@ -288,3 +289,16 @@ def chosen(cluster: Cluster, clocks_mhz: Sequence[float], waiting: str | None) -
     """The clocks of the cluster that a user wants (none: all), and how processors wait. Raises CostError."""
     clocks = [cluster.at(core_mhz) for core_mhz in clocks_mhz] or list(cluster.clocks)
     return clocks, waiting or cluster.waiting
+
+
+def about(cluster: Cluster) -> dict[str, Any]:
+    """What a document says of a cluster."""
+    return {
+        "name": cluster.name,
+        "about": cluster.about,
+        "source": cluster.source,
+        "basis": cluster.basis,
+        "waiting": cluster.waiting,
+        "clocks_mhz": [clock.core_mhz for clock in cluster.clocks],
+        "nodes": cluster.nodes,
+    }

@@ -6,7 +6,12 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.clusters.run import Part
+
+class Part(Struct, frozen=True, kw_only=True):
+    """What one cause takes of a run's energy. None: not known."""
+
+    energy_j: float | None
+    marks: list[str]
 
 
 class Run(Struct, frozen=True):

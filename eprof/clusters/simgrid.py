@@ -1,9 +1,14 @@
-"""The files that SimGrid reads: nodes around a switch at one clock, and the list of them."""
+"""The files that SimGrid reads, nodes around a switch at one clock; and what its energy plugins print at the end."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
+from eprof.base.text import pattern
 from eprof.collect.collector import Nodes, Speed
 
+# Any algorithm that the table does not pin is SimGrid's own, which no environment variable changes.
+_FIXED = ("plugin:host_energy", "smpi/coll-selector:default")
 _PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
@@ -54,3 +59,48 @@ def _ways(nodes: Nodes) -> Iterator[tuple[str, str, str]]:
 def _property(name: str, *states: Sequence[float]) -> str:
     value = ",".join(":".join(map(str, watts)) for watts in states)
     return f'<prop id="{name}" value="{value}"/>'
+
+
+def settings(nodes: Nodes) -> list[str]:
+    """What SimGrid is told for every simulation of these nodes, each after `--cfg=`."""
+    plugins = ["plugin:link_energy"] if nodes.link_w else []
+    return [*_FIXED, *plugins, *(f"smpi/{algorithm}" for algorithm in nodes.collectives)]
+
+
+# ---- back
+
+_MOST_BYTES = 64 << 20
+_HOSTS = pattern(
+    r"\[\s*(\d+\.\d+)\] \[host_energy/INFO\] Total energy consumption: \S+ Joules \(used hosts: (\d+\.\d+) Joules"
+)
+_LINKS = pattern(r"\[link_energy/INFO\] Total energy over all links: (\d+\.\d+)\n")
+
+
+class Energy(NamedTuple):
+    """Simulated time in s, the energy of the hosts that ran a process, and that of their links; None: not simulated."""
+
+    time_s: float
+    hosts_j: float
+    links_j: float | None
+
+
+def energy(log: Path) -> Energy | None:
+    """The energies in a log of SimGrid; None where the simulation did not come to its end. Raises OSError."""
+    hosts = _HOSTS.search(_text(log))
+    if hosts is None:
+        return None
+    used = Energy(float(hosts[1]), float(hosts[2]), None)
+    if not of_links(log).is_file():
+        return used
+    links = _LINKS.search(_text(of_links(log)))
+    return used._replace(links_j=float(links[1])) if links else None
+
+
+def of_links(log: Path) -> Path:
+    """SimGrid's log of the energy of links beside one of hosts."""
+    return log.with_suffix(".links")
+
+
+def _text(log: Path) -> str:
+    with log.open(encoding="utf-8", errors="replace") as file:
+        return file.read(_MOST_BYTES)

@@ -7,7 +7,7 @@ from typing import Any
 from eprof.base.errors import CollectError, LogError, UsageError
 from eprof.base.marks import Mark, from_names, names
 from eprof.base.text import pattern
-from eprof.clusters import simgrid as energy
+from eprof.clusters import simgrid
 from eprof.clusters.cluster import POLL, Clock, Cluster
 from eprof.clusters.run import Run
 from eprof.collect import directory
@@ -117,7 +117,7 @@ def _run(path: Path, about: Mapping[str, Any], marks: Mark, measurement: Mapping
     log = path / "logs" / f"{measurement['what']}-1.log"
     if core_mhz is None or measurement.get("failed") or not log.is_file():
         return
-    used = energy.read(log)
+    used = simgrid.energy(log)
     if used is not None:
         energy_j = used.hosts_j + (used.links_j or 0.0)
         yield Run(

@@ -33,7 +33,7 @@ _SETTLED_S = 2.0
 _ABANDONED_S = 86400.0
 _STAMPS = "stamps"
 _OWNER_ONLY = stat.S_IRWXU
-_READERS = ("rows", "profilers", "logs")  # whose code decides what is read from a log
+_READERS = ("logs", "profilers")  # whose code decides what is read from a log
 _DIGEST_BYTES = 32  # in front of an entry: the SHA-256 of the rest, which shows damage
 
 

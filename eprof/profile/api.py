@@ -12,8 +12,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof import logs
-from eprof.base.errors import CollectError, LogError, UsageError
+from eprof import logs, profilers
+from eprof.base.errors import LogError, UsageError
 from eprof.base.labels import no_such_kernel, selection
 from eprof.base.text import capital
 from eprof.base.vocabulary import CPU
@@ -116,9 +116,10 @@ def _of_frames(frames: Sequence[object], parts: str | None) -> list[Log]:
     """The logs of data frames. Raises LogError, UsageError: something is none, or has other columns."""
     if not frames:
         return []
-    from eprof.profilers.ncu import nsight_python
-
-    return [nsight_python.of_frame(frame, counters.names_in_use("ncu"), parts) for frame in frames]
+    reader = profilers.module_of(lambda signs: signs.frames)
+    if reader is None:
+        raise UsageError("This eprof has no profiler that makes data frames; name the files of logs.")
+    return [reader.of_frame(frame, parts) for frame in frames]
 
 
 class _Sources(Struct, frozen=True):
@@ -244,43 +245,6 @@ def _common_pricing(directories: Sequence[Run]) -> Run | None:
     """A run whose costs, setting and efficiency are those of all run directories; None if they differ."""
     pricings = {tuple(run.pricing(key) for key in ("costs", "setting", "efficiency")) for run in directories}
     return directories[0] if len(pricings) == 1 else None
-
-
-def run(
-    program: Sequence[str],
-    *,
-    costs: str | None = None,
-    setting: str | None = None,
-    profiler: str = "auto",
-    directory: str | None = None,
-    repeat: int = 1,
-    timeout_s: float | None = None,
-) -> Profile:
-    """Profile a program, given as its words, as `eprof run` does; into `directory` or the next free run directory.
-
-    Raises CollectError (its `code` is the exit code) if nothing could be run or collected.
-    """
-    from eprof.commands.run import settings as running
-
-    if isinstance(program, str) or not program:
-        raise UsageError('eprof.run takes the words of a command: eprof.run(["./fmm", "N=65536"]).')
-    setup = running.prepare(
-        running.Settings(
-            tuple(program),
-            profiler,
-            costs,
-            setting,
-            place=directory,
-            repeat=repeat,
-            timeout_s=timeout_s,
-            command_line=("eprof", "run", "--", *program),
-        )  # fmt: skip
-    )
-    session = running.session(setup)
-    session.run()
-    if not session.has_kernels:
-        raise CollectError(" ".join(session.warnings) or "Nothing was collected to report on.", session.status or 1)
-    return load(session.directory.path)
 
 
 def _settle(directories: Sequence[Run], launches: Launches, read: runs.Reader) -> tuple[Launches, list[str]]:

@@ -1,7 +1,4 @@
-"""What a user names as a variant, OLD or NEW: logs, run directories, repeats of them -> profiles, one a repeat.
-
-`diff` is `eprof.diff`.
-"""
+"""What a user names as a variant, OLD or NEW: logs, run directories, repeats of them -> profiles, one a repeat."""
 
 import glob
 from collections.abc import Callable, Iterator, Sequence
@@ -12,10 +9,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError, MeterError
-from eprof.commands.diff.difference import Difference, compare
 from eprof.logs import runs
 from eprof.logs.runs import COUNTERS, TIME, Run
-from eprof.profile import api
 from eprof.profile.profile import Energy, Profile
 
 Load = Callable[..., Profile]  # `api.load` with the options of a side
@@ -88,39 +83,3 @@ def _repeat(run: Run, number: int) -> Run:
     own = [measurement for measurement in measurements if measurement.get("number", number) == number]
     manifest = {**run.manifest, "measurements": own} if run.manifest else {}
     return Run(run.path, manifest, files, run.whole)
-
-
-def diff(
-    old: Any,
-    new: Any,
-    *,
-    costs: str | None = None,
-    setting: str | None = None,
-    new_costs: str | None = None,
-    new_setting: str | None = None,
-    efficiency: float | None = None,
-    to_meter: bool | None = None,
-    old_metered_j: float | None = None,
-    new_metered_j: float | None = None,
-    match: Sequence[str] = (),
-    similar: bool = True,
-    fail_above: Sequence[str] = (),
-) -> Difference:
-    """What changed from `old` to `new`, and why: parts of the change in energy that add up (docs/diff.md).
-
-    old, new: a log, a run directory, a `Profile`, a priced one (`Energy`), or a list of these: repeats. costs, setting:
-    of both sides, but for `new_costs` and `new_setting`. to_meter: each side is scaled to its own meter, or to the
-    joules given (`Profile.energy`). match: "OLD=NEW" pairs kernels by hand; similar: whether names
-    that are only alike are paired. fail_above: gates such as "2%"; `Difference.gates` has their outcomes.
-    """
-    price = partial(Profile.energy, costs=costs, setting=setting, efficiency=efficiency, to_meter=to_meter)
-    old_price = partial(price, metered_j=old_metered_j)
-    new_price = partial(price, costs=new_costs or costs, setting=new_setting or setting, metered_j=new_metered_j)
-    before = energies(_repeats_of(old), api.load, old_price)
-    after = energies(_repeats_of(new), api.load, new_price)
-    return compare(before, after, match_by_hand=match, similar=similar, fail_above=fail_above)
-
-
-def _repeats_of(given: Any) -> Sequence[Any]:
-    """The repeats of a variant as a list, which may be one."""
-    return given if isinstance(given, list | tuple) else [given]

@@ -28,6 +28,7 @@ from eprof.commands.validate import words as validation_words
 from eprof.lab.fitting import table_text as tabletext
 from eprof.show.files import export
 from eprof.show.files.drawing import markdown
+from eprof.show.report import files as report_files
 from eprof.show.report import terminal as console
 from eprof.show.terminal import drawing
 
@@ -42,7 +43,7 @@ CONSOLES = {
     ),
 }
 MARKDOWN = {
-    "report": export.to_markdown,
+    "report": report_files.to_markdown,
     "diff": lambda saved: diff_tables.to_markdown(convert(saved, Document)),
     "validate": lambda saved: markdown("# x", validation_words.blocks(typed(saved), True)),
     "tune": lambda saved: markdown("# x", tuning_words.blocks(convert(saved, Tune), True)),

@@ -219,14 +219,12 @@ def _prepare():
 def _rehearse():
     """Read, price, compare and show a small log: regular expressions, templates and numpy then wait for no child."""
     import eprof
-    from eprof.show.files import export
-    from eprof.show.report import page
-    from eprof.show.report import terminal as report
+    from eprof.show.report import files, page, terminal
 
     logs = [ROOT / "samples" / "logs" / "invented" / f"tk1-fmm-{what}.csv" for what in ("counters", "times")]
     profile = eprof.load(*logs, cache=False)
     document = profile.energy().document()
-    for show in (export.to_json, export.to_markdown, report.text, page.html):
+    for show in (files.to_json, files.to_markdown, terminal.text, page.html):
         show(document)
     eprof.diff(profile, profile).document()
 

@@ -1,5 +1,4 @@
-"""Calibration: microbenchmarks of known counts on this GPU, their power, and a cost table fitted to them.
+"""`eprof calibrate`."""
 
-The folder `calibration/` has the kernels in CUDA C and `benchmarks.toml`, which says what each launch does. The GPU
-itself is driven by `eprof.collect.cuda.worker`, a process of its own; here are plans, checks and results.
-"""
+SUMMARY = "a cost table for this GPU or processor: microbenchmarks, then a fit"
+PLACE = 12  # in `eprof --help`

@@ -25,7 +25,6 @@ def add(commands: Any) -> Parser:
     parser = command(
         commands,
         "calibrate",
-        "a cost table for this GPU or processor: microbenchmarks, then a fit",
         "Run microbenchmarks whose instructions and bytes are known on this GPU, measure their time and power, and fit "
         "a cost table to them. Needs an NVIDIA GPU with its driver, nvcc or NVRTC, and a power meter (NVML); with "
         "--cpu a C compiler and RAPL. Clocks are left alone unless --settings asks for some.",

@@ -1,1 +1,4 @@
-"""What waiting for messages costs: modelled, simulated, measured, and for the messages of a program (docs/comm.md)."""
+"""`eprof comm`."""
+
+SUMMARY = "what waiting for messages costs; when blocking pays"
+PLACE = 10  # in `eprof --help`

@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from eprof import profilers
 from eprof.base.errors import CollectError
 from eprof.base.marks import Mark
 from eprof.base.resources import folder
 from eprof.clusters import simulated
 from eprof.clusters.cluster import INTERRUPT, POLL, Clock, Cluster
-from eprof.clusters.simgrid import hosts, platform
+from eprof.clusters.simgrid import hosts, platform, settings
 from eprof.collect import cpufreq, mpi
 from eprof.collect.meters import rapl
 from eprof.collect.tools import executable
 from eprof.commands.comm.model import BLOCKING, POLLING, Sample, known
-from eprof.profilers.simgrid import collector as simgrid
 
 _LINE = "eprof-comm"
 _SIMULATED_ROUNDS = "2"
@@ -125,7 +125,7 @@ def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[l
 
     The clock is that of the waits. Raises EprofError.
     """
-    tool = simgrid.COLLECTOR.find()
+    tool = profilers.collector("simgrid").find()
     compiler = executable(("smpicc",), ())
     if not tool.usable or compiler is None:
         raise CollectError(f"SimGrid is not installed ({tool.remedy}); leave --mpi out for the closed form.")
@@ -152,7 +152,7 @@ def _simulation(program: Path, plan: Plan, clock: Clock, waiting: str, cluster: 
         file = program.with_name(f"{option}.xml")
         file.write_text(text, encoding="utf-8")
         yield from (f"-{option}", str(file))
-    yield from (f"--cfg={setting}" for setting in simgrid.settings(nodes))
+    yield from (f"--cfg={setting}" for setting in settings(nodes))
     yield from ("--cfg=smpi/simulate-computation:no", "--log=root.thres:warning", str(program), *plan.words)
     yield from (_SIMULATED_ROUNDS, "1", "-")
     yield str(known(cluster, "interrupt_s")) if waiting == BLOCKING else "-"

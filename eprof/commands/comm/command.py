@@ -10,7 +10,7 @@ from eprof.base.text import did_you_mean, pattern
 from eprof.cli.options import Commands, Parser, clocks, command, expanded, positive, seconds
 from eprof.cli.output import deliver, of_document, planned, say
 from eprof.cli.writing import refuse_existing
-from eprof.clusters.cluster import DEFAULT_CLUSTER
+from eprof.clusters.cluster import DEFAULT
 
 if TYPE_CHECKING:
     from eprof.commands.comm.benchmark import Plan
@@ -30,7 +30,6 @@ def add(commands: Commands) -> Parser:
     parser = command(
         commands,
         "comm",
-        "what waiting for messages costs; when blocking pays",
         "Tell what MPI processes take while they wait for messages, polling or blocked, at one clock or a lower one: "
         "latency, power, joules per MB, each against polling, and the size from which on blocking pays. In closed form "
         "from a table of the cluster; with --mpi simulated by SimGrid, or measured with Open MPI on this machine.",
@@ -40,9 +39,7 @@ def add(commands: Commands) -> Parser:
         "eprof comm --shim libwait.so",
     )
     parser.choice("--mpi", ("openmpi", "simgrid"), "run the shift benchmark (default: closed form)")
-    parser.value(
-        "--cluster", "NAME", f"a table of powers and times, or a file.toml ({DEFAULT_CLUSTER})", default=DEFAULT_CLUSTER
-    )
+    parser.value("--cluster", "NAME", f"a table of powers and times, or a file.toml ({DEFAULT})", default=DEFAULT)
     parser.value("--processes", "N", "of the benchmark (2)", type=positive, default=2, short="-n")
     parser.value("--sizes", "LIST", "1KiB,64KiB, or 1KiB..4MiB, which grows fourfold (this)", default="1KiB..4MiB")
     parser.value("--operations", "LIST", "of the benchmark (all)", default=",".join(_PRIMITIVES))
@@ -90,7 +87,7 @@ def comm(options: argparse.Namespace) -> int:
         document = comm_document.of_program(case, Path(options.messages).name, *messages.read(options.messages))
     else:
         document = comm_document.modelled(case, sizes)
-    deliver(of_document(document, "comm", options.verbose), outputs, options)
+    deliver(of_document(document, __package__, options.verbose), outputs, options)
     return 0
 
 

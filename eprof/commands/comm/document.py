@@ -11,9 +11,9 @@ from eprof.base.known import ratio
 from eprof.base.marks import Mark, names
 from eprof.base.version import __version__
 from eprof.clusters.cluster import Clock, Cluster
+from eprof.clusters.cluster import about as cluster_about
 from eprof.commands.comm.model import BLOCKING, MESSAGE, POLLING, Sample, Sent, break_even_s, limit, waits
 from eprof.commands.comm.schema import MEASURED, MODELLED, SIMULATED, Comm, Limit, Relative, Row, Threshold, Total
-from eprof.commands.scale.document import about_cluster
 from eprof.profile.document import now
 
 _LATER = 1.05  # as late a message may come: [S] 6.4.4 prints "less than 5 %"
@@ -93,7 +93,7 @@ def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
         created_utc=now(),
         command_line=list(case.command_line),
         processes=processes,
-        cluster=about_cluster(case.cluster),
+        cluster=cluster_about(case.cluster),
         rows=rows,
         thresholds=list(_thresholds(rows)),
         break_even_s=None,

@@ -8,8 +8,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 
 from eprof.base.version import __version__
-from eprof.cli.options import DEFINITION, GPU, MAPPING, SETTING, TABLE, Commands, Parser, command
-from eprof.commands.run import command as run
+from eprof.cli.options import DEFINITION, GPU, MAPPING, SETTING, TABLE, Commands, Parser, command, split
 
 _BASH = """\
 _eprof() {
@@ -37,7 +36,7 @@ end
 complete -c eprof -f -a '(__eprof_words)'
 """
 _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
-Parsers = Mapping[str, argparse.ArgumentParser]
+Parsers = Mapping[str, Parser]
 
 
 def add(commands: Commands) -> Parser:
@@ -45,7 +44,6 @@ def add(commands: Commands) -> Parser:
     parser = command(
         commands,
         "completion",
-        "completion for bash, zsh and fish, and the man page",
         "Print what makes a shell complete commands, options, cost tables, settings and GPUs; or a man page.",
         "source <(eprof completion bash)                   in ~/.bashrc; zsh in ~/.zshrc, behind compinit",
         "eprof completion fish | source                     in ~/.config/fish/config.fish",
@@ -66,7 +64,7 @@ def completion(options: argparse.Namespace) -> int:
     if options.form == "man":
         print(_man_page(*options.parsers()), end="")
         return 0
-    _, parsers = options.parsers(next(iter(options.words), None))
+    _, parsers = options.parsers(next(iter(options.words), ""))
     words = candidates(options.words, parsers)
     for word in words:
         print(word)
@@ -87,7 +85,7 @@ def _possible(before: Sequence[str], last: str, parsers: Parsers) -> Sequence[st
     if not before:
         return [*parsers, "--help", "--version"]
     parser = parsers.get(before[0])
-    is_program = before[0] == "run" and parser is not None and run.split(before, parser)[1]
+    is_program = parser is not None and parser.runs_program and split(before, parser)[1]
     if parser is None or is_program:
         return []
     options = parser._option_string_actions

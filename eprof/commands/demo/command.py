@@ -23,7 +23,6 @@ def add(commands: Commands) -> Parser:
     return command(
         commands,
         "demo",
-        "a report and a diff of recorded logs that come with eprof",
         f"Write logs of sample programs, recorded on the simulated device, to the folder {_FOLDER}, and show what "
         "`eprof report` and `eprof diff` make of them. Needs no GPU, no profiler and no compiler.",
     )

@@ -21,7 +21,6 @@ def add(commands: Commands) -> Parser:
     parser = command(
         commands,
         "diff",
-        "two variants: what changed in energy, time and counts, and why",
         "Compare two variants of a program from their logs or run directories; needs no GPU. The change in energy is "
         "split into changed counts, changed time and changed prices, and the parts add up.",
         "eprof diff old.eprof new.eprof -o diff.html",
@@ -70,7 +69,7 @@ def diff(options: argparse.Namespace) -> int:
     outputs = planned(options)
     difference = _compare(options)
     document = difference.typed
-    deliver(drawn(document, "diff", options.verbose, frame=difference.to_frame), outputs, options)
+    deliver(drawn(document, __package__, options.verbose, frame=difference.to_frame), outputs, options)
     return _verdict(document)
 
 

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -32,7 +32,7 @@ from eprof.commands.diff.tables import total_time
 from eprof.commands.diff.unlike import unlike
 from eprof.commands.diff.warnings import warnings
 from eprof.lab.welch import CONFIDENCE, Test, welch
-from eprof.profile.profile import Energy
+from eprof.profile.profile import Energy, Profile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 class Difference(Result, Struct, frozen=True, eq=False, dict=True):
     """NEW against OLD. Energies in J; "compared" is what both sides know, and all parts of the change are of it."""
+
+    _notebook: ClassVar[str] = "eprof.commands.diff.notebook"
 
     old: Side
     new: Side
@@ -291,3 +293,42 @@ def _kept(old: Side, new: Side, matching: Matching, wanted: Sequence[str]) -> tu
 def _place(place: int | None, places: Sequence[int]) -> int | None:
     """Where a kernel stands among those that the difference keeps."""
     return None if place is None else places.index(place)
+
+
+def diff(
+    old: Any,
+    new: Any,
+    *,
+    costs: str | None = None,
+    setting: str | None = None,
+    new_costs: str | None = None,
+    new_setting: str | None = None,
+    efficiency: float | None = None,
+    to_meter: bool | None = None,
+    old_metered_j: float | None = None,
+    new_metered_j: float | None = None,
+    match: Sequence[str] = (),
+    similar: bool = True,
+    fail_above: Sequence[str] = (),
+) -> Difference:
+    """What changed from `old` to `new`, and why: parts of the change in energy that add up (docs/diff.md).
+
+    old, new: a log, a run directory, a `Profile`, a priced one (`Energy`), or a list of these: repeats. costs, setting:
+    of both sides, but for `new_costs` and `new_setting`. to_meter: each side is scaled to its own meter, or to the
+    joules given (`Profile.energy`). match: "OLD=NEW" pairs kernels by hand; similar: whether names
+    that are only alike are paired. fail_above: gates such as "2%"; `Difference.gates` has their outcomes.
+    """
+    from eprof.profile import api
+    from eprof.profile.variants import energies
+
+    price = partial(Profile.energy, costs=costs, setting=setting, efficiency=efficiency, to_meter=to_meter)
+    old_price = partial(price, metered_j=old_metered_j)
+    new_price = partial(price, costs=new_costs or costs, setting=new_setting or setting, metered_j=new_metered_j)
+    before = energies(_repeats_of(old), api.load, old_price)
+    after = energies(_repeats_of(new), api.load, new_price)
+    return compare(before, after, match_by_hand=match, similar=similar, fail_above=fail_above)
+
+
+def _repeats_of(given: Any) -> Sequence[Any]:
+    """The repeats of a variant as a list, which may be one."""
+    return given if isinstance(given, list | tuple) else [given]

@@ -17,7 +17,7 @@ from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import MISSING, bits
 from eprof.show.words.blocks import Block, Notes, Section, Sentence, Tone
 from eprof.show.words.cells import signed_quantity
-from eprof.show.words.costs import setting
+from eprof.show.words.costs import clocks_and_volts
 from eprof.show.words.devices import named
 from eprof.show.words.intervals import cell, label
 from eprof.show.words.numbers import plain, signed_percent, utc
@@ -151,7 +151,7 @@ def _facts(side: Side) -> Iterator[tuple[str, str]]:
     if side.costs is None:
         yield "Costs", "none"
     else:
-        yield "Costs", f"{costs_words.named(side.costs)}, {setting(side.costs.setting)}"
+        yield "Costs", f"{costs_words.named(side.costs)}, {clocks_and_volts(side.costs.setting)}"
     if side.time_from:
         yield "Time", side.time_from
     if side.repeats > 1:

@@ -15,7 +15,6 @@ def add(commands: Commands) -> Parser:
     parser = command(
         commands,
         "doctor",
-        "what this machine can do, and how to mend what is missing",
         "Look for profilers, driver, GPU, counter permission, power meter, clocks, the simulated device and a cost "
         "table, and say for each problem what mends it. Exit code 0 if `eprof run` can work here, else 1.",
     )

@@ -32,7 +32,6 @@ def add(commands: Commands) -> Parser:
     parser = command(
         commands,
         "fit",
-        "a cost table from measured counts, time and power",
         "Fit energies, constant power and voltages to measured power, say how well they are known and how far off "
         "kernels and settings are that were left out, and write a cost table.",
         "eprof fit measured.csv --device 'GeForce GTX 980' -o gtx980.toml",

@@ -1,1 +1,4 @@
-"""Energy over many runs of one program: what each took, and where it changed (docs/history.md)."""
+"""`eprof history`."""
+
+SUMMARY = "energy over many runs, and where it changed"
+PLACE = 8  # in `eprof --help`

@@ -13,7 +13,6 @@ def add(commands: Commands) -> Parser:
     parser = command(
         commands,
         "history",
-        "energy over many runs, and where it changed",
         "Read the reports in JSON and the run directories of a folder, put them in the order of their times, and tell "
         "which commits changed the energy by more than noise. Needs no GPU.",
         "eprof history nightly",
@@ -40,5 +39,5 @@ def history(options: argparse.Namespace) -> int:
     outputs = planned(options)
     read = results.read(folders, partial(Profile.energy, costs=options.costs, setting=options.setting))
     document = history_document.history(read, ", ".join(folders[:3]), options.command_line, options.level)
-    deliver(of_document(document, "history", options.verbose), outputs, options)
+    deliver(of_document(document, __package__, options.verbose), outputs, options)
     return 0

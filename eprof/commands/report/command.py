@@ -7,7 +7,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eprof.cli.options import ALSO_WRITTEN, JOULES, REPORT_SUFFIXES, WRITTEN, Commands, Parser, command, joules
+from eprof.cli.options import (
+    ALSO_WRITTEN,
+    JOULES,
+    REPORT_SUFFIXES,
+    WRITTEN,
+    Commands,
+    Parser,
+    command,
+    has_trace,
+    joules,
+)
 from eprof.cli.output import Output, deliver, drawn, planned, say
 from eprof.cli.progress import Progress
 
@@ -27,7 +37,6 @@ def add(commands: Commands) -> Parser:
     parser = command(
         commands,
         "report",
-        "energy report from saved profiler logs; needs no GPU",
         "Read what a profiler wrote, count instructions by class and bytes by memory level, price them with a cost "
         "table, and show where the energy went. Logs of one run are joined by device and kernel.",
         "eprof report metrics.csv --costs gtx680 -o report.html",
@@ -121,16 +130,29 @@ def report(options: argparse.Namespace) -> int:
         metered_j=metered_j,
         by_component=COMPONENTS in options.time,
     )
-    deliver_energy(energy.asking(*options.what_if).grouped(*options.group), outputs, options)
+    _deliver_energy(energy.asking(*options.what_if).grouped(*options.group), outputs, options)
     return 0
 
 
-def has_trace(outputs: list[Output], options: argparse.Namespace) -> bool:
-    """Whether `eprof report` is to write a trace, which needs the launches one by one."""
-    return any(kind == "trace" for _, kind in outputs) or (not outputs and options.format == "trace")
+def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, page: Path) -> None:
+    """Report on a run directory alone, with the options of `eprof run`. page: an HTML report to write in any case."""
+    from eprof.profile import api
+
+    profile = api.load(
+        home,
+        capability=options.capability,
+        kernels=options.kernel_name,
+        command_line=options.command_line,
+        progress=Progress(options.quiet).reading,
+        timeline=has_trace(outputs, options),
+    )
+    energy = profile.energy(
+        options.costs, setting=options.setting, efficiency=options.efficiency, to_meter=options.to_meter
+    )
+    _deliver_energy(energy, outputs, options, page=page)
 
 
-def deliver_energy(
+def _deliver_energy(
     energy: "Energy", outputs: list[Output], options: argparse.Namespace, page: Path | None = None
 ) -> None:
     """Write a report's files and the result on standard output; `page`: an HTML report to write in any case."""
@@ -138,7 +160,7 @@ def deliver_energy(
 
     document = described(energy)
     for_tools = partial(_for_tool, energy, document)
-    result = drawn(document, "report", options.verbose, "export", energy.to_frame, for_tools)
+    result = drawn(document, "eprof.show.report", options.verbose, energy.to_frame, for_tools)
     deliver(result, outputs, options, page)
     if not options.verbose or options.quiet or options.format and not outputs:
         _say_left_out(document.warnings)

@@ -22,7 +22,6 @@ def add(commands: Commands) -> Parser:
     parser = command(
         commands,
         "roofline",
-        "roofline, arch line and power line of cost tables, kernels below them",
         "What a GPU can do at best at each arithmetic intensity: in flop/s (roofline), in flop/J (arch line), and the "
         "power that takes (power line). With logs: how far below the lines their kernels are, and what would lift "
         "them.",
@@ -69,7 +68,7 @@ def roofline(options: argparse.Namespace) -> int:
     if options.cap_sweep:
         machines, sweep = _swept(machines)
     made = document(machines, matches, energy, options.command_line, warnings, sweep)
-    deliver(drawn(made, "roofline", options.verbose), outputs, options)
+    deliver(drawn(made, __package__, options.verbose), outputs, options)
     return 0
 
 

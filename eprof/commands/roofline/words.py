@@ -7,7 +7,7 @@ from eprof.base.labels import label_of, labels
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.text import phrase, when
 from eprof.profile import schema
-from eprof.show.report.lever import lever, limit_table, reached
+from eprof.show.report.lever import lever, limit_table, racing, reached
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Column, Row, Table
 from eprof.show.words.cells import Name
@@ -92,20 +92,6 @@ def cap_tested(test: schema.CapTest, nouns: Nouns) -> str:
 def verdict(machine: schema.Machine, nouns: Nouns) -> str:
     """Whether racing to halt is right on a machine, and why."""
     return f"{label(machine)}: {racing(machine, nouns)}"
-
-
-def racing(machine: schema.Machine, nouns: Nouns) -> str:
-    """Whether racing to halt is right, without the machine's name."""
-    balance, half = plain(machine.time_balance), plain(machine.effective_energy_balance)
-    if machine.race_to_halt:
-        return (
-            f"race to halt. From {half} flop/B on, half of the best flop/J is reached; that is not "
-            f"above the time balance, {balance} flop/B, so what is fast enough is also efficient."
-        )
-    return (
-        f"racing to halt is not enough. Half of the best flop/J takes {half} flop/B, more than the "
-        f"time balance of {balance}: a {nouns.kernel} that is bound by arithmetic in time still pays mostly for bytes."
-    )
 
 
 def match(equal: schema.EqualPower) -> str:

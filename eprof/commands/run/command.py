@@ -19,7 +19,9 @@ from eprof.cli.options import (
     Commands,
     Parser,
     command,
+    has_trace,
     positive,
+    problem_size,
     seconds,
     whole,
 )
@@ -27,8 +29,6 @@ from eprof.cli.output import Output, ended_by, planned, say, typed
 from eprof.cli.progress import Progress
 from eprof.collect.collector import EACH, GPU
 from eprof.collect.directory import COMPONENTS
-from eprof.commands.report.command import deliver_energy, has_trace
-from eprof.commands.timeline.command import deliver_run
 from eprof.profilers import advice
 
 if TYPE_CHECKING:
@@ -68,11 +68,10 @@ _OF_COUNTERS = _Report()
 
 
 def add(commands: Commands) -> Parser:
-    """The options of `eprof run`. `split` takes PROGRAM and its arguments off before these are parsed."""
+    """The options of `eprof run`. `options.split` takes PROGRAM and its arguments off before these are parsed."""
     parser = command(
         commands,
         "run",
-        "profile a program: counters, time, energy; with a GPU or on a simulated one",
         "Run PROGRAM under the profiler of this machine, keep the raw logs in a run directory, and report where the "
         "energy went. Options of eprof come before PROGRAM; everything after it is PROGRAM's own.",
         "eprof run --costs jetson-tk1 ./fmm -- N=65536 Q=128",
@@ -81,6 +80,7 @@ def add(commands: Commands) -> Parser:
         "eprof run --profiler simgrid --cluster gigabit-demo -n 16 --size 2^20 ./fft 1048576",
         "eprof run --dry-run ./fmm        what would be run, and why",
     )
+    parser.runs_program = True
     parser.usage = "eprof run [options] PROGRAM [--] [ARG...]"
     parser.add_pricing("the one made for this GPU; jetson-tk1 for the simulated device")
     parser.add_to_meter()
@@ -118,23 +118,6 @@ def _add_cluster(parser: Parser) -> None:
     group.value("--cluster", "NAME", "the cluster's table, or a file.toml (docs/scale.md)")
     group.value("--processes", "N", "processes, one a node", type=positive, short="-n")
     group.value("--size", "N", "the size of the problem, for `eprof scale`")
-
-
-def split(words: Sequence[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:
-    """The words of `eprof run` up to PROGRAM, and PROGRAM with its arguments; one `--` beside PROGRAM is dropped."""
-    valued = {name for option in parser._actions if option.nargs != 0 for name in option.option_strings}
-    index = 1
-    while index < len(words):
-        word = words[index]
-        if word == "--":
-            return list(words[:index]), list(words[index + 1 :])
-        if not word.startswith("-") or word == "-":
-            rest = list(words[index + 1 :])
-            if rest[:1] == ["--"]:
-                rest = rest[1:]
-            return list(words[:index]), [word, *rest]
-        index += 2 if word in valued else 1
-    return list(words), []
 
 
 def _misplaced_options(options: argparse.Namespace) -> list[str]:
@@ -218,7 +201,6 @@ def _nodes(options: argparse.Namespace) -> "Nodes | None":
         return None
     if options.cluster is None or options.processes is None:
         raise UsageError(f"--profiler {CLUSTERS} needs a cluster and processes, such as --cluster gigabit-demo -n 16.")
-    from eprof.cli.options import problem_size
     from eprof.clusters import cluster, simulated
     from eprof.collect import process
 
@@ -352,31 +334,14 @@ def _reported(options: argparse.Namespace) -> _Report:
 
 
 def _deliver(options: argparse.Namespace, home: Path, outputs: list[Output]) -> None:
-    """Make the report of a run and write it where it is wanted, the page into the run directory too."""
+    """Make the report of a run and write it where it is wanted, the page into the run directory too.
+
+    The command that reports on such runs makes it, and stands in its own folder.
+    """
+    from eprof.cli import commands
+
     shown = typed(home)
-    page = Path(shown) / "report.html"
-    if options.profiler == CLUSTERS:
-        from eprof.commands.scale.command import deliver_runs
-
-        deliver_runs([shown], outputs, options, page)
-        return
-    if options.profiler == ALONE:
-        deliver_run(shown, outputs, options, page)
-        return
-    from eprof.profile import api
-
-    profile = api.load(
-        home,
-        capability=options.capability,
-        kernels=options.kernel_name,
-        command_line=options.command_line,
-        progress=Progress(options.quiet).reading,
-        timeline=has_trace(outputs, options),
-    )
-    energy = profile.energy(
-        options.costs, setting=options.setting, efficiency=options.efficiency, to_meter=options.to_meter
-    )
-    deliver_energy(energy, outputs, options, page=page)
+    commands.module(_reported(options).command).deliver_run(shown, outputs, options, Path(shown) / "report.html")
 
 
 def _try_report(options: argparse.Namespace, home: Path, outputs: list[Output]) -> str | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eprof import profilers
-from eprof.base.errors import UsageError
+from eprof.base.errors import CollectError, UsageError
 from eprof.base.progress import Progress
 from eprof.collect import directory, process
 from eprof.collect.collector import CPU, ENERGY, PLAIN, PROGRAM, TIME, Collector, Nodes, Place, Request, Step, Tool
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter
     from eprof.commands.run.choice import CounterPlan
     from eprof.costs import CostTable
+    from eprof.profile.profile import Profile
 
 
 class Settings(NamedTuple):
@@ -249,3 +250,40 @@ def _meter(setup: Setup) -> "Meter | None":
     from eprof.collect.meters import meter
 
     return meter.find(host=setup.settings.host_energy or setup.collector.processor == CPU)[0]
+
+
+def run(
+    program: Sequence[str],
+    *,
+    costs: str | None = None,
+    setting: str | None = None,
+    profiler: str = "auto",
+    directory: str | None = None,
+    repeat: int = 1,
+    timeout_s: float | None = None,
+) -> "Profile":
+    """Profile a program, given as its words, as `eprof run` does; into `directory` or the next free run directory.
+
+    Raises CollectError (its `code` is the exit code) if nothing could be run or collected.
+    """
+    from eprof.profile.api import load
+
+    if isinstance(program, str) or not program:
+        raise UsageError('eprof.run takes the words of a command: eprof.run(["./fmm", "N=65536"]).')
+    setup = prepare(
+        Settings(
+            tuple(program),
+            profiler,
+            costs,
+            setting,
+            place=directory,
+            repeat=repeat,
+            timeout_s=timeout_s,
+            command_line=("eprof", "run", "--", *program),
+        )  # fmt: skip
+    )
+    running = session(setup)
+    running.run()
+    if not running.has_kernels:
+        raise CollectError(" ".join(running.warnings) or "Nothing was collected to report on.", running.status or 1)
+    return load(running.directory.path)

@@ -1,1 +1,4 @@
-"""Programs on clusters: which node count and clock, how a problem must grow, why efficiency falls (docs/scale.md)."""
+"""`eprof scale`."""
+
+SUMMARY = "how many nodes and which clock; why efficiency falls"
+PLACE = 9  # in `eprof --help`

@@ -1,15 +1,15 @@
 """`eprof scale`: on how many nodes, and at which clock, a parallel program takes least energy, and why."""
 
 import argparse
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
 from eprof.base.text import few, pattern
-from eprof.cli.options import Commands, Parser, clocks, command, matching
+from eprof.cli.options import Commands, Parser, clocks, command, matching, problem_size
 from eprof.cli.output import Output, deliver, of_document, planned
+from eprof.clusters.cluster import DEFAULT
 
 if TYPE_CHECKING:
     from eprof.commands.scale.document import Asked
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 _OBJECTIVES = ("energy", "edp", "e2d", "ed2p")
 _RANGE = pattern(r"(\d{1,9})\.\.(\d{1,9})")
 _MOST = 10_000_000
-DEFAULT_CLUSTER = "gigabit-demo"
 
 
 def add(commands: Commands) -> Parser:
@@ -27,7 +26,6 @@ def add(commands: Commands) -> Parser:
     parser = command(
         commands,
         "scale",
-        "how many nodes and which clock; why efficiency falls",
         "Tell at which node count and clock a parallel program takes least energy, how its problem must grow to keep "
         "its energy efficiency, and why that falls: from measured runs, or from what the program counts and a table of "
         "the cluster. Needs no GPU.",
@@ -46,7 +44,7 @@ def add(commands: Commands) -> Parser:
     model.value(
         "--program", "NAME", "what the program counts, one of `counters/programs` or a file.toml", dest="counted"
     )
-    model.value("--cluster", "NAME", f"a table of powers and times, or a file.toml ({DEFAULT_CLUSTER})")
+    model.value("--cluster", "NAME", f"a table of powers and times, or a file.toml ({DEFAULT})")
     model.value("--size", "N", "the size of the problem, such as 2^25")
     model.value("--processors", "LIST", "node counts: 1,2,4 or 1..128, which doubles", short="-p")
     model.value("--clock", "MHZ", "core clocks: 2400,2800 (all of the cluster's)")
@@ -92,7 +90,7 @@ def scale(options: argparse.Namespace) -> int:
     )
     outputs = planned(options)
     document = _measured(options, asked) if options.inputs else _modelled(options, asked)
-    deliver(of_document(document, "scaling", options.verbose), outputs, options)
+    deliver(of_document(document, __package__, options.verbose), outputs, options)
     return 0
 
 
@@ -111,7 +109,7 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
     runs, notes = measured.read(paths, reading)
     model = None
     if options.counted:
-        model = cluster.load(options.cluster or DEFAULT_CLUSTER), program.load(options.counted)
+        model = cluster.load(options.cluster or DEFAULT), program.load(options.counted)
     return scale_document.measured(runs, notes, few(paths, 2), asked, model, reading.beside)
 
 
@@ -139,16 +137,16 @@ def _reading(options: argparse.Namespace) -> "Reading":
     return Reading(beside, options.rank, load, partial(Profile.energy, **asked, to_meter=False))
 
 
-def deliver_runs(paths: Sequence[str], outputs: list[Output], options: argparse.Namespace, page: Path) -> None:
-    """Report on runs on several nodes alone, as `eprof scale` does. page: an HTML report to write in any case."""
+def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, page: Path) -> None:
+    """Report on the simulated runs of a run directory alone. page: an HTML report to write in any case."""
     from eprof.commands.scale import document as scale_document
     from eprof.commands.scale import measured
     from eprof.lab.objective import parse
 
-    runs, notes = measured.read(paths)
+    runs, notes = measured.read([home])
     asked = scale_document.Asked([parse(name) for name in _OBJECTIVES], command_line=options.command_line)
-    document = scale_document.measured(runs, notes, ", ".join(paths), asked)
-    deliver(of_document(document, "scaling", options.verbose), outputs, options, page)
+    document = scale_document.measured(runs, notes, home, asked)
+    deliver(of_document(document, __package__, options.verbose), outputs, options, page)
 
 
 def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
@@ -161,26 +159,13 @@ def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
         raise UsageError("Give tables of RUNS, or a program to model: --program ft --size 2^25 -p 1..128.")
     if options.size is None or options.processors is None:
         raise UsageError("A model needs --size and -p, such as --size 2^25 -p 1..128.")
-    machine = cluster.load(options.cluster or DEFAULT_CLUSTER)
+    machine = cluster.load(options.cluster or DEFAULT)
     chosen, waiting = cluster.chosen(machine, clocks(options.clock, "2400,2800"), options.waiting)
     counts = _counts(options.processors, "-p")
     case = scale_document.Case(
         machine, program.load(options.counted), problem_size(options.size), counts, chosen, waiting
     )
     return scale_document.modelled(case, asked)
-
-
-def problem_size(text: str) -> float:
-    """A size of `eprof scale`: a number, or a formula of numbers such as 2^25."""
-    from eprof.base.toml import Formula
-
-    try:
-        size = float(Formula.parse(text, growing=True)({}))
-    except (ValueError, KeyError, ZeroDivisionError, OverflowError):
-        size = 0.0
-    if not 0 < size < 1e18:
-        raise UsageError(f"--size {text}: is no size above 0 and below 10^18; write 33554432, 3e7 or 2^25.")
-    return size
 
 
 def _counts(text: str, option: str) -> list[int]:

@@ -12,7 +12,7 @@ from eprof.base.known import ratio
 from eprof.base.marks import Mark, names
 from eprof.base.text import counted
 from eprof.base.version import __version__
-from eprof.clusters.cluster import POLL, Beside, Clock, Cluster
+from eprof.clusters.cluster import POLL, Beside, Clock, Cluster, about
 from eprof.clusters.run import Run
 from eprof.commands.scale import fit
 from eprof.commands.scale import isoefficiency as keeping
@@ -63,7 +63,7 @@ def modelled(case: Case, asked: Asked) -> Scale:
     ]
     return replace(
         _document(MODELLED, f"{program.name} of {case.size:.10g} {program.size} on {cluster.name}", rows, asked),
-        cluster=about_cluster(cluster),
+        cluster=about(cluster),
         program=_about_program(program),
         unit=cluster.unit,
         waiting=case.waiting,
@@ -106,7 +106,7 @@ def _with_fit(document: Scale, runs: Sequence[Run], asked: Asked, cluster: Clust
     fitted = fit.fit(cluster, program, runs, asked.predict)
     return replace(
         document,
-        cluster=about_cluster(cluster),
+        cluster=about(cluster),
         program=_about_program(program),
         unit=cluster.unit,
         fit=fitted,
@@ -279,19 +279,6 @@ def _network_share(point: Point) -> float:
 
 
 # ---- about
-
-
-def about_cluster(cluster: Cluster) -> dict[str, Any]:
-    """What the scaling document says of a cluster."""
-    return {
-        "name": cluster.name,
-        "about": cluster.about,
-        "source": cluster.source,
-        "basis": cluster.basis,
-        "waiting": cluster.waiting,
-        "clocks_mhz": [clock.core_mhz for clock in cluster.clocks],
-        "nodes": cluster.nodes,
-    }
 
 
 def _about_node(beside: Beside) -> dict[str, Any]:

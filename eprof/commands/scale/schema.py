@@ -4,15 +4,10 @@ from typing import Any
 
 from msgspec import Struct, field, to_builtins
 
+from eprof.clusters.run import Part
+
 SCHEMA = "eprof.scale/1"
 MODELLED, MEASURED = "modelled", "measured"
-
-
-class Part(Struct, frozen=True, kw_only=True):
-    """What one cause takes of a run's energy. None: not known."""
-
-    energy_j: float | None
-    marks: list[str]
 
 
 class Row(Struct, frozen=True, kw_only=True):

@@ -1,1 +1,4 @@
-"""Joules over time: power of components beside what a program did, by function (docs/timeline.md)."""
+"""`eprof timeline`."""
+
+SUMMARY = "power over time: joules by component and function"
+PLACE = 11  # in `eprof --help`

@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
-from eprof.cli.options import SUFFIXES, WRITTEN, Commands, Parser, command, matching
+from eprof.cli.options import TIMELINE_SUFFIXES, WRITTEN, Commands, Parser, command, matching
 from eprof.cli.output import Output, Result, deliver, of_document, planned
 
 if TYPE_CHECKING:
     from eprof.commands.timeline.document import Asked
-
-TIMELINE_SUFFIXES = {**SUFFIXES, "trace.json": "trace"}
 
 
 def add(commands: Commands) -> Parser:
@@ -20,7 +18,6 @@ def add(commands: Commands) -> Parser:
     parser = command(
         commands,
         "timeline",
-        "power over time: joules by component and function",
         "Put logs of power meters and what a program did together: joules by component and function, idle power apart. "
         "Needs no GPU.",
         "eprof timeline my-program.eprof -o timeline.html        a run of `eprof run --mark REGEX`",
@@ -82,7 +79,7 @@ def _made(paths: Sequence[str], marked: Sequence[str], asked: "Asked", verbose: 
     read = timeline_document.merged([marks.read(file) for file in files if file is not None])
     fused = timeline_document.fused(series, read, asked, notes)
     document = timeline_document.document(fused, asked, ", ".join(paths[:3]))
-    drawn = of_document(document, "timeline", verbose)
+    drawn = of_document(document, __package__, verbose)
 
     def render(kind: str) -> bytes:
         if kind != "trace":

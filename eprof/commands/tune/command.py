@@ -17,7 +17,6 @@ def add(commands: Commands) -> Parser:
     parser = command(
         commands,
         "tune",
-        "which DVFS setting uses least energy, against race-to-halt",
         "For each kernel and for the program: the clocks with the least energy, or energy x time, within "
         "a slowdown or a power limit; against the fastest clocks, and against the measured best where there is one.",
         "eprof tune fmm.eprof --costs jetson-tk1",
@@ -58,7 +57,7 @@ def tune(options: argparse.Namespace) -> int:
     is_measured = options.mapping is not None or inputs.are_measurements(options.inputs)
     tuning = _measured(options) if is_measured else _profiled(options)
     result = document.document(tuning, goal, options.command_line)
-    deliver(of_document(result, "tuning", options.verbose, terminal="terminal"), outputs, options)
+    deliver(of_document(result, __package__, options.verbose, terminal="terminal"), outputs, options)
     return 0
 
 
@@ -66,11 +65,11 @@ def _measured(options: argparse.Namespace) -> "Tuning":
     """The document of `eprof tune` for measurements."""
     from eprof import costs
     from eprof.commands.tune import build, inputs
-    from eprof.commands.validate import command as validate
+    from eprof.lab import measurements
 
     if options.settings or options.setting:
         raise UsageError("--setting and --settings are for profiles; measurements are at the settings of their rows.")
-    measured = validate.read_measurements(options.inputs, options)
+    measured = measurements.read(options.inputs, options.mapping, kernels=options.kernel_name)
     build.check_times(measured)
     table = None if options.costs is None else costs.load(options.costs)
     checked = build.time_check(measured)

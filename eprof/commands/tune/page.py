@@ -8,12 +8,13 @@ from eprof.base.known import growth
 from eprof.base.text import capital, when
 from eprof.commands.tune import charts, words
 from eprof.commands.tune.schema import LostBy, PowerModel, Tune, same
-from eprof.commands.validate.words import number, percent
 from eprof.show.page.frame import Figure, card, method, page, quiet
 from eprof.show.page.heat import energy_map
 from eprof.show.words.blocks import Column, Row, Section, Sentence, Table
 from eprof.show.words.cells import Cell
+from eprof.show.words.cells import decimals as number
 from eprof.show.words.numbers import MINUS, NARROW, quantity_or
+from eprof.show.words.numbers import error_percent as percent
 
 
 def html(document: Tune) -> str:

@@ -10,7 +10,6 @@ from eprof.base.known import growth
 from eprof.base.labels import labels
 from eprof.base.text import when
 from eprof.commands.tune.schema import At, Kernel, Lost, Picked, Setting, Tune, label, same
-from eprof.commands.validate.words import number, percent
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import (
     Block,
@@ -27,8 +26,10 @@ from eprof.show.words.blocks import (
     texts,
 )
 from eprof.show.words.cells import Cell, Name, Quantity, Written
+from eprof.show.words.cells import decimals as number
 from eprof.show.words.heat import HeatCell, colour
 from eprof.show.words.numbers import NARROW, more_or_less, quantity, quantity_or
+from eprof.show.words.numbers import error_percent as percent
 
 TITLE = "# Clocks"
 _HOW = {"modelled": "predicted, with modelled times", "measured": "predicted for measured times"}

@@ -1,1 +1,4 @@
-"""How far to trust a cost table or a fit: protocols that leak nothing, scores, baselines (docs/validate.md)."""
+"""`eprof validate`."""
+
+SUMMARY = "predicted against measured power: errors, cross-validation, plots"
+PLACE = 6  # in `eprof --help`

@@ -1,6 +1,5 @@
 """Kernels of a profile held against the measured ones: which are similar, and what the measured ones never did."""
 
-import numpy as np
 import pandas as pd
 
 from eprof.commands.validate import similarity
@@ -8,7 +7,7 @@ from eprof.commands.validate.schema import Candidate, Neighbour
 from eprof.commands.validate.study import Study
 from eprof.costs import CostTable
 from eprof.energy.attribution import attribute
-from eprof.lab.validation.priced import CONSTANT
+from eprof.lab.validation.priced import by_price
 from eprof.lab.validation.scores import score
 from eprof.profile.profile import Profile
 
@@ -44,24 +43,3 @@ def _candidate_error(study: Study, benchmark: str) -> float | None:
     mine = (study.measurements.rows["benchmark"] == benchmark).to_numpy()
     predicted = study.outcomes[study.main].predicted
     return score(study.measurements.power_w[mine], predicted[mine]).mean_percent
-
-
-def by_price(table: CostTable, split: pd.DataFrame) -> pd.DataFrame:
-    """Joules of each word of the vocabulary dealt out to the prices in its formula, and constant power.
-
-    A formula is linear in the prices, so a price's part is the formula with all others at zero.
-    """
-    prices = {name: price.pj for name, price in table.at().prices.items()}
-    joules = {name: np.zeros(len(split)) for name in prices}
-    for word in split.columns:
-        statement = table.statements.get(str(word))
-        if statement is None or statement.formula is None:
-            continue
-        whole = float(statement.formula(prices))
-        if whole <= 0:
-            continue
-        spent = split[word].fillna(0.0).to_numpy(dtype=float)
-        for name in statement.formula.names:
-            alone = {**dict.fromkeys(prices, 0.0), name: prices[name]}
-            joules[name] += spent * (float(statement.formula(alone)) / whole)
-    return pd.DataFrame({**joules, CONSTANT: split["constant"].fillna(0.0).to_numpy(dtype=float)})

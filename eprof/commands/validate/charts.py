@@ -6,11 +6,11 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from eprof.commands.validate.schema import Histogram, SettingScores
-from eprof.commands.validate.words import percent
 from eprof.show.page.heat import heat_table
 from eprof.show.page.shell import templates
 from eprof.show.page.svg import pct
 from eprof.show.words.numbers import MINUS, NARROW, plain, quantity
+from eprof.show.words.numbers import error_percent as percent
 
 # Mean errors in per cent at which the colour changes: the same colour means the same error in every report.
 STEPS = (2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0)

@@ -1,12 +1,12 @@
 """`eprof validate`: predicted against measured power and energy."""
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eprof.base.errors import EprofError, UsageError
-from eprof.base.kernels import selector
+from eprof.base.errors import UsageError
 from eprof.cli.config import is_given
 from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, Parser, command, matching, whole
 from eprof.cli.output import deliver, of_document, planned, say
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from eprof.commands.validate.schema import Candidate, Times
     from eprof.commands.validate.study import Study
     from eprof.costs import CostTable
-    from eprof.lab.measurements import Measurements
     from eprof.logs.runs import Measured, Run
 
 GATE_FAILED = 3
@@ -28,7 +27,6 @@ def add(commands: Commands) -> Parser:
     parser = command(
         commands,
         "validate",
-        "predicted against measured power: errors, cross-validation, plots",
         "How far to trust a cost table, or the fit that makes one: predictions are held against measured "
         "power. With --costs a table is scored as it is; without, the fit is made anew in every fold of a protocol, "
         "from the training rows alone.",
@@ -121,7 +119,7 @@ def validate(options: argparse.Namespace) -> int:
         max_error_percent=limit,
         times=_validated_times(table, study) if options.time else None,
     )
-    deliver(of_document(document, "validation", options.verbose), outputs, options)
+    deliver(of_document(document, __package__, options.verbose), outputs, options)
     if document.gate is None or document.gate.passed:
         return 0
     from eprof.commands.validate.words import verdicts
@@ -151,34 +149,16 @@ def _external_meter(
     return lambda run: measured(run, series, notes)
 
 
-def read_measurements(
-    paths: Iterable[str | Path], options: argparse.Namespace, device: str | None = None
-) -> "Measurements":
-    """The measurements to validate by: of all files, of `device`, and of the kernels that -k names.
-
-    Raises EprofError: no kernel is left.
-    """
-    from eprof.lab import measurements
-
-    measured = measurements.read(paths, options.mapping, device=device)
-    if not options.kernel_name:
-        return measured
-    is_wanted = selector(options.kernel_name)
-    kernels, benchmarks = measured.rows["kernel"], measured.rows["benchmark"]
-    kept = kernels.map(is_wanted) | benchmarks.map(is_wanted)
-    if not kept.any():
-        raise EprofError(f"No kernel is left: -k {', '.join(options.kernel_name)} matches none of the measured ones.")
-    return measured.take(kept.to_numpy(dtype=bool))
-
-
 def _study(files: list[Path], table: "CostTable | None", options: argparse.Namespace) -> "Study":
     """The study that `eprof validate` makes."""
     from eprof.commands.validate import study
+    from eprof.lab import measurements
     from eprof.lab.fitting.defaults import form_for
     from eprof.lab.validation import protocols
 
-    measured = read_measurements(files, options, options.device)
-    train = read_measurements(options.train, options, options.device) if options.train else None
+    read = partial(measurements.read, mapping=options.mapping, device=options.device, kernels=options.kernel_name)
+    measured = read(files)
+    train = read(options.train) if options.train else None
     form = form_for(measured, options.device) if options.device else None
     holdout = options.holdout.split(",") if options.holdout else []
     plan = study.Plan(

@@ -8,6 +8,7 @@ import pandas as pd
 from msgspec.structs import asdict
 
 from eprof.base.arrays import Floats, finite
+from eprof.base.clocks import Clocks
 from eprof.base.errors import EprofError
 from eprof.base.version import __version__
 from eprof.commands.validate import schema, similarity
@@ -137,8 +138,8 @@ def _measured(study: Study) -> schema.Measured:
         costs=_costs(study.table),
         form=_form(study),
         benchmarks=int(measurements.rows["benchmark"].nunique()),
-        settings=[schema.Clocks(core, memory) for core, memory in protocols.settings(measurements.rows)],
-        reference=schema.Clocks(*measurements.reference),
+        settings=[Clocks(core, memory) for core, memory in protocols.settings(measurements.rows)],
+        reference=Clocks(*measurements.reference),
         main_protocol=study.main,
         table_saw_these=study.table_saw_these,
         histogram=schema.Histogram(EDGES, histogram(errors, EDGES)),

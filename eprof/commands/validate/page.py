@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from eprof.base.text import cut, when
 from eprof.commands.validate import charts, words
 from eprof.commands.validate.schema import KernelScores, Measured, Validation, WholeRun
-from eprof.commands.validate.words import percent, protocol
+from eprof.commands.validate.words import protocol
 from eprof.lab.validation.protocols import FIT
 from eprof.lab.validation.scores import Scores
 from eprof.show.page.frame import Figure, card, method, page, quiet
 from eprof.show.words.blocks import Row, Section, Sentence, Table, numbers, texts
 from eprof.show.words.numbers import NARROW, plain_or, quantity_or, whole
+from eprof.show.words.numbers import error_percent as percent
 
 _BARS = 40
 _FAR = 15.0

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from eprof.base import clocks
+from eprof.base.clocks import Clocks
 from eprof.lab.validation.scores import Scores
 
 SCHEMA = "eprof.validation/1"
@@ -24,18 +24,6 @@ class Times(Struct, frozen=True):
     scores: dict[str, Scores]
     missing: list[str]
     why: str
-
-
-class Clocks(Struct, frozen=True):
-    """A setting."""
-
-    core_mhz: float
-    memory_mhz: float
-
-    @property
-    def label(self) -> str:
-        """Clocks in the document of a validation as users write them: "852/924"."""
-        return clocks.label(self.core_mhz, self.memory_mhz)
 
 
 class Protocol(Scores, frozen=True, kw_only=True):

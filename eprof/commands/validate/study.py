@@ -1,6 +1,6 @@
 """A validation: which protocols were run on which measurements, with the model's and the baselines' predictions."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +19,11 @@ from eprof.lab.fitting.solve import fit
 from eprof.lab.measurements import Measurements
 from eprof.lab.validation import protocols
 from eprof.lab.validation.baselines import PLAIN, baselines, of_form
-from eprof.lab.validation.cross_validation import Model, cross_validate, scaled, scaled_by_one, train_and_test
+from eprof.lab.validation.cross_validation import Model, Report, cross_validate, scaled, scaled_by_one, train_and_test
 from eprof.lab.validation.priced import CONSTANT, price
 from eprof.lab.validation.protocols import SettingKey
 from eprof.lab.validation.scores import Scores, score
 
-# Called with what is being done, and how far it is: (words, done, in all).
-Report = Callable[[str, int, int], None]
 OWN = "eprof"
 SCALED, CARD_SCALED = "_scaled", "_card_scaled"
 _LEFT_OUT = {

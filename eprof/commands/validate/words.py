@@ -25,7 +25,8 @@ from eprof.show.words.blocks import (
     texts,
 )
 from eprof.show.words.cells import Name, Quantity, Written
-from eprof.show.words.numbers import MINUS
+from eprof.show.words.cells import decimals as number
+from eprof.show.words.numbers import error_percent as percent
 
 _NAMES = {
     protocols.TABLE: "the table as it is",
@@ -76,18 +77,6 @@ def protocol(name: str) -> str:
     if name.endswith(CARD_SCALED):
         return f"{words}, one scale factor for the card"
     return words + when(name.endswith(SCALED), ", one scale factor a kernel")
-
-
-def percent(value: float | None) -> str:
-    """The percentage of an error with the digits that matter: 0.42, 4.9, 12."""
-    if value is None:
-        return "unknown"
-    digits = 0
-    if abs(value) < 1:
-        digits = 2
-    elif abs(value) < 9.95:
-        digits = 1
-    return f"{value:.{digits}f} %"
 
 
 def main(document: Validation) -> Scores:
@@ -265,14 +254,6 @@ def whole_runs(runs: Sequence[WholeRun]) -> Table:
 
 def _numbers(scores: Scores) -> list[Written]:
     return [number(getattr(scores, field)) for field in _SCORES]
-
-
-def number(value: float | None, digits: int = 1) -> Written:
-    """A validation's number with fixed decimals and a real minus; a dash for what is not known."""
-    if value is None:
-        return Written("–")
-    size = f"{abs(value):.{digits}f}"
-    return Written(when(value < 0 and float(size), MINUS) + size, value)
 
 
 def alike(distance: float) -> str:

@@ -3,7 +3,7 @@
 A row that cannot be used is left out and named; what is wrong with most rows is an error (`diagnostics.py`).
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Bools
 from eprof.base.errors import EprofError
+from eprof.base.kernels import selector
 from eprof.base.vocabulary import COUNTS, GPU
 from eprof.lab.measurements import diagnostics, units
 from eprof.lab.measurements import mapping as mappings
@@ -61,12 +62,14 @@ def read(
     reference: tuple[float, float] | None = None,
     without: Collection[str] = (),
     device: str | None = None,
+    kernels: Sequence[str] = (),
 ) -> Measurements:
     """Read one file, or several with the same columns, as one. A file that is named again is read once.
 
     mapping: a name, a path or a mapping; without one, that which suits the columns, and `device`, the name of the GPU.
     reference: core and memory MHz at which relative voltages are 1; without one, the mapping's, or the highest clocks
-    that were measured. without: terms that are not read, so that no row is left out for them.
+    that were measured. without: terms that are not read, so that no row is left out for them. kernels: what `-k` names,
+    which are kept; none: all.
     Raises MeasurementError, DefinitionError.
     """
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
@@ -74,7 +77,19 @@ def read(
         raise MeasurementError("Name at least one file of measurements.")
     frames = [(table(Path(path)), path) for path in dict.fromkeys(map(str, listed))]
     parts = [_of_frame(frame, label, mapping, reference, without, device) for frame, label in frames]
-    return _noted(joined(parts, reference))
+    return _of_kernels(_noted(joined(parts, reference)), kernels)
+
+
+def _of_kernels(measured: Measurements, kernels: Sequence[str]) -> Measurements:
+    """The rows of kernels that `-k` names, all without it. Raises EprofError: none is left."""
+    if not kernels:
+        return measured
+    is_wanted = selector(kernels)
+    rows = measured.rows
+    kept = rows["kernel"].map(is_wanted) | rows["benchmark"].map(is_wanted)
+    if not kept.any():
+        raise EprofError(f"No kernel is left: -k {', '.join(kernels)} matches none of the measured ones.")
+    return measured.take(kept.to_numpy(dtype=bool))
 
 
 def from_frame(frame: pd.DataFrame, label: str, mapping: str, reference: tuple[float, float] | None) -> Measurements:

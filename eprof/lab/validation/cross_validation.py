@@ -21,6 +21,8 @@ from eprof.logs.workers import in_order
 
 Progress = Callable[[int, int], None]
 _WORTH_PROCESSES_S = 3.0
+# Called with what is being done, and how far it is: (words, done, in all).
+Report = Callable[[str, int, int], None]
 
 
 class Predictor(Protocol):

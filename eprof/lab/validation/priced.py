@@ -98,3 +98,24 @@ def _notes(table: CostTable, measurements: Measurements, refused: list[str], int
         yield f"{table.name} prices {names}, which these measurements do not count: predictions are lower bounds."
     if table.default.core_mhz is None and len(measurements.settings) > 1:
         yield f"{table.name} holds at one setting only; it is applied to {len(measurements.settings)}."
+
+
+def by_price(table: CostTable, split: pd.DataFrame) -> pd.DataFrame:
+    """Joules of each word of the vocabulary dealt out to the prices in its formula, and constant power.
+
+    A formula is linear in the prices, so a price's part is the formula with all others at zero.
+    """
+    prices = {name: price.pj for name, price in table.at().prices.items()}
+    joules = {name: np.zeros(len(split)) for name in prices}
+    for word in split.columns:
+        statement = table.statements.get(str(word))
+        if statement is None or statement.formula is None:
+            continue
+        whole = float(statement.formula(prices))
+        if whole <= 0:
+            continue
+        spent = split[word].fillna(0.0).to_numpy(dtype=float)
+        for name in statement.formula.names:
+            alone = {**dict.fromkeys(prices, 0.0), name: prices[name]}
+            joules[name] += spent * (float(statement.formula(alone)) / whole)
+    return pd.DataFrame({**joules, CONSTANT: split["constant"].fillna(0.0).to_numpy(dtype=float)})

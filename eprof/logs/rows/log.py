@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
 from eprof.base.brief import Brief
 from eprof.base.marks import Mark
+from eprof.base.text import cut, few
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +26,7 @@ JOULE = "joule"
 TOTALS = frozenset({COUNT, JOULE})
 # Between the names in the path of an operator: "BertLayer_0 > Linear_3 > aten::addmm".
 BETWEEN = " > "
+_PROGRAMS, _SHOWN = 3, 60  # of several programs: how many are named, and of each how much
 # What a log that counts all of a program, and does not name it, calls its only row.
 WHOLE_PROGRAM = "whole program"
 
@@ -308,3 +311,26 @@ class Launches(Brief, Struct, frozen=True, eq=False):
         return replace(
             self, rows=self.rows.chosen(rows), counters=self.counters.chosen(rows), marks=self.marks.chosen(rows)
         )
+
+
+def of_several_programs(commands: Iterable[str]) -> str | None:
+    """What commands of several programs are of, in words, or those of one program with other arguments; else None.
+
+    A command without arguments may be one whose arguments are not known.
+    """
+    whole = list(dict.fromkeys(" ".join(command.split()) for command in commands if command.strip()))
+    programs = list(dict.fromkeys(_program(command) for command in whole))
+    detailed = [command for command in whole if " " in command]
+    if len(programs) > 1:
+        return f"{len(programs)} programs: {_listed(programs)}; their counts and times are added up or set side by side"
+    if len(detailed) > 1:
+        return f"{len(detailed)} commands: {_listed(detailed)}; what they counted and timed is taken for one program's"
+    return None
+
+
+def _program(command: str) -> str:
+    return re.split(r"[/\\]", command.split()[0])[-1].partition("@")[0]
+
+
+def _listed(words: Sequence[str]) -> str:
+    return few([f"`{cut(word, _SHOWN)}`" for word in words], _PROGRAMS)

@@ -20,4 +20,4 @@ def _reader_of(block: bytes) -> str | None:
     return "reader" if _SIGN.match(block) else None
 
 
-SIGNS = Signs(reader_of=_reader_of, refusal=_refusal)
+SIGNS = Signs(reader_of=_reader_of, refusal=_refusal, timed=frozenset([TRACE]))

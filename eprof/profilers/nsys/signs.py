@@ -30,6 +30,7 @@ def _refusal(path: str, head: bytes) -> str | None:
 SIGNS = Signs(
     reader_of=_reader_of,
     refusal=_refusal,
+    timed=frozenset((KIND, "nsys-sqlite", "nsys-trace")),
     capabilities=(6.0, float("inf")),
     generations="from Pascal on",
     commands={

@@ -24,6 +24,7 @@ SIGNS = Signs(
     reader_of=_reader_of,
     refusal=_refusal,
     slowed=frozenset([COUNTED]),
+    takes_unsigned="reader",
     capabilities=(2.0, 7.2),
     generations="up to Volta",
     commands=dict.fromkeys(("times", "streams", "launches"), "nvprof --print-gpu-trace --csv"),

@@ -1,24 +1,75 @@
 """The frame of a page of headings and blocks: a validation, clocks, a history, scaling, messages, a timeline."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Protocol
 
 from markupsafe import Markup
+from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.text import visible
-from eprof.commands.comm.schema import Comm
-from eprof.commands.history.schema import History
-from eprof.commands.scale.schema import Scale
-from eprof.commands.timeline.schema import Timeline
-from eprof.commands.tune.schema import Tune
-from eprof.commands.validate.schema import Validation
-from eprof.show.page.frame import Figure
 from eprof.show.page.shell import filled, templates
+from eprof.show.words.badges import MISSING
 from eprof.show.words.blocks import Block, Headline, Section, Sentence, Table, Tone, Verdict
-from eprof.show.words.numbers import utc
+from eprof.show.words.numbers import NARROW, utc
 
-Document: TypeAlias = Comm | History | Scale | Timeline | Tune | Validation
+
+class Document(Protocol):
+    """What a framed page needs of a document: where it comes from."""
+
+    @property
+    def title(self) -> str:
+        """What it is about."""
+
+    @property
+    def schema(self) -> str:
+        """The form of the document: "eprof.tune/1"."""
+
+    @property
+    def eprof(self) -> str:
+        """The version of eprof that made it."""
+
+    @property
+    def created_utc(self) -> str:
+        """When it was made."""
+
+    @property
+    def command_line(self) -> Sequence[str]:
+        """The command that made it."""
+
+
+class Figure(Struct, frozen=True):
+    """A label, a number in large digits, its unit and note in small ones, and its marks."""
+
+    label: str
+    value: str
+    note: str = ""
+    marks: int = 0
+
+    @property
+    def digits(self) -> str:
+        """The number of a key figure without its unit."""
+        return self.value.partition(NARROW)[0] if self.known else self.value
+
+    @property
+    def unit(self) -> str:
+        """The unit of a key figure without its number."""
+        return self.value.partition(NARROW)[2] if self.known else ""
+
+    @property
+    def lower(self) -> bool:
+        """Whether the number of a key figure is a lower bound."""
+        return self.known and bool(self.marks & MISSING)
+
+    @property
+    def signs(self) -> int:
+        """The marks raised behind the number of a key figure; "at least" stands in front of it."""
+        return self.marks & ~MISSING if self.known else 0
+
+    @property
+    def known(self) -> bool:
+        """Whether a key figure has a number."""
+        return self.value[:1].isdigit() or self.value[:1] in "+−<>"
 
 
 def page(

@@ -1,47 +1,12 @@
 """The five figures under the headline."""
 
-from msgspec import Struct
-
 from eprof.base.text import phrase
 from eprof.base.vocabulary import CONSTANT
+from eprof.show.page.frame import Figure
 from eprof.show.report.view import DRAM, View, power_of
-from eprof.show.words.badges import MISSING, Amount
+from eprof.show.words.badges import Amount
 from eprof.show.words.intervals import wide
 from eprof.show.words.numbers import NARROW, percent, plain, quantity, signed_percent
-
-
-class Figure(Struct, frozen=True):
-    """A label, a number in large digits, its unit and note in small ones, and its marks."""
-
-    label: str
-    value: str
-    note: str = ""
-    marks: int = 0
-
-    @property
-    def digits(self) -> str:
-        """The number of a key figure without its unit."""
-        return self.value.partition(NARROW)[0] if self.known else self.value
-
-    @property
-    def unit(self) -> str:
-        """The unit of a key figure without its number."""
-        return self.value.partition(NARROW)[2] if self.known else ""
-
-    @property
-    def lower(self) -> bool:
-        """Whether the number of a key figure is a lower bound."""
-        return self.known and bool(self.marks & MISSING)
-
-    @property
-    def signs(self) -> int:
-        """The marks raised behind the number of a key figure; "at least" stands in front of it."""
-        return self.marks & ~MISSING if self.known else 0
-
-    @property
-    def known(self) -> bool:
-        """Whether a key figure has a number."""
-        return self.value[:1].isdigit() or self.value[:1] in "+−<>"
 
 
 def figures(view: View) -> list[Figure]:

@@ -87,3 +87,17 @@ def _row(name: Name, limit: schema.Limit, nouns: Nouns) -> Row:
     rates = [quantity_or(UNKNOWN, value, "") for value in speeds]
     shares = [reached(limit, key) or UNKNOWN for key in ("speed_share", "energy_share")]
     return Row([name, *intensities, *rates, *shares, lever(limit)])
+
+
+def racing(machine: schema.Machine, nouns: Nouns) -> str:
+    """Whether racing to halt is right, without the machine's name."""
+    balance, half = plain(machine.time_balance), plain(machine.effective_energy_balance)
+    if machine.race_to_halt:
+        return (
+            f"race to halt. From {half} flop/B on, half of the best flop/J is reached; that is not "
+            f"above the time balance, {balance} flop/B, so what is fast enough is also efficient."
+        )
+    return (
+        f"racing to halt is not enough. Half of the best flop/J takes {half} flop/B, more than the "
+        f"time balance of {balance}: a {nouns.kernel} that is bound by arithmetic in time still pays mostly for bytes."
+    )

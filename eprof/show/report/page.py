@@ -19,7 +19,7 @@ from eprof.show.report.shared_marks import shared, without
 from eprof.show.report.view import View
 from eprof.show.words import badges
 from eprof.show.words import costs as costs_words
-from eprof.show.words.costs import setting
+from eprof.show.words.costs import clocks_and_volts
 from eprof.show.words.devices import named
 from eprof.show.words.numbers import NARROW, utc
 
@@ -57,7 +57,7 @@ def _subtitle(document: schema.Profile) -> str:
     """Devices, costs, clocks and time stamp in the header of the report's page."""
     parts = [few(named(document.devices), _DEVICES)]
     if document.costs is not None:
-        clocks = [part.partition(" at ")[0] for part in setting(document.costs.setting).split(", ")]
+        clocks = [part.partition(" at ")[0] for part in clocks_and_volts(document.costs.setting).split(", ")]
         parts += [f"costs {costs_words.named(document.costs)}", *clocks]
         if document.device.processor == CPU and document.costs.gpu_match == "other":
             parts.append(f"prices of an {document.costs.device}")

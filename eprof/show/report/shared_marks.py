@@ -8,10 +8,9 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 from msgspec import Struct, UnsetType
 from msgspec.structs import fields, replace
 
-from eprof.commands.diff import schema as compare
 from eprof.profile import schema
 
-Document = TypeVar("Document", schema.Profile, compare.Document)
+Document = TypeVar("Document", bound=Struct)
 _PLAIN = {str, int, float, bool, NoneType, UnsetType}
 
 
@@ -24,12 +23,6 @@ def shared(document: schema.Profile) -> set[str]:
     of_counting = {mark for count in document.counts.values() for way in count.how for mark in way.marks}
     common = set.intersection(*map(set, energies))
     return common - (of_counting - {"simulated"}) - {"missing"}
-
-
-def shared_by_changes(document: compare.Document) -> set[str]:
-    """The marks that all numbers of a difference share: every part that changes the energy has them."""
-    parts = [set(part.marks) for kernel in document.kernels for part in kernel.parts if part.change_j]
-    return set.intersection(*parts) - {"missing"} if parts else set()
 
 
 def without(document: Document, marks: set[str]) -> Document:

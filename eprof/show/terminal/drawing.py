@@ -1,4 +1,4 @@
-"""Draws the blocks of `eprof.show.words.blocks` on a terminal, by rich. In a narrow table names give way, never numbers."""
+"""Draws blocks (`show/words/blocks.py`) on a terminal, by rich. In a narrow table names give way, never numbers."""
 
 import io
 from collections.abc import Iterable, Iterator, Sequence

@@ -11,7 +11,7 @@ from msgspec import Struct
 from eprof.base.marks import Mark
 from eprof.base.text import when
 from eprof.show.words.badges import LETTERS, MISSING
-from eprof.show.words.numbers import percent, plain_or, quantity, signed_percent
+from eprof.show.words.numbers import MINUS, percent, plain_or, quantity, signed_percent
 
 UNKNOWN = "unknown"
 _LEGEND = {
@@ -140,3 +140,11 @@ def signs(marks: int) -> str:
 def legend(marks: int) -> str:
     """What the signs of `signs` mean: "~ estimated · s simulated"."""
     return " · ".join(words for mark, words in _LEGEND.items() if mark & marks)
+
+
+def decimals(value: float | None, digits: int = 1) -> Written:
+    """A number with fixed decimals and a real minus; a dash for what is not known."""
+    if value is None:
+        return Written("–")
+    size = f"{abs(value):.{digits}f}"
+    return Written(when(value < 0 and float(size), MINUS) + size, value)

@@ -7,6 +7,7 @@ from eprof.base.clocks import label
 from eprof.base.nouns import Nouns
 from eprof.base.text import phrase
 from eprof.profile import schema
+from eprof.show.words.numbers import NARROW
 
 
 class Named(Protocol):
@@ -62,3 +63,18 @@ def setting(values: Mapping[str, float | None]) -> str:
     if core is None or memory is None:
         return "its one setting"
     return f"{label(core, memory)} MHz"
+
+
+def clocks_and_volts(values: Mapping[str, float | None]) -> str:
+    """Clocks and voltages of a cost table: "core 852 MHz at 1.03 V, memory 924 MHz at 1.01 V".
+
+    Voltages that a fit estimated are known only relative to those of its reference setting.
+    """
+    parts = []
+    for domain in ("core", "memory"):
+        clock, volts, share = (values.get(f"{domain}_{unit}") for unit in ("mhz", "v", "v_rel"))
+        if clock is None:
+            continue
+        voltage = phrase(" at {:.3g} of its reference voltage", share) or phrase(f" at {{:g}}{NARROW}V", volts)
+        parts.append(f"{domain} {clock:g}{NARROW}MHz{voltage}")
+    return ", ".join(parts)

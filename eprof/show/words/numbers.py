@@ -5,6 +5,7 @@
 
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
 
 from eprof.base.text import when
 
@@ -137,3 +138,21 @@ def percent_span(low: float, high: float) -> str:
     if first == last:
         return last
     return f"{first.removesuffix(f'{NARROW}%')} to {last}"
+
+
+def utc(stamp: Any) -> str:
+    """A time stamp in the provenance as people write it: 2026-11-21 14:02:11 UTC."""
+    text = str(stamp or "")
+    return text.replace("T", " ").replace("Z", " UTC") if text else "time not known"
+
+
+def error_percent(value: float | None) -> str:
+    """The percentage of an error with the digits that matter: 0.42, 4.9, 12."""
+    if value is None:
+        return "unknown"
+    digits = 0
+    if abs(value) < 1:
+        digits = 2
+    elif abs(value) < 9.95:
+        digits = 1
+    return f"{value:.{digits}f} %"

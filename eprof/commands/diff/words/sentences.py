@@ -9,7 +9,6 @@ from eprof.base.text import bracketed, capital, cut, listed, phrase, uncapital, 
 from eprof.base.vocabulary import INSTRUCTIONS
 from eprof.commands.diff.schema import Bounds, Document, Gate, Model, Step, Test
 from eprof.commands.diff.words import causes as diff_causes
-from eprof.commands.diff.words.sentences import shared_by_changes
 from eprof.show.report.shared_marks import without
 from eprof.show.words.badges import bits
 from eprof.show.words.blocks import Headline, Legend, Verdict
@@ -422,3 +421,9 @@ def _break_even(model: Model) -> str:
         return "With so much more traffic no cut in work would save energy."
     free = break_even(model.without_constant_power)
     return f"With this traffic, energy is saved below f = {plain(limit)} ({free} without constant power)."
+
+
+def shared_by_changes(document: Document) -> set[str]:
+    """The marks that all numbers of a difference share: every part that changes the energy has them."""
+    parts = [set(part.marks) for kernel in document.kernels for part in kernel.parts if part.change_j]
+    return set.intersection(*parts) - {"missing"} if parts else set()

@@ -12,7 +12,8 @@ from eprof.profile import schema
 from eprof.show.report.section import Section
 from eprof.show.report.view import View
 from eprof.show.words.badges import Amount, bits, letters, quantity_of, share_of
-from eprof.show.words.numbers import NARROW, plain, quantity, quantity_or, whole
+from eprof.show.words.costs import clocks_and_volts
+from eprof.show.words.numbers import NARROW, plain, quantity, quantity_or, utc, whole
 
 _BOOKS = {
     "served": "served: a byte is charged once, at the level that served it",
@@ -40,12 +41,6 @@ def section(view: View) -> Section:
         "created": utc(document.created_utc),
     }
     return Section("method", "Method", "Method and provenance", "method.html", content)
-
-
-def utc(stamp: Any) -> str:
-    """A time stamp in the provenance as people write it: 2026-11-21 14:02:11 UTC."""
-    text = str(stamp or "")
-    return text.replace("T", " ").replace("Z", " UTC") if text else "time not known"
 
 
 def _terms(view: View, total: Amount) -> list[Term]:
@@ -79,7 +74,7 @@ def _costs(view: View, costs: schema.Costs) -> Mapping[str, Any]:
         "device": costs.device,
         "source": costs.source,
         "basis": costs.basis or "not stated",
-        "setting": setting(costs.setting),
+        "setting": clocks_and_volts(costs.setting),
         "setting_from": costs.setting_from,
         "books": _BOOKS.get(costs.books, costs.books),
         "constant": quantity(costs.constant_power_w, "W"),
@@ -89,21 +84,6 @@ def _costs(view: View, costs: schema.Costs) -> Mapping[str, Any]:
         "notes": [note for note in costs.notes if note not in view.document.warnings],
         "charges": _charges(view, costs),
     }
-
-
-def setting(values: Mapping[str, float | None]) -> str:
-    """The method's clocks and voltages of a cost table: "core 852 MHz at 1.03 V, memory 924 MHz at 1.01 V".
-
-    Voltages that a fit estimated are known only relative to those of its reference setting.
-    """
-    parts = []
-    for domain in ("core", "memory"):
-        clock, volts, share = (values.get(f"{domain}_{unit}") for unit in ("mhz", "v", "v_rel"))
-        if clock is None:
-            continue
-        voltage = phrase(" at {:.3g} of its reference voltage", share) or phrase(f" at {{:g}}{NARROW}V", volts)
-        parts.append(f"{domain} {clock:g}{NARROW}MHz{voltage}")
-    return ", ".join(parts)
 
 
 def _charges(view: View, costs: schema.Costs) -> list[Mapping[str, Any]]:
