@@ -32,7 +32,7 @@ class Result(Brief):
 
         The module goes by its name, because drawing comes after all that is drawn.
         """
-        html: str = import_module("eprof.page.notebook").html(self)
+        html: str = import_module("eprof.show.report.notebook").html(self)
         return html
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
-from eprof import __version__
 from eprof.base.errors import EprofError, UsageError, shortage
 from eprof.base.text import did_you_mean
+from eprof.base.version import __version__
 from eprof.cli import config
 from eprof.cli.options import Commands, Options, Parser
 from eprof.cli.output import end_by_signals, end_now, ended_by, give_up_output, open_closed_streams, say
@@ -133,7 +133,7 @@ def _run(words: list[str]) -> int:
     ours = words
     program: list[str] = []
     if words[:1] == ["run"]:
-        from eprof.cli import run
+        from eprof.commands.run import command as run
 
         ours, program = run.split(words, commands["run"])
     _refuse_unknown(parser, commands, ours)

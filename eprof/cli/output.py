@@ -84,7 +84,7 @@ def of_document(document: Any, name: str, verbose: bool, terminal: str = "words"
     """
 
     def render(kind: str) -> bytes:
-        from eprof.files import export
+        from eprof.show.files import export
 
         match kind:
             case "json":
@@ -94,18 +94,18 @@ def of_document(document: Any, name: str, verbose: bool, terminal: str = "words"
             case "parquet":
                 return export.to_parquet(_module(f"{name}.tables").frame(document))
             case "md":
-                from eprof.files import drawing as markdown
+                from eprof.show.files import drawing as markdown
 
                 words = _module(f"words.{name}")
                 return markdown.markdown(words.TITLE, words.blocks(document, True))
             case "html":
                 return _encoded(_module(f"page.{name}").html(document))
-        from eprof.terminal import drawing
+        from eprof.show.terminal import drawing
 
         return _encoded(drawing.text(_module(f"{terminal}.{name}").blocks(document, True), verbose=True))
 
     def show() -> None:
-        from eprof.terminal import drawing
+        from eprof.show.terminal import drawing
 
         drawing.show(_module(f"{terminal}.{name}").blocks(document, verbose), verbose)
 

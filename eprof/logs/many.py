@@ -20,8 +20,8 @@ from eprof.base.caching import refusal
 from eprof.base.errors import LogError, ShortageError, UsageError, shortage
 from eprof.logs import read
 from eprof.logs.cache import Cache, Stamp, request_digest
-from eprof.rows.log import Log
-from eprof.rows.threads import cores
+from eprof.logs.rows.log import Log
+from eprof.logs.rows.threads import cores
 
 # What it takes before other processes are worth their start.
 _MANY_BYTES, _MANY_FILES = 96 << 20, 400

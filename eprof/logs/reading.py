@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from eprof import profilers
 from eprof.base.errors import LogError
 from eprof.base.resources import content
+from eprof.logs.rows import header as headers
+from eprof.logs.rows import packing
+from eprof.logs.rows.log import Log
+from eprof.logs.rows.stream import Source, Tuning, blocks, open_source
 from eprof.logs.sniff import refuse_foreign
-from eprof.rows import header as headers
-from eprof.rows import packing
-from eprof.rows.log import Log
-from eprof.rows.stream import Source, Tuning, blocks, open_source
 
 if TYPE_CHECKING:
     from eprof.profilers.nvprof.lines import Outcome

@@ -19,8 +19,8 @@ _GPU_LIBRARY = pattern(
 _MOST_BYTES = 64 << 20  # of a program
 
 if TYPE_CHECKING:
+    from eprof.base.signs import Signs
     from eprof.collect.collector import Collector, Tool
-    from eprof.rows.signs import Signs
 
 
 def names() -> list[str]:
@@ -37,7 +37,7 @@ def signs() -> "dict[str, Signs]":
 
 def signs_of(profiler: str) -> "Signs":
     """The signs of a profiler's logs; of one without `signs.py`, those of any."""
-    from eprof.rows.signs import Signs
+    from eprof.base.signs import Signs
 
     return signs().get(profiler) or Signs()
 

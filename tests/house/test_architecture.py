@@ -121,7 +121,7 @@ def forbidden(path):
 
 
 def test_an_import_from_a_room_behind_is_seen(monkeypatch):
-    monkeypatch.setattr(sys.modules[__name__], "imports", lambda path: {"rows/log.py", "cli/main.py"})
+    monkeypatch.setattr(sys.modules[__name__], "imports", lambda path: {"logs/rows/log.py", "cli/main.py"})
     assert forbidden(PACKAGE / "logs" / "reading.py") == ["logs/reading.py imports cli/main.py"]
 
 
@@ -163,7 +163,7 @@ def test_circles_are_seen():
 
 
 def test_no_prefix_stands_for_a_folder():
-    """`cli_run.py` is `cli/run.py`; `ncu_long.py` is `profilers/ncu/long.py`."""
+    """`cli_run.py` is `commands/run/command.py`; `ncu_long.py` is `profilers/ncu/long.py`."""
     folders = {f"{path.parent.name}_" for path in modules()}
     assert [file for file in files() if Path(file).stem.startswith(tuple(folders))] == []
 

@@ -14,7 +14,8 @@ import pytest
 from logs_support import TRACE, TRACE_UNITS, launch, profiled
 from validation_support import as_csv, made, table
 
-from eprof.cli import commands, run
+from eprof.cli import commands
+from eprof.commands.run import command as run
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "samples" / "logs"

@@ -14,10 +14,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, numbered
+from eprof.logs.rows.header import EVENTS, METRICS
+from eprof.logs.rows.log import Table
 from eprof.profilers.ncu.derived import TIMES
 from eprof.profilers.ncu.signs import KINDS
-from eprof.rows.header import EVENTS, METRICS
-from eprof.rows.log import Table
 
 _OPPOSITE = {EVENTS: METRICS, METRICS: EVENTS}
 _UNIONS = KINDS  # their tables have the columns of all their runs

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from eprof.base.kernels import core
 from eprof.base.text import pattern
+from eprof.logs.rows.log import Log, Table
 from eprof.profilers.kineto.signs import TRACE
 from eprof.profilers.ncu.signs import KINDS
 from eprof.profilers.nsys.signs import KIND
-from eprof.rows.log import Log, Table
 
 _UNNAMED = pattern(r"<unnamed>|\(anonymous namespace\)")
 _CAST = pattern(r"\((?:bool|char|short|int|long|long long|unsigned(?: (?:char|short|int|long|long long))?)\)(?=-?\d)")

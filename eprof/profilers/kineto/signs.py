@@ -1,7 +1,7 @@
 """How traces of the PyTorch profiler are recognised: JSON objects that begin with what Kineto knows of the machine."""
 
+from eprof.base.signs import Signs
 from eprof.base.text import pattern
-from eprof.rows.signs import Signs
 
 TRACE = "kineto-trace"
 # Its metrics are ncu's, by name and meaning: both are CUPTI's.

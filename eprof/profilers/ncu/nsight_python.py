@@ -15,9 +15,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError, UsageError
+from eprof.logs.rows.log import Log
+from eprof.logs.rows.stream import Source
 from eprof.profilers.ncu.handed_on import Launch, log_of
-from eprof.rows.log import Log
-from eprof.rows.stream import Source
 
 _VALUES = ("Value", "AvgValue")
 _NEEDED = ("Annotation", "Metric", "Kernel", "Unit")

@@ -1,7 +1,7 @@
 """How logs of ncu are recognised. It imports nothing of their readers, so that other logs need not wait for these."""
 
+from eprof.base.signs import Signs
 from eprof.base.text import pattern
-from eprof.rows.signs import Signs
 
 KINDS = ("ncu-long", "ncu-raw", "ncu-report", "ncu-summary", "ncu-metrics")
 REPORT = b"NVR\0"  # a report file begins so

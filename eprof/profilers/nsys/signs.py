@@ -2,8 +2,8 @@
 
 from shlex import quote
 
+from eprof.base.signs import Signs
 from eprof.base.text import pattern
-from eprof.rows.signs import Signs
 
 KIND = "nsys-summary"
 _SIGN = pattern(rb'[{,]\s*"(?:Time ?\(%\)|Total Time ?\(\w+\)|Duration ?\(\w+\)|QCount|KAvg ?\(\w+\))"\s*:')

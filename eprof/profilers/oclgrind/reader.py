@@ -22,11 +22,11 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
+from eprof.logs.rows.log import COUNT, Log, Names, Table, TableRows
+from eprof.logs.rows.stream import Source
 from eprof.profilers.oclgrind.caches import CACHE, LOST, cache_notes, models_of
 from eprof.profilers.oclgrind.mangled import Called, called
 from eprof.profilers.oclgrind.signs import DEVICE, KIND, MARK, VECTORS
-from eprof.rows.log import COUNT, Log, Names, Table, TableRows
-from eprof.rows.stream import Source
 
 UNTYPED = ("fadd", "fsub", "fmul", "fdiv", "frem", "fneg", "fcmp")
 TYPES = ("f16", "f32", "f64")
@@ -246,9 +246,7 @@ def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
         )
     if models_of(kernel) and (sum(models_of(kernel).values()) < kernel.launches or kernel.counts[LOST]):
         counters |= {counter: np.nan for counter in counters if counter.startswith(CACHE)}
-        notes.append(
-            f"`{name}`: caches were not modelled in all of its launches, so all its bytes are charged to DRAM"
-        )
+        notes.append(f"`{name}`: caches were not modelled in all of its launches, so all its bytes are charged to DRAM")
     for counter in sorted(kernel.unknown_bytes):
         counters[counter] = np.nan
         notes.append(f"`{name}`: copies or images moved data that Oclgrind does not count, so `{counter}` is not known")

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eprof.base.errors import UsageError
+from eprof.clusters import simgrid as energy
+from eprof.clusters.simgrid import hosts, platform
 from eprof.collect.collector import CLUSTER, Collector, Nodes, Place, Request, Speed, Step, Tool, Verdict
 from eprof.collect.process import Ended
 from eprof.collect.tools import ask, executable
-from eprof.profilers.simgrid import energy
-from eprof.profilers.simgrid.platform import hosts, platform
 
 TRACE = "logs/trace.txt"
 _TRACE = "-trace-ti"

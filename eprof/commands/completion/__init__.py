@@ -1,0 +1,1 @@
+"""`eprof completion`."""

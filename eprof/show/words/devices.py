@@ -1,0 +1,32 @@
+"""What the GPUs and CPUs of a document are called."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from eprof.base.nouns import nouns_of
+
+if TYPE_CHECKING:
+    from eprof.commands.diff import schema as compare
+    from eprof.profile import schema as profile
+
+    Device = profile.Device | compare.Device
+
+
+def name_of(device: "Device") -> str:
+    """What a device is called; "GPU not named" where no log names it."""
+    return device.name or f"{nouns_of(device.processor).processor} not named"
+
+
+def with_capability(device: "Device") -> str:
+    """What a device is called, with its compute capability, or microarchitecture, where that is known."""
+    if not device.capability:
+        return name_of(device)
+    kind = nouns_of(device.processor).capability.removeprefix("compute ")
+    return f"{name_of(device)} ({kind} {device.capability})"
+
+
+def named(devices: Iterable["Device"], call: Callable[["Device"], str] = name_of) -> list[str]:
+    """The names of devices, each kind once, with how many of it there are: "4 × Tesla V100"."""
+    numbers = Counter(map(call, devices))
+    return [f"{number} × {name}" if number > 1 else name for name, number in numbers.items()]
