@@ -1,12 +1,14 @@
-"""Mutants: change one operator of eprof at a time and see whether a test tells.
+"""Mutants: change one thing of eprof at a time and see whether a test tells.
 
-    python benchmarks/mutants.py [--number 100] [--seed 1] [--only counts/counts.py] [--jobs 2] [--state mutants.jsonl]
-    python benchmarks/mutants.py --list             what would be changed, without running a test
+    python benchmarks/mutants.py [--number 100] [--seed 1] [--only energy] [--jobs 2] [--state mutants.jsonl]
+    python benchmarks/mutants.py --list             what would be changed and by which tests, without running one
 
-Changes are drawn at random from all that can be made in `TESTS`' modules: comparisons, + - * /, `and` and `or`, `not`, & and |,
-numbers, np.fmin and np.fmax, results of functions. Each goes into a copy of the tree (never into this one), and the
-tests nearest to the module are run there, the fast ones first, until one fails. A change that all tests pass has
-survived: write a test that it fails, or, if no test can, add it to `mutants-equivalent.toml` with the reason.
+Changes are drawn at random from all that can be made in the modules that make numbers, which is every one but those that
+show them (`SHOWS`): comparisons, + - * /, `and` and `or`, `not`, & and |, numbers and powers of ten, min and max,
+terms of a sum, factors of units, `abs`, bounds of slices, entries of dictionaries, loops and functions that end early,
+results of functions. Each goes into a copy of the tree (never into this one), and the tests nearest to the module
+(`nearest`) are run there until one fails. A change that all of them pass has survived: write a test that it fails, or,
+if no test can, add it to `mutants-equivalent.toml` with the reason.
 
 What was run is kept in --state, a line each: a run that was stopped goes on there. Exit code 1 if more than a tenth
 of the mutants survive that are not known to be equivalent.
@@ -15,9 +17,12 @@ of the mutants survive that are not known to be equivalent.
 import argparse
 import ast
 import difflib
+import itertools
 import json
+import math
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -25,9 +30,10 @@ import sys
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from queue import Queue
 from types import UnionType
@@ -39,27 +45,58 @@ LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", "__pycache__", "*.pyc", ".pytest_cache", ".mypy_cache", ".ruff_cache"
 )
 
-# The tests nearest to each module, quickest first. What all of them pass goes through `ALL` as well.
-TESTS = {
-    "counts/counts.py": ["bounds", "counts", "golden", "counts_launches", "checks", "counters_ncu", "oracle"],
-    "counts/times.py": ["times", "golden", "end_to_end", "oracle"],
-    "energy/attribution.py": ["energy", "golden", "parts", "oracle"],
-    "costs/table.py": ["costs", "golden", "energy", "costs_check", "ncu_launches", "whatif", "fitting"],
-    "logs/join/combining.py": [
-        "logs_joining",
-        "golden",
-        "parts",
-        "logs_properties",
-        "logs_made",
-        "ncu_logs",
-        "logs_folding",
-        "logs_many",
-        "grouping",
-        "oracle",
-    ],
-    "commands/diff/parts.py": ["parts", "golden", "compare", "diff"],
-}
-ALL = ["whatif", "tuning", "validation", "rooflines", "every_log", "ncu_every_log"]
+# Rooms and files that show numbers or only name things, wherever they stand: what is wrong in them is seen.
+SHOWS = {"words", "page", "terminal", "cli", "files", "show", "drawing", "schema", "signs", "messages", "collector"}
+SHOWS |= {"collect", "rundir", "progress", "completion", "doctor", "demo", "notebook", "errors", "text", "nouns"}
+# What goes through all rooms.
+WHOLE = ["golden", "oracle"]
+
+
+def modules() -> list[str]:
+    """The modules that make numbers, by their path below eprof/."""
+    every = (path.relative_to(ROOT / "eprof") for path in sorted((ROOT / "eprof").rglob("*.py")))
+    return [str(path) for path in every if not SHOWS & {*path.parts, path.stem}]
+
+
+def nearest(module: str) -> list[str]:
+    """The files of tests that are to see a change of a module, the nearest first; small ones before large ones.
+
+    The one of its name; those that import it, or something of it; those with its folder's name in theirs; those in a
+    folder of that name, or of which CONTRIBUTING.md says that they test it too; and what goes through all rooms.
+    """
+    names = [name for name in Path(module).with_suffix("").parts if name != "__init__"] or ["eprof"]
+    dotted, last = ".".join(["eprof", *names]), names[-1]
+    room = ".".join(["eprof", *names[:-1]])
+    imports = re.compile(rf"(?:from|import) {dotted}\b|from {room} import [^\n]*\b{last}\b")
+    also = _also().items()
+    folders = {*names, *(folder for folder, rooms in also if rooms & set(names))}
+    found = []
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        words = {*path.stem.split("_")[1:], path.stem.removeprefix("test_")}
+        near = [path.stem == f"test_{last}", imports.search(path.read_text())]
+        near += [words & set(names), path.parent.name in folders, words & set(WHOLE)]
+        rank = next((number for number, is_so in enumerate(near) if is_so), None)
+        if rank is not None:
+            found.append((rank, path.stat().st_size, path.stem.removeprefix("test_")))
+    return [name for _, _, name in sorted(found)]
+
+
+@cache
+def _also() -> dict[str, set[str]]:
+    """Folders of tests that test other rooms, too: "| `tests/collect/` | also `planning/`, `rundir/` |"."""
+    rooms: dict[str, set[str]] = {}
+    guide = ROOT / "CONTRIBUTING.md"
+    for line in guide.read_text().splitlines() if guide.exists() else ():
+        folders, also, others = line.partition(" | also ")
+        for folder in re.findall(r"`tests/(\w+)/`", folders) if also else ():
+            rooms.setdefault(folder, set()).update(re.findall(r"`(\w+)/`", others))
+    return rooms
+
+
+@cache
+def _source(path: Path) -> str:
+    """A module as it was when mutants were drawn: somebody may work on it meanwhile."""
+    return path.read_text()
 
 
 @dataclass(frozen=True)
@@ -105,11 +142,20 @@ CALCULATED = {
     ast.LShift: [">>"],
 }
 TWINS = {"fmin": "fmax", "fmax": "fmin", "minimum": "maximum", "maximum": "minimum", "any": "all", "all": "any"}
-TWINS |= {"min": "max", "max": "min", "isna": "notna", "notna": "isna", "logical_or": "logical_and"}
+TWINS |= {
+    "min": "max",
+    "max": "min",
+    "nanmin": "nanmax",
+    "argmin": "argmax",
+    "argmax": "argmin",
+    "isna": "notna",
+    "notna": "isna",
+    "logical_or": "logical_and",
+}
 
 
 def mutants(module: str, source: str) -> list[Mutant]:
-    """Every change of one operator that can be made in a module."""
+    """Every change that can be made in a module; a few of them are no Python (`parses`)."""
     tree = ast.parse(source)
     lines = source.encode().splitlines(keepends=True)
     offsets = [sum(map(len, lines[:number])) for number in range(len(lines) + 1)]
@@ -118,7 +164,7 @@ def mutants(module: str, source: str) -> list[Mutant]:
     for first, last, new in _changes(tree):
         start, end = (offsets[row - 1] + column for row, column in (first, last))
         found.append(Mutant(module, first[0], start, end, data[start:end].decode(), new(data[start:end].decode())))
-    return [one for one in found if one.old != one.new and _parses(mutated(source, one))]
+    return [one for one in found if one.old != one.new]
 
 
 def mutated(source: str, mutant: Mutant) -> str:
@@ -127,12 +173,12 @@ def mutated(source: str, mutant: Mutant) -> str:
     return (data[: mutant.start] + mutant.new.encode() + data[mutant.end :]).decode()
 
 
-def _parses(source: str) -> bool:
+def parses(source: str, mutant: Mutant) -> bool:
+    """Whether the changed source is Python, and another program."""
     try:
-        ast.parse(source)
+        return ast.dump(ast.parse(mutated(source, mutant))) != ast.dump(ast.parse(source))
     except SyntaxError:
         return False
-    return True
 
 
 def _changes(tree: ast.Module) -> Iterator["Change"]:
@@ -175,7 +221,21 @@ def _compare(node: ast.Compare) -> Iterator[Change]:
 
 
 def _calculate(node: ast.BinOp) -> Iterator[Change]:
+    """Another operator, a term of a sum left out, or a factor that only changes the unit."""
     yield from (_between(node.left, node.right, new) for new in CALCULATED.get(type(node.op), []))
+    is_sum = isinstance(node.op, ast.Add | ast.Sub) and not any(map(_is_text, (node.left, node.right)))
+    if is_sum or (isinstance(node.op, ast.Mult | ast.Div) and _is_number(node.right)):
+        yield _keep(node, node.left)
+    if (is_sum and isinstance(node.op, ast.Add)) or (isinstance(node.op, ast.Mult) and _is_number(node.left)):
+        yield _keep(node, node.right)
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _both(node: ast.BoolOp) -> Iterator[Change]:
@@ -192,11 +252,50 @@ def _constant(node: ast.Constant) -> Iterator[Change]:
         yield _put(node, str(not node.value))
     elif isinstance(node.value, int | float):
         yield _put(node, repr(node.value + 1))
+        if node.value > 0 and node.value != 1 and math.log10(node.value) % 3 == 0:  # 1e-3 for 1e-6 and the like
+            yield _put(node, repr(node.value * (1e-3 if node.value < 1 else 1e3)))
 
 
 def _twin(node: ast.Attribute) -> Iterator[Change]:
     if node.attr in TWINS:
         yield _end(node.value), _end(node), lambda _: f".{TWINS[node.attr]}"
+
+
+def _call(node: ast.Call) -> Iterator[Change]:
+    """`min` for `max`; what is in `abs` without it."""
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if isinstance(node.func, ast.Name) and name in TWINS:
+        yield _put(node.func, TWINS[name])
+    if name in ("abs", "fabs") and len(node.args) == 1:
+        yield _keep(node, node.args[0])
+
+
+def _slice(node: ast.Slice) -> Iterator[Change]:
+    """A bound that is one off; bounds that are numbers are changed as such."""
+    for bound, step in ((node.lower, "+ 1"), (node.upper, "- 1")):
+        if bound is not None and not isinstance(bound, ast.Constant):
+            yield _start(bound), _end(bound), lambda old, step=step: f"({old}) {step}"
+
+
+def _dict(node: ast.Dict) -> Iterator[Change]:
+    """The values of neighbours swapped."""
+    entries = list(zip(node.keys, node.values, strict=True))
+    for (_, first), (key, second) in itertools.pairwise(entries):
+        if key is not None and ast.unparse(first) != ast.unparse(second):
+            one, two = ast.unparse(first), ast.unparse(second)
+            new = f"{two}, {ast.unparse(key)}: {one}"
+            yield _start(first), _end(second), lambda _, new=new: new
+
+
+def _early(node: ast.FunctionDef | ast.For) -> Iterator[Change]:
+    """A loop that ends after its first turn; a result that is returned before the last statement that makes it."""
+    last = node.body[-1]
+    if isinstance(node, ast.For):
+        yield _start(last), _end(last), lambda old: f"{old}\n{' ' * last.col_offset}break"
+    elif len(node.body) > 2 and isinstance(last, ast.Return) and isinstance(last.value, ast.Name):
+        before = "\n".join(map(ast.unparse, node.body[:-2]))
+        if re.search(rf"\b{last.value.id}\b", before):
+            yield _put(node.body[-2], "pass")
 
 
 def _result(node: ast.Return) -> Iterator[Change]:
@@ -215,6 +314,10 @@ CHANGES: dict[type | UnionType, Callable[..., Iterator[Change]]] = {
     ast.UnaryOp: _unary,
     ast.Constant: _constant,
     ast.Attribute: _twin,
+    ast.Call: _call,
+    ast.Slice: _slice,
+    ast.Dict: _dict,
+    ast.FunctionDef | ast.For: _early,
     ast.Return: _result,
     ast.If | ast.IfExp | ast.While: _condition,
 }
@@ -222,6 +325,11 @@ CHANGES: dict[type | UnionType, Callable[..., Iterator[Change]]] = {
 
 def _put(node: ast.AST, new: str) -> Change:
     return _start(node), _end(node), lambda _: new
+
+
+def _keep(whole: ast.AST, part: ast.AST) -> Change:
+    """A part of an expression instead of all of it."""
+    return _put(whole, f"({ast.unparse(part)})")
 
 
 def _between(left: ast.AST, right: ast.AST, new: str) -> Change:
@@ -249,47 +357,60 @@ def fate(mutant: Mutant, tree: Path, seconds: float) -> str:
     """What the tests say of a mutant in a copy of the tree: "killed by FILE", "killed by time" or "survived"."""
     path = tree / "eprof" / mutant.module
     source = path.read_text()
-    try:
-        for name in [*TESTS[mutant.module], *ALL]:
+    names = [name for name in nearest(mutant.module) if _SOUND.get(name, True)]
+    while names:
+        try:
             path.write_text(mutated(source, mutant))
-            code = _tested(tree, name, seconds)
+            code, failed = _tested(tree, names, seconds)
+        finally:
             path.write_text(source)
-            # A file of tests that fails without any change says nothing.
-            if code not in (0, NONE_RAN) and _sound(tree, name, seconds):
-                return "killed by time" if code is None else f"killed by test_{name}.py"
-        return "survived"
-    finally:
-        path.write_text(source)
+        if code in (0, NONE_RAN):
+            break
+        if code is None and _tested(tree, names, seconds)[0] is None:
+            break  # they take too long without any change, too
+        # A file of tests that fails without any change says nothing.
+        if _sound(tree, failed or names[0], seconds):
+            return "killed by time" if code is None else f"killed by test_{failed or names[0]}.py"
+        names.remove(failed or names[0])
+    return "survived"
 
 
 NONE_RAN = 5
 _SOUND: dict[str, bool] = {}
+_FAILED = re.compile(r"^(?:FAILED|ERROR) \S*?test_(\w+)\.py", re.MULTILINE)
 
 
 def _sound(tree: Path, name: str, seconds: float) -> bool:
     """Whether a file's tests pass in a tree without a change; asked once."""
     if name not in _SOUND:
-        _SOUND[name] = _tested(tree, name, seconds) in (0, NONE_RAN)
+        _SOUND[name] = _tested(tree, [name], seconds)[0] in (0, NONE_RAN)
         if not _SOUND[name]:
             print(f"test_{name}.py fails without any change, so it tells nothing", flush=True)
     return _SOUND[name]
 
 
-def _tested(tree: Path, name: str, seconds: float) -> int | None:
-    """The exit code of pytest on a file; None if it took too long. With it end the processes that it started."""
-    (file,) = (tree / "tests").rglob(f"test_{name}.py")
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(file)]
+def _tested(tree: Path, names: Sequence[str], seconds: float) -> tuple[int | None, str | None]:
+    """The exit code of pytest on files, and which of them failed; None if they took too long.
+
+    With it end the processes that it started.
+    """
+    files = [str(next((tree / "tests").rglob(f"test_{name}.py"))) for name in names]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "-p", "no:cacheprovider", *files]
     # CI: hypothesis draws the same examples each time, so that a mutant's fate does not change.
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
-    process = subprocess.Popen(
-        command, cwd=tree, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    try:
-        return process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return None
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(
+            command, cwd=tree, env=environment, stdout=said, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return None, None
+        said.seek(0)
+        failed = _FAILED.search(said.read())
+    return process.returncode, failed and failed[1]
 
 
 def copied(folder: Path) -> Path:
@@ -303,11 +424,12 @@ def copied(folder: Path) -> Path:
 
 def chosen(options: argparse.Namespace) -> list[Mutant]:
     """So many mutants of the modules asked for, drawn at random."""
-    modules = [module for module in TESTS if not options.only or module in options.only]
-    every = [one for module in modules for one in mutants(module, (ROOT / "eprof" / module).read_text())]
-    dice = random.Random(options.seed)
-    dice.shuffle(every)
-    return every[: options.number]
+    drawn = [one for one in modules() if not options.only or any(one.startswith(part) for part in options.only)]
+    sources = {module: _source(ROOT / "eprof" / module) for module in drawn}
+    every = [one for module, source in sources.items() for one in mutants(module, source)]
+    random.Random(options.seed).shuffle(every)
+    found = (one for one in every if parses(sources[one.module], one))
+    return list(itertools.islice(found, options.number))
 
 
 def equivalent() -> dict[str, str]:
@@ -319,16 +441,17 @@ def equivalent() -> dict[str, str]:
 
 def difference(mutant: Mutant) -> str:
     """The changed lines, before and after."""
-    source = (ROOT / "eprof" / mutant.module).read_text()
+    source = _source(ROOT / "eprof" / mutant.module)
     lines = [text.splitlines() for text in (source, mutated(source, mutant))]
     return "\n".join(f"      {line}" for line in list(difflib.unified_diff(*lines, n=0, lineterm=""))[3:])
 
 
 def named(mutant: Mutant) -> str:
     """A mutant by its changed line, which stays where lines move: "counts/counts.py: a + b -> a - b"."""
-    source = (ROOT / "eprof" / mutant.module).read_text()
+    source = _source(ROOT / "eprof" / mutant.module)
     lines = [text.splitlines() for text in (source, mutated(source, mutant))]
-    before, after = next(pair for pair in zip(*lines, strict=False) if pair[0] != pair[1])
+    pairs = itertools.zip_longest(*lines, fillvalue="")
+    before, after = next(pair for pair in pairs if pair[0] != pair[1])
     return f"{mutant.module}: {before.strip()} -> {after.strip()}"
 
 
@@ -342,15 +465,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--number", type=int, default=100, help="how many mutants")
     parser.add_argument("--seed", type=int, default=1, help="draws the same ones again")
-    parser.add_argument("--only", action="append", choices=list(TESTS), metavar="MODULE", help="repeatable")
+    parser.add_argument("--only", action="append", metavar="PATH", help="a module or a folder of eprof/; repeatable")
     parser.add_argument("--jobs", type=int, default=1, help="copies of the tree that are tested at once")
-    parser.add_argument("--seconds", type=float, default=300, help="most that a file of tests may take")
+    parser.add_argument("--seconds", type=float, default=900, help="most that the tests of a mutant may take")
     parser.add_argument("--state", type=Path, default=Path("mutants.jsonl"), help="what was run; goes on there")
     parser.add_argument("--list", action="store_true", help="name the mutants and run nothing")
     options = parser.parse_args()
     drawn = chosen(options)
     if options.list:
-        print("\n".join(f"{one.name}\n{difference(one)}" for one in drawn))
+        print("\n".join(f"{one.name}  [{', '.join(nearest(one.module))}]\n{difference(one)}" for one in drawn))
         return 0
     return report(drawn, tested(drawn, options))
 

@@ -1,6 +1,18 @@
-"""`python -m eprof`."""
+"""`eprof`, and `python -m eprof`."""
 
-from eprof.cli import main
+import sys
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """The command line. Whoever presses Ctrl-C before it is there has seen nothing, and sees nothing: 130."""
+    try:
+        from eprof.cli import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
 
 # A guard: processes that read logs import this module again.
 if __name__ == "__main__":

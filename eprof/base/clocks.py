@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from eprof.base.text import pattern
 
-_WRITTEN = pattern(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)\s*(?:MHz)?\s*")
+_WRITTEN = pattern(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)\s*+(?:MHz\s*)?")
 
 
 def parse(text: str) -> tuple[float, float] | None:

@@ -17,6 +17,12 @@ def microarchitecture(name: str) -> str | None:
     return next((section for section, names in _names().items() if names.search(name)), None)
 
 
+def nearest_costs(name: str) -> str | None:
+    """The cost table of the CPU that is nearest to one of this name; None: its microarchitecture is not known."""
+    known = microarchitecture(name)
+    return None if known is None else next(entry["costs"].text() for each, entry in _sections() if each == known)
+
+
 def in_cpuinfo(text: str) -> str | None:
     """The microarchitecture of the first CPU in the text of /proc/cpuinfo; None: not known."""
     first = dict(re.findall(r"^([^:\n]*?)\s*: *(.*?) *$", text.partition("\n\n")[0], re.MULTILINE))

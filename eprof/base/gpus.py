@@ -1,7 +1,15 @@
 """Names of GPUs: drivers and profilers write the name of one GPU in several ways."""
 
-from eprof.base.text import pattern
+from functools import cache
 
+from eprof.base import resources
+from eprof.base.text import pattern
+from eprof.base.toml import Document
+
+# What is behind the name of a GPU in some logs: its memory, its form.
+_VARIANT = pattern(r"([ -]\d+ ?gb|[ -](max-q|with max-q design|laptop gpu|hbm\w*|pcie|sxm\d?|nvl))$")
+# A name as drivers print it, behind a colon or "=": tables cut names off, and kernels are called after chips.
+_TOLD = pattern(rb"[:=] *[\"']?((?:NVIDIA|GeForce|Tesla|Quadro|TITAN|RTX)(?: [\w-]{1,24}){1,7})")
 _INDEX = pattern(r"(?<!\s)\s*\(\d+\)\s*$")
 _LABEL = pattern(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 
@@ -32,3 +40,38 @@ def capability_of_label(label: str) -> str | None:
     """The compute capability in ncu's label of a device ("ncu device 0 (CC 8.0)"), else None."""
     match = _LABEL.fullmatch(label)
     return match[1] if match else None
+
+
+def capabilities(device_name: str) -> tuple[str, ...]:
+    """The compute capabilities that a GPU of this name may have; several where names were reused, () if not known."""
+    name = normal_name(device_name)
+    while name not in capabilities_by_name():
+        shorter = _VARIANT.sub("", name)
+        if shorter == name:
+            return ()
+        name = shorter
+    return capabilities_by_name()[name]
+
+
+@cache
+def capabilities_by_name() -> dict[str, tuple[str, ...]]:
+    """The compute capabilities of each GPU of `counters/devices.toml`, by its name for matching."""
+    document = Document.read(resources.folder("counters") / "devices.toml")
+    by_name: dict[str, tuple[str, ...]] = {}
+    for capability, devices in document.data["device"].items():
+        for device in devices:
+            key = normal_name(device)
+            by_name[key] = (*by_name.get(key, ()), capability)
+    return by_name
+
+
+def told_in(output: bytes) -> str | None:
+    """The one GPU that a program's output names as drivers do ("Detected GPU: NVIDIA A100-PCIE-40GB"), else None."""
+    found = {name for match in _TOLD.finditer(output) if (name := _longest_name(match[1].decode().split()))}
+    return found.pop() if len(found) == 1 else None
+
+
+def _longest_name(words: list[str]) -> str | None:
+    """The most words from the first on that name a GPU."""
+    names = (" ".join(words[:number]) for number in range(len(words), 0, -1))
+    return next((name for name in names if capabilities(name)), None)

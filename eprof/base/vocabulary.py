@@ -3,8 +3,11 @@
 An instruction is thread-level and predicated-on: one for each active thread. A fused multiply-add is one instruction
 and two flops. Tensor cores do from 512 to many thousand flops an instruction, so their work is counted in flops, by the
 type of the operands; integer operations count as flops there. An SM-active cycle is a cycle of one multiprocessor with
-work on it. A byte is charged at a memory level; which one depends on the books that a cost table keeps
-(docs/model.md): *served*, at the one level that served it, or *accessed*, at every level that it passed.
+work on it, an active core cycle one of a core of a CPU that is not halted, at whatever clock it then runs. `retired`
+has every instruction of a CPU once, vectors too. `fp64_narrow` are those FP64 operations that instructions of one or
+two lanes do, beside `fp64` or its kinds. A byte is charged at a memory level; which one depends on the books that a
+cost table keeps (docs/model.md): *served*, at the one level that served it, or *accessed*, at every level that it
+passed.
 """
 
 from msgspec import Struct
@@ -68,6 +71,7 @@ _TENSOR = [
 _ALL = [
     _plain_count("tensor", "tensor", "Tensor"),
     *_TENSOR,
+    Count("fp64_narrow", "flop", COMPUTATION, "fp64", "FP64 in scalar or 128-bit instructions, besides"),
     *_floats(64),
     *_floats(32),
     *_floats(16),
@@ -80,6 +84,8 @@ _ALL = [
     _plain_count("misc", "other", "Moves and barriers"),
     _plain_count("warp_issue", "other", "Warp instructions issued"),
     Count("sm_active_cycle", "cycle", COMPUTATION, "other", "SM active cycles"),
+    Count("retired", "instruction", COMPUTATION, "other", "Instructions retired"),
+    Count("core_active", "cycle", COMPUTATION, "other", "Active core cycles"),
     *_byte_counts("shared", "shared", "Shared memory"),
     *_level("l1", "L1"),
     *_level("l2", "L2"),
@@ -95,6 +101,7 @@ COUNTS: dict[str, Count] = {count.name: count for count in _ALL}
 PRICED = (*COUNTS, CONSTANT)
 INSTRUCTIONS = tuple(name for name, count in COUNTS.items() if count.unit == "instruction")
 COMPUTATION_WORDS = tuple(name for name, count in COUNTS.items() if count.family == COMPUTATION)
+ISSUED = ("warp_issue", "retired")  # every instruction once: never added to those of classes
 BYTES = tuple(name for name, count in COUNTS.items() if count.unit == "byte")
 BOOKS = ("served", "accessed")
 
@@ -120,12 +127,15 @@ def stand_ins(word: str) -> tuple[str, ...]:
 
 CPU, GPU = "cpu", "gpu"  # the processors that a profiler counts on
 # What one has and the other has not: of a GPU nobody needs to say that it has no L3.
-OF_CPUS = ("l3", *LEVEL_PARTS["l3"])
+OF_CPUS = ("l3", *LEVEL_PARTS["l3"], "fp64_narrow", "retired", "core_active")
 OF_GPUS = (
     *("tensor", *TENSOR_PARTS["tensor"]),
     *("communication", "warp_issue", "sm_active_cycle"),
     *(f"{memory}_{way}" for memory in ("shared", "system", "local") for way in ("read", "write")),
 )
+
+# What a cost table need not speak of: it pays where a price says so, and else is in the prices of what goes with it.
+PAY_WHERE_PRICED = ("sm_active_cycle", "fp64_narrow", "retired", "core_active")
 
 # The groups of the report in stacking order, with their labels.
 GROUPS: dict[str, str] = {
@@ -144,16 +154,4 @@ GROUPS: dict[str, str] = {
     "dram": "DRAM",
     "system": "Host memory",
     "requested": "Requested bytes",
-}
-
-# What parallel programs count on clusters, [S] 4: their own work and what joins them. None of it is a profiler's count.
-CLUSTER_COUNTS: dict[str, Count] = {
-    count.name: count
-    for count in (
-        Count("on_chip", "instruction", COMPUTATION, "other", "On-chip work"),
-        Count("off_chip", "access", DATA, "dram", "Accesses beyond the caches"),
-        Count("messages", "message", DATA, "network", "Messages"),
-        Count("network_bytes", "byte", DATA, "network", "Bytes between nodes"),
-        Count("spinning_s", "s", COMPUTATION, "other", "Seconds spent polling"),
-    )
 }

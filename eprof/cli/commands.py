@@ -9,6 +9,7 @@ import itertools
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -46,6 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit: 0 done, 1 bad input, 2 wrong usage, 130 interrupted. Our bugs keep their traceback."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     open_closed_streams()
+    if not sys.warnoptions:
+        # What is to be said of numbers, eprof says; processes that read logs inherit this.
+        sys.warnoptions.append("ignore")
+        warnings.simplefilter("ignore")
     try:
         end_by_signals()
         code = _run(words)
@@ -161,8 +166,7 @@ def _configure(options: argparse.Namespace, words: list[str], found: Path | None
     if found is not None and options.configured:
         # What reports keep of the command says where its options come from, as if they had been asked for.
         options.command_line[2:2] = ["--config", str(found)]
-        if not options.quiet:
-            say(f"{', '.join(sorted(options.configured))} from {found} (--config '' does without).")
+        say(f"{', '.join(sorted(options.configured))} from {found} (--config '' does without).")
 
 
 def _parser(only: str | None = None) -> tuple[Parser, _Parsers]:

@@ -12,8 +12,13 @@ if TYPE_CHECKING:
     from eprof.base.toml import Node
 
 _NO_KEYS = {"help", "version", "config"}
-# A file that came with somebody's logs must not write over files, start a browser or connect to anything.
-_ONLY_NAMED = ("output", "force", "open", "scheduler", "directory")
+# A file that came with somebody's logs must not write files, start a browser, connect to anything, run a benchmark or
+# change clocks, nor what one side of a comparison costs.
+_ONLY_NAMED = ("output", "force", "open", "scheduler", "directory", "shim", "mpi", "clock", "lock_clocks", "settings")
+_ONE_SIDE = ("old_", "new_", "more_")
+# The change that a gate judges may bring a file; of what the gate sees, that one decides nothing.
+_GATES = ("fail_above", "max_error")
+_LOOKS = (*_GATES, "format", "no_color", "verbose", "quiet", "jobs")
 _PYPROJECT = ("tool", "eprof")
 Actions = dict[str, argparse.Action]
 
@@ -66,9 +71,13 @@ def fill(options: argparse.Namespace, given: Iterable[str], own: Actions, known:
         table = table[_PYPROJECT[0]][_PYPROJECT[1]]
     taken = set(given)
     options.configured = set()
-    for key, node in table.table(known).items():
-        if found is not None and key in _ONLY_NAMED:
-            raise node.error(f"`{key}` counts only in a file that --config names, and this one was found.")
+    keys = table.table(known)
+    gates = [gate for gate in _GATES if gate in own and (gate in keys or gate in taken)]
+    for key, node in keys.items():
+        is_judged = bool(gates) and key in own and key not in taken and key not in _LOOKS
+        if found is not None and (is_judged or key in _ONLY_NAMED or key.startswith(_ONE_SIDE)):
+            under = f" under --{gates[0].replace('_', '-')}" if is_judged else ""
+            raise node.error(f"`{key}` counts{under} only in a file that --config names, and this one was found.")
         value = _value(own.get(key, known[key]), node, path.parent)
         if key in own and key not in taken:
             setattr(options, key, value)

@@ -80,6 +80,11 @@ class Options(argparse._ActionsContainer):
         """An option that may be given several times; its value is a list."""
         self.add_argument(*filter(None, (short, name)), action="append", default=[], metavar=metavar, help=help, **more)
 
+    def mapping(self) -> None:
+        """`--mapping`, `--only`: what the columns of measurements mean, and which rows to take."""
+        self.value("--mapping", MAPPING, "what the columns mean (default: the mapping that suits them)")
+        self.repeatable("--only", "COLUMN=CELL", "take the rows that have this cell there (repeatable)")
+
 
 class Group(Options, argparse._ArgumentGroup):
     """Options under a title of their own."""
@@ -109,7 +114,7 @@ class Parser(Options, argparse.ArgumentParser):
             "--costs",
             TABLE,
             f"cost table (default: {default_costs}); `estimated`, or 'estimated:RTX 4090' where the log does not "
-            "name the GPU: a rough one for a GPU that nobody measured",
+            "name the GPU: by its data sheet, if nobody measured it; `none`: counts alone",
         )
         nearest = "nearest to the run's clocks, else the table's"
         self.value("--setting", SETTING, f"DVFS setting in MHz, e.g. 852/924 (default: {nearest})")
@@ -277,3 +282,14 @@ def problem_size(text: str) -> float:
 def has_trace(outputs: list[tuple[Path, str]], options: argparse.Namespace) -> bool:
     """Whether a trace is to be written, which needs the launches one by one."""
     return any(kind == "trace" for _, kind in outputs) or (not outputs and options.format == "trace")
+
+
+def only(options: argparse.Namespace) -> dict[str, str]:
+    """The cells that rows of measurements must have, by `--only`. Raises UsageError."""
+    cells = {}
+    for text in options.only:
+        column, _, cell = map(str.strip, text.partition("="))
+        if not (column and cell):
+            raise UsageError(f"--only {text}: write COLUMN=CELL.")
+        cells[column] = cell
+    return cells

@@ -9,10 +9,12 @@ from typing import Self
 from eprof.base import progress
 from eprof.base.text import printable
 from eprof.cli.output import say
+from eprof.logs.rows.threads import SCARCE_BYTES, is_memory_scarce
 
 # On a terminal the line is redrawn. Elsewhere, in a log of CI for example, every line stays.
 _TERMINAL_S = (1.0, 0.25)  # before the first line, between two
 _ELSEWHERE_S = (10.0, 30.0)
+_READING, _LONG_BYTES = "reading logs", 16 << 20
 _SHARE = 0.05  # of the time that goes into finding out what the line says
 
 
@@ -68,7 +70,10 @@ class Progress(progress.Progress):
 
     def reading(self, done: int, total: int) -> None:
         """Progress in bytes of logs that were read, of all bytes."""
-        self.count("reading logs", round(done / 1e6, 1), round(total / 1e6, 1), " MB")
+        if self._work != _READING and total > _LONG_BYTES and is_memory_scarce():
+            least = SCARCE_BYTES >> 10
+            self.say(f"little memory is allowed, so long logs are read slowly; `ulimit -v {least}` or more is quicker.")
+        self.count(_READING, round(done / 1e6, 1), round(total / 1e6, 1), " MB")
 
     def say(self, sentence: str) -> None:
         """Print a sentence that stays above the line of progress."""

@@ -1,23 +1,16 @@
 """A cluster: a cost table with times. Reads and checks files of `costs/clusters/` (docs/scale.md has their form)."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
 from eprof.base.errors import CostError
 from eprof.base.marks import NONE, Mark
-from eprof.base.resources import folder
 from eprof.base.text import listed, pattern
 from eprof.base.toml import Document, Node
 from eprof.clusters import definitions
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
 
 SCHEMA = 1
 INTERRUPT, POLL = "interrupt", "poll"
@@ -123,6 +116,16 @@ class Cluster(Struct, frozen=True, dict=True):
     memory_bytes: float | None = None
     link: Link | None = None
 
+    @property
+    def marks(self) -> Mark:
+        """How far what is modelled with the cluster can be trusted."""
+        return Mark.ASSUMED if self.basis == "assumed" else NONE
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader must know of numbers that rest on the cluster."""
+        return [f"The powers and times of {self.name} are assumed: nobody measured them."] if self.marks else []
+
     @cached_property
     def slowest(self) -> Clock:
         """The lowest clock of the cluster."""
@@ -153,12 +156,12 @@ class Cluster(Struct, frozen=True, dict=True):
 
 def load(name_or_path: str) -> Cluster:
     """A cluster by its name, or a file of yours (`.toml`). Raises DefinitionError with file and line."""
-    return read(definitions.find(name_or_path, _shelf(), "cluster"))
+    return read(definitions.find(name_or_path, "cluster"))
 
 
 def beside(name_or_path: str) -> Beside:
     """What [node] of a cluster's file says, if it has one; nothing else need be there. Raises DefinitionError."""
-    root = definitions.find(name_or_path, _shelf(), "cluster").root.table(_KEYS)
+    root = definitions.find(name_or_path, "cluster").root.table(_KEYS)
     root.schema(SCHEMA)
     return _beside(root)
 
@@ -177,10 +180,6 @@ def _beside(root: Node) -> Beside:
         name=root["name"].text(),
         source=root["source"].text(),
     )
-
-
-def _shelf() -> Traversable:
-    return folder("costs") / "clusters"
 
 
 def read(document: Document) -> Cluster:
@@ -229,7 +228,13 @@ def _clocks(node: Node, idle_w: float | None) -> tuple[tuple[Clock, ...], Clock]
     clocks: list[Clock] = []
     defaults: list[Clock] = []
     for entry in entries:
-        clock = _clock(entry.table(_SETTING), idle_w)
+        entry.table(_SETTING)
+        clock = Clock(
+            entry["core_mhz"].number(1, 1e5),
+            idle_w if idle_w is not None and "idle_w" not in entry else entry["idle_w"].number(0, _MOST),
+            entry["on_chip_w"].number(0, _MOST),
+            _optional(entry["off_chip_w"]) or 0.0,
+        )
         if any(clock.core_mhz == other.core_mhz for other in clocks):
             raise entry.error(f"{clock.core_mhz:g} MHz is listed twice.")
         clocks.append(clock)
@@ -238,15 +243,6 @@ def _clocks(node: Node, idle_w: float | None) -> tuple[tuple[Clock, ...], Clock]
     if len(defaults) != 1 and len(clocks) > 1:
         raise node.error("one setting, and no other, is the default; write `default = true` in it.")
     return tuple(clocks), (defaults or clocks)[0]
-
-
-def _clock(entry: Node, idle_w: float | None) -> Clock:
-    """A clock in a cluster's file."""
-    core_mhz = entry["core_mhz"].number(1, 1e5)
-    off_chip_w = _optional(entry["off_chip_w"]) or 0.0
-    if idle_w is None or "idle_w" in entry:
-        idle_w = entry["idle_w"].number(0, _MOST)
-    return Clock(core_mhz, idle_w, entry["on_chip_w"].number(0, _MOST), off_chip_w)
 
 
 def _messages(node: Node) -> Messages:
@@ -283,12 +279,6 @@ def _link(node: Node) -> Link | None:
     return Link(
         node["bandwidth_byte_per_s"].number(1, _MOST), node["latency_s"].number(0, _MOST), watts, collectives
     )  # fmt: skip
-
-
-def chosen(cluster: Cluster, clocks_mhz: Sequence[float], waiting: str | None) -> tuple[list[Clock], str]:
-    """The clocks of the cluster that a user wants (none: all), and how processors wait. Raises CostError."""
-    clocks = [cluster.at(core_mhz) for core_mhz in clocks_mhz] or list(cluster.clocks)
-    return clocks, waiting or cluster.waiting
 
 
 def about(cluster: Cluster) -> dict[str, Any]:

@@ -2,9 +2,13 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from eprof.base.marks import Mark
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -18,8 +22,8 @@ class Run(Struct, frozen=True):
     """One program of one size on so many processors at a clock: medians over repeats. None: not known.
 
     marks, time_marks: how far energy and time can be trusted. cluster: the one that was simulated. unit: what a
-    processor is. parts: what makes up the energy of a GPU cluster, and ranks, imbalance (`ranks.py`). report: where the
-    ranks are. where: the file and line of its row.
+    processor is. parts: what makes up the energy of a GPU cluster, and ranks, imbalance (`ranks.py`). where: the
+    file and line of its row.
     """
 
     program: str
@@ -32,7 +36,6 @@ class Run(Struct, frozen=True):
     marks: int = 0
     cluster: str | None = None
     unit: str = "node"
-    report: str = ""
     where: str = ""
     time_marks: int = 0
     parts: Mapping[str, Part] | None = None
@@ -65,11 +68,18 @@ def _is_lower_of_two(same: Sequence[Run]) -> bool:
 
 
 def _median(same: Sequence[Run]) -> Run:
-    first = same[0]
-    if first.parts is not None:
+    if same[0].parts is not None:
         middle = sorted(same, key=lambda run: run.energy_j or 0.0)[(len(same) - 1) // 2]
         return replace(middle, repeats=len(same))
-    joules = [run.energy_j for run in same if run.energy_j is not None]
-    energy_j = statistics.median(joules) if joules else None
-    time_s = statistics.median(run.time_s for run in same)
-    return replace(first, time_s=time_s, energy_j=energy_j, repeats=len(same))
+    # A lower bound says nothing where the energy of another repeat is known in full.
+    known = [run for run in same if run.energy_j is not None]
+    known = [run for run in known if not run.marks & Mark.MISSING] or known
+    first = (known or same)[0]
+    return replace(
+        first,
+        time_s=statistics.median(run.time_s for run in same),
+        energy_j=statistics.median(run.energy_j or 0.0 for run in known) if known else None,
+        marks=reduce(or_, (run.marks for run in known), 0),
+        time_marks=reduce(or_, (run.time_marks for run in same)),
+        repeats=len(same),
+    )

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from eprof.base.errors import CollectError, LogError, UsageError
-from eprof.base.marks import Mark, from_names, names
+from eprof.base.marks import NONE, Mark, from_names, names
 from eprof.base.text import pattern
 from eprof.clusters import simgrid
 from eprof.clusters.cluster import POLL, Clock, Cluster
@@ -43,7 +45,7 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
             "processes": processes,
             "size": size,
             "program": _named(program, size),
-            "marks": _simulation_marks(cluster, computes),
+            "marks": names(Mark.SIMULATED | cluster.marks | (Mark.ESTIMATED if computes else NONE)),
         },
     )
 
@@ -81,15 +83,6 @@ def _is_size(word: str, size: float) -> bool:
         return False
 
 
-def _simulation_marks(cluster: Cluster, computes: bool) -> list[str]:
-    marks = Mark.SIMULATED
-    if computes:
-        marks |= Mark.ESTIMATED
-    if cluster.basis == "assumed":
-        marks |= Mark.ASSUMED
-    return names(marks)
-
-
 # ---- back
 
 
@@ -105,51 +98,26 @@ def record(path: Path) -> Mapping[str, Any] | None:
 def runs(path: Path, manifest: Mapping[str, Any], notes: list[str]) -> Iterator[Run]:
     """The simulations in a run directory, one a clock. Raises LogError: its record does not say of what."""
     about = manifest["cluster"]
-    marks = _marks_of(path, about)
-    for measurement in manifest.get("measurements", ()):
-        yield from _run(path, about, marks, measurement)
-    notes += _notes(about, marks)
-
-
-def _run(path: Path, about: Mapping[str, Any], marks: Mark, measurement: Mapping[str, Any]) -> Iterator[Run]:
-    """A simulated run, of a run directory."""
-    core_mhz = _CLOCK.fullmatch(measurement["what"])
-    log = path / "logs" / f"{measurement['what']}-1.log"
-    if core_mhz is None or measurement.get("failed") or not log.is_file():
-        return
-    used = simgrid.energy(log)
-    if used is not None:
-        energy_j = used.hosts_j + (used.links_j or 0.0)
-        yield Run(
-            about["program"],
-            about.get("size"),
-            about["processes"],
-            float(core_mhz[1]),
-            used.time_s,
-            energy_j or None,
-            marks=marks,
-            time_marks=marks,
-            cluster=about["name"],
-        )
-
-
-def _marks_of(path: Path, about: Mapping[str, Any]) -> Mark:
-    """How far a simulated run can be trusted. Raises LogError: `run.json` does not say what was simulated."""
     try:
         marks = from_names(about["marks"])
+        program, processes, name = about["program"], about["processes"], about["name"]
     except KeyError:
-        marks = None
-    if marks is None or not about.get("processes") or not {"name", "program"} <= about.keys():
+        processes = None
+    if not processes:
         raise LogError(f"{path}: `cluster` in run.json does not say what was simulated.")
-    return marks
-
-
-def _notes(about: Mapping[str, Any], marks: Mark) -> Iterator[str]:
-    """What there is to say on simulated runs."""
-    yield f"Simulated by SimGrid with {about['name']}: its nodes have no caches and no memory of their own."
+    for measurement in manifest.get("measurements", ()):
+        core_mhz = _CLOCK.fullmatch(measurement["what"])
+        log = path / "logs" / f"{measurement['what']}-1.log"
+        if core_mhz is None or measurement.get("failed") or not log.is_file():
+            continue
+        if used := simgrid.energy(log):
+            energy_j = used.hosts_j + (used.links_j or 0.0)
+            run = Run(program, about.get("size"), processes, float(core_mhz[1]), used.time_s, energy_j or None)
+            yield replace(run, marks=marks, time_marks=marks, cluster=name)
+    notes.append(f"Simulated by SimGrid with {name}: its nodes have no caches and no memory of their own.")
     if Mark.ASSUMED in marks:
-        yield f"The powers and times of {about['name']} are assumed: nobody measured them."
+        notes.append(f"The powers and times of {name} are assumed: nobody measured them.")
     if Mark.ESTIMATED in marks:
-        yield "Computing was timed on this machine, and taken for that of a node; it differs from run to run."
-    if about.get("nodes", 0) > about["processes"]:
-        yield f"Nodes of {about['name']} that run no process take power too; it is not in the energy."
+        notes.append("Computing was timed on this machine, and taken for that of a node; it differs from run to run.")
+    if (about.get("nodes") or 0) > processes:
+        notes.append(f"Nodes of {name} that run no process take power too; it is not in the energy.")

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from eprof.base.errors import UsageError
 from eprof.collect.process import Ended
 from eprof.collect.tools import GIVE_GPU, NO_GPU, ask, executable, gpu, has_gpu
 
@@ -61,7 +62,11 @@ class Nodes(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What to measure: the program, and which of its launches. caches: those to simulate (`CostTable.caches`)."""
+    """What to measure: the program, and which of its launches. caches: those to simulate (`CostTable.caches`).
+
+    checked: a simulated device is to look at every access, however long that takes. model, priced_as: the GPU whose
+    caches it is to have, as the user names it; the cost table.
+    """
 
     program: tuple[str, ...]
     kernels: tuple[str, ...] = ()
@@ -72,6 +77,9 @@ class Request(NamedTuple):
     caches: Mapping[str, str] = _NOTHING
     time_only: bool = False
     nodes: Nodes | None = None
+    checked: bool = False
+    model: str | None = None
+    priced_as: str | None = None
 
 
 class Offer(NamedTuple):
@@ -213,6 +221,11 @@ class Collector(ABC):
     def basic(self, capability: str) -> dict[str, str]:
         """Counters to collect, and what for, where no definition says so; empty if the profiler has no such set."""
         return {}
+
+    def check(self, request: Request) -> None:
+        """Refuse what the profiler cannot do. Raises UsageError."""
+        if request.model is not None:
+            raise UsageError(f"--caches is for simulated devices (--profiler oclgrind); {self.name} models no caches.")
 
     @abstractmethod
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:

@@ -24,10 +24,15 @@ _MOST_BYTES = 64 << 20  # of run.json
 
 
 class RunDirectory(NamedTuple):
-    """A directory that this process alone writes to. `lock` keeps it so, and falls when the process dies."""
+    """A directory that this process alone writes to. `lock` keeps it so, and falls when the process dies.
+
+    replaces: the run directory whose place this one takes once it is complete; `old_lock` is that one's.
+    """
 
     path: Path
     lock: int
+    replaces: Path | None = None
+    old_lock: int = -1
 
     @property
     def logs(self) -> Path:
@@ -58,6 +63,24 @@ class RunDirectory(NamedTuple):
                 f"room, and `eprof report {self.path}` reports on them."
             ) from err
 
+    def in_place(self) -> "RunDirectory":
+        """The directory of a complete run, in the place of the one that it replaces. Raises CollectError."""
+        if self.replaces is None:
+            return self
+        aside = self.replaces.with_name(f".{self.replaces.name}.{os.getpid()}")
+        try:
+            self.replaces.rename(aside)
+            self.path.rename(self.replaces)
+            shutil.rmtree(aside)
+        except OSError as err:
+            where = next(place for place in (self.path, self.replaces) if place.exists())
+            raise CollectError(
+                f"{self.replaces}: the earlier run cannot be replaced ({_why(err)}); the new one is complete: "
+                f"`eprof report {where}` reports on it."
+            ) from err
+        os.close(self.old_lock)
+        return RunDirectory(self.replaces, self.lock)
+
     def release(self) -> None:
         """Let others remove or replace the run directory."""
         os.close(self.lock)
@@ -66,12 +89,17 @@ class RunDirectory(NamedTuple):
 def create(name: str, force: bool = False, exact: bool = False) -> RunDirectory:
     """Make the run directory `NAME`, or, if that is taken, NAME-2.eprof and so on (`exact`: only this one).
 
-    With `force`, a run directory of this name that no run is writing to is replaced. Raises CollectError.
+    With `force`, a run directory of this name that no run is writing to is there until the new one, which has a number
+    until then, is complete (`in_place`). Raises CollectError.
     """
     wanted = Path(name)
+    replaces, old_lock = None, -1
     if force and wanted.is_dir():
-        _remove(wanted)
-    for number in range(1, 2 if exact else _MOST_NUMBERS):
+        wanted = replaces = wanted.resolve()
+        old_lock = _take(wanted)
+        exact = False
+    first = 2 if replaces else 1
+    for number in range(first, 2 if exact else _MOST_NUMBERS):
         path = wanted if number == 1 else _numbered(wanted, number)
         try:
             path.mkdir()
@@ -83,7 +111,7 @@ def create(name: str, force: bool = False, exact: bool = False) -> RunDirectory:
             continue
         except OSError as err:
             raise _no_directory(path, err) from err
-        return _claim(path)
+        return RunDirectory(path.resolve(), _claim(path), replaces, old_lock)
     raise CollectError(f"{wanted}: every number up to {_MOST_NUMBERS} is taken; name a directory with -o.")
 
 
@@ -99,14 +127,13 @@ def default_name(program: str) -> str:
     return f"{stem}{_SUFFIX}"
 
 
-def _claim(path: Path) -> RunDirectory:
-    """Take a folder for a run directory."""
+def _claim(path: Path) -> int:
+    """Take a folder for a run directory; its lock."""
     try:
         (path / "logs").mkdir()
-        lock = _lock(path, needed=False)
+        return _lock(path, needed=False)
     except OSError as err:
         raise _no_directory(path, err) from err
-    return RunDirectory(path.resolve(), lock)
 
 
 def _lock(path: Path, needed: bool = True) -> int:
@@ -146,25 +173,19 @@ def _why(err: OSError) -> str:
     return known.get(err.errno or 0, err.strerror or str(err))
 
 
-def _remove(path: Path) -> None:
-    """Remove an old run directory. Raises CollectError if it is none, or if a run is still writing to it."""
+def _take(path: Path) -> int:
+    """The lock of a run directory to replace. Raises CollectError if it is none, or if a run is still writing to it."""
     if not is_run_directory(path):
         raise CollectError(
             f"{path}: is not a run directory of eprof, so --force does not replace it; remove it yourself."
         )
     try:
-        lock = _lock(path)
-        shutil.rmtree(path)
-        os.close(lock)
+        return _lock(path)
     except BlockingIOError as err:
         raise CollectError(f"{path}: another run is writing to it; wait for its end, or use another name.") from err
     except OSError as err:
-        if err.errno in _NO_LOCKS:
-            raise CollectError(
-                f"{path}: this file system has no locks, so whether another run is writing to it cannot be told; "
-                "remove it yourself, or use another name."
-            ) from err
-        raise CollectError(f"{path}: cannot be replaced ({_why(err)}).") from err
+        why = "its file system has no locks" if err.errno in _NO_LOCKS else _why(err)
+        raise CollectError(f"{path}: cannot be replaced ({why}); remove it yourself, or use another name.") from err
 
 
 def is_run_directory(path: Path) -> bool:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eprof.base.errors import CollectError
+from eprof.collect import keeper
+from eprof.collect.keeper import Kept, descendants
 from eprof.collect.signals import Signals, held
 
 _IDLE_S = 0.5
@@ -79,20 +81,20 @@ def run(
     Raises CollectError if it cannot be started (126, 127).
     """
     began = time.monotonic()
-    pid = _start(command, signals, dict(os.environ if environment is None else environment), streams or Streams())
+    kept = _start(command, signals, dict(os.environ if environment is None else environment), streams or Streams())
     deadline = None if timeout_s is None else began + timeout_s
     stops = 0
-    while (status := _reaped(pid)) is None:
+    while (status := kept.ended()) is None:
         if tick is not None:
             tick()
         if deadline is not None and time.monotonic() >= deadline:
             number = signal.SIGKILL if stops else signal.SIGTERM
-            _stop(pid, number, profiler if stops < _SPARED else None)
+            _stop(kept, number, profiler if stops < _SPARED else None)
             deadline = time.monotonic() + _GRACE_S
             stops += 1
         got = signals.wait(_pause(tick is not None, deadline))
         if got is not None and got[1]:
-            _send(pid, got[0], group=signals.own_group)
+            _send(kept.pid, got[0], group=signals.own_group)
     seconds = time.monotonic() - began
     if tick is not None:
         tick()
@@ -119,14 +121,17 @@ def _pause(ticking: bool, deadline: float | None) -> float:
     return min(pause, max(deadline - time.monotonic(), 0.0))
 
 
-def _start(command: Sequence[str], signals: Signals, environment: dict[str, str], streams: Streams) -> int:
-    """Start a process, in a group of its own where no terminal signals it."""
+def _start(command: Sequence[str], signals: Signals, environment: dict[str, str], streams: Streams) -> Kept:
+    """Start a process under a keeper, in a group of its own where no terminal signals it."""
+    if any("\0" in word for word in command):
+        raise CollectError(f"{command[0]!r}: an argument holds a NUL character, which no program can be given.", 126)
     moves = [
         (os.POSIX_SPAWN_DUP2, source, target)
         for target, source in enumerate((streams.stdin, streams.stdout, streams.stderr))
     ]
-    group: dict[str, Any] = {"setpgroup": 0} if signals.own_group else {}
-    try:
+    group = 0 if signals.own_group else os.getpgrp()
+
+    def spawn() -> int:
         return os.posix_spawnp(
             command[0],
             list(command),
@@ -134,12 +139,11 @@ def _start(command: Sequence[str], signals: Signals, environment: dict[str, str]
             file_actions=moves,
             setsigmask=signals.old_mask,
             setsigdef=_PYTHON_IGNORES,
-            **group,
+            setpgroup=group,
         )
-    except ValueError as err:
-        raise CollectError(
-            f"{command[0]!r}: an argument holds a NUL character, which no program can be given.", 126
-        ) from err
+
+    try:
+        return keeper.start(spawn)
     except OSError as err:
         raise _start_error(command[0], err) from err
 
@@ -156,24 +160,17 @@ def _start_error(program: str, err: OSError) -> CollectError:
     return CollectError(f"{program}: {reason}.", 126)
 
 
-def _reaped(pid: int) -> int | None:
-    done, status = os.waitpid(pid, os.WNOHANG)
-    return status if done == pid else None
-
-
 def _send(pid: int, number: int, group: bool) -> None:
     """Signal a process, or its whole group where a terminal would have done so."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number) if group else os.kill(pid, number)
 
 
-def _stop(pid: int, number: int, profiler: str | None) -> None:
-    """Signal a process and all below it; where it is a profiler's, only those that are not."""
-    for process in reversed(descendants(pid)):
-        if profiler is None or not re.search(profiler, _executable(process)):
+def _stop(kept: Kept, number: int, profiler: str | None) -> None:
+    """Signal a process and all that it started; where it is a profiler's, only those that are not."""
+    for process in reversed(descendants(kept.keeper)):
+        if profiler is None or not (process == kept.pid or re.search(profiler, _executable(process))):
             _send(process, number, group=False)
-    if profiler is None:
-        _send(pid, number, group=False)
 
 
 def _executable(pid: int) -> str:
@@ -182,16 +179,3 @@ def _executable(pid: int) -> str:
         return str((Path("/proc") / str(pid) / "exe").readlink()).lower()
     except OSError:
         return ""
-
-
-def descendants(pid: int) -> list[int]:
-    """The processes below `pid`, parents first, from /proc; empty where there is no /proc."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            parent = int(entry.read_text().rpartition(")")[2].split()[1])
-            children.setdefault(parent, []).append(int(entry.parent.name))
-    below = list(children.get(pid, []))
-    for process in below:
-        below += children.get(process, [])
-    return below

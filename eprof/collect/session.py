@@ -112,6 +112,11 @@ class Session:
                 self.status = 128 + signals.stopped_by
         finally:
             self._save(COMPLETE if complete else PARTIAL)
+        if complete:
+            self.directory = self.directory.in_place()
+        elif old := self.directory.replaces:
+            name = self.directory.path.name
+            self.warnings.append(f"{old.name} still has the earlier run, as this one, in {name}, is not complete.")
         return self.status or 0
 
     @property

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from eprof.collect.collector import Strip
+from eprof.collect.keeper import let_go
 from eprof.collect.streams import write_all
 
 _PIECE = 1 << 17
@@ -154,24 +155,12 @@ def _serve(helper_end: socket, orders: int, journal: int, stem: Path) -> None:
     code = 1
     try:
         os.setsid()  # a terminal's Ctrl-C is not for it
-        quiet = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(quiet, number)
-        _keep_only({helper_end.fileno(), orders, journal}, stem)
-        _Helper(helper_end, orders, journal, stem).run()
+        let_go({helper_end.fileno(), orders, journal}, stem.parent.parent)
+        os.chdir(stem.parent)  # which may be renamed while children live on
+        _Helper(helper_end, orders, journal, Path(stem.name)).run()
         code = 0
     finally:
         os._exit(code)
-
-
-def _keep_only(needed: set[int], stem: Path) -> None:
-    """Close what the splitting process inherited, or pipes of ours would stay open; but keep the lock."""
-    for link in list(Path("/proc/self/fd").iterdir()):
-        number = int(link.name)
-        if number > 2 and number not in needed:
-            with contextlib.suppress(OSError):
-                if link.readlink() != stem.parent.parent:
-                    os.close(number)
 
 
 class _Helper:

@@ -6,6 +6,7 @@ from it at a DVFS setting, `file.py` reads and checks its file; the types are to
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from eprof.base import cpus
 from eprof.base.errors import CostError, DefinitionError
 from eprof.base.resources import folder, tree
 from eprof.base.text import brief, did_you_mean
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BASES",
     "ESTIMATED",
+    "NONE",
     "Charge",
     "CostTable",
     "Costs",
@@ -44,6 +47,7 @@ __all__ = [
 
 
 ESTIMATED = "estimated"  # the table that `estimated` of estimate.py makes for the GPU of a log
+NONE = "none"  # what a user names instead of a table to have counts alone
 
 
 def tables() -> list[str]:
@@ -54,7 +58,8 @@ def tables() -> list[str]:
 def load(name_or_path: str) -> CostTable:
     """Load and check a cost table: one that comes with eprof by its name, or your file by its path (`.toml`).
 
-    "estimated:RTX 4090" is the estimated table of that GPU.
+    The name may also be that of a GPU: "H100" is the table that serves it, "rtx4090" the estimate of its data sheet, as
+    "estimated:RTX 4090" is.
     Raises CostError: no table of that name. DefinitionError: the file cannot be read or is not right (with the line).
     """
     if name_or_path.startswith(f"{ESTIMATED}:"):
@@ -66,14 +71,30 @@ def load(name_or_path: str) -> CostTable:
             "`estimated` is the table of the GPU that a profiler's log names, and there is no log here; name the GPU: "
             '--costs "estimated:RTX 4090".'
         )
-    if name_or_path not in _shipped():
+    name = name_or_path.lower()
+    if name not in _shipped():
+        of_gpu = _of_gpu(name)
+        if of_gpu is not None:
+            return of_gpu
         known = ", ".join(tables())
-        meant = did_you_mean(name_or_path.lower(), tables())
+        meant = did_you_mean(name, tables())
         raise CostError(
             f"There is no cost table `{brief(name_or_path, 100)}`.{meant} There are {known}; "
             "a file of your own is given by its path, such as ./my-gpu.toml."
         )
-    return _load_shipped(name_or_path)
+    return _load_shipped(name)
+
+
+def _of_gpu(name: str) -> CostTable | None:
+    """The cost table of a GPU that a user names for short, in lower case: one that serves it, else its estimate."""
+    spaced = re.sub(r"(?<=[a-z])(?=\d{3})", " ", name)
+    own = for_device(name) or for_device(spaced)
+    if own is not None:
+        return own
+    try:
+        return _estimated(spaced)
+    except CostError:
+        return None
 
 
 def _estimated(device_name: str) -> CostTable:
@@ -93,11 +114,14 @@ def for_device(device_name: str) -> CostTable | None:
     """The cost table for the device that a log calls `device_name`, as it holds there; None if there is none.
 
     A table may serve devices that it was not made for (`CostTable.is_for`): then all that it says of them is assumed.
+    So it is of a CPU that no table serves, which gets that of its nearest relative.
     """
     # To check all tables takes as long as the rest of a small report.
     listed = (name for name in tables() if name_in_tables(device_name) in _flat_text(name))
     own = (table for table in map(_load_shipped, listed) if table.serves(device_name))
-    return next((table.on(device_name) for table in own), None)
+    table = next((table.on(device_name) for table in own), None)
+    relative = cpus.nearest_costs(device_name) if table is None else None
+    return table if relative is None else _load_shipped(relative)
 
 
 def check(path: str) -> list[str]:

@@ -16,9 +16,10 @@ _MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
 
 
 class DataSheet(Struct, frozen=True):
-    """A board. name: as the driver prints it. memory: its kind, "gddr" or "hbm". limit_w: its power limit in W.
+    """A board. name: as the driver prints it. memory: its kind, "gddr", "hbm", or "shared" with the CPU.
 
-    peaks: sp_gflops, dp_gflops, dram_gb_per_s, as cost tables have them; may be empty. None: not known.
+    limit_w: its power limit in W. peaks: sp_gflops, dp_gflops, dram_gb_per_s, as cost tables have them; may be empty.
+    None: not known.
     """
 
     name: str
@@ -50,9 +51,9 @@ def power_limit_w(device_name: str) -> float | None:
     return None if sheet is None else sheet.limit_w
 
 
-def names() -> list[str]:
-    """The boards that have a data sheet, as their drivers print them."""
-    return [sheet.name for sheet in _listed().values()]
+def sheets() -> list[DataSheet]:
+    """All boards that have a data sheet; their names are as their drivers print them."""
+    return list(_listed().values())
 
 
 def near(device_name: str) -> list[str]:

@@ -18,7 +18,7 @@ from eprof.base.gpus import capability_of_label
 from eprof.base.resources import folder
 from eprof.base.text import brief, listed, printable
 from eprof.base.toml import Document, quoted
-from eprof.costs.datasheets import DataSheet, data_sheet, near
+from eprof.costs.datasheets import DataSheet, data_sheet, near, sheets
 from eprof.costs.file import read
 from eprof.costs.table import CostTable
 from eprof.counts.counters import capability_of
@@ -53,6 +53,30 @@ def estimated(
     Raises CostError: no such power, or a GPU whose data sheet is not known when neither is given.
     """
     return parsed(table_text(device_name, idle_w, tdp_w, idle_from))
+
+
+def of_capability(capability: str, device_name: str | None = None) -> CostTable:
+    """The estimated cost table for a GPU of which only the compute capability is known ("8.6"), or no data sheet.
+
+    Constant power is that of the boards of this capability: their geometric mean, and their spread on top of its own.
+    Raises CostError: no board of this capability has a data sheet.
+    """
+    boards = [sheet for sheet in sheets() if capability in capability_of(sheet.name) and sheet.limit_w]
+    if not boards:
+        raise CostError(f"eprof has no data sheet of a GPU of compute capability {brief(capability, 20)}.")
+    name = f"a GPU of compute capability {capability}"
+    parts = [_constant(board, None, "") for board in boards]
+    logs = [math.log(part.watts) for part in parts]
+    sd = math.hypot(statistics.pstdev(logs), max(part.sd for part in parts))
+    source = f"the mean of {len(boards)} boards of compute capability {capability}"
+    if device_name and capability_of_label(device_name) is None:
+        source += f", because no data sheet of {printable(device_name)} is known"
+    constant = _Constant(math.exp(statistics.fmean(logs)), sd, source)
+    note = _estimate_note(name, constant)
+    origin = Origin("estimated", _SOURCE, _SHAPE_SOURCE, note, _TENSOR_SOURCE)
+    largest = DataSheet(name, limit_w=max(board.limit_w or 0.0 for board in boards))
+    prices = shape_prices(f"ncu device 0 (CC {capability})")
+    return parsed(_text(device_name or f"CC {capability}", largest, constant, prices, origin))
 
 
 def parsed(text: str) -> CostTable:
@@ -158,8 +182,9 @@ def _constant(board: DataSheet, idle_w: float | None, idle_from: str) -> _Consta
     if idle_w is not None:
         return _Constant(idle_w, shares["idle_known_sd"], idle_from)
     assert board.limit_w is not None
-    kind = shares[board.memory or "any"]
-    memory = f"boards with {board.memory.upper()} memory" if board.memory else "boards of all kinds"
+    kind, memory = shares["any"], "boards of all kinds"
+    if board.memory and board.memory in shares:
+        kind, memory = shares[board.memory], f"boards with {board.memory.upper()} memory"
     source = f"{100 * kind['share']:.0f} % of the power limit of {board.limit_w:g} W, the mean of {memory}"
     return _Constant(kind["share"] * board.limit_w, kind["sd"], source)
 

@@ -14,7 +14,7 @@ from eprof.base.errors import DefinitionError
 from eprof.base.marks import NONE, Mark
 from eprof.base.text import did_you_mean, listed
 from eprof.base.toml import Document, Formula, Node
-from eprof.base.vocabulary import BOOKS, COUNTS, CPU, GPU, LEVEL_PARTS, PARTS, TENSOR_PARTS
+from eprof.base.vocabulary import BOOKS, COUNTS, CPU, GPU, LEVEL_PARTS, PARTS, PAY_WHERE_PRICED, TENSOR_PARTS
 from eprof.costs.intervals import BASES, CONSTANT_POWER, NEEDS_INTERVALS, Intervals, Range
 from eprof.costs.table import (
     CORE,
@@ -91,7 +91,7 @@ _PRICED_THINGS = {
     "cycle": ("cycle",),
     "byte": ("byte",),
 }
-_CYCLES_PAY_NOTHING = Statement("nothing", None, "in the prices of what is done in them, and in constant power", NONE)
+_IN_OTHER_PRICES = Statement("nothing", None, "in the prices of what is done in them, and in constant power", NONE)
 _BOARD_KEYS = ("devices", "mark", "constant_power", "interval_constant_w", "peak", "memory_mhz", "wider", "why")
 _SETTING_KEYS = ("core_mhz", "core_mv", "core_v_rel", "memory_mhz", "memory_mv", "memory_v_rel", "default")
 _MARKS = ("assumed", "estimated", "simulated")
@@ -359,7 +359,7 @@ def _constant(node: Node) -> Constant:
     """Constant power in a cost table's file."""
     if node.value is None:
         raise node.error("[constant_power] is missing: the watts drawn whatever the GPU does, as `w = ...`.")
-    node.table((*_CONSTANT_TERMS, "why", "mark"))
+    node.table((*_CONSTANT_TERMS, "per", "why", "mark"))
     terms = tuple(
         Term(_number(node[name]), domain, name, clocked="mhz" in name)
         for name, domain in _CONSTANT_TERMS.items()
@@ -367,7 +367,8 @@ def _constant(node: Node) -> Constant:
     )
     if not terms:
         raise node.error(f"[constant_power] gives no power; use some of: {', '.join(_CONSTANT_TERMS)}.")
-    return Constant(terms, _why(node), _mark(node))
+    is_per_socket = "per" in node and node["per"].choice(("socket",)) == "socket"
+    return Constant(terms, _why(node), _mark(node), is_per_socket)
 
 
 def _peak(node: Node) -> Peak:
@@ -561,7 +562,7 @@ def _with_implied(stated: Mapping[str, Statement]) -> dict[str, Statement]:
     for level, (read_, write) in LEVEL_PARTS.items():
         if level not in stated and read_ in stated and write in stated:
             statements[level] = _of_either(stated[read_], stated[write])
-    statements.setdefault("sm_active_cycle", _CYCLES_PAY_NOTHING)
+    statements = dict.fromkeys(PAY_WHERE_PRICED, _IN_OTHER_PRICES) | statements
     return {word: statements[word] for word in COUNTS if word in statements}
 
 

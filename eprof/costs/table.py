@@ -257,11 +257,13 @@ class Term(Struct, frozen=True):
 
 
 class Constant(Struct, frozen=True):
-    """Constant power as the file gives it: the sum of its terms."""
+    """Constant power as the file gives it: the sum of its terms; of a CPU by socket, as many as are in use."""
 
     terms: tuple[Term, ...]
     why: str
     marks: Mark
+    is_per_socket: bool = False
+    sockets: int = 1
 
     def at(self, point: Point) -> tuple[float, str, Mark]:
         """Evaluate pi0 in W ([FMM] eq. 8): the watts, the arithmetic, and the marks."""
@@ -274,7 +276,9 @@ class Constant(Struct, frozen=True):
             formulas.append(formula)
             if term.domain is not None:
                 marks |= point.marks[term.domain]
-        return watts, " + ".join(formulas), marks
+        if self.sockets == 1:
+            return watts, " + ".join(formulas), marks
+        return watts * self.sockets, f"{self.sockets} * ({' + '.join(formulas)})", marks
 
 
 class Peak(Struct, frozen=True):
@@ -523,6 +527,13 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             served = Board(board.devices, board.why, assumed=True)
             return replace(table, assumption=board.why, boards=(served,))
         return replace(table, devices=board.devices)
+
+    def in_sockets(self, number: int) -> "CostTable":
+        """The table for a program that uses so many sockets, where constant power and peaks are those of one."""
+        if not self.constant.is_per_socket or number == 1:
+            return self
+        peaks = {name: replace(term, number=term.number * number) for name, term in self.peak.terms.items()}
+        return replace(self, constant=replace(self.constant, sockets=number), peak=replace(self.peak, terms=peaks))
 
     def explain(self, setting: str | None = None) -> dict[str, Any]:
         """Everything that the cost table knows at `setting`, as plain data that JSON can hold (docs/costs.md).

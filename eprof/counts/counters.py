@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eprof.base import cpus, resources
+from eprof.base import cpus, gpus, resources
 from eprof.base.errors import DefinitionError
-from eprof.base.gpus import may_be_same, normal_name
-from eprof.base.text import did_you_mean, pattern
+from eprof.base.gpus import may_be_same
+from eprof.base.text import did_you_mean
 from eprof.base.toml import Document
 from eprof.counts.definition import ANY, SIMULATED, Definition
 from eprof.counts.loading import applies_to, load, numbered, read
@@ -36,11 +36,9 @@ __all__ = [
     "named",
     "names_in_use",
 ]
-_DATA = ("collect", "descriptions", "devices", "labels", "messages", "mnemonics", "numbers")
-_NOT_DEFINITIONS = ("cpu", "measurements", "programs", *(f"{name}.toml" for name in _DATA))
+_DATA = ("caches", "collect", "descriptions", "devices", "labels", "messages", "mnemonics", "numbers")
+_NOT_DEFINITIONS = ("cpu", "measurements", "meters", "programs", *(f"{name}.toml" for name in _DATA))
 _PROFILERS = ("nvprof", "ncu")
-# What is behind the name of a GPU in some logs: its memory, its form.
-_VARIANT = pattern(r"([ -]\d+ ?gb|[ -](max-q|with max-q design|laptop gpu|hbm\w*|pcie|sxm\d?|nvl))$")
 
 
 def definitions(extra: Path | None = None) -> list[Definition]:
@@ -196,14 +194,11 @@ def capability_of(device_name: str) -> tuple[str, ...]:
 
     Of a CPU, its microarchitecture.
     """
-    name = normal_name(device_name)
-    while name not in _devices():
-        shorter = _VARIANT.sub("", name)
-        if shorter == name:
-            microarchitecture = cpus.microarchitecture(device_name)
-            return () if microarchitecture is None else (microarchitecture,)
-        name = shorter
-    return _devices()[name]
+    known = gpus.capabilities(device_name)
+    if known:
+        return known
+    microarchitecture = cpus.microarchitecture(device_name)
+    return () if microarchitecture is None else (microarchitecture,)
 
 
 def capabilities_like(device_name: str) -> frozenset[str]:
@@ -211,19 +206,8 @@ def capabilities_like(device_name: str) -> frozenset[str]:
     exact = capability_of(device_name)
     if exact:
         return frozenset(exact)
-    alike = [capabilities for name, capabilities in _devices().items() if may_be_same(name, device_name)]
-    return frozenset().union(*alike)
-
-
-@cache
-def _devices() -> dict[str, tuple[str, ...]]:
-    document = Document.read(resources.folder("counters") / "devices.toml")
-    capabilities: dict[str, tuple[str, ...]] = {}
-    for capability, devices in document.data["device"].items():
-        for device in devices:
-            key = normal_name(device)
-            capabilities[key] = (*capabilities.get(key, ()), capability)
-    return capabilities
+    known = gpus.capabilities_by_name()
+    return frozenset().union(*(known[name] for name in known if may_be_same(name, device_name)))
 
 
 def guess_capability(counter_names: Iterable[str], profiler: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ are all made from this. `docs/counters.md` has the form of the files.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct, field
@@ -114,6 +115,14 @@ class Definition(Brief, Struct, frozen=True, eq=False):
         """The profiler names that a log should have (slices: all that may exist); the rest of a log is not needed."""
         used = self._used()
         return frozenset(name for counter in self.counters.values() if counter.name in used for name in counter.wanted)
+
+    @property
+    def counted(self) -> frozenset[str]:
+        """The profiler names that make a word or its mark, or share time out; the others only check."""
+        ways = chain.from_iterable(entries for section in self.words.values() for entries in section.values())
+        entries = [*ways, *self.time_share, *chain.from_iterable(self.quantities.values())]
+        formulas = (formula for entry in entries for formula in (entry.formula, entry.mark_if) if formula)
+        return frozenset(chain.from_iterable(map(self.counters_of, formulas)))
 
     @property
     def in_flops(self) -> frozenset[str]:

@@ -12,7 +12,17 @@ from msgspec import Struct
 from eprof.base import resources
 from eprof.base.marks import NONE, Mark
 from eprof.base.toml import Document, Formula, Node
-from eprof.base.vocabulary import COUNTS, CPU, FLOAT_PARTS, GPU, INSTRUCTIONS, LEVEL_PARTS, OF_CPUS, OF_GPUS
+from eprof.base.vocabulary import (
+    COUNTS,
+    CPU,
+    FLOAT_PARTS,
+    GPU,
+    INSTRUCTIONS,
+    LEVEL_PARTS,
+    OF_CPUS,
+    OF_GPUS,
+    PAY_WHERE_PRICED,
+)
 from eprof.counts.definition import COMPONENTS, SECTIONS, WORDS_OF, Check, Counter, Definition, Entry, TimePair
 
 if TYPE_CHECKING:
@@ -32,7 +42,7 @@ _MOST_ABOVE, _MOST_FILES = 16, 100  # files that a definition extends: one above
 _DEEPEST, _LONGEST = 50, 20_000  # quantities inside quantities; characters of a formula with all of them put in
 _MOST_NAMES = 2000
 # Words that a definition may leave out.
-_NEED_NOT_BE = {*LEVEL_PARTS, *SECTIONS["flop"], *SECTIONS["cycle"]} - FLOAT_PARTS.keys()
+_NEED_NOT_BE = {*LEVEL_PARTS, *PAY_WHERE_PRICED, *SECTIONS["flop"], *SECTIONS["cycle"]} - FLOAT_PARTS.keys()
 _OF_OTHERS = {CPU: OF_GPUS, GPU: OF_CPUS}
 _LARGEST = 1e30  # of a number in a definition
 _NAME = r"[A-Za-z_]\w*"

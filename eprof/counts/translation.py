@@ -15,7 +15,7 @@ from eprof.base.toml import Document, Node
 from eprof.counts.counters import definitions
 from eprof.counts.definition import Definition
 
-_METRIC = pattern(r"[a-z]\w*__\w+(?:\.\w+)+")
+_METRIC = pattern(r"\b(?=[a-z]\w*?__\w)\w++(?:\.\w++)+")
 
 
 class OtherName(Struct, frozen=True):

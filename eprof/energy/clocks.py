@@ -6,11 +6,15 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eprof.base.arrays import Columns
 from eprof.base.clocks import label
+from eprof.base.marks import Mark
 from eprof.costs import Costs, CostTable
+from eprof.counts.counts import Counts, Way
 from eprof.logs.rows.log import Clock, Log
 from eprof.logs.runs import Run
 
+_CYCLES = "core_active"
 _STEP_MHZ = 10  # as ncu's page prints it; a mean over launches is no better known
 _NOTEWORTHY = 0.03
 
@@ -60,6 +64,28 @@ def priced(table: CostTable, clocks: Clocks) -> Costs:
         origin = f"nearest to the clocks of the run, as {clocks.seen_by} saw them"
         costs = replace(costs, setting_from=f"{origin}; {voltages}" if voltages else origin)
     return replace(costs, notes=(*costs.notes, *notes))
+
+
+def with_active_cycles(counts: Counts, costs: Costs) -> Counts:
+    """The counts with active core cycles where these pay and were not counted: one core's, all the time.
+
+    ESTIMATED and ASSUMED, at the clock of the costs: a program may use more cores, or wait.
+    """
+    charge, mhz = costs.charges.get(_CYCLES), costs.setting.core_mhz
+    unknown = np.isnan(counts.amounts[_CYCLES]) & ~np.isnan(counts.rows.time_s)
+    if charge is None or not charge.pays or mhz is None or not unknown.any():
+        return counts
+    cycles = np.where(unknown, counts.rows.time_s * mhz * 1e6, counts.amounts[_CYCLES])
+    marks = np.where(unknown, int(Mark.ESTIMATED | Mark.ASSUMED) | counts.rows.time_marks, counts.amount_marks[_CYCLES])
+    note = "one core is taken to be active all the time, at the clock of the cost table"
+    way = Way(f"time * {mhz:g} MHz", note, int(Mark.ESTIMATED | Mark.ASSUMED), int(unknown.sum()))
+    rows = len(counts.rows)
+    return replace(
+        counts,
+        amounts=counts.amounts.replaced(Columns.of({_CYCLES: cycles}, rows), [_CYCLES]),
+        amount_marks=counts.amount_marks.replaced(Columns.of({_CYCLES: marks}, rows), [_CYCLES]),
+        how={**counts.how, _CYCLES: (*(each for each in counts.how.get(_CYCLES, ()) if each.formula), way)},
+    )
 
 
 def setting_of(table: CostTable, clocks: Clocks) -> str | None:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Columns, Floats, known_or_zero, known_sum
 from eprof.base.marks import Mark
-from eprof.base.vocabulary import COUNTS, INSTRUCTIONS
+from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
 from eprof.costs import Costs
 from eprof.costs.table import Multiprocessors
 from eprof.counts.counts import Counts
@@ -28,7 +28,7 @@ _WARP = 32
 _WORD_BYTE = 4
 # The class of lanes that a group of the vocabulary is worked on by; words of other groups have lanes of their own name.
 _LANES = {"fp64": "fp64", "fp32": "fp32", "fp16": "fp16", "int": "integer", "sfu": "special"}
-_NOT_COMPUTED = ("load_store", "warp_issue", "tensor")
+_NOT_COMPUTED = ("load_store", "tensor", *ISSUED)
 _READ, _WRITTEN = ("l1_read", "l2_read", "dram_read"), ("l2_write", "dram_write")
 
 

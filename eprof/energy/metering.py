@@ -28,7 +28,7 @@ LEAST_OF_CPUS = 0.02
 WITHIN = 1.33
 ESTIMATED = "estimated"
 _JOULES = {"": 1.0, "mj": 1e-3, "j": 1.0, "kj": 1e3, "wh": 3600.0}
-_AMOUNT = pattern(r"(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)\s*(m[jJ]|[jJ]|[kK][jJ]|[wW][hH]|)")
+_AMOUNT = pattern(r"(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)\s*(m[jJ]|[jJ]|[kK][jJ]|[wW][hH]|)")
 _MOST_J = 1e15
 # What is assumed of a table that was made for another GPU, before and after a meter gave the factor.
 SAME, PROPORTIONAL = "the two cost the same", "the two cost the same but for one factor, which the meter gives"

@@ -18,54 +18,22 @@ import stat
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from shlex import quote
 
 import numpy as np
 from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array
+from eprof.base.caching import STAMPS
 from eprof.logs.rows.log import Log
 
 SMALLEST_BYTES = 8 << 20
 _LARGEST_BYTES = 4 << 30
 _SETTLED_S = 2.0
 _ABANDONED_S = 86400.0
-_STAMPS = "stamps"
 _OWNER_ONLY = stat.S_IRWXU
 _READERS = ("logs", "profilers")  # whose code decides what is read from a log
 _DIGEST_BYTES = 32  # in front of an entry: the SHA-256 of the rest, which shows damage
-
-
-def place() -> Path | None:
-    """The folder of the cache: $EPROF_CACHE ("off": none), else `eprof` in $XDG_CACHE_HOME, else in ~/.cache."""
-    setting = os.environ.get("EPROF_CACHE")
-    if setting is not None:
-        return None if setting.lower() in ("", "off", "0", "no") else Path(setting)
-    home = os.environ.get("XDG_CACHE_HOME")
-    if home and Path(home).is_absolute():
-        return Path(home) / "eprof"
-    try:
-        return Path.home() / ".cache" / "eprof"
-    except RuntimeError:
-        return None
-
-
-def refusal(folder: Path) -> str | None:
-    """Why a folder is not used as the cache of logs: others than this user can write to it. None if nobody else can."""
-    for place in (folder, folder / _STAMPS):
-        try:
-            status = place.stat()
-        except (OSError, ValueError):
-            continue
-        if status.st_uid != os.geteuid():
-            return (
-                f"the cache {place} belongs to another user, so it is not used; name one of your own with EPROF_CACHE, "
-                "or none with EPROF_CACHE=off"
-            )
-        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return f"others can write to the cache {place}, so it is not used; run `chmod -R go-w {quote(str(folder))}`"
-    return None
 
 
 class Stamp(Struct, frozen=True):
@@ -110,7 +78,7 @@ class Cache(Struct, frozen=True):
     def get(self, stamp: Stamp) -> Log | None:
         """The log that the cache keeps of the file that `stamp` is of, if it was read before."""
         with contextlib.suppress(Exception):  # a damaged entry can be wrong in any way
-            known = self.folder / _STAMPS / stamp.name
+            known = self.folder / STAMPS / stamp.name
             if stamp.is_settled and known.is_file():
                 return self._load(self._entry(stamp.size, known.read_text()), stamp)
             if next(self.folder.glob(f"{stamp.size}-*-{self.request}"), None) is not None:
@@ -127,7 +95,7 @@ class Cache(Struct, frozen=True):
             if not entry.exists():
                 content = msgpack.encode(log, enc_hook=_plain)
                 _write(entry, hashlib.sha256(content).digest() + content)
-            _write(self.folder / _STAMPS / stamp.name, log.sha256.encode())
+            _write(self.folder / STAMPS / stamp.name, log.sha256.encode())
             self._prune()
 
     def _entry(self, size: int, sha256: str) -> Path:
@@ -142,7 +110,7 @@ class Cache(Struct, frozen=True):
         # A cache that may only be read is of use too.
         with contextlib.suppress(OSError):
             os.utime(entry)  # the order of last use, for pruning
-            _write(self.folder / _STAMPS / stamp.name, log.sha256.encode())
+            _write(self.folder / STAMPS / stamp.name, log.sha256.encode())
         return replace(log, path=stamp.path)
 
     def _prune(self) -> None:

@@ -16,9 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof import profilers
+from eprof.base.caching import refusal
 from eprof.base.errors import LogError, ShortageError, UsageError, shortage
 from eprof.logs import read
-from eprof.logs.cache import Cache, Stamp, refusal, request_digest
+from eprof.logs.cache import Cache, Stamp, request_digest
 from eprof.logs.rows.log import Log
 from eprof.logs.rows.threads import cores
 

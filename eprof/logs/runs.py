@@ -115,12 +115,16 @@ class Run(Brief, Struct, frozen=True):
 
         Nor of a partial run: what was counted is then not all of what was timed.
         """
-        alone = [
+        return median(self.alone_s) if self.alone_s and not self.is_partial else None
+
+    @property
+    def alone_s(self) -> list[float]:
+        """The times of the program without a profiler, one a repetition."""
+        return [
             float(measurement["seconds"])
             for measurement in self.manifest.get("measurements", [])
             if measurement.get("what") == TIME and measurement.get("command") == self.manifest.get("program")
         ]
-        return median(alone) if alone and not self.is_partial else None
 
     @property
     def is_partial(self) -> bool:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof import logs, profilers
+from eprof.base.caching import place as cache_place
 from eprof.base.errors import LogError, UsageError
 from eprof.base.labels import no_such_kernel, selection
 from eprof.base.text import capital
@@ -20,7 +21,6 @@ from eprof.base.vocabulary import CPU
 from eprof.counts import counters
 from eprof.logs import runs
 from eprof.logs.cache import Stamp
-from eprof.logs.cache import place as cache_place
 from eprof.logs.join.ranks import NVTX, PARTS, RANK, STREAM, labelled, ranks
 from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
 from eprof.logs.rows.launches import LAUNCH

@@ -14,7 +14,7 @@ from eprof.base.known import ratio
 from eprof.base.marks import Mark, from_names, names
 from eprof.base.nouns import in_document
 from eprof.base.version import __version__
-from eprof.base.vocabulary import COUNTS, LEVEL_PARTS
+from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED
 from eprof.logs.join.ranks import PARTS, RANK
 from eprof.profile import intervals, schema, totals, whatif
 from eprof.profile.callees import inclusive
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from eprof.profile.profile import Counted, Energy
 
 MISSING = int(Mark.MISSING)
-_IMPLIED = {*LEVEL_PARTS, "sm_active_cycle"}
+_IMPLIED = {*LEVEL_PARTS, *PAY_WHERE_PRICED}
 _WORDS = [names(marks) for marks in range(16)]
 
 

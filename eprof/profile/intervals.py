@@ -1,9 +1,11 @@
 """The intervals of a priced profile: how far its energies are known, as prices and the error of the model go.
 
-The error of the model is known for fitted tables alone; that of the counts is not in them. What lacks something is a
-lower bound and has no interval: its upper end would be none.
+The error of the model is known for fitted tables alone; that of the counts is not in them. A total that lacks something
+ends above at what its board can draw in that time, and nowhere (None) where the limit or the time is not known; a part
+of it that lacks something has no interval.
 """
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,13 +16,12 @@ from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
 from eprof.energy.attribution import FAMILIES
 from eprof.energy.replicas import Replicas, amounts_of, independent, places, replicas_of
 from eprof.profile import schema
-from eprof.profile.totals import TOTAL, joule_marks_of, joules_of
+from eprof.profile.totals import TOTAL, board_limit_w, joule_marks_of, joules_of, time_marks_of, time_of
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
 
 _MISSING = int(Mark.MISSING)
-_WORDS_OF_FAMILY = {**FAMILIES, TOTAL: (*COUNTS, CONSTANT)}
 _WORDS_OF_GROUP = {
     group: (CONSTANT,) if group == CONSTANT else tuple(name for name, count in COUNTS.items() if count.group == group)
     for group in GROUPS
@@ -44,9 +45,10 @@ def of_whole(energy: "Energy", refits: Replicas | None) -> schema.Interval | Non
     amounts = _summed(energy)
     families = {
         family: _interval(refits, amounts, words, totals[family], marks[family], _spread(energy, words))
-        for family, words in _WORDS_OF_FAMILY.items()
+        for family, words in FAMILIES.items()
     }
     return schema.Interval(
+        total=of_total(energy, refits),
         share=refits.share,
         replicas=refits.number,
         within=refits.within if refits.within > 1 else None,
@@ -56,12 +58,15 @@ def of_whole(energy: "Energy", refits: Replicas | None) -> schema.Interval | Non
 
 
 def of_total(energy: "Energy", refits: Replicas | None, lost: int = 0) -> schema.Range | None:
-    """The interval of the energy of all kernels together. lost: MISSING makes it a lower bound."""
-    if refits is None:
+    """The interval of the energy of all kernels together. lost: MISSING where some of them are not among them."""
+    joules = joules_of(energy)[TOTAL]
+    if refits is None or joules is None:
         return None
-    marks = joule_marks_of(energy)[TOTAL] | lost
-    words = _WORDS_OF_FAMILY[TOTAL]
-    return _interval(refits, _summed(energy), words, joules_of(energy)[TOTAL], marks, _spread(energy, words))
+    words = (*COUNTS, CONSTANT)
+    low, high = refits.interval(refits.joules(_summed(energy)), joules, _spread(energy, words)).tolist()
+    is_whole = not (time_marks_of(energy) | lost) & _MISSING
+    most = _most_j(energy, time_of(energy) or math.nan) if is_whole else math.nan
+    return _closed(low, high, (joule_marks_of(energy)[TOTAL] | lost) & _MISSING, most)
 
 
 def of_kernels(energy: "Energy", refits: Replicas | None) -> list[schema.Range | None]:
@@ -69,11 +74,35 @@ def of_kernels(energy: "Energy", refits: Replicas | None) -> list[schema.Range |
     number = len(energy.counts.rows)
     if refits is None or energy.split is None:
         return [None] * number
-    total_j = energy.split.total_j
+    total_j, rows = energy.split.total_j, energy.counts.rows
     joules = refits.joules(amounts_of(energy.counts))
     ends = refits.interval(joules, total_j, _spread_of_kernels(energy, total_j)).tolist()
-    is_known = ((energy.split.row_marks & _MISSING) == 0) & ~np.isnan(total_j)
-    return [pair if known else None for pair, known in zip(ends, is_known.tolist(), strict=True)]
+    lacks = (energy.split.row_marks & _MISSING).tolist()
+    time_s = np.where((rows.time_marks & _MISSING) == 0, rows.time_s, np.nan)
+    most = (time_s * _most_j(energy, 1.0)).tolist()
+    known = (~np.isnan(total_j)).tolist()
+    rows_of_ends = zip(ends, lacks, most, known, strict=True)
+    return [
+        _closed(low, high, lack, most_j) if is_known else None for (low, high), lack, most_j, is_known in rows_of_ends
+    ]
+
+
+def _most_j(energy: "Energy", time_s: float) -> float:
+    """What the profile's board can draw in a time, in J; NaN where a meter or a model has the last word."""
+    if energy.metered is not None or energy.modelled is not None:
+        return math.nan
+    return board_limit_w(energy) * time_s
+
+
+def _closed(low_j: float, high_j: float, lacks: int, most_j: float) -> schema.Range:
+    """An interval that ends at what the board can draw, where that is known and not below all of it.
+
+    lacks: not 0 where something was not counted or has no price, which then may be all that the board can draw more.
+    """
+    can_be = math.isfinite(most_j) and most_j > low_j
+    if lacks:
+        return [low_j, most_j if can_be else None]
+    return [low_j, min(high_j, most_j) if can_be else high_j]
 
 
 def _spread(energy: "Energy", words: tuple[str, ...]) -> float:

@@ -18,19 +18,19 @@ from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns
 from eprof.base.text import few, listed
 from eprof.base.vocabulary import COUNTS, CPU, PARTS
-from eprof.costs import ESTIMATED, Charge, Costs, CostTable, for_device
+from eprof.costs import ESTIMATED, NONE, Charge, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition, without_counters
 from eprof.counts.shapes import with_traces
 from eprof.energy.attribution import FAMILIES, Split, attribute
-from eprof.energy.clocks import Clocks, clocks_of
+from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME, Metered
 from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
-from eprof.logs.rows.log import KernelRows, Launches, Log, TableRows
+from eprof.logs.rows.log import SOCKETS, KernelRows, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.components import time_by_component
 from eprof.profile.device import Device, capabilities_of, device_of
@@ -93,12 +93,14 @@ class Profile(Result, Struct, frozen=True, eq=False):
         to_meter: bool | None = None,
         metered_j: float | None = None,
         by_component: bool = False,
+        estimate: bool = True,
     ) -> "Energy":
         """The profile priced with a cost table (a name, a file or a loaded one) at a DVFS setting ("852/924", MHz).
 
-        Without `costs`, the table that is made for the profiled GPU is taken; if there is none, nothing is priced and
-        every energy is unknown. Without `setting`, it is that nearest to the clocks of the run, if these are known and
-        the table is for this GPU, else the table's default. `efficiency`: the fraction of the peak that kernels on a
+        Without `costs`, the table that is made for the profiled GPU is taken; if there is none, the estimate of its
+        data sheet, unless `estimate` is False. "none": nothing is priced and every energy is unknown. Without
+        `setting`, it is that nearest to the clocks of the run, if these are known and the table is for this GPU, else
+        the table's default. `efficiency`: the fraction of the peak that kernels on a
         simulated device are taken to reach (`simulated`). by_component: also model each kernel's time by component,
         which then is the time of kernels that have none (`energy/components.py`).
 
@@ -112,7 +114,11 @@ class Profile(Result, Struct, frozen=True, eq=False):
         predicted = self._predicted(costs, setting, efficiency, by_component)
         if to_meter or metered_j is not None:
             return self._to_meter(predicted, metered_j)
-        return predicted if to_meter is False else self._to_meter_by_default(predicted)
+        if to_meter is None and costs != NONE:
+            predicted = self._to_meter_by_default(predicted)
+        if estimate and costs is None and predicted.costs is None and (table := self._estimated_by_default()):
+            return self._predicted(table, setting, efficiency, by_component)
+        return predicted
 
     def _to_meter(self, predicted: "Energy", metered_j: float | None = None) -> "Energy":
         from eprof.profile.metering import held_to, meter_of, shape_of
@@ -143,6 +149,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         if efficiency is None and self.priced_as is not None:
             efficiency = self.priced_as.pricing("efficiency")
         table = self._table(costs)
+        table = None if table is None else table.in_sockets(self.sockets or 1)
         if table is None and setting is not None:
             raise UsageError(f"--setting {setting} is one of a cost table, and none is chosen: name it with --costs.")
         if table is None and by_component:
@@ -176,6 +183,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """
         counted = self.counts(priced.books)
         timed, modelled, notes = model_time(counted, priced, efficiency)
+        timed = with_active_cycles(timed, priced)
         if by_component:
             # Of simulated kernels the roofline's time stays, whose range the report tells.
             timed, of_cycles, more = time_by_component(timed, priced)
@@ -194,6 +202,8 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """The cost table to price the profile with."""
         if isinstance(costs, CostTable):
             return costs
+        if costs == NONE:
+            return None
         if costs == ESTIMATED:
             return self.estimated()
         if costs is not None:
@@ -206,18 +216,47 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return table if len(tables) == 1 else load_costs(table.name)
 
     def estimated(self) -> CostTable:
-        """The estimated cost table for the GPU of the profile. Raises CostError: they name none, or several."""
-        from eprof.costs.estimate import estimated
+        """The estimated cost table for the GPU of the profile; that of its compute capability where it has no name.
 
-        names = {part.device.name for part in self.counted}
-        name = next(iter(names))
-        if name is None or len(names) > 1 or capability_of_label(name) is not None:
-            whose = "are of several GPUs" if len(names) > 1 else "do not name the GPU"
+        Raises CostError: the logs tell neither, or are of several GPUs, or no data sheet of that GPU is known.
+        """
+        from eprof.costs.estimate import estimated, of_capability
+
+        name, capability = self._only_gpu()
+        if name is not None and capability_of_label(name) is None:
+            return estimated(name)
+        if capability is not None:
+            return of_capability(capability, name)
+        raise CostError(
+            "--costs estimated is for one GPU, and the logs do not name the GPU; name it, such as "
+            '--costs "estimated:RTX 4090".'
+        )
+
+    def _only_gpu(self) -> tuple[str | None, str | None]:
+        """The name and the compute capability of the profile's GPU. Raises CostError: there are several."""
+        gpus = {(part.device.name, part.device.capability) for part in self.counted}
+        if len(gpus) > 1:
             raise CostError(
-                f"--costs estimated is for one GPU, and the logs {whose}; name it, such as "
+                "--costs estimated is for one GPU, and the logs are of several GPUs; name one, such as "
                 '--costs "estimated:RTX 4090".'
             )
-        return estimated(name)
+        return next(iter(gpus))
+
+    def _estimated_by_default(self) -> CostTable | None:
+        """The estimated table where no table is made for the profile's GPU; None where nothing tells what it is."""
+        from eprof.costs.estimate import of_capability
+
+        if self.is_of_cpu:
+            return None
+        try:
+            return self.estimated()
+        except CostError:
+            pass
+        try:
+            name, capability = self._only_gpu()
+            return of_capability(capability or "", name)
+        except CostError:
+            return None
 
     def on_this_gpu(self, table: CostTable) -> CostTable:
         """The cost table as it holds on the profile's board; as it is where there are several, or no name."""
@@ -228,6 +267,15 @@ class Profile(Result, Struct, frozen=True, eq=False):
     def nouns(self) -> Nouns:
         """The words for what ran in the profile."""
         return self.counted[0].definition.nouns
+
+    def slowed(self, factor: float) -> "Profile":
+        """The same counts in other times: each kernel's times `factor`."""
+        counted = []
+        for part in self.counted:
+            rows = replace(part.launches.rows, time_s=factor * part.launches.rows.time_s)
+            counted.append(replace(part, launches=replace(part.launches, rows=rows)))
+        total_s = None if self.total_s is None else factor * self.total_s
+        return replace(self, counted=tuple(counted), total_s=total_s, _books={})
 
     def is_of(self, table: CostTable) -> bool:
         """Whether a table was made for the profiled GPU."""
@@ -246,13 +294,17 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """The costs as they are for the GPU they were made for; on another, every price is ASSUMED, with a note."""
         profiled = {part.device.name or f"a {self.nouns.processor} that the logs do not name" for part in self.counted}
         others = sorted(name for name in profiled if not table.is_for(name))
+        if table.constant.is_per_socket and self.sockets is None:
+            whole = "Nothing tells how many sockets were in use: constant energy is that of one, with all of its cores."
+            marks = priced.constant_marks | Mark.ASSUMED
+            priced = replace(priced, constant_marks=marks, notes=(*priced.notes, whole))
         if not others:
             return priced
         note = table.assumption or (
             f"The costs are those of {table.device}, the counts are from {listed(others)}: "
             f"every energy rests on the assumption that {SAME}."
         )
-        if any(part.definition.processor == CPU for part in self.counted):
+        if self.is_of_cpu:
             note += f" Constant energy is the {priced.constant_power_w:g} W of the one times the time of the other."
         return replace(
             priced,
@@ -267,6 +319,13 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """What a meter saw of the profiled run: in a run directory, or in the logs; None where none was read."""
         seen = self.run.measured() if self.run is not None else None
         return seen or metered_in([part.launches for part in self.counted])
+
+    @property
+    def sockets(self) -> int | None:
+        """How many processors the profiled program used, as its logs tell; None: they do not."""
+        seen = [part.launches.counters[SOCKETS] for part in self.counted if SOCKETS in part.launches.counters]
+        known = [int(number) for column in seen for number in column if number > 0]
+        return max(known, default=None)
 
     @property
     def is_of_cpu(self) -> bool:
@@ -391,7 +450,12 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
     launches = replace(launches, marks=_marks(launches, profiler, device))
     definition = counters.find(profiler, device.capability) if device.capability and names else without_counters()
     timed, time_from, warnings = times.recover(launches, definition)
-    messages = [*warnings, *checks.check(timed, definition), *_unread(launches, names, profiler)]
+    messages = [
+        *warnings,
+        *checks.check(timed, definition),
+        *_unread(launches, names, profiler),
+        *_unused(definition, names, profiler),
+    ]
     return Counted(device, timed, definition, time_from, tuple(messages))
 
 
@@ -403,6 +467,21 @@ def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> 
             f"Only the counters of {profiler} are counted, and those of {listed(others)} are not; report on logs of "
             "different profilers one by one."
         )
+
+
+def _unused(definition: Definition, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
+    """What a CPU counted, and no word of its definition is made of; and which definitions would use most of it."""
+    known = counters.names_in_use(profiler).intersection(counter_names) if definition.processor == CPU else frozenset()
+    unused = known - definition.counted
+    if not unused:
+        return
+    of_profiler = [each for each in counters.definitions() if each.profiler == profiler]
+    uses = {each.capabilities[0]: len(unused & each.counted) for each in of_profiler}
+    most = max(uses.values())
+    best = [capability for capability, number in uses.items() if number == most > 0]
+    names = few([f"`{name}`" for name in sorted(unused)], 3, "events")
+    remedy = f" If this CPU is such a one, --capability uses most of it: {few(best, 4)}." if best else ""
+    yield f"Counted, and not used with {definition.name}: {names}.{remedy}"
 
 
 def _profiler_of(launches: Launches, counter_names: Sequence[str]) -> str:
@@ -562,8 +641,8 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     def _no_costs(self) -> str:
         if self.profile.is_of_cpu:
             return (
-                "No cost table is made for this CPU, so no energy is predicted: name one with --costs (i7-950), or "
-                "make one (eprof calibrate --cpu, eprof fit)."
+                "No cost table is made for this CPU, so no energy is predicted: name one with --costs "
+                "(sapphirerapids), or make one (eprof calibrate --cpu, eprof fit)."
             )
         known = {part.device.name for part in self.profile.counted if part.device.name}
         named = {name for name in known if capability_of_label(name) is None}

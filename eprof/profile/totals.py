@@ -1,6 +1,7 @@
 """Energy, time and flop/B of all kernels of a priced profile together."""
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,8 @@ from eprof.base.arrays import Ints
 from eprof.base.known import ratio
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
+from eprof.costs.datasheets import power_limit_w, sheets
+from eprof.counts.counters import capability_of
 from eprof.profile.rooflines import all_flops_of, traffic_of
 
 if TYPE_CHECKING:
@@ -68,6 +71,27 @@ def kernel_time_marks(energy: "Energy") -> Ints:
     """The marks of each kernel's time; MISSING where it is not known."""
     rows = energy.counts.rows
     return rows.time_marks | np.where(np.isnan(rows.time_s), int(Mark.MISSING), 0)
+
+
+def board_limit_w(energy: "Energy") -> float:
+    """The power limit of the profile's board in W, by its data sheet or the table; infinite where it is not known.
+
+    Where only the compute capability is known, that of its largest board.
+    """
+    assert energy.costs is not None
+    devices = [part.device for part in energy.profile.counted]
+    listed = [limit for device in devices if device.name and (limit := power_limit_w(device.name)) is not None]
+    of_table = energy.costs.peaks.power_limit_w
+    if listed or of_table:
+        return min(listed, default=of_table or math.inf)
+    return max((_limit_of_capability(device.capability) for device in devices), default=math.inf)
+
+
+@lru_cache(maxsize=16)
+def _limit_of_capability(capability: str | None) -> float:
+    """The highest power limit of all boards of a compute capability in W; infinite where none is known."""
+    limits = [sheet.limit_w for sheet in sheets() if sheet.limit_w and capability in capability_of(sheet.name)]
+    return max(limits, default=math.inf)
 
 
 def intensity_of(energy: "Energy") -> float | None:

@@ -66,12 +66,22 @@ def _repeats(run: Run, load: Load) -> Iterator[Profile]:
     """Each repetition of a variant's run directory: its time with the counters, which may be collected once."""
     numbers = sorted({number for kind in (TIME, COUNTERS) for number in run.files.get(kind, {})})
     if len(numbers) < 2:
-        yield load(run.path)
+        yield from _repeats_by_clock(run, load(run.path))
         return
     for number in numbers:
         repeat = _repeat(run, number)
         profile = load(*repeat.main_logs())
         yield replace(profile, run=repeat, priced_as=repeat, title=run.command or profile.title)
+
+
+def _repeats_by_clock(run: Run, profile: Profile) -> Iterator[Profile]:
+    """Each repetition of a run that was counted once, and whose kernels share the time of the program alone."""
+    usual_s = run.program_s
+    if TIME in run.files or not usual_s or len(run.alone_s) < 2:
+        yield profile
+        return
+    for alone_s in run.alone_s:
+        yield profile.slowed(alone_s / usual_s)
 
 
 def _repeat(run: Run, number: int) -> Run:

@@ -23,7 +23,6 @@ from eprof.base.nouns import Nouns
 from eprof.base.text import pattern
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.costs import Charge, Costs, CostTable, Peaks, Setting, load
-from eprof.costs.datasheets import power_limit_w
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.energy.components import components, machine_of, seconds, work_of
@@ -32,7 +31,7 @@ from eprof.energy.time_model import of_table
 from eprof.profile import schema
 from eprof.profile.grouping import merged
 from eprof.profile.rooflines import flops_of, has_tensor_work, machines, traffic_of
-from eprof.profile.totals import joules_of, time_of
+from eprof.profile.totals import board_limit_w, joules_of, time_of
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
@@ -240,7 +239,8 @@ def ask(energy: "Energy", question: str) -> Answer:
         steps[step].append((key, value))
     for step, values in steps.items():
         before_step = now
-        for key, value in values:
+        # Times go from the clocks of the log to others: in steps they would end elsewhere. Of several the last holds.
+        for key, value in values[-1:] if step in ("costs", "setting") else values:
             now, meaning, assumed = _CHANGES[step](now, key, value, energy)
             says.append(meaning)
             assumes.append(assumed)
@@ -442,7 +442,10 @@ def _costs(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
         counts = energy.profile.counts(priced.books)
         if work.counts.rows.part is None:
             counts = merged(counts, None)[0]
-        work = replace(work, counts=_same_rows(counts, work.counts))
+        # The same kernels in other books, in the order that they had, with their times.
+        places = {key: place for place, key in enumerate(_keys(counts))}
+        order = np.array([places[key] for key in _keys(work.counts)])
+        work = replace(work, counts=replace(counts.chosen(order), rows=work.counts.rows))
     changed = replace(now, work=work, costs=priced, table=table)
     says = f"with the costs of {table.name} at {priced.setting.label}"
     if not same_gpu:
@@ -462,13 +465,6 @@ def _nearest(table: CostTable, setting: Setting) -> Costs:
         return table.at(setting.label)
     except CostError:
         return table.at()
-
-
-def _same_rows(counts: Counts, like: Counts) -> Counts:
-    """Counts in the order of others, with their times: the same kernels in other books."""
-    places = {key: place for place, key in enumerate(_keys(counts))}
-    order = [places[key] for key in _keys(like)]
-    return replace(counts.chosen(np.array(order)), rows=like.rows)
 
 
 def _keys(counts: Counts) -> list[tuple[str | None, ...]]:
@@ -688,7 +684,7 @@ def clocks(energy: "Energy") -> schema.Clocks | None:
     pairs = [(core, memory) for memory in sorted(memories, reverse=True) for core in sorted(cores)]
     settings = [setting for pair in pairs if (setting := _at_clocks(start, *pair)) is not None]
 
-    limit_w = _limit_w(energy)
+    limit_w = board_limit_w(energy)
     known = [
         (setting.energy_j, setting.time_s, setting)
         for setting in settings
@@ -706,14 +702,6 @@ def clocks(energy: "Energy") -> schema.Clocks | None:
         lowest=structs.replace(lowest, energy_range_j=_range(start, lowest)),
         fastest=fastest,
     )
-
-
-def _limit_w(energy: "Energy") -> float:
-    """The power limit of the board in W, by its data sheet or the table; infinite where it is not known."""
-    assert energy.costs is not None
-    names = [part.device.name for part in energy.profile.counted if part.device.name]
-    listed = [limit for name in names if (limit := power_limit_w(name)) is not None]
-    return min(listed, default=energy.costs.peaks.power_limit_w or math.inf)
 
 
 def _at_clocks(start: Scenario, core_mhz: float, memory_mhz: float) -> schema.AtClocks | None:

@@ -6,7 +6,7 @@
 #
 # JOBS (default: jobs.txt beside this script) has a line per job: NAME PROGRAM [ARG...], paths from the checkout. Logs are
 # stored in baseline/ beside JOBS. No GPU: the programs run on the simulated device, whose counts repeat to the digit.
-# LIMIT (2%), COSTS (jetson-tk1), OUT (energy-gate/) and EPROF (eprof) may be set in the environment.
+# LIMIT (2%), COSTS (jetson-tk1), CACHES (none: they need a compiler, which not every machine has), OUT (energy-gate/) and EPROF (eprof) may be set in the environment.
 set -eu
 store=no
 if [ "${1:-}" = --store ]; then store=yes; shift; fi
@@ -23,7 +23,7 @@ while read -r name program arguments; do
     case $name in '' | '#'*) continue ;; esac
     rm -rf "$out/$name.eprof"
     # shellcheck disable=SC2086  # EPROF and the arguments are words, several of them
-    ${EPROF:-eprof} run --profiler oclgrind --costs "${COSTS:-jetson-tk1}" -q --no-report -o "$out/$name.eprof" \
+    ${EPROF:-eprof} run --profiler oclgrind --caches "${CACHES:-none}" --costs "${COSTS:-jetson-tk1}" -q --no-report -o "$out/$name.eprof" \
         "$program" -- $arguments </dev/null >"$out/$name.out"
     if [ $store = yes ]; then
         # A log a process; their counts add up, so one behind the other is the log of all.

@@ -212,3 +212,9 @@ def test_mangled_names_are_readable(symbol, name):
 def test_hostile_names_take_no_time_without_end(text):
     first, second = labels([text, text + "b"], 30)
     assert first != second
+
+
+def test_of_two_details_that_tell_kernels_apart_the_short_one_is_shown():
+    """One that is long for one kernel is long, though it is short for the other."""
+    policy = "very_long_detail_of_a_policy_that_fills_the_line_of_a_table_and_more<1, 2, 3>"
+    assert labels(["k<x, a>(int)", f"k<{policy}, b>(int)"], 40) == ["k<a>", "k<b>"]

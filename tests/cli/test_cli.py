@@ -62,8 +62,8 @@ def test_parts_add_up_to_totals(eprof_command, real_log):
         assert count["value"] == pytest.approx(sum(part for part in parts if part is not None), rel=1e-12)
 
 
-def test_without_a_table_for_the_gpu_counts_are_shown_and_no_energy(eprof_command, real_log):
-    document = as_json(eprof_command, real_log(K20C))
+def test_counts_alone_are_shown_where_one_asks_for_no_prices(eprof_command, real_log):
+    document = as_json(eprof_command, real_log(K20C), "--costs", "none")
     assert document["costs"] is None
     assert document["energy_j"] == dict.fromkeys(("computation", "data", "constant", "total", "measured"))
     assert document["counts"]["integer"]["value"] > 0

@@ -8,6 +8,7 @@ import pytest
 from test_cli import K20C, as_json, report
 
 ROOT = Path(__file__).parents[2]
+GEMM = ROOT / "samples" / "ci" / "baseline" / "gemm.txt"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_options_and_a_named_file_go_before_a_found_one(eprof_command, real_log,
 
     assert table("--costs", "p100") == "p100"
     assert table("--config", "mine.toml") == "v100"
-    assert table("--config", "") is None
+    assert table("--config", "") == "estimated"
 
 
 def test_a_folder_that_is_in_no_repository_and_not_at_home_is_the_only_one(eprof_command, real_log, tmp_path):
@@ -137,6 +138,13 @@ def test_a_project_without_a_section_for_eprof_is_passed_over(eprof_command, rea
         ("force = true", "`force` counts only in a file that --config names"),
         ('output = ["x.html"]', "`output` counts only in a file that --config names"),
         ('scheduler = "tcp://somebody:8786"', "`scheduler` counts only in"),
+        ('shim = "libwait.so"', "`shim` counts only in"),
+        ('mpi = "openmpi"', "`mpi` counts only in"),
+        ("clock = [1200]", "`clock` counts only in"),
+        ('settings = "852/924"', "`settings` counts only in"),
+        ("lock_clocks = true", "`lock_clocks` counts only in"),
+        ('new_setting = "852/924"', "`new_setting` counts only in"),
+        ('old_costs = "gtx680"', "`old_costs` counts only in"),
         ('kosts = "gtx680"', "unknown key `kosts`; use one of: "),
         ('efficiency = "much"', "`efficiency` must be a number"),
     ],
@@ -146,6 +154,38 @@ def test_what_is_wrong_in_a_found_file_has_its_line(eprof_command, real_log, tmp
     done = eprof_command("report", real_log(K20C), folder=folder)
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.startswith(f"eprof: {tmp_path / 'pyproject.toml'}:5: {words}"), done.stderr
+
+
+@pytest.mark.parametrize(
+    "line", ['costs = "gtx680"', 'setting = "852/924"', 'time = ["9"]', 'kernel_name = ["fma"]', "to_meter = false"]
+)
+def test_no_found_file_decides_what_a_gate_sees(eprof_command, tmp_path, line):
+    folder = project(tmp_path, f"{line}\n")
+    prices = () if line.startswith("costs") else ("--costs", "jetson-tk1")
+    words = ("diff", str(GEMM), str(GEMM), "--format", "md", *prices)
+    key = line.partition(" ")[0]
+    for gate, text in (("--fail-above=2%", ""), ("--no-color", 'fail_above = ["2%"]\n')):
+        (tmp_path / "eprof.toml").write_text(f"{text}{line}\n")
+        done = eprof_command(*words, gate, folder=folder)
+        assert done.returncode == 1 and f": `{key}` counts under --fail-above only in a file that" in done.stderr
+    named = eprof_command(*words, "--fail-above=2%", "--config", "../../eprof.toml", folder=folder)
+    assert "--config" not in named.stderr, named.stderr
+    (tmp_path / "eprof.toml").write_text(f"{line}\n")
+    assert "counts under" not in eprof_command(*words, folder=folder).stderr
+
+
+def test_a_gate_may_be_in_a_found_file_and_what_the_command_line_says_goes_first(eprof_command, tmp_path):
+    folder = project(tmp_path, 'costs = "gtx680"\nfail_above = ["2%"]\nformat = "md"\n')
+    done = eprof_command("diff", str(GEMM), str(GEMM), "--costs", "jetson-tk1", folder=folder)
+    assert done.returncode == 0 and "✅" in done.stdout, done.stderr
+    assert done.stderr.startswith("eprof: fail_above, format from ")
+
+
+def test_quiet_does_not_hide_that_a_file_was_used(eprof_command, real_log, tmp_path):
+    folder = project(tmp_path, 'costs = "gtx680"\nquiet = true\n')
+    for words in ((), ("-q",)):
+        done = eprof_command("report", real_log(K20C), *words, folder=folder)
+        assert done.stderr.startswith("eprof: costs") and "from " in done.stderr
 
 
 def test_a_table_beside_the_configuration_is_found_from_below(eprof_command, real_log, tmp_path):

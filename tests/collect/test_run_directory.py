@@ -15,6 +15,7 @@ from run_support import block, emit
 
 from eprof.base.errors import CollectError, LogError
 from eprof.collect import directory
+from eprof.collect.keeper import descendants
 from eprof.profile import api
 
 COUNTING = f"""
@@ -53,14 +54,70 @@ def test_force_replaces_a_run_but_nothing_else(tmp_path):
     with pytest.raises(CollectError, match="another run is writing"):
         directory.create(str(tmp_path / "a.eprof"), force=True)
     first.release()
-    again = directory.create(str(tmp_path / "a.eprof"), force=True)
-    assert again.path == tmp_path / "a.eprof"
+    again = directory.create(str(tmp_path / "a.eprof"), force=True, exact=True)
+    assert (tmp_path / "a.eprof" / "run.json").exists() and again.path == tmp_path / "a-2.eprof"
+    with pytest.raises(CollectError, match="another run is writing"):
+        directory.create(str(tmp_path / "a.eprof"), force=True)
+    again = again.in_place()
+    assert again.path == tmp_path / "a.eprof" and [one.name for one in tmp_path.iterdir()] == ["a.eprof"]
     assert not (again.path / "run.json").exists()
+    again.release()
     (tmp_path / "mine").mkdir()
     with pytest.raises(CollectError, match="not a run directory"):
         directory.create(str(tmp_path / "mine"), force=True)
     with pytest.raises(CollectError, match="not overwritten"):
         directory.create(str(tmp_path / "mine"), exact=True)
+
+
+def test_a_run_that_is_replaced_stays_until_the_new_one_is_complete(simulated):
+    """Neither a program that cannot start, nor one without kernels, nor kill -9 takes the old run away."""
+    program = simulated.script(emit(block()))
+    again = ("-f", "--no-report", "-o", "a.eprof", program)
+    assert simulated.run(*again).returncode == 0
+    old = (simulated.folder / "a.eprof" / "run.json").read_bytes()
+    simulated.run("-f", "-o", "a.eprof", "./nowhere")
+    done = simulated.run("-f", "-o", "a.eprof", simulated.script("true\n", "empty"))
+    assert done.returncode == 1 and "still has the earlier run" in done.stderr and "a-2.eprof" in done.stderr
+    going = simulated.start(
+        "-f", "-o", "a.eprof", simulated.script(emit(block(n=7)) + ": > ready; sleep 300\n", "long")
+    )
+    simulated.await_file("ready")
+    assert (simulated.folder / "a.eprof" / "run.json").read_bytes() == old
+    assert "another run is writing" in simulated.run(*again).stderr
+    going.kill()
+    going.communicate(timeout=300)
+    made = sorted(one.name for one in simulated.folder.glob("*.eprof"))
+    assert made == ["a-2.eprof", "a-3.eprof", "a.eprof"], made
+    simulated.await_end("a-3.eprof")
+    assert (simulated.folder / "a.eprof" / "run.json").read_bytes() == old
+    both = [api.load(simulated.folder / name).energy("jetson-tk1").document() for name in ("a.eprof", "a-3.eprof")]
+    assert [one["counts"]["fp64_fma"]["value"] for one in both] == [64, 7]
+
+
+def test_the_new_run_stands_where_the_replaced_one_stood(simulated):
+    first, second = (simulated.script(emit(block(n=count)), f"n{count}") for count in (64, 9))
+    simulated.run("--no-report", "-o", "a.eprof", first)
+    (simulated.folder / "a.eprof" / "old").touch()
+    done = simulated.run("-f", "--costs", "jetson-tk1", "-o", "a.eprof", second)
+    assert done.returncode == 0 and "run directory a.eprof;" in done.stderr, done.stderr
+    assert [one.name for one in simulated.folder.glob("*a*.eprof*")] == ["a.eprof"]
+    assert not (simulated.folder / "a.eprof" / "old").exists()
+    assert (simulated.folder / "a.eprof" / "report.html").is_file()
+    assert simulated.manifest("a.eprof")["program"] == [second]
+
+
+def test_children_that_live_on_write_into_a_run_that_took_anothers_place(simulated):
+    simulated.run("--no-report", "-o", "a.eprof", simulated.script(emit(block())))
+    late = "import os, time\nif not os.fork():\n    while not os.path.exists('go'): time.sleep(0.01)\n"
+    own = f"os.write(1, {block(n=5)!r}.encode())\n"
+    running = simulated.start_warm(
+        "-f", "--no-report", "-o", "a.eprof", simulated.python(f"{late}    {own}else: {own}", "late")
+    )
+    assert running.wait(300) == 0
+    (simulated.folder / "go").touch()
+    running.communicate(timeout=300)
+    simulated.await_end("a.eprof")
+    assert len(list((simulated.folder / "a.eprof" / "logs").glob("*.txt"))) == 2
 
 
 def test_a_directory_that_cannot_be_made_is_said_before_anything_runs(simulated):
@@ -143,11 +200,9 @@ def test_kill_9_at_any_moment_loses_no_log(simulated):
         running = simulated.start("--no-report", "-o", name, program, start_new_session=True)
         simulated.await_file("done", "1")
         time.sleep(chance.random() * 0.15)
-        child = _child(running.pid)
+        child = _program(running.pid)
         known = int((simulated.folder / "done").read_text() or 0)
         os.kill(running.pid if number % 2 else child, signal.SIGKILL)
-        if number % 2:
-            os.kill(child, signal.SIGKILL)
         running.communicate(timeout=300)
         simulated.await_end(name)
         said = json.loads((simulated.folder / name / "run.json").read_text())
@@ -158,26 +213,82 @@ def test_kill_9_at_any_moment_loses_no_log(simulated):
             assert running.returncode == 137
 
 
-def _child(pid):
+def _program(pid):
+    """The program of a run: what the keeper below eprof started."""
     until = time.monotonic() + 300
     while time.monotonic() < until:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        if children:
-            return int(children[0])
+        below = [one for keeper in descendants(pid) for one in descendants(keeper)]
+        if below:
+            return below[0]
         time.sleep(0.005)
     raise AssertionError("eprof started no program")
 
 
-def test_the_program_goes_on_when_eprof_dies(simulated):
-    """Its output goes to a process that lives on, so nothing breaks under it, and what it still writes is kept."""
-    program = simulated.python(COUNTING.replace("40000", "60"))
-    running = simulated.start(program, start_new_session=True)
-    simulated.await_file("done", "1")
-    os.kill(running.pid, signal.SIGKILL)
+# A program that, as nsys and mpirun do, leaves processes behind: one of another session whose parent ends, and one that
+# does not end when asked to.
+FAMILY = f"""
+import os, signal, time
+sleeping = [os.getpid()]
+for stubborn in (False, True):
+    if not os.fork():
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        if stubborn:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        open("pids", "a").write(f"{{os.getpid()}}\\n")
+        time.sleep(1000)
+    os.wait()
+os.write(1, {block()!r}.encode())
+open("pids", "a").write(f"{{os.getpid()}}\\n")
+"""
+
+
+def _alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_kill_9_leaves_nothing_that_the_program_started(simulated, group):
+    """eprof alone, or its whole process group, as batch systems do; what was counted is kept."""
+    program = simulated.python(FAMILY + "time.sleep(1000)")
+    running = simulated.start("--no-report", program, start_new_session=True)
+    until = time.monotonic() + 300
+    while (
+        len(pids := (simulated.folder / "pids").read_text().split() if (simulated.folder / "pids").exists() else []) < 3
+    ):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    (os.killpg if group else os.kill)(running.pid, signal.SIGKILL)
     running.communicate(timeout=300)
-    simulated.await_file("done", "59")
+    while left := [pid for pid in pids if _alive(pid)]:
+        assert time.monotonic() < until, f"{left} live on"
+        time.sleep(0.02)
     simulated.await_end()
-    assert api.load(simulated.folder / "program.eprof").counted[0].launches.rows.launches.sum() == 59
+    assert simulated.manifest()["status"] == "partial"
+    assert api.load(simulated.folder / "program.eprof").counted[0].launches.rows.launches.sum() == 1
+
+
+def test_a_time_limit_finds_what_left_its_parents(simulated):
+    program = simulated.python(
+        FAMILY.replace("(False, True)", "(False,)") + "open('hangs', 'w').close(); time.sleep(1000)"
+    )
+    assert simulated.run_until_hang(program).returncode in (137, 143)
+    assert not [pid for pid in (simulated.folder / "pids").read_text().split() if _alive(pid)]
+
+
+def test_a_keeper_that_is_killed_is_the_end_of_the_run(simulated):
+    program = simulated.script(emit(block()) + ": > ready; exec sleep 300\n")
+    running = simulated.start("--no-report", program, start_new_session=True)
+    simulated.await_file("ready")
+    child = _program(running.pid)
+    (keeper,) = [one for one in descendants(running.pid) if child in descendants(one)]
+    os.kill(keeper, signal.SIGKILL)
+    _, said = running.communicate(timeout=300)
+    assert running.returncode == 137 and "Traceback" not in said and not _alive(child)
 
 
 def test_the_lock_falls_with_the_process(tmp_path):

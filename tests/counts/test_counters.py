@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from eprof.base import resources
+from eprof.base import gpus, resources
 from eprof.base.errors import DefinitionError
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, OF_GPUS
 from eprof.counts import counters, loading, translation
@@ -307,7 +307,7 @@ def test_reused_and_unknown_names():
 
 
 def test_device_list_is_tidy():
-    known = counters._devices()
+    known = gpus.capabilities_by_name()
     assert len(known) > 400
     for name, capabilities in known.items():
         assert len(set(capabilities)) == len(capabilities), f"{name} stands twice in one list"

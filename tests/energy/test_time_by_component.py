@@ -1,14 +1,19 @@
 """Time by component ([S] 5.5) and the peak of a kernel's own mix ([T] 3.4.4): closed forms and printed numbers."""
 
+import tomllib
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+import eprof
 from eprof.costs import load
 from eprof.energy.components import COMPONENTS, Machine, Work, components, machine_of, mix_peak_flop_per_s, seconds
 
+ROOT = Path(__file__).parents[2]
 ONE = np.ones(1)
 UNKNOWN = np.full(1, np.nan)
 C2075 = Machine(
@@ -113,3 +118,65 @@ def test_more_work_never_takes_less(factor, conflicts):
     more = replace(REDUCTION, conflicts=(6 * WARPS + conflicts) * ONE, dram_byte=1e6 * factor * ONE)
     assert components(more, C2075).total[0] >= components(REDUCTION, C2075).total[0] * (1 - 1e-12)
     assert (components(more, C2075).cycles.values >= 0).all()
+
+
+# ---- docs/time-components.md by hand: no function of eprof, but what a report and a table say
+
+SAMPLES = ROOT / "samples" / "logs" / "invented"
+FMM = [str(SAMPLES / name) for name in ("tk1-fmm-counters.csv", "tk1-fmm-times.csv")]
+UNITS = {"integer": "integer", "special": "special", "conversion": "conversion"}
+NO_COMPUTATION = ("load_store", "tensor", "warp_issue")
+
+
+def by_hand(kernel, table, peak_byte_per_s):
+    """Cycles of a kernel by component, of a log without launch shapes: as many warps as fit, in one round."""
+    units = table["time_components"]
+    count = {word: cell["value"] / kernel["launches"] for word, cell in kernel["counts"].items() if cell["value"]}
+
+    def byte(*words):
+        return sum(count.get(word, 0) for word in words)
+
+    served = table["books"] == "served"
+    loads = byte("l1_read", "l2_read", "dram_read") if served else byte("l1_read")
+    stores = byte("l2_write", "dram_write") if served else byte("l2_write")
+    transactions, every_warp = units["transaction_byte"], units["warps"] * units["number"]
+    computation = 0.0
+    for word, threads in count.items():
+        if kernel["counts"][word]["unit"] == "instruction" and word not in NO_COMPUTATION:
+            kind = word.partition("_")[0] if word.startswith("fp") else UNITS.get(word, "fp32")
+            computation += threads / units["lanes"].get(kind, units["lanes"]["fp32"])
+    apart = transactions / (peak_byte_per_s / (units["number"] * CORE_MHZ[table["name"]] * 1e6))
+    cycles = {
+        "loads": units["latency_cycles"] + (loads / transactions / every_warp - 1) * apart if loads else 0,
+        "computation": computation / units["number"],
+        "shared": byte("shared_read", "shared_write")
+        / (32 * 4)
+        / (units["lanes"]["load_store"] / 32)
+        / units["number"],
+        "stores": stores / transactions / every_warp * apart,
+    }
+    dram = byte("dram_read", "dram_write", "dram") / (peak_byte_per_s / (CORE_MHZ[table["name"]] * 1e6))
+    cycles |= {"conflicts": 0, "texture": 0, "bandwidth": max(0, dram - sum(cycles.values()))}
+    return {part: kernel["launches"] * number for part, number in cycles.items()}
+
+
+CORE_MHZ = {"jetson-tk1": 852, "gtx680": 1150, "v100": 1380}
+# Bytes of DRAM in 1e9 a second, as `[peak]` of each table has them at its usual setting.
+PEAK = {"jetson-tk1": 14.784, "gtx680": 192.2, "v100": 898.048}
+
+
+@pytest.mark.parametrize("name", list(CORE_MHZ))
+def test_every_kernel_can_be_recomputed_by_hand(name):
+    table = tomllib.loads((ROOT / "costs" / f"{name}.toml").read_text())
+    table["name"] = name
+    document = eprof.load(*FMM, cache=False).energy(name, by_component=True).document()
+    made = document["time_components"]
+    assert made["core_mhz"] == CORE_MHZ[name] and len(made["kernels"]) == 6
+    seen = set()
+    for kernel, of_kernel in zip(document["kernels"], made["kernels"], strict=True):
+        expected = by_hand(kernel, table, PEAK[name] * 1e9)
+        assert of_kernel["cycles"] == pytest.approx(expected), kernel["name"]
+        seconds_ = sum(expected.values()) / (CORE_MHZ[name] * 1e6)
+        assert of_kernel["time_s"] == pytest.approx(seconds_)
+        seen |= {word for word, cell in kernel["counts"].items() if cell["value"]}
+    assert {"control", "misc", "integer", "fp64_other", "load_store"} <= seen

@@ -63,7 +63,7 @@ def f(a: int | None, b=(1, 2)) -> bool | None:
 
 
 def test_each_operator_is_changed_and_annotations_and_texts_are_not(mutants):
-    found = mutants.mutants("x.py", SMALL)
+    found = [one for one in mutants.mutants("x.py", SMALL) if mutants.parses(SMALL, one)]
     lines = {mutants.mutated(SMALL, one).splitlines()[one.line - 1].strip() for one in found}
     assert lines >= {
         "def f(a: int | None, b=(2, 2)) -> bool | None:",
@@ -79,17 +79,61 @@ def test_each_operator_is_changed_and_annotations_and_texts_are_not(mutants):
         "return (a + b) / -0.5",
         "return (a + b) * 0.5",
         "return (a + b) * -1.5",
+        "return ((a)) * -0.5",
+        "return ((b)) * -0.5",
     }
-    assert len({mutants.mutated(SMALL, one) for one in found}) == len(found) == 16
+    assert len({mutants.mutated(SMALL, one) for one in found}) == len(found) == 18
     for one in found:
         ast.parse(mutants.mutated(SMALL, one))
 
 
-def test_the_nearest_tests_of_each_module_are_there(mutants):
-    for module, names in mutants.TESTS.items():
-        assert (ROOT / "eprof" / module).exists()
-        for name in [*names, *mutants.ALL]:
-            assert list((ROOT / "tests").rglob(f"test_{name}.py")), name
+@pytest.mark.parametrize(
+    ("line", "changes"),
+    [
+        ("x = max(a, b)", ["x = min(a, b)"]),
+        ("x = a - b", ["x = a + b", "x = (a)"]),
+        ("x = a * 1e-3", ["x = (a)", "x = a * 1e-06", "x = a / 1e-3"]),
+        ("x = 1000 * a", ["x = (a)", "x = 1001 * a", "x = 1000000.0 * a"]),
+        ("x = abs(a)", ["x = (a)"]),
+        ("x = a[i:]", ["x = a[(i) + 1:]"]),
+        ("x = a[:-n]", ["x = a[:(-n) - 1]", "x = a[:n]"]),
+        ("x = not a", ["x =  a"]),
+        ('x = {"a": p, "b": q}', ["x = {\"a\": q, 'b': p}"]),
+        ('x = f"a{b}" + c', ['x = f"a{b}" - c']),
+    ],
+)
+def test_what_a_line_may_become(mutants, line, changes):
+    made = [one for one in mutants.mutants("x.py", line) if mutants.parses(line, one)]
+    assert set(changes) <= {mutants.mutated(line, one) for one in made}
+    assert '(f"a{b}")' not in {one.new for one in made}
+
+
+def test_loops_and_functions_end_early(mutants):
+    source = "def f(a):\n    b = [1]\n    b += a\n    return b\nfor c in d:\n    e(c)\n"
+    made = {mutants.mutated(source, one) for one in mutants.mutants("x.py", source)}
+    assert source.replace("b += a", "pass") in made and source.replace("e(c)", "e(c)\n    break") in made
+
+
+def test_a_mutant_at_the_end_of_a_file_has_a_name(mutants, tmp_path, monkeypatch):
+    (tmp_path / "eprof").mkdir()
+    source = "for c in d:\n    e(c)\n"
+    (tmp_path / "eprof" / "x.py").write_text(source)
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    assert "x.py:  -> break" in {mutants.named(one) for one in mutants.mutants("x.py", source)}
+
+
+def test_modules_that_make_numbers_are_found_and_the_tests_nearest_to_them(mutants):
+    """By their names and what tests import: no list that a move of files would leave behind."""
+    found = mutants.modules()
+    lines = sum(len((ROOT / "eprof" / module).read_text().splitlines()) for module in found)
+    assert lines > 24_000 and len(found) > 150
+    assert not any(part in found for part in ("words", "page", "terminal"))
+    for module in found:
+        near = mutants.nearest(module)
+        assert {"golden", "oracle"} <= set(near), module
+        assert len(near) == len(set(near)) and all(list((ROOT / "tests").rglob(f"test_{name}.py")) for name in near)
+    (counts,) = [module for module in found if module.endswith("/counts.py")]
+    assert mutants.nearest(counts)[0] == "counts"
 
 
 def test_a_mutant_goes_into_a_copy_and_a_survivor_is_told(mutants, tmp_path, monkeypatch, capsys):
@@ -104,8 +148,8 @@ def test_a_mutant_goes_into_a_copy_and_a_survivor_is_told(mutants, tmp_path, mon
         "from eprof.small import f\ndef test():\n    assert f(9) == 9\n"
     )
     monkeypatch.setattr(mutants, "ROOT", tmp_path / "here")
-    monkeypatch.setattr(mutants, "TESTS", {"small.py": ["broken", "small"]})
-    monkeypatch.setattr(mutants, "ALL", [])
+    monkeypatch.setattr(mutants, "modules", lambda: ["small.py"])
+    monkeypatch.setattr(mutants, "nearest", lambda _: ["broken", "small"])
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # a pytest a mutant: none needs plugins
     state = tmp_path / "state.jsonl"
     monkeypatch.setattr(sys, "argv", ["mutants.py", "--number", "99", "--state", str(state), "--jobs", "2"])

@@ -46,9 +46,20 @@ def made(prices, constants, core_volts, memory_volts, seed=0, benchmarks=12, noi
                 power += c1_core * v_core + c1_memory * v_memory + w
                 power += b_core * core * v_core**2 + b_memory * memory * v_memory**2
                 power *= math.exp(noise * random.normal())
-                rows.append((f"k{at}", f"k{at}", core, memory, 1e-3, power, v_core, v_memory, len(rows) + 2))
+                rows.append((f"k{at}", f"k{at}", 0, core, memory, 1e-3, power, v_core, v_memory, len(rows) + 2))
                 rates.append(rate)
-    names = ["benchmark", "kernel", "core_mhz", "memory_mhz", "time_s", "power_w", "core_v", "memory_v", "line"]
+    names = [
+        "benchmark",
+        "kernel",
+        "threads",
+        "core_mhz",
+        "memory_mhz",
+        "time_s",
+        "power_w",
+        "core_v",
+        "memory_v",
+        "line",
+    ]
     return Measurements(
         pd.DataFrame(rows, columns=names),
         pd.DataFrame(rates, columns=list(TERMS)),

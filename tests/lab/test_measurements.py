@@ -241,6 +241,38 @@ def test_the_named_gpu_decides_over_what_the_columns_look_like():
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="no shared measurements here")
+@pytest.mark.parametrize(
+    ("device", "mapping"),
+    [
+        ("GeForce RTX 2070 SUPER", "nvdvfs-counts-volta"),
+        ("NVIDIA GeForce RTX 4090", "nvdvfs-counts-volta"),
+        ("Jetson AGX Xavier", "nvdvfs-counts-volta"),
+        ("GeForce GTX 980", "nvdvfs-counts"),
+        ("Tesla K40c", None),
+    ],
+)
+def test_counts_of_any_gpu_are_read_or_refused_and_never_dropped(device, mapping):
+    path = DATA / "nvdvfs_counts_v100.csv"
+    if mapping is None:
+        with pytest.raises(MeasurementError, match=r"has counts.* than Tesla K40c has \(3.5\); name with --mapping"):
+            read(path, device=device)
+        assert read(path, "nvdvfs-counts", device=device).kind == "counts"
+        return
+    measured = read(path, device=device)
+    assert measured.mapping == mapping and len(measured.terms) == 9
+
+
+def test_a_mapping_may_be_for_all_later_capabilities():
+    volta = load("nvdvfs-counts-volta")
+    frame = pd.DataFrame({name: [1.0] for name in volta.needs})
+    fits = {
+        capability: volta.suits(frame, [capability]) for capability in ("7.0", "7.5", "10.0", "12.1", "6.2", "skylake")
+    }
+    assert fits == {"7.0": True, "7.5": True, "10.0": True, "12.1": True, "6.2": False, "skylake": False}
+    assert volta.suits(frame, ["6.2", "8.6"])
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="no shared measurements here")
 def test_wild_rows_are_named():
     found = read(DATA / "nsfcac_v100_apps.csv")
     strange = found.rows[wild(found)]
@@ -265,3 +297,14 @@ def test_a_report_whose_power_is_predicted_is_refused(tmp_path):
     frame = frame.assign(computation_j=1.0, constant_j=1.0, fp32_fma=1, fp32_add=1, fp32_mul=1, kernel="k")
     with pytest.raises(MeasurementError, match="whose power_w is predicted"):
         read(saved(tmp_path, frame), mapping="eprof")
+
+
+@pytest.mark.parametrize(("rows", "is_said"), [(1, False), (2, True)])
+def test_one_row_is_not_a_term_that_is_the_same_in_every_row(rows, is_said):
+    from validation_support import made
+
+    from eprof.lab.measurements import diagnostics
+
+    measured = made(benchmarks=1)
+    alone = measured.take(np.array([0] * rows))
+    assert any("the same in every row" in sentence for sentence in diagnostics.notes(alone)) == is_said

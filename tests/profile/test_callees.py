@@ -83,7 +83,7 @@ fn=lone
 cfn=other
 calls=1 0x80
 0xa4 {lone} 0 0
-totals: 60 5 1
+totals: 61 15 1
 """
 
 

@@ -106,14 +106,25 @@ def test_joules_are_linear_in_the_amounts(seed, factor):
     assert refits.joules(factor * amounts) == pytest.approx(factor * refits.joules(amounts), rel=1e-9)
 
 
-def test_a_lower_bound_has_no_upper_end(energy):
+def test_a_lower_bound_ends_at_the_power_limit_or_nowhere(energy):
     lost = energy.split.marks.copy()
     lost["dram_read"] = int(Mark.MISSING)
     energy = replace(energy, split=replace(energy.split, joule_marks=columns(lost)))
     interval = whole(energy)
-    assert interval.total is None and interval.data is None and interval.computation is not None
+    assert interval.data is None and interval.computation is not None
     assert interval.groups["dram"] is None and interval.groups["int"] is not None
-    assert intervals.of_kernels(energy, intervals.replicas(energy)) == [None] * len(energy.counts.rows)
+    assert interval.total[0] < energy.split.total_j.sum() and interval.total[1] is None
+    refits = intervals.replicas(energy)
+    ends = intervals.of_kernels(energy, refits)
+    assert [pair[1] for pair in ends] == [None] * len(energy.counts.rows)
+    limited = replace(energy, costs=replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=5000.0)))
+    time_s = energy.counts.rows.time_s
+    assert whole(limited).total == [interval.total[0], pytest.approx(5000.0 * time_s.sum())]
+    highs = [pair[1] for pair in intervals.of_kernels(limited, refits)]
+    assert highs == pytest.approx((5000.0 * time_s).tolist())
+    # A limit below what was counted is wrong itself.
+    tiny = replace(energy, costs=replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=1e-3)))
+    assert whole(tiny).total == interval.total
 
 
 def test_a_table_without_replicas_has_no_interval(profile):

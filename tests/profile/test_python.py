@@ -99,4 +99,4 @@ def test_the_bar_of_a_notebook_is_whole(old):
 
 
 def test_without_prices_a_notebook_says_how_to_get_them(old):
-    assert "Three ways to joules" in old._repr_html_()
+    assert "Three ways to joules" in old.energy("none")._repr_html_()

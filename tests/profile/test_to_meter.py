@@ -134,7 +134,7 @@ def test_a_gpu_without_a_table_has_joules_where_there_is_a_meter(run_directory, 
     told = document(profile.energy())
     assert told.to_meter.basis == "estimated"
     assert told.energy_j.total + told.to_meter.idle_j == pytest.approx(0.04, rel=1e-9)
-    assert profile.energy(to_meter=False).costs is None
+    assert profile.energy(to_meter=False).metered is None
     with pytest.raises(MeterError, match=r"may draw|no GPU board draws"):
         much = run_directory(joules=40.0, name="much.eprof", device=device)
         eprof.load(much, capability="7.0").energy(to_meter=True)

@@ -116,6 +116,22 @@ def test_another_setting(energy, profile):
     assert both.energy_j["constant"] == pytest.approx(answer.energy_j["constant"] / 2)
 
 
+@pytest.mark.parametrize("there", ["396/924", "180/924", "756/924"])
+def test_settings_are_one_move_from_the_clocks_of_the_log(there):
+    """A log whose DRAM bytes take more time than it has at the lower clock: in two steps it would not come back."""
+    if not K20C.exists():
+        pytest.skip("needs ../shared/data")
+    energy = eprof.load(K20C, capability="3.5").energy("jetson-tk1")
+    back = energy.what_if(f"setting={there},setting=852/924")
+    assert back.change_j == 0 and back.time_share == 0
+    once, twice = energy.what_if(f"setting={there}"), energy.what_if(f"setting={there},setting={there}")
+    assert (once.energy_j, once.time_s, once.says) == (twice.energy_j, twice.time_s, twice.says)
+    assert energy.what_if(f"setting=852/924,setting={there},dram=-20%") == structs.replace(
+        energy.what_if(f"setting={there},dram=-20%"), question=f"setting=852/924,setting={there},dram=-20%"
+    )
+    assert once.time_share > 1e-4
+
+
 def test_another_table(energy):
     priced = costs.load("gtx680").at()
     faster = times(energy) * roof(energy, priced) / roof(energy, energy.costs)

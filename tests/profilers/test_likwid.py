@@ -1,6 +1,9 @@
 """Tables of likwid-perfctr: real ones, made ones in both forms, and what may go wrong with them."""
 
+import csv as csv_module
+import gzip
 import math
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from eprof import logs
 from eprof.base.errors import EprofError, LogError
 from eprof.base.marks import Mark
 from eprof.counts.counters import find
+from eprof.logs.rows.cells import is_wrapped
 from eprof.logs.rows.log import JOULE
 
 CPU = SHARED / "cpu"
@@ -352,3 +356,126 @@ def test_operations_of_zen_4_are_of_the_type_that_the_user_says(tmp_path):
         profile = eprof.load(path, capability=f"zen4-{kind}")
         assert counted(profile, kind)["whole program"] == (1000, Mark.ASSUMED)
         assert counted(profile, f"{other}_add")["whole program"] == (0, Mark(0))
+
+
+# ------------------------------------------------------------------------------------------- counters that ran over
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Reads a text as a log."""
+
+    def reading(written, **options):
+        (tmp_path / "likwid.csv").write_text(written)
+        return logs.read(tmp_path / "likwid.csv", **options)
+
+    return reading
+
+
+WRAP = 2**47
+
+
+@pytest.mark.parametrize(
+    ("instructions", "counts", "known"),
+    [
+        # As in a run of hpgmgfv on 72 ranks: a thread counted 2^47 more than it can have.
+        ((4e12, 4e12, 4e12), (7.9e11, 7.9e11, WRAP + 7.9e11), 2 * 7.9e11),
+        ((4e12, 4e12, 4e12), (WRAP + 1e6, 2 * WRAP - 5e9, 5e9), 5e9),
+        ((3e14, 4e12, 4e12), (1.5 * WRAP, 1.0, 2.0), 1.5 * WRAP + 3),  # a run of a day counts so much
+        ((4e12, 4e12, 4e12), (WRAP * 0.99, 0.0, 0.0), WRAP * 0.99),
+    ],
+)
+def test_counters_that_ran_over_are_not_known(read, instructions, counts, known):
+    event = "FP_ARITH_INST_RETIRED_512B_PACKED_DOUBLE"
+    events = [("INSTR_RETIRED_ANY", "FIXC0", instructions), (event, "PMC0", counts)]
+    log = read(csv("FLOPS_DP", events, threads=3, seconds=100.0))
+    (table,) = log.tables
+    assert table.counters[event].tolist() == [known]
+    is_lost = known != sum(counts)
+    assert any("ran over" in note for note in log.notes) == is_lost
+    assert (event + ": threads without a number" in table.counters) == is_lost
+    assert table.counters["INSTR_RETIRED_ANY"].tolist() == [sum(instructions)]
+
+
+def test_other_events_may_count_as_much_as_they_like(read):
+    log = read(csv("CLOCK", [("CPU_CLK_UNHALTED_REF", "FIXC2", (WRAP + 1, WRAP))], threads=2, seconds=1e5))
+    assert log.tables[0].counters["CPU_CLK_UNHALTED_REF"].tolist() == [2 * WRAP + 1]
+
+
+def test_events_that_nothing_uses_are_named(read):
+    log = read(
+        csv("X", [("NO_SUCH_EVENT", "PMC0", (3,)), ("PWR_PKG_ENERGY", "PWR0", (3,))]), keep={"INSTR_RETIRED_ANY"}
+    )
+    assert [note for note in log.notes if "not used" in note] == [
+        "`NO_SUCH_EVENT`: counted, and not used, for eprof knows no use of such"
+    ]
+
+
+REAL_SUMS = CPU / "rrze-spechpc-icl-spr.csv.gz"
+
+
+@pytest.mark.skipif(not REAL_SUMS.is_file(), reason="needs ../shared/data")
+def test_no_real_sum_is_taken_for_one_that_ran_over_and_some_that_did_are_found():
+    """Sums over ranks: a program counts the same on any number of them, so one that ran over stands 2^47 above the rest."""
+    with gzip.open(REAL_SUMS, "rt") as file:
+        rows = list(csv_module.DictReader(file))
+    sums = defaultdict(list)
+    for row in rows:
+        for width in ("128", "256", "512"):
+            if row[f"fp64_{width}_inst"]:
+                count, instructions = float(row[f"fp64_{width}_inst"]), float(row["instructions"])
+                found = is_wrapped(f"FP_ARITH_INST_RETIRED_{width}B_PACKED_DOUBLE", count, instructions)
+                sums[row["suite"], row["benchmark"], width].append((count, found))
+    wrong, missed, found = 0, 0, 0
+    for alike in sums.values():
+        usual = np.median([count for count, _ in alike])
+        wrong += sum(is_found for count, is_found in alike if count < usual + WRAP / 2)
+        found += sum(is_found for count, is_found in alike if count > usual + WRAP / 2)
+        missed += sum(not is_found for count, is_found in alike if count > usual + 0.9 * WRAP)
+    # In a sum, what ran over is seen where it is more than the instructions; by thread, all of it is (above).
+    assert (wrong, found, missed) == (0, 54, 48)
+
+
+def a64fx(sizes=(1, 1, 1), metrics="", more=()):
+    """Two threads of an A64FX under group ENERGY; what a register counts, times `sizes`."""
+    counts = {"EA_CORE": [1000001, 2000002], "EA_L2": [50001, 0], "EA_MEMORY": [7001, 0]}
+    events = [
+        (event, f"PMC{at}", [value * size for value in counts[event]])
+        for at, (event, size) in enumerate(zip(counts, sizes, strict=True))
+    ]
+    return csv("ENERGY", [*events, *more], threads=2, seconds=2.0, cpu="Fujitsu A64FX") + metrics
+
+
+A64FX_J = (8 * 3000003 + 32 * 50001 + 256 * 7001) / 1e9
+METRICS = "Energy Core [J],0.02,0.01\nEnergy L2 [J],0.002,0\nEnergy HBM [J],0.003,0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "joules"),
+    [
+        (a64fx(), A64FX_J),
+        (a64fx((8, 32, 256)), A64FX_J),  # newer versions print nJ
+        (a64fx(metrics=METRICS), 0.035),  # LIKWID knows the chip
+        (a64fx(metrics=METRICS.replace("0.003", "nan")), A64FX_J),
+        (a64fx().replace("7001,0", "7001,nan"), None),
+        (a64fx().replace("EA_L2", "OTHER"), None),
+    ],
+)
+def test_the_energy_counters_of_an_a64fx_are_a_meter(load, text, joules):
+    profile = load(text)
+    if joules is None:
+        assert profile.measured is None
+        return
+    assert profile.measured.joules == pytest.approx(joules, rel=1e-12)
+    assert (profile.measured.covers, profile.measured.seconds) == ("cores, L2 and memory", 2.0)
+    assert any("256 nJ" in note for note in profile.logs[0].notes) == (joules == A64FX_J)
+
+
+def test_joules_of_a_part_of_the_run_are_not_those_of_an_a64fx(load):
+    second = csv("L2", [("L1D_CACHE_REFILL", "PMC0", [7, 7])], threads=2, seconds=1.0, number=2, cpu="Fujitsu A64FX")
+    assert load(a64fx() + second).measured is None
+
+
+def test_metrics_of_the_same_name_are_no_meter_on_other_processors(load):
+    """On Zen the group ENERGY prints `Energy Core [J]` too."""
+    assert load(csv("L3", [("L2_LINES_IN_ALL", "PMC0", [7])], seconds=1.0) + METRICS).measured is None

@@ -29,6 +29,7 @@ from logs_support import (
 from eprof.base.errors import LogError
 from eprof.collect.messages import permission_remedy
 from eprof.logs import read_columns
+from eprof.profile import api
 
 SUMMARY = profiled(7, "==7== Metric result:", METRICS, metric("inst_integer", 10), metric("ipc", "1.500000"))
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput","l2_utilization"'
@@ -389,3 +390,15 @@ def test_warnings_of_incomplete_counts_become_notes(tmp_path, said):
 def test_importing_logs_imports_no_pandas():
     code = "import sys, eprof, eprof.logs; print([name for name in ('pandas', 'pyarrow') if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+@pytest.mark.parametrize(("number", "is_read"), [("9e29", True), ("1.1e30", False), ("9e31", False), ("1e40", False)])
+def test_numbers_that_nothing_can_be_counted_to_are_damage(tmp_path, number, is_read):
+    """Beside a count that is sound: that one stays."""
+    path = tmp_path / "large.csv"
+    path.write_text(
+        profiled(1, METRICS, metric("inst_integer", number, launches=1), metric("inst_control", 7, launches=1))
+    )
+    counts = api.load(path, cache=False).energy("gtx680").document()["counts"]
+    assert counts["control"]["value"] == 7
+    assert (counts.get("integer", {}).get("value") == float(number)) == is_read

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import eprof
 from eprof import cli, logs
 from eprof.base.errors import LogError
-from eprof.logs.rows.log import JOULE
+from eprof.logs.rows.log import JOULE, SOCKETS
 
 CPU = SHARED / "cpu"
 REAL = sorted(CPU.glob("perf-*"))
@@ -75,7 +75,7 @@ def test_joules_beside_counters_are_measured_energy():
     assert energy.measured.seconds == pytest.approx(45.1021, rel=1e-6)
     assert energy.measured.covers == "2 processor packages"
     assert energy.measured.words.startswith("3257.22 J of 2 processor packages in 45.1021 s, 72.2188 W")
-    assert energy.listed == ()
+    assert energy.listed == ("retired", "core_active")
     assert energy.document()["devices"][0]["processor"] == "cpu"
 
 
@@ -157,7 +157,7 @@ def test_runs_of_one_command_add_up():
 def test_intervals_inside_a_readme_add_up():
     _, time_s, counters = only(real("csv-interval-rapl-in-readme.md"))
     assert time_s == 30.001688646
-    assert counters == {"2 processor packages": pytest.approx(595.11)}
+    assert counters == {"2 processor packages": pytest.approx(595.11), SOCKETS: 2}
 
 
 # ---------------------------------------------------------------------------------------------------------- formats
@@ -365,3 +365,84 @@ def test_an_endless_running_time_says_nothing_of_packages(read):
     text = "\n".join(["# started on Mon", "", *rows, "1000;ns;duration_time;1000;100.00;;", ""])
     _, _, counters = only(read(text))
     assert counters["processor packages"] == 1.5
+
+
+# --------------------------------------------------------------------------------- what is not known, lost or not used
+
+WRAP = 2**47
+FP = "fp_arith_inst_retired.512b_packed_double"
+
+
+def cpus(*rows):
+    return "# started on Mon Nov  2 10:00:00 2026\n\n" + "".join(f"{row};1000000;100.00;;\n" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("counts", "known"),
+    [((WRAP + 10**11, 10**11), 10**11), ((3 * WRAP - 7, 5), 5), ((10**11, 10**11), 2 * 10**11)],
+)
+def test_counters_that_ran_over_are_lower_bounds(read, counts, known):
+    rows = [f"CPU{cpu};{value};;{FP}" for cpu, value in enumerate(counts)]
+    log = read(cpus("CPU0;4000000000000;;instructions", "CPU1;4000000000000;;instructions", *rows))
+    _, _, counters = only(log)
+    assert counters[FP] == known
+    is_lost = known != sum(counts)
+    assert counters.get(FP + " running") == (0 if is_lost else None)
+    assert any("ran over" in note for note in log.notes) == is_lost
+
+
+def test_a_sum_that_ran_over_is_not_known(read):
+    log = read(cpus(f"{2 * WRAP + 10};;{FP}", "4000000000000000;;instructions"))
+    assert FP not in only(log)[2]
+    assert any("run over" in note for note in log.notes)
+
+
+@pytest.mark.parametrize("lost", ["<not counted>", "<not supported>"])
+@pytest.mark.parametrize("place", ["S1;1", "2.000100000"])
+def test_joules_of_a_part_are_no_measured_energy(read, lost, place):
+    first = "S0;1" if place.startswith("S") else "1.000100000"
+    whole = [f"{first};7.5;Joules;power/energy-pkg/", f"{place};8.5;Joules;power/energy-pkg/"]
+    counted = [f"{first};100;;instructions", f"{place};100;;instructions"]
+    joules = {name: unit for name, unit in read(cpus(*whole, *counted)).tables[0].units.items() if unit == JOULE}
+    assert joules
+    damaged = [whole[0], whole[1].replace("8.5", lost)]
+    for rows in (damaged, whole[:1]):
+        log = read(cpus(*rows, *counted) if "S" in place else cpus(rows[0], counted[0], *rows[1:], counted[1]))
+        assert JOULE not in log.tables[0].units.values()
+        assert any("no measured energy" in note and "power/energy-pkg/" in note for note in log.notes)
+
+
+def test_a_row_of_one_cpu_that_is_lost_is_seen(read):
+    rows = [f"CPU{cpu};{100 + cpu};;{event}" for event in ("instructions", "branches") for cpu in range(3)]
+    whole, lacking = read(cpus(*rows)), read(cpus(*rows[:4], *rows[5:]))
+    assert "branches running" not in whole.tables[0].counters
+    assert only(lacking)[2]["branches running"] == 0
+    assert "instructions running" not in only(lacking)[2]
+    assert any("lower bounds" in note for note in lacking.notes)
+
+
+def test_memory_controllers_are_counted_on_one_cpu_a_socket(read):
+    rows = [f"CPU{cpu};100;;instructions" for cpu in range(4)]
+    sockets = [f"CPU{cpu};100;;unc_m_cas_count.rd" for cpu in (0, 2)]
+    counters = only(read(cpus(*rows, *sockets)))[2]
+    assert counters == {"instructions": 400, "unc_m_cas_count.rd": 200}
+
+
+@pytest.mark.parametrize(
+    ("rows", "capability", "said"),
+    [
+        (["23;;fp_ret_sse_avx_ops.all"], None, ["fp_ret_sse_avx_ops.all", "zen2-fp64"]),
+        (["23;;fp_ret_sse_avx_ops.all"], "zen2", ["fp_ret_sse_avx_ops.all", "zen2-fp32"]),
+        (["23;;fp_ret_sse_avx_ops.all"], "zen2-fp64", []),
+        (["23;;dp_spec", "9;;instructions"], None, ["dp_spec", "neoverse-n1"]),
+        (["23;;instructions"], "skylake", []),
+        (["23;;fp_ret_sse_avx_ops.all", "9;;branches"], "skylake", ["fp_ret_sse_avx_ops.all", "zen4-fp64"]),
+    ],
+)
+def test_what_was_counted_and_not_used_is_named_with_what_would_use_it(tmp_path, rows, capability, said):
+    path = tmp_path / "perf.csv"
+    path.write_text(cpus(*rows))
+    warnings = eprof.load(path, capability=capability, cache=False).energy("i7-950").warnings
+    unused = [warning for warning in warnings if warning.startswith("Counted, and not used")]
+    assert len(unused) == bool(said)
+    assert all(word in unused[0] for word in said)

@@ -1,7 +1,9 @@
 """`action.yml`: its rules, and its shell steps in an environment like that of GitHub's runners."""
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +23,17 @@ def test_the_file_keeps_the_rules_of_actions():
     """docs.github.com, Metadata syntax: keys, types of inputs, a shell for each command, known steps in outputs."""
     assert set(ACTION) == {"name", "description", "author", "branding", "inputs", "outputs", "runs"}
     assert ACTION["runs"]["using"] == "composite"
-    assert ACTION["branding"]["color"] in "white black yellow blue green orange red purple gray-dark".split()
+    assert ACTION["branding"]["color"] in {
+        "white",
+        "black",
+        "yellow",
+        "blue",
+        "green",
+        "orange",
+        "red",
+        "purple",
+        "gray-dark",
+    }
     for name, given in ACTION["inputs"].items():
         assert re.fullmatch(r"[a-z][a-z-]*", name) and given["description"]
         assert given["required"] is True or isinstance(given["default"], str)
@@ -49,8 +61,11 @@ class Runner:
         tools = place / "tools"
         tools.mkdir()
         (tools / "eprof").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m eprof "$@"\n')
-        # gh fails where there is no comment to edit yet, and says what it was asked for.
-        (tools / "gh").write_text(f'#!/bin/sh\necho "$@" >> "{place}/gh.txt"\ncase "$*" in *--edit-last) exit 1;; esac\n')
+        # gh writes down what it was asked for, and knows the comments of comments.json.
+        (tools / "gh").write_text(
+            f'#!/bin/sh\nif [ "$1 $2" = "pr view" ]; then shift 6; shift; exec jq -r "$2" "{place}/comments.json"; fi\n'
+            f'echo "$@" >> "{place}/gh.txt"\n'
+        )
         for tool in tools.iterdir():
             tool.chmod(0o755)
         names = {name: str(place / name.lower()) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_PATH")}
@@ -110,12 +125,42 @@ def test_bad_input_is_told_in_the_summary(runner):
     assert not list((runner.place / "work").iterdir())
 
 
-def test_the_comment_is_replaced_or_made(runner):
+def comment(runner, comments, **inputs):
+    """What gh is asked for where a pull request has these comments: (is it ours, its text)."""
+    said = [
+        {"viewerDidAuthor": ours, "body": text, "url": f"https://github.com/a/b/pull/7#issuecomment-{number}"}
+        for number, (ours, text) in enumerate(comments, start=41)
+    ]
+    (runner.place / "comments.json").write_text(json.dumps({"comments": said}))
+    job = {"GITHUB_WORKFLOW": "ci", "GITHUB_JOB": "energy", "ARTIFACT": "energy", **inputs}
+    place = {"FOLDER": str(runner.place / "temp" / "energy"), "NUMBER": "7", "GH_TOKEN": "t"}
+    done = runner.step("Comment on the pull request", **place, **job)
+    assert done.returncode == 0, done.stderr
+    asked = (runner.place / "gh.txt").read_text().splitlines()[-1]
+    return asked, (runner.place / "temp" / "comment.md").read_text()
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="jq does here what gh has built in")
+def test_the_comment_is_made_and_then_its_own_is_replaced(runner):
+    """Not another action's by the same token, nor one that somebody wrote with the same mark in it."""
     _, outputs, _ = runner.compare(GEMM, GEMM)
-    done = runner.step("Comment on the pull request", FOLDER=outputs["folder"], NUMBER="7", GH_TOKEN="t")
-    first, second = (runner.place / "gh.txt").read_text().splitlines()
-    assert done.returncode == 0 and first == f"{second} --edit-last"
-    assert second == f"pr comment 7 --repo a/b --body-file {outputs['folder']}/diff.md"
+    asked, text = comment(runner, [(True, "### Coverage"), (False, "a question")])
+    assert asked.startswith("pr comment 7 --repo a/b --body-file ")
+    mark, _, rest = text.partition("\n")
+    assert rest == Path(outputs["folder"], "diff.md").read_text() and re.fullmatch(r"<!-- eprof [0-9a-f]{16} -->", mark)
+    others = [(True, "### Coverage"), (True, text), (False, text), (True, f"> {text}"), (True, "### Speed")]
+    asked, again = comment(runner, others)
+    assert asked.startswith("api --silent --method PATCH repos/a/b/issues/comments/42 -F body=@") and again == text
+    asked, other = comment(runner, others, GITHUB_JOB="energy-of-another-program")
+    assert asked.startswith("pr comment") and other != text
+
+
+@pytest.mark.parametrize("text", ['kernel_name = ["none"]\n', "efficiency = 0.5\n", "verbose = true\n", "force = 3\n"])
+def test_a_configuration_in_the_change_that_is_judged_is_not_read(runner, tmp_path, text):
+    (runner.place / "work").mkdir()
+    (runner.place / "work" / "eprof.toml").write_text(text)
+    done, outputs, _ = runner.compare(GEMM, heavier(tmp_path / "new.txt"))
+    assert outputs["code"] == "3" and "eprof.toml" not in done.stderr, done.stderr
 
 
 def test_thousands_of_kernels_and_notes_fit_a_comment(tmp_path):

@@ -254,7 +254,7 @@ def test_long_names_are_cut_in_the_middle():
         ("time_only", "Total unknown, at least 1.66 J: only constant power is priced", "245 ms"),
         ("no_costs", "6 kernels profiled: ", "from and to DRAM counted in 245 ms"),
         ("no_costs_no_time", "6 kernels profiled: ", "instructions"),
-        ("time_only_no_costs", "6 kernels take 245 ms", "nothing else was counted"),
+        ("time_only_no_costs", "6 kernels take 245 ms", "nothing else is known"),
         ("zero", "Nothing that was counted", "costs energy"),
         ("empty", "0 kernels were profiled", "nothing"),
     ],

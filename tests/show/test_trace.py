@@ -1,5 +1,6 @@
 """A report as a trace for Perfetto: launches on their streams, predicted power, joules as arguments."""
 
+import itertools
 import json
 import math
 from collections import defaultdict
@@ -95,14 +96,36 @@ def test_joules_of_launches_and_power_over_time_are_the_energy(tmp_path_factory,
     assert power_j(text) == pytest.approx(made.energy_j.total, rel=1e-6)
 
 
-@given(LAUNCHES)
+# So close together that most overlap another one of their stream.
+CROWDED = st.lists(
+    st.tuples(st.just(AXPY), st.integers(0, 1), st.integers(1, 2), st.integers(0, 20), st.integers(1, 12)),
+    min_size=6,
+    max_size=20,
+)
+
+
+@given(CROWDED)
 def test_no_two_launches_overlap_on_one_line(tmp_path_factory, launches):
+    """On no line, and on no more lines than there are launches at work at once; each stream has lines of its own."""
     _, text = traced(write(tmp_path_factory.mktemp("trace"), kineto(*launches), "x.json"))
-    ends = {}
-    for row in sorted(slices(text), key=lambda row: row["ts"]):
-        line = row["pid"], row["tid"]
-        assert row["ts"] >= ends.get(line, 0)
-        ends[line] = round(row["ts"] + row["dur"], 3)
+    lines = {}
+    for row in slices(text):
+        lines.setdefault((row["pid"], row["tid"]), []).append((1000 * row["ts"], 1000 * (row["ts"] + row["dur"])))
+    assert sum(map(len, lines.values())) == len(launches)
+    for ranges in lines.values():
+        assert all(after[0] >= before[1] - 0.5 for before, after in itertools.pairwise(sorted(ranges)))
+    at_once = {}
+    for _, device, stream, start, length in launches:
+        of_stream = [(one[3], one[3] + one[4]) for one in launches if one[1:3] == (device, stream)]
+        busy = sum(begin <= start < end for begin, end in of_stream)
+        at_once[device, stream] = max(busy, at_once.get((device, stream), 0))
+        assert length > 0
+    assert len(lines) == sum(at_once.values())
+
+
+def test_launches_that_touch_share_a_line_and_one_that_overlaps_does_not(tmp_path):
+    _, text = traced(write(tmp_path, kineto((AXPY, 0, 7, 0, 10), (AXPY, 0, 7, 10, 10), (AXPY, 0, 7, 19, 5)), "x.json"))
+    assert [row["tid"] for row in sorted(slices(text), key=lambda row: row["ts"])] == [1, 1, 2]
 
 
 def test_times_begin_with_the_first_launch_and_are_exact_to_the_ns(tmp_path):

@@ -93,7 +93,8 @@ def wrong_words(profile, rows, prices, costs, profiler, capability=None):
     found, compared = [], 0
     for (device, name), kernel in totals(rows).items():
         own = kernel.capability or capability or capability_of(device)
-        at = place[index(device), name]
+        # A GPU that only the program's own output names has no number there.
+        at = place.get((index(device), name), place.get((None, name)))
         for word, truth in words(kernel, own, prices.books, profiler).items() if own else ():
             value, marks = table[word].iloc[at], int(marks_of[word].iloc[at])
             if math.isnan(value) and not marks:

@@ -41,9 +41,20 @@ def made(benchmarks=8, cores=CORES, memories=MEMORIES, noise=0.0, per_setting=0.
                 for term, rate in per_second.items():
                     power += rate * PRICES[term] * 1e-3 * float(volts(core if DOMAINS[term] == "core" else memory)) ** 2
                 power *= off[core, memory] * (1 + noise * random.standard_normal())
-                rows.append((name, name, core, memory, seconds, power, np.nan, np.nan, len(rows) + 2))
+                rows.append((name, name, 0, core, memory, seconds, power, np.nan, np.nan, len(rows) + 2))
                 rates.append(per_second)
-    columns = ["benchmark", "kernel", "core_mhz", "memory_mhz", "time_s", "power_w", "core_v", "memory_v", "line"]
+    columns = [
+        "benchmark",
+        "kernel",
+        "threads",
+        "core_mhz",
+        "memory_mhz",
+        "time_s",
+        "power_w",
+        "core_v",
+        "memory_v",
+        "line",
+    ]
     frame = pd.DataFrame(rows, columns=columns)
     return Measurements(frame, pd.DataFrame(rates), DOMAINS, "counts", (max(cores), max(memories)), (), ("made.csv",))
 

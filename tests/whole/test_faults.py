@@ -563,7 +563,7 @@ def test_a_file_system_without_locks(simulated, shim):
     again = simulated.start("-f", "-o", "one.eprof", program, env=library)
     _, said = again.communicate(timeout=300)
     assert again.returncode == 1 and "Traceback" not in said
-    assert "one.eprof: this file system has no locks" in said
+    assert "one.eprof: cannot be replaced (its file system has no locks); remove it yourself" in said
     assert simulated.manifest("one.eprof")["status"] == "complete"
 
 

@@ -129,7 +129,7 @@ def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[l
     compiler = executable(("smpicc",), ())
     if not tool.usable or compiler is None:
         raise CollectError(f"SimGrid is not installed ({tool.remedy}); leave --mpi out for the closed form.")
-    marks = Mark.SIMULATED | (Mark.ASSUMED if cluster.basis == "assumed" else Mark(0))
+    marks = Mark.SIMULATED | cluster.marks
     samples: list[Sample] = []
     with tempfile.TemporaryDirectory(prefix="eprof-comm-") as place:
         program = mpi.compiled(compiler, source("shift.c"), Path(place, "shift"), "-DSIMULATED", "-lsimgrid")

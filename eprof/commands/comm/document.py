@@ -32,26 +32,22 @@ class Case(NamedTuple):
 
 def modelled(case: Case, sizes: Sequence[int]) -> Comm:
     """The document of messages of these sizes, in closed form. Raises CostError."""
-    sent = [Sent(MESSAGE, 1, size) for size in sizes]
-    return _in_closed_form(case, sent, f"Waiting for messages on {case.cluster.name}", None, [])
+    return of_program(case, None, [Sent(MESSAGE, 1, size) for size in sizes], [])
 
 
-def of_program(case: Case, program: str, sent: Sequence[Sent], notes: Sequence[str]) -> Comm:
-    """The document of the messages of a program, in closed form. Raises CostError."""
-    return _in_closed_form(case, sent, f"The messages of {program} on {case.cluster.name}", program, notes)
-
-
-def _in_closed_form(case: Case, sent: Sequence[Sent], title: str, program: str | None, notes: Sequence[str]) -> Comm:
+def of_program(case: Case, program: str | None, sent: Sequence[Sent], notes: Sequence[str]) -> Comm:
+    """The document of the messages of a program (None: of some messages), in closed form. Raises CostError."""
     samples = list(waits(case.cluster, sent, case.ways, case.clocks))
+    what = f"The messages of {program}" if program else "Waiting for messages"
     return _document(
         case,
         samples,
-        title=title,
+        title=f"{what} on {case.cluster.name}",
         kind=MODELLED,
         joules_from=f"powers and times of {case.cluster.name} ({case.cluster.basis})",
         program=program,
         totals=list(_totals(samples)) if program else [],
-        warnings=[*notes, *_assumed(case.cluster)],
+        warnings=[*notes, *case.cluster.warnings],
     )
 
 
@@ -65,7 +61,7 @@ def simulated(case: Case, samples: Sequence[Sample], mpi: str) -> Comm:
         mpi=mpi,
         joules_from=f"{mpi}, with the powers of {case.cluster.name} ({case.cluster.basis})",
         warnings=[
-            *_assumed(case.cluster),
+            *case.cluster.warnings,
             "SimGrid simulates no copies and no caches: strided operations take what contiguous ones do.",
         ],
     )
@@ -103,7 +99,14 @@ def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
     if made.kind == MEASURED:
         return made
     break_even = break_even_s(case.cluster) if BLOCKING in case.ways else None
-    return replace(made, break_even_s=break_even, limits=list(_limits(case)))
+    first = (POLLING, case.cluster.default)
+    limits = [
+        Limit(waiting=waiting, core_mhz=clock.core_mhz, j_per_mb=limit(case.cluster, waiting, clock))
+        for clock in case.clocks
+        for waiting in case.ways
+        if (waiting, clock) != first
+    ]
+    return replace(made, break_even_s=break_even, limits=limits)
 
 
 # ---- rows
@@ -177,15 +180,6 @@ def _why_not(row: Row) -> str | None:
     return "messages come more than 5 % later" if row.relative.latency > _LATER else None
 
 
-def _limits(case: Case) -> Iterator[Limit]:
-    for clock in case.clocks:
-        for waiting in case.ways:
-            if (waiting, clock) != (POLLING, case.cluster.default):
-                yield Limit(
-                    waiting=waiting, core_mhz=clock.core_mhz, j_per_mb=limit(case.cluster, waiting, clock)
-                )  # fmt: skip
-
-
 def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
     """All messages of a program in each way, in the document."""
     ways: dict[tuple[str, float | None], list[Sample]] = {}
@@ -207,11 +201,6 @@ def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
 
 
 # ---- notes
-
-
-def _assumed(cluster: Cluster) -> Iterator[str]:
-    if cluster.basis == "assumed":
-        yield f"The powers and times of {cluster.name} are assumed: nobody measured them."
 
 
 def _of_measurement(case: Case, samples: Sequence[Sample]) -> Iterator[str]:

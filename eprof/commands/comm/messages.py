@@ -17,8 +17,16 @@ _COUNT, _NUMBER = r"(\d{1,15})", r"(\d{1,18}(?:\.\d+)?(?:e[+-]?\d{1,2})?)"
 _CALL_SITE = pattern(rf"(\w+) +\d+ +(\*|\d+) +{_COUNT} +\S+ +\S+ +\S+ +{_NUMBER}")
 # Call, site, count, sum, mean, share.
 _AGGREGATE = pattern(rf"(\w+) +\d+()? +{_COUNT} +{_NUMBER} +\S+ +\S+")
-_OTF2_SENT = pattern(r"(MPI_I?SEND) .*, Length: (\d{1,18})\b")
-_OTF2_COLLECTIVE = "MPI_COLLECTIVE_END "
+_LENGTH, _BYTES = pattern(r".*, Length: (\d{1,18})\b"), pattern(r".*, Bytes: (\d{1,18}), Matching: ")
+_OTF2 = {
+    "MPI_SEND": ("Send", _LENGTH),
+    "MPI_ISEND": ("Isend", _LENGTH),
+    "RMA_PUT": ("Put", _BYTES),
+    "RMA_GET": ("Get", _BYTES),
+    "RMA_ATOMIC": ("Atomic", pattern(r".*, Sent: (\d{1,18}), Received: (\d{1,18}), Matching: ")),
+}
+_OTF2_COLLECTIVE = "MPI_COLLECTIVE_END"
+_OF_GPU = pattern(r"[^,]* Window: \"(?:CUDA|HIP|OPENCL)_WINDOW\"")
 _ONE_MESSAGE = pattern(r"i?[bsr]?send(recv(_replace)?|_init)?|r?(put|get|accumulate)")
 
 
@@ -33,7 +41,8 @@ def read(path: str) -> tuple[list[Sent], list[str]]:
     sent = _added_up(_of_mpip(path, lines, notes) if is_mpip else _of_otf2(path, lines, notes))
     if not sent:
         raise LogError(
-            f"{path}: has no messages; give a report of mpiP (with `{_ALL}`), or what otf2-print printed (MPI_SEND)."
+            f"{path}: has no messages; give a report of mpiP (with `{_ALL}`), or what otf2-print printed (MPI_SEND, "
+            "RMA_PUT)."
         )
     return sent, notes
 
@@ -79,19 +88,32 @@ def _section(path: str, lines: Sequence[str], title: str, row: Pattern[str]) -> 
 
 
 def _of_otf2(path: str, lines: Sequence[str], notes: list[str]) -> Iterator[Sent]:
-    """The messages sent, as `otf2-print` prints them. Received messages are the same ones again."""
-    collective = 0
+    """The messages sent, as `otf2-print` prints them. Received messages are the same ones again.
+
+    A one-sided operation is a message, one that gives and takes (an atomic one) a message or more. Copies between a
+    host and its GPU are written in the same way, into windows of their own.
+    """
+    collective = copies = 0
     running = sum(line.startswith("PROGRAM_BEGIN ") - line.startswith("PROGRAM_END ") for line in lines)
     if running > 0:
         notes.append(
             f"{path}: {running} processes of the trace have no end; it may be cut off, and messages be missing."
         )
     for number, line in enumerate(lines, 1):
-        if line.startswith(("MPI_SEND ", "MPI_ISEND ")):
-            match = _OTF2_SENT.match(line)
-            if match is None:
-                raise LogError(f"{path}:{number}: a message without its length; is the output of otf2-print whole?")
-            yield Sent(match[1].removeprefix("MPI_").capitalize(), 1, float(match[2]), running > 0)
-        collective += line.startswith(_OTF2_COLLECTIVE)
+        event = line.split(" ", 1)[0]
+        collective += event == _OTF2_COLLECTIVE
+        if event not in _OTF2:
+            continue
+        call, size = _OTF2[event]
+        match = size.match(line)
+        if match is None:
+            raise LogError(f"{path}:{number}: a message without its length; is the output of otf2-print whole?")
+        if _OF_GPU.match(line):
+            copies += 1
+            continue
+        lengths = [float(length) for length in match.groups()]
+        yield Sent(call, 1, sum(lengths), running > 0 or len(lengths) > 1)
     if collective:
         notes.append(f"{collective} collective operations are not priced: there were more messages than these.")
+    if copies:
+        notes.append(f"{copies} copies between hosts and their GPUs are no messages, and not priced.")

@@ -73,26 +73,20 @@ def _charts(document: Comm) -> Markup:
     series = _series(document)
     if len({row.bytes for rows in series.values() for row in rows}) < 2:
         return Markup("")
-    panels = [_panel(name, title, series) for name, title in _CHARTS.items()]
-    return Markup('<div class="plots">{}</div>').format(
-        Markup("").join(drawn(panel, f"{panel.title} over size", named=False) for panel in panels)
-    )
-
-
-def _panel(name: str, title: str, series: _Series) -> Panel:
-    """One chart over the size of messages."""
     kinds = _kinds(series)
-    lines = []
-    dots = []
-    for (primitive, way), rows in series.items():
-        points = sorted((row.bytes, getattr(row.relative, name)) for row in rows)
-        lines.append(Line(points, kinds.index(way if way in kinds else primitive) % STROKES))
-        dots += [
-            Dot(size, factor, _DOT, "", f"{primitive}, {way}, {words.size_text(size)}: {signed_percent(factor - 1)}")
-            for size, factor in points
-        ]
-    across, up = axis([dot.x for dot in dots]), axis([1.0, *(dot.y for dot in dots)])
-    return Panel(title, "times polling", title, across, up, lines, dots, below="bytes")
+    shown = []
+    for name, title in _CHARTS.items():
+        lines, dots = [], []
+        for (primitive, way), rows in series.items():
+            points = sorted((row.bytes, getattr(row.relative, name)) for row in rows)
+            lines.append(Line(points, kinds.index(way if way in kinds else primitive) % STROKES))
+            for size, factor in points:
+                what = f"{primitive}, {way}, {words.size_text(size)}: {signed_percent(factor - 1)}"
+                dots.append(Dot(size, factor, _DOT, "", what))
+        across, up = axis([dot.x for dot in dots]), axis([1.0, *(dot.y for dot in dots)])
+        panel = Panel(title, "times polling", title, across, up, lines, dots, below="bytes")
+        shown.append(drawn(panel, f"{title} over size", named=False))
+    return Markup('<div class="plots">{}</div>').format(Markup("").join(shown))
 
 
 def _method(document: Comm) -> dict[str, list[str]]:

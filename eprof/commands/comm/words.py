@@ -51,29 +51,21 @@ def headline(document: Comm) -> Headline:
     reasons = listed(list(dict.fromkeys(threshold.because or "" for threshold in never)) or [""], "or")
     if not paying:
         return Headline(f"Blocking pays at no size: {reasons}.")
-    text = f"Blocking pays {_from_where(paying, document)}."
-    if never:
-        text += f" For {listed([threshold.primitive for threshold in never])} it never does: {reasons}."
-    return Headline(text, _at_the_largest(document, paying))
-
-
-def _from_where(paying: Sequence[Threshold], document: Comm) -> str:
     sizes: dict[float, list[str]] = {}
     for threshold in paying:
         sizes.setdefault(threshold.bytes or 0.0, []).append(threshold.primitive)
+    where = ", ".join(f"from {size_text(size)} on for {listed(names)}" for size, names in sorted(sizes.items()))
     if len(paying) == len({row.primitive for row in document.rows}) and len(sizes) == 1:
-        return f"from {size_text(next(iter(sizes)))} on"
-    return ", ".join(f"from {size_text(size)} on for {listed(names)}" for size, names in sorted(sizes.items()))
-
-
-def _at_the_largest(document: Comm, paying: Sequence[Threshold]) -> str:
-    """What blocking changes for the largest messages that it pays for."""
-    rows = [row for threshold in paying for row in document.rows_of(threshold)]
-    row = max(rows, key=lambda row: row.bytes, default=None)
-    if row is None or row.relative is None:
-        return ""
+        where = f"from {size_text(next(iter(sizes)))} on"
+    text = f"Blocking pays {where}."
+    if never:
+        text += f" For {listed([threshold.primitive for threshold in never])} it never does: {reasons}."
+    # What it changes for the largest messages that it pays for.
+    row = max((row for threshold in paying for row in document.rows_of(threshold)), key=lambda row: row.bytes)
+    if row.relative is None:
+        return Headline(text)
     changes = f"{signed_percent(row.relative.j_per_mb - 1)} J/MB, {signed_percent(row.relative.latency - 1)} latency"
-    return f"At {size_text(row.bytes)} ({row.primitive}): {changes} against polling."
+    return Headline(text, f"At {size_text(row.bytes)} ({row.primitive}): {changes} against polling.")
 
 
 def _of_totals(document: Comm) -> Headline:
@@ -161,10 +153,13 @@ def totals(document: Comm) -> Table:
 
 def rows(document: Comm) -> Table:
     """The table of every message size; what is relative to polling at the first clock as a change."""
-    is_marked = document.kind == MEASURED or document.program
 
     def amount(row: Row, value: float | None, unit: str) -> Quantity:
-        return Quantity(value, unit, bits(row.marks) if is_marked else 0)
+        return Quantity(value, unit, bits(row.marks))
+
+    def latency(row: Row) -> Quantity:
+        # What was measured rests on no powers of a table; joules may.
+        return Quantity(row.latency_s, "s", 0 if document.kind == MEASURED else bits(row.marks))
 
     busy: list[Field[Row]] = []
     if any(row.busy is not None for row in document.rows):
@@ -174,7 +169,7 @@ def rows(document: Comm) -> Table:
         (Column("operation", "left"), lambda row: row.primitive),
         (Column("size"), lambda row: Written(size_text(row.bytes), row.bytes)),
         (Column("waiting", "left"), lambda row: way(document, row.waiting, row.core_mhz)),
-        (Column("latency"), lambda row: Quantity(row.latency_s, "s")),
+        (Column("latency"), latency),
         (Column("power", from_width=100), lambda row: amount(row, row.power_w, "W")),
         (Column("J/MB"), lambda row: amount(row, row.j_per_mb, "J")),
         (Column("latency, change", from_width=100), lambda row: _of(row, "latency")),

@@ -114,14 +114,14 @@ def _values(action: argparse.Action, before: Sequence[str]) -> Sequence[str]:
 def _tables() -> list[str]:
     from eprof import costs
 
-    return [*costs.tables(), costs.ESTIMATED]
+    return [*costs.tables(), costs.ESTIMATED, costs.NONE]
 
 
 def _gpus() -> list[str]:
     """Names of boards to complete, as one word each; `eprof costs --estimate` takes them so."""
     from eprof.costs import datasheets
 
-    return [name.replace(" ", "-") for name in datasheets.names()]
+    return [sheet.name.replace(" ", "-") for sheet in datasheets.sheets()]
 
 
 def _definitions() -> list[str]:

@@ -4,8 +4,11 @@ Constant power is a consequence of time. Where bytes or flops explain the change
 is added to theirs; else "time" is a cause of its own (docs/diff.md).
 """
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints, known_or_zero
@@ -29,6 +32,12 @@ _PLACES = {key: place for place, key in enumerate(_KEYS)}
 _ONE_SIDED = [_PLACES[APPEARED], _PLACES[VANISHED]]
 _KEY_OF_WORD = np.array([_PLACES[_GROUP_OF.get(word, TIMED)] for word in WORDS])
 _DRAM = [WORDS.index(word) for word in ("dram_read", "dram_write", "dram")]
+_ASKED = [WORDS.index(word) for word in ("global_read", "global_write")]
+# What all requests of warps move, in each book.
+_MOVED = {
+    "served": [*_DRAM, *(WORDS.index(word) for word in ("l1_read", "l1_write", "l2_read", "l2_write"))],
+    "accessed": [WORDS.index(word) for word in ("l1_read", "l2_write")],
+}
 _SIMULATED = int(Mark.SIMULATED)
 _PER_LAUNCH = 0.01
 _EXACT = 1e-6
@@ -84,7 +93,34 @@ def causes(changes: Changes, refits: Refits | None) -> tuple[list[Cause], list[l
         return [], [[] for _ in changes.matches]
     ledger = _ledger(changes, _clear(changes, refits))
     price = price_because(changes)
-    return ledger.total().causes(0, price), [ledger.causes(row, price) for row in range(len(changes.matches))]
+    every = range(len(changes.matches))
+    told = [_told_through(ledger.causes(row, price), changes, [row]) for row in every]
+    return _told_through(ledger.total().causes(0, price), changes, every), told
+
+
+def _told_through(causes: list[Cause], changes: Changes, rows: Sequence[int]) -> list[Cause]:
+    """The causes of some kernels' change, that by DRAM bytes with what changed these."""
+    return [replace(cause, through=_through(changes, rows)) if cause.what == "dram" else cause for cause in causes]
+
+
+def _through(changes: Changes, rows: Sequence[int]) -> str | UnsetType:
+    """Why kernels move other bytes of DRAM though they ask for as many: "coalescing", "cache hits"; UNSET: unknown.
+
+    DRAM bytes are those asked for, times what a warp's requests move for each, times what caches leave of that.
+    """
+    sides = []
+    for half, side in ((changes.old, changes.old_side), (changes.new, changes.new_side)):
+        if side.costs is None:
+            return UNSET
+        number = known_or_zero(half.number[rows])
+        asked, moved, dram = (number[:, words].sum() for words in (_ASKED, _MOVED[side.costs.books], _DRAM))
+        if not asked or not dram or moved <= dram:
+            return UNSET
+        sides.append((asked, moved / asked, dram / moved))
+    factors = [math.log(new / old) for old, new in zip(*sides, strict=True)]
+    towards = math.copysign(1.0, sum(factors))
+    whys: tuple[str | UnsetType, ...] = (UNSET, "coalescing", "cache hits")
+    return whys[int(np.argmax(np.array(factors) * towards))]
 
 
 def _clear(changes: Changes, refits: Refits | None) -> Bools:

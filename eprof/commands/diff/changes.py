@@ -8,12 +8,12 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Bools, Floats, Ints
+from eprof.base.arrays import Bools, Floats, Ints, known_or_zero
 from eprof.base.brief import Brief
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import BYTES, FLOAT_PARTS, LEVEL_PARTS
 from eprof.commands.diff.matching import Match
-from eprof.commands.diff.side import WORDS, Grid, Side
+from eprof.commands.diff.side import TIME, WORDS, Grid, Side
 
 _MISSING, _ESTIMATED, _SIMULATED = int(Mark.MISSING), int(Mark.ESTIMATED), int(Mark.SIMULATED)
 MATCHED, APPEARED, VANISHED = "matched", "appeared", "vanished"
@@ -55,6 +55,17 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
     def halves(self) -> tuple[tuple[Side, Half], tuple[Side, Half]]:
         """OLD and NEW with their numbers."""
         return (self.old_side, self.old), (self.new_side, self.new)
+
+    @cached_property
+    def rests_on_single_times(self) -> bool:
+        """Whether nothing changed but the measured time, and one side timed a single run, so that it may be noise."""
+        is_single = min(len(self.old_repeats), len(self.new_repeats)) == 1
+        is_modelled = self.old_side.is_modelled or self.new_side.is_modelled
+        if not is_single or is_modelled or not self.quantity_j[:, TIME].any():
+            return False
+        old, new = self.old.number[:, :TIME], self.new.number[:, :TIME]
+        has_counts = bool((known_or_zero(old) > 0).any())
+        return has_counts and np.array_equal(old, new, equal_nan=True) and not self.price_j.any()
 
     @cached_property
     def has_energy(self) -> bool:

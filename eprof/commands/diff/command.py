@@ -97,6 +97,7 @@ def _compare(options: argparse.Namespace) -> "Difference":
             efficiency=options.efficiency,
             to_meter=options.to_meter,
             metered_j=joules(energy),
+            estimate=not options.fail_above,  # no gate is judged by a guess that nobody asked for
         )
         inputs = [getattr(options, side), *getattr(options, f"more_{side}")]
         sides.append(energies(inputs, read, price))

@@ -147,6 +147,7 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
             speedup=self.speedup,
             powerup=self.powerup,
             is_zero=self.is_zero,
+            rests_on_single_times=self.changes.rests_on_single_times,
             same_inputs=self.same_inputs,
             partial=self.is_partial,
             parts=self.parts,
@@ -321,7 +322,14 @@ def diff(
     from eprof.profile import api
     from eprof.profile.variants import energies
 
-    price = partial(Profile.energy, costs=costs, setting=setting, efficiency=efficiency, to_meter=to_meter)
+    price = partial(
+        Profile.energy,
+        costs=costs,
+        setting=setting,
+        efficiency=efficiency,
+        to_meter=to_meter,
+        estimate=not fail_above,
+    )
     old_price = partial(price, metered_j=old_metered_j)
     new_price = partial(price, costs=new_costs or costs, setting=new_setting or setting, metered_j=new_metered_j)
     before = energies(_repeats_of(old), api.load, old_price)

@@ -17,6 +17,7 @@ from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
 from eprof.commands.diff import schema
 from eprof.commands.diff.changes import Changes
 from eprof.commands.diff.side import TIME, WORDS
+from eprof.lab.welch import welch
 
 # The cells of a grid that a gate is about: rows and columns as `numpy.ix_` gives them.
 Cells = tuple[Any, ...]
@@ -44,7 +45,10 @@ class Gate(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """A gate on two amounts, `old` and `new` in `unit`. why_not: it cannot be judged, and so does not pass either."""
+    """A gate on two amounts, `old` and `new` in `unit`. why_not: it cannot be judged, and so does not pass either.
+
+    is_noise: repeats of both sides do not show that the two differ (Welch's test).
+    """
 
     gate: Gate
     kernel: str | None
@@ -52,6 +56,7 @@ class Outcome(Struct, frozen=True):
     new: float = math.nan
     unit: str = ""
     why_not: str | None = None
+    is_noise: bool = False
 
     @property
     def growth(self) -> float | None:
@@ -60,8 +65,9 @@ class Outcome(Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
-        """Whether a gate failed: it grew by more than the limit; from nothing, any growth is more."""
-        return self.new > self.old and (self.growth is None or self.growth > self.gate.limit)
+        """Whether a gate failed: it grew by more than the limit, and not by noise; from nothing, any growth is more."""
+        is_above = self.new > self.old and (self.growth is None or self.growth > self.gate.limit)
+        return is_above and not self.is_noise
 
     def document(self) -> schema.Gate:
         """The outcome of a gate as the document has it."""
@@ -77,6 +83,7 @@ class Outcome(Struct, frozen=True):
             growth=self.growth,
             failed=failed,
             why_not=self.why_not,
+            is_noise=self.is_noise,
         )
 
 
@@ -108,9 +115,10 @@ def judge(gates: Sequence[Gate], changes: Changes) -> list[Outcome]:
     """Judge every gate, on every kernel that it names.
 
     A gate on what is known on one side only, or not at all, does not pass unseen: its outcome says why it cannot be
-    judged. Where time is a model, the total is that above constant power. Raises UsageError if a gate names no kernel.
+    judged. Where time is a model, or all that changed is the time of a single run, the total is that above constant
+    power. Raises UsageError if a gate names no kernel.
     """
-    if changes.old_side.is_modelled or changes.new_side.is_modelled:
+    if changes.old_side.is_modelled or changes.new_side.is_modelled or changes.rests_on_single_times:
         gates = [replace(gate, what=ABOVE) if gate.what == TOTAL else gate for gate in gates]
     return [outcome for gate in gates for outcome in _outcomes(gate, changes)]
 
@@ -152,7 +160,16 @@ def _outcome(gate: Gate, kernel: str | None, rows: Sequence[int], changes: Chang
     if not compared.any():
         return Outcome(gate, kernel, why_not="its energy is not known on either side")
     old, new = (math.fsum(half.joules[cells][compared].tolist()) for _, half in changes.halves)
-    return Outcome(gate, kernel, old, new, "J")
+    repeats = changes.old_repeats, changes.new_repeats
+    samples = [[math.fsum(half.joules[cells][compared].tolist()) for half in side] for side in repeats]
+    return Outcome(gate, kernel, old, new, "J", is_noise=_is_noise(*samples))
+
+
+def _is_noise(old: Sequence[float], new: Sequence[float]) -> bool:
+    """Whether the repeats of both sides do not show that a gate's amount changed; unknown repeats are left out."""
+    known = [[amount for amount in side if not math.isnan(amount)] for side in (old, new)]
+    test = welch(*known)
+    return test is not None and not test.shown
 
 
 def _of_counts(gate: Gate, kernel: str | None, cells: Cells, columns: list[int], changes: Changes) -> Outcome:
@@ -167,4 +184,6 @@ def _of_counts(gate: Gate, kernel: str | None, cells: Cells, columns: list[int],
         return Outcome(gate, kernel, why_not=f"it is not known for every {changes.old_side.nouns.kernel} of both sides")
     old, new = (math.fsum(table.ravel().tolist()) for table in numbers)
     unit = "s" if gate.what == SECONDS else COUNTS[WORDS[columns[0]]].unit
-    return Outcome(gate, kernel, old, new, unit)
+    repeats = changes.old_repeats, changes.new_repeats
+    samples = [[float(np.nansum(half.number[cells])) for half in side] for side in repeats]
+    return Outcome(gate, kernel, old, new, unit, is_noise=_is_noise(*samples))

@@ -71,7 +71,7 @@ class Cause(Struct, frozen=True):
     explains), "model" (the modelled time rests on another efficiency), "setting", "cost", "meter",
     "appeared", "vanished". old, new: what it counts. time_s: the change of time that it explains, and constant_j the
     part of `change_j` that this is. share: of the whole change. is_told: whether its prices tell how large it is.
-    instead: the precision that took over its work.
+    instead: the precision that took over its work. through: why DRAM bytes changed, where as many are asked for.
     """
 
     what: str
@@ -84,6 +84,7 @@ class Cause(Struct, frozen=True):
     time_s: float
     is_told: bool
     instead: str | None = None
+    through: str | UnsetType = UNSET
 
 
 class Unlike(Struct, frozen=True):
@@ -261,7 +262,10 @@ class Tests(Struct, frozen=True):
 
 
 class Gate(Struct, frozen=True):
-    """The outcome of one `--fail-above`. failed: None if it cannot be judged; why_not says why."""
+    """The outcome of one `--fail-above`. failed: None if it cannot be judged; why_not says why.
+
+    is_noise: repeats do not show a change, and it does not fail.
+    """
 
     gate: str
     what: str
@@ -273,6 +277,7 @@ class Gate(Struct, frozen=True):
     growth: float | None
     failed: bool | None
     why_not: str | None
+    is_noise: bool
 
 
 class Match(Struct, frozen=True):
@@ -369,6 +374,7 @@ class Document(Struct, frozen=True, kw_only=True):
     greenup: float | None
     powerup: float | None
     is_zero: bool
+    rests_on_single_times: bool
     same_inputs: bool
     partial: bool
     parts: list[Part]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from eprof.base import clocks
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.text import few
-from eprof.cli.options import MAPPING, SETTING, Commands, Parser, command, matching, whole
+from eprof.cli.options import SETTING, Commands, Parser, command, matching, only, whole
 from eprof.cli.output import Output, planned, print_bytes, say
 from eprof.cli.progress import Progress
 from eprof.cli.writing import write
@@ -45,8 +45,12 @@ def add(commands: Commands) -> Parser:
     parser.choice("--format", ("toml", "json", "txt"), "of --output, or of standard output")
     parser.flag("--force", "overwrite existing files", short="-f")
     data = parser.group("what the columns are")
-    data.value("--mapping", MAPPING, "column mapping (default: the one that suits the columns)")
-    data.value("--reference", SETTING, "MHz at which relative voltages are 1 (default: the highest clocks)")
+    data.mapping()
+    data.value(
+        "--reference",
+        SETTING,
+        "MHz at which relative voltages are 1 (default: the highest clocks), or that a CPU ran at",
+    )
     data.repeatable("--without", "TERM", "leave a term out (repeatable)")
     _add_form(parser)
     _add_head(parser)
@@ -140,9 +144,13 @@ def _read(options: argparse.Namespace) -> "Measurements":
     from eprof.logs import runs
 
     reference = _clocks(options.reference, "--reference")
+    cells = only(options)
     homes = [name for name in options.inputs if runs.is_run(Path(name))]
     files = [name for name in options.inputs if name not in homes]
-    parts = [read(files, options.mapping, reference, options.without, _device_to_fit(options))] if files else []
+    parts = []
+    if files:
+        device = _device_to_fit(options)
+        parts.append(read(files, options.mapping, reference, options.without, device, only=cells))
     if homes:
         measured, device = _of_runs(homes, reference)
         parts.append(measured)

@@ -3,12 +3,12 @@
 from typing import Any
 
 from eprof.base.arrays import finite
-from eprof.base.vocabulary import CPU
+from eprof.base.vocabulary import GPU
 from eprof.lab.fitting import means
 from eprof.lab.fitting.moments import CONSTANTS
 from eprof.lab.fitting.quality import Quality
 from eprof.lab.fitting.solve import Fit
-from eprof.lab.measurements.values import DOMAINS, Measurements
+from eprof.lab.measurements.values import DOMAINS, NO_CLOCKS, Measurements
 
 SCHEMA = "eprof.fit/1"
 _UNITS = {
@@ -23,6 +23,11 @@ _UNITS = {
 def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[str, Any]:
     """The document of a fit: everything that is known of it; what is not known is None."""
     watts, low, high = quality.constant_w
+    # Clocks that a processor chose by itself are not known.
+    reference = None
+    if measurements.processor == GPU or fitted.reference != NO_CLOCKS:
+        reference = dict(zip(("core_mhz", "memory_mhz"), fitted.reference, strict=True))
+    urgent = [note for note in quality.notes if note.startswith(means.FIRST)]
     return {
         "schema": SCHEMA,
         "sources": list(measurements.sources),
@@ -32,7 +37,7 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
         "rows": len(measurements),
         "benchmarks": int(measurements.rows["benchmark"].nunique()),
         "settings": len(measurements.settings),
-        "reference": _reference(measurements, fitted),
+        "reference": reference,
         "mean_absolute_error_percent": {name: finite(value) for name, value in quality.errors.items()},
         "left_out_within_factor": finite(quality.within),
         "plain_error_percent": {
@@ -60,21 +65,8 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
             for name in quality.ranges.index
         },
         "replicas": len(quality.replicas),
-        "notes": _notes(measurements, quality),
+        "notes": [*urgent, *measurements.notes, *(note for note in quality.notes if note not in urgent)],
     }
-
-
-def _reference(measurements: Measurements, fitted: Fit) -> dict[str, float] | None:
-    """The clocks that a fit's prices hold at, in its document; None for a processor with clocks of its own."""
-    if measurements.processor == CPU:
-        return None
-    return {"core_mhz": fitted.reference[0], "memory_mhz": fitted.reference[1]}
-
-
-def _notes(measurements: Measurements, quality: Quality) -> list[str]:
-    """The notes of a fit's document: what must be known first, then what was wrong with rows, then the rest."""
-    first = [note for note in quality.notes if note.startswith(means.FIRST)]
-    return [*first, *measurements.notes, *(note for note in quality.notes if note not in first)]
 
 
 def _price(fitted: Fit, quality: Quality, term: str) -> dict[str, Any]:

@@ -208,7 +208,8 @@ def _common(programs: Sequence[Program], mapping: str) -> tuple[pd.DataFrame, li
     table = pd.DataFrame({program.path: dict(program.counts) for program in programs}).T
     if table.empty:
         return table, []
-    used = [word for word in _words_used(mapping) if word in table]
+    formed = {name for term in load(mapping).terms for formula in term.formulas for name in formula.names}
+    used = [word for word in COUNTS if word in formed and word in table]
     known = [word for word in used if table[word].notna().any()]
     lost = [word for word in used if not {word, *stand_ins(word)} & set(known)]
     notes = [f"Not counted in any run, so not among the terms: {', '.join(lost)}."] if lost else []
@@ -217,12 +218,6 @@ def _common(programs: Sequence[Program], mapping: str) -> tuple[pd.DataFrame, li
         words = ", ".join(word for word in known if gaps[word][path])
         notes.append(f"{path} was left out: {words} was not counted for all of its kernels, unlike in other runs.")
     return table.loc[~gaps.any(axis=1), known], notes
-
-
-def _words_used(mapping: str) -> tuple[str, ...]:
-    """The words that the mapping makes rates of."""
-    names = {name for term in load(mapping).terms for formula in term.formulas for name in formula.names}
-    return tuple(word for word in COUNTS if word in names)
 
 
 def _row(program: Program) -> dict[str, Any]:

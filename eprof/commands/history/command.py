@@ -37,7 +37,7 @@ def history(options: argparse.Namespace) -> int:
         raise UsageError(f"--level {options.level:g} is not a share between 0 and 1, such as 0.01.")
     folders = matching(options.inputs)
     outputs = planned(options)
-    read = results.read(folders, partial(Profile.energy, costs=options.costs, setting=options.setting))
+    read = results.read(folders, partial(Profile.energy, costs=options.costs, setting=options.setting, estimate=False))
     document = history_document.history(read, ", ".join(folders[:3]), options.command_line, options.level)
     deliver(of_document(document, __package__, options.verbose), outputs, options)
     return 0

@@ -30,9 +30,13 @@ _MOST_NAMED = 4
 
 def history(results: Sequence[Result], title: str, command_line: Sequence[str], level: float = LEVEL) -> History:
     """The document of a history. Raises LogError if no result has an energy."""
-    known = [result for result in results if result.report.energy_j.total is not None]
+    known = [result for result in results if result.report.energy_j.total]
     if not known:
         raise LogError(f"None of the {len(results)} results has an energy: make their reports with --costs.")
+    left_out = []
+    if without := len(results) - len(known):
+        verb = "has" if without == 1 else "have"
+        left_out.append(f"{without} of {len(results)} results {verb} no energy, or 0 J, and cannot be compared.")
     known, unlike = _alike(known)
     runs = [_run(result) for result in known]
     kernels = _kernels(known)
@@ -47,7 +51,7 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
         noise=noise,
         changes=[*_changes(runs, level), *_changes_of(kernels, known, runs, level)],
         kernels=kernels,
-        warnings=[*_without_energy(results), *unlike, *_warnings(runs)],
+        warnings=[*left_out, *unlike, *_warnings(runs)],
     )
 
 
@@ -132,22 +136,19 @@ def _kernels(results: Sequence[Result]) -> list[Kernel]:
     """The energy of each kernel over the history, those that took most at last first."""
     series: dict[str, list[float | None]] = {}
     for place, result in enumerate(results):
-        for name, joules in _run_joules(result.report).items():
-            series.setdefault(name, [None] * len(results))[place] = joules
-    kernels = [Kernel(name=name, energy_j=energies) for name, energies in series.items()]
-    return sorted(kernels, key=lambda kernel: -_last(kernel.energy_j))
+        parts: dict[str, list[float | None]] = {}
+        for kernel in result.report.kernels:
+            parts.setdefault(kernel.name, []).append(kernel.energy_j.total)
+        for name, joules in parts.items():
+            series.setdefault(name, [None] * len(results))[place] = _sum(joules)
+    known = {name: [value for value in joules if value is not None] or [0.0] for name, joules in series.items()}
+    return [Kernel(name=name, energy_j=series[name]) for name in sorted(series, key=lambda name: -known[name][-1])]
 
 
-def _run_joules(report: schema.Profile) -> dict[str, float | None]:
-    joules: dict[str, float | None] = {}
-    for kernel in report.kernels:
-        known = [value for value in (joules.get(kernel.name), kernel.energy_j.total) if value is not None]
-        joules[kernel.name] = math.fsum(known) if known else None
-    return joules
-
-
-def _last(energies: Sequence[float | None]) -> float:
-    return next((value for value in reversed(energies) if value is not None), 0.0)
+def _sum(joules: Sequence[float | None]) -> float | None:
+    """What a kernel takes on all devices; None where it is not known on one."""
+    known = [value for value in joules if value is not None]
+    return math.fsum(known) if len(known) == len(joules) else None
 
 
 # ---------------------------------------------------------------------------------------------------------- changes
@@ -170,14 +171,10 @@ def _changes_of(
         energies = [energy for energy in kernel.energy_j if energy is not None]
         clear_steps = steps(energies, _may_cut([runs[place] for place in places]), level / len(kernels))
         if clear_steps:
-            parts = {part: [_part(results[place].report, kernel.name, part) for place in places] for part in _PARTS}
+            every = [results[place].report.kernels for place in places]
+            found = [[one.energy_j for one in here if one.name == kernel.name] for here in every]
+            parts = {part: [_sum([getattr(one, part) for one in each]) for each in found] for part in _PARTS}
             yield from _described(kernel.name, energies, parts, clear_steps, runs, places)
-
-
-def _part(report: schema.Profile, name: str, part: str) -> float | None:
-    """A part of the energy of a kernel; None where it is not known."""
-    joules = [getattr(kernel.energy_j, part) for kernel in report.kernels if kernel.name == name]
-    return None if None in joules else math.fsum(joules)
 
 
 def _may_cut(runs: Sequence[Run]) -> list[bool]:
@@ -246,13 +243,6 @@ def _noise(runs: Sequence[Run]) -> Noise | None:
     squares = [(energy / _mean(energies) - 1) ** 2 for energies in repeats if _mean(energies) for energy in energies]
     number = sum(map(len, repeats))
     return Noise(share=math.sqrt(math.fsum(squares) / freedom), commits=len(repeats), runs=number)
-
-
-def _without_energy(results: Sequence[Result]) -> Iterator[str]:
-    without = sum(result.report.energy_j.total is None for result in results)
-    if without:
-        verb = "has" if without == 1 else "have"
-        yield f"{without} of {len(results)} results {verb} no energy and cannot be compared."
 
 
 def _warnings(runs: Sequence[Run]) -> Iterator[str]:

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from eprof.base.errors import LogError
 from eprof.logs import runs
-from eprof.profile import api, schema
+from eprof.profile import api, saved, schema
 from eprof.profile.document import document
 from eprof.profile.profile import Energy, Profile
 from eprof.profile.variants import profiles
@@ -31,10 +30,6 @@ class Result(Struct, frozen=True):
         return Path(self.path).is_dir()
 
 
-class _Kind(Struct):
-    schema: str = ""
-
-
 def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
     """The results in a history's folders, by time. price: for run directories; a report has its prices.
 
@@ -44,7 +39,7 @@ def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
     for folder in map(Path, folders):
         if not folder.exists():
             raise LogError(f"{folder}: there is no such folder; name one with reports in JSON or run directories.")
-        here = [result for path in _places(folder) for result in _result_of(path, price)]
+        here = list(_results(folder, price))
         if not here:
             raise LogError(
                 f"{folder}: holds no run directory and no report in JSON; `eprof run -o {folder}/NAME.eprof` and "
@@ -63,37 +58,14 @@ def _logs(result: Result) -> set[tuple[object, ...]]:
     return {(result.report.commit, Path(log.path).parent.parent.name, log.sha256) for log in inputs}
 
 
-def _places(folder: Path) -> Sequence[Path]:
-    """The results in a folder, files and run directories; it may be one itself, or a file."""
-    return [folder] if folder.is_file() or runs.is_run(folder) else sorted(folder.iterdir())
-
-
-def _result_of(path: Path, price: Price) -> Iterator[Result]:
-    if path.is_dir() and runs.is_run(path):
-        for profile in profiles(path, api.load):
-            yield _of_run(path, profile, price)
-    elif path.suffix == ".json" and path.is_file():
-        yield from _of_report(path)
-
-
-def _of_run(path: Path, profile: Profile, price: Price) -> Result:
-    """The result of a repetition of a run directory."""
-    report = document(price(profile))
-    started_utc = profile.run.started_utc if profile.run else None
-    if started_utc is None:
-        return Result(str(path), report, report.created_utc, REPORT)
-    return Result(str(path), report, started_utc, RUN)
-
-
-def _of_report(path: Path) -> Iterator[Result]:
-    """The result in a report in JSON; nothing for a document of another kind."""
-    try:
-        content = path.read_bytes()
-        if msgspec.json.decode(content, type=_Kind).schema != schema.PROFILE:
-            return
-        report = msgspec.json.decode(content, type=schema.Profile)
-    except OSError as err:
-        raise LogError(f"{path}: cannot be read: {err.strerror or err}") from err
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as err:
-        raise LogError(f"{path}: is not a report in JSON ({err}); make it again, or move it away.") from err
-    yield Result(str(path), report, report.created_utc, REPORT)
+def _results(folder: Path, price: Price) -> Iterator[Result]:
+    """The results in a folder, run directories and reports in JSON; it may be one itself, or a file."""
+    for path in [folder] if folder.is_file() or runs.is_run(folder) else sorted(folder.iterdir()):
+        if path.is_dir() and runs.is_run(path):
+            for profile in profiles(path, api.load):
+                report = document(price(profile))
+                started_utc = profile.run.started_utc if profile.run else None
+                time_from = REPORT if started_utc is None else RUN
+                yield Result(str(path), report, started_utc or report.created_utc, time_from)
+        elif path.suffix == ".json" and path.is_file() and (saved_report := saved.read(path)):
+            yield Result(str(path), saved_report, saved_report.created_utc, REPORT)

@@ -40,7 +40,7 @@ CLUSTERS, ALONE = "simgrid", "none"  # the profiler that simulates clusters; no 
 # Options that only a profiler of kernels can follow; and those that a meter can, too.
 _OF_KERNELS = (
     *("costs", "setting", "efficiency", "capability", "kernel_name", "to_meter", "launch_skip"),
-    *("launch_count", "nvtx", "time_only", "host_energy", "lock_clocks"),
+    *("launch_count", "nvtx", "time_only", "host_energy", "lock_clocks", "checked", "caches"),
 )
 _OF_METERS = ("repeat", "no_energy")
 
@@ -95,6 +95,12 @@ def add(commands: Commands) -> Parser:
 
 def _add_measuring(parser: Parser) -> None:
     parser.choice("--profiler", ("auto", *profilers.names()), "default: the best that is usable here", default="auto")
+    parser.value(
+        "--caches",
+        "GPU",
+        "the GPU whose caches the simulated device has (v100; v100:warm: L2 keeps what a launch leaves; none); "
+        "default: that of the prices",
+    )
     parser.value("--repeat", "N", "measure time and energy N times: medians and spreads", type=positive, default=1)
     parser.repeatable(
         "--mark",
@@ -110,6 +116,7 @@ def _add_measuring(parser: Parser) -> None:
     parser.flag("--time-only", "measure time, no counters and no energy")
     parser.flag("--no-energy", "do not measure energy")
     parser.flag("--host-energy", "measure the processor's energy (RAPL) instead of the GPU's")
+    parser.flag("--checked", "simulated device: interpret kernels, which finds more of their errors, and takes long")
     parser.flag("--lock-clocks", "let ncu lock the clocks to their base (it does not otherwise)")
 
 
@@ -249,7 +256,9 @@ def _settings(options: argparse.Namespace, place: str | None, nodes: "Nodes | No
         no_energy=options.no_energy,
         host_energy=options.host_energy,
         lock_clocks=options.lock_clocks,
+        checked=options.checked,
         marks=tuple(options.mark),
+        caches=options.caches,
         nodes=nodes,
         command_line=tuple(options.command_line),
         stdout=2 if options.format and not options.output else 1,

@@ -41,7 +41,9 @@ class Settings(NamedTuple):
     no_energy: bool = False
     host_energy: bool = False
     lock_clocks: bool = False
+    checked: bool = False
     marks: tuple[str, ...] = ()
+    caches: str | None = None
     nodes: Nodes | None = None
     command_line: tuple[str, ...] = ()
     stdout: int = 1
@@ -52,6 +54,7 @@ class Settings(NamedTuple):
         return Request(
             self.program, self.kernels, self.launch_skip, self.launch_count, self.nvtx,
             lock_clocks=self.lock_clocks, time_only=self.time_only, nodes=self.nodes,
+            checked=self.checked, model=self.caches,
         )  # fmt: skip
 
     @property
@@ -77,8 +80,10 @@ class Setup(NamedTuple):
     @property
     def request(self) -> Request:
         """What to measure, with the caches of the processor that it is priced as."""
-        request = self.settings.request
-        return request if self.table is None else request._replace(caches=self.table.caches)
+        request = self.settings.request._replace(priced_as=self.costs)
+        if self.table is None:
+            return request
+        return request._replace(caches=self.table.caches, priced_as=self.table.name)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -112,12 +117,17 @@ def prepare(settings: Settings) -> Setup:
     path = process.resolve(settings.program[0])
     collector, tool, looked = profilers.choose(settings.profiler, path, settings.program[1:])
     _check_pricing(settings, collector, tool)
+    collector.check(settings.request)
     if table is None and collector.processor == CPU:
         table = _usual_table(collector, tool)
     if settings.time_only and TIME not in collector.kinds:
         raise UsageError(f"--time-only: {collector.name} simulates a device and has no time to measure.")
     if settings.marks and collector.simulated:
         raise UsageError(f"--mark: {collector.name} simulates, and when its lines come says nothing of the program.")
+    if settings.checked and collector.name != "oclgrind":
+        raise UsageError(
+            f"--checked is for the simulated device (--profiler oclgrind); {collector.name} has no such way."
+        )
     if settings.lock_clocks and not collector.locks_clocks:
         able = [known.name for known in profilers.collectors() if known.locks_clocks]
         raise UsageError(f"--lock-clocks is done by {' or '.join(able)}; {collector.name} cannot.")
@@ -136,7 +146,7 @@ def _table(settings: Settings) -> "CostTable | None":
         return None
     from eprof import costs
 
-    if settings.costs == costs.ESTIMATED:  # of a GPU that is not known yet
+    if settings.costs in (costs.ESTIMATED, costs.NONE):  # of a GPU that is not known yet, or of none
         return None
     table = costs.load(settings.costs)
     table.at(settings.setting)

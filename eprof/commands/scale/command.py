@@ -134,7 +134,7 @@ def _reading(options: argparse.Namespace) -> "Reading":
             beside = replace(beside, **{name: watts}, marks=beside.marks | Mark.ASSUMED)
     load = partial(api.load, capability=options.capability, workers=cores(), progress=Progress(options.quiet).reading)
     asked = {name: getattr(options, name) for name in ("costs", "setting", "efficiency")}
-    return Reading(beside, options.rank, load, partial(Profile.energy, **asked, to_meter=False))
+    return Reading(beside, options.rank, load, partial(Profile.energy, **asked, to_meter=False, estimate=False))
 
 
 def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, page: Path) -> None:
@@ -160,10 +160,16 @@ def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
     if options.size is None or options.processors is None:
         raise UsageError("A model needs --size and -p, such as --size 2^25 -p 1..128.")
     machine = cluster.load(options.cluster or DEFAULT)
-    chosen, waiting = cluster.chosen(machine, clocks(options.clock, "2400,2800"), options.waiting)
+    asked_mhz = clocks(options.clock, "2400,2800")
+    chosen = [machine.at(core_mhz) for core_mhz in asked_mhz] or list(machine.clocks)
     counts = _counts(options.processors, "-p")
     case = scale_document.Case(
-        machine, program.load(options.counted), problem_size(options.size), counts, chosen, waiting
+        machine,
+        program.load(options.counted),
+        problem_size(options.size),
+        counts,
+        chosen,
+        options.waiting or machine.waiting,
     )
     return scale_document.modelled(case, asked)
 

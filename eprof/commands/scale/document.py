@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,14 +54,22 @@ class Case(NamedTuple):
 def modelled(case: Case, asked: Asked) -> Scale:
     """The document of scaling in closed form ([S] 4): every number of processors at every clock. Raises UsageError."""
     cluster, program = case.cluster, case.program
-    modelled = [point for clock in case.clocks for point in _points(case, clock, case.processors, case.waiting)]
-    polling = [point for clock in case.clocks for point in _points(case, clock, case.processors, POLL)]
-    alone = [_points(case, clock, [1], case.waiting)[0] for clock in {*case.clocks, cluster.slowest}]
-    rows = _rows([_modelled_run(program, point) for point in modelled], [_base(program, point) for point in alone])
+
+    def at(clocks: Iterable[Clock], processors: Sequence[int], waiting: str) -> list[Point]:
+        some = (points(cluster, program, [case.size], processors, clock, waiting) for clock in clocks)
+        return list(chain.from_iterable(some))
+
+    modelled = at(case.clocks, case.processors, case.waiting)
+    polling = at(case.clocks, case.processors, POLL)
+    alone = at({*case.clocks, cluster.slowest}, [1], case.waiting)
+    rows = _rows([_run(case, point) for point in modelled], [_run(case, point, is_alone=True) for point in alone])
     rows = [
         replace(row, overhead_j=point.overhead_j, polling_j=polled.energy_j, alpha=program.alpha)
         for row, point, polled in zip(rows, modelled, polling, strict=True)
     ]
+    beyond = []
+    if cluster.nodes is not None and max(case.processors) > cluster.nodes:
+        beyond.append(f"{cluster.name} has {cluster.nodes} {cluster.unit}s; what stands beyond them is extrapolated.")
     return replace(
         _document(MODELLED, f"{program.name} of {case.size:.10g} {program.size} on {cluster.name}", rows, asked),
         cluster=about(cluster),
@@ -70,7 +79,7 @@ def modelled(case: Case, asked: Asked) -> Scale:
         keep=list(_keep(case, asked)),
         shape=_shape(case),
         f_star_mhz=best_clock_mhz(cluster, program, case.size),
-        warnings=list(_model_warnings(case)),
+        warnings=[*cluster.warnings, *beyond],
     )
 
 
@@ -96,13 +105,13 @@ def measured(
         runs = fit.of_program(runs, model[1].name)
     runs = sorted(runs, key=_order)
     document = _document(MEASURED, title, _rows(runs, [run for run in runs if run.processors == 1]), asked)
-    node = _about_node(beside) if beside is not None and any(run.parts for run in runs) else None
+    node = None
+    if beside is not None and any(run.parts for run in runs):
+        node = {**asdict(beside), "marks": names(beside.marks)}
     document = replace(document, unit=runs[0].unit, node=node, warnings=[*notes, *_lacks(document.rows)])
-    return document if model is None else _with_fit(document, runs, asked, *model)
-
-
-def _with_fit(document: Scale, runs: Sequence[Run], asked: Asked, cluster: Cluster, program: Program) -> Scale:
-    """The document of measured runs with a fit of the program to them."""
+    if model is None:
+        return document
+    cluster, program = model
     fitted = fit.fit(cluster, program, runs, asked.predict)
     return replace(
         document,
@@ -131,17 +140,14 @@ def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale
 # ---- rows
 
 
-def _points(case: Case, clock: Clock, processors: Sequence[int], waiting: str) -> list[Point]:
-    return points(case.cluster, case.program, [case.size], processors, clock, waiting)
-
-
-def _modelled_run(program: Program, point: Point) -> Run:
-    return Run(program.name, point.size, point.processors, point.core_mhz, point.time_s, point.energy_j)
-
-
-def _base(program: Program, point: Point) -> Run:
-    """The modelled program on one processor, in the document: without anything that several need."""
-    return Run(program.name, point.size, 1, point.core_mhz, point.base_s, point.base_j)
+def _run(case: Case, point: Point, is_alone: bool = False) -> Run:
+    """A run as it is modelled in the document. is_alone: without anything that several processors need."""
+    processors, time_s, energy_j = point.processors, point.time_s, point.energy_j
+    if is_alone:
+        processors, time_s, energy_j = 1, point.base_s, point.base_j
+    marks = int(case.cluster.marks)
+    name = case.program.name
+    return Run(name, point.size, processors, point.core_mhz, time_s, energy_j, marks=marks, time_marks=marks)
 
 
 def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
@@ -205,14 +211,11 @@ def _order(run: Run) -> tuple[Any, ...]:
 def _is_pareto(row: Row, rows: Sequence[Row]) -> bool:
     """Whether no other row of the document, of the same program and size, beats a row in energy and in time."""
     rivals = _alike([other for other in rows if (other.program, other.size) == (row.program, row.size)])
-    return row.energy_j is not None and row in rivals and not any(_beats(other, row) for other in rivals)
-
-
-def _beats(other: Row, row: Row) -> bool:
-    if other.energy_j is None or row.energy_j is None:
+    if row.energy_j is None or row not in rivals:
         return False
-    no_worse = other.energy_j <= row.energy_j and other.time_s <= row.time_s
-    return no_worse and (other.energy_j, other.time_s) != (row.energy_j, row.time_s)
+    taken = {(other.energy_j, other.time_s) for other in rivals if other.energy_j is not None}
+    own = row.energy_j, row.time_s
+    return not any(joules <= own[0] and time_s <= own[1] and (joules, time_s) != own for joules, time_s in taken)
 
 
 def _alike(rows: Sequence[Row]) -> Sequence[Row]:
@@ -268,21 +271,13 @@ def _shape(case: Case) -> int:
         return 1
     if slope < _NO_REACTION:
         return 4
-    overhead = points(case.cluster, case.program, [case.size], [most], clock, case.waiting)[0]
-    return 3 if _network_share(overhead) > _NETWORK_LED else 2
-
-
-def _network_share(point: Point) -> float:
-    """In the document: the share of messages, bytes and waiting in what p processors take more."""
-    total = sum(abs(joules) for joules in point.overhead_j.values())
-    return sum(abs(point.overhead_j[cause]) for cause in CAUSES[2:]) / total if total else 0.0
+    point = points(case.cluster, case.program, [case.size], [most], clock, case.waiting)[0]
+    taken = {cause: abs(joules) for cause, joules in point.overhead_j.items()}
+    by_network = sum(taken[cause] for cause in CAUSES[2:])
+    return 3 if by_network > _NETWORK_LED * sum(taken.values()) else 2
 
 
 # ---- about
-
-
-def _about_node(beside: Beside) -> dict[str, Any]:
-    return {**asdict(beside), "marks": names(beside.marks)}
 
 
 def _about_program(program: Program) -> dict[str, Any]:
@@ -294,14 +289,6 @@ def _about_program(program: Program) -> dict[str, Any]:
         "alpha": program.alpha,
         "counts": {word: formula.text for word, formula in program.formulas.items()},
     }
-
-
-def _model_warnings(case: Case) -> Iterable[str]:
-    cluster = case.cluster
-    if cluster.basis == "assumed":
-        yield f"The powers and times of {cluster.name} are assumed: nobody measured them."
-    if cluster.nodes is not None and max(case.processors) > cluster.nodes:
-        yield f"{cluster.name} has {cluster.nodes} {cluster.unit}s; what stands beyond them is extrapolated."
 
 
 def _lacks(rows: Sequence[Row]) -> Iterable[str]:

@@ -3,7 +3,7 @@
 Three numbers are fitted, all linear in what was measured: the factor of the program's work, w; that of its network
 time, m; and alpha, the measured time over the sum of the parts (4.19):
 
-    p T = alpha (w A + m N)        E = P_idle p T + w C
+    p T = alpha (w A + m N)        E = P_idle p T + w C        and alpha m N dP_c more if processors poll
 
 A, N: seconds of the work and of the messages that the definition counts; C: joules of the work above idle.
 """
@@ -19,7 +19,8 @@ from msgspec.structs import replace
 from eprof.base.arrays import Floats
 from eprof.base.errors import UsageError
 from eprof.base.known import growth
-from eprof.clusters.cluster import Cluster
+from eprof.base.marks import Mark, names
+from eprof.clusters.cluster import INTERRUPT, POLL, Cluster
 from eprof.clusters.run import Run
 from eprof.commands.scale.model import Point, points
 from eprof.commands.scale.program import WORDS, Program
@@ -36,6 +37,7 @@ class _Known(Struct, frozen=True):
     run: Run
     point: Point
     idle_w: float
+    waiting_w: float
 
     @property
     def size(self) -> float:
@@ -108,8 +110,9 @@ def _known_runs(cluster: Cluster, program: Program, runs: Sequence[Run]) -> Iter
     for run in runs:
         if run.size is not None and run.energy_j is not None:
             clock = cluster.at(run.core_mhz)
-            point = points(cluster, program, [run.size], [run.processors], clock, cluster.waiting)[0]
-            yield _Known(run, point, clock.idle_w)
+            point = points(cluster, program, [run.size], [run.processors], clock, INTERRUPT)[0]
+            polling_w = clock.on_chip_w if cluster.waiting == POLL else 0.0
+            yield _Known(run, point, clock.idle_w, clock.idle_w + polling_w)
 
 
 def _solved(known: Sequence[_Known]) -> _Fitted:
@@ -119,7 +122,7 @@ def _solved(known: Sequence[_Known]) -> _Fitted:
         total_s = each.run.processors * each.run.time_s
         above_idle_j = each.point.energy_j - each.idle_w * each.point.time_s * each.point.processors
         equations.append(np.array([0.0, each.work_s, each.point.network_s]) / total_s)
-        joules = [above_idle_j, each.idle_w * each.work_s, each.idle_w * each.point.network_s]
+        joules = [above_idle_j, each.idle_w * each.work_s, each.waiting_w * each.point.network_s]
         equations.append(np.array(joules) / (each.run.energy_j or np.nan))
     matrix: Floats = np.stack(equations)
     work, alpha_work, alpha_network = _non_negative(matrix, np.ones(len(matrix)))
@@ -183,4 +186,5 @@ def _predicted(
                 efficiency=point.efficiency,
                 time_error=growth(point.time_s, time_s),
                 energy_error=growth(point.energy_j, energy_j),
+                marks=names(Mark.ESTIMATED | cluster.marks),
             )

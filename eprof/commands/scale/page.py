@@ -1,9 +1,9 @@
 """The page of `eprof scale`, one file that fetches nothing (docs/scale.md)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from eprof.base.marks import Mark
 from eprof.base.text import phrase
@@ -12,9 +12,8 @@ from eprof.commands.scale.schema import MODELLED, Best, Row, Scale
 from eprof.show.page import svg
 from eprof.show.page.frame import Figure, card, method, page, quiet
 from eprof.show.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
-from eprof.show.words.badges import MISSING, bits
 from eprof.show.words.blocks import Section
-from eprof.show.words.cells import Quantity, legend, plain_text
+from eprof.show.words.cells import legend, plain_text
 from eprof.show.words.numbers import quantity
 
 _DOTS = 400
@@ -51,7 +50,7 @@ def _figures(document: Scale) -> Iterator[Figure]:
             yield Figure(label, "none")
             continue
         where = words.counted_processors(document, best.processors)
-        yield Figure(label, where, phrase("{:g} MHz, ", best.core_mhz) + _joules(best))
+        yield Figure(label, where, phrase("{:g} MHz, ", best.core_mhz) + _joules(document, best))
 
 
 def _sections(document: Scale) -> Iterator[Section]:
@@ -83,18 +82,28 @@ def _series(document: Scale) -> dict[str, list[Row]]:
 
 
 def _charts(document: Scale) -> Markup:
-    """Charts of efficiency over processors, and energy over time; empty where there is too little to draw."""
-    series = _series(document)
-    charts = [
-        _Chart("Energy efficiency", "E1/Ep", f"{document.unit}s", lambda row: (row.processors, row.efficiency or 0.0)),
-        _Chart("Energy", "J", "time, s", lambda row: (row.time_s, row.energy_j or 0.0)),
+    """Charts of efficiency over processors, and energy over time; empty where there is too little to draw.
+
+    A chart has a title, units, and where a row is across and up: 0 where it has no place.
+    """
+    charts: list[tuple[str, str, str, Callable[[Row], tuple[float, float]]]] = [
+        ("Energy efficiency", "E1/Ep", f"{document.unit}s", lambda row: (row.processors, row.efficiency or 0.0)),
+        ("Energy", "J", "time, s", lambda row: (row.time_s, row.energy_j or 0.0)),
     ]
-    shown = [panel for chart in charts if (panel := _panel(chart, series)) is not None]
-    if not shown:
-        return Markup("")
-    return Markup('<div class="plots">{}</div>').format(
-        Markup("").join(drawn(panel, f"{panel.title} over {panel.below}", named=False) for panel in shown)
-    )
+    shown = []
+    for title, unit, below, place in charts:
+        lines, dots = [], []
+        for kind, (name, rows) in enumerate(_series(document).items()):
+            placed = [(row, place(row)) for row in rows if all(place(row))]
+            lines.append(Line(sorted(point for _, point in placed), kind % STROKES))
+            for row, point in placed:
+                what = f"{name}, {row.processors}: {_joules(document, row)} in {quantity(row.time_s, 's')}"
+                dots.append(Dot(*point, _LARGE if row.pareto else _SMALL, "", what))
+        if len(dots) > 1:
+            across, up = axis([dot.x for dot in dots]), axis([dot.y for dot in dots])
+            panel = Panel(title, unit, title, across, up, lines, dots[:_DOTS], below=below)
+            shown.append(drawn(panel, f"{title} over {below}", named=False))
+    return Markup('<div class="plots">{}</div>').format(Markup("").join(shown)) if shown else Markup("")
 
 
 def _bars(document: Scale) -> Markup:
@@ -106,7 +115,7 @@ def _bars(document: Scale) -> Markup:
     keys = Markup("").join(key.format(_COLOURS[cause], words.CAUSES[cause]) for cause in causes)
     line = Markup('<div class="row"><span class="name">{}</span>{}<span class="num">{}</span><span></span></div>')
     lines = Markup("").join(
-        line.format(words.place(document, row), _node_bar(row, largest), _joules(row)) for row in rows
+        line.format(words.place(document, row), _node_bar(row, largest), _joules(document, row)) for row in rows
     )
     return Markup('<ul class="legend">{}</ul>{}').format(keys, lines)
 
@@ -118,43 +127,15 @@ def _node_bar(row: Row, largest: float) -> Markup:
     return svg.bar(segments, spoken, open_end="missing" in row.marks)
 
 
-def _joules(entry: Row | Best) -> str:
+def _joules(document: Scale, entry: Row | Best) -> str:
     """The energy that is known; a lower bound says that it is one."""
-    return plain_text(Quantity(entry.energy_j or 0.0, "J", bits(entry.marks) & MISSING))
+    return plain_text(replace(words.energy(document, entry), value=entry.energy_j or 0.0))
 
 
 def _known(row: Row) -> dict[str, float]:
     """What causes are known to take on a node count, in the order of their colours."""
     joules = ((cause, row.parts[cause].energy_j) for cause in _COLOURS if row.parts and cause in row.parts)
     return {cause: energy_j for cause, energy_j in joules if energy_j is not None and energy_j > 0}
-
-
-class _Chart(NamedTuple):
-    """What a chart shows: where a row is across and up; 0 where it has no place."""
-
-    title: str
-    unit: str
-    below: str
-    place: Callable[[Row], tuple[float, float]]
-
-
-def _panel(chart: _Chart, series: Mapping[str, Sequence[Row]]) -> Panel | None:
-    """The panel of a chart of scaling; None where fewer than two rows have a place in it."""
-    lines = []
-    dots = []
-    for kind, (name, rows) in enumerate(series.items()):
-        placed = [(row, chart.place(row)) for row in rows if all(chart.place(row))]
-        lines.append(Line(sorted(point for _, point in placed), kind % STROKES))
-        dots += [_dot(name, row, point) for row, point in placed]
-    if len(dots) < 2:
-        return None
-    across, up = axis([dot.x for dot in dots]), axis([dot.y for dot in dots])
-    return Panel(chart.title, chart.unit, chart.title, across, up, lines, dots[:_DOTS], below=chart.below)
-
-
-def _dot(name: str, row: Row, point: tuple[float, float]) -> Dot:
-    title = f"{name}, {row.processors}: {_joules(row)} in {quantity(row.time_s, 's')}"
-    return Dot(*point, _LARGE if row.pareto else _SMALL, "", title)
 
 
 def _method(document: Scale) -> dict[str, list[str]]:

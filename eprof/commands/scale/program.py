@@ -1,19 +1,12 @@
 """What a parallel program counts, growing with its size n and its processors p: `counters/programs/*.toml`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from eprof.base.errors import UsageError
-from eprof.base.resources import folder
 from eprof.base.toml import Document, Formula
 from eprof.clusters import definitions
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
 
 SCHEMA = 1
 # On-chip work and accesses beyond the caches of the program on one processor; what p processors do more of each, which
@@ -58,6 +51,11 @@ class Program(Struct, frozen=True):
         Raises UsageError: they are no numbers there.
         """
         counts = {word: self._value(formula, word, size, processors) for word, formula in self.formulas.items()}
+        for word in ("on_chip", "off_chip"):
+            if counts[word] + counts.get(f"{word}_extra", 0.0) < 0:
+                raise UsageError(
+                    f"{self.name}: `{word}` and `{word}_extra` are less than nothing at n = {size:g}, p = {processors}."
+                )
         memory = None if self.memory is None else self._value(self.memory, "memory_bytes", size, processors)
         return Work(self.alpha, **counts, memory_bytes=memory)
 
@@ -71,18 +69,9 @@ class Program(Struct, frozen=True):
         return value * self.factors.get(word, 1.0)
 
 
-def programs() -> list[str]:
-    """The names of the parallel programs that come with eprof, sorted."""
-    return definitions.names(_shelf())
-
-
 def load(name_or_path: str) -> Program:
     """A parallel program by its name, or a file of yours (`.toml`). Raises DefinitionError with file and line."""
-    return read(definitions.find(name_or_path, _shelf(), "program"))
-
-
-def _shelf() -> Traversable:
-    return folder("counters") / "programs"
+    return read(definitions.find(name_or_path, "program"))
 
 
 def read(document: Document) -> Program:

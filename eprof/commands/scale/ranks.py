@@ -6,7 +6,6 @@ T: of the whole program where every run tells it, else of the slowest rank's ker
 """
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
@@ -18,12 +17,11 @@ from msgspec.structs import replace
 
 from eprof.base.errors import LogError
 from eprof.base.marks import NONE, Mark, from_names, names
-from eprof.base.resources import log_content
 from eprof.base.text import counted, few, listed, pattern
 from eprof.clusters.cluster import Beside
 from eprof.clusters.run import Part, Run
 from eprof.logs import runs as directories
-from eprof.profile import api, schema
+from eprof.profile import api, saved, schema
 from eprof.profile.document import document as described
 from eprof.profile.profile import Energy, Profile
 
@@ -33,7 +31,6 @@ _OF_RANK = pattern(r"rank (\d{1,9})")
 _OF_NODES = pattern(r"n([1-9]\d{0,6})")
 _MOST_GAPS = 1000
 _WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
-_MOST_BYTES = 256 << 20
 _SUFFIX = ".json"
 _KERNELS = ("computation", "data", "constant")
 _GPU = (*_KERNELS, "imbalance", "between", "unused", "metered")
@@ -106,7 +103,10 @@ def read(given: str, reading: Reading) -> Report:
     nodes, name = named(given)
     path = Path(name)
     if not path.is_dir():
-        report = Report(given, nodes, _saved(path), _Seen())
+        profile = saved.read(path)
+        if profile is None:
+            raise LogError(f"{path}: is no report in JSON; `eprof report --group rank -o` makes them.")
+        report = Report(given, nodes, profile, _Seen())
         _check_whole(report, ())
         return report
     inputs = _inputs(path)
@@ -147,63 +147,29 @@ def _are_of_ranks(inputs: Sequence[Path]) -> bool:
     return len(alike) < len(inputs) or len(inputs) > 1 and directories.is_run(inputs[0])
 
 
-def _saved(path: Path) -> schema.Profile:
-    """The report of ranks in JSON. Raises LogError."""
-    try:
-        profile = msgspec.json.decode(log_content(str(path), _MOST_BYTES), type=schema.Profile)
-        _check(profile)
-    except (ValueError, KeyError, RecursionError) as err:
-        raise LogError(f"{path}: is no report in JSON ({err}); `eprof report --group rank -o` makes them.") from err
-    return profile
-
-
-def _check(profile: schema.Profile) -> None:
-    """Raises ValueError, KeyError: numbers, marks or places that no report of ranks has."""
-    energy, ranks = profile.energy_j, profile.ranks
-    numbers = [energy.computation, energy.data, energy.constant, profile.time_s]
-    numbers += [profile.costs.constant_power_w] if profile.costs else []
-    numbers += [ranks.number - 1, ranks.time_s.max] if ranks else []
-    if not all(0 <= number < math.inf for number in numbers if number is not None):
-        raise ValueError("a time, a power or an energy is no number from 0 on")
-    for marks in (profile.time_marks, *msgspec.structs.astuple(profile.energy_marks)):
-        from_names(marks)
-    places = [place for group in profile.groups or () for place in group.kernels]
-    if not all(0 <= place < len(profile.kernels) for place in places):
-        raise ValueError("a group has kernels that are not there")
-
-
 def _seen(runs: Sequence[directories.Run]) -> _Seen:
     hosts = [str(run.section("host").get("name", "")) for run in runs]
     metered = [measured for run in runs if (measured := run.measured())]
     times_s = [each.seconds for each in metered] if metered else [run.program_s for run in runs]
     known_s = [time_s for time_s in times_s if time_s is not None]
     time_s = max(known_s) if len(known_s) == len(runs) else None
+    environments = [run.section("environment") for run in runs]
+    started = [str(each[key]) for each in environments for key in _WORLD if key in each]
     seen = _Seen(
         hosts=len(set(hosts)) if all(hosts) else None,
-        ranks=_world(runs),
+        ranks=max((int(number) for number in started if number.isdecimal() and len(number) < 10), default=None),
         time_s=time_s,
         is_metered=bool(metered),
     )
     if len(metered) == len(runs) and all(each.boards == 1 for each in metered):
         return seen._replace(gpus_j=sum(each.joules for each in metered))
     if len(metered) == len(runs) and all(each.boards == 0 for each in metered) and seen.hosts:
-        return seen._replace(hosts_j=_once_a_host(hosts, metered))
+        # Each rank's meter saw all of its host, so that the longest counts.
+        joules: dict[str, float] = {}
+        for host, measured in zip(hosts, metered, strict=True):
+            joules[host] = max(joules.get(host, 0.0), measured.joules)
+        return seen._replace(hosts_j=sum(joules.values()))
     return seen
-
-
-def _once_a_host(hosts: Sequence[str], metered: Sequence[directories.Measured]) -> float:
-    """What the meters of hosts saw: each rank's saw all of its host, so that the longest counts."""
-    joules: dict[str, float] = {}
-    for host, measured in zip(hosts, metered, strict=True):
-        joules[host] = max(joules.get(host, 0.0), measured.joules)
-    return sum(joules.values())
-
-
-def _world(runs: Sequence[directories.Run]) -> int | None:
-    """How many ranks the launcher started."""
-    environments = [run.section("environment") for run in runs]
-    told = [str(each[key]) for each in environments for key in _WORLD if key in each]
-    return max((int(number) for number in told if number.isdecimal() and len(number) < 10), default=None)
 
 
 def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
@@ -253,8 +219,12 @@ def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterato
         _check_gpus(report)
         run = _run(report, count, beside, is_timed)
         notes += _beyond_the_meter(report, run)
-        if is_timed:
-            notes += _shorter_than_kernels(report)
+        given_s, kernels_s = report.seen.time_s, report.kernels_s
+        if is_timed and given_s is not None and kernels_s is not None and given_s < kernels_s:
+            notes.append(
+                f"{report.where or report.path}: its time, {given_s:.4g} s, is less than that of its slowest rank's "
+                f"kernels, {kernels_s:.4g} s, which is taken instead."
+            )
         yield replace(run, processors=report.ranks, unit=unit) if unit == GPU else run
     notes += dict.fromkeys([*_notes(reports, beside, is_timed), *_unlike(reports)])
 
@@ -288,24 +258,31 @@ def _unit(reports: Sequence[Report], nodes: Sequence[int]) -> str:
 
 def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
     """The run of a report of ranks."""
-    profile = report.profile
+    profile, costs = report.profile, report.profile.costs
     of_kernels = _of_kernels(report)
     time_s, time_marks = _time(report, is_timed)
     waiting_s = _waiting_s(report, nodes, time_s, is_timed, beside)
     gpus = _metered(of_kernels | _of_waiting(report, waiting_s, beside), report.seen.gpus_j)
     parts = _metered(gpus | _of_nodes(report, nodes * time_s, beside, time_marks & Mark.MISSING), report.seen.all_j)
+    # A meter leaves no doubt of what it saw.
+    metered = () if report.seen.gpus_j is None else _GPU
+    unseen = [part for cause, part in parts.items() if report.seen.all_j is None and cause not in metered]
+    commands = {Path(command.split()[0]).name for command in _commands(profile)}
+    # A table's default is no run's clock.
+    core_mhz = costs.setting.get("core_mhz") if costs and costs.setting_from != _DEFAULT else None
+    imbalance = profile.ranks.imbalance if profile.ranks else None
     return Run(
-        program=_program(profile),
+        program=commands.pop() if len(commands) == 1 else "program",
         size=None,
         processors=nodes,
-        core_mhz=_core_mhz(profile),
+        core_mhz=core_mhz,
         time_s=time_s,
         energy_j=sum(part.energy_j for part in parts.values() if part.energy_j is not None),
-        marks=_marks_of(parts, report.seen),
+        marks=reduce(or_, (from_names(part.marks) for part in unseen), NONE),
         time_marks=time_marks,
         parts=parts,
         ranks=report.ranks,
-        imbalance=profile.ranks.imbalance if profile.ranks else None,
+        imbalance=imbalance,
     )
 
 
@@ -318,18 +295,13 @@ def _metered(parts: dict[str, Part], metered_j: float | None) -> dict[str, Part]
     return parts | {"metered": Part(energy_j=metered_j - known_j, marks=names(marks))}
 
 
-def _marks_of(parts: Mapping[str, Part], seen: _Seen) -> Mark:
-    """The marks of the whole of the ranks: of what no meter saw."""
-    metered = () if seen.gpus_j is None and seen.all_j is None else _GPU
-    unmetered = () if seen.all_j is not None else parts
-    return reduce(or_, (from_names(parts[cause].marks) for cause in unmetered if cause not in metered), NONE)
-
-
 def _nodes(report: Report, beside: Beside) -> int:
     """On how many nodes ranks ran: as the user says, by their hosts, or by the GPUs of a node."""
     by_gpus = -(-report.ranks // beside.gpus) if beside.gpus else None
     nodes = report.nodes or report.seen.hosts or (1 if report.ranks == 1 else by_gpus)
-    by_name = _nodes_in_name(report)
+    # The node count in the name of a folder or file, such as n4 or n4.json, where no run directory tells the ranks.
+    named_after = _OF_NODES.fullmatch(Path(report.path).name.removesuffix(_SUFFIX))
+    by_name = int(named_after[1]) if named_after and report.seen.ranks is None else None
     if nodes is None:
         raise LogError(
             f"{report.path}: nothing tells on how many nodes its {report.ranks} ranks ran; name it, such as "
@@ -351,12 +323,6 @@ def _nodes(report: Report, beside: Beside) -> int:
             f"GPU cannot be told apart. If they ran on more nodes, name them, such as n{by_gpus}=..."
         )
     return nodes
-
-
-def _nodes_in_name(report: Report) -> int | None:
-    """The node count in the name of a folder or file, such as n4 or n4.json, where no run directory tells the ranks."""
-    match = _OF_NODES.fullmatch(Path(report.path).name.removesuffix(_SUFFIX))
-    return int(match[1]) if match and report.seen.ranks is None else None
 
 
 def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
@@ -417,19 +383,7 @@ def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
     return Part(energy_j=energy_j, marks=names(marks if energy_j else NONE))
 
 
-def _core_mhz(profile: schema.Profile) -> float | None:
-    """The clock that the ranks' run is priced at, but for a table's default, which is no run's."""
-    costs = profile.costs
-    return costs.setting.get("core_mhz") if costs and costs.setting_from != _DEFAULT else None
-
-
 # ---- what to say
-
-
-def _program(profile: schema.Profile) -> str:
-    """The name of the ranks' program, if the logs tell one."""
-    commands = {Path(command.split()[0]).name for command in _commands(profile)}
-    return commands.pop() if len(commands) == 1 else "program"
 
 
 def _commands(profile: schema.Profile) -> list[str]:
@@ -463,8 +417,11 @@ def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterato
 def _of_report(report: Report, beside: Beside) -> Iterator[str]:
     yield from (warning for warning in report.profile.warnings if "Left out" in warning)
     seen, logs = report.seen, report.profile.inputs
-    twins = _twins(report.profile)
-    if twins:
+    alike: dict[str, list[str]] = {}
+    for log in logs:
+        if log.sha256:
+            alike.setdefault(log.sha256, []).append(Path(log.path).name)
+    if twins := next((listed(paths) for paths in alike.values() if len(paths) > 1), ""):
         yield f"{twins} are the same to the byte; ranks are rarely, so one may be a copy."
     if report.ranks == 1 and len(logs) > 1 and seen.hosts is None:
         yield f"its {len(logs)} logs are taken for those of one rank."
@@ -476,15 +433,6 @@ def _of_report(report: Report, beside: Beside) -> Iterator[str]:
         yield "the energy of its hosts is what the meters of their processors saw."
     elif seen.is_metered:
         yield "what meters saw is not used, for it is not that of one GPU a rank."
-
-
-def _twins(profile: schema.Profile) -> str:
-    """The first logs of ranks with the same content."""
-    alike: dict[str, list[str]] = {}
-    for log in profile.inputs:
-        if log.sha256:
-            alike.setdefault(log.sha256, []).append(Path(log.path).name)
-    return next((listed(paths) for paths in alike.values() if len(paths) > 1), "")
 
 
 def _beyond_the_meter(report: Report, run: Run) -> Iterator[str]:
@@ -503,16 +451,6 @@ def _beyond_the_meter(report: Report, run: Run) -> Iterator[str]:
         f"{report.path}: the meter saw {metered_j:.3g} J, but {what} {joules:.3g} J, so the prices, the powers or the "
         "meter are wrong, and the energy has no shares."
     )
-
-
-def _shorter_than_kernels(report: Report) -> Iterator[str]:
-    """Where a program took less time than its slowest rank's kernels."""
-    given_s, kernels_s = report.seen.time_s, report.kernels_s
-    if given_s is not None and kernels_s is not None and given_s < kernels_s:
-        yield (
-            f"{report.where or report.path}: its time, {given_s:.4g} s, is less than that of its slowest rank's "
-            f"kernels, {kernels_s:.4g} s, which is taken instead."
-        )
 
 
 def _unlike(reports: Sequence[Report]) -> Iterator[str]:

@@ -77,6 +77,7 @@ class Prediction(Struct, frozen=True, kw_only=True):
     efficiency: float | None
     time_error: float | None
     energy_error: float | None
+    marks: list[str] = field(default_factory=list)
 
 
 class Fit(Struct, frozen=True, kw_only=True):

@@ -13,7 +13,8 @@ def frame(document: Scale) -> pd.DataFrame:
         cells = structs.asdict(row)
         overhead = cells.pop("overhead_j") or {}
         parts = cells.pop("parts") or {}
+        cells |= {name: " ".join(cells[name]) for name in ("marks", "time_marks")}
         causes = {f"overhead_{cause}_j": joules for cause, joules in overhead.items()}
         causes |= {f"{cause}_j": part.energy_j for cause, part in parts.items()}
-        rows.append({**cells, **causes, **{f"{cause}_marks": part.marks for cause, part in parts.items()}})
+        rows.append({**cells, **causes, **{f"{cause}_marks": " ".join(part.marks) for cause, part in parts.items()}})
     return pd.DataFrame(rows)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from eprof.base.text import counted, listed, phrase, when
 from eprof.commands.scale.schema import MODELLED, Best, Fit, Keep, Row, Scale
-from eprof.show.words.badges import ESTIMATED, MISSING, bits
+from eprof.show.words.badges import MISSING, bits
 from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Sentence, Table, Tone, table_of
 from eprof.show.words.blocks import Row as Cells
 from eprof.show.words.cells import Cell, Factor, Quantity, Share, Written
@@ -133,7 +133,7 @@ def _is_best(best: Best, row: Row) -> bool:
 def place(document: Scale, row: Row | Best) -> str:
     """Where a program ran: "16 nodes at 2400 MHz"."""
     if row.processors is None:
-        return "none within the limits"
+        return "none within the limits" if any(each.energy_j for each in document.rows) else "not known"
     return f"{counted_processors(document, row.processors)}{phrase(' at {:g} MHz', row.core_mhz)}"
 
 
@@ -174,9 +174,8 @@ def _largest_cause(row: Row) -> str:
     if sum(changes.values()) <= 0:
         return ""
     overhead = {cause: joules for cause, joules in changes.items() if joules > 0}
-    total = sum(overhead.values())
     cause = max(overhead, key=lambda cause: overhead[cause])
-    return f"{percent(overhead[cause] / total)} of the extra energy goes into {CAUSES[cause]}."
+    return f"{percent(overhead[cause] / sum(overhead.values()))} of the extra energy goes into {CAUSES[cause]}."
 
 
 def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
@@ -216,16 +215,12 @@ def points(document: Scale) -> Iterator[Block]:
     if document.f_star_mhz is not None:
         yield Point("Clock", f"one processor takes least energy at {document.f_star_mhz:.4g} MHz.")
     if document.fit is not None:
-        yield Point("Trust", _trust(document.fit))
-
-
-def _trust(fitted: Fit) -> str:
-    """How far a fit to small runs is to be trusted."""
-    on = ", ".join(map(str, fitted.fitted_on))
-    if fitted.left_out_energy is None or fitted.left_out_time is None:
-        return f"fitted on {on} processors: too few to leave one out."
-    errors = f"{percent(fitted.left_out_energy)} of energy and {percent(fitted.left_out_time)} of time"
-    return f"fitted on {on} processors; a fit without one of them is off by {errors} there at most."
+        fitted, on = document.fit, ", ".join(map(str, document.fit.fitted_on))
+        trust = f"fitted on {on} processors: too few to leave one out."
+        if fitted.left_out_energy is not None and fitted.left_out_time is not None:
+            errors = f"{percent(fitted.left_out_energy)} of energy and {percent(fitted.left_out_time)} of time"
+            trust = f"fitted on {on} processors; a fit without one of them is off by {errors} there at most."
+        yield Point("Trust", trust)
 
 
 def best(document: Scale) -> Table:
@@ -236,7 +231,7 @@ def best(document: Scale) -> Table:
         document.best,
         (Column("for", "left"), lambda entry: _objective(entry.objective)),
         (Column("on", "left"), lambda entry: place(document, entry)),
-        (Column("energy"), lambda entry: _energy(document, entry)),
+        (Column("energy"), lambda entry: energy(document, entry)),
         (Column("time"), lambda entry: _time(document, entry)),
         title="Best",
     )
@@ -284,7 +279,7 @@ def on_nodes(document: Scale) -> Table:
     columns += [Column(name, from_width=widths.get(name, 0)) for name in known]
     lines = []
     for row in shown:
-        cells: list[Cell] = [place(document, row), _energy(document, row), _time(document, row), Factor(row.efficiency)]
+        cells: list[Cell] = [place(document, row), energy(document, row), _time(document, row), Factor(row.efficiency)]
         lines.append(Cells([*cells, *(Share(_share(row, _TOGETHER[name])) for name in known)]))
     more = len(document.rows) - len(shown)
     return Table(columns, lines, left_out=when(more, counted(more, "more node count")))
@@ -303,18 +298,14 @@ def _share(row: Row, causes: Sequence[str]) -> float | None:
 def parts(document: Scale) -> Table:
     """The energy on each node count, by cause."""
     rows = [row for row in document.rows if row.parts]
-    causes = [cause for cause in CAUSES if any(_has(row, cause) for row in rows)]
+    # What takes something, or may.
+    taking = {cause for row in rows for cause, part in (row.parts or {}).items() if part.energy_j != 0}
+    causes = [cause for cause in CAUSES if cause in taking]
     widths = [0] * _SHOWN + [120] * len(rows)
     columns = [Column(place(document, row), from_width=width) for row, width in zip(rows, widths, strict=False)]
     lines = [Cells([CAUSES[cause], *(_part(row, cause) for row in rows)]) for cause in causes]
     totals = [Quantity(row.energy_j, "J", bits(row.marks)) for row in rows]
     return Table([Column("", "left"), *columns], [*lines, Cells(["all", *totals], total=True)], title="Energy by cause")
-
-
-def _has(row: Row, cause: str) -> bool:
-    """Whether a cause takes something, or may."""
-    part = (row.parts or {}).get(cause)
-    return part is not None and part.energy_j != 0
 
 
 def _part(row: Row, cause: str) -> Quantity | str:
@@ -342,9 +333,9 @@ def rows(document: Scale) -> Table:
         (Column("size"), lambda row: Written(phrase("{:.10g}", row.size), row.size)),
         (Column("processors"), lambda row: str(row.processors)),
         (Column("MHz"), lambda row: Written(phrase("{:.6g}", row.core_mhz), row.core_mhz)),
-        (Column("energy"), lambda row: _energy(document, row)),
+        (Column("energy"), lambda row: energy(document, row)),
         (Column("time"), lambda row: _time(document, row)),
-        (Column("power", from_width=100), lambda row: replace(_energy(document, row), value=row.power_w, unit="W")),
+        (Column("power", from_width=100), lambda row: replace(energy(document, row), value=row.power_w, unit="W")),
         (Column("efficiency"), lambda row: Factor(row.efficiency)),
         (Column("to slowest clock", media=~Medium.TERMINAL), lambda row: Factor(row.efficiency_to_slowest_clock)),
         (Column("speedup", from_width=100), lambda row: Factor(row.speedup)),
@@ -354,18 +345,22 @@ def rows(document: Scale) -> Table:
     )
 
 
-def _own_marks(marks: list[str], of_all: Iterable[list[str]]) -> int:
-    """That a number of scaling is a lower bound, and the marks that not all rows have: a note tells the others."""
+def _own_marks(document: Scale, marks: list[str], of_all: Iterable[list[str]]) -> int:
+    """The marks of a number of scaling; of runs, a note tells those that all rows have, but of lower bounds."""
+    if document.kind == MODELLED:
+        return bits(marks)
     shared = reduce(and_, map(bits, of_all))
     return bits(marks) & (~shared | MISSING)
 
 
-def _energy(document: Scale, entry: Row | Best) -> Quantity:
-    return Quantity(entry.energy_j, "J", _own_marks(entry.marks, (row.marks for row in document.rows)))
+def energy(document: Scale, entry: Row | Best) -> Quantity:
+    """The energy of a row of scaling, with its marks."""
+    return Quantity(entry.energy_j, "J", _own_marks(document, entry.marks, (row.marks for row in document.rows)))
 
 
 def _time(document: Scale, entry: Row | Best) -> Quantity:
-    return Quantity(entry.time_s, "s", _own_marks(entry.time_marks, (row.time_marks for row in document.rows)))
+    shared = (row.time_marks for row in document.rows)
+    return Quantity(entry.time_s, "s", _own_marks(document, entry.time_marks, shared))
 
 
 def causes(document: Scale) -> Table:
@@ -379,8 +374,9 @@ def causes(document: Scale) -> Table:
     ]
     lines = []
     for row in document.rows:
-        overhead = [Quantity((row.overhead_j or {}).get(cause), "J") for cause in causes]
-        lines.append(Cells([str(row.processors), f"{row.core_mhz:g}", *overhead, Quantity(row.polling_j, "J")]))
+        joules = [*((row.overhead_j or {}).get(cause) for cause in causes), row.polling_j]
+        amounts = [Quantity(energy_j, "J", bits(row.marks)) for energy_j in joules]
+        lines.append(Cells([str(row.processors), f"{row.core_mhz:g}", *amounts]))
     return Table(columns, lines, title="Why: energy beyond that of one processor")
 
 
@@ -391,9 +387,9 @@ def predictions(fitted: Fit) -> Table:
         (Column("size", "left", from_width=100), lambda entry: f"{entry.size:.10g}"),
         (Column("processors"), lambda entry: str(entry.processors)),
         (Column("MHz"), lambda entry: f"{entry.core_mhz:g}"),
-        (Column("energy"), lambda entry: Quantity(entry.energy_j, "J", ESTIMATED)),
+        (Column("energy"), lambda entry: Quantity(entry.energy_j, "J", bits(entry.marks))),
         (Column("off by"), lambda entry: Share(entry.energy_error, signed=True)),
-        (Column("time"), lambda entry: Quantity(entry.time_s, "s", ESTIMATED)),
+        (Column("time"), lambda entry: Quantity(entry.time_s, "s", bits(entry.marks))),
         (Column("off by"), lambda entry: Share(entry.time_error, signed=True)),
         (Column("efficiency", from_width=100), lambda entry: Factor(entry.efficiency)),
         title="Predicted",

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
 from eprof.base.text import few
 from eprof.base.version import __version__
@@ -66,7 +67,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
         functions=functions,
         outside_s=fused.end_s - fused.begin_s - inside_s,
         outside_j={
-            component.name: component.energy_j - sum(function.energy_j[component.name] for function in functions)
+            component.name: component.energy_j - sum(function.energy_j[component.name] or 0.0 for function in functions)
             for component in components
         },
         warnings=list(fused.warnings),
@@ -188,7 +189,7 @@ def _component(fused: Fused, series: Series) -> Component:
         source=series.source,
         period_s=series.period_s,
         energy_j=energy_j,
-        mean_w=energy_j / known_s if known_s else 0.0,
+        mean_w=energy_j / known_s if known_s else None,
         idle_w=fused.idle_w[series.component],
         unknown_s=fused.end_s - fused.begin_s - known_s,
         offset_s=fused.offsets_s[series.component],
@@ -215,24 +216,24 @@ def _functions(fused: Fused) -> Iterator[Function]:
     """The functions in the document of a timeline."""
     own, whole = fused.exclusive, fused.inclusive
     own_s, whole_s = own.summed(own.end_s - own.begin_s), whole.summed(whole.end_s - whole.begin_s)
-    own_j = {each.component: own.summed(each.energy_j(own.begin_s, own.end_s)) for each in fused.series}
-    whole_j = {each.component: whole.summed(each.energy_j(whole.begin_s, whole.end_s)) for each in fused.series}
+    own_j, own_known_s = _by_function(fused, own)
+    whole_j, _ = _by_function(fused, whole)
     period_s = max(each.period_s for each in fused.series)
-    known_s = np.stack([own.summed(each.known_s(own.begin_s, own.end_s)) for each in fused.series]).min(axis=0)
+    known_s = np.stack(list(own_known_s.values())).min(axis=0)
     unknown_s = np.where(own_s - known_s > _ROUNDING * own_s, own_s - known_s, 0.0)
     marks = fuse.by_name(fused.marks)
     for place, name in enumerate(own.names):
         spans = [(mark.begin_s - fused.begin_s, mark.end_s - fused.begin_s) for mark in marks[name]]
-        energy_j = {component: float(joules[place]) for component, joules in own_j.items()}
+        energy_j = {component: joules[place] for component, joules in own_j.items()}
         yield Function(
             name=name,
             calls=len(spans),
             time_s=float(own_s[place]),
             inclusive_s=float(whole_s[place]),
             energy_j=energy_j,
-            inclusive_j={component: float(joules[place]) for component, joules in whole_j.items()},
+            inclusive_j={component: joules[place] for component, joules in whole_j.items()},
             above_idle_j={
-                component: _above(joules, fused.idle_w[component], float(own_s[place]))
+                component: _above(joules, fused.idle_w[component], float(own_known_s[component][place]))
                 for component, joules in energy_j.items()
             },
             unknown_s=float(unknown_s[place]),
@@ -248,8 +249,18 @@ def _is_short(pieces: fuse.Pieces, place: int, period_s: float) -> bool:
     return not len(stretches) or float(np.median(stretches)) < _FEW_PERIODS * period_s
 
 
-def _above(joules: float, idle_w: float | None, seconds: float) -> float | None:
-    return None if idle_w is None else joules - idle_w * seconds
+def _above(joules: float | None, idle_w: float | None, seconds: float) -> float | None:
+    return None if idle_w is None or joules is None else joules - idle_w * seconds
+
+
+def _by_function(fused: Fused, pieces: fuse.Pieces) -> tuple[dict[str, list[float | None]], dict[str, Floats]]:
+    """The joules of each function in each component, None where no moment of it is known; for how long they are."""
+    known_s = {each.component: pieces.summed(each.known_s(pieces.begin_s, pieces.end_s)) for each in fused.series}
+    joules = {each.component: pieces.summed(each.energy_j(pieces.begin_s, pieces.end_s)) for each in fused.series}
+    return {
+        name: [one if seconds > 0 else None for one, seconds in zip(of_name.tolist(), known_s[name], strict=True)]
+        for name, of_name in joules.items()
+    }, known_s
 
 
 def merged(parts: Sequence[Marks]) -> Marks | None:

@@ -11,7 +11,7 @@ from eprof.show.page.svg import pct
 from eprof.show.words.badges import written
 from eprof.show.words.blocks import Section
 from eprof.show.words.cells import Quantity, plain_text
-from eprof.show.words.numbers import quantity
+from eprof.show.words.numbers import quantity, quantity_or
 
 _HEIGHT, _LEAST_HEIGHT, _TOP, _LANE = 240, 64, 8, 20
 _WIDE = 1000  # in which panels are drawn
@@ -37,7 +37,7 @@ def _figures(document: Timeline) -> Iterator[Figure]:
     yield Figure("Time", quantity(document.duration_s, "s"))
     for component in document.components[:4]:
         energy = plain_text(Quantity(component.energy_j, "J", words.missing(component)))
-        yield Figure(component.name, quantity(component.mean_w, "W"), energy)
+        yield Figure(component.name, quantity_or("not known", component.mean_w, "W"), energy)
 
 
 def _sections(document: Timeline) -> Iterator[Section]:
@@ -110,7 +110,8 @@ def _lane(document: Timeline, function: Function, place: int) -> Markup:
         for begin, end in function.spans
     )
     drawing = Markup('<svg width="100%" height="{}" role="img" aria-label="when {} ran">{}</svg>')
-    joules = quantity(words.total_of(document, function.energy_j), "J")
+    energy_j = words.total_of(document, function.energy_j)
+    joules = None if energy_j is None else quantity(energy_j, "J")
     return _row(function.name, written(joules, words.marks(function)), drawing.format(_LANE, function.name, spans))
 
 
@@ -155,7 +156,7 @@ def _heat(document: Timeline) -> Markup:
         for function in words.by_energy(document)
     ]
     rows.append((words.OUTSIDE, document.outside_j, [words.marks_outside(document, each) for each in components]))
-    most_j = max((joules for _, energy_j, _ in rows for joules in energy_j.values()), default=0.0)
+    most_j = max((joules or 0.0 for _, energy_j, _ in rows for joules in energy_j.values()), default=0.0)
     heads = Markup("").join(Markup('<th scope="col">{}</th>').format(component.name) for component in components)
     lines = Markup("").join(
         Markup('<tr><th scope="row">{}</th>{}</tr>').format(
@@ -172,6 +173,8 @@ def _heat(document: Timeline) -> Markup:
     ).format(heads, lines)
 
 
-def _warm(joules: float, most_j: float, marks: int) -> Markup:
+def _warm(joules: float | None, most_j: float, marks: int) -> Markup:
+    if joules is None:
+        return Markup('<td class="h0">{}</td>').format(written(None, marks))
     step = round(_DARKEST * max(joules, 0.0) / most_j) if most_j > 0 else 0
     return Markup('<td class="h{}">{}</td>').format(step, written(quantity(joules, "J"), marks))

@@ -19,7 +19,7 @@ class Component(Struct, frozen=True, kw_only=True):
     source: str
     period_s: float
     energy_j: float
-    mean_w: float
+    mean_w: float | None
     idle_w: float | None
     unknown_s: float
     offset_s: float
@@ -31,7 +31,8 @@ class Component(Struct, frozen=True, kw_only=True):
 class Function(Struct, frozen=True, kw_only=True):
     """A function. energy_j: by component, while it was innermost; inclusive_j: with all that it calls.
 
-    above_idle_j: energy_j less idle power. estimated: its typical stretch is shorter than three samples;
+    All three are None of a component whose power is not known at any time of it. above_idle_j: energy_j less idle power
+    while it is known. estimated: its typical stretch is shorter than three samples;
     inclusive_estimated: that with all that it calls is. unknown_s: for so much of its
     time the power of some component is not known, so that its joules are lower bounds. spans: when it ran, from the
     start of the window, for a chart.
@@ -41,8 +42,8 @@ class Function(Struct, frozen=True, kw_only=True):
     calls: int
     time_s: float
     inclusive_s: float
-    energy_j: dict[str, float]
-    inclusive_j: dict[str, float]
+    energy_j: dict[str, float | None]
+    inclusive_j: dict[str, float | None]
     above_idle_j: dict[str, float | None]
     estimated: bool
     inclusive_estimated: bool = False
@@ -64,7 +65,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
     components: list[Component]
     functions: list[Function]
     outside_s: float
-    outside_j: dict[str, float]
+    outside_j: dict[str, float | None]
     warnings: list[str] = field(default_factory=list)
 
     def plain(self) -> dict[str, Any]:

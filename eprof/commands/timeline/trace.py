@@ -86,11 +86,12 @@ def _lanes(marks: Sequence[Mark]) -> list[_Lane]:
 def _slice(fused: Fused, mark: Mark, lane: int) -> dict[str, Any]:
     """The row of the power trace for one mark."""
     begin_s, end_s = np.array([mark.begin_s]), np.array([mark.end_s])
-    joules = {series.component: float(series.energy_j(begin_s, end_s)[0]) for series in fused.series}
+    known = [series for series in fused.series if series.known_s(begin_s, end_s)[0] > 0]
+    joules = {series.component: float(series.energy_j(begin_s, end_s)[0]) for series in known}
     total_j = sum(energy_j for component, energy_j in joules.items() if component not in fused.wholes)
     unknown_s = max(mark.end_s - mark.begin_s - float(series.known_s(begin_s, end_s)[0]) for series in fused.series)
-    arguments = {"energy_j": brief(total_j)}
-    if len(joules) > 1:
+    arguments = {"energy_j": brief(total_j)} if known else {}
+    if len(fused.series) > 1:
         arguments |= {f"{visible(component)}_j": brief(energy_j) for component, energy_j in joules.items()}
     if unknown_s > _ROUNDING_S:
         arguments["power_not_known_s"] = brief(unknown_s)

@@ -38,6 +38,8 @@ def _largest(document: Timeline) -> str:
         return ""
     function = by_energy(document)[0]
     joules = total_of(document, function.energy_j)
+    if joules is None:
+        return ""
     return f"{function.name} takes {percent(joules / document.total_j)} of it, {quantity(joules, 'J')}."
 
 
@@ -50,19 +52,20 @@ def _idle(document: Timeline) -> str:
     return f"Idle power, {quantity(sum(idle), 'W')}, would take {percent(share)} in that time."
 
 
-def total_of(document: Timeline, joules: dict[str, float]) -> float:
-    """The joules of all components of a timeline that share none."""
-    return sum(joules[component.name] for component in added(document))
+def total_of(document: Timeline, joules: dict[str, float | None]) -> float | None:
+    """The joules of all components of a timeline that share none; None where nothing is known of any."""
+    known = [energy_j for component in added(document) if (energy_j := joules[component.name]) is not None]
+    return sum(known) if known else None
 
 
 def by_energy(document: Timeline) -> list[Function]:
     """The functions of a timeline, those that take most first."""
-    return sorted(document.functions, key=lambda function: -total_of(document, function.energy_j))
+    return sorted(document.functions, key=lambda function: -(total_of(document, function.energy_j) or 0.0))
 
 
 def outer_first(document: Timeline) -> list[Function]:
     """The functions of a timeline by what they take with all that they call."""
-    return sorted(document.functions, key=lambda function: -total_of(document, function.inclusive_j))
+    return sorted(document.functions, key=lambda function: -(total_of(document, function.inclusive_j) or 0.0))
 
 
 def marks(function: Function) -> int:
@@ -159,7 +162,7 @@ def _function(document: Timeline, function: Function, names: Sequence[str]) -> R
     return Row(cells)
 
 
-def _share(document: Timeline, joules: float) -> Share:
+def _share(document: Timeline, joules: float | None) -> Share:
     return Share(ratio(joules, document.total_j))
 
 

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import EprofError, UsageError
-from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, Parser, command, matching
+from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching, only
 from eprof.cli.output import deliver, of_document, planned
 from eprof.cli.progress import Progress
 
@@ -36,7 +36,7 @@ def add(commands: Commands) -> Parser:
     parser.value("--max-slowdown", "PERCENT", "at most this much more time than the fastest, e.g. 5%%")
     parser.value("--power-limit", "W", "mean power at most; with --objective time: a cap", type=float)
     parser.choice("--times", ("measured", "modelled"), "of measurements (default: measured)", default="measured")
-    parser.value("--mapping", MAPPING, "what the columns of measurements mean")
+    parser.mapping()
     parser.add_efficiency("of its peak, on a simulated device")
     parser.add_capability()
     parser.repeatable("--time", "[KERNEL=]SECONDS", "for logs without times")
@@ -69,7 +69,7 @@ def _measured(options: argparse.Namespace) -> "Tuning":
 
     if options.settings or options.setting:
         raise UsageError("--setting and --settings are for profiles; measurements are at the settings of their rows.")
-    measured = measurements.read(options.inputs, options.mapping, kernels=options.kernel_name)
+    measured = measurements.read(options.inputs, options.mapping, kernels=options.kernel_name, only=only(options))
     build.check_times(measured)
     table = None if options.costs is None else costs.load(options.costs)
     checked = build.time_check(measured)
@@ -93,10 +93,13 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
         command_line=options.command_line,
         progress=Progress(options.quiet).reading,
     )
-    energy = profile.energy(options.costs, None, options.efficiency, to_meter=False)
+    energy = profile.energy(options.costs, None, options.efficiency, to_meter=False, estimate=False)
     table = energy.table
     if table is None:
-        raise EprofError("No cost table is made for this GPU; name one with --costs (`eprof costs` lists them).")
+        raise EprofError(
+            "No cost table is made for this GPU; name one with --costs (`eprof costs` lists them), or the estimate of "
+            "its data sheet (--costs estimated), which is too rough to choose clocks by unless you ask for it."
+        )
     now, why = inputs.setting_in_force(energy, table, options.setting)
     wanted = [name.strip() for name in options.settings.split(",")] if options.settings else []
     return build.from_profile(energy, table, wanted, now, why)

@@ -34,12 +34,7 @@ def _candidate(kernel: str, joules: pd.Series, shares: pd.DataFrame, study: Stud
     mix = joules / total
     near = similarity.neighbours(mix.to_numpy(dtype=float), shares)
     unlike = [str(term) for term in mix.index if mix[term] > shares[term].max() + _BEYOND]
-    return Candidate(
-        kernel, [Neighbour(name, distance, _candidate_error(study, name)) for name, distance in near], unlike
-    )
-
-
-def _candidate_error(study: Study, benchmark: str) -> float | None:
-    mine = (study.measurements.rows["benchmark"] == benchmark).to_numpy()
     predicted = study.outcomes[study.main].predicted
-    return score(study.measurements.power_w[mine], predicted[mine]).mean_percent
+    rows = study.measurements.rows.assign(predicted=predicted).groupby("benchmark")
+    errors = {name: score(mine["power_w"].to_numpy(), mine["predicted"].to_numpy()).mean_percent for name, mine in rows}
+    return Candidate(kernel, [Neighbour(name, distance, errors[name]) for name, distance in near], unlike)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
 from eprof.cli.config import is_given
-from eprof.cli.options import MAPPING, SETTING, TABLE, Commands, Parser, command, matching, whole
+from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching, only, whole
 from eprof.cli.output import deliver, of_document, planned, say
 from eprof.cli.progress import Progress
 
@@ -47,7 +47,7 @@ def add(commands: Commands) -> Parser:
         "what an external meter logged while the run directories were made, as for eprof timeline (repeatable)",
     )
     parser.repeatable("--component", "NAME", "of the logs of --power: what the program ran on")
-    parser.value("--mapping", MAPPING, "what the columns mean (default: from their names)")
+    parser.mapping()
     parser.repeatable("--profile", "INPUT", "logs of your kernels: which measured ones are like them")
     parser.flag("--time", "also modelled against measured times: by component, and the roofline's")
     parser.value("--max-error", "PERCENT", "exit with 3 if a mean error is above this, e.g. 10%%")
@@ -156,7 +156,13 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
     from eprof.lab.fitting.defaults import form_for
     from eprof.lab.validation import protocols
 
-    read = partial(measurements.read, mapping=options.mapping, device=options.device, kernels=options.kernel_name)
+    read = partial(
+        measurements.read,
+        mapping=options.mapping,
+        device=options.device,
+        kernels=options.kernel_name,
+        only=only(options),
+    )
     measured = read(files)
     train = read(options.train) if options.train else None
     form = form_for(measured, options.device) if options.device else None

@@ -14,7 +14,6 @@ from eprof.base.version import __version__
 from eprof.commands.validate import schema, similarity
 from eprof.commands.validate.metered_runs import of_metered_runs
 from eprof.commands.validate.study import CARD_SCALED, SCALED, Outcome, Study
-from eprof.costs import CostTable
 from eprof.lab.measurements import Measurements
 from eprof.lab.validation import protocols
 from eprof.lab.validation.scores import errors_percent, grouped, histogram, score
@@ -132,10 +131,13 @@ def _measured(study: Study) -> schema.Measured:
     predicted = study.outcomes[study.main].predicted
     shares = similarity.mixes(study.parts, measurements.rows["benchmark"])
     errors = errors_percent(measurements.power_w, predicted)
+    at_settings = grouped(measurements.rows, ("core_mhz", "memory_mhz"), "power_w", predicted)
+    table, trained_on = study.table, study.trained_on
+    costs = None if table is None else schema.Costs(table.name, table.device, table.source, table.basis)
     return schema.Measured(
-        inputs=_inputs(measurements),
-        trained_on=None if study.trained_on is None else _inputs(study.trained_on),
-        costs=_costs(study.table),
+        inputs=list(map(schema.Input, measurements.sources)),
+        trained_on=None if trained_on is None else list(map(schema.Input, trained_on.sources)),
+        costs=costs,
         form=_form(study),
         benchmarks=int(measurements.rows["benchmark"].nunique()),
         settings=[Clocks(core, memory) for core, memory in protocols.settings(measurements.rows)],
@@ -143,19 +145,11 @@ def _measured(study: Study) -> schema.Measured:
         main_protocol=study.main,
         table_saw_these=study.table_saw_these,
         histogram=schema.Histogram(EDGES, histogram(errors, EDGES)),
-        by_setting=_by_setting(measurements, predicted),
+        by_setting=[schema.SettingScores(float(core), float(memory), each) for (core, memory), each in at_settings],
         by_benchmark=_by_benchmark(measurements, predicted, shares),
         likeness=_likeness(measurements, predicted, shares),
         range=_ranges(measurements),
     )
-
-
-def _costs(table: CostTable | None) -> schema.Costs | None:
-    return None if table is None else schema.Costs(table.name, table.device, table.source, table.basis)
-
-
-def _inputs(measurements: Measurements) -> list[schema.Input]:
-    return [schema.Input(path) for path in measurements.sources]
 
 
 def _form(study: Study) -> schema.FittedForm | None:
@@ -166,11 +160,6 @@ def _form(study: Study) -> schema.FittedForm | None:
     plain = asdict(form)
     plain["prior"] = dict(form.prior) if form.prior else None
     return schema.FittedForm(**plain, seed=study.plan.seed)
-
-
-def _by_setting(measurements: Measurements, predicted: Floats) -> list[schema.SettingScores]:
-    groups = grouped(measurements.rows, ("core_mhz", "memory_mhz"), "power_w", predicted)
-    return [schema.SettingScores(float(core), float(memory), scores) for (core, memory), scores in groups]
 
 
 def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.DataFrame) -> list[schema.KernelScores]:
@@ -226,8 +215,7 @@ def _likeness(measurements: Measurements, predicted: Floats, shares: pd.DataFram
 
 
 def _ranges(measurements: Measurements) -> schema.Ranges:
-    rows = measurements.rows
-    rates = measurements.rates
+    rows, rates = measurements.rows, measurements.rates
     return schema.Ranges(
         core_mhz=_seen_range(rows["core_mhz"]),
         memory_mhz=_seen_range(rows["memory_mhz"]),

@@ -86,7 +86,8 @@ def _tested(document: Validation) -> Section:
     """The section on which models were validated, and how far off they are."""
     explained = quiet(
         "Errors are relative to the measured power: 100 (predicted − measured) / measured. Mean, sd, min and max are "
-        "of their size, the bias is their signed mean: above 0, too much is predicted."
+        "of their size, the bias is their signed mean: above 0, too much is predicted. "
+        "Above constant: the mean error in watts, in per cent of what was measured above constant power."
     )
     answer = Sentence(_seen_and_unseen(document))
     tables = [words.by_protocol(document)]

@@ -136,18 +136,17 @@ def validate(
     plan, notes = plan.settled(measurements, refit=table is None and train is None)
     form = plan.form or Form()
     notes += measurements.notes
-    if train is not None or plan.protocols:
-        notes += _too_few(train or measurements, form)
+    trained = train or measurements
+    if (train is not None or plan.protocols) and (few := Unknowns.of(trained, form).too_many(len(trained))):
+        notes.append(f"{few}: a fit follows such rows whatever they are, and its error on them says nothing.")
 
-    work = _Work(measurements, plan, report)
+    priced = None if table is None else price(table, measurements, setting)
+    parts = _parts(trained, measurements, form, plan.seed) if priced is None else priced.parts
+    work = _Work(measurements, plan, report, parts[CONSTANT].to_numpy(dtype=np.float64))
     outcomes: dict[str, Outcome] = {}
-    if table is not None:
-        priced = price(table, measurements, setting)
-        parts = priced.parts
+    if priced is not None:
         notes += priced.notes
         outcomes[protocols.TABLE] = work.outcome(priced.power_w)
-    else:
-        parts = _parts(train or measurements, measurements, form, plan.seed)
     outcomes |= work.by_every_protocol(of_form(form, OWN, plan.seed), train)
     if plan.scale:
         outcomes |= work.scaled(outcomes)
@@ -161,11 +160,12 @@ def validate(
 
 
 class _Work(Struct, frozen=True, eq=False):
-    """What all protocols of one validation share."""
+    """What all protocols of one validation share. constant_w: of each row, by the table or a fit to all rows."""
 
     measurements: Measurements
     plan: Plan
     report: Report | None
+    constant_w: Floats
 
     def by_every_protocol(self, model: Model, train: Measurements | None) -> dict[str, Outcome]:
         """A model trained on other measurements, and by each protocol of the plan."""
@@ -191,11 +191,12 @@ class _Work(Struct, frozen=True, eq=False):
 
         predicted = cross_validate(model, self.measurements, folds, processes=plan.processes, progress=progress)
         tested = np.concatenate([fold.test for fold in folds])
-        return Outcome(predicted, len(folds), score(self.measurements.power_w[tested], predicted[tested]))
+        scores = score(self.measurements.power_w[tested], predicted[tested], self.constant_w[tested])
+        return Outcome(predicted, len(folds), scores)
 
     def outcome(self, predicted: Floats, folds: int = 0) -> Outcome:
         """Predictions for all rows with their scores, of one protocol of a validation."""
-        return Outcome(predicted, folds, score(self.measurements.power_w, predicted))
+        return Outcome(predicted, folds, score(self.measurements.power_w, predicted, self.constant_w))
 
     def scaled(self, outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
         """The validation's outcome with measured scale factors, where benchmarks are new to the model."""
@@ -208,7 +209,8 @@ class _Work(Struct, frozen=True, eq=False):
         """Predictions in a validation with one factor per benchmark."""
         predicted = scaled(self.measurements, outcome.predicted, self.measurements.reference)
         known = ~np.isnan(predicted)
-        return Outcome(predicted, outcome.folds, score(self.measurements.power_w[known], predicted[known]))
+        scores = score(self.measurements.power_w[known], predicted[known], self.constant_w[known])
+        return Outcome(predicted, outcome.folds, scores)
 
     def _scaled_by_one(self, outcome: Outcome) -> Outcome:
         """With the factor of one benchmark for all others: each in turn is the one that was metered."""
@@ -226,13 +228,6 @@ class _Work(Struct, frozen=True, eq=False):
                 f"{protocol.replace('_', '-')}: these measurements hold no counts, so each benchmark has unknowns of "
                 "its own, and none can be predicted from the others. Use --protocol leave-one-setting-out."
             )
-
-
-def _too_few(train: Measurements, form: Form) -> list[str]:
-    few = Unknowns.of(train, form).too_many(len(train))
-    if few is None:
-        return []
-    return [f"{few}: a fit follows such rows whatever they are, and its error on them says nothing."]
 
 
 def _baselines(work: _Work, train: Measurements | None) -> tuple[dict[str, dict[str, Outcome]], list[str]]:

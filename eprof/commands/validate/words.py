@@ -164,12 +164,19 @@ def costs(document: Validation) -> list[str]:
 def by_protocol(document: Validation) -> Table:
     """Errors of a validation by protocol; the one of the headline stands out."""
     rows = [
-        Row([protocol(name), str(scores.n), *_numbers(scores), scores.meaning], total=name == document.main_protocol)
+        Row(
+            [protocol(name), str(scores.n), *_numbers(scores), number(scores.above_constant_percent), scores.meaning],
+            total=name == document.main_protocol,
+        )
         for name, scores in document.protocols.items()
     ]
-    columns = [Column("tested by", "left"), Column("rows"), *map(Column, _SCORES.values())]
-    columns.append(Column("which is", "left", Medium.PAGE))
+    columns = [Column("tested by", "left"), Column("rows"), *_score_columns()]
+    columns += [Column("above constant %"), Column("which is", "left", Medium.PAGE)]
     return Table(columns, rows, title="Error in % of the measured power")
+
+
+def _score_columns() -> Iterator[Column]:
+    return (Column(head, media=_MEDIA.get(field, Medium.ALL)) for field, head in _SCORES.items())
 
 
 def metered_runs(document: Validation) -> Table:
@@ -217,7 +224,7 @@ def kernels(document: Validation, kernels: Sequence[KernelScores], most: int | N
     shown = kernels[:most]
     columns = [
         Column("kernel", "left"),
-        *(Column(head, media=_MEDIA.get(field, Medium.ALL)) for field, head in _SCORES.items()),
+        *_score_columns(),
         *numbers("meas. W", "pred. W"),
         Column("its power goes to", "left", Medium.PAGE),
         Column("most similar", "left", Medium.PAGE),

@@ -96,29 +96,29 @@ def examine(
         labels = groups(measurements, by)
         simple = {model: _by_others(measurements, labels, train) for model, train in means.MODELS.items()}
         plain[name] = {model: error(watts[known], measurements.power_w[known]) for model, watts in simple.items()}
-        notes += _unpredicted(by, int((~known).sum()))
+        if unknown := int((~known).sum()):
+            notes.append(
+                f"{unknown} rows could not be predicted with their {by} left out, and are in no error: nothing else "
+                "tells."
+            )
         if by == "benchmark":
             factor = within(predicted, measurements)
             notes += _far_off(measurements, predicted)
+    no_better = [means.sentence(_WORDS[name], errors[name], simple) for name, simple in plain.items()]
+    watts = pd.Series([replica.constant_w((1.0, 1.0), fitted.reference) for replica in again], dtype=np.float64)
     return Quality(
         replicas=table,
         intervals=intervals,
-        constant_w=_constant(fitted, again),
+        constant_w=(fitted.constant_w((1.0, 1.0), fitted.reference), *_middle(watts)),
         status=_status(fitted, intervals),
         condition=condition,
         collinear=together,
         ranges=ranges(measurements),
         errors=errors,
-        notes=(*_plain(errors, plain), *notes, *_quality_notes(measurements, fitted)),
+        notes=(*filter(None, no_better), *notes, *_quality_notes(measurements, fitted)),
         plain=plain,
         within=factor,
     )
-
-
-def _plain(errors: dict[str, float], plain: dict[str, dict[str, float]]) -> list[str]:
-    """A sentence for each protocol by which a plain mean is as good as the fit."""
-    sentences = [means.sentence(_WORDS[name], errors[name], simple) for name, simple in plain.items()]
-    return [sentence for sentence in sentences if sentence is not None]
 
 
 def _far_off(measurements: Measurements, predicted: Floats) -> list[str]:
@@ -132,12 +132,6 @@ def _far_off(measurements: Measurements, predicted: Floats) -> list[str]:
         f"{len(far)} of {number} kernels do not go with the others: left out, their power is predicted as {named} "
         "the measured one. Either they do what was not counted, or the meter saw them idle; their rows are used."
     ]
-
-
-def _unpredicted(by: str, number: int) -> list[str]:
-    if not number:
-        return []
-    return [f"{number} rows could not be predicted with their {by} left out, and are in no error: nothing else tells."]
 
 
 def _middle(values: pd.Series) -> tuple[float, float]:
@@ -301,12 +295,6 @@ def ranges(measurements: Measurements) -> pd.DataFrame:
     if not measurements.own:
         seen = seen.join(measurements.rates)
     return pd.DataFrame({"low": seen.min(), "high": seen.max()}, dtype=np.float64)
-
-
-def _constant(fitted: Fit, again: list[Fit]) -> tuple[float, float, float]:
-    """Constant power of a fit at the reference setting, and the ends of its interval."""
-    watts = pd.Series([replica.constant_w((1.0, 1.0), fitted.reference) for replica in again], dtype=np.float64)
-    return fitted.constant_w((1.0, 1.0), fitted.reference), *_middle(watts)
 
 
 def _status(fitted: Fit, intervals: pd.DataFrame) -> pd.Series:

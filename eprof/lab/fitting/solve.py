@@ -155,14 +155,12 @@ def _starts(
     slopes = [(0.0, 0.0), (0.5, 0.5), (0.8, 0.1), (0.1, 0.8), *random.uniform(0, 1, (max(form.starts, 1), 2))]
     starts = []
     for pair in slopes[: max(form.starts, 1)]:
-        core, memory = (_sloped(*domain) for domain in zip(settings.levels, pins, pair, strict=True))
+        domains = zip(settings.levels, pins, pair, strict=True)
+        core, memory = (
+            np.clip(1 + slope * (clocks / clocks[pin] - 1), LOWEST, HIGHEST) for clocks, pin, slope in domains
+        )
         starts.append((core, memory))
     return starts
-
-
-def _sloped(clocks: Floats, pinned: int, slope: float) -> Floats:
-    sloped: Floats = np.clip(1 + slope * (clocks / clocks[pinned] - 1), LOWEST, HIGHEST)
-    return sloped
 
 
 def _given(measurements: Measurements, settings: Settings) -> Volts:

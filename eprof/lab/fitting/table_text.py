@@ -16,7 +16,7 @@ from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, CPU, FLOAT_PARTS, O
 from eprof.lab.fitting.moments import CONSTANTS
 from eprof.lab.fitting.quality import LOOSE, TOLD, Quality
 from eprof.lab.fitting.solve import Fit
-from eprof.lab.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements
+from eprof.lab.measurements.values import COUNTED, DOMAINS, NO_CLOCKS, MeasurementError, Measurements
 
 _REPLICAS = 30
 _DIGITS = {TOLD: 4, LOOSE: 3}
@@ -24,6 +24,7 @@ _UNTOLD_DIGITS = 2
 _REST = ("conversion", "control", "load_store", "communication", "misc")
 _LEVELS = ("shared", "l1", "l2", "l3", "dram")
 _TOTALS = tuple(FLOAT_PARTS)
+_CYCLES = "core_active_cycle"  # of every core in use: what runs there is in their price
 
 
 class Head(Struct, frozen=True):
@@ -97,6 +98,11 @@ class _Text(Struct, frozen=True, eq=False):
         return self.measurements.processor == CPU
 
     @property
+    def is_clocked(self) -> bool:
+        """Whether the clocks of the setting that a table holds at are known."""
+        return not self.is_cpu or self.fitted.reference != NO_CLOCKS
+
+    @property
     def relative(self) -> bool:
         """Whether the fitted voltages are relative to the reference, and not in volts."""
         return self.fitted.form.voltages != "given"
@@ -140,7 +146,7 @@ class _Text(Struct, frozen=True, eq=False):
                 f"average, nine of ten within a factor of {self.quality.within:.2f}, and single prices less certain "
                 "than their sum."
             )
-        if self.is_cpu:
+        if not self.is_clocked:
             notes.append(f"{self.head.name} holds at the clocks that the processor chose while it was measured.")
         elif self.one_setting:
             notes.append(f"{self.head.name} holds at the one setting that was measured.")
@@ -148,7 +154,7 @@ class _Text(Struct, frozen=True, eq=False):
 
     def settings(self) -> str:
         """The settings in the table's text with their voltages; the reference, or the nearest, is the default."""
-        if self.is_cpu:
+        if not self.is_clocked:
             return ""
         pairs = self.measurements.settings
         away = (pairs - np.array(self.head.default or self.fitted.reference)).abs().sum(axis=1)
@@ -180,7 +186,10 @@ class _Text(Struct, frozen=True, eq=False):
         sections = []
         for domain in DOMAINS:
             terms = [term for term in self.fitted.prices_pj.index if self.fitted.domains[term] == domain]
-            prices = [f"{term} = {self._price(term)}{self._behind(term)}" for term in terms]
+            prices = []
+            for term in terms:
+                digits = _DIGITS.get(str(self.quality.status[term]), _UNTOLD_DIGITS)
+                prices.append(f"{term} = {number(float(self.fitted.prices_pj[term]), digits)}{self._behind(term)}")
             if prices and not self.one_setting:
                 prices.insert(0, f"[{unit}.{domain}]")
             if prices:
@@ -188,11 +197,6 @@ class _Text(Struct, frozen=True, eq=False):
         if self.one_setting:
             return "[pj]\n" + "".join(sections)
         return "\n".join(sections)
-
-    def _price(self, term: str) -> str:
-        """A price in the table's text."""
-        digits = _DIGITS.get(str(self.quality.status[term]), _UNTOLD_DIGITS)
-        return number(float(self.fitted.prices_pj[term]), digits)
 
     def _behind(self, term: str) -> str:
         if not len(self.quality.replicas):
@@ -212,9 +216,11 @@ class _Text(Struct, frozen=True, eq=False):
         lines = ["[constant_power]"]
         values = self._constants()
         lines += [f"{name} = {number(value)}" for name, value in values.items()]
+        lines += ['per = "socket"              # in use'] if self.measurements.per_socket else []
         watts, low, high = self.quality.constant_w
-        interval = "" if np.isnan(low) else f" ({number(low, 2)} to {number(high, 2)} W)"
+        interval = "" if np.isnan(low) else f" ({number(low, 3)} to {number(high, 3)} W)"
         place = "" if self.is_cpu else " at the reference setting"
+        place += " for each socket in use" if self.measurements.per_socket else ""
         lines.append(
             f'why = "fitted with the prices; {number(watts, 3)} W{place}{interval}; how it splits into parts cannot be '
             'told"'
@@ -306,10 +312,13 @@ class _Text(Struct, frozen=True, eq=False):
     def _mark(self, word: str, price: str) -> str:
         if self._is_untold(price):
             return ', mark = "estimated"'
-        return ', mark = "assumed"' if word in _TOTALS else ""
+        return ', mark = "assumed"' if word in _TOTALS and not price.startswith(f"{word}_flop") else ""
 
     def _unpaid(self, word: str) -> tuple[str, str]:
         """A word without a price: "nothing" or "unpriced", and why."""
+        if _CYCLES in self.fitted.prices_pj.index and not word.startswith(("fp32", "fp16", "tensor", "system", "dram")):
+            # The regression spreads what was not counted over what was: totals hold, the split does not.
+            return "nothing", "not told apart: in the prices of core cycles, instructions and DRAM bytes"
         if word in _REST:
             if "warp_issue_instruction" in self.fitted.prices_pj.index:
                 return "nothing", "in the price of a warp instruction issued, and in the error of the fit"
@@ -326,6 +335,7 @@ class _Text(Struct, frozen=True, eq=False):
         """The section [fit] of the table's text."""
         quality = self.quality
         measurements = self.measurements
+        core_mhz, memory_mhz = self.fitted.reference
         lines = [
             "[fit]",
             f"data = {_quoted_list(Path(source).name for source in measurements.sources)}",
@@ -334,7 +344,7 @@ class _Text(Struct, frozen=True, eq=False):
             f"rows = {len(measurements)}",
             f"benchmarks = {measurements.rows['benchmark'].nunique()}",
             f"settings = {len(measurements.settings)}",
-            *self._reference(),
+            *([f"reference = [{core_mhz:g}, {memory_mhz:g}]"] if self.is_clocked else []),
             f"error_percent = {{ {', '.join(f'{name} = {value:.2f}' for name, value in quality.errors.items())} }}",
         ]
         if not np.isnan(quality.within):
@@ -353,10 +363,6 @@ class _Text(Struct, frozen=True, eq=False):
         lines.append(f"range = {{ {_pairs_text(quality.ranges)} }}        # {clocks}W, 1e9 events a second")
         lines.append(f"notes = {_quoted_list((*measurements.notes, *quality.notes))}")
         return "\n".join([*lines, "", *self._replicas()]) + "\n"
-
-    def _reference(self) -> list[str]:
-        core_mhz, memory_mhz = self.fitted.reference
-        return [] if self.is_cpu else [f"reference = [{core_mhz:g}, {memory_mhz:g}]"]
 
     def _replicas(self) -> list[str]:
         replicas = self.quality.replicas.head(_REPLICAS)

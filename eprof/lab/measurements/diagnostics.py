@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from eprof.base.text import brief, few, pattern
-from eprof.base.vocabulary import CPU
-from eprof.lab.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements, lines
+from eprof.base.vocabulary import CPU, GPU
+from eprof.lab.measurements.values import COUNTED, DOMAINS, SAME, MeasurementError, Measurements, lines
 
 PLAUSIBLE_W = (1.0, 3000.0)
 IMPLAUSIBLE = f"the power is not between {PLAUSIBLE_W[0]:g} and {PLAUSIBLE_W[1]:g} W"
@@ -70,7 +70,7 @@ def shares(use: pd.Series, term: str, formula: str, label: str) -> None:
         )
 
 
-def devices(frame: pd.DataFrame, named: str | None, label: str) -> list[str]:
+def devices(frame: pd.DataFrame, named: str | None, label: str, processor: str = GPU) -> list[str]:
     """A sentence if rows are of several GPUs by their numbers. Raises MeasurementError: several by their names.
 
     named: the column that the mapping takes for the GPU; without one, a column that is called so is looked at.
@@ -89,7 +89,8 @@ def devices(frame: pd.DataFrame, named: str | None, label: str) -> list[str]:
                 "GPUs of one model alone, and what differs between them counts as error."
             ]
         raise MeasurementError(
-            f"{label}: rows are of several GPUs by column `{name}` ({shown}), and a fit is to one; make a file of each."
+            f"{label}: rows are of several {processor.upper()}s by column `{name}` ({shown}), and a fit is to one; "
+            f"choose with --only '{name}={brief(values[0], 40)}'."
         )
     return []
 
@@ -120,7 +121,7 @@ def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
     is_wild = _strays(rows)
     if len(rows) < _NEIGHBOURS:
         return is_wild
-    group = rows.groupby(["benchmark", "memory_mhz"], sort=False).ngroup().to_numpy()
+    group = rows.groupby([name for name in SAME if name != "core_mhz"], sort=False).ngroup().to_numpy()
     order = np.lexsort((rows["core_mhz"].to_numpy(), group))
     logs = np.log(rows["power_w"].to_numpy(dtype=np.float64)[order])
     windows = np.lib.stride_tricks.sliding_window_view(logs, _NEIGHBOURS)
@@ -134,7 +135,7 @@ def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
 
 def _strays(rows: pd.DataFrame) -> npt.NDArray[np.bool_]:
     """Rows that are off by half and more from the middle of three and more measurements of the same."""
-    again = rows.groupby(["benchmark", "core_mhz", "memory_mhz"], sort=False)["power_w"]
+    again = rows.groupby([*SAME], sort=False)["power_w"]
     off = np.abs(np.log(rows["power_w"] / again.transform("median"))) > np.log(_WILD)
     return np.array((again.transform("size") >= _REPEATS) & off, dtype=np.bool_)
 
@@ -156,11 +157,11 @@ def strays(measurements: Measurements) -> list[str]:
 
 def _repeated(measurements: Measurements) -> list[str]:
     """A sentence on measurements that were repeated."""
-    again = measurements.rows.duplicated(["benchmark", "core_mhz", "memory_mhz"])
+    again = measurements.rows.duplicated([*SAME])
     if not again.any():
         return []
     sentence = f"{int(again.sum())} rows measure a benchmark again at the same setting; all are used."
-    powers = measurements.rows.groupby(["benchmark", "core_mhz", "memory_mhz"])["power_w"]
+    powers = measurements.rows.groupby([*SAME])["power_w"]
     spread = float((powers.max() / powers.min())[powers.size() > 1].median())
     if spread > _SPREAD:
         sentence += (

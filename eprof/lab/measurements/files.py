@@ -15,6 +15,7 @@ import pandas as pd
 from eprof.base.resources import opened
 from eprof.base.text import pattern
 from eprof.lab.measurements.values import MeasurementError
+from eprof.logs.rows import packing
 
 _MOST_BYTES = 256 << 20
 _MOST_CELLS = 50_000_000
@@ -59,7 +60,7 @@ def _csv(file: BinaryIO, suffix: str, rows: int | None) -> pd.DataFrame:
         import pyarrow as pa
 
         unpacked = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), _PACKED[suffix])
-    bounded = io.BufferedReader(_Bounded(unpacked), 1 << 18)
+    bounded = io.BufferedReader(_Bounded(unpacked, file), 1 << 18)
     separator, decimal = _written(bounded.peek(_LOOK_BYTES)[:_LOOK_BYTES])
     return _aligned(pd.read_csv(bounded, skip_blank_lines=False, nrows=rows, sep=separator, decimal=decimal))
 
@@ -101,9 +102,9 @@ def _written(start: bytes) -> tuple[str, str]:
 class _Bounded(io.RawIOBase):
     """A stream that ends with a ValueError where it gives more than any file of measurements holds."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, packed: BinaryIO) -> None:
         super().__init__()
-        self._stream, self._left = stream, _MOST_BYTES
+        self._stream, self._packed, self._done = stream, packed, 0
 
     def readable(self) -> bool:
         """Yes."""
@@ -112,9 +113,11 @@ class _Bounded(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Read into `buffer`; 0 at the end."""
         chunk = self._stream.read(len(buffer))
-        self._left -= len(chunk)
-        if self._left < 0:
+        self._done += len(chunk)
+        if self._done > _MOST_BYTES:
             raise ValueError(f"it holds more than {_MOST_BYTES >> 20} MB of text")
+        if self._stream is not self._packed and packing.is_bomb(self._done, self._packed.tell()):
+            raise ValueError("it unpacks to hundreds of times its size, which no measurements do")
         buffer[: len(chunk)] = chunk
         return len(chunk)
 

@@ -13,7 +13,7 @@ import pandas as pd
 from msgspec import Struct, field
 
 from eprof.base.resources import folder
-from eprof.base.text import brief
+from eprof.base.text import brief, listed, pattern
 from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import CPU, GPU
 from eprof.counts.counters import capabilities_like
@@ -22,15 +22,18 @@ from eprof.lab.measurements.units import CLOCKS, ENERGIES, POWERS, TIMES, VOLTS
 from eprof.lab.measurements.values import COUNTED, DOMAINS, USED, MeasurementError, numbers
 
 SCHEMA = 1
+_VERSION = pattern(r"(\d{1,3})\.(\d{1,3})")
 _MOST = 0.75
 _LARGEST = 1e100
 ENERGIES_ONLY = "energies"
 KINDS = (COUNTED, USED, ENERGIES_ONLY)
 _NAMES = ("benchmark", "benchmark_id", "kernel", "device")
+_NUMBERS = ("threads", "processors")
 _WORK = (*COMPONENTS, "control", "fp32_flop", "fp64_flop")
+_WRAPS = ("counts", "same")
 _HEAD = (
     *("schema", "name", "title", "kind", "processor", "capability", "needs", "tell"),
-    *("columns", "reference", "notes", "terms", "time"),
+    *("columns", "reference", "notes", "terms", "time", "wraps"),
 )
 
 
@@ -85,9 +88,11 @@ class Term(Struct, frozen=True):
 class Columns(Struct, frozen=True, eq=False):
     """A checked mapping. columns: what eprof needs -> a column of the file, a formula, or a number for all rows.
 
-    capability: the compute capabilities of the GPUs that it is for, where that matters. tell: a formula of columns that
-    is not negative in three of four rows of such a file, for a GPU that nobody named. processor: "gpu", or "cpu", which
-    has no columns of clocks. work: what times by component need of one launch -> formula of columns.
+    capability: the compute capabilities of the GPUs that it is for, where that matters ("7.0+": all from there on).
+    tell: a formula of columns that is not negative in three of four rows of such a file, for a GPU that nobody named.
+    processor: "gpu", or "cpu", which has no columns of clocks. work: what times by component need of one launch ->
+    formula of columns. wraps: columns of `counts` whose counters may wrap, and those that rows of the `same` program
+    with the same input agree in.
     """
 
     name: str
@@ -103,6 +108,7 @@ class Columns(Struct, frozen=True, eq=False):
     tell: Cells | None = None
     processor: str = GPU
     work: Mapping[str, Cells] = field(default_factory=dict)
+    wraps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def suits(self, frame: pd.DataFrame, capabilities: Collection[str] = ()) -> bool:
         """Whether a table of measurements is of this mapping's family.
@@ -112,11 +118,18 @@ class Columns(Struct, frozen=True, eq=False):
         if not set(self.needs) <= set(frame.columns):
             return False
         if capabilities and self.capability:
-            return not set(capabilities).isdisjoint(self.capability)
+            return any(map(self._is_for, capabilities))
         if self.tell is None or not self.tell.names <= set(frame.columns):
             return self.tell is None
         values = self.tell({name: numbers(frame[name]) for name in self.tell.names})
         return bool((values >= 0).mean() >= _MOST)
+
+    def _is_for(self, capability: str) -> bool:
+        """Whether a mapping is for GPUs of a compute capability: one that it lists, or "7.0+", that and all later."""
+        last = self.capability[-1]
+        numbers = [_VERSION.fullmatch(text) for text in (capability, last.removesuffix("+"))]
+        known = [(int(each[1]), int(each[2])) for each in numbers if each is not None]
+        return capability in self.capability or (last.endswith("+") and len(known) == 2 and known[0] >= known[1])
 
     def present(self, header: Collection[str]) -> tuple[Term, ...]:
         """The terms whose columns are all there."""
@@ -160,7 +173,15 @@ def choose(frame: pd.DataFrame, label: str, device: str | None = None) -> Column
             "(docs/fit.md has one to begin with) and name it with --mapping; those that come with eprof are "
             f"{', '.join(mapping.name for mapping in mappings())}."
         )
-    return max(suitable, key=lambda each: (len(each.present(header)), each.tell is not None, len(each.needs)))
+    best = max(suitable, key=lambda each: (len(each.present(header)), each.tell is not None, len(each.needs)))
+    counted = [each for each in mappings() if each.kind == COUNTED and set(each.needs) <= set(header)]
+    if capabilities and counted and best.kind != COUNTED:
+        raise MeasurementError(
+            f"{label}: has counts, which {listed([each.name for each in counted])} read, but of GPUs of other compute "
+            f"capabilities than {device} has ({listed(sorted(capabilities), 'or')}); name with --mapping the one whose "
+            "terms hold there."
+        )
+    return best
 
 
 def _nearest(header: Collection[str]) -> str:
@@ -180,6 +201,7 @@ def parse(document: Document) -> Columns:
     root.schema(SCHEMA)
     root.table(_HEAD)
     processor = root["processor"].choice((CPU, GPU), GPU)
+    wraps = root["wraps"].table(_WRAPS).items() if "wraps" in root else ()
     work = root["time"].table(_WORK).items() if "time" in root else ()
     return Columns(
         name=root["name"].text(),
@@ -195,6 +217,7 @@ def parse(document: Document) -> Columns:
         tell=_formula(root["tell"]) if "tell" in root else None,
         processor=processor,
         work={name: _formula(formula) for name, formula in work},
+        wraps={key: entry.texts() for key, entry in wraps},
     )
 
 
@@ -202,7 +225,7 @@ def _columns(node: Node, processor: str) -> dict[str, Any]:
     """A column mapping's entries."""
     if node.value is None:
         raise node.error("[columns] is missing: which column is the benchmark, the clocks, the power.")
-    node.table((*_NAMES, *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS))
+    node.table((*_NAMES, *_NUMBERS, *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS))
     for key, column in node.items():
         if key == "benchmark" and isinstance(column.value, list):
             column.texts()

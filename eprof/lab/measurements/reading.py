@@ -15,7 +15,9 @@ from msgspec.structs import replace
 from eprof.base.arrays import Bools
 from eprof.base.errors import EprofError
 from eprof.base.kernels import selector
+from eprof.base.text import brief, few, phrase
 from eprof.base.vocabulary import COUNTS, GPU
+from eprof.base.wraps import wraps
 from eprof.lab.measurements import diagnostics, units
 from eprof.lab.measurements import mapping as mappings
 from eprof.lab.measurements.files import table
@@ -24,6 +26,7 @@ from eprof.lab.measurements.units import CLOCKS, ENERGIES, POWERS, TIMES, VOLTS
 from eprof.lab.measurements.values import (
     COUNTED,
     DOMAINS,
+    NO_CLOCKS,
     ROW_COLUMNS,
     USED,
     MeasurementError,
@@ -33,8 +36,8 @@ from eprof.lab.measurements.values import (
 )
 
 _MANY = 0.2  # of all rows
-_NO_CLOCK_MHZ = 1000.0  # stands for the clock of a processor, whatever it was
 _HEAD_ROWS = 50
+_NAMED = 6
 _TABLES = tuple(f".{kind}{packed}" for kind in ("csv", "tsv") for packed in ("", ".gz", ".bz2", ".zst"))
 _AN_EPROF_REPORT = {"power_w", "computation_j", "constant_j"}
 
@@ -63,20 +66,22 @@ def read(
     without: Collection[str] = (),
     device: str | None = None,
     kernels: Sequence[str] = (),
+    only: Mapping[str, str] | None = None,
 ) -> Measurements:
     """Read one file, or several with the same columns, as one. A file that is named again is read once.
 
     mapping: a name, a path or a mapping; without one, that which suits the columns, and `device`, the name of the GPU.
     reference: core and memory MHz at which relative voltages are 1; without one, the mapping's, or the highest clocks
-    that were measured. without: terms that are not read, so that no row is left out for them. kernels: what `-k` names,
-    which are kept; none: all.
+    that were measured; of a CPU the one setting that all ran at. without: terms that are not read, so that no row is
+    left out for them. kernels: what `-k` names, which are kept; none: all. only: column -> the cell that rows must have
+    there to be read.
     Raises MeasurementError, DefinitionError.
     """
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
     if not listed:
         raise MeasurementError("Name at least one file of measurements.")
     frames = [(table(Path(path)), path) for path in dict.fromkeys(map(str, listed))]
-    parts = [_of_frame(frame, label, mapping, reference, without, device) for frame, label in frames]
+    parts = [_of_frame(frame, label, mapping, reference, without, device, only or {}) for frame, label in frames]
     return _of_kernels(_noted(joined(parts, reference)), kernels)
 
 
@@ -97,6 +102,36 @@ def from_frame(frame: pd.DataFrame, label: str, mapping: str, reference: tuple[f
     return _noted(_of_frame(frame, label, mapping, reference))
 
 
+def _only(frame: pd.DataFrame, cells: Mapping[str, str], label: str) -> pd.DataFrame:
+    """The rows that have these cells; numbers are compared as such. Raises MeasurementError: there are none."""
+    for column, cell in cells.items():
+        if column not in frame:
+            raise MeasurementError(f"{label}: --only {column}={cell}: there is no such column.")
+        there = frame[column]
+        is_wanted = there.astype(str) == cell
+        if (number := numbers(pd.Series([cell]))[0]) is not None:
+            is_wanted |= numbers(there) == number
+        if not is_wanted.any():
+            known = few([brief(str(value), 40) for value in there.dropna().unique()], _NAMED)
+            raise MeasurementError(f"{label}: --only {column}={cell}: no row has that there, but {known}.")
+        frame = frame[is_wanted]
+    return frame
+
+
+def _wrapped(frame: pd.DataFrame, columns: Columns) -> pd.Series:
+    """Where a measured count is above the usual one of its program by a multiple of what a counter holds.
+
+    A row has the sum over threads, so no count is too high by itself; the same program does about the same work.
+    """
+    is_wrapped = pd.Series(False, index=frame.index)
+    program = [frame[name] for name in columns.wraps.get("same", ()) if name in frame]
+    for name in columns.wraps.get("counts", ()):
+        if program and name in frame:
+            count = numbers(frame[name])
+            is_wrapped |= wraps(count - count.groupby(program).transform("median")) > 0
+    return is_wrapped
+
+
 def _noted(measurements: Measurements) -> Measurements:
     """The same with what is to be known of all rows together, whatever file each is from."""
     return replace(measurements, notes=(*measurements.notes, *diagnostics.notes(measurements)))
@@ -109,10 +144,14 @@ def _of_frame(
     reference: tuple[float, float] | None,
     without: Collection[str] = (),
     device: str | None = None,
+    only: Mapping[str, str] = {},
 ) -> Measurements:
     columns = _mapping(mapping, frame, label, device)
-    sheet = _Sheet(frame, columns, label)
-    rows = sheet.rows()
+    # What is usual for a program is told by all of its rows.
+    wrapped = _wrapped(frame, columns)
+    frame = _only(frame, only, label)
+    sheet = _Sheet(frame, columns, label, wrapped.loc[frame.index])
+    rows = sheet.rows(reference or NO_CLOCKS)
     rates, domains = sheet.rates(rows, without)
     kept = sheet.kept(rows, rates)
     rows, rates = rows[kept].reset_index(drop=True), rates[kept].reset_index(drop=True)
@@ -126,10 +165,11 @@ def _of_frame(
         kind=COUNTED if columns.kind == ENERGIES_ONLY else columns.kind,
         reference=reference or columns.reference or highest,
         notes=(*columns.notes, *sheet.notes),
-        sources=(label,),
+        sources=(label + phrase(" ({})", ", ".join(f"{column}={cell}" for column, cell in only.items())),),
         mapping=columns.name,
         own=columns.kind == ENERGIES_ONLY,
         processor=columns.processor,
+        per_socket="processors" in columns.columns,
         untaken=tuple(term.name for term in columns.present(set(frame.columns)) if term.name in without),
         work=sheet.work()[kept].reset_index(drop=True),
     )
@@ -171,7 +211,14 @@ def _mapping(mapping: str | Columns | None, frame: pd.DataFrame, label: str, dev
         return mapping
     if mapping is None:
         return mappings.choose(frame, label, device)
-    return mappings.load(mapping)
+    named = mappings.load(mapping)
+    lacking = [name for name in named.needs if name not in frame]
+    if lacking:
+        raise MeasurementError(
+            f"{label}: the mapping {named.name} wants the columns {', '.join(named.needs)}; there is no "
+            f"{', '.join(lacking)}."
+        )
+    return named
 
 
 def _formula(text: str) -> Cells | None:
@@ -193,31 +240,36 @@ def _own_energies(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
 
 
 class _Sheet(Struct, eq=False):
-    """A table being read by a mapping, and what was noted of it."""
+    """A table being read by a mapping: where counters wrapped, and what was noted of it."""
 
     frame: pd.DataFrame
     columns: Columns
     label: str
+    wrapped: pd.Series
     notes: list[str] = field(default_factory=list)
 
-    def rows(self) -> pd.DataFrame:
-        """`ROW_COLUMNS`, in SI units but for clocks in MHz; NaN where a cell is no number."""
+    def rows(self, of_cpu_mhz: tuple[float, float]) -> pd.DataFrame:
+        """`ROW_COLUMNS`, in SI units but for clocks in MHz; NaN where a cell is no number. A CPU is at one setting."""
         rows = pd.DataFrame({"benchmark": self._benchmark()})
         kernel = self.columns.columns.get("kernel")
         rows["kernel"] = _words(self.frame[kernel]) if kernel in self.frame else rows["benchmark"]
-        for domain in DOMAINS:
-            rows[f"{domain}_mhz"] = self._needed(domain) if self.columns.processor == GPU else _NO_CLOCK_MHZ
+        threads = self._scaled({"threads": 1.0})
+        rows["threads"] = 0.0 if threads is None else threads
+        for domain, mhz in zip(DOMAINS, of_cpu_mhz, strict=True):
+            rows[f"{domain}_mhz"] = self._needed(domain) if self.columns.processor == GPU else mhz
         time = self._scaled(TIMES)
         rows["time_s"] = np.nan if time is None else time
         if time is None and self.columns.kind != USED:
             named = ", ".join(self._named(TIMES)) or f"the mapping {self.columns.name} names none, such as time_s"
             raise MeasurementError(f"{self.label}: has no column of times ({named}).")
-        rows["power_w"] = self._power(rows["time_s"])
+        rows["power_w"] = self._power(rows["time_s"]) / self._processors
         for domain in DOMAINS:
             volts = self._scaled({key: unit for key, unit in VOLTS.items() if key.startswith(domain)})
             rows[f"{domain}_v"] = np.nan if volts is None else volts
-        rows["line"] = np.arange(len(rows)) + 2
-        self.notes += diagnostics.devices(self.frame, self.columns.columns.get("device"), self.label)
+        rows["line"] = self.frame.index + 2
+        self.notes += diagnostics.devices(
+            self.frame, self.columns.columns.get("device"), self.label, self.columns.processor
+        )
         self.notes += units.contradicted(self.columns.columns, self.frame.columns)
         return rows[list(ROW_COLUMNS)]
 
@@ -239,9 +291,15 @@ class _Sheet(Struct, eq=False):
                 diagnostics.shares(number, term.name, formula.text, self.label)
                 rates[term.name] = number * (rows[f"{term.domain}_mhz"] / 1e3)
             else:
-                rates[term.name] = number * (1e-9 / rows["time_s"])
+                rates[term.name] = number * (1e-9 / rows["time_s"]) / self._processors
         self.notes += self._unused(header)
         return pd.DataFrame(rates, index=rows.index), {term.name: term.domain for term in terms if term.name in rates}
+
+    @property
+    def _processors(self) -> pd.Series | float:
+        """How many processors power and counts of each measured row are of; NaN where that is not known."""
+        number = self._scaled({"processors": 1.0})
+        return 1.0 if number is None else number.where(number > 0)
 
     def work(self) -> pd.DataFrame:
         """What times by component need of one launch, as far as the table has its columns."""
@@ -277,6 +335,7 @@ class _Sheet(Struct, eq=False):
             (power <= 0, "power is not above 0"),
             (~((rows["core_mhz"] > 0) & (rows["memory_mhz"] > 0)), "a clock is missing or not above 0"),
             (~timed, "the time is missing or not above 0"),
+            (self.wrapped, "a counter of some thread wrapped, so its count is too high by a multiple of 2^47"),
             (~np.isfinite(rates).all(axis=1), self._lacking(rates, np.asarray(timed, dtype=np.bool_))),
             ((rates < 0).any(axis=1), "a count is negative"),
         ):
@@ -307,7 +366,7 @@ class _Sheet(Struct, eq=False):
         number = int(wrong.sum())
         if number:
             rows = "1 row was" if number == 1 else f"{number} rows were"
-            self.notes.append(f"{rows} left out: {reason} ({lines(np.flatnonzero(wrong) + 2)}).")
+            self.notes.append(f"{rows} left out: {reason} ({lines(self.frame.index.to_numpy()[wrong] + 2)}).")
         return ~wrong
 
     def _benchmark(self) -> pd.Series:

@@ -20,7 +20,9 @@ COUNTED, USED = "counts", "utilisation"
 _LARGEST, _LONGEST = 1e30, 300
 _GROUPED = r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?"
 _WITH_UNIT = r"^\s*([-+0-9.eE]+)\s*([a-zA-Z\u00b5\u03bc%]+)\s*$"
-ROW_COLUMNS = ("benchmark", "kernel", "core_mhz", "memory_mhz", "time_s", "power_w", "core_v", "memory_v", "line")
+NO_CLOCKS = (1000.0, 1000.0)  # stands for those of a processor, whatever they were
+SAME = ("benchmark", "threads", "core_mhz", "memory_mhz")  # rows that agree in these measure the same thing again
+ROW_COLUMNS = ("kernel", *SAME, "time_s", "power_w", "core_v", "memory_v", "line")
 
 
 class MeasurementError(EprofError):
@@ -30,13 +32,14 @@ class MeasurementError(EprofError):
 class Measurements(Struct, frozen=True, eq=False):
     """Measured rows, (n,), and their rates, (n, n_terms).
 
-    rows: `ROW_COLUMNS`; `benchmark` is one kernel with one input, clocks in MHz, NaN = not known, `line` of its file.
+    rows: `ROW_COLUMNS`; `benchmark` is one kernel with one input, on so many `threads` (0 where nobody says), clocks in
+    MHz, NaN = not known, `line` of its file. per_socket: power and rates are of one of the processors in use.
     rates: 1e9 events a second, named as prices of a cost table. domains: term -> "core" or "memory", whose voltage its
     energy goes with. kind: "counts", or "utilisation" (use of a unit times its clock in GHz: 1e9 cycles of full use a
     second). reference: core and memory MHz at which relative voltages are 1. own: whether the terms belong to single
     benchmarks (no counts: an unknown core and memory energy each), so that other benchmarks cannot be predicted.
     untaken: terms that the file has and that are left out on purpose. processor: "gpu", or "cpu", whose clocks are
-    its own affair: all rows are then at one setting, and the clocks of rows and reference mean nothing. work: what
+    its own affair: all rows are then at one setting, the reference, which says nothing if it is `NO_CLOCKS`. work: what
     times by component need beside the rates (`energy.components.Work`), of one launch, (n, n_columns).
     """
 
@@ -52,6 +55,7 @@ class Measurements(Struct, frozen=True, eq=False):
     untaken: tuple[str, ...] = ()
     processor: str = GPU
     work: pd.DataFrame = field(default_factory=pd.DataFrame)
+    per_socket: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)

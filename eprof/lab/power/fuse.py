@@ -38,8 +38,9 @@ def exclusive(marks: Sequence[Mark]) -> Pieces:
     """The innermost function at every moment: of those that are open, the one that began last."""
     names = tuple(dict.fromkeys(mark.name for mark in marks))
     place = {name: number for number, name in enumerate(names)}
-    ends = sorted([(mark.begin_s, 1, number) for number, mark in enumerate(marks)])
-    ends += [(mark.end_s, 0, number) for number, mark in enumerate(marks)]
+    lasting = [(number, mark) for number, mark in enumerate(marks) if mark.end_s > mark.begin_s]
+    ends = [(mark.begin_s, 1, number) for number, mark in lasting]
+    ends += [(mark.end_s, 0, number) for number, mark in lasting]
     open_: list[int] = []
     pieces = []
     before_s = -np.inf

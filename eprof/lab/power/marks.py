@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import gzip
 import math
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -17,11 +15,12 @@ from msgspec.json import decode
 
 from eprof.base.errors import LogError
 from eprof.base.resources import lines as lines_of
-from eprof.base.resources import log_content, log_start
+from eprof.base.resources import log_start
 from eprof.base.text import pattern
+from eprof.logs.rows import packing
 
 _MOST_BYTES = 1 << 30
-_SQLITE, _GZIP = b"SQLite format 3\0", b"\x1f\x8b"
+_SQLITE = b"SQLite format 3\0"
 _RANGES = (59, 60, 70, 71)  # event types of NVTX that have an end
 _COLUMNS = ("begin_s", "end_s", "name")
 _OTF2 = pattern(r"(ENTER|LEAVE) +(\d+) +(\d+) +Region: \"(.*)\" <\d+>")
@@ -59,10 +58,7 @@ def read(path: str) -> Marks:
     """The marks of a file. Raises LogError, with the line where there is one."""
     if log_start(path, len(_SQLITE)) == _SQLITE:
         return _of_nsys(path)
-    content = log_content(path, _MOST_BYTES)
-    if content.startswith(_GZIP):
-        with contextlib.suppress(EOFError, OSError):
-            content = gzip.decompress(content)
+    content = packing.content(path, _MOST_BYTES)
     if content.lstrip()[:1] == b"[":
         return _of_caliper(path, content)
     if any(sign in content[:_BEGINNING] for sign in _PROFILES):
@@ -88,8 +84,11 @@ def _checked(path: str, marks: Iterable[Mark], absolute: bool, notes: Sequence[s
 
 def _of_csv(path: str, lines: Sequence[str]) -> Marks:
     """The marks of a table begin_s,end_s,name[,rank]. A mark without an end goes on to the end of the power."""
-    rows = csv.reader(lines)
-    names = [name.strip().lower() for name in next(rows, [])]
+    try:
+        rows = list(csv.reader(lines))
+    except csv.Error as err:
+        raise LogError(f"{path}: a line is no row of a table ({err}).") from err
+    names = [name.strip().lower() for name in next(iter(rows), [])]
     lacks = [name for name in _COLUMNS if name not in names]
     if lacks:
         raise LogError(
@@ -99,7 +98,7 @@ def _of_csv(path: str, lines: Sequence[str]) -> Marks:
     places = [names.index(name) for name in _COLUMNS]
     rank_at = names.index("rank") if "rank" in names else None
     marks = []
-    for number, row in enumerate(rows, 2):
+    for number, row in enumerate(rows[1:], 2):
         if not any(row):
             continue
         if len(row) < len(names):
@@ -108,10 +107,10 @@ def _of_csv(path: str, lines: Sequence[str]) -> Marks:
         rank = "" if rank_at is None else row[rank_at].strip()
         end_s = _second(path, number, end) if end else math.inf
         marks.append(Mark(name, _second(path, number, begin), end_s, rank))
-    if any(mark.end_s <= mark.begin_s for mark in marks):
-        worst = next(mark for mark in marks if mark.end_s <= mark.begin_s)
+    worst = next((mark for mark in marks if mark.end_s < mark.begin_s), None)
+    if worst is not None:
         raise LogError(
-            f"{path}: `{worst.name}` ends at {worst.end_s:g} s, not after its beginning at {worst.begin_s:g} s."
+            f"{path}: `{worst.name}` ends at {worst.end_s:g} s, before its beginning at {worst.begin_s:g} s."
         )
     return _checked(path, marks, any(mark.begin_s > 1e9 for mark in marks))
 
@@ -141,7 +140,7 @@ def _of_nsys(path: str) -> Marks:
             start_ns = connection.execute("select utcEpochNs from TARGET_INFO_SESSION_START_TIME").fetchone()[0]
         query = (
             "select coalesce(text, (select value from StringIds where id = textId)), start, end, globalTid "
-            f"from NVTX_EVENTS where end is not null and end > start and eventType in {_RANGES} order by start"
+            f"from NVTX_EVENTS where end is not null and end >= start and eventType in {_RANGES} order by start"
         )
         marks = [
             Mark(str(name), (start_ns + begin) * 1e-9, (start_ns + end) * 1e-9, str(thread))
@@ -167,7 +166,7 @@ def _of_kineto(path: str, content: bytes) -> Marks:
     marks = [
         Mark(event.name, base_s + event.ts * 1e-6, base_s + (event.ts + event.dur) * 1e-6, event.thread)
         for event in trace.events
-        if event.ph == "X" and event.cat in _ANNOTATIONS and event.dur > 0
+        if event.ph == "X" and event.cat in _ANNOTATIONS and event.dur >= 0
     ]
     return _checked(path, marks, base_s > 1e9 or any(mark.begin_s > 1e9 for mark in marks))
 
@@ -197,7 +196,7 @@ def _of_caliper(path: str, content: bytes) -> Marks:
             name, begin_s = stack.pop()
             marks.append(Mark(name, begin_s, time_s, rank))
     marks += [Mark(name, begin_s, math.inf, rank) for rank, stack in open_.items() for name, begin_s in stack]
-    ordered = sorted((mark for mark in marks if mark.end_s > mark.begin_s), key=attrgetter("begin_s"))
+    ordered = sorted((mark for mark in marks if mark.end_s >= mark.begin_s), key=attrgetter("begin_s"))
     return _checked(path, ordered, False)
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Floats
 
+MOST_W = 1e8  # more than any machine draws
 _GAP = 10.0  # periods without a sample: nothing is known of them
 _MOSTLY = 0.5  # of the samples of a counter that stands between them
 
@@ -18,7 +19,8 @@ class Series(Struct, frozen=True, eq=False, dict=True):
     """Power of a component: `watts[i]`, (n,), from `edges[i]` to `edges[i + 1]`, (n + 1,), in s. NaN: not known.
 
     absolute: the edges are seconds since the epoch, and no times from some start. zoned: these are sure to be UTC, as
-    the log has such seconds or a zone; else they are dates of a clock in any zone.
+    the log has such seconds or a zone; else they are dates of a clock in any zone. within: by the meter's own words, a
+    pattern of the components of its log that have its joules, too.
     """
 
     component: str
@@ -27,6 +29,7 @@ class Series(Struct, frozen=True, eq=False, dict=True):
     watts: Floats
     absolute: bool
     zoned: bool = False
+    within: str = ""
 
     @classmethod
     def of_power(
@@ -55,6 +58,14 @@ class Series(Struct, frozen=True, eq=False, dict=True):
         watts = np.where(spent < 0, np.nan, spent) / np.diff(times[kept])
         unknown = np.logical_or.reduceat(gaps, kept[:-1])
         return cls(component, source, times[kept], np.where(unknown, np.nan, watts), absolute)
+
+    @classmethod
+    def of_means(
+        cls, component: str, source: str, edges: Floats, values: Floats, absolute: bool, is_joules: bool
+    ) -> Series:
+        """The mean power, or the joules, of the time up to each edge from the one before."""
+        watts = values / np.diff(edges) if is_joules else values
+        return cls(component, source, edges, np.where(_gaps(edges), np.nan, watts), absolute)
 
     @property
     def period_s(self) -> float:

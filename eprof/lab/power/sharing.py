@@ -73,6 +73,9 @@ def _names(series: Sequence[Series]) -> list[str]:
 def _candidates(place: int, series: Sequence[Series]) -> Iterator[int]:
     """The places of what by their names share the joules of a component, the widest first."""
     part = series[place]
+    for other, whole in enumerate(series):
+        if part.within and whole.source == part.source and re.fullmatch(part.within, whole.component):
+            yield other
     widest_first = sorted(range(len(series)), key=lambda other: _width(series[other]))
     rank = _rank(part)
     wider = widest_first[: widest_first.index(place)]

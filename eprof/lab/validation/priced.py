@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError
-from eprof.costs import Costs, CostTable
+from eprof.base.vocabulary import CPU
+from eprof.costs import CostTable
 from eprof.lab.measurements import Measurements
 from eprof.lab.validation.protocols import label, setting_of
 
@@ -39,18 +40,21 @@ def price(table: CostTable, measurements: Measurements, setting: str | None = No
     _check(table, measurements)
     terms = list(measurements.terms)
     rates = measurements.rates.to_numpy(dtype=float)
+    # A CPU's rows are at clocks of its own choice, and priced at the table's.
+    is_clocked = table.default.core_mhz is not None and measurements.processor != CPU
     watts = np.full((len(rates), len(terms) + 1), np.nan)
     refused: list[str] = []
     interpolated: list[str] = []
     for own, rows in rows_by_setting(measurements).items():
         try:
-            costs = table.at(setting or (own if table.default.core_mhz is not None else None))
+            costs = table.at(setting or (own if is_clocked else None))
         except CostError as err:
             refused.append(str(err))
             continue
         if "interpolated" in costs.setting_from:
             interpolated.append(costs.setting.label)
-        watts[rows] = _watts(costs, terms, rates[rows])
+        pj = np.array([costs.prices[term].pj if term in costs.prices else 0.0 for term in terms])
+        watts[rows, :-1], watts[rows, -1] = rates[rows] * pj * _W_PER_PJ, costs.constant_power_w
     if np.isnan(watts).all():
         raise CostError(refused[0] if refused else f"{table.name} predicts none of these rows.")
     parts = pd.DataFrame(watts, columns=[*terms, CONSTANT])
@@ -63,12 +67,6 @@ def rows_by_setting(measurements: Measurements) -> dict[str, list[int]]:
     for place, key in enumerate(setting_of(measurements.rows)):
         places.setdefault(label(key), []).append(place)
     return places
-
-
-def _watts(costs: Costs, terms: list[str], rates: Floats) -> Floats:
-    pj = np.array([costs.prices[term].pj if term in costs.prices else 0.0 for term in terms])
-    constant = np.full((len(rates), 1), costs.constant_power_w)
-    return np.hstack([rates * pj * _W_PER_PJ, constant])
 
 
 def _check(table: CostTable, measurements: Measurements) -> None:

@@ -15,7 +15,9 @@ class Scores(Struct, frozen=True):
     """Errors over `n` rows; `missing` more could not be predicted and are in no number.
 
     mean, sd (of a sample), min, median, p90 and max are of the absolute relative error |predicted - measured| /
-    measured, in per cent; bias is the mean of the signed one (above 0: predicted too much). None: not known.
+    measured, in per cent; bias is the mean of the signed one (above 0: predicted too much). above_constant is the mean
+    |predicted - measured| in per cent of what was measured above constant power, in the mean: where most of the power
+    is constant, a relative error is small whatever the counts say. None: not known.
     """
 
     n: int
@@ -28,6 +30,7 @@ class Scores(Struct, frozen=True):
     max_percent: float | None = None
     bias_percent: float | None = None
     rmse_w: float | None = None
+    above_constant_percent: float | None = None
 
 
 def errors_percent(measured: Floats, predicted: Floats) -> Floats:
@@ -36,8 +39,8 @@ def errors_percent(measured: Floats, predicted: Floats) -> Floats:
     return np.asarray(100.0 * (predicted - measured) / safe)
 
 
-def score(measured: Floats, predicted: Floats) -> Scores:
-    """Scores of predicted against measured power, both in W, (n,)."""
+def score(measured: Floats, predicted: Floats, constant: Floats | None = None) -> Scores:
+    """Scores of predicted against measured power, and above the constant part of it, where known; all in W, (n,)."""
     signed = errors_percent(measured, predicted)
     scored = np.isfinite(signed)
     if not scored.any():
@@ -45,6 +48,8 @@ def score(measured: Floats, predicted: Floats) -> Scores:
 
     sizes = np.abs(signed[scored])
     off_w = (predicted - measured)[scored]
+    above_w = np.nan if constant is None else float((measured - constant)[scored].mean())
+    above_percent = float(100 * np.abs(off_w).mean() / above_w) if above_w > 0 else None
     return Scores(
         n=int(sizes.size),
         missing=int((~scored).sum()),
@@ -56,6 +61,7 @@ def score(measured: Floats, predicted: Floats) -> Scores:
         max_percent=float(sizes.max()),
         bias_percent=float(signed[scored].mean()),
         rmse_w=float(np.sqrt(np.mean(off_w**2))),
+        above_constant_percent=above_percent,
     )
 
 

@@ -59,8 +59,9 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     tables, views = _without_views(tables)
     warnings += [*twice, *views, *spelling_notes]
     kernels = _Kernels()
-    _name_devices(tables, kernels, capability_of or (lambda _: ()), warnings)
-    placed = list(_place(tables, kernels, _beside(logs), warnings))
+    beside = _beside(logs)
+    _name_devices(tables, kernels, capability_of or (lambda _: ()), warnings, beside)
+    placed = list(_place(tables, kernels, beside, warnings))
     placed = list(_settle_parts(placed, kernels, warnings))
     size = len(kernels.rows)
     units = _units(placed, warnings)
@@ -276,16 +277,26 @@ def _devices(table: Table) -> list[str]:
     return [devices.names[code] for code in devices.codes[first].tolist() if code >= 0]
 
 
-def _name_devices(tables: Sequence[Table], kernels: _Kernels, capability_of: CapabilityOf, warnings: list[str]) -> None:
+def _name_devices(
+    tables: Sequence[Table], kernels: _Kernels, capability_of: CapabilityOf, warnings: list[str], beside: str | None
+) -> None:
     """Say which labels of devices in several logs are one device: "ncu device 0 (CC 8.0)" is device 0 of other tables.
 
     Not if that is known to be of another capability, nor if devices of several capabilities may be it.
+    beside: the device that logs name beside their tables, which the only one in the tables is then.
     """
     labels: dict[str, bool] = {}
     for table in tables:
         for name in _devices(table):
             labels[name] = labels.get(name, False) or _is_timed(table) or _is_slowed(table.kind)
     numbered = {name: match for name in labels if (match := _NUMBERED.match(name))}
+    if beside is not None and len(labels) == 1 and labels.keys() == numbered.keys():
+        (name,) = labels
+        capability = numbered[name][2]
+        if capability is None or capability in capability_of(beside):
+            kernels.devices[normal_label(name)] = kernels.devices.setdefault(normal_label(beside), beside)
+            warnings.append(f"{name} is taken to be {beside}, which a line beside the tables names")
+            return
     for name in labels:
         known = _as_named(numbered[name], labels, capability_of) if name in numbered else None
         rivals = {match[2] for match in numbered.values() if name in numbered and match[1] == numbered[name][1]}

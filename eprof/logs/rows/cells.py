@@ -1,12 +1,13 @@
 """Cells: numbers with the units that nvprof glues to them, levels, and the many ways to say that there is no value."""
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from eprof.base.arrays import Array, Floats
-from eprof.base.text import pattern
+from eprof.base.text import few, pattern
 from eprof.logs.rows.log import BYTES_PER_S, COUNT, LEVEL, OTHER, PERCENT
 
 # What a cell is: an index into UNITS, or a negative reason for there being no value.
@@ -17,6 +18,11 @@ LARGEST = 1e30  # no counter and no time is; such numbers are damage, and their 
 # All 64 bits set, also as it is printed with six digits: a counter that went wrong. Nothing can be counted so often.
 LEAST_WRONG = 1.84467e19
 _MOST_WRONG = 2.0**64
+# Counters of floating-point events that ran over read 2^47 too much, and a sum over threads so much for each of them.
+_WRAP, _NEAR = 2.0**47, 1e-3
+# Instructions count twice at most, where events are instructions; as operations, 32 times (two of 16 lanes).
+_MOST_TIMES = {"fp_arith": 2, "": 32}
+_NAMED = 3
 # What notes say of cells without a value; where there is no cell (ABSENT), nothing is said.
 REASONS = {
     EMPTY: "empty or not a number",
@@ -48,6 +54,24 @@ _MISSING = {
     "<OVERFLOW>": OVERFLOW,
     "<INVALID>": INVALID,
 }
+
+
+def is_wrapped(event: str, count: float, instructions: float = math.nan) -> bool:
+    """Whether a CPU's count of floating-point work ran over: it is near a multiple of 2^47, or more than can have been.
+
+    count: of a thread or a sum of threads, as is the number of their `instructions` (NaN: not known).
+    """
+    name = event.lower()
+    if count < _WRAP * (1 - _NEAR) or not ("fp_" in name or "flops" in name):
+        return False
+    most = next(times for part, times in _MOST_TIMES.items() if part in name) * instructions
+    return abs(count / _WRAP - round(count / _WRAP)) < _NEAR or count > most
+
+
+def unused_note(events: Iterable[str], keep: Container[str]) -> str:
+    """A note on events that a CPU counted, and of which eprof makes no count; "" where there are none."""
+    unused = [f"`{event}`" for event in events if event not in keep]
+    return f"{few(unused, _NAMED, 'events')}: counted, and not used, for eprof knows no use of such" if unused else ""
 
 
 def cells(texts: Iterable[str], rates: Rates = RATES) -> tuple[Floats, Array]:

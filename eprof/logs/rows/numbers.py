@@ -22,7 +22,7 @@ _BLANKS = "[ \u00a0\u2009\u202f\ufffd'\u2019]"
 # Groups are of three digits, in India of two but for the last.
 _IN_GROUPS = pattern(rf"\s*[+-]?[0-9]{{1,3}}(?:{_BLANKS}[0-9]{{2,3}})*{_BLANKS}[0-9]{{3}}(?:[.,][0-9]+)?\s*")
 _SIX = pattern(r"[+-]?[0-9]+\.[0-9]{6}")
-_NUMBER = pattern(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NUMBER = pattern(r"[+-]?([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _WITH_SIGNS = pattern(r"[+-]?[0-9][0-9.,]*([eE][+-]?[0-9]+)?")
 
 

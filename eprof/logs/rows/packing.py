@@ -5,12 +5,13 @@ import zlib
 from collections.abc import Iterable, Iterator
 
 from eprof.base.errors import LogError
+from eprof.base.resources import log_content
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _STEP = 1 << 16  # bytes; a read that meets a damage loses no more
 # Beyond this no text of a profiler is packed (real logs: up to 40 times): it is a bomb, or a disk of zeros. gzip itself
-# ends at 1,032.
-_MOST_TIMES, _FREE_BYTES = 300, 1 << 28
+# ends at 1,032. A small file does no harm.
+_MOST_TIMES, _FREE_BYTES = 300, 1 << 25
 
 
 def kind(head: bytes) -> str | None:
@@ -29,12 +30,37 @@ def unpack(chunks: Iterable[bytes], how: str, notes: list[str], size: int) -> It
     done = 0
     for data in (_gunzip if how == "gzip" else _unzstd)(packed, notes, size):
         done += len(data)
-        if done > max(_FREE_BYTES, _MOST_TIMES * packed.bytes):
+        if is_bomb(done, packed.bytes):
             raise LogError(
                 f"the {how} data unpack to more than {_MOST_TIMES:,} times their size, which no log does; unpack the "
                 "file yourself if you trust it"
             )
         yield data
+
+
+def is_bomb(unpacked_bytes: int, packed_bytes: int) -> bool:
+    """Whether packed data became so much more that they are no text of a profiler or a meter."""
+    return unpacked_bytes > max(_FREE_BYTES, _MOST_TIMES * packed_bytes)
+
+
+def content(path: str, most: int) -> bytes:
+    """The bytes of a file of at most `most` bytes, unpacked if it is packed. Raises LogError, for a damaged one too."""
+    data = log_content(path, most)
+    how = kind(data)
+    if how is None:
+        return data
+    whole = bytearray()
+    damage: list[str] = []
+    try:
+        for piece in unpack([data], how, damage, _STEP):
+            whole += piece
+            if len(whole) > most:
+                raise LogError(f"holds more than {most >> 20} MB of text; cut it in parts.")
+    except LogError as err:
+        raise LogError(f"{path}: {err}") from err
+    if damage:
+        raise LogError(f"{path}: {damage[0].partition(';')[0]}; copy the file again.")
+    return bytes(whole)
 
 
 class _Counted:

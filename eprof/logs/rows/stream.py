@@ -13,6 +13,7 @@ from typing import IO, Any
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
+from eprof.base.gpus import told_in
 from eprof.base.text import pattern
 from eprof.logs.rows import packing
 from eprof.logs.rows.log import Log, Table
@@ -72,8 +73,11 @@ class Source(Struct):
     def log(self, tables: Sequence[Table], notes: Iterable[str], *, format_: str | None = None, **about: Any) -> Log:
         """The `Log` of what was read of the stream to its end.
 
-        format_: if not the kinds of the tables. about: its other fields.
+        format_: if not the kinds of the tables. about: its other fields; the device is what the program's output before
+        the tables names, where the reader knows none, and does not know of several.
         """
+        if not about.pop("several_devices", False):
+            about["device"] = about.get("device") or told_in(self.head)
         return Log(
             path=self.path,
             format=format_ or "+".join(dict.fromkeys(table.kind for table in tables)),

@@ -8,7 +8,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 _AHEAD = 3  # items
-_SCARCE_BYTES = 2 << 30
+# Of addresses: what a long log takes with one thread of polars, and what each further one sets aside.
+SCARCE_BYTES, _THREAD_BYTES = 1 << 30, 70 << 20
 
 
 def cores() -> int:
@@ -17,9 +18,16 @@ def cores() -> int:
 
 
 def is_memory_scarce() -> bool:
-    """Whether addresses are so few (`ulimit -v`) that threads, each of which sets 70 MB of them aside, take most."""
+    """Whether addresses are so few (`ulimit -v`) that no thread may read ahead, which takes many times as long.
+
+    Where there are enough for one thread of polars, and not for one a core, it is told to start one.
+    """
     most, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return most != resource.RLIM_INFINITY and most < _SCARCE_BYTES
+    if most == resource.RLIM_INFINITY:
+        return False
+    if most < SCARCE_BYTES + cores() * _THREAD_BYTES:
+        os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    return most < SCARCE_BYTES
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:

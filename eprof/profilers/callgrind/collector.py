@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -50,7 +50,7 @@ class Callgrind(Collector):
     rank = 40
     kinds = (TIME, ENERGY, COUNTERS)
     counts_all = True
-    costs = "i7-950"
+    costs = "sapphirerapids"
     processor = CPU
     quicker = "a smaller problem: valgrind takes 30 to 200 times as long as the program"
 
@@ -95,7 +95,15 @@ class Callgrind(Collector):
             f"--callgrind-out-file={_for_each_process(log, 'out')}",
             f"--log-file={_for_each_process(place.log(_MESSAGES, ''), 'txt')}",
         )  # fmt: skip
-        decoder = (sys.executable, "-P", "-m", "eprof.profilers.callgrind.decode", EACH, tool.device or "")
+        decoder = (
+            sys.executable,
+            "-P",
+            "-m",
+            "eprof.profilers.callgrind.decode",
+            EACH,
+            tool.device or "",
+            request.program[0],
+        )
         return Step(
             what,
             (*command, *request.program),
@@ -160,16 +168,37 @@ def _replaced(started: Sequence[str], processes: Sequence[_Process]) -> list[str
     started: the words of the step, valgrind's options before the program.
     """
     program = next(word for word in started[1:] if not word.startswith("-"))
-    numbers = {process.number for process in processes}
-    first = [process for process in processes if process.command and process.parent not in numbers]
-    names = [re.sub(r"\\(.)", r"\1", word[0]) for each in first if (word := _FIRST_WORD.match(each.command))]
-    others = [name for name in dict.fromkeys(names) if Path(name).name != Path(program).name]
+    others = list(filter(None, (_other_program(program, process, processes) for process in processes)))
     if not others:
         return []
     return [
-        f"{program} executed {others[0]} in its place: what it did before that is not counted, so totals are lower "
-        f"bounds. Profile {others[0]} itself, or let {program} start it without exec."
+        f"{lost_before(program, others[0])}, so totals are lower bounds. Profile {others[0]} itself, or let {program} "
+        "start it without exec."
     ]
+
+
+def _other_program(program: str, process: _Process, processes: Iterable[_Process]) -> str:
+    """What the process that was started as `program` became; "" for the others, and where it stayed what it was."""
+    word = _FIRST_WORD.match(process.command)
+    if word is None or process.parent in {each.number for each in processes}:
+        return ""
+    name = re.sub(r"\\(.)", r"\1", word[0])
+    one, other = Path(shutil.which(program) or program), Path(name)
+    is_other = not one.samefile(other) if one.is_file() and other.is_file() else one.name != other.name
+    return name if is_other else ""
+
+
+def other_program(program: str, profile: Path) -> str:
+    """The program whose profile this is, where that executed it in the place of the one that was started; else ""."""
+    processes = list(_processes(profile.parent))
+    number = profile.stem.rpartition("-")[2]
+    found = (_other_program(program, each, processes) for each in processes if each.number == number)
+    return next(found, "")
+
+
+def lost_before(program: str, other: str) -> str:
+    """What callgrind's file of a process lacks that executed another program."""
+    return f"{program} executed {other} in its place: what it did before that is not counted"
 
 
 def _counted_twice(folder: Path, processes: Sequence[_Process]) -> list[str]:

@@ -5,13 +5,14 @@ those of whole functions, and its events have the classes of instructions too.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple, Self
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Columns, Ints
+from eprof.base.arrays import Columns, Floats, Ints
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
 
@@ -21,7 +22,7 @@ _COST_STARTS = frozenset("0123456789+-*")
 _JUMP = -1  # in the place of a number of calls: the next line is the place of a jump, without costs
 _MOST_EVENTS = 1000
 _MOST = 1 << 53  # larger numbers are damage: no program runs so long
-_NOTE = "Note"
+_NOTE, LOST = "Note", "Lost"  # what is said of a decoded profile; what it lacks
 _HIGHEST = (1 << 63) - 1
 
 
@@ -45,7 +46,7 @@ class Costs(Struct, frozen=True, eq=False):
     """A profile. header: the first value of each key ("cmd"). descriptions: the lines of `desc`, by what they are of.
 
     own: a row a line, a column an event. places: of each row's function in `functions`. addresses: of the instruction
-    where has_addresses, else a line. total: of the first event, as the end of the file tells it; None: it has no end.
+    where has_addresses, else a line. totals: of each event, as the end of the file tells them; None: it has no end.
     """
 
     header: dict[str, str]
@@ -56,35 +57,36 @@ class Costs(Struct, frozen=True, eq=False):
     own: Columns
     calls: tuple[Call, ...]
     has_addresses: bool
-    total: int | None
+    totals: Floats | None
     lines: int
     skipped: int
 
     @property
     def is_whole(self) -> bool:
-        """Whether the file has its end, and no less than what is told there."""
-        return self.total is not None and self._sum >= self.total
+        """Whether the file has its end, no less than what is told there, and all of its process."""
+        return self.totals is not None and not (self.sums < self.totals).any() and LOST not in self.descriptions
 
     @property
     def damage(self) -> str | None:
-        """What the end of the file shows to be wrong with it; None: nothing."""
-        if self.total is None:
+        """What the end of the file shows to be missing; None: nothing. Raises LogError if there is too much."""
+        if self.totals is None:
             return "the profile has no end: functions may be missing, and counts are lower bounds"
-        if self._sum < self.total:
+        if (self.sums > self.totals).any():
+            raise LogError("its lines add up to more than its end tells, so it is damaged; make the profile again")
+        if (self.sums < self.totals).any():
             return "lines of the profile are lost or damaged, so counts are lower bounds"
-        if self._sum > self.total:
-            return "the lines of the profile add up to more than its end tells: it is damaged, and counts are too high"
         return None
 
     @property
-    def _sum(self) -> float:
-        """Of the first event."""
-        return float(self.own.values[:, 0].sum())
+    def sums(self) -> Floats:
+        """Of each event, over all lines."""
+        sums: Floats = self.own.values.sum(axis=0)
+        return sums
 
     @property
     def notes(self) -> list[str]:
         """What was said about the callgrind profile when it was decoded, from its file."""
-        return [text for about, text in self.descriptions.items() if about.startswith(_NOTE)]
+        return [text for about, text in self.descriptions.items() if about.startswith((_NOTE, LOST))]
 
     def with_notes(self, notes: Iterable[str]) -> Self:
         """The same callgrind profile with some notes in the descriptions of its file."""
@@ -108,9 +110,8 @@ class Costs(Struct, frozen=True, eq=False):
                 object_name, name = self.functions[call.callee]
                 yield f"c{names.line('ob', object_name)}\nc{names.line('fn', name)}"
                 yield f"calls={call.number} 0\n{_cost(call.costs)}"
-        if self.total is not None:
-            others = self.own.values[:, 1:].sum(axis=0).tolist()
-            yield f"\ntotals:{_cost([self.total, *others])[1:]}"
+        if self.totals is not None:
+            yield f"\ntotals:{_cost(self.totals.tolist())[1:]}"
 
 
 class _Names(dict[tuple[str, str], int]):
@@ -135,7 +136,7 @@ def _cost(costs: Sequence[float]) -> str:
 class _Walk(Struct):
     """The state of the parser between two lines. own: the costs of all rows, `sizes` of them each.
 
-    total: of the first event, as the ends of all parts tell it.
+    totals: of each event, as the ends of all parts tell them.
     """
 
     header: dict[str, str] = field(default_factory=dict)
@@ -154,7 +155,7 @@ class _Walk(Struct):
     place: int = -1
     called: int | None = None
     has_end: bool = False
-    total: int = 0
+    totals: list[int] = field(default_factory=list)
     lines: int = 0
     skipped: int = 0
 
@@ -193,12 +194,22 @@ class _Walk(Struct):
             raise ValueError(words)
         if called is not None:
             callee = self._function(self.now.pop("cob", None), self.now.get("cfn", ""))
-            self.calls.append(Call(self.place, callee, called, costs))
+            # Callgrind takes a loop to a function's beginning for calls; those leave a return address.
+            if callee != self.place or self._stored():
+                self.calls.append(Call(self.place, callee, called, costs))
             return
         self.places.append(self.place)
         self.addresses.append(self.address)
         self.own += costs
         self.sizes.append(len(costs))
+
+    def _stored(self) -> bool:
+        """Whether the line before, the instruction that calls, wrote to memory; also where callgrind did not look."""
+        place = self.events.index("Dw") if "Dw" in self.events else None
+        is_near = bool(self.sizes) and (self.places[-1], self.addresses[-1]) == (self.place, self.address)
+        if place is None or not is_near:
+            return True
+        return place < self.sizes[-1] and self.own[len(self.own) - self.sizes[-1] + place] > 0
 
     def _name(self, key: str, kind: str, number: str | None, text: str) -> None:
         """Take a line that names a function, a file or an object, or gives its number again."""
@@ -227,7 +238,7 @@ class _Walk(Struct):
         elif key == "totals" or (key == "summary" and "version" not in self.header):
             # Cachegrind, which has no versions, ends with a summary; callgrind's stands before the costs of a part.
             self.has_end = True
-            self.total += _number(value.split()[0])
+            self.totals = [sum(pair) for pair in zip_longest(self.totals, map(_number, value.split()), fillvalue=0)]
         elif colon and key.isalpha():
             self.header.setdefault(key, value)
             self.positions = len(value.split()) if key == "positions" else self.positions
@@ -243,6 +254,7 @@ class _Walk(Struct):
     def costs(self) -> Costs:
         """All lines of the callgrind file together."""
         own = np.zeros((len(self.sizes), len(self.events)))
+        missing = [0] * (len(self.events) - len(self.totals))  # zeros at the end of a line are not written
         own[np.arange(len(self.events)) < np.array(self.sizes)[:, None]] = self.own
         return Costs(
             header=self.header,
@@ -253,7 +265,7 @@ class _Walk(Struct):
             own=Columns(self.events, own),
             calls=tuple(self.calls),
             has_addresses=self.header.get("positions", "").startswith("instr"),
-            total=self.total if self.has_end else None,
+            totals=np.array([*self.totals, *missing][: len(self.events)], dtype=np.float64) if self.has_end else None,
             lines=self.lines,
             skipped=self.skipped,
         )

@@ -19,12 +19,11 @@ MISC = "misc"
 EXTRA = "pip install 'eprof[cpu]'"
 _LONGEST = 15  # bytes of an instruction
 _GAP = 64  # bytes of code that did not run: from so many on, they are not decoded either
-_IMPLICIT = ("push", "pop", "call", "ret", "leave", "enter", "xlat", "maskmov", "vmaskmov")
+_IMPLICIT = ("push", "pop", "call", "ret", "leave", "enter", "xlat")
 _SIZES = {"byte": 1, "word": 2, "dword": 4, "fword": 6, "qword": 8, "tbyte": 10, "xword": 10, "xmmword": 16,
           "ymmword": 32, "zmmword": 64}  # fmt: skip
 _VECTOR = re.compile(r"\b([xyz]?)mm")
 _WIDTHS = {"": 8, "x": 16, "y": 32, "z": 64}
-_GATHERS = ("vgather", "vpgather")
 _STACK = 8  # bytes that a push, a pop, a call or a return moves
 
 
@@ -32,13 +31,16 @@ class Instruction(NamedTuple):
     """What one execution counts: `lanes` of the class `counted_as`, and the bytes of an access to memory (0: none).
 
     each: one execution has several accesses (gathers, comparisons of strings); else a vector is one, however often it
-    was counted.
+    was counted. steps: an instruction on strings is executed once for so many accesses, and once more where it ends (0:
+    no such instruction). masked: the event of a move of those lanes that a mask selects; "" for others.
     """
 
     counted_as: str
     lanes: int
     access_bytes: int
     each: bool = False
+    steps: int = 0
+    masked: str = ""
 
 
 class Code:
@@ -117,32 +119,40 @@ def _instruction(mnemonic: str, operands: str) -> Instruction:
     width = max(_WIDTHS[kind] for kind in _VECTOR.findall(operands)) if "mm" in operands else 0
     # "rax, qword ptr [rsp + 8]": without a regular expression, for every instruction comes by here.
     before, pointer, _ = operands.partition(" ptr")
-    return _known(mnemonic, width, before.rpartition(" ")[2] if pointer and has_operand else "", has_operand)
+    size = before.rpartition(" ")[2] if pointer and has_operand else ""
+    return _known(mnemonic, width, size, has_operand, before == size != "")
 
 
 @functools.cache
-def _known(mnemonic: str, width: int, size: str, has_operand: bool) -> Instruction:
-    """A machine instruction by its mnemonic, the bytes of its widest vector register, and the size of its operand."""
-    plain = mnemonic.rpartition(" ")[2]  # without rep, lock, notrack
+def _known(mnemonic: str, width: int, size: str, has_operand: bool, is_first: bool) -> Instruction:
+    """A machine instruction by its mnemonic, the bytes of its widest vector register, and the size of its operand.
+
+    is_first: the operand in memory is the first, where most instructions put what they make.
+    """
+    repeat, _, plain = mnemonic.rpartition(" ")  # rep, lock, notrack
+    if plain == "cmpsd" and not width:
+        plain = "cmpsq"  # of strings: of numbers it names registers
     access_bytes = _SIZES.get(size, _STACK) if has_operand or plain.startswith(_IMPLICIT) else 0
-    each = plain.startswith(("cmps", *_GATHERS))
-    if plain.startswith(_GATHERS):
-        access_bytes = 8 if plain.endswith(("pd", "q")) else 4
-    for expression, count, lane_bytes in _rules():
-        if expression.fullmatch(plain):
-            lanes = width // lane_bytes if lane_bytes else 1
-            return Instruction(count, max(lanes, 1), access_bytes, each)
-    return Instruction(MISC, 1, access_bytes, each)
+    known: dict[str, Any] = next((rule for rule in _rules() if rule["match"].fullmatch(plain)), {"count": MISC})
+    lanes = max(width // known["lane"], 1) if "lane" in known else 1
+    parts = known.get("access", 0)  # bytes of each access
+    return Instruction(
+        known["count"],
+        lanes,
+        parts or (known.get("bytes", access_bytes) if access_bytes else 0),
+        each=parts > 0 or known.get("steps") == 2,
+        steps=known.get("steps", 0) * repeat.startswith("rep"),
+        masked=("Dr", "Dw")[is_first] * known.get("masked", False),
+    )
 
 
 @functools.cache
-def _rules() -> list[tuple[re.Pattern[str], str, int]]:
-    """What mnemonics count as, the first that fits: a pattern, a class, and the bytes of a lane (0: one lane)."""
+def _rules() -> list[dict[str, Any]]:
+    """What mnemonics count as, the first that fits (`match`)."""
     document = Document.read(folder("counters") / "callgrind" / "mnemonics.toml")
-    rules = document.data["x86-64"]
-    return [(re.compile(rule["match"]), rule["count"], rule.get("lane", 0)) for rule in rules]
+    return [{**rule, "match": re.compile(rule["match"])} for rule in document.data["x86-64"]]
 
 
 def classes() -> tuple[str, ...]:
     """All classes of machine instructions."""
-    return tuple(dict.fromkeys([*(count for _, count, _ in _rules()), MISC]))
+    return tuple(dict.fromkeys([*(rule["count"] for rule in _rules()), MISC]))

@@ -25,6 +25,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     text = b"".join(pieces).decode("utf-8", "replace")
     try:
         costs = parse(text.split("\n"))
+        damage = costs.damage
     except LogError as err:
         raise LogError(f"{source.path}: {err}") from err
     is_of_run = UNDECODED in costs.own
@@ -32,7 +33,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     # A run directory knows the program, of which this may be a child.
     command = None if is_of_run else costs.header.get("cmd")
     table = _table(functions, keep)
-    notes = [*_shortened(functions.notes), *filter(None, [costs.damage])]
+    notes = [*_shortened(functions.notes), *filter(None, [damage])]
     return source.log(
         [table], notes, lines=costs.lines, skipped_lines=costs.skipped, command=command, calls=_calls(functions)
     )

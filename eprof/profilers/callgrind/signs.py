@@ -17,6 +17,8 @@ KIND = "callgrind-functions"
 UNDECODED = "undecoded"
 # Those of the linker's stubs, which are in no file.
 STUBS = "stubs"
+# Executions of masked moves whose lanes valgrind counts as executions of another instruction, nobody knows which.
+ASTRAY = "astray"
 # What a profile says of the machine that it was made on.
 MACHINE = "Machine"
 # Events that callgrind counts itself, decoded or not.
@@ -29,12 +31,13 @@ def _reader_of(block: bytes) -> str | None:
 
 
 def _lower_bounds(launches: Launches) -> Columns:
-    """What callgrind counts by class lacks a function's undecoded instructions: MISSING."""
+    """What callgrind counts by class lacks a function's undecoded instructions, MISSING; or has others': ESTIMATED."""
     counters = launches.counters
-    if UNDECODED not in counters:
-        return launches.marks
     by_class = [name not in SIMULATED for name in counters.names]
-    return launches.marked(Mark.MISSING, (counters[UNDECODED] > 0)[:, None] & by_class).marks
+    for name, mark in ((UNDECODED, Mark.MISSING), (ASTRAY, Mark.ESTIMATED)):
+        if name in counters:
+            launches = launches.marked(mark, (counters[name] > 0)[:, None] & by_class)
+    return launches.marks
 
 
 SIGNS = Signs(reader_of=_reader_of, counts_repeat=True, lower_bounds=_lower_bounds)

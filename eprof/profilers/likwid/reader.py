@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 import numpy as np
 from msgspec import Struct, field
@@ -19,12 +20,12 @@ from eprof.base import cpus
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.text import few, pattern
-from eprof.logs.rows.cells import LARGEST
-from eprof.logs.rows.log import COUNT, JOULE, OTHER, WHOLE_PROGRAM, Log, Names, Table, TableRows
+from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
+from eprof.logs.rows.log import COUNT, JOULE, OTHER, SOCKETS, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
 from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
 
-_ABOUT = pattern(r"CPU (name|type):[\s,]*(.*?)[\s,]*")
+_ABOUT = pattern(r"CPU (name|type):[\s,]*+((?:.*[^\s,])?)[\s,]*")
 _TITLES = (
     pattern(
         r"TABLE,(?:Region (?P<region>.*),)?Group (?P<number>\d{1,9}) Raw,(?P<group>[^,]*)(?:,(?P<rows>\d{1,9}))?.*"
@@ -35,11 +36,17 @@ _THREAD = pattern(r"(?:HWThread|Core) [0-9]+")
 _TIME = pattern(r"(?:RDTSC )?Runtime(?: \((?:RDTSC|gettimeofday)\))? \[s\]")
 _NUMBER = pattern(r"[0-9]{1,40}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?")
 _NO_COUNTER = ("", "-")  # of a thread that does not read it, as those of a socket but one
+_INSTRUCTIONS = ("INSTR_RETIRED_ANY", "INST_RETIRED", "RETIRED_INSTRUCTIONS")
 _MULTIPLEXING = "Perf_event uses multiplexing"
 _PACKAGES = ("PWR_PKG_ENERGY", "RAPL_PKG_ENERGY")
+_OF_A64FX = "cores, L2 and memory"
 _NAMED = 3
 _MOST_CALLS = 10**12  # more are damage
 _DRAM = ("PWR_DRAM_ENERGY", "RAPL_DRAM_ENERGY")
+# Of an A64FX: what LIKWID's group ENERGY counts, in nJ a count of the register (9, 36 and 256 in chips of 24 cores at
+# 2.6 GHz). Newer versions print nJ, and so multiples of these numbers.
+_A64FX = {"EA_CORE": 8, "EA_L2": 32, "EA_MEMORY": 256}
+_A64FX_METRICS = ("Energy Core [J]", "Energy L2 [J]", "Energy HBM [J]")
 # Tables with a column for each thread, and how many columns stand before those.
 _TABLES = {"Event": 2, "Region Info": 1, "Metric": 1}
 
@@ -48,8 +55,10 @@ class _Block(Struct):
     """What was counted of a region, or of the whole program, with one group of events.
 
     number: of the group in its run, from 1. missing: how many rows its title announces that were not read yet; 0 where
-    it announces none. lost: event -> how many threads have no number for it. times: the texts of its run time, of each
-    thread and table. is_share: the group was counted in a part of the run only.
+    it announces none. cells: each row with its threads' numbers, NaN where LIKWID has none; counters: the events and
+    counters of these. counts: event -> their sum. sockets: how many have joules of their package; 0: not told. joules:
+    metrics of an A64FX. lost: event -> how many threads have no number for it, or one that ran over. times: texts of
+    its run time, of each thread and table. is_share: the group was counted in a part of the run only.
     """
 
     device: str | None
@@ -57,11 +66,29 @@ class _Block(Struct):
     group: str
     number: int
     missing: int = 0
+    cells: list[tuple[str, list[float]]] = field(default_factory=list)
+    counters: set[tuple[str, str]] = field(default_factory=set)
     counts: dict[str, float] = field(default_factory=dict)
+    sockets: int = 0
+    joules: dict[str, float] = field(default_factory=dict)
     lost: dict[str, int] = field(default_factory=dict)
     times: list[str] = field(default_factory=list)
     calls: int = 1
     is_share: bool = False
+
+    def add_up(self) -> None:
+        """Add the threads of a LIKWID group up, without those whose counters ran over."""
+        executed = next((numbers for event, numbers in self.cells if event.startswith(_INSTRUCTIONS)), [])
+        for event, numbers in self.cells:
+            known = [
+                number
+                for number, instructions in zip_longest(numbers, executed[: len(numbers)], fillvalue=math.nan)
+                if not math.isnan(number) and not is_wrapped(event, number, instructions)
+            ]
+            wrapped = sum(not math.isnan(number) for number in numbers) - len(known)
+            if wrapped:
+                self.lost[event] = self.lost.get(event, 0) + wrapped
+            self.counts[event] = self.counts.get(event, 0.0) + (sum(known) if known else math.nan)
 
     @property
     def time_s(self) -> float:
@@ -80,12 +107,26 @@ class _Block(Struct):
         """The counts of a LIKWID group, and its joules by what they cover: none where a socket's meter has no
         number.
         """
+        if _A64FX.keys() <= self.counts.keys():
+            return self.counts | self._of_components()
         packages = _known_sum(self.counts, _PACKAGES)
         dram = _known_sum(self.counts, _DRAM)
         if not packages or not self.lost.keys().isdisjoint((*_PACKAGES, *_DRAM)):
             return self.counts
         covers = "processor packages and DRAM" if dram else "processor packages"
-        return self.counts | {covers: packages + dram}
+        return self.counts | {covers: packages + dram, SOCKETS: float(self.sockets)}
+
+    def _of_components(self) -> dict[str, float]:
+        """The joules of an A64FX, as LIKWID's metrics have them, or by its raw counts; none if a thread has no number.
+
+        A sum of multiples of all three numbers is in nJ.
+        """
+        if self.is_share or not self.lost.keys().isdisjoint(_A64FX):
+            return {}
+        if len(self.joules) == len(_A64FX_METRICS):
+            return {_OF_A64FX: sum(self.joules.values())}
+        is_nj = all(self.counts[event] % size == 0 for event, size in _A64FX.items())
+        return {_OF_A64FX: sum(self.counts[event] * (1 if is_nj else size) for event, size in _A64FX.items()) / 1e9}
 
 
 def _known_sum(counts: Mapping[str, float], names: Sequence[str]) -> float:
@@ -100,7 +141,8 @@ def _digits(text: str) -> int:
 class _Walk(Struct):
     """The state of the reader between two lines. table: the one that rows are of now; threads: how many it has.
 
-    is_scaled: LIKWID says that the kernel counted events in turn, so that all counts are estimates.
+    is_scaled: LIKWID says that the kernel counted events in turn, so that all counts are estimates. is_damaged: the end
+    of a row is lost, or the title of a table.
     """
 
     blocks: list[_Block] = field(default_factory=list)
@@ -108,12 +150,14 @@ class _Walk(Struct):
     table: str | None = None
     threads: int = 0
     is_scaled: bool = False
+    is_damaged: bool = False
     lines: int = 0
     others: int = 0
 
     def feed(self, line: str) -> None:
         """Take one line of LIKWID's output, without its end."""
         self.lines += 1
+        self.is_damaged |= line.startswith("|") and not line.rstrip().endswith("|")
         if self._about(line) or self._title(line) or self._header(line) or self._row(_cells(line)):
             return
         self.others += 1
@@ -122,10 +166,9 @@ class _Walk(Struct):
             self.table = None
 
     def is_cut(self, rest: str) -> bool:
-        """Whether LIKWID's output ends inside of a table, or its last line in the middle of what is read of it."""
-        lacks_rows = bool(self.blocks) and self.blocks[-1].missing > 0
-        is_read = self.table != "Metric" or "Runtime" in rest
-        return lacks_rows or (bool(rest.strip()) and is_read)
+        """Whether LIKWID's output lacks a title or rows that it announces, or its last line has no end."""
+        lacks_rows = any(block.missing > 0 for block in self.blocks)
+        return lacks_rows or self.is_damaged or bool(rest.strip())
 
     def _about(self, line: str) -> bool:
         """Take a line of LIKWID's that says something about the machine or the run."""
@@ -159,6 +202,7 @@ class _Walk(Struct):
         if table not in _TABLES:
             return False
         self.threads = sum(_THREAD.fullmatch(column) is not None for column in columns)
+        self.is_damaged |= bool(table == "Event" and self.threads and (not self.blocks or self.blocks[-1].cells))
         self.table = table if self.threads else None
         return True
 
@@ -170,13 +214,21 @@ class _Walk(Struct):
         told = [text for text in cells[-self.threads :] if text not in _NO_COUNTER]
         known = [text for text in told if _NUMBER.fullmatch(text) and float(text) < LARGEST]
         if self.table == "Event":
-            count = sum(map(float, known)) if known else math.nan
-            block.counts[cells[0]] = block.counts.get(cells[0], 0.0) + count
+            numbers = [float(text) if text in known else math.nan for text in cells[-self.threads :]]
             block.missing -= 1
+            if (cells[0], cells[1]) in block.counters:
+                block.lost[cells[0]] = 1  # the row again, or one of a region whose title is lost
+                return True
+            block.counters.add((cells[0], cells[1]))
+            block.cells.append((cells[0], numbers))
+            if cells[0] in _PACKAGES:
+                block.sockets = sum(float(joules) > 0 for joules in known)
             if known and len(known) < len(told):
                 block.lost[cells[0]] = block.lost.get(cells[0], 0) + len(told) - len(known)
         elif _TIME.fullmatch(cells[0]):
             block.times += known
+        elif cells[0] in _A64FX_METRICS and len(known) == len(told):
+            block.joules[cells[0]] = sum(map(float, known))
         elif cells[0] == "call count" and known:
             block.calls = int(min(max(1.0, *map(float, known)), _MOST_CALLS))
         return True
@@ -199,6 +251,8 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
         *lines, rest = (rest + piece.decode("utf-8", "replace")).split("\n")
         for line in lines:
             walk.feed(line)
+    for block in walk.blocks:
+        block.add_up()
     blocks = [block for block in walk.blocks if block.counts]
     if not blocks:
         raise LogError(f"{source.path}: no table of LIKWID's raw counts is in it; was likwid-perfctr stopped?")
@@ -206,6 +260,11 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     _share_time(blocks)
     tables = [_table(of_collection, keep, walk.is_scaled, is_cut) for of_collection in _alike(blocks)]
     notes = [*source.notes, *_notes(blocks, walk.is_scaled, is_cut)]
+    if keep is not None:
+        events = dict.fromkeys(event for block in blocks for event in block.counts)
+        notes += filter(
+            None, [unused_note([event for event in events if event not in (*_PACKAGES, *_DRAM, *_A64FX)], keep)]
+        )
     return source.log(tables, notes, lines=walk.lines, skipped_lines=walk.others)
 
 
@@ -246,7 +305,7 @@ def _alike(blocks: Sequence[_Block]) -> Iterable[list[_Block]]:
 def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[str]:
     """What there is to say on LIKWID's tables."""
     if is_cut:
-        yield "the file ends in the middle of a table, so counts are lower bounds"
+        yield "titles or rows of tables are lost, or the file ends in the middle of one, so counts are lower bounds"
     if is_scaled:
         yield "the kernel counted events in turn and LIKWID scaled them up, so all counts are estimated"
     if any(block.is_share for block in blocks):
@@ -255,7 +314,12 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
             "joules are taken only where all groups have them"
         )
     if lost := list(dict.fromkeys(event for block in blocks for event in block.lost)):
-        yield f"{few(lost, _NAMED)}: LIKWID has no number on some threads, so what the others counted is a lower bound"
+        yield (
+            f"{few(lost, _NAMED)}: LIKWID has no number on some threads, or one that ran over (near a multiple of "
+            "2^47, or more than the thread's instructions), so what the others counted is a lower bound"
+        )
+    if any(_A64FX.keys() <= block.counts.keys() and len(block.joules) < len(_A64FX) for block in blocks):
+        yield "EA_CORE, EA_L2 and EA_MEMORY are taken for 8, 32 and 256 nJ a count, as on chips of 48 cores, or for nJ"
     if len({block.region for block in blocks} - {WHOLE_PROGRAM}) > 1:
         yield "LIKWID does not tell whether a region lies inside of another; where one does, totals count it twice"
 
@@ -265,7 +329,8 @@ def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: boo
     amounts = [block.amounts() for block in blocks]
     events = blocks[0].counts
     units = {name: COUNT if name in events else JOULE for each in amounts for name in each}
-    units = {name: unit for name, unit in units.items() if keep is None or unit == JOULE or name in keep}
+    units |= {SOCKETS: OTHER} if SOCKETS in units else {}
+    units = {name: unit for name, unit in units.items() if keep is None or unit != COUNT or name in keep}
     if is_scaled:
         units[SCALED] = OTHER
         amounts = [each | {SCALED: 1.0} for each in amounts]

@@ -172,7 +172,7 @@ def _chip_metrics(tool: Tool) -> frozenset[str]:
     """The metrics that ncu has for this GPU's chip without suffix, none with a value for each opcode."""
     chip = _about()["chip"].get(tool.capability or "")
     text = ask([str(tool.path), "--query-metrics", *(["--chips", chip] if chip else [])])
-    names = re.findall(r"^(\w+__\w+)\s", text, re.MULTILINE)
+    names = re.findall(r"^(?=\w+?__\w)(\w++)\s", text, re.MULTILINE)
     return frozenset(name for name in names if _PER_OPCODE not in name)
 
 
@@ -195,7 +195,7 @@ def _by_opcode(path: str, wanted: Collection[str]) -> frozenset[str]:
     if not names or not _tells_opcodes(path):
         return frozenset()
     text = ask([path, "--list-metrics", "--metrics", ",".join(sorted(names))])
-    return frozenset(names & set(re.findall(r"(?m)^[\s-]*(\w+__\w+)\s*$", text)))
+    return frozenset(names & set(re.findall(r"(?m)^[ \t-]*+(?=\w+?__\w)(\w++)[ \t]*$", text)))
 
 
 def _pattern(kernels: Sequence[str]) -> str:

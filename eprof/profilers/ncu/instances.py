@@ -16,7 +16,7 @@ from eprof.profilers.ncu.matrix_opcodes import TYPES, WITH_MODIFIERS, flops_by_t
 
 PER_OPCODE = pattern(r"sass__(?:thread_)?inst_executed(?:_true)?_per_opcode|" + WITH_MODIFIERS)
 _NAMED = pattern(r"\(((?:[A-Za-z_][\w.]*: [^;()]*)(?:; [A-Za-z_][\w.]*: [^;()]*)*)\)$")
-_WITH_TOTAL = pattern(r"\s*([^;(]*[^;(\s])\s*\(.*\)\s*")
+_WITH_TOTAL = pattern(r"\s*+([^;(]++)\(.*\)\s*")
 _NO_NUMBER = r"[^0-9.,eE+-]"
 _ODD = pattern(_NO_NUMBER)
 _TOLERANCE = 1e-6  # of the total: instances are whole numbers, the total too
@@ -33,7 +33,7 @@ def totals(cells: Cells) -> Cells:
 def _instances_total(cell: str) -> str:
     cell = ungrouped(cell)
     match = _WITH_TOTAL.fullmatch(cell)
-    total = match[1] if match else cell
+    total = match[1].rstrip() if match else cell
     return "" if ";" in total else total
 
 

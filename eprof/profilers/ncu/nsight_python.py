@@ -34,7 +34,10 @@ Row = Mapping[Any, Any]
 def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None, *_: object) -> Log:
     """Read a CSV of nsight-python. Raises LogError: it is cut off, or holds no metrics."""
     lines = b"".join(pieces).decode("utf-8", "replace").splitlines()
-    log = of_rows(source.path, csv.DictReader(lines), keep, parts)
+    try:
+        log = of_rows(source.path, csv.DictReader(lines), keep, parts)
+    except csv.Error as err:
+        raise LogError(f"{source.path}: a line is no row of a table ({err})") from err
     return replace(log, lines=len(lines), sha256=source.sha256, size_bytes=source.size_bytes)
 
 

@@ -41,13 +41,13 @@ _TAIL = pattern(
 _OLD_SUMMARY = pattern(
     r", Block Size (\d{1,9}), Grid Size (\d{1,12})(?:, Device (\d{1,4}))?, (\d{1,12}) invocations\s*$"
 )
-_ABOUT = pattern(r"([A-Za-z][A-Za-z ]*) ([\d.]+)")
+_ABOUT = pattern(r"([A-Za-z][A-Za-z ]{0,40}) ([\d.]+)")
 _RULER = pattern(r"\s*---+(?: ---+){2,}\s*")
 _COLUMN = pattern(r"---+")
 _HEADER = pattern(r"\s*Metric Name\s+Metric Unit\s+(?:Metric Value|Minimum\s+Maximum\s+Average)\s*")
 _RULE = pattern(r"\s*(?:OPT|INF|WRN|ERR) .*|\s*---+ ---+\s*")
 _SECTION = pattern(r"\s*(?:Section|Table Name) ?: .*")
-_LOOSE = pattern(r"\s*(\w+__[\w.]+)\s+(?:([A-Za-z%][\w/%]*)\s+)?([\d.,]+)\s*")
+_LOOSE = pattern(r"\s*(?=\w+?__[\w.])([\w.]++)\s+(?:([A-Za-z%][\w/%]*)\s+)?([\d.,]+)\s*")
 _NO_VALUE = pattern(r"[a-z][a-z0-9]*_[a-z0-9_.]+\s*")  # a metric whose value is an empty text
 _COMMENT = pattern(r"\s*(?://+|#+|\*|>)(?=\s|$)")
 _NEAR = 160  # characters before `, Context` that grid, block and date may take

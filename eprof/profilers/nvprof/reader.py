@@ -44,6 +44,7 @@ class Walked(Struct, frozen=True):
             example_skipped=seen.example_skipped,
             processes=max(1, len(seen.pids)),
             device=next(iter(seen.devices)) if len(seen.devices) == 1 else None,
+            several_devices=len(seen.devices) > 1,
             shapes=store.launch_shapes(),
         )
         return log.of_bounds() if seen.lacks_rows else log

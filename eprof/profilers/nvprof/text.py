@@ -40,7 +40,7 @@ _BARE_ROW = pattern(r"\s*+GPU activities:\s++[\d.]++%\s.*")
 _NO_NAME = "a trace made without --csv cuts off the names of devices; the device is taken from other logs"
 _HELD_LAUNCHES = 1 << 16
 _UNITS_ROW = pattern(r"\s*%\s+(ns|us|ms|s)\s+(?:ns|us|ms|s)\s+.*")
-_TRACE_UNITS = pattern(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s+(?:[KMGT]?B(?:/s)?|\s)++)?")
+_TRACE_UNITS = pattern(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s(?:[KMGT]?B(?:/s)?|\s)++)?")
 
 
 class TextSection(ABC):

@@ -16,6 +16,8 @@ from eprof.collect.collector import COUNTERS, Collector, Place, Request, Step, S
 from eprof.collect.machine import text_of
 from eprof.collect.process import Ended
 from eprof.collect.tools import first_line
+from eprof.profilers.oclgrind import native
+from eprof.profilers.oclgrind.caches import NONE, geometry, models
 from eprof.profilers.oclgrind.signs import MARK, blocks_in
 
 _MARK = MARK.encode()
@@ -31,6 +33,11 @@ _LIBRARY_FOLDERS = (
     "/usr/lib64",
 )
 _WARNINGS = "messages"
+_OURS = "eprof: "  # begins what eprof's plugin says in Oclgrind's messages
+_SLOWLY = (
+    "Kernels were interpreted. Run natively they are counted some hundred times faster, with the same counts: {why}."
+)
+_NO_CACHES = "Caches are modelled of kernels that run natively; so all bytes are charged to DRAM."
 
 
 class Oclgrind(Collector):
@@ -42,7 +49,7 @@ class Oclgrind(Collector):
     simulated = True
     counts_all = True
     costs = "jetson-tk1"  # a simulated device has no prices of its own; this is the board that [FMM] measured
-    quicker = "a smaller problem: the simulated device is some thousand times slower than a GPU"
+    quicker = "a smaller problem: or what lets kernels run natively (docs/running.md)"
 
     def find(self, program: str = "") -> Tool:
         """Look for Oclgrind's OpenCL driver: in this Python, in the program's environment, in the system."""
@@ -59,9 +66,17 @@ class Oclgrind(Collector):
             capability="simulated",
         )
 
+    def check(self, request: Request) -> None:
+        """Refuse caches that are not known. Raises UsageError."""
+        geometry(request.model or NONE)
+
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
         """One run under Oclgrind: counting disturbs nothing, and a simulated device has neither time nor energy."""
         counts = place.log(what, "").name
+        natively = {}
+        if not request.checked:
+            build = place.directory.is_dir()  # not for --dry-run
+            natively = native.environment(Path(str(tool.path)), build, place.directory.absolute() / "device")
         return Step(
             what,
             request.program,
@@ -70,7 +85,9 @@ class Oclgrind(Collector):
                 "OCL_ICD_VENDORS": str(place.directory / "device"),
                 "OCL_ICD_FILENAMES": str(tool.path),
                 "OCLGRIND_INST_COUNTS": "1",
+                "EPROF_CACHES": geometry(request.model or models(request.priced_as)),
                 "OCLGRIND_LOG": str(place.log(_WARNINGS, ".txt")),
+                **natively,
                 **_readable_locale(),
             },
             logs=(f"{counts}-*.txt",),
@@ -82,17 +99,23 @@ class Oclgrind(Collector):
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
         """Count the blocks of Oclgrind's counts; say what it complained of."""
         kernels = self.progress(logs)
-        messages = []
+        log = Path(step.environment["OCLGRIND_LOG"])
+        lines = text_of(log).splitlines()
+        messages = list(dict.fromkeys(f"{line[len(_OURS) :]}." for line in lines if line.startswith(_OURS)))
+        warning = first_line("\n".join(line for line in lines if not line.startswith(_OURS)))
+        if warning:
+            messages.append(f"Oclgrind warns: {warning} (all of it: {log})")
         if not kernels and (ended.timed_out or ended.signal):
             messages.append("No kernel launch came to its end, when Oclgrind writes its counts: try a smaller problem.")
-        elif not kernels:
+        elif not kernels and not messages:
             messages.append(
                 "No kernel ran on the simulated device. Is this an OpenCL program, and does it take the platform that "
                 "the OpenCL loader offers? (CUDA programs need nvprof or ncu and a GPU.)"
             )
-        for path in sorted({path.with_name(f"{_WARNINGS}-{path.name.split('-')[1]}.txt") for path in logs}):
-            if first := first_line(text_of(path)):
-                messages.append(f"Oclgrind warns: {first} (all of it: {path})")
+        if kernels and native.WHY in step.environment:
+            messages.append(_SLOWLY.format(why=step.environment[native.WHY]))
+        if kernels and step.environment["EPROF_CACHES"] and native.PLUGIN not in step.environment:
+            messages.append(_NO_CACHES)
         return Verdict(tuple(messages), kernels=kernels)
 
     def is_log(self, path: Path) -> bool:

@@ -24,6 +24,7 @@ from eprof.base.errors import LogError
 from eprof.base.text import pattern
 from eprof.logs.rows.log import COUNT, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
+from eprof.profilers.oclgrind.caches import CACHE, LOST, cache_notes, models_of
 from eprof.profilers.oclgrind.mangled import Called, called
 from eprof.profilers.oclgrind.signs import DEVICE, KIND, MARK, VECTORS
 
@@ -33,7 +34,7 @@ _BYTES = {"f16": 2, "f32": 4, "f64": 8}
 _COUNT = pattern(r"\s*(\d[\d.,'\u00a0\u202f]{0,39}) - (.+)")
 _ENDLESS = pattern(r"\s*\d[\d.,'\u00a0\u202f]{40}")  # no count: the block is damaged
 _MEMORY = pattern(r"(load|store) (\S+) \((\d[\d.,'\u00a0\u202f]{0,39}) bytes\)")
-_OWN = pattern(r"(load|store|vload|vstore|atomic|call) .+|[a-z]+( f(16|32|64)( assumed)?)?")
+_OWN = pattern(r"(load|store|vload|vstore|atomic|call|cache) .+|[a-z]+( f(16|32|64)( assumed)?)?")
 _GUESS = "f32"
 
 
@@ -202,7 +203,10 @@ def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[
         _gather_unknown(columns, unknown, kernels, notes)
         listed = keep if isinstance(keep, (set, frozenset)) else frozenset(names)
         names = sorted(name for name in {*listed, *names, "call other"} if _OWN.fullmatch(name) and name in keep)
-    values = np.array([[float(counts.get(name, 0)) for counts in columns] for name in names], dtype=np.float64)
+    notes += cache_notes(kernels)
+    # Without a model of caches their counts are not 0 but unknown.
+    absent = {name: np.nan if name.startswith(CACHE) else 0.0 for name in names}
+    values = np.array([[counts.get(name, absent[name]) for counts in columns] for name in names], dtype=np.float64)
     rows = TableRows(
         device=Names.of([DEVICE] * len(columns)),
         kernel=Names.of(kernels),
@@ -240,6 +244,9 @@ def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
         notes.append(
             f"`{name}` uses vectors: Oclgrind counts a vector instruction once, so its arithmetic is a lower bound"
         )
+    if models_of(kernel) and (sum(models_of(kernel).values()) < kernel.launches or kernel.counts[LOST]):
+        counters |= {counter: np.nan for counter in counters if counter.startswith(CACHE)}
+        notes.append(f"`{name}`: caches were not modelled in all of its launches, so all its bytes are charged to DRAM")
     for counter in sorted(kernel.unknown_bytes):
         counters[counter] = np.nan
         notes.append(f"`{name}`: copies or images moved data that Oclgrind does not count, so `{counter}` is not known")

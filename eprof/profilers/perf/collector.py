@@ -30,7 +30,7 @@ class Perf(Collector):
     rank = 35
     kinds = (TIME, ENERGY, COUNTERS)
     processor = CPU
-    costs = "i7-950"
+    costs = "sapphirerapids"
     processes = "/perf$"
 
     def find(self, program: str = "") -> Tool:

@@ -21,7 +21,7 @@ _BLANKS = "[,.'\u2019 \u00a0\u202f\ufffd]"
 _NUMBER = rf"[0-9]{{1,3}}(?:{_BLANKS}[0-9]{{2,3}})+(?:[.,][0-9]+)?|[0-9]+(?:[.,][0-9]+)?"
 _UNITS = r"msec|nsec|ns|Joules|[KMGT]?i?B|Bytes|Watts|[%C]"
 _TEXT = pattern(
-    rf"[>\s]*(?:(?P<time>[0-9]+[.,][0-9]{{9}})\s+)?(?:(?P<id>(?:CPU|[SNDC])[0-9][\w-]*|\S+-[0-9]+)\s+(?:[0-9]+\s+)?)?"
+    rf"[>\s]*+(?:(?P<time>[0-9]+[.,][0-9]{{9}})\s+)?(?:(?P<id>(?:CPU|[SNDC])[0-9][\w-]*|\S+-[0-9]+)\s+(?:[0-9]+\s+)?)?"
     rf"(?P<value>{_NUMBER}|{NOT_KNOWN})\s+(?:(?P<unit>{_UNITS})\s+)?(?P<event>{EVENT})(?:[ \t]+(?P<cgroup>[\w/.:-]+))?"
     r"(?P<rest>\s*(?:[#(\[].*)?)"
 )
@@ -85,7 +85,8 @@ class Lines:
             self.number += 1
             is_whole = len(rest) < _LONGEST_LINE and (_ELAPSED.match(rest) or not _TEXT.fullmatch(rest))
             is_taken = is_whole and self._take(rest)
-            self.is_cut = not is_taken and _BEGINNING.match(rest) is not None
+            # Behind a whole row without an end, others may have stood; the last line of text is no row.
+            self.is_cut = _BEGINNING.match(rest) is not None and not (is_taken and _ELAPSED.match(rest))
         if len(self._locale.proof) > 1:
             raise LogError(
                 f"{self.path}: numbers are written in two ways ({' and '.join(self._locale.proof.values())}), so their "

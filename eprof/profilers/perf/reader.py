@@ -16,9 +16,9 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
-from eprof.base.text import few
-from eprof.logs.rows.cells import LARGEST
-from eprof.logs.rows.log import COUNT, JOULE, PERCENT, WHOLE_PROGRAM, Log, Names, Table, TableRows
+from eprof.base.text import few, pattern
+from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
+from eprof.logs.rows.log import COUNT, JOULE, OTHER, PERCENT, SOCKETS, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
 from eprof.profilers.perf.events import (
     BYTES,
@@ -35,8 +35,11 @@ from eprof.profilers.perf.lines import Lines, Row, Run, seconds
 from eprof.profilers.perf.signs import KIND, RUNNING
 
 _EXAMPLES = 3
+_INSTRUCTIONS = ("instructions", "inst_retired.any", "ex_ret_instr")
+# Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
+_SOCKET = pattern(r"((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*")
 SYSTEM = "system wide"  # perf stat -a says so in place of a command
-_ALL = 100.0
+_ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where a counter ran over
 
 
 class _Sum(Struct):
@@ -66,26 +69,59 @@ class _Sum(Struct):
         A program that never ran on one kind of cores did nothing there.
         """
         kinds = {pmu for *_, pmu in self.parts}
-        return min(share for value, share in self.parts.values() if len(kinds) < 2 or not math.isnan(value))
+        known = [share for value, share in self.parts.values() if len(kinds) < 2 or not math.isnan(value)]
+        return min(known, default=0.0)
 
 
 class _Counted(Struct):
-    """What one row of the table will be: a run, or a cgroup of it."""
+    """What one row of the table will be: a run, or a cgroup of it.
+
+    intervals: how many the run has. places: where something was counted, and by which unit.
+    """
 
     kernel: str
     time_s: float
     events: dict[str, _Sum] = field(default_factory=dict)
     joules: dict[str, _Sum] = field(default_factory=dict)
     packages: int | None = None
+    intervals: int = 1
+    places: set[tuple[str, str]] = field(default_factory=set)
+
+    def leave_out_wrapped(self) -> None:
+        """Forget what perf's counters of floating-point events said that ran over."""
+        executed = next((self.events[name] for name in _INSTRUCTIONS if name in self.events), _Sum())
+        for event, total in self.events.items():
+            for part, (value, _) in total.parts.items():
+                instructions, _ = executed.parts.get(part, (math.nan, 0.0))
+                if is_wrapped(event, value, instructions):
+                    total.parts[part] = (math.nan, _RAN_OVER)
 
     def amounts(self) -> dict[str, tuple[float, str]]:
         """Each counter's value and unit; NaN where perf did not count it."""
         amounts = {name: (total.value, COUNT) for name, total in self.events.items()}
-        shares = {name: total.running for name, total in self.events.items() if not math.isnan(total.value)}
+        shares = {
+            name: 0.0 if self.lacks(total) else total.running
+            for name, total in self.events.items()
+            if not math.isnan(total.value)
+        }
         amounts |= {name + RUNNING: (share, PERCENT) for name, share in shares.items() if share < _ALL}
-        energy = {name: total.value for name, total in self.joules.items() if not math.isnan(total.value)}
+        energy = {name: total.value for name, total in self.joules.items() if not self.is_unknown(total)}
+        amounts |= {SOCKETS: (float(self.packages), OTHER)} if self.packages else {}
         domains, covers = covered(energy, self.packages)
         return amounts | ({covers: (sum(energy[name] for name in domains), JOULE)} if domains else {})
+
+    def lacks(self, total: _Sum) -> bool:
+        """Whether perf has no row of an event for an interval or a CPU, where others of its unit have one, or one that
+        ran over.
+        """
+        units = {unit for *_, unit in total.parts}
+        places = {place for place, unit in self.places if unit in units or _SOCKET.fullmatch(place)}
+        is_short = len({part[:2] for part in total.parts}) < self.intervals * len(places)
+        return is_short or any(share == _RAN_OVER for _, share in total.parts.values())
+
+    def is_unknown(self, joules: _Sum) -> bool:
+        """Whether perf lacks the joules of an interval or a socket: the others are no measured energy."""
+        return self.lacks(joules) or any(math.isnan(value) for value, _ in joules.parts.values())
 
     @property
     def is_empty(self) -> bool:
@@ -112,7 +148,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     commands = {run.command for run in runs} - {None, SYSTEM}
     return source.log(
         [_table(rows, keep, lines.is_cut or any(map(_is_cut, runs)))],
-        [*source.notes, *_notes(runs, rows)],
+        [*source.notes, *_notes(runs, rows, keep)],
         lines=lines.number,
         skipped_lines=lines.others,
         command=commands.pop() if len(commands) == 1 else None,
@@ -134,7 +170,10 @@ def _rows(run: Run, lines: Lines) -> list[_Counted]:
     for row in run.rows:
         if row.cgroup in counted:
             _count(counted[row.cgroup], row, run, lines)
+    intervals = len({row.time for row in run.rows})
     for each in counted.values():
+        each.intervals = intervals
+        each.leave_out_wrapped()
         each.packages = _packages(run, lines, time_s)
     return list(counted.values())
 
@@ -157,7 +196,11 @@ def _count(counted: _Counted, row: Row, run: Run, lines: Lines) -> None:
         event, value = event + BYTES_OF, value * BYTES[row.unit]
     elif row.unit:
         return
-    sums.setdefault(event, _Sum()).take((row.time, row.place, pmu), value, lines.number_of(row.running, run))
+    unit = pmu or ("unc" if event.startswith("unc_") else "")
+    socket = _SOCKET.fullmatch(row.place)
+    place = socket[1] if socket else row.place
+    counted.places.add((place, unit))
+    sums.setdefault(event, _Sum()).take((row.time, place, unit), value, lines.number_of(row.running, run))
 
 
 def _time_s(run: Run, lines: Lines) -> float:
@@ -193,7 +236,9 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
     amounts = [row.amounts() for row in rows]
     units = {name: unit for each in amounts for name, (_, unit) in each.items()}
     if keep is not None:
-        units = {name: unit for name, unit in units.items() if unit == JOULE or name.removesuffix(RUNNING) in keep}
+        units = {
+            name: unit for name, unit in units.items() if unit in (JOULE, OTHER) or name.removesuffix(RUNNING) in keep
+        }
     values = [[each.get(name, (_absent(name), ""))[0] for name in units] for each in amounts]
     table_rows = TableRows(
         device=Names.of([None] * len(rows)),
@@ -224,8 +269,13 @@ def _nothing(rows: Sequence[_Counted]) -> str:
     )
 
 
-def _notes(runs: Sequence[Run], rows: Sequence[_Counted]) -> Iterator[str]:
+def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] | None) -> Iterator[str]:
     """What there is to say on perf's output."""
+    if keep is not None:
+        events = dict.fromkeys(
+            name for row in rows for name, total in row.events.items() if not math.isnan(total.value)
+        )
+        yield from filter(None, [unused_note(events, keep)])
     cells = [row for run in runs for row in run.rows]
     scaled = [name for row in rows for name, total in row.events.items() if 0 < total.running < _ALL]
     if scaled:
@@ -234,7 +284,17 @@ def _notes(runs: Sequence[Run], rows: Sequence[_Counted]) -> Iterator[str]:
     lost = [name for row in rows for name, total in row.events.items() if math.isnan(total.value)]
     if lost:
         names = few([f"`{name}`" for name in dict.fromkeys(lost)], _EXAMPLES, "events")
-        yield f"{names}: not counted or not supported on that machine, so missing"
+        yield f"{names}: not counted, not supported on that machine, or run over (2^47), so missing"
+    if lacking := [name for row in rows for name, total in row.events.items() if row.lacks(total) and name not in lost]:
+        names = few([f"`{name}`" for name in dict.fromkeys(lacking)], _EXAMPLES, "events")
+        yield (
+            f"{names}: rows of some intervals or CPUs are lost, or their counters ran over (near a multiple of 2^47, "
+            "or more than the instructions allow), so these are lower bounds"
+        )
+    joules = [name for row in rows for name, total in row.joules.items() if row.is_unknown(total) and total.value >= 0]
+    if joules:
+        names = few([f"`power/energy-{name}/`" for name in dict.fromkeys(joules)], _EXAMPLES, "events")
+        yield f"{names}: perf has no number for some intervals or sockets, so these joules are no measured energy"
     left_out = {row.cgroup for row in cells if row.cgroup} - {row.kernel for row in rows}
     if left_out:
         names = few([f"`{name}`" for name in sorted(left_out)], _EXAMPLES, "cgroups")

@@ -20,7 +20,7 @@ _TRACE = "-trace-ti"
 _INSTALL = "apt install libsimgrid-dev"
 _SPLIT_BY_A_SHELL = re.compile(r"[\s*?\[\]]")
 _LONGEST_END = 100
-_TROUBLE = re.compile(r"\[(?:\S+/)?(?:CRITICAL|ERROR)\] (.*)")
+_TROUBLE = re.compile(r"\[(?:[^\s\[]+/)?(?:CRITICAL|ERROR)\] (.*)")
 
 
 class SimGrid(Collector):

@@ -43,7 +43,7 @@ _PRICES = {
     "measured": "measured on this {processor}",
     "fitted": "fitted to measured power",
     "published": "published, not measured here",
-    "estimated": "estimated, for a {processor} that nobody measured",
+    "estimated": "of data sheets, for a {processor} that nobody measured (--energy 12J, a meter's, narrows it most)",
 }
 
 
@@ -79,7 +79,7 @@ def where(view: View, most: int = _MOST) -> Table:
     for entry, amount in zip(shown, amounts, strict=True):
         cells: list[Cell] = [
             Name(_name(view, entry), entry.name, place=view.place_of(entry)),
-            Quantity(amount.value, unit, amount.marks & ~common),
+            Quantity(_shown(view, entry, amount), unit, amount.marks & ~common),
             Share(ratio(amount, everything).value),
             _cause_text(view, entry),
         ]
@@ -88,6 +88,13 @@ def where(view: View, most: int = _MOST) -> Table:
     why = when(view.has_energy, "largest cause")
     columns = [*texts(_noun(view)), *numbers(amount_label, "share"), *texts(why)]
     return Table(columns, rows, left_out=_left_out(view, entries, len(shown)), headless=True)
+
+
+def _shown(view: View, entry: schema.Kernel | schema.Group, amount: Amount) -> float | None:
+    """What a row shows of an amount: of joules that are a lower bound, the low end of the interval."""
+    if view.measure == "total" and amount.lower and entry.interval_j:
+        return entry.interval_j[0]
+    return amount.value
 
 
 def _noun(view: View) -> str:
@@ -239,17 +246,26 @@ def what_to_try(view: View) -> Point:
     """What to try, the change with the largest believable effect: a fifth less of what takes most, or other clocks."""
     largest = max(_changes(view), key=lambda change: change.saves, default=None)
     texts = [_of_loops(view)]
+    if not view.has_energy:
+        texts.insert(0, _how_to_price(view))
+    if view.has_energy and view.above.value is None and not view.to_meter:
+        texts.insert(0, "count what it does, with eprof run: nothing that was counted here has a price")
     if largest is not None and largest.saves >= _LITTLE:
         texts.insert(0, largest.text(view.counted_energy(view.document).value or 0.0))
     return Point("Try", "; ".join(filter(None, texts)) or f"nothing, because {_why_nothing(view)}")
 
 
+def _how_to_price(view: View) -> str:
+    """What to try where the first screen has no joules, or none that counts split."""
+    if view.costs is not None:
+        return "count what it does, with eprof run: nothing that was counted here has a price"
+    if view.nouns.is_of_cpu:
+        return "name the processor's prices with --costs (eprof costs lists them), or make them: eprof calibrate --cpu"
+    return 'name the GPU, as in --costs "RTX 4090"'
+
+
 def _why_nothing(view: View) -> str:
     """Why the first screen has nothing to try."""
-    if not view.has_energy:
-        return "no joules are known"
-    if view.above.value is None:
-        return "nothing that was counted has a price"
     if not any(view.is_certain(group) for group, amount in view.groups.items() if amount.value):
         return "the prices leave every part open"
     return f"{percent(_STEP)} less of any part that the prices tell saves less than {percent(_LITTLE)}"
@@ -375,7 +391,7 @@ def _verdict(view: View) -> str:
     off = _kernels_off(view, view.costs)
     is_own = view.costs.gpu_match == "own" and not view.is_modelled
     word = "good" if off and is_own else "rough"
-    if view.energy("total").lower:
+    if view.energy("total").lower and known(view.interval("total")) is None:
         word += f", a lower bound{lacking.in_headline(view)}"
     return f"{word} ({off or _spread(view) or 'error unknown'})."
 
@@ -435,6 +451,8 @@ def _range_of(view: View) -> Iterator[str]:
         holds = f"{percent(interval.share)} of the refits"
     elif view.costs and view.costs.interval_is:
         holds = view.costs.interval_is
+    if view.energy("total").lower:
+        holds += ", and above them what the board can draw: not all was counted"
     yield f"Brackets: {holds}."
 
 

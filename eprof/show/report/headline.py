@@ -52,11 +52,29 @@ def at_least(amount: Amount, unit: str) -> str:
 def _total(view: View) -> Headline:
     """The headline of a total: "287 mJ predicted (184 to 418 mJ) in 1.31 ms: 47 % DRAM, 18 % constant, 11 % L2."."""
     total = view.energy("total")
-    joules = capital(at_least(total, "J")) + in_brackets(view.interval("total"), "J")
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
     without = when(total.lower, lacking.in_headline(view))
-    text = f"{joules} {view.total_is}{time}{without}: {_parts(view, total)}."
+    text = f"{_joules(view, total)}{time}{without}: {_parts(view, total)}."
     return Headline(text, when(view.energy(CONSTANT).value is None, _constant_part(view)), total.marks)
+
+
+def _joules(view: View, total: Amount) -> str:
+    """The joules of a total: "287 mJ (184 to 418 mJ) predicted"; of a lower bound both ends, or the low one."""
+    ends, pair = view.interval("total"), known(view.interval("total"))
+    value = total.value or 0.0
+    how = _known_how(view)
+    if ends is None:
+        return f"{capital(at_least(total, 'J'))}{how}"
+    if pair is not None and (total.lower or view.is_estimated or pair[1] < value):
+        return f"{span(*pair, 'J')}{how}"
+    if total.lower:
+        return f"At least {quantity(ends[0] or 0.0, 'J')}{how}"
+    return f"{quantity(value, 'J')}{in_brackets(ends, 'J')}{how}"
+
+
+def _known_how(view: View) -> str:
+    """How a total came to be known: " predicted", " metered", " estimated from data sheets"."""
+    return " estimated from data sheets" if view.is_estimated else f" {view.total_is}"
 
 
 def _above_constant(view: View) -> Headline:
@@ -140,12 +158,16 @@ def _share_span(view: View, group: str, total: float) -> str:
 
 
 def _constant_alone(view: View) -> Headline:
-    """The headline where constant power is all the energy that is known."""
-    constant = view.energy(CONSTANT)
+    """The headline where constant power is all the energy that is known: up to what the board can draw."""
+    constant, pair = view.energy(CONSTANT), known(view.interval("total"))
     joules = quantity(constant.value or 0, "J")
-    total = f"{joules} {view.total_is}" if view.to_meter else f"Total unknown, at least {joules}"
-    text = f"{total}: only constant power is priced{_drawn(view, constant)}. Cause unknown; shares are of time."
-    return Headline(text, "", constant.marks | MISSING)
+    if view.to_meter:
+        text = f"{joules} {view.total_is}: only constant power is priced{_drawn(view, constant)}."
+    elif pair:
+        text = f"{span(*pair, 'J')}{_known_how(view)}: constant power{_drawn(view, constant)} up to the board's limit."
+    else:
+        text = f"Total unknown, at least {joules}: only constant power is priced{_drawn(view, constant)}."
+    return Headline(f"{text} Cause unknown; shares are of time.", "", constant.marks | MISSING)
 
 
 def _drawn(view: View, constant: Amount) -> str:
@@ -208,7 +230,7 @@ def _profiled(view: View, counted: list[str]) -> str:
     if counted:
         return f"{kernels} profiled: {' and '.join(counted)} counted{phrase(' in {}', _time(view))}."
     if _time(view):
-        return f"{kernels} {takes} {_time(view)}; nothing else was counted."
+        return f"{kernels} {takes} {_time(view)}; nothing else is known."
     return f"{kernels} {was} profiled, but nothing that eprof knows was counted."
 
 
@@ -217,7 +239,7 @@ def _instructions(view: View, instructions: Amount) -> str:
     names = view.instruction_words
     if names == ["warp_issue"]:
         return f"{at_least(instructions, '')} warp instructions"
-    if not _CLASSES.issubset(names):
+    if names != ["retired"] and not _CLASSES.issubset(names):
         instructions = Amount(instructions.value, instructions.marks | MISSING)
     return f"{at_least(instructions, '')} instructions"
 

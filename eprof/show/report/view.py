@@ -18,6 +18,7 @@ from eprof.base.vocabulary import (
     DATA,
     FLOAT_PARTS,
     GROUPS,
+    ISSUED,
     TENSOR_FLOPS,
     Count,
     stand_ins,
@@ -189,6 +190,11 @@ class View:
             return "predicted"
         return "estimated" if self.to_meter.idle_j else "metered"
 
+    @property
+    def is_estimated(self) -> bool:
+        """Whether the profile's prices are those of data sheets, and no meter gave the total."""
+        return self.to_meter is None and self.costs is not None and self.costs.basis == "estimated"
+
     @cached_property
     def groups(self) -> dict[str, Amount]:
         """Energy of each group of counts that has any or lacks some, in stacking order, constant power first.
@@ -332,7 +338,7 @@ class View:
         each other in every kernel.
         """
         names = [name for name, word in self.words.items() if word.count.unit == unit and word.value.value is not None]
-        threads = [name for name in names if name != "warp_issue"]
+        threads = [name for name in names if name not in ISSUED]
         served = [name for name in threads if COUNTS[name].group != "requested"]
         return served or threads or names
 

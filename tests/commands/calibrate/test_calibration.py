@@ -548,3 +548,11 @@ def test_quick_without_one_of_its_runs_says_which(tmp_path):
     rows = [row for row in run(one) if row.benchmark != "copy (zeros)"]
     with pytest.raises(EprofError, match=r"needs the benchmark copy \(zeros\)"):
         table.make_quick(one, rows, "mine")
+
+
+def test_the_short_calibration_charges_each_term_for_its_own_words():
+    from eprof.commands.calibrate import quick
+
+    for term, words in quick._TERMS.items():
+        own = term.removesuffix("_byte").removesuffix("_instruction")
+        assert words and all(word == own or word.startswith(f"{own}_") for word in words), term

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from eprof.base.errors import CollectError, CostError, LogError, UsageError
 from eprof.base.marks import Mark
@@ -207,7 +208,7 @@ def test_messages_cost_what_their_sizes_take(tmp_path, nw_ice):
     assert polled.time_s == pytest.approx(40 * 35.09e-6 + 4 * 16.7e-6)
     assert polled.energy_j == pytest.approx(9.4 * polled.time_s)
     assert blocked.energy_j == pytest.approx(7.8 * polled.time_s + 44 * 9.4e-5)
-    assert polled.marks == ["missing"]
+    assert polled.marks == ["missing", "assumed"]
 
 
 def shared(name):
@@ -237,6 +238,42 @@ def test_a_trace_of_otf2_print_is_read(name, tmp_path):
     assert all(message.is_floor for message in sent) and "may be cut off" in notes[0]
     with pytest.raises(LogError, match="a message without its length"):
         read(tmp_path, text[: text.index(", Length")])
+
+
+ONE_SIDED = """PROGRAM_BEGIN          0      10  x
+RMA_WIN_CREATE         0      11  Window: "Win 1" <0>
+RMA_PUT                0      12  Window: "Win 1, Bytes: 7" <0>, Remote: 1 ("rank 1" <1>), Bytes: 4096, Matching: 0
+RMA_PUT                0      13  Window: "Win 1" <0>, Remote: 1 ("rank 1" <1>), Bytes: 4096, Matching: 1
+RMA_GET                0      14  Window: "Win 1" <0>, Remote: 1 ("rank 1" <1>), Bytes: 64, Matching: 2
+RMA_ATOMIC             0      15  Window: "Win 1" <0>, Remote: 1 ("rank 1" <1>), Type: FETCH_ADD, Sent: 8, Received: 16, Matching: 3
+RMA_OP_COMPLETE_REMOTE 0      16  Window: "Win 1" <0>, Matching: 3
+RMA_PUT                0      17  Window: "CUDA_WINDOW" <1>, Remote: 2 ("CUDA[0:7]" <2>), Bytes: 1048576, Matching: 4
+MPI_COLLECTIVE_END     0      18  Operation: WIN_FENCE
+PROGRAM_END            0      19  x
+"""
+
+
+def test_one_sided_operations_are_messages_and_copies_to_a_gpu_are_none(tmp_path):
+    sent, notes = read(tmp_path, ONE_SIDED)
+    assert sorted(sent) == [Sent("Atomic", 1, 24, True), Sent("Get", 1, 64), Sent("Put", 2, 4096)]
+    assert any("1 copies between hosts and their GPUs are no messages" in note for note in notes)
+    assert any("1 collective operations are not priced" in note for note in notes)
+    sent, notes = read(tmp_path, ONE_SIDED.replace("PROGRAM_END", "PROGRAM_ENE"))
+    assert len(sent) == 3 and all(message.is_floor for message in sent)
+    with pytest.raises(LogError, match=r"x:3: a message without its length|:3: a message without its length"):
+        read(tmp_path, ONE_SIDED.replace("Bytes: 4096, Matching: 0", "Byte"))
+
+
+def test_what_rests_on_assumed_powers_is_marked_in_every_form(tmp_path, nw_ice, capsys):
+    measured_there = replace(nw_ice, basis="measured")
+    for machine, marks in ((nw_ice, ["assumed"]), (measured_there, [])):
+        document = comm_document.modelled(case(machine), SIZES)
+        assert document.rows and all(row.marks == marks for row in document.rows)
+        assert any("assumed" in warning for warning in document.warnings) == bool(marks)
+    code, out, _ = run(capsys, "--cluster", table(tmp_path), "--sizes", "16KiB", "-v", "-o", str(tmp_path / "a.csv"))
+    assert code == 0 and "?" in out
+    header, *rows = (tmp_path / "a.csv").read_text().splitlines()
+    assert rows and all(line.split(",")[header.split(",").index("marks")] == "assumed" for line in rows)
 
 
 @pytest.mark.parametrize("text", ["", "hello", "@ mpiP\n", "PROGRAM_BEGIN x\n"])
@@ -325,6 +362,68 @@ def test_what_open_mpi_takes_is_measured_with_and_without_the_library(nw_ice, mo
         assert sample.latency_s > 0 and sample.busy > 0 and Mark.ASSUMED in sample.marks
     document = comm_document.measured(case(nw_ice), measured, version, joules_from)
     assert document.processes == 2 and "No meter" in document.warnings[0] and document.limits == []
+
+
+def test_a_processor_of_which_nobody_knows_how_long_it_worked_is_priced_as_idle(nw_ice):
+    sample = Sample("put", 8, POLLING, None, 0.5, None)
+    assert benchmark._priced(sample, nw_ice.default).energy_j == pytest.approx(0.5 * 7.8)
+    assert benchmark._priced(sample._replace(busy=1.0), nw_ice.default).energy_j == pytest.approx(0.5 * 9.4)
+
+
+class Without:
+    """Open MPI as it is called, where it is not installed: each command prints what the benchmark would."""
+
+    def __init__(self, joules):
+        self.joules, self.commands = joules, []
+
+    def find(self):
+        return mpi.Mpi("mpicc", "mpirun", "5.0"), ""
+
+    def compiled(self, compiler, source, target, *options):
+        return target
+
+    def launch(self, found, processes):
+        return ["mpirun", "-n", str(processes)]
+
+    def output_of(self, command):
+        self.commands.append(command)
+        way = 2 if "env" in command else 1
+        # 10 operations: seconds of all, seconds of processors together, joules of all (below 0: no meter).
+        return "".join(
+            f"eprof-comm put 2048 10 {way * time_s} {0.25 * 3 * way * time_s} {self.joules}\n"
+            for time_s in (0.3, 0.1, 0.2)
+        )
+
+
+@pytest.mark.parametrize("joules", [-1, 0, 6.0])
+def test_what_processes_take_is_priced_or_metered_without_open_mpi_too(nw_ice, monkeypatch, joules):
+    """3 processes that work a quarter of their time; a meter's joules are of all of them and all operations."""
+    without = Without(joules)
+    for name in ("find", "compiled", "launch", "output_of"):
+        monkeypatch.setattr(mpi, name, getattr(without, name))
+    monkeypatch.setattr(rapl, "counters", lambda: {"counter": 1000} if joules >= 0 else {})
+    plan = benchmark.Plan(["put"], [2048], [POLLING, BLOCKING], 3, 1e-4)
+    measured, version, joules_from = benchmark.on_open_mpi(plan, [], nw_ice)
+    assert (version, joules_from.split(" ")[0]) == ("Open MPI 5.0", "RAPL" if joules >= 0 else "processor")
+    assert [sample.waiting for sample in measured] == [POLLING, BLOCKING]
+    assert [sample.latency_s for sample in measured] == pytest.approx([0.02, 0.04])
+    assert all(sample.busy == pytest.approx(0.25) and sample.spread == pytest.approx(1.0) for sample in measured)
+    if joules < 0:
+        assert [sample.energy_j for sample in measured] == pytest.approx(
+            [0.02 * (7.8 + 0.25 * 1.6), 0.04 * (7.8 + 0.25 * 1.6)]
+        )
+        assert all(sample.marks == Mark.ESTIMATED | Mark.ASSUMED for sample in measured)
+    else:
+        assert [sample.energy_j for sample in measured] == [joules / 10 / 3 or None] * 2
+        assert not any(sample.marks for sample in measured)
+    polled, blocked = without.commands
+    assert polled[:4] == ["mpirun", "-n", "3", polled[3]] and polled[-5:-1] == ["put", "2048", "0.0001s", "5"]
+    assert polled[-1] == ("counter=1000" if joules >= 0 else "-") and "EPROF_WAIT_BYTES=0" in blocked
+    rows = comm_document.measured(case(nw_ice), measured, version, joules_from).rows
+    assert rows[1].relative is None if joules == 0 else rows[1].relative.latency == pytest.approx(2)
+    if joules:
+        assert [row.power_w for row in rows] == pytest.approx([8.2, 8.2] if joules < 0 else [10.0, 5.0])
+        assert rows[0].j_per_mb == pytest.approx(rows[0].energy_j / 2048 * 1e6)
 
 
 @needs_mpi

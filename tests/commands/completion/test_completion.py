@@ -109,7 +109,7 @@ def test_behind_a_program_its_own_words_are_left_alone():
 
 
 def test_names_of_gpus_without_spaces_mean_the_same_gpus():
-    for name in datasheets.names():
+    for name in (sheet.name for sheet in datasheets.sheets()):
         sheet = datasheets.data_sheet(name.replace(" ", "-"))
         assert sheet is not None and name.startswith(sheet.name), name
 

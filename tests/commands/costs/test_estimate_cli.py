@@ -9,8 +9,11 @@ from eprof.base.errors import CostError
 from eprof.base.vocabulary import OF_CPUS
 from eprof.cli import commands
 from eprof.commands.costs import terminal as listing
+from eprof.costs.datasheets import sheets
 from eprof.costs.estimate import estimated
+from eprof.counts.counters import capability_of
 from eprof.profile import api
+from eprof.profile.document import document
 from eprof.show.words import costs as costs_words
 
 COUNTS = """==1== NVPROF is profiling process 1, command: ./a.out
@@ -87,16 +90,16 @@ def test_what_cannot_be_estimated_ends_with_one_sentence(arguments, code, capsys
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_estimated_joules_are_shown_only_when_asked_for(log):
+def test_a_gpu_without_a_table_is_priced_by_its_data_sheet(log):
     profile = api.load(log, time=["0.001"])
-    plain = profile.energy()
-    assert plain.costs is None
-    assert "Three ways to joules" in " ".join(plain.warnings)
-    priced = profile.energy("estimated")
-    assert priced.costs.basis == "estimated"
+    priced = profile.energy()
+    assert (priced.costs.basis, priced.costs.name) == ("estimated", profile.energy("estimated").costs.name)
     assert priced.split.row_marks.all()
     assert "nobody measured this GPU" in " ".join(priced.warnings)
     assert priced.split.constant_j.sum() == pytest.approx(1e-3 * priced.costs.constant_power_w)
+    for counts_alone in (profile.energy("none"), profile.energy(estimate=False)):
+        assert counts_alone.costs is None
+        assert "Three ways to joules" in " ".join(counts_alone.warnings)
 
 
 NCU_TEXT = """[1] a.out@127.0.0.1
@@ -117,9 +120,7 @@ def test_a_gpu_that_the_log_does_not_name_is_named_with_the_table(tmp_path):
     path = tmp_path / "log.txt"
     path.write_text(NCU_TEXT)
     profile = api.load(path)
-    with pytest.raises(CostError, match="estimated:RTX 4090"):
-        profile.energy("estimated")
-    assert "estimated:RTX 4090" in " ".join(profile.energy().warnings)
+    assert "estimated:RTX 4090" in " ".join(profile.energy("none").warnings)
     priced = profile.energy("estimated:RTX 5070")
     assert (priced.costs.name, priced.costs.device) == ("estimated:GeForce RTX 5070", "GeForce RTX 5070")
     assert priced.split.constant_j.sum() == pytest.approx(1e-4 * costs.load("estimated:RTX 5070").at().constant_power_w)
@@ -132,11 +133,34 @@ def test_a_table_made_for_a_gpu_without_a_name_is_a_table_of_that_gpu():
     assert "30 W, half of what the meter saw" in " ".join(table.notes)
 
 
-def test_logs_that_do_not_name_a_listed_gpu_are_not_estimated(tmp_path):
+def test_of_a_capability_the_interval_spans_its_boards(tmp_path):
+    """The power of the smallest and of the largest board of 12.0, without the interval that each has of its own."""
+    path = tmp_path / "log.txt"
+    path.write_text(NCU_TEXT)
+    priced = api.load(path).energy()
+    boards = [sheet for sheet in sheets() if "12.0" in capability_of(sheet.name)]
+    assert len(boards) > 9
+    low_w, high_w = (end / 1e-4 for end in document(priced).interval_j.constant)
+    shares = [estimated(sheet.name).at().constant_power_w for sheet in boards]
+    assert low_w < sorted(shares)[1] and high_w > sorted(shares)[-2]
+    assert min(shares) < priced.costs.constant_power_w < max(shares)
+
+
+def test_a_total_that_lacks_something_ends_at_what_the_board_can_draw(tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text(NCU_TEXT)
+    interval_j = document(api.load(path).energy("estimated:RTX 5070")).interval_j
+    assert interval_j.total[1] == pytest.approx(250 * 1e-4)
+    assert interval_j.total[0] == pytest.approx(interval_j.constant[0])
+
+
+def test_a_name_that_is_no_gpu_is_estimated_by_its_capability_and_refused_by_name(tmp_path):
     path = tmp_path / "metrics.csv"
     path.write_text(COUNTS.format(gpu="Tesla P41"))
+    profile = api.load(path, capability="6.1")
     with pytest.raises(CostError, match="Tesla P40"):
-        api.load(path, capability="6.1").energy("estimated")
+        profile.energy("estimated")
+    assert "no data sheet of Tesla P41" in " ".join(profile.energy().warnings)
 
 
 def test_the_name_estimated_alone_is_no_table():

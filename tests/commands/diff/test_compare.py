@@ -525,8 +525,28 @@ def test_gates(text, failed):
 
 
 def test_every_kernel_can_be_gated():
-    found = gates("*:1%", time=0.4)
+    found = gates("*:1%", dram_read=5e9)
     assert [(one.kernel, one.failed) for one in found] == [("k", True), ("ns::other<1>(int)", False)]
+
+
+def test_a_gate_does_not_fail_on_the_time_of_single_runs():
+    """Noise of the clock: the counts are the same, and one side at least was timed once."""
+    old, slow = energy({"k": kernel()}), energy({"k": kernel(time=4.0)})
+    for before, after in (([old], [slow]), ([old, old], [slow])):
+        difference = compare(before, after, fail_above=["2%"])
+        (total,) = difference.gates
+        assert difference.changes.rests_on_single_times and difference.change_j > 0
+        assert (total.gate.what, total.failed, total.growth) == ("above_constant", False, 0.0)
+    noisy = [energy({"k": kernel(time=time)}) for time in (0.2, 4.0, 9.0)]
+    (total, seconds) = compare([old, slow], noisy, fail_above=["2%", "time=2%"]).gates
+    assert total.growth > 0.02 and total.is_noise and not total.failed
+    assert seconds.growth > 0.02 and seconds.is_noise and not seconds.failed
+    repeated = compare([old, old], [slow, slow], fail_above=["2%"])
+    assert not repeated.changes.rests_on_single_times and repeated.gates[0].failed
+    more = compare([old], [energy({"k": kernel(time=4.0, dram_read=5e9)})], fail_above=["2%"])
+    assert not more.changes.rests_on_single_times and more.gates[0].failed
+    prices = compare([old], [energy({"k": kernel()})], fail_above=["2%"])
+    assert not prices.changes.rests_on_single_times
 
 
 def test_a_class_that_one_side_lacks_does_not_pass_unseen():

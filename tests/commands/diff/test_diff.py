@@ -241,12 +241,15 @@ def test_a_real_log_with_itself(diff_command, real_log):
 
 def test_other_gpus(diff_command, real_log):
     logs = real_log("k20c-metrics-summary.csv"), real_log("gtx1080ti-cuda8-metrics-summary.csv")
-    plain = document(diff_command("diff", *logs, "--format", "json"))
+    guessed = document(diff_command("diff", *logs, "--format", "json"))
+    adds_up(guessed)
+    assert "estimated" in guessed["marks"], "no table is made for the K20c"
+    plain = document(diff_command("diff", *logs, "--costs", "none", "--format", "json"))
     assert plain["change_j"] is None and plain["counts"]["dram_read"]["change"] is not None
     assert any("OLD ran on Tesla K20c, NEW on GeForce GTX 1080 Ti" in one for one in plain["warnings"])
     # Whether one of the two GPUs has a table or none, K20c has none.
     assert any("No cost table prices these logs" in one or "OLD has no cost table" in one for one in plain["warnings"])
-    assert "Energy is not compared; NEW" in diff_command("diff", *logs).stdout
+    assert "Energy is not compared; NEW" in diff_command("diff", *logs, "--costs", "none").stdout
     priced = document(diff_command("diff", *logs, *TK1, "--format", "json"))
     adds_up(priced)
     assert "assumed" in priced["marks"] and any("same program" in one for one in priced["warnings"])

@@ -1,6 +1,7 @@
 """`eprof history`: where a series of runs changes, and what is said of it."""
 
 import json
+import math
 import re
 import subprocess
 from pathlib import Path
@@ -13,7 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eprof
+from eprof.base.errors import LogError
 from eprof.collect import tools
+from eprof.commands.history import document as history_document
+from eprof.commands.history import results
 from eprof.commands.history.schema import SCHEMA
 from eprof.commands.history.steps import LEAST, steps
 
@@ -207,7 +211,7 @@ def test_the_version_of_eprof_is_named_at_the_change(tmp_path, report):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(None, "there is no such folder"), ({}, "holds no run directory"), ({"a.json": "[1"}, "is not a report in JSON")],
+    [(None, "there is no such folder"), ({}, "holds no run directory"), ({"a.json": "[1"}, "is no report in JSON")],
 )
 def test_bad_folders_are_one_sentence(tmp_path, content, words):
     for name, text in (content or {}).items():
@@ -218,7 +222,7 @@ def test_bad_folders_are_one_sentence(tmp_path, content, words):
 
 def test_reports_without_energy_are_left_out(tmp_path, report):
     night = folder(tmp_path / "night", report, [1, 1])
-    bare = eprof.load(LOGS / "ncu.csv").energy().document()
+    bare = eprof.load(LOGS / "ncu.csv").energy("none").document()
     (night / "bare.json").write_text(json.dumps(bare))
     done = history(night)
     assert done.returncode == 0 and "1 of 3 results has no energy" in done.stdout
@@ -226,6 +230,69 @@ def test_reports_without_energy_are_left_out(tmp_path, report):
     (alone / "bare.json").write_text(json.dumps(bare))
     done = history(alone)
     assert done.returncode == 1 and "has an energy" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["total", "data", "measured", "time_s", "kernel"])
+@pytest.mark.parametrize("number", ["-1.5", "-1e-9", "1e300", "1e999", "NaN", "1e15"])
+def test_numbers_that_no_report_has_are_refused_with_the_file(tmp_path, report, place, number):
+    night = folder(tmp_path / "night", report, [1, 1])
+    changed = json.loads(json.dumps(report))
+    if place == "kernel":
+        changed["kernels"][-1]["energy_j"]["constant"] = "HERE"
+    elif place == "time_s":
+        changed["time_s"] = "HERE"
+    else:
+        changed["energy_j"][place] = "HERE"
+    (night / "odd.json").write_text(json.dumps(changed).replace('"HERE"', number))
+    with pytest.raises(
+        LogError, match=r"odd.json: is no report in JSON \(.*\); make it again, or move it away"
+    ) as refused:
+        results.read([night], None)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_noise_is_that_of_commits_with_repeats_pooled(tmp_path, report):
+    """Two repeats 10 % apart, three 20 % apart in steps, and a commit that ran once, which tells no noise."""
+    joules = [200.0, 220.0, 90.0, 100.0, 110.0, 500.0]
+    night = folder(tmp_path / "night", report, [1] * 6, "aabbbc")
+    for number, total in enumerate(joules):
+        path = night / f"run-{number:02d}.json"
+        changed = json.loads(path.read_text())
+        changed["energy_j"]["total"] = total
+        path.write_text(json.dumps(changed))
+    document = history_document.history(results.read([night], None), "night", [])
+    noise = document.noise
+    assert (noise.commits, noise.runs) == (2, 5)
+    assert noise.share == pytest.approx(math.sqrt((2 * (1 / 21) ** 2 + 2 * 0.1**2) / (1 + 2)))
+    assert [run.energy_j["total"] for run in document.runs] == joules
+
+
+def test_a_kernel_that_is_not_known_on_one_device_is_not_known(tmp_path, report):
+    night = folder(tmp_path / "night", report, [1, 1])
+    changed = json.loads((night / "run-01.json").read_text())
+    first = changed["kernels"][0]
+    changed["kernels"].append(first | {"device": "another", "energy_j": first["energy_j"] | {"total": None}})
+    (night / "run-01.json").write_text(json.dumps(changed))
+    kernels = {
+        kernel.name: kernel.energy_j for kernel in history_document.history(results.read([night], None), "", []).kernels
+    }
+    assert kernels[first["name"]] == [first["energy_j"]["total"], None]
+    assert [energies[1] for name, energies in kernels.items() if name != first["name"]] == [
+        kernel["energy_j"]["total"]
+        for kernel in sorted(report["kernels"], key=lambda one: -one["energy_j"]["total"])
+        if kernel["name"] != first["name"]
+    ]
+
+
+def test_a_result_of_no_joules_cannot_be_compared(tmp_path, report):
+    night = folder(tmp_path / "night", report, [1, 1])
+    changed = json.loads(json.dumps(report))
+    changed["energy_j"] |= dict.fromkeys(("total", "computation", "data", "constant"), 0.0)
+    (night / "zero.json").write_text(json.dumps(changed))
+    document = history_document.history(results.read([night], None), "night", [])
+    assert (
+        len(document.runs) == 2 and "1 of 3 results has no energy, or 0 J, and cannot be compared." in document.warnings
+    )
 
 
 def test_every_form_is_written(tmp_path, report):

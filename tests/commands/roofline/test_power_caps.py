@@ -10,8 +10,9 @@ from scipy.stats import ks_2samp
 from eprof import cli, costs
 from eprof.commands.roofline import terminal
 from eprof.commands.roofline.caps import compared, sweep, swept
+from eprof.commands.roofline.document import document
 from eprof.commands.roofline.words import sweep_table
-from eprof.profile.rooflines import machine
+from eprof.profile.rooflines import machine, machines
 
 LOGS = Path(__file__).parents[3] / "samples" / "logs" / "invented"
 # [T] tables 3 and 4, GTX 580 in single precision.
@@ -119,3 +120,18 @@ def test_the_command_says_whether_the_cap_explains_more(capsys):
     said = " ".join(out.split())
     assert "Speeds by the roofline are" in said and "Kolmogorov-Smirnov" in said
     assert "Kolmogorov-Smirnov" not in run(capsys, *logs)[1]
+
+
+@pytest.mark.parametrize("name", costs.tables())
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.9, 1.0, 2.0])
+def test_no_number_of_a_capped_machine_is_above_its_cap(name, share):
+    priced = costs.load(name).at()
+    for free in machines(priced):
+        cap_w = free.constant_power_w + share * (free.flop_power_w + free.mem_power_w)
+        (told,) = document([machine(priced, free.precision, cap_w)]).machines
+        assert told.power_cap_w == pytest.approx(cap_w)
+        assert told.peak_power_w == pytest.approx(min(cap_w, free.peak_power_w))
+        assert max(point.power_w for point in told.lines) <= cap_w * (1 + 1e-12)
+        assert told.best_flop_per_s == pytest.approx(
+            min(1.0, share * (1 + free.mem_power_w / free.flop_power_w)) * free.peak_flop_per_s
+        )

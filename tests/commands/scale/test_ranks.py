@@ -18,7 +18,7 @@ from eprof.clusters import cluster
 from eprof.clusters.cluster import Beside
 from eprof.clusters.run import Part, medians
 from eprof.commands.scale import document as scale_document
-from eprof.commands.scale import measured, model, program, ranks, words
+from eprof.commands.scale import measured, program, ranks, words
 from eprof.lab.objective import parse
 from eprof.profile import schema
 
@@ -351,6 +351,25 @@ def test_ranks_that_are_missing_or_did_not_end_are_no_run(eprof, tmp_path, world
     assert (code, out) == (1, "") and re.search(sentence, err)
 
 
+def test_what_a_meter_saw_beyond_has_the_marks_of_what_is_known_but_no_lower_bound():
+    parts = {
+        "host": Part(energy_j=None, marks=["missing", "assumed"]),
+        "data": Part(energy_j=3.0, marks=["estimated"]),
+        "network": Part(energy_j=0.0, marks=[]),
+    }
+    assert ranks._metered(parts, None) == parts
+    assert ranks._metered(parts, 10.0)["metered"] == Part(energy_j=7.0, marks=["estimated", "assumed"])
+
+
+def test_a_time_below_one_second_is_that_of_the_program_where_kernels_have_none():
+    profile = profile_of([0.1])
+    profile.time_s, profile.ranks = None, msgspec.UNSET
+    report = ranks.Report("x", 1, profile, ranks._Seen(time_s=0.25))
+    assert ranks._time(report, True) == (0.25, 0)
+    with pytest.raises(EprofError, match="x: the times of its kernels are not known"):
+        ranks._time(report, False)
+
+
 # ----------------------------------------------------------------------------------------------------- missing ranks
 
 
@@ -372,6 +391,16 @@ def test_a_gap_in_the_numbers_of_ranks_is_refused_in_logs_and_in_a_report(eprof,
         code, out, err = eprof("scale", given_ranks, *DEMO)
         assert (code, out) == (1, "") and f"holds 3 ranks, counted from 0 without {missing};" in err
         assert len(err.splitlines()) == 1
+
+
+def test_numbers_from_2_on_are_those_of_processes(eprof, tmp_path):
+    """Nobody knows how many there were; from 0 or 1 on they are ranks, and a number below them is a gap."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for number in (2, 3):
+        (folder / f"rank{number}.txt").write_text((RANKS / "n4" / f"rank{number}.txt").read_text())
+    code, out, _ = eprof("scale", f"n2={folder}", *DEMO, "-q", "-o", tmp_path / "a.json")
+    assert code == 0 and json.loads((tmp_path / "a.json").read_text())["rows"][0]["ranks"] == 2
 
 
 def test_numbers_of_processes_are_no_ranks(eprof, tmp_path):
@@ -554,7 +583,7 @@ def test_a_node_alone_is_enough_for_ranks_and_makes_up_the_idle_power_of_a_model
     assert cluster.beside(str(table)) == Beside(host_w=5.0, name="m", source="t")
     assert cluster.read(Document.parse(MACHINE, "m.toml")).default.idle_w == 180 + 3 * 60
     demo = cluster.load("gpu-demo")
-    assert model.costs(demo, demo.default).constant_power_w == 100 + 5 + 15
+    assert demo.default.idle_w == 100 + 5 + 15
 
 
 # ------------------------------------------------------------------------------------------------------------- shown

@@ -17,10 +17,12 @@ from eprof.clusters.cluster import Clock
 from eprof.commands.scale import document as scale_document
 from eprof.commands.scale import fit, measured, model, program
 from eprof.commands.scale import isoefficiency as keep
+from eprof.commands.scale.schema import Fit
 from eprof.lab.objective import parse
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 RUNS = DATA / "cluster" / "runs.csv"
+PROGRAMS = sorted(file.stem for file in (Path(__file__).parents[3] / "counters" / "programs").glob("*.toml"))
 SACCT = DATA / "traces" / "power" / "sacct-santis-gh200-mdtable.txt"
 # Machine T of the oracles: 25 W idle, 10 W more while it computes at 2.8 GHz, growing with the square of the clock.
 MACHINE = """schema = 1
@@ -101,6 +103,9 @@ def test_less_work_together_than_alone_is_an_efficiency_above_1():
 def test_the_best_clock_decides_whether_efficiency_rises_with_the_clock():
     cg = program.load("cg")
     assert model.best_clock_mhz(machine(), cg, 75000) == pytest.approx(4200)
+    assert [model.best_clock_mhz(machine(gamma=gamma), cg, 75000) for gamma in (None, 0.5, 1.0)] == [None] * 3
+    still = Clock(2800, 25, 0, 4)
+    assert model.best_clock_mhz(machine(clocks=(still,), default=still), cg, 75000) is None
     steep = machine(gamma=3.0, clocks=(Clock(2800, 25, 40, 4),), default=Clock(2800, 25, 40, 4))
     assert model.best_clock_mhz(steep, cg, 75000) == pytest.approx(1834.5, rel=1e-4)
     assert point("cg", 75000, 16, on=steep).efficiency == pytest.approx(0.720555, rel=1e-5)
@@ -129,6 +134,43 @@ def test_memory_bounds_how_far_a_problem_may_grow():
     assert kept.size is None and "the largest that memory holds" in kept.because
 
 
+@pytest.mark.parametrize(("share", "full"), [(None, 0.8), (0.8, 0.8), (0.5, 0.5), (1.0, 1.0)])
+def test_memory_is_filled_to_the_share_that_is_asked_for_or_four_fifths(share, full):
+    """(24 + 8 (p - 1)) n^2 bytes of romm on 16 processors of 1 MB each."""
+    asked = ASKED._replace(keep=0.99) if share is None else ASKED._replace(keep=0.99, memory_share=share)
+    on = machine(memory_bytes=1e6)
+    case = scale_document.Case(on, program.load("romm"), 100, [1, 16], on.clocks, "interrupt")
+    (kept,) = scale_document.modelled(case, asked).keep
+    largest = sqrt(full * 16e6 / (24 + 8 * 15))
+    assert kept.size is None and f"at {largest:.3g}, the largest that memory holds" in kept.because
+
+
+def test_a_size_that_efficiency_no_longer_reacts_to_is_told_from_one_that_memory_ends():
+    """A program whose extra work grows as it does reacts to no size; one with messages does, as far as memory goes."""
+    text = 'schema = 1\nname = "x"\nsource = "t"\nalpha = 1\nmemory_bytes = "n"\n[count]\non_chip = "n"\noff_chip = "0 * n"\n'
+    on = machine(memory_bytes=1e6)
+    for extra, reason in (('on_chip_extra = "n"', "no longer reacts"), ('messages = "1e4"', "the largest that memory")):
+        counted = program.read(Document.parse(text + extra + "\n", "x.toml"))
+        kept = keep.size(on, counted, 4, on.at(None), "interrupt", 0.999, 0.8)
+        assert kept.size is None and reason in kept.because
+
+
+@pytest.mark.parametrize("least", [0.4, 1.0, 2.5])
+@pytest.mark.parametrize(("spread", "said"), [(1.0, False), (1.049, False), (1.051, True), (3.0, True)])
+def test_alpha_that_varies_by_more_than_5_percent_is_told(least, spread, said):
+    alphas = {"1": least * 1.01 if spread > 1.02 else least, "2": least * spread, "4": least}
+    fitted = Fit(
+        fitted_on=[1, 2, 4],
+        factors={},
+        alpha=least,
+        alpha_by_processors=alphas,
+        left_out_time=None,
+        left_out_energy=None,
+        predictions=[],
+    )
+    assert bool(fit.warnings(machine(), fitted)) == said
+
+
 counts = st.floats(0, 1e12)
 
 
@@ -143,7 +185,11 @@ def test_efficiency_does_not_know_the_unit_of_power(on_chip, off_chip, messages,
     assert model.efficiency(on, work, scaled, "poll") == pytest.approx(before, rel=1e-9)
 
 
-@given(name=st.sampled_from(program.programs()), size=st.floats(100, 1e6), processors=st.sampled_from([1, 4, 16, 64]))
+@given(
+    name=st.sampled_from(PROGRAMS),
+    size=st.floats(100, 1e6),
+    processors=st.sampled_from([1, 4, 16, 64]),
+)
 @settings(max_examples=60)
 def test_what_p_processors_take_more_adds_up(name, size, processors):
     at = point(name, size, processors, waiting="poll")
@@ -160,7 +206,7 @@ def test_alpha_drops_out_where_nothing_draws_more_than_idle_power():
     assert model.efficiency(on, work, still, "poll") == pytest.approx(model.efficiency(on, other, still, "poll"))
 
 
-@pytest.mark.parametrize("name", program.programs())
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_grows_with_its_size_and_says_what_it_counts(name):
     one, two = (program.load(name).work(size, 16) for size in (1e4, 2e4))
     assert two.on_chip > one.on_chip > 0
@@ -170,6 +216,54 @@ def test_every_program_grows_with_its_size_and_says_what_it_counts(name):
 def test_a_table_of_messages_is_a_line_between_its_points_and_beyond():
     table = cluster.Messages((1.0, 101.0, 201.0), (1.0, 2.0, 5.0))
     assert [table.of_size(size) for size in (0.5, 1, 51, 151, 301)] == [1, 1, 1.5, 3.5, 8]
+
+
+@pytest.mark.parametrize(
+    ("extra", "shape"),
+    [
+        ("", 1),  # the same work, however many processors share it
+        ('on_chip_extra = "0.019 * n * (p - 1) / 63"', 1),  # 0.981 of it
+        ('on_chip_extra = "0.022 * n * (p - 1) / 63"', 4),
+        ('on_chip_extra = "n * (p - 1)"', 4),  # more work in proportion to the problem
+        ('messages = "n * p"', 4),
+        ('on_chip_extra = "2e9 * (p - 1)"', 2),  # more work, whatever the problem
+        ('off_chip_extra = "2e7 * (p - 1)"\nmessages = "p"', 2),
+        ('messages = "1e6 * (p - 1)"', 3),  # messages, whatever the problem
+        ('messages = "p"\nnetwork_bytes = "1e9 * (p - 1)"', 3),
+        ('messages = "1e6 * (p - 1)"\non_chip_extra = "2e10 * (p - 1)"', 2),
+        ('messages = "1e6 * (p - 1)"\non_chip_extra = "2e8 * (p - 1)"', 3),
+    ],
+)
+def test_the_class_of_a_program_is_how_its_efficiency_falls(extra, shape):
+    text = f'schema = 1\nname = "x"\nsource = "t"\nalpha = 1\n[count]\non_chip = "n"\noff_chip = "0 * n"\n{extra}\n'
+    on = machine()
+    for waiting in ("interrupt", "poll"):
+        case = scale_document.Case(on, program.read(Document.parse(text, "x.toml")), 1e10, [64, 1], on.clocks, waiting)
+        assert scale_document.modelled(case, ASKED).shape == shape
+
+
+def test_a_deadline_and_a_power_limit_allow_what_meets_them_and_ties_go_to_fewer_seconds(tmp_path):
+    table = tmp_path / "runs.csv"
+    table.write_text("program,size,processes,time_s,energy_j\na,1,1,10,100\na,1,2,6,120\na,1,4,5,150\na,1,8,4,150\n")
+    runs, notes = measured.read([str(table)])
+
+    def chosen(objective, deadline_s=None, power_limit_w=None):
+        asked = ASKED._replace(objectives=[parse(objective, None, power_limit_w)], deadline_s=deadline_s)
+        (answer,) = scale_document.measured(runs, notes, "runs", asked).best
+        return answer.processors
+
+    assert [chosen("energy", deadline_s) for deadline_s in (None, 10, 9.9, 6, 5, 4, 3.9)] == [1, 1, 2, 2, 8, 8, None]
+    assert [chosen("time", None, watts) for watts in (None, 37.5, 37.4, 30, 20, 10, 9.9)] == [8, 8, 4, 4, 2, 1, None]
+    assert chosen("edp") == 8
+    rows = scale_document.measured(runs, notes, "runs", ASKED).rows
+    assert [row.pareto for row in rows] == [True, True, False, True]
+
+
+def test_a_cluster_s_nodes_end_somewhere():
+    on = cluster.load("gigabit-demo")
+    for most, said in ((128, False), (129, True)):
+        case = scale_document.Case(on, program.load("ep"), 1e6, [1, most], on.clocks, "poll")
+        assert any("has 128 nodes" in warning for warning in scale_document.modelled(case, ASKED).warnings) == said
 
 
 # ------------------------------------------------------------------------------------------------------ measured runs
@@ -202,6 +296,13 @@ def test_a_fit_on_small_runs_predicts_large_ones():
     assert max(abs(prediction.energy_error) for prediction in fitted.predictions) < 0.05
 
 
+def test_a_fit_is_to_the_runs_of_its_program_whatever_a_table_of_one_calls_it():
+    runs = [measured.Run(name, 10.0, 1, None, 1.0, 5.0) for name in ("ft", "cg", "ft")]
+    assert fit.of_program(runs, "ft") == [runs[0], runs[2]] and fit.of_program([runs[1]], "ft") == [runs[1]]
+    with pytest.raises(UsageError, match="There is no run of ep; there are runs of ft, cg"):
+        fit.of_program(runs, "ep")
+
+
 def test_two_numbers_for_all_messages_are_told_to_drift():
     on = cluster.load("gigabit-demo")
     linear = replace(on, messages=cluster.Messages((0.0, 1.0), (2.02e-4, 2.02e-4 + 8e-9)))
@@ -225,7 +326,9 @@ def test_a_job_without_energy_of_its_own_has_that_of_its_largest_step(tmp_path):
     )
     runs, notes = measured.read([str(table)])
     assert [(run.processors, run.core_mhz, run.energy_j) for run in runs] == [(4, 2400, 400), (1, None, None)]
-    assert "job 8 took no time" in " ".join(notes) and "7 is that of their largest step" in " ".join(notes)
+    said = " ".join(notes)
+    assert "1 of 3 jobs left out, as no whole runs: 1 that took no time" in said
+    assert "the energy of job 7 is that of its largest step" in said and "ask sacct for State" in said
 
 
 def test_what_is_not_known_is_no_zero(tmp_path):
@@ -359,6 +462,26 @@ def test_an_efficiency_above_1_is_not_said_to_fall(tmp_path, eprof, energy_j, se
     table.write_text("\n".join(["program,size,processes,time_s,energy_j", *rows, ""]))
     code, out, _ = eprof("scale", table)
     assert code == 0 and sentence in " ".join(out.split())
+
+
+@pytest.mark.parametrize("basis", ["assumed", "measured"])
+def test_what_rests_on_an_assumed_cluster_is_marked_in_every_form(tmp_path, eprof, basis):
+    (tmp_path / "t.toml").write_text(MACHINE.replace('basis = "assumed"', f'basis = "{basis}"'))
+    asked = ["scale", "--program", "cg", "--size", "75000", "-p", "1,4", "--cluster", tmp_path / "t.toml"]
+    outputs = [tmp_path / f"x.{suffix}" for suffix in ("json", "csv", "html", "md")]
+    code, out, _ = eprof(*asked, "-v", *(word for path in outputs for word in ("-o", path)))
+    assert code == 0
+    is_assumed = basis == "assumed"
+    document = json.loads(outputs[0].read_text())
+    marks = ["assumed"] if is_assumed else []
+    assert all(entry["marks"] == entry["time_marks"] == marks for entry in [*document["rows"], *document["best"]])
+    header, *rows = (line.split(",") for line in outputs[1].read_text().splitlines())
+    assert len(rows) == 2 and all(row[header.index("marks")] == "".join(marks) for row in rows)
+    assert ("?2.54 J" in out) == ("?2.98 J" in out) == is_assumed and "2.98 J" in out
+    assert ("are assumed: nobody measured them" in " ".join(out.split())) == is_assumed
+    assert ("2.98 J" in outputs[2].read_text().replace("\u202f", " ")) and "2.98" in outputs[3].read_text()
+    figures = [part.split("</dd>")[0] for part in outputs[2].read_text().split("<dt>")[1:]]
+    assert all(("?" in part) == is_assumed for part in figures if "Least" in part)
 
 
 @pytest.mark.parametrize("suffix", ["html", "md", "csv", "txt", "parquet"])

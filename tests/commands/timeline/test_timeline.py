@@ -344,3 +344,16 @@ def test_every_form_of_the_document_is_made(tmp_path, capsys):
     assert not ended.value.code and "compute takes 57 % of it, 400 J" in capsys.readouterr().out
     assert json.loads(outputs[0].read_text())["total_j"] == 700
     assert all(out.stat().st_size > 100 for out in outputs)
+
+
+def test_regions_of_no_length_are_read_and_own_nothing(tmp_path):
+    """A region shorter than the clock's step: called, with no time and no joules, and others' joules stay theirs."""
+    (tmp_path / "marks.csv").write_text("begin_s,end_s,name\n0,2,a\n1,1,tick\n1,1,tick\n2,2,a\n2,4,b\n")
+    found = marks.read(str(tmp_path / "marks.csv")).marks
+    assert [mark.name for mark in found] == ["a", "tick", "tick", "a", "b"]
+    for pieces in (fuse.exclusive(found), fuse.inclusive(found)):
+        lengths = pieces.summed(pieces.end_s - pieces.begin_s)
+        assert dict(zip(pieces.names, lengths, strict=True)) == {"a": 2, "tick": 0, "b": 2}
+    (tmp_path / "marks.csv").write_text("begin_s,end_s,name\n1,0.5,back\n")
+    with pytest.raises(EprofError, match="`back` ends at 0.5 s, before its beginning at 1 s"):
+        marks.read(str(tmp_path / "marks.csv"))

@@ -1,6 +1,7 @@
 """Choosing clocks: objectives, the time model, mispredictions, grids of profiles and of measurements."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -378,3 +379,20 @@ def real_power():
 
 def test_points_have_labels():
     assert Point(852.0, 924.0).label == "852/924"
+
+
+def test_pairs_begin_at_the_reference_wherever_it_stands_else_at_the_nearest_setting():
+    """The reference is neither the first row nor the last, and one kernel was never measured there."""
+    settings_ = [(500.0, 900.0), (1000.0, 300.0), (1000.0, 900.0), (1000.0, 1800.0), (2000.0, 900.0)]
+    rows = pd.DataFrame(
+        [(name, core, memory, 10 * number + place, 1.0) for number, name in enumerate("ab") for place, (core, memory) in
+         enumerate(settings_) if (name, core, memory) != ("b", 1000.0, 900.0)],
+        columns=["benchmark", "core_mhz", "memory_mhz", "time_s", "dram_byte"],
+    )  # fmt: skip
+    pairs = Timed(rows, (1000.0, 900.0)).pairs()
+    begins = pairs.groupby("benchmark")[["core_mhz_0", "memory_mhz_0", "time_s_0"]].first()
+    assert list(begins.loc["a"]) == [1000.0, 900.0, 2.0]
+    # 50 % of the core clock are nearer than two thirds of the memory's; of two as near, the first.
+    assert list(begins.loc["b"]) == [500.0, 900.0, 10.0]
+    assert len(pairs) == 4 + 3
+    assert not ((pairs.core_mhz == pairs.core_mhz_0) & (pairs.memory_mhz == pairs.memory_mhz_0)).any()

@@ -324,12 +324,21 @@ def test_one_scale_factor_mends_what_is_off_by_a_factor_and_its_row_is_not_score
 
 
 def test_one_factor_for_a_card_is_of_each_kernel_in_turn_and_scores_the_others():
+    """Each kernel is predicted by a factor of its own, and at other settings by yet another: only one counts."""
     measured = made(benchmarks=3)
-    kernel = measured.rows["benchmark"].to_numpy()
-    doubled = cross_validation.scaled_by_one(measured, 2 * measured.power_w, measured.reference)
-    for scaled, metered in zip(doubled, dict.fromkeys(kernel), strict=True):
-        assert np.isnan(scaled[kernel == metered]).all()
-        assert scaled[kernel != metered] == pytest.approx(measured.power_w[kernel != metered])
+    rows = measured.rows
+    kernel = rows["benchmark"].to_numpy()
+    wrong = {name: factor for factor, name in zip((2.0, 0.5, 1.25), dict.fromkeys(kernel), strict=True)}
+    at_reference = (rows["core_mhz"] == measured.reference[0]) & (rows["memory_mhz"] == measured.reference[1])
+    own = np.array([wrong[name] for name in kernel]) * np.where(at_reference, 1.0, 3.0)
+    assert 0 < at_reference.sum() < len(rows)
+    mended = cross_validation.scaled_by_one(measured, own * measured.power_w, measured.reference)
+    assert len(mended) == 3
+    for scaled, metered in zip(mended, wrong, strict=True):
+        others = kernel != metered
+        assert np.isnan(scaled[~others]).all()
+        expected = own / wrong[metered] * measured.power_w
+        assert scaled[others] == pytest.approx(expected[others])
     nowhere = cross_validation.scaled_by_one(measured, measured.power_w, (1.0, 1.0))
     assert nowhere.shape == (0, len(measured))
 

@@ -96,7 +96,7 @@ def _phrase(cause: Cause, nouns: Nouns) -> str:
             return _one_sided(cause, nouns)
     if cause.instead:
         return f"{nouns.group(cause.instead)} instead of {nouns.group(cause.what)}"
-    return _fewer(cause, _noun(cause.what, nouns))
+    return _fewer(cause, _noun(cause.what, nouns)) + (f" ({cause.through})" if cause.through else "")
 
 
 def _one_sided(cause: Cause, nouns: Nouns) -> str:

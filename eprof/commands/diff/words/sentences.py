@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from eprof.base.nouns import Nouns
 from eprof.base.text import bracketed, capital, cut, listed, phrase, uncapital, when
-from eprof.base.vocabulary import INSTRUCTIONS
+from eprof.base.vocabulary import INSTRUCTIONS, ISSUED
 from eprof.commands.diff.schema import Bounds, Document, Gate, Model, Step, Test
 from eprof.commands.diff.words import causes as diff_causes
 from eprof.show.report.shared_marks import without
@@ -110,6 +110,8 @@ def gate_words(gate: Gate) -> str:
     """One sentence on a gate: passed, failed, or why it cannot be judged."""
     if gate.failed is None:
         return f"--fail-above {gate.gate}: cannot be judged, because {gate.why_not}."
+    if gate.is_noise and gate.growth:
+        return f"--fail-above {gate.gate}: {_growth(gate)}, which the repeats do not tell from noise."
     verdict = "above" if gate.failed else "within"
     return f"--fail-above {gate.gate}: {_growth(gate)}, {verdict} the limit of {gate.limit * 100:g} %."
 
@@ -146,6 +148,12 @@ def _headline(document: Document, change: float) -> str:
         return (
             f"No difference can be shown: the means of {test.old.n} and {test.new.n} runs differ by "
             f"{quantity(change, 'J')}{_share(document)}, with a 95 % interval {_interval_of_test(test, 'J')}."
+        )
+    if document.rests_on_single_times:
+        as_timed = f"As timed, NEW uses {_size(document, change)}: {_from_to(document)}."
+        return (
+            "No difference can be shown: every count is the same, and the times are those of single runs; time each "
+            f"side more often (eprof run --repeat 5). {as_timed}"
         )
     if change == 0:
         energy = f"{_scope(document)}the {_basis_of_difference(document)} {_energy(document)}"
@@ -252,7 +260,7 @@ def _time_change(document: Document, verb: str) -> Iterator[str]:
 
 def _count_changes(document: Document) -> Iterator[str]:
     """Which counts differ most from OLD to NEW."""
-    instructions = [word for word in INSTRUCTIONS if word != "warp_issue"]
+    instructions = [word for word in INSTRUCTIONS if word not in ISSUED]
     for verb, words, noun in (
         ("executes", instructions, "instructions"),
         ("moves", ["dram_read", "dram_write", "dram"], "DRAM bytes"),

@@ -2,7 +2,7 @@
 
 from eprof.base.labels import fitted
 from eprof.base.text import counted, cut, few, phrase, when
-from eprof.base.vocabulary import COUNTS
+from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
 from eprof.commands.diff.matching import SIMILAR
 from eprof.commands.diff.schema import Costs, Document, Unlike
 from eprof.commands.diff.words.sentences import moving, shared_by_changes, step_label
@@ -57,7 +57,7 @@ def _work(document: Document) -> str:
 
 _WORK = {
     "flops": {word: count.flops for word, count in COUNTS.items() if count.flops},
-    "instructions": {word: 1 for word, count in COUNTS.items() if count.unit == "instruction" and word != "warp_issue"},
+    "instructions": dict.fromkeys((word for word in INSTRUCTIONS if word not in ISSUED), 1),
 }
 
 

@@ -1,0 +1,250 @@
+"""LLVM's text as lowering.py needs it: types, operands, instructions. It reads what llvmlite prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+
+class Uncovered(Exception):
+    """What the native device does not run: the kernel is interpreted."""
+
+
+_TYPE = re.compile(r"(i\d+|half|float|double|void|metadata|label|%[-\w.$]+|%\"[^\"]*\")")
+_POINTER = re.compile(r"( addrspace\(\d+\))?\*")
+_CLOSING = {"(": ")", "[": "]", "<": ">", "{": "}"}
+_WORDS = re.compile(
+    r"(?:noundef|nonnull|nocapture|readonly|readnone|writeonly|signext|zeroext|noalias|returned|immarg|nofree|inreg|nest"
+    r"|align \d+|dereferenceable(?:_or_null)?\(\d+\)|byval\([^()]*\)|sret\([^()]*\)) ?"
+)
+_FLAGS = re.compile(r"(?<![%@.\w\"])(?:nuw|nsw|exact|inbounds|fast|nnan|ninf|nsz|arcp|contract|afn|reassoc) ")
+_METADATA = re.compile(r",? ![\w.]+ !(?:\w+|\{\})|\s+#\d+(?=,|$)|\s*;.*$")
+LABEL = re.compile(r"([-\w.$]+|\"[^\"]*\"):")
+RESULT = re.compile(r"\s*(?:(%[-\w.$]+|%\"[^\"]*\") = )?(.*)", re.DOTALL)
+
+
+def type_at(text: str, start: int = 0) -> int:
+    """Where the type that begins at `start` ends."""
+    if text[start] in _CLOSING:
+        end = closing(text, start)
+    elif match := _TYPE.match(text, start):
+        end = match.end()
+    else:
+        raise Uncovered(f"a type that eprof does not read ({text[start : start + 40]})")
+    while True:
+        if match := _POINTER.match(text, end):
+            end = match.end()
+        elif text.startswith(" (", end):
+            end = closing(text, end + 1)
+        else:
+            return end
+
+
+def closing(text: str, start: int) -> int:
+    """The end of the bracket that opens at `start`."""
+    depth = 0
+    quoted = False
+    for place in range(start, len(text)):
+        character = text[place]
+        if character == '"':
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif character in "([<{":
+            depth += 1
+        elif character in ")]>}":
+            depth -= 1
+            if not depth:
+                return place + 1
+    raise Uncovered("brackets that do not close")
+
+
+def split(text: str) -> list[str]:
+    """Operands at the commas outside of brackets."""
+    parts = []
+    begin = place = 0
+    while place < len(text):
+        if text[place] in "([<{":
+            place = closing(text, place)
+        elif text[place] == ",":
+            parts.append(text[begin:place].strip())
+            begin = place = place + 1
+        else:
+            place += 1
+    return [*parts, text[begin:].strip()] if text.strip() else []
+
+
+def typed(text: str) -> tuple[str, str]:
+    """A type and what follows it, without attributes: `i32 noundef %x`."""
+    end = type_at(text)
+    return text[:end], _WORDS.sub("", text[end:].strip())
+
+
+def clean(line: str) -> str:
+    """An instruction without metadata, and without promises that would make an overflow undefined."""
+    return _FLAGS.sub("", _METADATA.sub("", line).rstrip())
+
+
+def space_of(pointer: str) -> int:
+    """The address space of a pointer's type."""
+    match = re.search(r" addrspace\((\d+)\)\*$", pointer)
+    return int(match[1]) if match else 0
+
+
+def lanes_of(kind: str) -> tuple[int, str]:
+    """How many elements a type has, and of which type: (1, "float") for a scalar."""
+    match = re.fullmatch(r"<(\d+) x (.+)>", kind)
+    return (int(match[1]), match[2]) if match else (1, kind)
+
+
+class Sizes:
+    """How many bytes types take, as on every 64-bit machine that Oclgrind and these kernels run on."""
+
+    def __init__(self, named: Mapping[str, str]) -> None:
+        self._named = named
+
+    def of(self, kind: str) -> tuple[int, int]:
+        """Bytes and alignment of a type."""
+        if kind.endswith("*"):
+            return 8, 8
+        if kind in ("half", "float", "double"):
+            size = {"half": 2, "float": 4, "double": 8}[kind]
+            return size, size
+        if match := re.fullmatch(r"i(\d+)", kind):
+            size = 1 << max(0, (int(match[1]) - 1).bit_length() - 3)
+            return size, min(size, 8)
+        if kind.startswith("%"):
+            return self.of(self._named[kind])
+        if kind.startswith("["):
+            count, _, element = kind[1:-1].partition(" x ")
+            size, align = self.of(element)
+            return int(count) * size, align
+        if kind.startswith("<{") or kind.startswith("{"):
+            return self._structure(kind)
+        number, element = lanes_of(kind)
+        size = 1 << (number * self.of(element)[0] - 1).bit_length()
+        return size, size
+
+    def touched(self, kind: str) -> int:
+        """Bytes that a load or a store touches: of three elements those of three, in the space of four."""
+        number, element = lanes_of(kind)
+        return number * self.of(element)[0]
+
+    def _structure(self, kind: str) -> tuple[int, int]:
+        packed = kind.startswith("<")
+        total, widest = 0, 1
+        for member in split(kind.strip("<>")[1:-1].strip()):
+            size, align = self.of(member)
+            align = 1 if packed else align
+            total = -(-total // align) * align + size
+            widest = max(widest, align)
+        return -(-total // widest) * widest, widest
+
+
+class Emit:
+    """Writes instructions under names of its own, `%eprof.rt.1`."""
+
+    def __init__(self, prefix: str) -> None:
+        self.lines: list[str] = []
+        self.declared: dict[str, str] = {}
+        self._prefix = prefix
+        self._names = 0
+
+    def line(self, text: str) -> None:
+        """An instruction without a result of ours."""
+        self.lines.append("  " + text)
+
+    def op(self, text: str) -> str:
+        """An instruction; its result's name."""
+        self._names += 1
+        name = f"%eprof.rt.{self._prefix}{self._names}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def call(self, kind: str, function: str, *operands: tuple[str, str], pure: bool = True) -> str:
+        """Call a function of C or of LLVM, which is declared by this."""
+        types = ", ".join(operand for operand, _ in operands)
+        attributes = "nounwind readnone willreturn" if pure else "nounwind"
+        if function not in self.declared:
+            self.declared[function] = f"declare {kind} @{function}({types}) {attributes}"
+        passed = ", ".join(f"{operand} {value}" for operand, value in operands)
+        text = f"call {kind} @{function}({passed})" + ("" if function.startswith("llvm.") else " nobuiltin")
+        if kind == "void":
+            self.line(text)
+            return ""
+        return self.op(text)
+
+    def lane(self, kind: str, value: str, index: int) -> str:
+        """An element of a vector; a scalar is its own every element."""
+        return self.op(f"extractelement {kind} {value}, i32 {index}") if kind.startswith("<") else value
+
+    def vector(self, kind: str, values: list[str], result: str | None) -> None:
+        """Give `result` these elements."""
+        number, element = lanes_of(kind)
+        whole = values[0]
+        if kind.startswith("<"):
+            whole = "zeroinitializer"
+            for index, value in enumerate(values):
+                whole = self.op(f"insertelement {kind} {whole}, {element} {value}, i32 {index}")
+        if result:
+            self.line(f"{result} = bitcast {kind} {whole} to {kind}")
+
+
+class Function:
+    """A function as llvmlite prints it: blocks of lines without metadata; `%5` is `%n5`, so names can be added."""
+
+    def __init__(self, header: str, body: list[str]) -> None:
+        match = re.match(r"define (.*?)@([-\w.$]+|\"[^\"]*\")\(", header)
+        if match is None:
+            raise Uncovered("a function without a name")
+        self.name = match[2].strip('"')
+        self.is_kernel = "spir_kernel" in match[1]
+        words = re.sub(
+            r"\b(dso_local|internal|private|spir_func|spir_kernel|hidden|linkonce_odr|weak)\b ?", "", match[1]
+        )
+        self.result = typed(_WORDS.sub("", words).strip())[0]
+        end = closing(header, match.end() - 1)
+        self.parameters = []
+        unnamed = 0
+        for one in split(header[match.end() : end - 1]):
+            kind, name = typed(one)
+            by_value = re.search(r"byval\((.*)\)", one)
+            self.parameters.append((kind, name, by_value is not None))
+            unnamed += bool(re.fullmatch(r"%n\d+", name))
+        self.blocks = dict(_blocks(body, f"n{unnamed}"))
+
+
+def _blocks(body: list[str], first: str) -> Iterator[tuple[str, list[str]]]:
+    label: str = first
+    lines: list[str] = []
+    for line in body:
+        if match := LABEL.match(line):
+            if lines:
+                yield label, lines
+            label, lines = match[1], []
+        elif line.strip():
+            lines.append(line)
+    yield label, lines
+
+
+def functions_of(text: str) -> Iterator[Function]:
+    """The functions that a module defines."""
+    lines = iter(text.split("\n"))
+    for line in lines:
+        if not line.startswith("define "):
+            continue
+        body = []
+        for inner in lines:
+            if inner == "}":
+                break
+            inner = clean(inner)
+            while "switch " in inner and inner.count("[") != inner.count("]"):
+                inner += " " + clean(next(lines)).strip()
+            body.append(inner)
+        yield Function(line, body)
+
+
+def renumbered(text: str) -> str:
+    """A module's text in which no name is a number: `%5` and the label `5:` become `%n5` and `n5:`."""
+    text = re.sub(r'("[^"\n]*")|%(\d+)\b', lambda match: match[1] or f"%n{match[2]}", text)
+    return re.sub(r"^(\d+):", r"n\1:", text, flags=re.MULTILINE)

@@ -1,0 +1,745 @@
+"""Builds the kernels of an OpenCL program, as Oclgrind compiled it, to run natively and count themselves.
+
+    python -I lowering.py PROGRAM.bc KERNELS.so
+
+plugin.cpp starts it once for each program. First (`_Counted`) each basic block gets a counter and each built-in
+function its instructions; LLVM puts functions into their callers; then (`_Checked`) each access finds its buffer, whose
+bounds hold it. What the counters count, the opcodes of each block as Oclgrind prints them, is in the manifest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from eprof.profilers.oclgrind.builtins import SLOTS, Builtins, Call
+from eprof.profilers.oclgrind.ir import (
+    RESULT,
+    Emit,
+    Function,
+    Sizes,
+    Uncovered,
+    clean,
+    closing,
+    functions_of,
+    lanes_of,
+    renumbered,
+    space_of,
+    split,
+    type_at,
+    typed,
+)
+from eprof.profilers.oclgrind.loops import Keys
+
+_SPACES = ("private", "global", "constant", "local")
+_DIVISIONS = ("sdiv", "udiv", "srem", "urem")
+_SHIFTS = ("shl", "lshr", "ashr")
+_FEATURES = ("sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "lzcnt", "bmi", "bmi2")
+_MOST_PRIVATE = 1 << 20
+_STACK = 1 << 17
+_GUARD = 1 << 16
+_TAG_SHIFT = 48
+_VARIABLES = "eprof_vars"  # the section of the program's constants
+
+
+class Module:
+    """A program: its functions, its variables, and why some of its functions cannot run natively."""
+
+    def __init__(self, text: str) -> None:
+        text = renumbered(text)
+        self.types = dict(re.findall(r"^(%\S+) = type (.*)$", text, re.MULTILINE))
+        self.sizes = Sizes(self.types)
+        self.functions = {function.name: function for function in functions_of(text)}
+        self.locals: dict[str, str] = {}
+        self.variables: list[str] = []
+        self.mutable: set[str] = set()
+        for line in re.findall(r"^@.* (?:global|constant) .*$", text, re.MULTILINE):
+            self._variable(clean(line))
+
+    def _variable(self, line: str) -> None:
+        match = re.match(
+            r"(@[-\w.$]+|@\"[^\"]*\") = .*?(?:addrspace\((\d)\) )?(?:externally_initialized )?(global|constant) ", line
+        )
+        if match is None or match[1].startswith("@llvm."):
+            return
+        rest = line[match.end() :]
+        kind = rest[: type_at(rest)]
+        if match[2] == "3":
+            self.locals[match[1]] = kind
+            return
+        if match[3] == "global":
+            self.mutable.add(match[1])
+        space = f" addrspace({match[2]})" if match[2] else ""
+        self.variables.append(f'{match[1]} = internal{space} {match[3]} {rest}, section "{_VARIABLES}"')
+
+    def tag(self, local: str) -> int:
+        """The first address of a local variable."""
+        return (list(self.locals).index(local) + 1) << _TAG_SHIFT
+
+    def local_bytes(self, text: str) -> str:
+        """Bytes of all local variables; 0 of those that a kernel does not use."""
+        used = {int(number) >> _TAG_SHIFT for number in re.findall(r"\bi64 (\d{15,})", text)}
+        kinds = enumerate(self.locals.values(), 1)
+        return " ".join(str(self.sizes.of(kind)[0] if index in used else 0) for index, kind in kinds)
+
+
+class _Counted:
+    """A function with counters and without built-in functions; `histogram` says what each counter stands for."""
+
+    def __init__(self, module: Module, function: Function, counters: int) -> None:
+        self.calls: set[str] = set()
+        self.histogram: dict[int, Counter[tuple[str, bool, int]]] = {}
+        self._module = module
+        self.emit = Emit("c")
+        self._builtins = Builtins(self.emit, module.sizes)
+        for number, (label, lines) in enumerate(function.blocks.items(), counters):
+            self._block(number, label, lines)
+        self.barriers = self._builtins.barriers
+        parameters = ", ".join(["i64* %eprof.in.ctx"] + [f"{kind} {name}" for kind, name, _ in function.parameters])
+        head = f'define internal {function.result} @"u.{function.name}"({parameters}) alwaysinline nounwind {{'
+        self.text = "\n".join([head, *self.emit.lines, "}"])
+
+    def _block(self, number: int, label: str, lines: list[str]) -> None:
+        counts = self.histogram.setdefault(number, Counter())
+        self.emit.lines.append(f"{label}:")
+        counted = False
+        for line in lines:
+            match = RESULT.match(line)
+            assert match is not None
+            result, text = match[1], match[2]
+            opcode = text.split(" ", 1)[0]
+            if opcode != "phi" and not counted:
+                value = self.emit.op(f"load i64, i64* @eprof.cnt.{number}")
+                self.emit.line(f"store i64 {self.emit.op(f'add i64 {value}, 1')}, i64* @eprof.cnt.{number}")
+                counted = True
+            text = self._locals(text)
+            if re.search(r"addrspace\(([4-9]|\d\d)\)", text):
+                raise Uncovered("it uses generic pointers")
+            if opcode in ("load", "store"):
+                self._memory(opcode, text, counts)
+                self.emit.line(f"{result} = {text}" if result else text)
+            elif opcode in ("call", "tail", "musttail", "notail"):
+                self._call(result, text[text.index("call ") + 5 :], counts)
+            else:
+                counts[opcode, False, 0] += 1
+                self._other(opcode, result, text)
+
+    def _locals(self, text: str) -> str:
+        """Local variables by their addresses."""
+
+        def address(match: re.Match[str]) -> str:
+            name = match[0]
+            if name not in self._module.locals:
+                return name
+            return f"inttoptr (i64 {self._module.tag(name)} to {self._module.locals[name]} addrspace(3)*)"
+
+        if any(name in text for name in self._module.mutable):
+            raise Uncovered("it uses variables of the program that kernels may change")
+        return re.sub(r'@[-\w.$]+|@"[^"]*"', address, text) if self._module.locals else text
+
+    def _memory(self, opcode: str, text: str, counts: Counter[tuple[str, bool, int]]) -> None:
+        text = text.removeprefix(opcode).strip().removeprefix("volatile ")
+        if text.startswith("atomic "):
+            raise Uncovered("it has atomic loads or stores")
+        operands = split(text)
+        kind = operands[0] if opcode == "load" else typed(operands[0])[0]
+        space = space_of(typed(operands[1])[0])
+        if kind.endswith("*") and space_of(kind) in (0, 3) and space:
+            raise Uncovered("it keeps addresses of private or local memory in memory")
+        counts[f"{opcode} {_SPACES[space]}", True, self._module.sizes.of(kind)[0]] += 1
+
+    def _call(self, result: str | None, text: str, counts: Counter[tuple[str, bool, int]]) -> None:
+        text = re.sub(r"^(?:(?:spir_func|spir_kernel|fastcc|ccc|noundef|zeroext|signext|nonnull) )*", "", text)
+        end = type_at(text)
+        kind = text[:end]
+        match = re.match(r" @([-\w.$]+|\"[^\"]*\")\(", text[end:])
+        if match is None:
+            raise Uncovered("it calls a function by its address")
+        kind = kind.split(" (")[0]
+        name = match[1].strip('"')
+        opening = end + match.end() - 1
+        operands = (
+            [typed(one) for one in split(text[opening + 1 : closing(text, opening) - 1])]
+            if "metadata" not in text
+            else []
+        )
+        if name.startswith("llvm.dbg."):
+            return
+        counts[f"call {name}()", False, 0] += 1
+        if name in self._module.functions:
+            self.calls.add(name)
+            passed = ", ".join(["i64* %eprof.in.ctx"] + [f"{one} {value}" for one, value in operands])
+            self.emit.line(f'{f"{result} = " if result else ""}call {kind} @"u.{name}"({passed})')
+        elif name.startswith("llvm.lifetime."):
+            return
+        elif name.startswith(("llvm.memcpy.", "llvm.memmove.", "llvm.memset.")):
+            types = ", ".join(one for one, _ in operands)
+            self.emit.declared[name] = f"declare void @{name}({types[:-2] + 'i1 immarg'})"
+            self.emit.line(f"call void @{name}({', '.join(f'{one} {value}' for one, value in operands)})")
+        elif name.startswith(("llvm.bswap.", "llvm.fabs.")) and not kind.startswith("<"):
+            self.emit.vector(kind, [self.emit.call(kind, name, *operands)], result)
+        elif name == "llvm.trap":
+            self._end("it reached a trap")
+        else:
+            plain, overload = name, ""
+            if match := re.match(r"_Z(\d+)", name):
+                plain = name[match.end() : match.end() + int(match[1])]
+                overload = name[match.end() + int(match[1]) :]
+            self._builtins.write(Call(plain, overload, result, kind, operands))
+
+    def _end(self, why: str) -> None:
+        self.emit.call("void", "eprof_end", ("i64*", "%eprof.in.ctx"), ("i64", str(len(why))), pure=False)
+
+    def _other(self, opcode: str, result: str | None, text: str) -> None:
+        """An instruction that is neither call, load nor store, with Oclgrind's answers where LLVM leaves them open."""
+        e = self.emit
+        kind = text[len(opcode) + 1 : type_at(text, len(opcode) + 1)] if opcode in _DIVISIONS + _SHIFTS else ""
+        if re.search(r"(?<![%@\w.])half\b", text) and opcode not in ("bitcast", "phi", "select", "getelementptr"):
+            raise Uncovered("it computes with numbers of 16 bits")
+        if opcode in ("ptrtoint", "inttoptr"):
+            pointer = text.rpartition(" to ")[2] if opcode == "inttoptr" else typed(text[len(opcode) + 1 :])[0]
+            if space_of(pointer) in (0, 3):
+                raise Uncovered("it takes addresses of private or local memory for numbers")
+        if kind:
+            first, second = split(text[len(opcode) + 1 + len(kind) :])
+            write = self._divide if opcode in _DIVISIONS else self._shift
+            e.line(f"{result} = bitcast {kind} {write(opcode, kind, first, second)} to {kind}")
+        elif opcode in ("fptosi", "fptoui", "sitofp"):
+            self._number(opcode, result, text)
+        elif opcode == "unreachable":
+            self._end("unreachable")
+            e.line(text)
+        elif opcode == "alloca":
+            e.line(f"{result} = {text}")
+            allocated = split(text.removeprefix("alloca "))[0]
+            e.line(f"store {allocated} zeroinitializer, {allocated}* {result}")
+        elif opcode in ("addrspacecast", "indirectbr", "invoke", "va_arg", "fence", "atomicrmw", "cmpxchg"):
+            raise Uncovered(f"it uses {opcode}")
+        else:
+            e.line(f"{result} = {text}" if result else text)
+
+    def _divide(self, opcode: str, kind: str, first: str, second: str) -> str:
+        """Oclgrind divides by zero without a fault: the quotient and the rest are 0."""
+        e = self.emit
+        if re.fullmatch(r"\d+", second) and second != "0":
+            return e.op(f"{opcode} {kind} {first}, {second}")
+        number, element = lanes_of(kind)
+        values = []
+        for lane in range(number):
+            above, below = e.lane(kind, first, lane), e.lane(kind, second, lane)
+            is_zero = e.op(f"icmp eq {element} {below}, 0")
+            odd = is_zero
+            if opcode[0] == "s":
+                is_minus = e.op(f"icmp eq {element} {below}, -1")
+                odd = e.op(f"or i1 {is_zero}, {is_minus}")
+            safe = e.op(f"select i1 {odd}, {element} 1, {element} {below}")
+            value = e.op(f"{opcode} {element} {above}, {safe}")
+            if opcode[0] == "s":
+                negated = e.op(f"sub {element} 0, {above}") if opcode == "sdiv" else "0"
+                if opcode == "sdiv" and element == "i64":
+                    is_least = e.op(f"icmp eq i64 {above}, {-(1 << 63)}")
+                    negated = e.op(f"select i1 {is_least}, i64 0, i64 {negated}")
+                value = e.op(f"select i1 {is_minus}, {element} {negated}, {element} {value}")
+            values.append(e.op(f"select i1 {is_zero}, {element} 0, {element} {value}"))
+        e.vector(kind, values, None)
+        return values[0] if number == 1 else e.lines[-1].split()[0]
+
+    def _shift(self, opcode: str, kind: str, first: str, second: str) -> str:
+        """Oclgrind shifts by the lower bits of the distance, of scalars in 32 bits at least."""
+        e = self.emit
+        number, element = lanes_of(kind)
+        bits = int(element[1:])
+        if re.fullmatch(r"\d+", second) and int(second) < bits:
+            return e.op(f"{opcode} {kind} {first}, {second}")
+        if number > 1:
+            mask = ", ".join([f"{element} {bits - 1}"] * number)
+            return e.op(f"{opcode} {kind} {first}, {e.op(f'and {kind} {second}, <{mask}>')}")
+        if bits >= 32:
+            return e.op(f"{opcode} {kind} {first}, {e.op(f'and {kind} {second}, {bits - 1}')}")
+        wide = e.op(f"{'sext' if opcode == 'ashr' else 'zext'} {kind} {first} to i32")
+        distance = e.op(f"and i32 {e.op(f'zext {kind} {second} to i32')}, 31")
+        return e.op(f"trunc i32 {e.op(f'{opcode} i32 {wide}, {distance}')} to {kind}")
+
+    def _number(self, opcode: str, result: str | None, text: str) -> None:
+        """Conversions go through 64 bits, or through double."""
+        e = self.emit
+        source, value = typed(text[len(opcode) + 1 :].rpartition(" to ")[0])
+        kind = text.rpartition(" to ")[2]
+        values = []
+        element, target = lanes_of(source)[1], lanes_of(kind)[1]
+        for lane in range(lanes_of(kind)[0]):
+            one = e.lane(source, value, lane)
+            if opcode == "sitofp":
+                double = e.op(f"sitofp {element} {one} to double")
+                values.append(double if target == "double" else e.op(f"fptrunc double {double} to {target}"))
+                continue
+            double = one if element == "double" else e.op(f"fpext {element} {one} to double")
+            whole = e.op(f"freeze i64 {e.op(f'{opcode} double {double} to i64')}")
+            values.append(whole if target == "i64" else e.op(f"trunc i64 {whole} to {target}"))
+        e.vector(kind, values, result)
+
+
+def _wrapper(function: Function) -> str:
+    """What plugin.cpp calls: a kernel with its arguments taken from where they are."""
+    lines = [f'define void @"eprof.run.{function.name}"(i64* %eprof.in.ctx, i8** %eprof.in.args) nounwind {{', "entry:"]
+    passed = ["i64* %eprof.in.ctx"]
+    for index, (kind, _, by_value) in enumerate(function.parameters):
+        name = f"%eprof.in.a{index}"
+        lines += [
+            f"  {name}.p = getelementptr i8*, i8** %eprof.in.args, i64 {index}",
+            f"  {name}.q = load i8*, i8** {name}.p",
+            f"  {name}.r = bitcast i8* {name}.q to {kind if by_value else f'{kind}*'}",
+        ]
+        if by_value:
+            lines += [
+                f"  {name} = alloca {kind[:-1]}, align 16",
+                f"  {name}.v = load {kind[:-1]}, {kind} {name}.r, align 1",
+                f"  store {kind[:-1]} {name}.v, {kind} {name}",
+            ]
+        else:
+            lines.append(f"  {name} = load {kind}, {kind}* {name}.r, align 1")
+        passed.append(f"{kind} {name}")
+    call = f'call {function.result} @"u.{function.name}"({", ".join(passed)})'
+    return "\n".join([*lines, f"  {call}", "  ret void", "}"])
+
+
+_All = dict[str, _Counted]
+
+
+class _Checked:
+    """A kernel with all that it calls inside, whose accesses find their buffers and stay in them."""
+
+    def __init__(self, module: Module, function: Function, sites: list[str]) -> None:
+        self._module = module
+        self._kernel = function.name.removeprefix("eprof.run.")
+        self._sites = sites
+        self.emit = Emit("b")
+        self._definitions: dict[str, tuple[str, str]] = {}
+        self._roots: dict[tuple[str, int], tuple[str, str, str]] = {}
+        self._late: dict[str, list[str]] = {}
+        self._keys = Keys(function.blocks) if os.environ.get("EPROF_CACHES") else None
+        self.private = 0
+        for label, lines in function.blocks.items():
+            for line in lines:
+                match = RESULT.match(line)
+                if match and match[1]:
+                    self._definitions[match[1]] = match[2], label
+        text = "\n".join(line for lines in function.blocks.values() for line in lines)
+        self._counters = used = sorted({int(number) for number in re.findall(r"@eprof\.cnt\.(\d+)", text)})
+        body = self._body(function)
+        head = f'define void @"{function.name}"(i64* noalias %eprof.in.ctx, i8** noalias %eprof.in.args) nounwind {{'
+        first, _, rest = body.partition("\n")
+        start = [f"  %eprof.cnt.{number} = alloca i64\n  store i64 0, i64* %eprof.cnt.{number}" for number in used]
+        self.text = "\n".join([head, first, *start, re.sub(r"@eprof\.cnt\.", "%eprof.cnt.", rest), "}"])
+
+    def _word(self, name: str) -> str:
+        e = self.emit
+        return e.op(
+            f"load i64, i64* {e.op(f'getelementptr i64, i64* %eprof.in.ctx, i64 {SLOTS[name]}')}, !invariant.load !0"
+        )
+
+    def _begin(self) -> None:
+        """Load what all accesses need."""
+        e = self.emit
+        self._trap, self._low, self._size = (self._word(name) for name in ("trap", "stack_low", "stack_size"))
+        self._tables = {}
+        for space, table, number in ((1, "globals", "n_globals"), (3, "locals", "n_locals")):
+            base = e.op(f"inttoptr i64 {self._word(table)} to {{ i64, i64, i64 }}*")
+            self._tables[space] = base, self._word(number)
+        if self._keys:
+            self._recorder = e.op(f"inttoptr i64 {self._word('recorder')} to i8*")
+        self._entry = len(e.lines)
+
+    def _body(self, function: Function) -> str:
+        e = self.emit
+        for label, lines in function.blocks.items():
+            e.lines.append(f"{label}:")
+            if len(e.lines) == 1:
+                self._begin()
+            if self._keys:
+                e.lines += self._keys.begin(label, self._definitions)
+            pending: list[str] = []
+            for line in lines:
+                match = RESULT.match(line)
+                assert match is not None
+                opcode = match[2].split(" ", 1)[0]
+                if opcode != "phi":
+                    for name in pending:
+                        self._find(name)
+                    pending = []
+                    if self._keys:
+                        e.lines += self._keys.step()
+                self._line(opcode, match[1], match[2])
+                if match[1] and re.search(r" addrspace\([123]\)\*", match[2]) and opcode in _ROOTS:
+                    pending.append(match[1])
+            for name in pending:
+                self._find(name)
+        return "\n".join(e.lines)
+
+    def _line(self, opcode: str, result: str | None, text: str) -> None:
+        e = self.emit
+        if opcode == "load":
+            volatile = "volatile " if " volatile " in text else ""
+            kind, pointer = split(text.removeprefix("load ").removeprefix("volatile "))[:2]
+            where = self._access("read", *typed(pointer), self._module.sizes.touched(kind), kind)
+            e.line(f"{result} = load {volatile}{kind}, {where}{', align 1' if where != pointer else ''}")
+        elif opcode == "store":
+            volatile = "volatile " if " volatile " in text else ""
+            value, pointer = split(text.removeprefix("store ").removeprefix("volatile "))[:2]
+            kind = typed(value)[0]
+            where = self._access("write", *typed(pointer), self._module.sizes.touched(kind), kind)
+            e.line(f"store {volatile}{value}, {where}{', align 1' if where != pointer else ''}")
+        elif opcode in ("atomicrmw", "cmpxchg"):
+            head, pointer, rest = _atomic(opcode, text)
+            kind = typed(split(rest)[0])[0]
+            where = self._access("atomic access", *typed(pointer), self._module.sizes.of(kind)[0], kind)
+            e.line(f"{result} = {head} {where}, {rest}")
+        elif re.search(r"call void @llvm\.mem(cpy|move|set)\.", text):
+            self._block(text)
+        elif opcode == "ret":
+            for number in self._counters:
+                self._flush(number)
+            e.line(text)
+        elif opcode == "alloca":
+            kind = split(text.removeprefix("alloca "))[0]
+            self.private += self._module.sizes.of(kind)[0]
+            e.line(f"{result} = {text}")
+        else:
+            e.line(f"{result} = {text}" if result else text)
+
+    def _flush(self, number: int) -> None:
+        e = self.emit
+        counters = e.op(f"inttoptr i64 {self._word('counters')} to i64*")
+        place = e.op(f"getelementptr i64, i64* {counters}, i64 {number}")
+        total = e.op(f"add i64 {e.op(f'load i64, i64* {place}')}, {e.op(f'load i64, i64* @eprof.cnt.{number}')}")
+        e.line(f"store i64 {total}, i64* {place}")
+
+    def _block(self, text: str) -> None:
+        """A copy or a fill of a stretch of memory."""
+        e = self.emit
+        operands = [typed(one) for one in split(text[text.index("(") + 1 : text.rindex(")")])]
+        is_set = "llvm.memset" in text
+        kind, length = operands[2]
+        length = e.op(f"zext {kind} {length} to i64") if kind != "i64" else length
+        to = self._access("write", *operands[0], length, "i8")
+        if is_set:
+            e.call(
+                "void", "llvm.memset.p0i8.i64", ("i8*", to.split()[-1]), operands[1], ("i64", length), ("i1", "false")
+            )
+            return
+        since = self._access("read", *operands[1], length, "i8")
+        passed = ("i8*", to.split()[-1]), ("i8*", since.split()[-1]), ("i64", length), ("i1", "false")
+        e.call("void", "llvm.memmove.p0i8.p0i8.i64", *passed)
+
+    def _access(self, what: str, pointer: str, address: str, size: int | str, kind: str) -> str:
+        """Where an access goes: `TYPE* ADDRESS` in this process, or to the trap if it is not inside its buffer."""
+        e = self.emit
+        space = space_of(pointer)
+        if space == 0:
+            root, fixed = self._root(address)
+            text = self._definitions.get(root, ("", ""))[0]
+            if root.startswith(("%eprof.in.", "@eprof.")) or (fixed and text.startswith("alloca ")):
+                return f"{pointer} {address}"
+            number = e.op(f"ptrtoint {pointer} {address} to i64")
+            if text.startswith("alloca "):
+                whole = split(text.removeprefix("alloca "))[0]
+                tag = base = e.op(f"ptrtoint {whole}* {root} to i64")
+                limit = str(self._module.sizes.of(whole)[0])
+            else:
+                tag, base, limit = self._low, self._low, self._size
+        else:
+            root, _ = self._root(address)
+            tag, base, limit = self._find(root, pointer)
+            number = e.op(f"ptrtoint {pointer} {address} to i64")
+        if self._keys and space == 1:
+            self._keys.record(e, self._recorder, what, address, number, size)
+        less = (
+            str(size - 1) if isinstance(size, int) else e.call("i64", "llvm.usub.sat.i64", ("i64", size), ("i64", "1"))
+        )
+        most = e.call("i64", "llvm.usub.sat.i64", ("i64", limit), ("i64", less))
+        offset = e.op(f"sub i64 {number}, {tag}")
+        inside = e.op(f"icmp ult i64 {offset}, {most}")
+        site = len(self._sites)
+        bytes_ = f"{size} bytes" if isinstance(size, int) else "a block"
+        self._sites.append(f"{what} of {bytes_} in {_SPACES[space]} memory")
+        trap = e.op(f"add i64 {self._trap}, {site * 64 % (1 << 20)}")
+        host = e.op(f"select i1 {inside}, i64 {e.op(f'add i64 {offset}, {base}')}, i64 {trap}")
+        return f"{kind}* {e.op(f'inttoptr i64 {host} to {kind}*')}"
+
+    def _root(self, address: str) -> tuple[str, bool]:
+        """What an address was made from by additions, and whether it is a fixed distance from there."""
+        fixed = True
+        while True:
+            text = self._definitions.get(address, (address, ""))[0]
+            if match := re.match(r"getelementptr \(?|bitcast \(?", text):
+                inside = text[match.end() :].removesuffix(")") if text[match.end() - 1] == "(" else text[match.end() :]
+                operands = split(inside)
+                if text.startswith("bitcast"):
+                    kind, address = typed(inside.rpartition(" to ")[0])
+                    if not kind.endswith("*"):
+                        return address, fixed
+                else:
+                    fixed &= all(re.fullmatch(r"i\d+ -?\d+", one) for one in operands[2:])
+                    address = typed(operands[1])[1]
+                continue
+            return address, fixed
+
+    def _find(self, root: str, pointer: str = "") -> tuple[str, str, str]:
+        """A buffer's first address as kernels know it, as this process does, and its bytes; found where `root` is."""
+        e = self.emit
+        if not pointer:
+            text = self._definitions[root][0]
+            pointer = _result_type(text)
+            if not pointer.endswith("*") or not space_of(pointer):
+                return "", "", ""
+        space = space_of(pointer)
+        key = root, space
+        if key in self._roots:
+            return self._roots[key]
+        lines, e.lines = e.lines, []
+        if root.startswith("@"):
+            first = e.op(f"ptrtoint {self._type_of(root, space)} {root} to i64")
+            found = first, first, str(self._variable_size(root))
+        else:
+            if match := re.match(r"inttoptr \(i64 (\d+) to", root):
+                number = match[1]
+            elif root in ("null", "undef", "poison", "zeroinitializer"):
+                number = "0"
+            else:
+                kind = _result_type(self._definitions[root][0])
+                number = e.op(f"ptrtoint {kind} {root} to i64")
+            table, entries = self._tables[3 if space == 3 else 1]
+            index = e.op(f"lshr i64 {number}, {_TAG_SHIFT}")
+            known = e.op(f"icmp ult i64 {index}, {entries}")
+            index = e.op(f"select i1 {known}, i64 {index}, i64 0")
+            words = []
+            for word in range(3):
+                entry = "{ i64, i64, i64 }"
+                place = e.op(f"getelementptr {entry}, {entry}* {table}, i64 {index}, i32 {word}")
+                words.append(e.op(f"load i64, i64* {place}, !invariant.load !0"))
+            found = words[0], words[1], words[2]
+        new, e.lines = e.lines, lines
+        if root in self._definitions:
+            e.lines += new
+        else:
+            e.lines[self._entry : self._entry] = new
+        self._roots[key] = found
+        return found
+
+    def _type_of(self, variable: str, space: int) -> str:
+        line = next(line for line in self._module.variables if line.startswith(f"{variable} = "))
+        rest = re.split(r" (?:global|constant) ", line, maxsplit=1)[1]
+        return f"{rest[: type_at(rest)]} addrspace({space})*"
+
+    def _variable_size(self, variable: str) -> int:
+        return self._module.sizes.of(self._type_of(variable, 1).removesuffix(" addrspace(1)*"))[0]
+
+
+_ROOTS = ("load", "phi", "select", "inttoptr", "call", "extractvalue", "freeze")
+
+
+def _result_type(text: str) -> str:
+    """The type of an instruction that makes a pointer."""
+    opcode, _, rest = text.partition(" ")
+    if opcode == "inttoptr":
+        return rest.rpartition(" to ")[2]
+    if opcode == "select":
+        return typed(split(rest)[1])[0]
+    if opcode == "load":
+        return rest.removeprefix("volatile ")[: type_at(rest.removeprefix("volatile "))]
+    if opcode in ("phi", "freeze"):
+        return rest[: type_at(rest)]
+    return ""
+
+
+def _atomic(opcode: str, text: str) -> tuple[str, str, str]:
+    """An atomic operation: what comes before its pointer, the pointer, the rest."""
+    words = 2 if opcode == "atomicrmw" else 1
+    parts = text.split(" ")
+    words += parts[1] == "volatile"
+    head, rest = " ".join(parts[:words]), " ".join(parts[words:])
+    pointer = split(rest)[0]
+    return head, pointer, rest[len(pointer) + 2 :]
+
+
+def _histogram_lines(histogram: dict[int, Counter[tuple[str, bool, int]]]) -> Iterator[str]:
+    """What a kernel's counters stand for: `operation NAME BLOCK COUNT BYTES ...`."""
+    rows: dict[tuple[str, bool], Counter[tuple[int, int]]] = {}
+    for block, counts in histogram.items():
+        for (name, memory, size), number in counts.items():
+            row = rows.setdefault((name, memory), Counter())
+            row[block, size] += number
+    for (name, memory), row in rows.items():
+        cells = " ".join(f"{block} {number} {number * size}" for (block, size), number in row.items())
+        yield f"{'memory' if memory else 'operation'}\t{name}\t{cells}"
+
+
+def build(bitcode: bytes, object_file: Path, linker: str = "cc") -> None:
+    """Build the kernels of a program into a shared object."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = _machine(llvm)
+    module = Module(str(llvm.parse_bitcode(bitcode, llvm.create_context())))
+    types = [f"{name} = type {kind}" for name, kind in module.types.items()]
+    head = [f'target datalayout = "{machine.target_data}"', f'target triple = "{llvm.get_default_triple()}"', *types]
+    counted, reasons = _all_counted(module)
+    manifest: list[str] = []
+    kernels = _natives(module, counted, reasons, manifest)
+    text = "\n".join([*head, *_counting(module, counted, kernels)])
+    inlined = llvm.parse_assembly(text, llvm.create_context())
+    _inline(llvm, inlined)
+    text = "\n".join([*head, *_checking(module, counted, kernels, str(inlined), manifest)])
+    final = llvm.parse_assembly(text, llvm.create_context())
+    _optimise(llvm, final, machine)
+    _link(machine.emit_object(final), object_file, linker)
+
+
+def _natives(module: Module, counted: _All, reasons: dict[str, str], manifest: list[str]) -> dict[str, list[str]]:
+    """The kernels that run natively, with the functions that each reaches; the manifest says why others do not."""
+    kernels = {}
+    for name in (name for name, function in module.functions.items() if function.is_kernel):
+        reached = _reached(name, counted)
+        reason = next((reasons[one] for one in reached if one in reasons), None)
+        reason = reason or ("it calls itself" if _recurses(name, counted) else None)
+        if reason:
+            manifest.append(f"interpreted\t{name}\t{reason}")
+        else:
+            kernels[name] = reached
+    return kernels
+
+
+def _counting(module: Module, counted: _All, kernels: dict[str, list[str]]) -> Iterator[str]:
+    """The program with counters: the text of a module."""
+    functions = dict.fromkeys(one for reached in kernels.values() for one in reached)
+    declared: dict[str, str] = {}
+    for one in functions:
+        declared |= counted[one].emit.declared
+    yield from module.variables
+    yield from (f"@eprof.cnt.{number} = internal global i64 0" for number in range(_counters(counted)))
+    yield from declared.values()
+    yield from (counted[one].text for one in functions)
+    yield from (_wrapper(module.functions[name]) for name in kernels)
+
+
+def _checking(
+    module: Module, counted: _All, kernels: dict[str, list[str]], inlined: str, manifest: list[str]
+) -> Iterator[str]:
+    """The kernels with checks, each with all that it calls inside, and the manifest: the text of a module."""
+    after = Module(inlined)
+    declared: dict[str, str] = {}
+    for line in re.findall(r"^declare .*$", inlined, re.MULTILINE):
+        declared[re.findall(r"@([-\w.$]+)\(", line)[0]] = re.sub(r"\s+#\d+$", "", line)
+    for name, reached in kernels.items():
+        sites: list[str] = []
+        checked = _Checked(module, after.functions[f"eprof.run.{name}"], sites)
+        if checked.private > _MOST_PRIVATE:
+            manifest.append(f"interpreted\t{name}\tit needs {checked.private} bytes of private memory a work-item")
+            continue
+        declared |= checked.emit.declared
+        yield checked.text
+        barriers = int(any(counted[one].barriers for one in reached))
+        stack = -(-(_GUARD + _STACK + 2 * checked.private) // _GUARD) * _GUARD
+        manifest.append(f"kernel\t{name}\t{_counters(counted)} {stack} {barriers} {module.local_bytes(checked.text)}")
+        manifest += [f"site\t{site}" for site in sites]
+        histogram: dict[int, Counter[tuple[str, bool, int]]] = {}
+        for one in reached:
+            histogram |= counted[one].histogram
+        manifest += _histogram_lines(histogram)
+    data = "".join(f"\\{byte:02x}" for byte in ("\n".join(manifest) + "\n").encode() + b"\0")
+    yield f'@eprof_manifest = constant [{len(data) // 3} x i8] c"{data}"'
+    yield from module.variables
+    if module.variables:
+        yield f'@eprof_vars_anchor = constant i8 0, section "{_VARIABLES}"'
+        yield f"@__start_{_VARIABLES} = external hidden global i8"
+        yield f"@__stop_{_VARIABLES} = external hidden global i8"
+        yield f"@eprof_vars_bounds = constant [2 x i8*] [i8* @__start_{_VARIABLES}, i8* @__stop_{_VARIABLES}]"
+    yield from declared.values()
+    yield "!0 = !{}"
+
+
+def _all_counted(module: Module) -> tuple[_All, dict[str, str]]:
+    """Every function that can run natively; and why others cannot."""
+    counted: _All = {}
+    reasons: dict[str, str] = {}
+    for name, function in module.functions.items():
+        try:
+            counted[name] = _Counted(module, function, _counters(counted))
+        except Uncovered as why:
+            reasons[name] = str(why)
+    return counted, reasons
+
+
+def _counters(counted: _All) -> int:
+    return sum(len(one.histogram) for one in counted.values())
+
+
+def _reached(name: str, counted: _All) -> list[str]:
+    """A function and all that it calls, directly or not."""
+    reached = [name]
+    for one in reached:
+        if one in counted:
+            reached += [other for other in sorted(counted[one].calls) if other not in reached]
+    return reached
+
+
+def _recurses(name: str, counted: _All) -> bool:
+    return any(
+        one in counted and any(one in _reached(called, counted) for called in counted[one].calls)
+        for one in _reached(name, counted)
+    )
+
+
+def _machine(llvm: Any) -> Any:
+    """The processor that is here, without what would change results from one to another."""
+    host = llvm.get_host_cpu_features()
+    features = ",".join(f"+{name}" for name in _FEATURES if host.get(name))
+    target = llvm.Target.from_default_triple()
+    cpu = "x86-64" if "x86_64" in target.triple else "generic"
+    return target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small")
+
+
+def _inline(llvm: Any, module: Any) -> None:
+    """Put all functions into their kernels: each has the attribute for that."""
+    passes = llvm.create_module_pass_manager()
+    passes.add_function_inlining_pass(0)
+    passes.add_sroa_pass()
+    passes.run(module)
+
+
+def _optimise(llvm: Any, module: Any, machine: Any) -> None:
+    builder = llvm.create_pass_manager_builder()
+    builder.opt_level = 2
+    builder.disable_unroll_loops = False
+    passes = llvm.create_module_pass_manager()
+    machine.add_analysis_passes(passes)
+    builder.populate(passes)
+    passes.run(module)
+
+
+def _link(code: bytes, object_file: Path, linker: str) -> None:
+    """Link under another name, then rename: others see the whole of it or nothing."""
+    mine = object_file.with_name(f"{object_file.name}.{os.getpid()}")
+    part = mine.with_suffix(".o")
+    try:
+        part.write_bytes(code)
+        subprocess.run([linker, "-shared", "-o", str(mine), str(part), "-lm"], check=True, stdout=subprocess.DEVNULL)
+        mine.replace(object_file)
+    finally:
+        for path in (mine, part):
+            path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]).read_bytes(), Path(sys.argv[2]), os.environ.get("EPROF_NATIVE_LINKER", "cc"))

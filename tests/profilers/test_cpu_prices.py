@@ -1,0 +1,156 @@
+"""Which cost table prices a CPU: its own, else that of its nearest relative; by how many sockets; with which core cycles."""
+
+import pytest
+from msgspec.structs import replace
+from test_likwid import csv
+
+import eprof
+from eprof import costs
+from eprof.base import cpus
+from eprof.base.marks import Mark
+from eprof.base.resources import folder
+from eprof.base.toml import Document
+from eprof.energy.clocks import with_active_cycles
+
+SPR = "Intel(R) Xeon(R) Platinum 8470"
+WIDTHS = ("SCALAR", "128B_PACKED", "256B_PACKED", "512B_PACKED")
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Loads texts as logs."""
+
+    def write(text):
+        path = tmp_path / "likwid.csv"
+        path.write_text(text)
+        return eprof.load(path, cache=False)
+
+    return write
+
+
+def log(cpu=SPR, joules=(400.0, 300.0), cycles=(4e9, 1e9), without=()):
+    """Two threads, one a socket, for 2 s; events of these names are left out."""
+    events = [("INSTR_RETIRED_ANY", "FIXC0", [7e9, 1e9]), ("CPU_CLK_UNHALTED_CORE", "FIXC1", [*cycles])]
+    events += [
+        (f"FP_ARITH_INST_RETIRED_{width}_DOUBLE", f"PMC{n}", [1e8 * (n + 1), 5e7]) for n, width in enumerate(WIDTHS)
+    ]
+    events += [("CAS_COUNT_RD", "MBOX0C0", [3e7, 1e7]), ("CAS_COUNT_WR", "MBOX0C1", [1e7, 1e6])]
+    events += [("PWR_PKG_ENERGY", "PWR0", [*joules])]
+    events = [
+        (name, slot, [f"{value:.0f}" for value in values]) for name, slot, values in events if name not in without
+    ]
+    return csv("MEM_DP", events, threads=2, seconds=2.0, cpu=cpu).replace("Skylake SP", "SapphireRapids")
+
+
+def test_joules_of_a_log_are_its_counts_times_the_prices(load):
+    """By hand: W of two sockets, pJ of the table, FP64 by width."""
+    energy = load(log()).energy()
+    assert energy.costs.name == "sapphirerapids" and not energy.costs.marks & Mark.ASSUMED
+    prices = {name: price.pj * 1e-12 for name, price in costs.load("sapphirerapids").at().prices.items()}
+    narrow, wide = 1.5e8 + 2 * 2.5e8, 4 * 3.5e8 + 8 * 4.5e8
+    expected = {
+        "constant": 2 * 176.3 * 2.0,
+        "core_active": 5e9 * prices["core_active_cycle"],
+        "retired": 8e9 * prices["retired_instruction"],
+        "fp64": (narrow + wide) * prices["fp64_flop"],
+        "fp64_narrow": narrow * prices["fp64_narrow_flop"],
+        "dram_read": 64 * 4e7 * prices["dram_byte"],
+        "dram_write": 64 * 1.1e7 * prices["dram_byte"],
+    }
+    split = energy.split.table.iloc[0]
+    assert {word: split[word] for word in expected} == pytest.approx(expected, rel=1e-9)
+    assert energy.split.total_j[0] == pytest.approx(sum(expected.values()), rel=1e-9)
+    assert not energy.lacks_some, "caches have no price of their own, and the total holds"
+    document = energy.document()
+    assert document["interval_j"]["total"][0] < energy.split.total_j[0] < document["interval_j"]["total"][1]
+    one_socket = costs.load("sapphirerapids").spread().constant_w
+    assert document["interval_j"]["constant"] == pytest.approx([4 * watts for watts in one_socket])
+
+
+@pytest.mark.parametrize(
+    ("joules", "sockets", "is_told"),
+    [((400, 300), 2, True), ((400, 0), 1, True), ((400, "-"), 1, True), (None, 1, False)],
+)
+def test_sockets_in_use_are_those_with_joules(load, joules, sockets, is_told):
+    text = log(without=("PWR_PKG_ENERGY",)) if joules is None else log().replace("400,300", ",".join(map(str, joules)))
+    profile = load(text)
+    assert profile.sockets == (sockets if is_told else None)
+    energy = profile.energy()
+    assert energy.split.constant_j[0] == pytest.approx(sockets * 176.3 * 2.0)
+    assert bool(energy.costs.constant_marks & Mark.ASSUMED) != is_told
+    assert any("how many sockets" in note for note in energy.costs.notes) != is_told
+    assert energy.costs.peaks.dp_gflops == pytest.approx(sockets * 3328)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "table"),
+    [
+        ("Intel(R) Xeon(R) Platinum 8360Y CPU @ 2.40GHz", "icelake-sp"),
+        ("Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz", "icelake-sp"),
+        ("Intel(R) Core(TM) i7-1065G7 CPU @ 1.30GHz", "icelake-sp"),
+        ("Intel(R) Xeon(R) Gold 6248 CPU @ 2.50GHz", "icelake-sp"),
+        ("INTEL(R) XEON(R) PLATINUM 8592+", "sapphirerapids"),
+        ("12th Gen Intel(R) Core(TM) i7-12700", "sapphirerapids"),
+        ("AMD EPYC 7763 64-Core Processor", "icelake-sp"),
+        ("AMD EPYC 9654 96-Core Processor", "sapphirerapids"),
+        ("Neoverse-V2", "sapphirerapids"),
+        ("Intel(R) Core(TM) i7 CPU 950 @ 3.07GHz", "i7-950"),
+        ("CC icelake-sp", "icelake-sp"),
+        ("Example(R) E9", None),
+        ("GeForce GTX 1650", None),
+    ],
+)
+def test_a_cpu_goes_by_its_nearest_relative(cpu, table):
+    found = costs.for_device(cpu)
+    assert (found and found.name) == table
+
+
+def test_every_microarchitecture_has_a_relative_of_the_nearest_year():
+    sections = Document.read(folder("counters") / "cpus.toml").data
+    assert {entry["costs"] for entry in sections.values()} <= set(costs.tables())
+    assert all(costs.load(entry["costs"]).processor == "cpu" for entry in sections.values())
+    assert [cpus.nearest_costs(name) for name in sections] == [entry["costs"] for entry in sections.values()]
+
+
+def test_a_relatives_prices_are_assumed_and_say_whose_they_are(load):
+    profile = load(log(cpu="Intel(R) Xeon(R) Platinum 8592+", without=("PWR_PKG_ENERGY",)))
+    energy = profile.energy()
+    assert energy.costs.name == "sapphirerapids"
+    assert energy.costs.constant_marks & Mark.ASSUMED and energy.costs.charges["retired"].marks & Mark.ASSUMED
+    assert any("8592+" in note and "assumption" in note for note in energy.costs.notes)
+    assert load(log(cpu="Intel(R) Xeon(R) Platinum 8592+")).energy().metered is not None, "a meter knows better"
+
+
+def test_cycles_that_nobody_counted_are_those_of_one_core_all_the_time(load):
+    energy = load(log(without=("CPU_CLK_UNHALTED_CORE",))).energy()
+    assert energy.counts.amounts["core_active"][0] == 2.0 * 2000e6
+    marks = energy.counts.amount_marks["core_active"][0]
+    assert marks == int(Mark.ESTIMATED | Mark.ASSUMED)
+    (way,) = energy.counts.how["core_active"]
+    assert (way.formula, way.kernels) == ("time * 2000 MHz", 1)
+    counted = load(log()).energy().counts
+    assert counted.amounts["core_active"][0] == 5e9 and not counted.amount_marks["core_active"][0]
+    old = load(log(without=("CPU_CLK_UNHALTED_CORE",))).energy("i7-950").counts
+    assert not old.amounts["core_active"][0] > 0, "where they do not pay, nothing is made up"
+
+
+def test_older_tables_say_nothing_of_the_new_words_and_lose_nothing(load):
+    energy = load(log()).energy("i7-950")
+    assert not any("Instructions retired" in warning for warning in energy.warnings)
+    assert {"retired", "core_active", "fp64_narrow"}.isdisjoint(energy.costs.unpriced)
+
+
+def test_cycles_are_made_up_only_where_they_pay(load):
+    energy = load(log(without=("CPU_CLK_UNHALTED_CORE",))).energy()
+    counts = energy.profile.counts("accessed")
+    nothing = replace(energy.costs.charges["core_active"], pays=False)
+    costs_at = replace(energy.costs, charges={**energy.costs.charges, "core_active": nothing})
+    assert with_active_cycles(counts, costs_at) is counts
+    assert with_active_cycles(counts, energy.costs) is not counts
+
+
+def test_regions_on_one_and_on_two_sockets_ran_on_two(load):
+    region = "TABLE,Region {},Group 1 Raw,"
+    one = log(joules=(400.0, 0.0)).replace("TABLE,Group 1 Raw,", region.format("one"))
+    two = log().replace("TABLE,Group 1 Raw,", region.format("two"))
+    assert load(one + two).sockets == load(two + one).sockets == 2
