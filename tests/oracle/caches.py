@@ -114,11 +114,8 @@ class Machine:
             if kind != "store":
                 counts["l2 reads"] += len(wanted)
                 counts["l2 read hits"] += len(wanted & valid)
-                fetched = wanted - valid
-                if self.gpu.get("fetch", 32) > SECTOR:
-                    fetched |= {s ^ 1 for s in fetched if (s ^ 1) // each == line} - valid
-                counts["dram reads"] += len(fetched)
-                valid |= wanted | fetched
+                counts["dram reads"] += len(wanted - valid)
+                valid |= wanted
             if kind != "load":
                 counts["l2 writes"] += len(wanted)
                 valid |= wanted

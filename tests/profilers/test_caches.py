@@ -11,7 +11,7 @@ BASE = 1 << 20
 # Small caches, so that small problems show what large ones do.
 TINY = {
     "sms": 1, "groups": 16, "warps": 64, "local": 49152, "l1_bytes": 0, "l1_ways": 0,
-    "l2_bytes": 8192, "l2_ways": 16, "l2_line": 32, "fetch": 32,
+    "l2_bytes": 8192, "l2_ways": 16, "l2_line": 32,
 }  # fmt: skip
 LARGE = TINY | {"sms": 4, "l1_bytes": 16384, "l1_ways": 4, "l2_bytes": 1 << 20, "l2_line": 128}
 
@@ -51,11 +51,6 @@ def test_strides(stride, sectors):
     counts = simulate(LARGE, _floats(2, 32, lambda i: (0, stride * i, "load")), 32)
     assert counts["load sectors"] == 2 * sectors
     assert counts["dram reads"] == 2 * sectors
-
-
-def test_a_fetch_of_two_sectors_reads_the_neighbour_too():
-    counts = simulate(LARGE | {"fetch": 64}, _floats(1, 32, lambda i: (0, 16 * i, "load")), 32)
-    assert (counts["l2 reads"], counts["dram reads"]) == (32, 64)
 
 
 def test_a_transposition_stores_a_sector_an_item_and_l2_joins_them():
@@ -167,7 +162,7 @@ def _random_launch(seed):
         "sms": one_of([1, 2, 5]), "groups": one_of([2, 4]), "warps": one_of([4, 8]), "local": 4096,
         "l1_bytes": one_of([0, 1024, 2048]), "l1_ways": one_of([1, 4]), "l1_shares": one_of([0, 1]), "l1_least": one_of([0, 512]),
         "l1_keeps_stores": one_of([0, 1]), "l2_bytes": one_of([2048, 8192]), "l2_ways": one_of([2, 16]),
-        "l2_line": one_of([32, 64, 128]), "fetch": one_of([32, 64]),
+        "l2_line": one_of([32, 64, 128]),
     }  # fmt: skip
     items, reach = one_of([1, 20, 32, 50, 96]), one_of([256, 20000])
 

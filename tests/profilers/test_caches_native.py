@@ -18,7 +18,7 @@ needs_device = pytest.mark.skipif(
     or shutil.which("c++") is None,
     reason="needs the simulated device and a C++ compiler: pip install 'eprof[simulator]', apt install g++",
 )
-SMALL = "tiny sms=2 groups=8 warps=16 local=49152 l1_bytes=2048 l1_ways=4 l2_bytes=8192 l2_ways=16 l2_line=32 fetch=32"
+SMALL = "tiny sms=2 groups=8 warps=16 local=49152 l1_bytes=2048 l1_ways=4 l2_bytes=8192 l2_ways=16 l2_line=32"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -55,6 +55,7 @@ CASES = {
         "float4 v = ((__global float4 *)a)[i]; b[i] = v.x + v.y + v.z + v.w;",
         {"load": (2, 32), "store": (2, 8)},
     ),
+    "element": ("b[i] = ((__global float8 *)a)[i].s0;", {"load": (2, 64), "store": (2, 8)}),
     "atomic": ("atomic_add((__global int *)b + i / 8, 1);", {"atomic": (2, 2)}),
     "local": (
         "__local float t[32]; t[i % 32] = a[i]; barrier(CLK_LOCAL_MEM_FENCE); b[i] = t[31 - i % 32];",

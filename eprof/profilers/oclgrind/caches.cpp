@@ -101,7 +101,7 @@ struct Replay {
 struct caches_launch {
   std::string model;
   size_t groups, items, sms, l2_parts;
-  bool l1_keeps_stores, fetches_pairs, is_warm;
+  bool l1_keeps_stores, is_warm;
   std::vector<Trace> traces;
   std::atomic<size_t> pending{0};
   Replay orders[ORDERS];
@@ -121,13 +121,10 @@ void Replay::to_l2(uint64_t word, uint64_t mask) {
     uint64_t evicted, &entry = *l2->entry((word >> 8) * launch->l2_parts + part, true, evicted);
     counts[DRAM_WRITES] += bits(evicted >> 4 & MASK);
     if (!(word & STORE)) {
-      uint64_t missing = sectors & ~entry;
       counts[L2_READS] += bits(sectors);
-      counts[L2_READ_HITS] += bits(sectors & ~missing);
-      if (launch->fetches_pairs)
-        missing = (missing | (missing & 5) << 1 | (missing & 10) >> 1) & whole & ~entry;
-      counts[DRAM_READS] += bits(missing);
-      entry |= sectors | missing;
+      counts[L2_READ_HITS] += bits(sectors & entry);
+      counts[DRAM_READS] += bits(sectors & ~entry);
+      entry |= sectors;
     }
     if (word & (STORE | ATOMIC)) {
       counts[L2_WRITES] += bits(sectors);
@@ -236,7 +233,6 @@ caches_launch *caches_begin(size_t groups, size_t items, size_t local_bytes) {
   launch->sms = setting("sms");
   launch->l2_parts = (1 << LINE_BITS) / setting("l2_line");
   launch->l1_keeps_stores = setting("l1_keeps_stores");
-  launch->fetches_pairs = setting("fetch") > 1 << SECTOR_BITS;
   launch->is_warm = setting("warm");
   launch->traces = std::vector<Trace>(groups);
   // The first gives the value: groups of a multiprocessor drift apart (docs/studies/caches). The others: one, and in step.

@@ -43,7 +43,7 @@ def geometry(model: str) -> str:
         "l1_bytes": numbers["l1_kib"] << 10, "l1_ways": _L1_WAYS, "l1_shares": int(numbers.get("l1_shares", False)),
         "l1_least": numbers.get("l1_least_kib", 0) << 10, "l1_keeps_stores": int(numbers.get("l1_keeps_stores", False)),
         "l2_bytes": numbers["l2_kib"] << 10, "l2_ways": numbers["l2_ways"], "l2_line": numbers["l2_line"],
-        "fetch": 32, "warm": int(model.endswith(WARM)),
+        "warm": int(model.endswith(WARM)),
     }  # fmt: skip
     return " ".join([model, *(f"{key}={value}" for key, value in words.items())])
 

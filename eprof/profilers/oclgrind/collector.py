@@ -5,6 +5,7 @@ its counts into the program's standard output (19.10 and 21.10; `OCLGRIND_LOG` t
 goes to the run directory, to a file for each process, and the program's own part of it is passed on.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -17,7 +18,6 @@ from eprof.collect.machine import text_of
 from eprof.collect.process import Ended
 from eprof.collect.tools import first_line
 from eprof.profilers.oclgrind import native
-from eprof.profilers.oclgrind.caches import NONE, geometry, models
 from eprof.profilers.oclgrind.signs import MARK, blocks_in
 
 _MARK = MARK.encode()
@@ -68,7 +68,8 @@ class Oclgrind(Collector):
 
     def check(self, request: Request) -> None:
         """Refuse caches that are not known. Raises UsageError."""
-        geometry(request.model or NONE)
+        if request.model:
+            _caches(request, "/nonexistent")
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
         """One run under Oclgrind: counting disturbs nothing, and a simulated device has neither time nor energy."""
@@ -85,7 +86,7 @@ class Oclgrind(Collector):
                 "OCL_ICD_VENDORS": str(place.directory / "device"),
                 "OCL_ICD_FILENAMES": str(tool.path),
                 "OCLGRIND_INST_COUNTS": "1",
-                "EPROF_CACHES": geometry(request.model or models(request.priced_as)),
+                "EPROF_CACHES": _caches(request, natively.get("EPROF_NATIVE_CACHE")),
                 "OCLGRIND_LOG": str(place.log(_WARNINGS, ".txt")),
                 **natively,
                 **_readable_locale(),
@@ -114,7 +115,7 @@ class Oclgrind(Collector):
             )
         if kernels and native.WHY in step.environment:
             messages.append(_SLOWLY.format(why=step.environment[native.WHY]))
-        if kernels and step.environment["EPROF_CACHES"] and native.PLUGIN not in step.environment:
+        if kernels and step.environment["EPROF_CACHES"] not in ("", "none") and native.PLUGIN not in step.environment:
             messages.append(_NO_CACHES)
         return Verdict(tuple(messages), kernels=kernels)
 
@@ -125,6 +126,27 @@ class Oclgrind(Collector):
     def progress(self, logs: Sequence[Path]) -> int:
         """Launches that Oclgrind counted or is counting."""
         return sum(map(blocks_in, logs))
+
+
+def _caches(request: Request, place: str | None) -> str:
+    """The caches to model, as the plugin is told them; whose, where kernels are interpreted and none are modelled.
+
+    place: the plugin's folder, which keeps them: they are in a file of TOML, whose reader takes long to import.
+    """
+    name = request.model or request.priced_as or ""
+    if place is None:
+        return name
+    kept = Path(place) / f"caches-{name}"
+    if re.fullmatch(r"[\w.:-]+", name) and (text := text_of(kept)):
+        return text.removesuffix("\n")
+    from eprof.profilers.oclgrind.caches import geometry, models
+
+    found = geometry(request.model or models(request.priced_as))
+    with contextlib.suppress(OSError):
+        part = kept.with_name(f"{kept.name}.{os.getpid()}")
+        part.write_text(f"{found}\n")
+        part.replace(kept)
+    return found
 
 
 def _libraries(program: str) -> Iterator[Path]:

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from eprof.base import caching
+from eprof.base.resources import folder as data_folder
 
 # What was tried: Oclgrind by the name of its library, with the flags of its C++; versions of llvmlite.
 _TRIED = {
@@ -55,8 +56,7 @@ def environment(driver: Path, build: bool, instead: Path) -> dict[str, str]:
         return {WHY: "llvmlite is missing or of another version; `pip install 'llvmlite>=0.43,<0.45'` makes it"}
     if compiler is None:
         return {WHY: "there is no C++ compiler; `apt install g++` makes it"}
-    folder, key = _folder() or instead, _key(library, compiler, version)
-    place = folder / key
+    place = (_folder() or instead) / _key(library, compiler, version)
     plugin = place / "plugin.so"
     if build and not plugin.is_file():
         reason = _build(plugin, library, compiler)
@@ -93,14 +93,14 @@ def _llvmlite() -> str | None:
 def _folder() -> Path | None:
     """Where plugins are kept: eprof's cache if this user alone can write to it."""
     place = caching.place()
-    folder = None if place is None else place / "native"
-    if folder is None:
+    if place is None:
         return None
+    mine = place / "native"
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        mine.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:
         return None
-    return folder if caching.refusal(folder) is None and os.access(folder, os.W_OK) else None
+    return mine if caching.refusal(mine) is None and os.access(mine, os.W_OK) else None
 
 
 def _key(library: Path, compiler: str, version: str) -> str:
@@ -108,6 +108,7 @@ def _key(library: Path, compiler: str, version: str) -> str:
     digest = hashlib.sha256(repr((_FLAGS, version, sys.version, platform.machine())).encode())
     for name in _SOURCES:
         digest.update((_HERE / name).read_bytes())
+    digest.update((data_folder("counters") / "oclgrind" / "caches.toml").read_bytes())
     for path in (library, Path(compiler).resolve()):
         status = path.stat()
         digest.update(repr((str(path), status.st_size, status.st_mtime_ns)).encode())
