@@ -142,7 +142,7 @@ if __name__ == "__main__":
 ONE_BY_ONE = """
 import json, sys
 from pathlib import Path
-from eprof.counting import counters
+from eprof.counts import counters
 from eprof.base.errors import LogError
 from eprof.logs.many import Reading, attempt, read_all
 gather = sys.argv[2] == "together"

@@ -8,8 +8,8 @@ import sys
 import pytest
 from conftest import environment
 
+from eprof.base import threads
 from eprof.cli import progress
-from eprof.logs.rows import threads
 
 # Presses Ctrl-C when a module is looked for, and warns as numpy does.
 _SITE = """

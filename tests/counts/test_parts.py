@@ -11,8 +11,8 @@ from pandas.testing import assert_frame_equal
 
 import eprof
 from eprof import logs
-from eprof.__main__ import main
 from eprof.base.errors import LogError, UsageError
+from eprof.cli.commands import main
 from eprof.logs import cache
 from eprof.logs.join.ranks import ranks
 from eprof.logs.rows.stream import Tuning

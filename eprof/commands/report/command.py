@@ -103,7 +103,7 @@ def report(options: argparse.Namespace) -> int:
     metered_j = joules(options.energy)
     # One report makes hundreds of thousands of objects and no garbage worth collecting before it ends.
     gc.disable()
-    from eprof.logs.rows.threads import cores
+    from eprof.base.threads import cores
     from eprof.profile import api
 
     profile = api.load(

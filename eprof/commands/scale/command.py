@@ -118,10 +118,10 @@ def _reading(options: argparse.Namespace) -> "Reading":
     from msgspec.structs import replace
 
     from eprof.base.marks import Mark
+    from eprof.base.threads import cores
     from eprof.cli.progress import Progress
     from eprof.clusters import cluster
     from eprof.commands.scale.ranks import Reading
-    from eprof.logs.rows.threads import cores
     from eprof.profile import api
     from eprof.profile.profile import Profile
 

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError
+from eprof.base.threads import cores
 from eprof.lab.measurements import Measurements
 from eprof.lab.validation.protocols import Fold
-from eprof.logs.rows.threads import cores
 from eprof.logs.workers import in_order
 
 Progress = Callable[[int, int], None]

@@ -9,11 +9,11 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
+from eprof.base.threads import ahead, is_memory_scarce
 from eprof.logs.rows.log import Log
 from eprof.logs.rows.numbers import Locale
 from eprof.logs.rows.sections import Piece, Rows, Section, many_rows, rows, size
 from eprof.logs.rows.stream import Source
-from eprof.logs.rows.threads import ahead, is_memory_scarce
 from eprof.logs.rows.units import Unit
 from eprof.profilers.ncu import broken, busiest_pipe, derived, long, notes, wide
 from eprof.profilers.ncu import parts as parts_of

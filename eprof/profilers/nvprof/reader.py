@@ -5,11 +5,11 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from eprof.base.errors import LogError
+from eprof.base.threads import ahead, is_memory_scarce
 from eprof.logs.rows import header as headers
 from eprof.logs.rows.header import Header
 from eprof.logs.rows.log import Log
 from eprof.logs.rows.stream import Source, Tuning
-from eprof.logs.rows.threads import ahead, is_memory_scarce
 from eprof.profilers import signs
 from eprof.profilers.nvprof.lines import Block, Outcome, Walk
 from eprof.profilers.nvprof.store import Store

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.timeline.test_meters import READ, joules
+from test_meters import READ, joules
 
 from eprof.base.errors import EprofError
 from eprof.commands.timeline import document as timeline_document
