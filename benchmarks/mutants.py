@@ -447,7 +447,7 @@ def difference(mutant: Mutant) -> str:
 
 
 def named(mutant: Mutant) -> str:
-    """A mutant by its changed line, which stays where lines move: "counting/counts.py: a + b -> a - b"."""
+    """A mutant by its changed line, which stays where lines move: "counts/counts.py: a + b -> a - b"."""
     source = _source(ROOT / "eprof" / mutant.module)
     lines = [text.splitlines() for text in (source, mutated(source, mutant))]
     pairs = itertools.zip_longest(*lines, fillvalue="")

@@ -126,7 +126,7 @@ def large(path: Path, megabytes: float, number: int) -> None:
 
 REPORT = """
 import json, os, resource, sys
-from eprof import api
+from eprof.profile import api
 from eprof.logs import many
 many._MANY_FILES = min(many._MANY_FILES, int(os.environ.get("SOAK_MANY", 400)))
 def main(paths, options):
@@ -142,7 +142,7 @@ if __name__ == "__main__":
 ONE_BY_ONE = """
 import json, sys
 from pathlib import Path
-from eprof.counting import counters
+from eprof.counts import counters
 from eprof.base.errors import LogError
 from eprof.logs.many import Reading, attempt, read_all
 gather = sys.argv[2] == "together"
@@ -167,7 +167,7 @@ json.dump([sums, left], sys.stdout)
 
 AGAIN = """
 import gc, json, os, sys, threading
-from eprof import api
+from eprof.profile import api
 def state():
     gc.collect()
     pages = int(open("/proc/self/statm").read().split()[1])

@@ -43,14 +43,16 @@ def one(path: str) -> None:
     """Report on one log, and print its stages as JSON."""
     import polars  # noqa: F401 - else it is loaded while the log is read
 
-    from eprof import api  # noqa: F401
-    from eprof.counting import counters  # noqa: F401
-    from eprof.files import export  # noqa: F401
-    from eprof.profile import document  # noqa: F401
+    from eprof.counts import counters  # noqa: F401
+    from eprof.logs.rows import stream
+    from eprof.logs.rows.stream import Source
+    from eprof.profile import (
+        api,  # noqa: F401
+        document,  # noqa: F401
+    )
     from eprof.profilers.ncu import reader as ncu
     from eprof.profilers.nvprof import lines, store, summary, trace, wide
-    from eprof.rows import stream
-    from eprof.rows.stream import Source
+    from eprof.show.files import export  # noqa: F401
 
     imported = time.process_time()
     counters.names_in_use = clocked("definitions", counters.names_in_use)

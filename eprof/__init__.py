@@ -1,24 +1,25 @@
 """eprof: where do this kernel's joules go, and what can I change?"""
 
-__version__ = "0.1.0"
+from eprof.base.version import __version__
+
 __all__ = ["Difference", "Energy", "EprofError", "Profile", "__version__", "diff", "kernel_tuner", "load", "run"]
 
 # Importing `typing` would take longer than all the rest of `import eprof`; type checkers know this name as it is.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from eprof.api import load, run
-    from eprof.api.kernel_tuner import kernel_tuner
-    from eprof.api.variants import diff
     from eprof.base.errors import EprofError
-    from eprof.compare.difference import Difference
+    from eprof.commands.diff.difference import Difference, diff
+    from eprof.commands.run.settings import run
+    from eprof.profile.api import load
     from eprof.profile.profile import Energy, Profile
+    from eprof.profilers.ncu.kernel_tuner import kernel_tuner
 
 _HOMES = {
-    "diff": "eprof.api.variants",
-    "kernel_tuner": "eprof.api.kernel_tuner",
-    "load": "eprof.api",
-    "run": "eprof.api",
-    "Difference": "eprof.compare.difference",
+    "diff": "eprof.commands.diff.difference",
+    "kernel_tuner": "eprof.profilers.ncu.kernel_tuner",
+    "load": "eprof.profile.api",
+    "run": "eprof.commands.run.settings",
+    "Difference": "eprof.commands.diff.difference",
     "Energy": "eprof.profile.profile",
     "Profile": "eprof.profile.profile",
     "EprofError": "eprof.base.errors",

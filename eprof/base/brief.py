@@ -2,7 +2,7 @@
 
 from collections.abc import Sized
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 from eprof.base.text import printable
 
@@ -23,16 +23,17 @@ class Brief:
 
 
 class Result(Brief):
-    """A mixin for what notebooks show at the end of a cell."""
+    """A mixin for what notebooks show at the end of a cell.
+
+    _notebook: the module whose `html` draws it, by its name, because drawing comes after all that is drawn.
+    """
 
     __slots__ = ()
+    _notebook: ClassVar[str] = "eprof.show.report.notebook"
 
     def _repr_html_(self) -> str:
-        """A result in a notebook, briefly: headline, bar and table.
-
-        The module goes by its name, because drawing comes after all that is drawn.
-        """
-        html: str = import_module("eprof.page.notebook").html(self)
+        """A result in a notebook, briefly: headline, bar and table."""
+        html: str = import_module(self._notebook).html(self)
         return html
 
 

@@ -1,5 +1,7 @@
 """A pair of clocks as users write it: core and memory clock in MHz, "852/924"."""
 
+from msgspec import Struct
+
 from eprof.base.text import pattern
 
 _WRITTEN = pattern(r"\s*(\d+(?:\.\d+)?)\s*/\s*(\d+(?:\.\d+)?)\s*+(?:MHz\s*)?")
@@ -19,3 +21,15 @@ def refusal(text: str) -> str:
 def label(core_mhz: float, memory_mhz: float) -> str:
     """A pair of clocks as users write it, the inverse of `parse`."""
     return f"{core_mhz:g}/{memory_mhz:g}"
+
+
+class Clocks(Struct, frozen=True):
+    """A setting: core and memory clock in MHz."""
+
+    core_mhz: float
+    memory_mhz: float
+
+    @property
+    def label(self) -> str:
+        """The clocks as users write them: "852/924"."""
+        return label(self.core_mhz, self.memory_mhz)

@@ -11,6 +11,7 @@ _VARIANT = pattern(r"([ -]\d+ ?gb|[ -](max-q|with max-q design|laptop gpu|hbm\w*
 # A name as drivers print it, behind a colon or "=": tables cut names off, and kernels are called after chips.
 _TOLD = pattern(rb"[:=] *[\"']?((?:NVIDIA|GeForce|Tesla|Quadro|TITAN|RTX)(?: [\w-]{1,24}){1,7})")
 _INDEX = pattern(r"(?<!\s)\s*\(\d+\)\s*$")
+_LABEL = pattern(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 
 
 def normal_name(device_name: str) -> str:
@@ -33,6 +34,12 @@ def may_be_same(name: str, other_name: str) -> bool:
     if not words or not other_words:
         return False
     return words <= other_words or other_words <= words
+
+
+def capability_of_label(label: str) -> str | None:
+    """The compute capability in ncu's label of a device ("ncu device 0 (CC 8.0)"), else None."""
+    match = _LABEL.fullmatch(label)
+    return match[1] if match else None
 
 
 def capabilities(device_name: str) -> tuple[str, ...]:

@@ -14,63 +14,33 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
-from eprof import __version__
+from eprof import commands as folders
 from eprof.base.errors import EprofError, UsageError, shortage
 from eprof.base.text import did_you_mean
+from eprof.base.version import __version__
 from eprof.cli import config
-from eprof.cli.options import Commands, Options, Parser
+from eprof.cli.options import Options, Parser, split
 from eprof.cli.output import end_by_signals, end_now, ended_by, give_up_output, open_closed_streams, say
 
 _Parsers = dict[str, Parser]
 _NOT_WRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EBADF)
 
 
-class _Command(NamedTuple):
-    """A command: its module, and there what runs it and returns the exit code, and what adds its options.
+def names() -> list[str]:
+    """The commands, in any order: folders of `eprof/commands/` with a `command.py`."""
+    return [file.parent.name for file in Path(folders.__path__[0]).glob("*/command.py")]
 
-    By name: to import all of them takes a tenth of a small report's time.
+
+def module(name: str) -> ModuleType:
+    """The module of a command. Its function `add` adds the options; the one of the command's name runs it.
+
+    Imported by name: to import all of them takes a tenth of a small report's time. Raises UsageError: there is none.
     """
-
-    module: str
-    runner: str
-    adder: str = "add"
-
-    def add(self, commands: Commands) -> Parser:
-        """Add the options of the command."""
-        parser: Parser = getattr(self._module, self.adder)(commands)
-        return parser
-
-    def run(self, options: argparse.Namespace) -> int:
-        """Run the command; its exit code."""
-        code: int = getattr(self._module, self.runner)(options)
-        return code
-
-    @property
-    def _module(self) -> ModuleType:
-        return import_module(f"eprof.cli.{self.module}")
-
-
-_COMMANDS = {
-    "run": _Command("run", "run"),
-    "report": _Command("report", "report"),
-    "diff": _Command("diff", "diff"),
-    "roofline": _Command("roofline", "roofline"),
-    "fit": _Command("fit", "fit"),
-    "validate": _Command("validate", "validate"),
-    "tune": _Command("tune", "tune"),
-    "history": _Command("history", "history"),
-    "scale": _Command("scale", "scale"),
-    "comm": _Command("comm", "comm"),
-    "timeline": _Command("timeline", "timeline"),
-    "calibrate": _Command("calibrate", "calibrate"),
-    "costs": _Command("listing", "costs", "add_costs"),
-    "counters": _Command("listing", "counters", "add_counters"),
-    "demo": _Command("demo", "demo"),
-    "doctor": _Command("doctor", "doctor"),
-    "completion": _Command("completion", "completion"),
-}
+    if name not in names():
+        raise UsageError(f"there is no command `{name}` in this eprof.")
+    return import_module(f"{folders.__name__}.{name}.command")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -129,13 +99,11 @@ def _of_the_system(err: Exception) -> str | None:
 
 def _run(words: list[str]) -> int:
     """Run the command that the words name."""
-    parser, commands = _parser(words[0] if words else None)
+    parser, commands = _parser(words[0] if words else "")
     ours = words
     program: list[str] = []
-    if words[:1] == ["run"]:
-        from eprof.cli import run
-
-        ours, program = run.split(words, commands["run"])
+    if words and words[0] in commands and commands[words[0]].runs_program:
+        ours, program = split(words, commands[words[0]])
     _refuse_unknown(parser, commands, ours)
     options = parser.parse_args(ours)
     options.parser = commands[options.command]
@@ -148,7 +116,8 @@ def _run(words: list[str]) -> int:
     if options.no_color:
         os.environ["NO_COLOR"] = "1"
     options.program = program
-    return _COMMANDS[options.command].run(options)
+    code: int = getattr(module(options.command), options.command)(options)
+    return code
 
 
 class _Parser(Parser):
@@ -201,7 +170,10 @@ def _configure(options: argparse.Namespace, words: list[str], found: Path | None
 
 
 def _parser(only: str | None = None) -> tuple[Parser, _Parsers]:
-    """The parser, and those of the commands: all, or `only` if it is one (all take as long as a short run)."""
+    """The parser, and those of the commands with their options.
+
+    only: with the options of this command alone, and all names where it is none: all take as long as a short run.
+    """
     parser = _Parser(
         prog="eprof",
         description="Where do this kernel's joules go, and what can I change?",
@@ -210,8 +182,16 @@ def _parser(only: str | None = None) -> tuple[Parser, _Parsers]:
     )
     _add_version(parser)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    names = [only] if only in _COMMANDS else _COMMANDS
-    parsers = {name: _COMMANDS[name].add(commands) for name in names}
+    known = names()
+    if only in known:
+        parsers = {only: module(only).add(commands)}
+    else:
+        about = {name: import_module(f"{folders.__name__}.{name}") for name in known}
+        known.sort(key=lambda name: about[name].PLACE)
+        if only is None:
+            parsers = {name: module(name).add(commands) for name in known}
+        else:
+            parsers = {name: commands.add_parser(name, help=about[name].SUMMARY) for name in known}
     for command in parsers.values():
         _add_common(command)
     return parser, parsers

@@ -4,6 +4,7 @@ import argparse
 import glob
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import EprofError, UsageError
@@ -28,7 +29,7 @@ REPORT_SUFFIXES = {
     ".prom": "prom",
     "trace.json": "trace",
 }
-
+TIMELINE_SUFFIXES = {**SUFFIXES, "trace.json": "trace"}
 
 TABLE = "NAME|FILE"
 JOULES = "JOULES"
@@ -42,11 +43,11 @@ ALSO_WRITTEN = "; for other tools .speedscope.json .folded .prom trace.json"
 Commands = Any  # argparse does not name the type of its subparsers in public
 
 
-def command(commands: Commands, name: str, summary: str, description: str, *examples: str) -> "Parser":
+def command(commands: Commands, name: str, description: str, *examples: str) -> "Parser":
     """The parser of a command, with its help and its options in common."""
     epilog = "\n  ".join(["Examples:", *examples]) if examples else None
     parser: Parser = commands.add_parser(
-        name, help=summary, description=description, epilog=epilog, formatter_class=_Help, allow_abbrev=False
+        name, description=description, epilog=epilog, formatter_class=_Help, allow_abbrev=False
     )
     return parser
 
@@ -90,7 +91,12 @@ class Group(Options, argparse._ArgumentGroup):
 
 
 class Parser(Options, argparse.ArgumentParser):
-    """A command, and the options that mean the same in several."""
+    """A command, and the options that mean the same in several.
+
+    runs_program: its words end in those of a program, see `split`.
+    """
+
+    runs_program = False
 
     def group(self, title: str) -> Group:
         """Options under a title of their own."""
@@ -238,6 +244,44 @@ def seconds(text: str) -> float:
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return number
+
+
+def split(words: Sequence[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:
+    """The words of a command that runs a program, up to PROGRAM, and PROGRAM with its arguments.
+
+    One `--` beside PROGRAM is dropped.
+    """
+    valued = {name for option in parser._actions if option.nargs != 0 for name in option.option_strings}
+    index = 1
+    while index < len(words):
+        word = words[index]
+        if word == "--":
+            return list(words[:index]), list(words[index + 1 :])
+        if not word.startswith("-") or word == "-":
+            rest = list(words[index + 1 :])
+            if rest[:1] == ["--"]:
+                rest = rest[1:]
+            return list(words[:index]), [word, *rest]
+        index += 2 if word in valued else 1
+    return list(words), []
+
+
+def problem_size(text: str) -> float:
+    """A size of `eprof scale`: a number, or a formula of numbers such as 2^25."""
+    from eprof.base.toml import Formula
+
+    try:
+        size = float(Formula.parse(text, growing=True)({}))
+    except (ValueError, KeyError, ZeroDivisionError, OverflowError):
+        size = 0.0
+    if not 0 < size < 1e18:
+        raise UsageError(f"--size {text}: is no size above 0 and below 10^18; write 33554432, 3e7 or 2^25.")
+    return size
+
+
+def has_trace(outputs: list[tuple[Path, str]], options: argparse.Namespace) -> bool:
+    """Whether a trace is to be written, which needs the launches one by one."""
+    return any(kind == "trace" for _, kind in outputs) or (not outputs and options.format == "trace")
 
 
 def only(options: argparse.Namespace) -> dict[str, str]:

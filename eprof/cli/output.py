@@ -36,78 +36,79 @@ class Result(NamedTuple):
 
 def drawn(
     document: Any,
-    name: str,
+    home: str,
     verbose: bool,
-    files: str = "",
     frame: Callable[[], Any] | None = None,
     others: Callable[[str], bytes] | None = None,
 ) -> Result:
-    """The forms of a document that modules of this name in `page`, `terminal` and `files` (there: `files`) draw.
+    """The forms of a document that the modules `page`, `terminal` and `files` of the folder `home` draw.
 
-    frame: makes its table, if no module does. others: makes the formats for other tools.
+    frame: makes its table, if `files` does not. others: makes the formats for other tools.
     """
 
     def render(kind: str) -> bytes:
         match kind:
             case "html":
-                return _encoded(_module(f"page.{name}").html(document))
+                return _encoded(_module(home, "page").html(document))
             case "txt":
-                return _encoded(_module(f"terminal.{name}").text(document, verbose=verbose))
+                return _encoded(_module(home, "terminal").text(document, verbose=verbose))
             case "json" | "md":
-                writer = _module(f"files.{files or name}")
+                writer = _module(home, "files")
                 return bytes(writer.to_json(document) if kind == "json" else writer.to_markdown(document))
             case "csv" | "parquet":
-                table = _module(f"files.{name}").frame(document) if frame is None else frame()
-                return bytes(getattr(_module("files.export"), f"to_{kind}")(table))
+                from eprof.show.files import export
+
+                table = _module(home, "files").frame(document) if frame is None else frame()
+                return export.to_csv(table) if kind == "csv" else export.to_parquet(table)
         assert others is not None, "the options of a command name its formats"
         return others(kind)
 
     def show() -> None:
-        _module(f"terminal.{name}").show(document, verbose=verbose)
+        _module(home, "terminal").show(document, verbose=verbose)
 
     return Result(render, show)
 
 
-def _module(name: str) -> Any:
-    """A module of eprof, imported late."""
-    return import_module(f"eprof.{name}")
+def _module(home: str, name: str) -> Any:
+    """A module of the folder `home`, imported late."""
+    return import_module(f"{home}.{name}")
 
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def of_document(document: Any, name: str, verbose: bool, terminal: str = "words") -> Result:
-    """The forms of a typed document of the room `name`, drawn by the modules of this name in other rooms.
+def of_document(document: Any, home: str, verbose: bool, terminal: str = "words") -> Result:
+    """The forms of a typed document of a command's folder `home`, drawn by its modules `tables`, `words` and `page`.
 
-    terminal: the room whose blocks a terminal shows.
+    terminal: the module whose blocks a terminal shows.
     """
 
     def render(kind: str) -> bytes:
-        from eprof.files import export
+        from eprof.show.files import export
 
         match kind:
             case "json":
                 return export.dumped(document.plain(), indent=2) + b"\n"
             case "csv":
-                return export.to_csv(_module(f"{name}.tables").frame(document), quoting=0)
+                return export.to_csv(_module(home, "tables").frame(document), quoting=0)
             case "parquet":
-                return export.to_parquet(_module(f"{name}.tables").frame(document))
+                return export.to_parquet(_module(home, "tables").frame(document))
             case "md":
-                from eprof.files import drawing as markdown
+                from eprof.show.files import drawing as markdown
 
-                words = _module(f"words.{name}")
+                words = _module(home, "words")
                 return markdown.markdown(words.TITLE, words.blocks(document, True))
             case "html":
-                return _encoded(_module(f"page.{name}").html(document))
-        from eprof.terminal import drawing
+                return _encoded(_module(home, "page").html(document))
+        from eprof.show.terminal import drawing
 
-        return _encoded(drawing.text(_module(f"{terminal}.{name}").blocks(document, True), verbose=True))
+        return _encoded(drawing.text(_module(home, terminal).blocks(document, True), verbose=True))
 
     def show() -> None:
-        from eprof.terminal import drawing
+        from eprof.show.terminal import drawing
 
-        drawing.show(_module(f"{terminal}.{name}").blocks(document, verbose), verbose)
+        drawing.show(_module(home, terminal).blocks(document, verbose), verbose)
 
     return Result(render, show)
 
@@ -252,6 +253,17 @@ def end_now() -> None:
 def give_up_output() -> None:
     """Send what is still to be printed nowhere: standard output cannot take it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def listed(options: argparse.Namespace, data: Any, show: Callable[..., None], *shown: Any) -> int:
+    """Print JSON with --format json, else what `show` draws. Exit code 0."""
+    import json
+
+    if options.format == "json":
+        print(json.dumps(data, indent=1))
+    else:
+        show(*shown)
+    return 0
 
 
 def print_bytes(content: bytes, kind: str) -> None:

@@ -8,8 +8,8 @@ from typing import Self
 
 from eprof.base import progress
 from eprof.base.text import printable
+from eprof.base.threads import SCARCE_BYTES, is_memory_scarce
 from eprof.cli.output import say
-from eprof.rows.threads import SCARCE_BYTES, is_memory_scarce
 
 # On a terminal the line is redrawn. Elsewhere, in a log of CI for example, every line stays.
 _TERMINAL_S = (1.0, 0.25)  # before the first line, between two

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eprof import __version__
 from eprof.base.errors import CollectError, EprofError
 from eprof.base.progress import Progress
+from eprof.base.version import __version__
 from eprof.collect import process, tools
 from eprof.collect.collector import (
     COUNTERS,
@@ -26,12 +26,12 @@ from eprof.collect.collector import (
     Tool,
     Verdict,
 )
+from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, RunDirectory
 from eprof.collect.process import Ended, Streams
 from eprof.collect.signals import Signals, held
 from eprof.collect.splitting import Splitter
 from eprof.collect.streams import Input
 from eprof.collect.watch import NOTHING, Watch
-from eprof.rundir.directory import COMPLETE, PARTIAL, SCHEMA, RunDirectory
 
 if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter

@@ -6,9 +6,9 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eprof.collect.directory import COMPONENTS, MARKS
 from eprof.collect.meters.source import Component
 from eprof.collect.signals import Signals
-from eprof.rundir.directory import COMPONENTS, MARKS
 
 if TYPE_CHECKING:
     from eprof.collect.marking import Marker

@@ -14,14 +14,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import CostError
+from eprof.base.gpus import capability_of_label
 from eprof.base.resources import folder
 from eprof.base.text import brief, listed, printable
 from eprof.base.toml import Document, quoted
 from eprof.costs.datasheets import DataSheet, data_sheet, near, sheets
 from eprof.costs.file import read
 from eprof.costs.table import CostTable
-from eprof.counting.counters import capability_of
-from eprof.profilers.ncu.signs import capability_of_label
+from eprof.counts.counters import capability_of
 
 _LARGEST_W = 10_000
 _PRIORS = folder("counters") / "measurements" / "priors"

@@ -13,8 +13,8 @@ from eprof.base.errors import CostError
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import BYTES, COMPUTATION, COMPUTATION_WORDS, CONSTANT, DATA
 from eprof.costs import Charge, Costs
-from eprof.counting.counts import Counts
-from eprof.rows.log import KernelRows
+from eprof.counts.counts import Counts
+from eprof.logs.rows.log import KernelRows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,9 +10,9 @@ from eprof.base.arrays import Columns
 from eprof.base.clocks import label
 from eprof.base.marks import Mark
 from eprof.costs import Costs, CostTable
-from eprof.counting.counts import Counts, Way
+from eprof.counts.counts import Counts, Way
+from eprof.logs.rows.log import Clock, Log
 from eprof.logs.runs import Run
-from eprof.rows.log import Clock, Log
 
 _CYCLES = "core_active"
 _STEP_MHZ = 10  # as ncu's page prints it; a mean over launches is no better known

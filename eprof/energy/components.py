@@ -20,8 +20,8 @@ from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
 from eprof.costs import Costs
 from eprof.costs.table import Multiprocessors
-from eprof.counting.counts import Counts
-from eprof.counting.definition import COMPONENTS as OF_LAUNCH
+from eprof.counts.counts import Counts
+from eprof.counts.definition import COMPONENTS as OF_LAUNCH
 
 COMPONENTS = ("loads", "computation", "shared", "conflicts", "texture", "stores", "bandwidth")
 _WARP = 32

@@ -15,7 +15,7 @@ from eprof.base.errors import MeterError, UsageError
 from eprof.base.marks import Mark
 from eprof.base.text import pattern
 from eprof.costs import Costs
-from eprof.counting.counts import Counts
+from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.energy.replicas import amounts_of, prices_of
 

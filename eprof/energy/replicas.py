@@ -13,7 +13,7 @@ from msgspec import Struct
 from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.vocabulary import CONSTANT, COUNTS, PRICED
 from eprof.costs import Costs, CostTable
-from eprof.counting.counts import Counts
+from eprof.counts.counts import Counts
 
 _FEWEST = 10  # replicas that percentiles can be taken of
 

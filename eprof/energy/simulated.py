@@ -9,7 +9,7 @@ from eprof.base.errors import UsageError
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS
 from eprof.costs import Costs
-from eprof.counting.counts import Counts
+from eprof.counts.counts import Counts
 
 # [FMM] IV-C: given its mix of instructions, the best that a tuned irregular kernel (the FMM's U list) can reach on a
 # Jetson TK1 is slightly above a quarter of the peak; regular microbenchmarks come close to 1.

@@ -25,14 +25,14 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array
 from eprof.base.caching import STAMPS
-from eprof.rows.log import Log
+from eprof.logs.rows.log import Log
 
 SMALLEST_BYTES = 8 << 20
 _LARGEST_BYTES = 4 << 30
 _SETTLED_S = 2.0
 _ABANDONED_S = 86400.0
 _OWNER_ONLY = stat.S_IRWXU
-_READERS = ("rows", "profilers", "logs")  # whose code decides what is read from a log
+_READERS = ("logs", "profilers")  # whose code decides what is read from a log
 _DIGEST_BYTES = 32  # in front of an entry: the SHA-256 of the rest, which shows damage
 
 

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from eprof import profilers
 from eprof.base.caching import refusal
 from eprof.base.errors import LogError, ShortageError, UsageError, shortage
+from eprof.base.threads import cores
 from eprof.logs import read
 from eprof.logs.cache import Cache, Stamp, request_digest
-from eprof.rows.log import Log
-from eprof.rows.threads import cores
+from eprof.logs.rows.log import Log
 
 # What it takes before other processes are worth their start.
 _MANY_BYTES, _MANY_FILES = 96 << 20, 400

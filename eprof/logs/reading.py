@@ -6,19 +6,16 @@ from importlib import import_module
 from io import BufferedReader, BytesIO
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from eprof import profilers
 from eprof.base.errors import LogError
 from eprof.base.resources import content
+from eprof.logs.rows import header as headers
+from eprof.logs.rows import packing
+from eprof.logs.rows.log import Log
+from eprof.logs.rows.stream import Source, Tuning, blocks, open_source
 from eprof.logs.sniff import refuse_foreign
-from eprof.rows import header as headers
-from eprof.rows import packing
-from eprof.rows.log import Log
-from eprof.rows.stream import Source, Tuning, blocks, open_source
-
-if TYPE_CHECKING:
-    from eprof.profilers.nvprof.lines import Outcome
 
 Keep = Container[str] | Callable[[str], Container[str]] | None
 _TIMES_PACKED = 10  # a log is about as many times its packed size
@@ -71,18 +68,21 @@ def _read(
     first = next(pieces, b"")
     if columns is None and (reader := _reader_of(first)) is not None:
         return reader.read(source, chain([first], pieces), keep, parts, tuning)
-    from eprof.profilers.nvprof import reader as nvprof
-
+    unsigned = profilers.module_of(lambda signs: signs.takes_unsigned)
+    if unsigned is None:
+        raise LogError(f"{source.path}: no profiler that this eprof knows writes such logs")
     size_bytes = _likely_bytes(size, source)
-    walked = nvprof.walk(source, chain([first], pieces), tuning, columns, names, _of(keep, "nvprof"), parts, size_bytes)
+    kept = _of(keep, unsigned.__name__.split(".")[-2])
+    walked = unsigned.walk(source, chain([first], pieces), tuning, columns, names, kept, parts, size_bytes)
     if columns is None and not walked.store.pieces:
         late = _late_reader(source.path, tuning, walked.seen)
         if late is not None:
             with (again := open_source(source.path)).handle:
-                log = late.read(again, blocks(again, tuning), keep, parts, tuning)
+                read = late.read(again, blocks(again, tuning), keep, parts, tuning)
             source.lacks_bytes |= again.lacks_bytes
-            return log
-    return walked.log(columns is not None)
+            return read
+    log: Log = walked.log(columns is not None)
+    return log
 
 
 def _of(keep: Keep, profiler: str) -> Container[str] | None:
@@ -117,10 +117,13 @@ class _Reader(NamedTuple):
         return log
 
 
-def _late_reader(path: str | Path, tuning: Tuning, seen: "Outcome") -> _Reader | None:
-    """The reader of a log without any table of nvprof, which may have another profiler's behind much other text."""
+def _late_reader(path: str | Path, tuning: Tuning, seen: Any) -> _Reader | None:
+    """The reader of a log without any table that has no sign, which may have another profiler's behind much other text.
+
+    seen: what was met in it besides tables.
+    """
     if seen.foreign:
-        return _Reader("ncu", "reader")
+        return _first((folder, signs.strays) for folder, signs in profilers.signs().items())
     if seen.messages.profiled:
         return None
     with (source := open_source(path)).handle:

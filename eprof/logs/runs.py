@@ -14,9 +14,9 @@ from eprof import logs, profilers
 from eprof.base.brief import Brief
 from eprof.base.errors import LogError
 from eprof.base.text import few, pattern
+from eprof.collect import directory
 from eprof.logs.join import spelling
-from eprof.rows.log import Launches, Log, Names, Table
-from eprof.rundir import directory
+from eprof.logs.rows.log import Launches, Log, Names, Table
 
 if TYPE_CHECKING:
     from eprof.collect.collector import Collector

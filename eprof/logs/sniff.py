@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from eprof.base.errors import LogError
-from eprof.rows.stream import utf16
+from eprof.logs.rows.stream import utf16
 
 _FOREIGN = {
     b"\x7fELF": "this is a program, not a log; profile it with `eprof run`, or give its log",

@@ -14,8 +14,8 @@ import numpy as np
 
 from eprof.base.arrays import Floats, Ints
 from eprof.base.marks import Mark
+from eprof.logs.rows.log import Log
 from eprof.logs.runs import Key
-from eprof.rows.log import Log
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy

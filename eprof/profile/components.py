@@ -8,7 +8,7 @@ import numpy as np
 from eprof.base.arrays import finite
 from eprof.base.marks import Mark, names
 from eprof.costs import Costs
-from eprof.counting.counts import Counts
+from eprof.counts.counts import Counts
 from eprof.energy.components import (
     Components,
     Machine,

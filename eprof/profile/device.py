@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from eprof.base.errors import DefinitionError
+from eprof.base.gpus import capability_of_label
 from eprof.base.text import listed
-from eprof.counting import counters
-from eprof.profilers.ncu.signs import capability_of_label
+from eprof.counts import counters
 
 
 class Device(Struct, frozen=True):

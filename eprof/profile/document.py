@@ -9,11 +9,11 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from eprof import __version__
 from eprof.base.arrays import finite_all
 from eprof.base.known import ratio
 from eprof.base.marks import Mark, from_names, names
 from eprof.base.nouns import in_document
+from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED
 from eprof.logs.join.ranks import PARTS, RANK
 from eprof.profile import intervals, schema, totals, whatif
@@ -21,14 +21,14 @@ from eprof.profile.callees import inclusive
 from eprof.profile.components import of_energy
 from eprof.profile.grouping import Grouping, shown, spread_of_ranks
 from eprof.profile.operators import operators
+from eprof.profile.rooflines import described, machines, main_precision, place
 from eprof.profile.totals import ENERGIES, TOTAL, known_sum
-from eprof.rooflines import described, machines, main_precision, place
 
 if TYPE_CHECKING:
     from eprof.costs import Costs, CostTable
     from eprof.energy.replicas import Replicas
+    from eprof.logs.rows.log import Log
     from eprof.profile.profile import Counted, Energy
-    from eprof.rows.log import Log
 
 MISSING = int(Mark.MISSING)
 _IMPLIED = {*LEVEL_PARTS, *PAY_WHERE_PRICED}

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns, Floats, Ints, Texts, group_marks, group_sums, numbered, numbers_of
 from eprof.base.errors import UsageError
 from eprof.base.marks import Mark
-from eprof.counting.counts import Counts
+from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
 from eprof.logs.join.ranks import NVTX, PARTS, RANK, STREAM
-from eprof.rows.log import KernelRows
+from eprof.logs.rows.log import KernelRows
 
 OTHER = "other"
 DEVICE = "device"

@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from eprof.base.arrays import Floats, Ints, group_marks, group_sums, numbers_of
 from eprof.base.marks import Mark, names
+from eprof.logs.rows.log import BETWEEN
 from eprof.profile import schema
 from eprof.profile.totals import ENERGIES, kernel_time_marks
-from eprof.rows.log import BETWEEN
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy

@@ -13,30 +13,30 @@ from msgspec.structs import replace
 from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
 from eprof.base.brief import Brief, Result, brief
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
+from eprof.base.gpus import capability_of_label
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns
 from eprof.base.text import few, listed
 from eprof.base.vocabulary import COUNTS, CPU, PARTS
 from eprof.costs import ESTIMATED, NONE, Charge, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
-from eprof.counting import checks, counters, counts, times
-from eprof.counting.counts import Counts
-from eprof.counting.definition import Definition, without_counters
-from eprof.counting.shapes import with_traces
+from eprof.counts import checks, counters, counts, times
+from eprof.counts.counts import Counts
+from eprof.counts.definition import Definition, without_counters
+from eprof.counts.shapes import with_traces
 from eprof.energy.attribution import FAMILIES, Split, attribute
 from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME, Metered
 from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
+from eprof.logs.rows.log import SOCKETS, KernelRows, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.components import time_by_component
 from eprof.profile.device import Device, capabilities_of, device_of
 from eprof.profile.grouping import Grouping, merged, parse
+from eprof.profile.rooflines.work import intensity_of
 from eprof.profilers import advice, signs_of
-from eprof.profilers.ncu.signs import capability_of_label
-from eprof.rooflines.work import intensity_of
-from eprof.rows.log import SOCKETS, KernelRows, Launches, Log, TableRows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -233,7 +233,7 @@ class Point(Struct):
 
 
 class Machine(Struct, kw_only=True):
-    """A GPU at one setting and precision, as its lines are drawn: rooflines/machine.py says what each number is."""
+    """A GPU at one setting and precision, as its lines are drawn (`profile/rooflines/machine.py`)."""
 
     name: str
     device: str

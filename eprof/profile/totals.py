@@ -12,8 +12,8 @@ from eprof.base.known import ratio
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
 from eprof.costs.datasheets import power_limit_w, sheets
-from eprof.counting.counters import capability_of
-from eprof.rooflines import all_flops_of, traffic_of
+from eprof.counts.counters import capability_of
+from eprof.profile.rooflines import all_flops_of, traffic_of
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy

@@ -23,15 +23,15 @@ from eprof.base.nouns import Nouns
 from eprof.base.text import pattern
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.costs import Charge, Costs, CostTable, Peaks, Setting, load
-from eprof.counting.counts import Counts
+from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.energy.components import components, machine_of, seconds, work_of
 from eprof.energy.simulated import UNDER_THE_ROOF, has_modelled_time
 from eprof.energy.time_model import of_table
 from eprof.profile import schema
 from eprof.profile.grouping import merged
+from eprof.profile.rooflines import flops_of, has_tensor_work, machines, traffic_of
 from eprof.profile.totals import board_limit_w, joules_of, time_of
-from eprof.rooflines import flops_of, has_tensor_work, machines, traffic_of
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy

@@ -4,9 +4,10 @@ They are found by their folders: a new profiler is a new folder here, and its fi
 """
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import CollectError
@@ -19,8 +20,8 @@ _GPU_LIBRARY = pattern(
 _MOST_BYTES = 64 << 20  # of a program
 
 if TYPE_CHECKING:
+    from eprof.base.signs import Signs
     from eprof.collect.collector import Collector, Tool
-    from eprof.rows.signs import Signs
 
 
 def names() -> list[str]:
@@ -37,15 +38,48 @@ def signs() -> "dict[str, Signs]":
 
 def signs_of(profiler: str) -> "Signs":
     """The signs of a profiler's logs; of one without `signs.py`, those of any."""
-    from eprof.rows.signs import Signs
+    from eprof.base.signs import Signs
 
     return signs().get(profiler) or Signs()
 
 
 def collectors() -> "list[Collector]":
     """Every collector that comes with eprof, the preferred ones first."""
-    known: list[Collector] = [importlib.import_module(f"{__name__}.{name}.collector").COLLECTOR for name in names()]
-    return sorted(known, key=lambda collector: collector.rank)
+    return sorted(map(collector, names()), key=lambda collector: collector.rank)
+
+
+@cache
+def unions() -> frozenset[str]:
+    """The kinds of tables that have the columns of all their runs, of all profilers."""
+    return frozenset().union(*(known.unions for known in signs().values()))
+
+
+@cache
+def timed() -> frozenset[str]:
+    """The kinds of tables that have times only, of all profilers."""
+    return frozenset().union(*(known.timed for known in signs().values()))
+
+
+@cache
+def aside() -> frozenset[str]:
+    """The counters that are times and clocks, in no list of what was counted, of all profilers."""
+    return frozenset().union(*(known.aside() for known in signs().values()))
+
+
+def module_of(field: Callable[["Signs"], str | None]) -> ModuleType | None:
+    """The module of the profiler whose signs name one, imported; None if no profiler's do."""
+    for folder, known in signs().items():
+        if (name := field(known)) is not None:
+            return importlib.import_module(f"{__name__}.{folder}.{name}")
+    return None
+
+
+def collector(name: str) -> "Collector":
+    """The collector of a profiler. Raises CollectError: this eprof has none of this name."""
+    if name not in names():
+        raise CollectError(f"This eprof has no profiler {name}.")
+    known: Collector = importlib.import_module(f"{__name__}.{name}.collector").COLLECTOR
+    return known
 
 
 def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> "tuple[Collector, Tool, list[Tool]]":

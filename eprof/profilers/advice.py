@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from eprof import profilers
-from eprof.rows.signs import Signs
+from eprof.base.signs import Signs
 
 TIMES, STREAMS, NVTX, LAUNCHES = "times", "streams", "nvtx", "launches"
 

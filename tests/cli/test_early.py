@@ -8,8 +8,8 @@ import sys
 import pytest
 from conftest import environment
 
+from eprof.base import threads
 from eprof.cli import progress
-from eprof.rows import threads
 
 # Presses Ctrl-C when a module is looked for, and warns as numpy does.
 _SITE = """
@@ -38,7 +38,7 @@ def started(tmp_path, words, **more):
 @pytest.mark.parametrize(
     "how", [["-m", "eprof"], ["-c", "import sys; from eprof.__main__ import main; sys.exit(main())"]]
 )
-@pytest.mark.parametrize("module", ["eprof.cli", "argparse", "eprof.cli.commands", "eprof.cli.listing"])
+@pytest.mark.parametrize("module", ["eprof.cli", "argparse", "eprof.cli.commands", "eprof.commands.costs.command"])
 def test_ctrl_c_while_modules_are_imported_is_no_traceback(tmp_path, how, module):
     done = started(tmp_path, [*how, "costs"], INTERRUPTED_AT=module)
     assert done.returncode in (130, -signal.SIGINT) and done.stdout == ""
@@ -55,8 +55,8 @@ def test_the_installed_command_is_guarded_too():
 
 def test_warnings_of_libraries_are_not_for_users(tmp_path):
     words = ["-m", "eprof", "costs", "--config", "", "-q"]
-    assert started(tmp_path, words, WARNED_AT="eprof.cli.listing").stderr == ""
-    asked = started(tmp_path, ["-W", "always", *words], WARNED_AT="eprof.cli.listing")
+    assert started(tmp_path, words, WARNED_AT="eprof.commands.costs.command").stderr == ""
+    asked = started(tmp_path, ["-W", "always", *words], WARNED_AT="eprof.commands.costs.command")
     assert "overflow encountered" in asked.stderr
 
 

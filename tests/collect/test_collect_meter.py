@@ -13,8 +13,8 @@ from eprof.collect.meters import jetson, meter, nvml, rapl
 from eprof.collect.meters.meter import Meter, counted_energy, integrated
 from eprof.collect.meters.source import Sample, Source
 from eprof.collect.meters.visible import visible
-from eprof.counting import counters
-from eprof.planning.plan import plan
+from eprof.counts import counters
+from eprof.profile.plan import plan
 
 
 @given(st.floats(10, 400), st.floats(0.02, 0.2), st.floats(3.0, 8.0), st.floats(0, 0.1))

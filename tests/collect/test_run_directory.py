@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from run_support import block, emit
 
-from eprof import api
 from eprof.base.errors import CollectError, LogError
+from eprof.collect import directory
 from eprof.collect.keeper import descendants
-from eprof.rundir import directory
+from eprof.profile import api
 
 COUNTING = f"""
 import sys, time

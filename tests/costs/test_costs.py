@@ -25,8 +25,8 @@ from eprof.base.vocabulary import (
     TENSOR_PARTS,
 )
 from eprof.costs import file as costfile
-from eprof.counting.counters import capability_of
-from eprof.rooflines import machine
+from eprof.counts.counters import capability_of
+from eprof.profile.rooflines import machine
 
 ROOT = Path(__file__).parents[2]
 INCLUSIVE = ["b300", "fermi-keckler", "gtx-titan", "gtx580", "gtx680", "i7-950", "jetson-tk1"]

@@ -9,8 +9,8 @@ from eprof.base.gpus import normal_name
 from eprof.base.nouns import nouns_of
 from eprof.costs.datasheets import data_sheet, power_limit_w
 from eprof.costs.estimate import estimated, shape
-from eprof.counting.counters import capability_of
-from eprof.words import intervals
+from eprof.counts.counters import capability_of
+from eprof.show.words import intervals
 
 WATTS = st.floats(1, 440)
 

@@ -15,7 +15,7 @@ from eprof.base.errors import CostError
 from eprof.base.marks import NONE, Mark
 from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, CONSTANT, COUNTS, PARTS
 from eprof.costs import Charge, Costs, Setting
-from eprof.counting.counts import Counts
+from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split, attribute
 
 few = settings(max_examples=10)

@@ -18,19 +18,19 @@ from typing import Any
 import numpy as np
 from frames_support import combine
 
-from eprof import api
 from eprof.base.arrays import Columns
 from eprof.base.errors import EprofError
 from eprof.base.text import printable
 from eprof.logs import read
+from eprof.logs.rows.log import Log, Names, Table, TableRows
+from eprof.logs.rows.stream import Tuning
+from eprof.profile import api
 from eprof.profilers.ncu import container as ncu_report_blocks
 from eprof.profilers.ncu import reader as ncu
 from eprof.profilers.ncu.sheet import Part
 from eprof.profilers.nsys import summary as nsys
 from eprof.profilers.nvprof import store
 from eprof.profilers.oclgrind import reader as oclgrind
-from eprof.rows.log import Log, Names, Table, TableRows
-from eprof.rows.stream import Tuning
 
 SLOW_S = 5.0
 ENDLESS_S = 60.0

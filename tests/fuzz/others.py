@@ -14,18 +14,18 @@ import numpy as np
 import seeds
 from check import FOLDER, as_file, check_log, sound, strictly
 
-from eprof import api, costs
-from eprof.api import variants
+from eprof import costs
 from eprof.base.toml import Formula
 from eprof.cli import commands
 from eprof.cli import config as cli_config
-from eprof.counting import counters
-from eprof.files import export
+from eprof.counts import counters
+from eprof.lab.measurements import mapping, reading
 from eprof.logs import cache as log_cache
 from eprof.logs import read
-from eprof.measurements import mapping, reading
+from eprof.logs.rows.log import Log
+from eprof.profile import api, variants
 from eprof.profile.profile import Profile
-from eprof.rows.log import Log
+from eprof.show.files import export
 
 ROOT = Path(__file__).parents[2]
 PRICED_EVERY = 10

@@ -67,7 +67,7 @@ def test_links_lead_to_files_that_are_there():
 
 def test_the_page_of_the_command_line_lists_every_command():
     page = (ROOT / "docs" / "cli.md").read_text()
-    assert [name for name in commands._COMMANDS if not re.search(rf"^    eprof {name}\b", page, re.MULTILINE)] == []
+    assert [name for name in commands.names() if not re.search(rf"^    eprof {name}\b", page, re.MULTILINE)] == []
 
 
 def test_the_site_is_built_strictly(tmp_path):

@@ -26,7 +26,7 @@ from logs_support import (
 import eprof
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
-from eprof.counting import counters
+from eprof.counts import counters
 from eprof.logs.cache import Cache, Stamp
 from eprof.logs.join.gathering import gathered
 from eprof.logs.join.ranks import labelled

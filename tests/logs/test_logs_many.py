@@ -17,11 +17,11 @@ import pyarrow as pa
 import pytest
 from logs_support import EVENTS, METRICS, TRACE, TRACE_UNITS, event, launch, metric, profiled
 
-from eprof import api
 from eprof.base.errors import LogError, UsageError
 from eprof.collect import process
 from eprof.logs import cache, many
-from eprof.rows import packing
+from eprof.logs.rows import packing
+from eprof.profile import api
 
 ROOT = Path(__file__).parents[2]
 

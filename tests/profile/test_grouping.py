@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import eprof
 from eprof.base.errors import UsageError
+from eprof.logs.rows.log import KernelRows
 from eprof.profile.grouping import OTHER, parse
-from eprof.rows.log import KernelRows
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "logs" / "invented"
 

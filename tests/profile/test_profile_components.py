@@ -10,8 +10,8 @@ from eprof.base import resources
 from eprof.base.errors import UsageError
 from eprof.cli import main
 from eprof.energy.components import COMPONENTS
-from eprof.page.report import html
-from eprof.terminal import report as terminal
+from eprof.show.report import terminal
+from eprof.show.report.page import html
 
 GPU = "GeForce GTX 580 (0)"
 BLOCKS, THREADS = 3584, 128

@@ -9,9 +9,9 @@ import pytest
 import eprof
 from eprof.base.errors import MeterError, UsageError
 from eprof.profile.document import document
-from eprof.words.badges import MISSING
-from eprof.words.numbers import plain
-from eprof.words.view import View
+from eprof.show.report.view import View
+from eprof.show.words.badges import MISSING
+from eprof.show.words.numbers import plain
 
 MADE = Path(__file__).parents[1] / "golden" / "logs"
 NCU = MADE / "ncu.csv"

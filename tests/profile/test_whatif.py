@@ -17,11 +17,11 @@ import eprof
 from eprof import costs
 from eprof.base.errors import CostError, UsageError
 from eprof.base.marks import Mark
+from eprof.commands.tune import build
 from eprof.energy.attribution import attribute
 from eprof.energy.simulated import roofline_s
 from eprof.profile import whatif
 from eprof.profile.totals import joules_of, time_of
-from eprof.tuning import build
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "logs" / "invented"
@@ -472,7 +472,7 @@ def test_every_clock_is_the_answer_to_its_question(energy):
 
 
 def test_the_lowest_prediction_of_what_is_not_whole_is_at_least_that(profile):
-    from eprof.words.whatif import clock_words
+    from eprof.show.report.whatif import clock_words
 
     grid = whatif.clocks(profile.energy("jetson-tk1"))
     assert "at least" in clock_words(structs.replace(grid, marks=["missing"]))

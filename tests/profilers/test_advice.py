@@ -3,10 +3,9 @@
 import pytest
 from logs_support import METRICS, USAGE, metric, profiled, write
 
-from eprof import api
 from eprof.base.errors import DefinitionError, LogError
-from eprof.counting import counters
-from eprof.profile import device
+from eprof.counts import counters
+from eprof.profile import api, device
 from eprof.profilers import advice
 
 NCU = (

@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_support import ROOT
 
-from eprof import api, profilers
+from eprof import profilers
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
 from eprof.collect.collector import COUNTERS, ENERGY, TIME, Place, Request, Tool
 from eprof.collect.process import Ended
 from eprof.logs import read
+from eprof.profile import api
 from eprof.profilers.callgrind import machine_code
 from eprof.profilers.callgrind.collector import COLLECTOR
 from eprof.profilers.callgrind.decode import decoded

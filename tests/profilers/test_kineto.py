@@ -14,12 +14,12 @@ from logs_support import METRICS, metric, profiled, write
 import eprof
 from eprof import logs
 from eprof.base.errors import LogError
-from eprof.files import flame
 from eprof.logs.join import spelling
 from eprof.profile.document import document
 from eprof.profile.operators import NOT_TRACED
-from eprof.words import operators as words
-from eprof.words.view import View
+from eprof.show.report import flame
+from eprof.show.report import operators as words
+from eprof.show.report.view import View
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "traces" / "kineto"
 FILES = sorted(path.name for path in REAL.glob("*.gz")) if REAL.is_dir() else []

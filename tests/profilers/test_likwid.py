@@ -15,9 +15,9 @@ import eprof
 from eprof import logs
 from eprof.base.errors import EprofError, LogError
 from eprof.base.marks import Mark
-from eprof.counting.counters import find
-from eprof.rows.cells import is_wrapped
-from eprof.rows.log import JOULE
+from eprof.counts.counters import find
+from eprof.logs.rows.cells import is_wrapped
+from eprof.logs.rows.log import JOULE
 
 CPU = SHARED / "cpu"
 READABLE = sorted(CPU.glob("likwid-[ct]*"))

@@ -26,10 +26,10 @@ from logs_support import (
     write,
 )
 
-from eprof import api
 from eprof.base.errors import LogError
 from eprof.collect.messages import permission_remedy
 from eprof.logs import read_columns
+from eprof.profile import api
 
 SUMMARY = profiled(7, "==7== Metric result:", METRICS, metric("inst_integer", 10), metric("ipc", "1.500000"))
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput","l2_utilization"'

@@ -12,10 +12,10 @@ import pytest
 from frames_support import combine
 from logs_support import METRICS, metric, profiled, read_tuned
 
-from eprof import api
 from eprof.base.errors import LogError
 from eprof.logs import read
-from eprof.rows.stream import Tuning
+from eprof.logs.rows.stream import Tuning
+from eprof.profile import api
 
 TRACES = Path(__file__).parents[3] / "shared" / "data" / "traces" / "nsys"
 

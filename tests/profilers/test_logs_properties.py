@@ -34,10 +34,10 @@ from eprof.base.errors import EprofError, LogError
 from eprof.base.marks import Mark
 from eprof.collect.messages import catalogue
 from eprof.logs.join import sums
+from eprof.logs.rows.cells import cells
+from eprof.logs.rows.columns import Answers, Form, LineRows, codes_that_stay, parse
 from eprof.profilers.nvprof import messages
 from eprof.profilers.nvprof.lines import Block
-from eprof.rows.cells import cells
-from eprof.rows.columns import Answers, Form, LineRows, codes_that_stay, parse
 
 quick = settings(max_examples=10)
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput"'

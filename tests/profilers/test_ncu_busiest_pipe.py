@@ -7,10 +7,10 @@ from frames_support import combine as frames
 from test_ncu_logs import log_of
 
 from eprof.base.marks import Mark
-from eprof.counting import counters, counts
+from eprof.counts import counters, counts
 from eprof.logs import combine, read
+from eprof.logs.rows import sections
 from eprof.profilers.ncu import busiest_pipe
-from eprof.rows import sections
 
 ESTIMATED_ASSUMED = int(Mark.ESTIMATED | Mark.ASSUMED)
 BUSY = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"

@@ -10,9 +10,9 @@ from test_ncu_logs import FFMA, NEW, SUMMARY, TIME, log_of, row, wide
 import eprof
 from eprof import logs
 from eprof.base.marks import Mark
-from eprof.counting import checks, counters, counts
+from eprof.counts import checks, counters, counts
 from eprof.logs import cache, read
-from eprof.rows.stream import Tuning
+from eprof.logs.rows.stream import Tuning
 
 RATE, CYCLES = f"{FFMA}.per_cycle_elapsed", "smsp__cycles_elapsed.avg"
 OPCODES = "sass__thread_inst_executed_true_per_opcode"

@@ -17,9 +17,9 @@ from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import INSTRUCTIONS
-from eprof.counting import checks, counters, counts
+from eprof.counts import checks, counters, counts
 from eprof.logs import read
-from eprof.planning import plan
+from eprof.profile import plan
 
 pytest.importorskip("ncu_report", reason="needs pip install 'eprof[ncu]'")
 REPORTS = [SHARED / "ncu" / f"v100-miniweather-{name}.ncu-rep" for name in ("baseline", "div-to-mult")]

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SIGNS = """
-from eprof.rows.signs import Signs
+from eprof.base.signs import Signs
 
 SIGNS = Signs(reader_of=lambda block: "reader" if block.startswith(b"TALLY 1") else None)
 """
@@ -19,7 +19,7 @@ READER = """
 import numpy as np
 
 from eprof.base.arrays import Columns
-from eprof.rows.log import COUNT, Names, Table, TableRows
+from eprof.logs.rows.log import COUNT, Names, Table, TableRows
 
 
 def read(source, blocks, keep, *_):

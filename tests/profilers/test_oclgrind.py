@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_support import ROOT, STAND_INS, block
 
-from eprof import api, logs
+from eprof import logs
 from eprof.base.errors import LogError, UsageError
-from eprof.counting import counters
+from eprof.counts import counters
+from eprof.profile import api
 from eprof.profilers.oclgrind import reader as reader
 from eprof.profilers.oclgrind import signs
 from eprof.profilers.oclgrind.collector import BlockStrip

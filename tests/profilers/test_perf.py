@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import eprof
 from eprof import cli, logs
 from eprof.base.errors import LogError
-from eprof.rows.log import JOULE, SOCKETS
+from eprof.logs.rows.log import JOULE, SOCKETS
 
 CPU = SHARED / "cpu"
 REAL = sorted(CPU.glob("perf-*"))

@@ -166,9 +166,9 @@ def test_a_configuration_in_the_change_that_is_judged_is_not_read(runner, tmp_pa
 def test_thousands_of_kernels_and_notes_fit_a_comment(tmp_path):
     """Names of 500 letters, 2,000 kernels on each side, half of them without a partner."""
     import eprof
-    from eprof.files.diff import to_markdown
-    from eprof.files.drawing import markdown
-    from eprof.words.blocks import Notes
+    from eprof.commands.diff.files import to_markdown
+    from eprof.show.files.drawing import markdown
+    from eprof.show.words.blocks import Notes
 
     for side in ("old", "new"):
         names = [f"{'k' * 500}_{number}_{side if number % 2 else 'both'}" for number in range(2000)]

@@ -17,14 +17,15 @@ import pytest
 import tomli
 from pyarrow import parquet
 
-from eprof import api, costs
+from eprof import costs
 from eprof.base.errors import CollectError, DefinitionError, EprofError, LogError
 from eprof.base.toml import Document, Formula
+from eprof.collect import directory
 from eprof.costs import file as costfile
-from eprof.counting import counters, loading
+from eprof.counts import counters, loading
+from eprof.lab.measurements import files, mapping
 from eprof.logs import read_columns
-from eprof.measurements import files, mapping
-from eprof.rundir import directory
+from eprof.profile import api
 
 ROOT = Path(__file__).parents[2]
 LOG = (ROOT / "samples" / "logs" / "invented" / "tk1-fmm-counters.csv").read_bytes()

@@ -8,11 +8,11 @@ import sys
 import pyarrow as pa
 import pytest
 
-from eprof import api
 from eprof.base.errors import EprofError, LogError
-from eprof.measurements import files
-from eprof.rows import packing
-from eprof.timeline import marks
+from eprof.lab.measurements import files
+from eprof.lab.power import marks
+from eprof.logs.rows import packing
+from eprof.profile import api
 
 _ROW = b"0,1,a\n"
 PACKED = {"gzip": gzip.compress, "zstd": lambda data: pa.compress(data, "zstd", asbytes=True)}

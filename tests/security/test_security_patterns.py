@@ -89,7 +89,7 @@ def slow_with(expression, is_searched):
 
 
 # What is given no more than 4,096 characters.
-BOUNDED = ("eprof.timeline.meters._HEADER",)
+BOUNDED = ("eprof.lab.power.meters._HEADER",)
 
 
 def test_no_pattern_takes_more_than_linear_time():

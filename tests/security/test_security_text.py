@@ -14,22 +14,23 @@ from validation_support import typed
 
 from eprof import cli
 from eprof.base.text import in_code, in_markdown, printable
-from eprof.compare.schema import Document
-from eprof.files import diff as diff_tables
-from eprof.files import export
-from eprof.files import roofline as export_roofline
-from eprof.files.drawing import markdown
-from eprof.fitting import table_text as tabletext
-from eprof.terminal import diff as console_diff
-from eprof.terminal import drawing
-from eprof.terminal import report as console
-from eprof.terminal import roofline as console_roofline
-from eprof.terminal import tuning as terminal_tuning
-from eprof.tuning.schema import Tune
-from eprof.tuning.tables import frame
-from eprof.words import fit as fit_words
-from eprof.words import tuning as tuning_words
-from eprof.words import validation as validation_words
+from eprof.commands.diff import files as diff_tables
+from eprof.commands.diff import terminal as console_diff
+from eprof.commands.diff.schema import Document
+from eprof.commands.fit import words as fit_words
+from eprof.commands.roofline import files as export_roofline
+from eprof.commands.roofline import terminal as console_roofline
+from eprof.commands.tune import terminal as terminal_tuning
+from eprof.commands.tune import words as tuning_words
+from eprof.commands.tune.schema import Tune
+from eprof.commands.tune.tables import frame
+from eprof.commands.validate import words as validation_words
+from eprof.lab.fitting import table_text as tabletext
+from eprof.show.files import export
+from eprof.show.files.drawing import markdown
+from eprof.show.report import files as report_files
+from eprof.show.report import terminal as console
+from eprof.show.terminal import drawing
 
 CONSOLES = {
     "report": console.text,
@@ -42,7 +43,7 @@ CONSOLES = {
     ),
 }
 MARKDOWN = {
-    "report": export.to_markdown,
+    "report": report_files.to_markdown,
     "diff": lambda saved: diff_tables.to_markdown(convert(saved, Document)),
     "validate": lambda saved: markdown("# x", validation_words.blocks(typed(saved), True)),
     "tune": lambda saved: markdown("# x", tuning_words.blocks(convert(saved, Tune), True)),

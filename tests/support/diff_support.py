@@ -8,8 +8,8 @@ import pandas as pd
 from eprof.base.marks import NONE, Mark
 from eprof.base.vocabulary import COUNTS
 from eprof.costs import Charge, Costs, Peaks, Price, Setting
-from eprof.counting.counts import Counts
-from eprof.counting.definition import without_counters
+from eprof.counts.counts import Counts
+from eprof.counts.definition import without_counters
 from eprof.energy.attribution import attribute
 from eprof.profile.device import Device
 from eprof.profile.profile import Energy, Profile
@@ -46,7 +46,7 @@ def costs(prices=PRICES, watts=6.8, name="table", setting="852/924", books="serv
 def counted(kernels, marks=None, time_marks=None, launches=None, device="GPU (0)", books="served"):
     """Counts from {kernel: {word: number, "time": seconds}}; a word that is not given is not counted.
 
-    A class total excludes its parts, as in `eprof.counting.counts`: the one that is not given is NaN without a mark.
+    A class total excludes its parts, as in `eprof.counts.counts`: the one that is not given is NaN without a mark.
     """
     rows, names = list(kernels.values()), list(kernels)
     table = pd.DataFrame(rows, columns=list(COUNTS), dtype="float64")

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from eprof import logs
 from eprof.base.arrays import Columns
-from eprof.counting.counts import Counts
+from eprof.counts.counts import Counts
 
 
 @dataclass(eq=False)

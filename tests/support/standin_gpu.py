@@ -7,13 +7,13 @@ import json
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from eprof.calibration import manifest as manifests
-from eprof.calibration.peaks import peaks, resource
-from eprof.calibration.results import accessed
-from eprof.calibration.session import Backend
 from eprof.collect.cuda.driver import DriverError
 from eprof.collect.cuda.worker import CHUNK, Place, dram_bytes, work
 from eprof.collect.tools import Compiled
+from eprof.commands.calibrate import manifest as manifests
+from eprof.commands.calibrate.peaks import peaks, resource
+from eprof.commands.calibrate.results import accessed
+from eprof.commands.calibrate.session import Backend
 
 DEVICE = {
     "name": "Stand-in",

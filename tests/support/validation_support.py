@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 from msgspec import convert
 
-from eprof.measurements import Measurements
-from eprof.validation.schema import Validation
-from eprof.validation.scores import Scores
+from eprof.commands.validate.schema import Validation
+from eprof.lab.measurements import Measurements
+from eprof.lab.validation.scores import Scores
 
 PRICES = {"fp32_instruction": 20.0, "integer_instruction": 30.0, "l2_byte": 25.0, "dram_byte": 150.0}
 DOMAINS = {**dict.fromkeys(PRICES, "core"), "dram_byte": "memory"}

@@ -197,8 +197,8 @@ def _prepare():
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     from eprof import costs, profilers
-    from eprof.counting import counters, translation
-    from eprof.page import shell
+    from eprof.counts import counters, translation
+    from eprof.show.page import shell
 
     for once in (counters.definitions, counters.descriptions, translation.other_names):
         once()
@@ -219,14 +219,12 @@ def _prepare():
 def _rehearse():
     """Read, price, compare and show a small log: regular expressions, templates and numpy then wait for no child."""
     import eprof
-    from eprof import page
-    from eprof.files import export
-    from eprof.terminal import report
+    from eprof.show.report import files, page, terminal
 
     logs = [ROOT / "samples" / "logs" / "invented" / f"tk1-fmm-{what}.csv" for what in ("counters", "times")]
     profile = eprof.load(*logs, cache=False)
     document = profile.energy().document()
-    for show in (export.to_json, export.to_markdown, report.text, page.html):
+    for show in (files.to_json, files.to_markdown, terminal.text, page.html):
         show(document)
     eprof.diff(profile, profile).document()
 

@@ -20,7 +20,8 @@ import warm
 from logs_support import METRICS, TRACE, TRACE_UNITS, launch, metric, profiled
 from run_support import block, emit
 
-from eprof import api, logs
+from eprof import logs
+from eprof.profile import api
 
 ROOT = Path(__file__).parents[2]
 IS_ROOT = os.geteuid() == 0
@@ -192,7 +193,7 @@ def test_messages_that_nobody_can_read_stop_nothing(log, tmp_path):
 # A limit from the start may strike while numpy is imported, which then ends in its own words, if it ends.
 _LATE = """
 import resource, sys
-import eprof.api
+import eprof.profile.api
 from eprof.cli import main
 
 taken = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eprof.base.kernels import bare
-from eprof.compare import matching
+from eprof.commands.diff import matching
 
 HERE = Path(__file__).parents[1] / "fuzz"
 sys.path.insert(0, str(HERE))

@@ -29,9 +29,9 @@ from oracle_logs import (
 )
 from oracle_support import disagreement, wrong_counters, wrong_words
 
-from eprof import api
 from eprof.base.errors import EprofError
 from eprof.base.marks import Mark
+from eprof.profile import api
 
 # Logs are small, and eprof reads them by the hundred: what fails is not made smaller, which takes minutes.
 quick = settings(

@@ -17,7 +17,7 @@ from typing import Any
 
 import eprof
 from eprof.base.marks import Mark
-from eprof.counting.counts import Counts
+from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.energy.simulated import DEFAULT_EFFICIENCY, model_time
 

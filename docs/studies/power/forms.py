@@ -15,10 +15,10 @@ import pandas as pd
 from msgspec.structs import replace
 from prior import GPUS
 
-from eprof.fitting import Form
-from eprof.fitting.defaults import form_for
-from eprof.fitting.quality import error, left_out
-from eprof.measurements import Measurements, read
+from eprof.lab.fitting import Form
+from eprof.lab.fitting.defaults import form_for
+from eprof.lab.fitting.quality import error, left_out
+from eprof.lab.measurements import Measurements, read
 
 RIDGES = (0.001, 0.003, 0.01)
 FEW_SETTINGS = 5

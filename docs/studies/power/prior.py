@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from msgspec.structs import replace
 
-from eprof.fitting import Form, fit
-from eprof.fitting.defaults import alike, form_for, mean
-from eprof.fitting.quality import error, groups
-from eprof.measurements import Measurements, read
+from eprof.lab.fitting import Form, fit
+from eprof.lab.fitting.defaults import alike, form_for, mean
+from eprof.lab.fitting.quality import error, groups
+from eprof.lab.measurements import Measurements, read
 
 GPUS = {
     "GeForce GTX 980": ("nvdvfs_counts_gtx980_low", "nvdvfs_counts_gtx980_high"),

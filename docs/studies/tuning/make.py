@@ -14,16 +14,16 @@ from msgspec import to_builtins
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
-from eprof.fitting import Form  # noqa: E402
-from eprof.measurements import Measurements, read  # noqa: E402
-from eprof.tuning import build, inputs  # noqa: E402
-from eprof.tuning.document import document  # noqa: E402
-from eprof.tuning.objective import parse  # noqa: E402
-from eprof.tuning.schema import PowerModel  # noqa: E402
-from eprof.tuning.time_fit import Timed, TimeModel, errors  # noqa: E402
-from eprof.validation import cross_validation, protocols  # noqa: E402
-from eprof.validation.baselines import of_form  # noqa: E402
-from eprof.validation.scores import score  # noqa: E402
+from eprof.commands.tune import build, inputs  # noqa: E402
+from eprof.commands.tune.document import document  # noqa: E402
+from eprof.commands.tune.schema import PowerModel  # noqa: E402
+from eprof.commands.tune.time_fit import Timed, TimeModel, errors  # noqa: E402
+from eprof.lab.fitting import Form  # noqa: E402
+from eprof.lab.measurements import Measurements, read  # noqa: E402
+from eprof.lab.objective import parse  # noqa: E402
+from eprof.lab.validation import cross_validation, protocols  # noqa: E402
+from eprof.lab.validation.baselines import of_form  # noqa: E402
+from eprof.lab.validation.scores import score  # noqa: E402
 
 HERE = Path(__file__).parent
 FOLDER = ROOT.parent / "shared" / "data" / "power"

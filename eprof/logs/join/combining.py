@@ -31,11 +31,9 @@ from eprof.logs.join.gathering import together
 from eprof.logs.join.launch_times import timeline
 from eprof.logs.join.passes import are_opposite, by_collection, passes
 from eprof.logs.join.sums import Rows, Sums, blocks
+from eprof.logs.rows.header import SUMMARY, TRACE
+from eprof.logs.rows.log import COUNT, TOTALS, KernelRows, Launches, Log, Table, of_several_programs
 from eprof.profilers import advice
-from eprof.profilers.ncu.derived import TIMES
-from eprof.profilers.nvprof.messages import of_several_programs
-from eprof.rows.header import SUMMARY, TRACE
-from eprof.rows.log import COUNT, TOTALS, KernelRows, Launches, Log, Table
 
 Array = np.ndarray[Any, Any]
 # Of tables that time the same kernels, the best kinds first. Others come after them, and those of slowed launches last.
@@ -205,7 +203,7 @@ def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[st
 
 def _counted_once(of_passes: Sequence[Sequence[Table]]) -> Iterable[str]:
     """One sentence on counters of several passes, where only their lists of counters show that these are passes."""
-    counters = [{label for table in tables for label in _told(table)} - TIMES for tables in of_passes]
+    counters = [{label for table in tables for label in _told(table)} - profilers.aside() for tables in of_passes]
     kinds = [{table.kind for table in tables} for tables in of_passes]
     shared = {
         label

@@ -13,8 +13,8 @@ import numpy as np
 
 from eprof.base.arrays import alike, numbered
 from eprof.logs.join.sums import blocks
+from eprof.logs.rows.log import TOTALS, Log, Table
 from eprof.profilers import signs_of
-from eprof.rows.log import TOTALS, Log, Table
 
 Array = np.ndarray[Any, Any]
 _ODD = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns
-from eprof.rows.log import Log, Table, TableRows
+from eprof.logs.rows.log import Log, Table, TableRows
 
 # Rows beyond which a table is no longer short, and copying it would take room for nothing.
 _LONG = 1 << 13

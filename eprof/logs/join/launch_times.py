@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array
 from eprof.logs.join.gathering import below_each_other
-from eprof.rows.log import Names, Table, TableRows
+from eprof.logs.rows.log import Names, Table, TableRows
 
 
 def timeline(

@@ -13,14 +13,12 @@ from itertools import compress
 import numpy as np
 from msgspec.structs import replace
 
+from eprof import profilers
 from eprof.base.arrays import Array, Columns, numbered
-from eprof.profilers.ncu.derived import TIMES
-from eprof.profilers.ncu.signs import KINDS
-from eprof.rows.header import EVENTS, METRICS
-from eprof.rows.log import Table
+from eprof.logs.rows.header import EVENTS, METRICS
+from eprof.logs.rows.log import Table
 
 _OPPOSITE = {EVENTS: METRICS, METRICS: EVENTS}
-_UNIONS = KINDS  # their tables have the columns of all their runs
 _SHAPES = ("launch__", "achieved_occupancy", "sm__warps_active")
 _Signature = tuple[str, frozenset[str]]
 
@@ -53,7 +51,8 @@ def _signature(table: Table) -> _Signature:
     Times are no list of counters, nor are launch shapes, which every pass has.
     """
     counters = frozenset(table.units) if table.collected is None else table.collected
-    return table.kind, frozenset(counter for counter in counters - TIMES if not counter.startswith(_SHAPES))
+    aside = profilers.aside()
+    return table.kind, frozenset(counter for counter in counters - aside if not counter.startswith(_SHAPES))
 
 
 def _are_runs(signature: _Signature, known: Sequence[_Signature]) -> bool:
@@ -68,7 +67,7 @@ def are_opposite(kinds: Collection[str], others: Collection[str]) -> bool:
 
     nvprof writes events apart from metrics. Pages and reports of ncu in several forms are views of one collection.
     """
-    views, other_views = ({kind for kind in group if kind in _UNIONS} for group in (kinds, others))
+    views, other_views = ({kind for kind in group if kind in profilers.unions()} for group in (kinds, others))
     if views and other_views and views != other_views:
         return True
     return any(_OPPOSITE.get(kind) in others for kind in kinds)
@@ -84,7 +83,7 @@ def by_collection(table: Table) -> Iterable[Table]:
 
     Readers of nvprof's logs keep these apart themselves.
     """
-    if table.kind not in _UNIONS or not len(table.rows):
+    if table.kind not in profilers.unions() or not len(table.rows):
         return [table]
     known = ~np.isnan(np.column_stack([table.rows.time_s, table.counters.values]))
     if known.all():

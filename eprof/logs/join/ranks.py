@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from eprof.base.errors import UsageError
 from eprof.base.text import pattern
-from eprof.rows.log import Log, Names, Table
+from eprof.logs.rows.log import Log, Names, Table
 
 # What rows of one kernel can be told apart by.
 RANK, STREAM, NVTX = "rank", "stream", "nvtx"

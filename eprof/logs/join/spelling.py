@@ -12,12 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from eprof import profilers
 from eprof.base.kernels import core
 from eprof.base.text import pattern
-from eprof.profilers.kineto.signs import TRACE
-from eprof.profilers.ncu.signs import KINDS
-from eprof.profilers.nsys.signs import KIND
-from eprof.rows.log import Log, Table
+from eprof.logs.rows.log import Log, Table
 
 _UNNAMED = pattern(r"<unnamed>|\(anonymous namespace\)")
 _CAST = pattern(r"\((?:bool|char|short|int|long|long long|unsigned(?: (?:char|short|int|long|long long))?)\)(?=-?\d)")
@@ -26,15 +24,13 @@ _LAMBDA = pattern(r"\[lambda\(([^\[\]]*)\) \(instance (\d+)\)\]")
 _CONST = pattern(r"\bconst\b")  # before its type or behind it
 _SPACE = pattern(r"\s+(?=\W)|(?<=\W)\s+")
 _EXAMPLES = 3
-# Of tables that have times only.
-_TIMED = (KIND, "nsys-sqlite", "nsys-trace", TRACE)
 _OTHER_WORDS = (("true", "1"), ("false", "0"))
 
 
 def agree(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:
     """The logs with one spelling for each kernel's name, that of ncu, and sentences on what was changed or left out."""
-    counted = _kernels(logs, KINDS)
-    names, ambiguous = match(_kernels(logs, _TIMED), counted) if counted else ({}, [])
+    counted = _kernels(logs, profilers.unions())
+    names, ambiguous = match(_kernels(logs, profilers.timed()), counted) if counted else ({}, [])
     if not names and not ambiguous:
         return logs, []
     respelled = [replace(log, tables=tuple(_renamed(table, names, ambiguous) for table in log.tables)) for log in logs]
@@ -99,7 +95,7 @@ def _kernels(logs: Sequence[Log], kinds: Collection[str]) -> set[str]:
 
 def _renamed(table: Table, names: dict[str, str], ambiguous: Collection[str]) -> Table:
     """The table with kernels spelled as ncu does; rows whose name is ambiguous are left out."""
-    if table.kind not in _TIMED:
+    if table.kind not in profilers.timed():
         return table
     kernel = table.rows.kernel
     dropped = np.array([name in ambiguous for name in kernel.names], dtype=bool)

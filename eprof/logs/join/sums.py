@@ -12,7 +12,7 @@ import numpy as np
 
 from eprof.base.arrays import Columns
 from eprof.base.marks import Mark
-from eprof.rows.log import Table
+from eprof.logs.rows.log import Table
 
 Array = np.ndarray[Any, Any]
 _CELLS = 1 << 20  # that are worked on at once

@@ -10,11 +10,11 @@ import numpy as np
 from eprof.base.arrays import Bools, Columns
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
+from eprof.logs.rows.log import COUNT, Calls, Log, Names, Table, TableRows
+from eprof.logs.rows.stream import Source
 from eprof.profilers.callgrind.decode import decoded
 from eprof.profilers.callgrind.file_format import Costs, Function, parse
 from eprof.profilers.callgrind.signs import KIND, MACHINE, SIMULATED, UNDECODED
-from eprof.rows.log import COUNT, Calls, Log, Names, Table, TableRows
-from eprof.rows.stream import Source
 
 _FEW = 3
 _ADDRESS = pattern(r"0x[0-9a-fA-F]+")

@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from eprof.base.marks import Mark
-from eprof.rows.signs import Signs
+from eprof.base.signs import Signs
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
-    from eprof.rows.log import Launches
+    from eprof.logs.rows.log import Launches
 
 KIND = "callgrind-functions"
 # Executions of instructions whose machine code is not at hand.

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 
-from eprof.profilers.kineto.events import Event
-from eprof.rows.log import BETWEEN
+from eprof.logs.rows.events import Event
+from eprof.logs.rows.log import BETWEEN
 
 GRAPH = "(graph launch)"
 OUTSIDE = "(outside of operators)"

@@ -12,13 +12,13 @@ import numpy as np
 
 from eprof.base.arrays import Columns, Floats
 from eprof.base.errors import LogError
+from eprof.logs.rows.events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
+from eprof.logs.rows.launches import LAUNCH
+from eprof.logs.rows.log import Log, Names, Table, TableRows
+from eprof.logs.rows.stream import Source, unpacked
+from eprof.logs.rows.units import NO_UNIT, kind_of
 from eprof.profilers.kineto import operators
-from eprof.profilers.kineto.events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
 from eprof.profilers.kineto.signs import RANGES, TRACE
-from eprof.profilers.ncu.units import NO_UNIT, kind_of
-from eprof.rows.launches import LAUNCH
-from eprof.rows.log import Log, Names, Table, TableRows
-from eprof.rows.stream import Source, unpacked
 
 _CHUNK = 1 << 22
 _KERNEL, _RANGE = "kernel", "cuda_profiler_range"

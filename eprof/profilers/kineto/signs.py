@@ -1,7 +1,7 @@
 """How traces of the PyTorch profiler are recognised: JSON objects that begin with what Kineto knows of the machine."""
 
+from eprof.base.signs import Signs
 from eprof.base.text import pattern
-from eprof.rows.signs import Signs
 
 TRACE = "kineto-trace"
 # Its metrics are ncu's, by name and meaning: both are CUPTI's.
@@ -20,4 +20,4 @@ def _reader_of(block: bytes) -> str | None:
     return "reader" if _SIGN.match(block) else None
 
 
-SIGNS = Signs(reader_of=_reader_of, refusal=_refusal)
+SIGNS = Signs(reader_of=_reader_of, refusal=_refusal, timed=frozenset([TRACE]))

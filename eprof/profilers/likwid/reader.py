@@ -20,10 +20,10 @@ from eprof.base import cpus
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.text import few, pattern
+from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
+from eprof.logs.rows.log import COUNT, JOULE, OTHER, SOCKETS, WHOLE_PROGRAM, Log, Names, Table, TableRows
+from eprof.logs.rows.stream import Source
 from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
-from eprof.rows.cells import LARGEST, is_wrapped, unused_note
-from eprof.rows.log import COUNT, JOULE, OTHER, SOCKETS, WHOLE_PROGRAM, Log, Names, Table, TableRows
-from eprof.rows.stream import Source
 
 _ABOUT = pattern(r"CPU (name|type):[\s,]*+((?:.*[^\s,])?)[\s,]*")
 _TITLES = (

@@ -14,8 +14,8 @@ from itertools import chain
 from msgspec import Struct
 
 from eprof.base.text import pattern
-from eprof.rows.header import split
-from eprof.rows.sections import Rows, Section
+from eprof.logs.rows.header import split
+from eprof.logs.rows.sections import Rows, Section
 
 NOTE = "ncu broke lines of this summary in the midst of rows; these were put together again"
 _SHAPES = {

@@ -12,7 +12,7 @@ point" is what ncu says of every type.
 from collections.abc import Sequence
 
 from eprof.base.text import pattern
-from eprof.rows.sections import Section
+from eprof.logs.rows.sections import Section
 
 _SENTENCE = pattern(
     r"\b(?:Tensor(?: \(\w+\))?|(?P<shared>Shared)) is the highest-utilized pipeline \((?P<tens>\d+)\.(?P<tenths>\d)%\) "

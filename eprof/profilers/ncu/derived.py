@@ -12,8 +12,8 @@ from collections.abc import Container, Mapping, Sequence
 import numpy as np
 
 from eprof.base.arrays import Array
+from eprof.logs.rows.log import Clock
 from eprof.profilers.ncu import tensor_ops
-from eprof.rows.log import Clock
 
 TOTAL = "[total]"
 DURATIONS = ("gpu__time_duration.sum", "gpu__time_duration")

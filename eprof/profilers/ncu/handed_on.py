@@ -7,12 +7,12 @@ from collections.abc import Container, Sequence
 import numpy as np
 from msgspec import Struct
 
+from eprof.logs.rows.cells import is_wrong
+from eprof.logs.rows.log import Log
+from eprof.logs.rows.units import Unit, unit_of
 from eprof.profilers.ncu import derived, notes
 from eprof.profilers.ncu.sheet import Remarks, Sheet, part_of
 from eprof.profilers.ncu.tables import tables_of
-from eprof.profilers.ncu.units import Unit, unit_of
-from eprof.rows.cells import is_wrong
-from eprof.rows.log import Log
 
 KIND = "ncu-metrics"
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from eprof.base.text import pattern
+from eprof.logs.rows.sections import Section, looks_like_row
 from eprof.profilers.nsys import summary as nsys
-from eprof.rows.sections import Section, looks_like_row
 
 LONG, RAW, SUMMARY, UNKNOWN = "ncu-long", "ncu-raw", "ncu-summary", "unknown"
 TRACE, LINES = "nsys-trace", "lines"  # a table of nsys that is read as columns; one that is read line by line

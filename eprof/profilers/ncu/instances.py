@@ -10,9 +10,9 @@ import numpy as np
 
 from eprof.base.arrays import Array
 from eprof.base.text import pattern
+from eprof.logs.rows.numbers import Style, ungrouped, value
+from eprof.logs.rows.sections import Cells, texts_of
 from eprof.profilers.ncu.matrix_opcodes import TYPES, WITH_MODIFIERS, flops_by_type
-from eprof.rows.numbers import Style, ungrouped, value
-from eprof.rows.sections import Cells, texts_of
 
 PER_OPCODE = pattern(r"sass__(?:thread_)?inst_executed(?:_true)?_per_opcode|" + WITH_MODIFIERS)
 _NAMED = pattern(r"\(((?:[A-Za-z_][\w.]*: [^;()]*)(?:; [A-Za-z_][\w.]*: [^;()]*)*)\)$")

@@ -12,14 +12,14 @@ from msgspec import Struct
 from eprof.base.arrays import Array, alike
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
+from eprof.logs.rows import sections
+from eprof.logs.rows.log import COUNT, Names
+from eprof.logs.rows.numbers import Locale, Style, values, words_as_values
+from eprof.logs.rows.sections import Cells, Piece, Section, names_of, texts_of
+from eprof.logs.rows.units import NO_UNIT, Unit, differ, is_whole, kind_of, known_counts, unit_of
 from eprof.profilers.ncu import derived, instances, parts
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME, Part, Remarks, Sheet, labels_of_page, metric_of, part_of
-from eprof.profilers.ncu.units import NO_UNIT, Unit, differ, is_whole, kind_of, known_counts, unit_of
-from eprof.rows import sections
-from eprof.rows.log import COUNT, Names
-from eprof.rows.numbers import Locale, Style, values, words_as_values
-from eprof.rows.sections import Cells, Piece, Section, names_of, texts_of
 
 _LABEL_AND_NAME = pattern(r".* \(([a-z][a-z0-9]*__[\w.]+)\)")
 _SAMPLE = 4096

@@ -15,9 +15,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError, UsageError
+from eprof.counts import counters
+from eprof.logs.rows.log import Log
+from eprof.logs.rows.stream import Source
 from eprof.profilers.ncu.handed_on import Launch, log_of
-from eprof.rows.log import Log
-from eprof.rows.stream import Source
 
 _VALUES = ("Value", "AvgValue")
 _NEEDED = ("Annotation", "Metric", "Kernel", "Unit")
@@ -40,13 +41,13 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, p
     return replace(log, lines=len(lines), sha256=source.sha256, size_bytes=source.size_bytes)
 
 
-def of_frame(frame: Any, keep: Container[str] | None, parts: str | None) -> Log:
+def of_frame(frame: Any, parts: str | None) -> Log:
     """The log of a data frame of nsight-python. Raises UsageError: it is none; LogError: it has other columns."""
     if not hasattr(frame, "to_dict"):
         raise UsageError(
             f"eprof.load takes names of files and data frames of nsight-python, no {type(frame).__name__}."
         )
-    return of_rows("data frame", frame.to_dict("records"), keep, parts)
+    return of_rows("data frame", frame.to_dict("records"), counters.names_in_use("ncu"), parts)
 
 
 def of_rows(path: str, rows: Iterable[Row], keep: Container[str] | None, parts: str | None) -> Log:

@@ -8,8 +8,8 @@ Msg". A cell holds the thread, then each open range in quotes, the outermost fir
 from collections.abc import Callable, Sequence
 
 from eprof.base.text import pattern
+from eprof.logs.rows.sections import Section
 from eprof.profilers.ncu.headers import LONG, RAW
-from eprof.rows.sections import Section
 
 OUTSIDE = "(outside of ranges)"
 _PUSH_POP = "Push/Pop_Range"

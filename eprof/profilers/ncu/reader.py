@@ -9,6 +9,12 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
+from eprof.base.threads import ahead, is_memory_scarce
+from eprof.logs.rows.log import Log
+from eprof.logs.rows.numbers import Locale
+from eprof.logs.rows.sections import Piece, Rows, Section, many_rows, rows, size
+from eprof.logs.rows.stream import Source
+from eprof.logs.rows.units import Unit
 from eprof.profilers.ncu import broken, busiest_pipe, derived, long, notes, wide
 from eprof.profilers.ncu import parts as parts_of
 from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN, headers, may_be_in
@@ -17,15 +23,9 @@ from eprof.profilers.ncu.messages import CSV, IMPORTED, Messages
 from eprof.profilers.ncu.sheet import Part, joined
 from eprof.profilers.ncu.tables import tables_of
 from eprof.profilers.ncu.text import COLUMNS, Page, uncommented
-from eprof.profilers.ncu.units import Unit
 from eprof.profilers.ncu.wide import Sample, Wide
 from eprof.profilers.nsys import trace
 from eprof.profilers.nsys.summary import Nsys
-from eprof.rows.log import Log
-from eprof.rows.numbers import Locale
-from eprof.rows.sections import Piece, Rows, Section, many_rows, rows, size
-from eprof.rows.stream import Source
-from eprof.rows.threads import ahead, is_memory_scarce
 
 _NO_COLUMNS = (UNKNOWN, LINES)
 _MAY_BE_LONG = (LONG, RAW, TRACE)

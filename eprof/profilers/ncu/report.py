@@ -13,16 +13,16 @@ import numpy as np
 
 from eprof.base.arrays import Array
 from eprof.base.errors import LogError
+from eprof.logs.rows import packing
+from eprof.logs.rows.cells import is_wrong
+from eprof.logs.rows.log import Log
+from eprof.logs.rows.stream import Source, unpacked
+from eprof.logs.rows.units import Unit, unit_of
 from eprof.profilers.ncu import container, derived, instances, notes
 from eprof.profilers.ncu.container import Shape
 from eprof.profilers.ncu.messages import IMPORT
 from eprof.profilers.ncu.sheet import GPU_NAME, Remarks, Sheet, part_of
 from eprof.profilers.ncu.tables import tables_of
-from eprof.profilers.ncu.units import Unit, unit_of
-from eprof.rows import packing
-from eprof.rows.cells import is_wrong
-from eprof.rows.log import Log
-from eprof.rows.stream import Source, unpacked
 
 KIND = "ncu-report"
 _CHUNK = 8 << 20

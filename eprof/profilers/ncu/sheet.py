@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from eprof.base.arrays import Array, alike
 from eprof.base.resources import folder
 from eprof.base.toml import Document
+from eprof.logs.rows.log import COUNT, Clock, Names
+from eprof.logs.rows.units import Unit, kind_of
 from eprof.profilers.ncu import derived
-from eprof.profilers.ncu.units import Unit, kind_of
-from eprof.rows.log import COUNT, Clock, Names
 
 GPU_NAME = "device__attribute_display_name"
 Words = Sequence[str | None] | Names

@@ -1,7 +1,7 @@
 """How logs of ncu are recognised. It imports nothing of their readers, so that other logs need not wait for these."""
 
+from eprof.base.signs import Signs
 from eprof.base.text import pattern
-from eprof.rows.signs import Signs
 
 KINDS = ("ncu-long", "ncu-raw", "ncu-report", "ncu-summary", "ncu-metrics")
 REPORT = b"NVR\0"  # a report file begins so
@@ -24,13 +24,6 @@ _SIGN = pattern(
 )
 _NVPROF = pattern(rb'(?:^|\n)(?:==\d+== |"?(?:Device|Start|Time\(%\)|Type)"?,)')
 _NSIGHT_PYTHON = pattern(rb"Annotation,(?:Value,)?Metric,[^\n]*\bKernel,")
-_LABEL = pattern(r"ncu device \d+ \(CC (\d+\.\d+)\)")
-
-
-def capability_of_label(label: str) -> str | None:
-    """The compute capability in ncu's label of a device ("ncu device 0 (CC 8.0)"), else None."""
-    match = _LABEL.fullmatch(label)
-    return match[1] if match else None
 
 
 def is_in(block: bytes) -> bool:
@@ -48,10 +41,20 @@ def _reader_of(block: bytes) -> str | None:
     return "reader" if is_in(block) else None
 
 
+def _aside() -> frozenset[str]:
+    from eprof.profilers.ncu.derived import TIMES
+
+    return TIMES
+
+
 SIGNS = Signs(
     reader_of=_reader_of,
     slowed=frozenset(KINDS),
     slowed_note=SLOWED,
+    unions=frozenset(KINDS),
+    aside=_aside,
+    strays="reader",
+    frames="nsight_python",
     first_device=pattern(r"ncu device 0\b"),
     capabilities=(7.0, float("inf")),
     generations="from Volta on",

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from eprof.base.arrays import Columns, Ints
+from eprof.logs.rows.log import Names, Table, TableRows
 from eprof.profilers.ncu.sheet import Part
-from eprof.rows.log import Names, Table, TableRows
 
 ASIDE = ("device__", "launch__", "profiler__", "c2clink__", "nvlink__", "numa__")  # what no kernel does
 _PID_DIGITS = 18  # that fit in 64 bits

@@ -21,11 +21,11 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct, field
 
 from eprof.base.text import pattern
+from eprof.logs.rows.sections import Piece, Section
+from eprof.logs.rows.units import unit_of
 from eprof.profilers.ncu import busiest_pipe
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME
-from eprof.profilers.ncu.units import unit_of
-from eprof.rows.sections import Piece, Section
 
 COLUMNS = {
     LONG: ["ID", "Process ID", "Process Name", "Kernel Name", "Stream", "Device", "CC"],

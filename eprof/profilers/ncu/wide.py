@@ -8,13 +8,13 @@ import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array
+from eprof.logs.rows import sections
+from eprof.logs.rows.log import COUNT
+from eprof.logs.rows.numbers import Locale, Style, values
+from eprof.logs.rows.sections import Cells, Piece, Section, texts_of
+from eprof.logs.rows.units import NO_UNIT, Unit, differ, is_whole, kind_of, known_counts, unit_of
 from eprof.profilers.ncu import derived, instances, parts
 from eprof.profilers.ncu.sheet import GPU_NAME, Part, Remarks, Sheet, metric_of, part_of
-from eprof.profilers.ncu.units import NO_UNIT, Unit, differ, is_whole, kind_of, known_counts, unit_of
-from eprof.rows import sections
-from eprof.rows.log import COUNT
-from eprof.rows.numbers import Locale, Style, values
-from eprof.rows.sections import Cells, Piece, Section, texts_of
 
 FIXED = (
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size",

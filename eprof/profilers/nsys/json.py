@@ -6,10 +6,10 @@ from typing import Any
 
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
+from eprof.logs.rows.log import Log
+from eprof.logs.rows.stream import Source
 from eprof.profilers.nsys.signs import KIND
 from eprof.profilers.nsys.summary import COMMAND, Nsys, Shape, shape_of
-from eprof.rows.log import Log
-from eprof.rows.stream import Source
 
 _OBJECT = pattern(r'\{\s*"')  # never inside of a string: quotes are escaped there
 _LONGEST = 4 << 20  # characters of an object

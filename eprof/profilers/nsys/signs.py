@@ -2,8 +2,8 @@
 
 from shlex import quote
 
+from eprof.base.signs import Signs
 from eprof.base.text import pattern
-from eprof.rows.signs import Signs
 
 KIND = "nsys-summary"
 _SIGN = pattern(rb'[{,]\s*"(?:Time ?\(%\)|Total Time ?\(\w+\)|Duration ?\(\w+\)|QCount|KAvg ?\(\w+\))"\s*:')
@@ -30,6 +30,7 @@ def _refusal(path: str, head: bytes) -> str | None:
 SIGNS = Signs(
     reader_of=_reader_of,
     refusal=_refusal,
+    timed=frozenset((KIND, "nsys-sqlite", "nsys-trace")),
     capabilities=(6.0, float("inf")),
     generations="from Pascal on",
     commands={

@@ -14,11 +14,11 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Columns
 from eprof.base.text import pattern
+from eprof.logs.rows.header import split
+from eprof.logs.rows.launches import LAUNCH, part_of, told_apart
+from eprof.logs.rows.log import Names, Table, TableRows
 from eprof.profilers.nsys.numbers import Numbers
 from eprof.profilers.nsys.signs import KIND
-from eprof.rows.header import split
-from eprof.rows.launches import LAUNCH, part_of, told_apart
-from eprof.rows.log import Names, Table, TableRows
 
 OF_LAUNCHES = "nsys-trace"
 STREAM = "Strm"

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from eprof.base.arrays import Array, alike
+from eprof.logs.rows.launches import LAUNCH, part_of
+from eprof.logs.rows.log import Names
+from eprof.logs.rows.numbers import ENGLISH, values
+from eprof.logs.rows.sections import Piece, Section, names_of, size, together
 from eprof.profilers.nsys.summary import STREAM, Nsys, Shape, shape_of
-from eprof.rows.launches import LAUNCH, part_of
-from eprof.rows.log import Names
-from eprof.rows.numbers import ENGLISH, values
-from eprof.rows.sections import Piece, Section, names_of, size, together
 
 _COPY = "[CUDA mem"
 

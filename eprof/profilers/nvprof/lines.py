@@ -13,6 +13,10 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Array
 from eprof.base.text import pattern
+from eprof.logs.rows import header as headers
+from eprof.logs.rows.cells import OLD_RATES, RATES
+from eprof.logs.rows.columns import Form, ParsedRows, parse
+from eprof.logs.rows.header import Header
 from eprof.profilers.nvprof import text
 from eprof.profilers.nvprof.messages import PROFILER_LINE, Messages, is_chatter
 from eprof.profilers.nvprof.open_table import ColumnSection, Ignored, Section
@@ -21,10 +25,6 @@ from eprof.profilers.nvprof.summary import SummarySection
 from eprof.profilers.nvprof.text import TextSection
 from eprof.profilers.nvprof.trace import TraceSection, UsageSection
 from eprof.profilers.nvprof.wide import WideSection
-from eprof.rows import header as headers
-from eprof.rows.cells import OLD_RATES, RATES
-from eprof.rows.columns import Form, ParsedRows, parse
-from eprof.rows.header import Header
 
 if TYPE_CHECKING:
     import polars as pl

@@ -1,10 +1,8 @@
 """nvprof's messages: why there is no table, or why its counts are not complete."""
 
-import re
-from collections.abc import Iterable, Sequence
-
-from eprof.base.text import cut, few, pattern
+from eprof.base.text import pattern
 from eprof.collect.messages import Findings
+from eprof.logs.rows.log import of_several_programs
 
 PROFILER_LINE = pattern(
     r'(?:[^,"=]{1,40},){0,3}[ \t]{0,40}(?:==(?P<pid>\d+|PROF|WARNING|ERROR)==|={8}(?!.*=\s*$)) (?P<text>.*)'
@@ -22,29 +20,6 @@ _CHATTER = pattern(
     r"|(?:Regs|SSMem|DSMem|SrcMemType|DstMemType|Src Dev|Dst Dev|Src Ctx|Dst Ctx): .*"
     r"|No (?:kernels|events/metrics) were profiled\.|Internal profil(?:er|ing) error.*)"
 )
-
-
-def of_several_programs(commands: Iterable[str]) -> str | None:
-    """What commands of several programs are of, in words, or those of one program with other arguments; else None.
-
-    A command without arguments may be one whose arguments are not known.
-    """
-    whole = list(dict.fromkeys(" ".join(command.split()) for command in commands if command.strip()))
-    programs = list(dict.fromkeys(_program(command) for command in whole))
-    detailed = [command for command in whole if " " in command]
-    if len(programs) > 1:
-        return f"{len(programs)} programs: {_listed(programs)}; their counts and times are added up or set side by side"
-    if len(detailed) > 1:
-        return f"{len(detailed)} commands: {_listed(detailed)}; what they counted and timed is taken for one program's"
-    return None
-
-
-def _program(command: str) -> str:
-    return re.split(r"[/\\]", command.split()[0])[-1].partition("@")[0]
-
-
-def _listed(words: Sequence[str]) -> str:
-    return few([f"`{cut(word, _SHOWN)}`" for word in words], _EXAMPLES)
 
 
 def is_chatter(line: str) -> bool:

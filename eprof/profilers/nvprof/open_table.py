@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from eprof.base.text import pattern
+from eprof.logs.rows.columns import Form, LineRows, ParsedRows, Rows
+from eprof.logs.rows.header import Header
 from eprof.profilers.nvprof.store import Store
-from eprof.rows.columns import Form, LineRows, ParsedRows, Rows
-from eprof.rows.header import Header
 
 DEVICE = pattern(r"\(\d+\)\s*$")
 WHOLE = pattern(r"\s*\d{1,12}\s*")  # launches; sums of more would not fit

@@ -12,8 +12,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Bools, Floats, Ints, alike
-from eprof.rows.cells import as_cell
-from eprof.rows.log import COUNT
+from eprof.logs.rows.cells import as_cell
+from eprof.logs.rows.log import COUNT
 
 _HELD_ROWS = 1 << 16
 

@@ -5,14 +5,14 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from eprof.base.errors import LogError
+from eprof.base.threads import ahead, is_memory_scarce
+from eprof.logs.rows import header as headers
+from eprof.logs.rows.header import Header
+from eprof.logs.rows.log import Log
+from eprof.logs.rows.stream import Source, Tuning
 from eprof.profilers import signs
 from eprof.profilers.nvprof.lines import Block, Outcome, Walk
 from eprof.profilers.nvprof.store import Store
-from eprof.rows import header as headers
-from eprof.rows.header import Header
-from eprof.rows.log import Log
-from eprof.rows.stream import Source, Tuning
-from eprof.rows.threads import ahead, is_memory_scarce
 
 _STRETCH_BYTES = 1 << 16  # of rows that are read sooner together than line by line
 

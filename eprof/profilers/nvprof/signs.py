@@ -1,6 +1,6 @@
 """How databases of nvprof are recognised. Its other logs need no sign: what nobody else claims is read as nvprof's."""
 
-from eprof.rows.signs import Signs
+from eprof.base.signs import Signs
 
 COUNTED = "nvprof-sqlite-counted"  # times of kernels that counters slowed down
 _SQLITE = b"SQLite format 3\0"
@@ -24,6 +24,7 @@ SIGNS = Signs(
     reader_of=_reader_of,
     refusal=_refusal,
     slowed=frozenset([COUNTED]),
+    takes_unsigned="reader",
     capabilities=(2.0, 7.2),
     generations="up to Volta",
     commands=dict.fromkeys(("times", "streams", "launches"), "nvprof --print-gpu-trace --csv"),

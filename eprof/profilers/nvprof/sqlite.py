@@ -13,15 +13,15 @@ import numpy as np
 from eprof.base import resources
 from eprof.base.errors import LogError
 from eprof.base.toml import Document
+from eprof.logs.rows import packing
+from eprof.logs.rows.cells import ABSENT, INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, WRONG, as_cell, is_wrong
+from eprof.logs.rows.launches import LAUNCH, UNKNOWN, part_of
+from eprof.logs.rows.log import OTHER, PERCENT, Log
+from eprof.logs.rows.stream import Source, unpacked
 from eprof.profilers.nsys import sqlite as nsys_sqlite
 from eprof.profilers.nvprof.pieces import Cells, Piece, Sums
 from eprof.profilers.nvprof.signs import COUNTED
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
-from eprof.rows import packing
-from eprof.rows.cells import ABSENT, INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, WRONG, as_cell, is_wrong
-from eprof.rows.launches import LAUNCH, UNKNOWN, part_of
-from eprof.rows.log import OTHER, PERCENT, Log
-from eprof.rows.stream import Source, unpacked
 
 _KIND = "nvprof-sqlite"
 _CHUNK = 1 << 20

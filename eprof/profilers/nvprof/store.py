@@ -12,11 +12,11 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Columns, Floats
+from eprof.logs.rows.cells import MISFIT, REASONS, UNITS, Rates, as_cell
+from eprof.logs.rows.columns import Answers, codes_that_stay
+from eprof.logs.rows.launches import LAUNCH, told_apart
+from eprof.logs.rows.log import OTHER, Names, Shape, Table, TableRows
 from eprof.profilers.nvprof.pieces import Piece
-from eprof.rows.cells import MISFIT, REASONS, UNITS, Rates, as_cell
-from eprof.rows.columns import Answers, codes_that_stay
-from eprof.rows.launches import LAUNCH, told_apart
-from eprof.rows.log import OTHER, Names, Shape, Table, TableRows
 
 if TYPE_CHECKING:
     import polars as pl

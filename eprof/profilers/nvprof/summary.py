@@ -8,13 +8,13 @@ import numpy as np
 
 from eprof.base.arrays import Array, Bools, Ints, alike, numbered
 from eprof.base.text import pattern
+from eprof.logs.rows.cells import ABSENT, RATES, as_cell, shows_wrong
+from eprof.logs.rows.columns import Answers, Form, Rows
+from eprof.logs.rows.header import EVENTS, Header
+from eprof.logs.rows.log import COUNT
 from eprof.profilers.nvprof.open_table import ColumnSection, is_device, is_named, is_whole
 from eprof.profilers.nvprof.pieces import Piece
 from eprof.profilers.nvprof.store import Numbers, Store
-from eprof.rows.cells import ABSENT, RATES, as_cell, shows_wrong
-from eprof.rows.columns import Answers, Form, Rows
-from eprof.rows.header import EVENTS, Header
-from eprof.rows.log import COUNT
 
 _INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list
 _LIST = pattern(r"\d+(?:,\s*\d+)+")

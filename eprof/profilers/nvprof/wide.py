@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Floats
 from eprof.base.text import pattern
+from eprof.logs.rows.cells import MISFIT, RATES, as_cell, unit_of
+from eprof.logs.rows.columns import Answers, Form, Rows
+from eprof.logs.rows.header import WIDE_FIXED, Header
+from eprof.logs.rows.log import COUNT, OTHER
 from eprof.profilers.nvprof.open_table import ColumnSection, is_device, is_named
 from eprof.profilers.nvprof.pieces import Cells, Piece, Sums
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
-from eprof.rows.cells import MISFIT, RATES, as_cell, unit_of
-from eprof.rows.columns import Answers, Form, Rows
-from eprof.rows.header import WIDE_FIXED, Header
-from eprof.rows.log import COUNT, OTHER
 
 # Column labels of things that nvprof prints with a unit, which a table without its row of units has lost.
 _RATE = pattern(

@@ -49,7 +49,7 @@ class Oclgrind(Collector):
     simulated = True
     counts_all = True
     costs = "jetson-tk1"  # a simulated device has no prices of its own; this is the board that [FMM] measured
-    quicker = "a smaller problem: or what lets kernels run natively (docs/running.md)"
+    quicker = "a smaller problem, or kernels that run natively (docs/running.md says what that takes)"
 
     def find(self, program: str = "") -> Tool:
         """Look for Oclgrind's OpenCL driver: in this Python, in the program's environment, in the system."""

@@ -18,7 +18,7 @@ _WORDS = re.compile(
     r"|align \d+|dereferenceable(?:_or_null)?\(\d+\)|byval\([^()]*\)|sret\([^()]*\)) ?"
 )
 _FLAGS = re.compile(r"(?<![%@.\w\"])(?:nuw|nsw|exact|inbounds|fast|nnan|ninf|nsz|arcp|contract|afn|reassoc) ")
-_METADATA = re.compile(r",? ![\w.]+ !(?:\w+|\{\})|\s+#\d+(?=,|$)|\s*;.*$")
+_METADATA = re.compile(r",? ![\w.]+ !(?:\w+|\{\})|(?<!\s)\s+#\d+(?=,|$)|(?<!\s)\s*;.*$")
 LABEL = re.compile(r"([-\w.$]+|\"[^\"]*\"):")
 RESULT = re.compile(r"\s*(?:(%[-\w.$]+|%\"[^\"]*\") = )?(.*)", re.DOTALL)
 

@@ -22,11 +22,11 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
+from eprof.logs.rows.log import COUNT, Log, Names, Table, TableRows
+from eprof.logs.rows.stream import Source
 from eprof.profilers.oclgrind.caches import CACHE, LOST, cache_notes, models_of
 from eprof.profilers.oclgrind.mangled import Called, called
 from eprof.profilers.oclgrind.signs import DEVICE, KIND, MARK, VECTORS
-from eprof.rows.log import COUNT, Log, Names, Table, TableRows
-from eprof.rows.stream import Source
 
 UNTYPED = ("fadd", "fsub", "fmul", "fdiv", "frem", "fneg", "fcmp")
 TYPES = ("f16", "f32", "f64")

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.marks import Mark
-from eprof.rows.signs import Signs
+from eprof.base.signs import Signs
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
-    from eprof.rows.log import Launches
+    from eprof.logs.rows.log import Launches
 
 KIND = "oclgrind-inst-counts"
 DEVICE = "Oclgrind Simulator"

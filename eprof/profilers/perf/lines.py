@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
+from eprof.logs.rows.cells import LARGEST
+from eprof.logs.rows.numbers import ENGLISH, Locale, ungrouped, value
 from eprof.profilers.perf.signs import EVENT, HEADER, INTERVALS, NOT_KNOWN, ROW, STARTED
-from eprof.rows.cells import LARGEST
-from eprof.rows.numbers import ENGLISH, Locale, ungrouped, value
 
 _LONGEST_LINE = 4000
 _BLANKS = "[,.'\u2019 \u00a0\u202f\ufffd]"

@@ -17,6 +17,9 @@ from msgspec import Struct, field
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.text import few, pattern
+from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
+from eprof.logs.rows.log import COUNT, JOULE, OTHER, PERCENT, SOCKETS, WHOLE_PROGRAM, Log, Names, Table, TableRows
+from eprof.logs.rows.stream import Source
 from eprof.profilers.perf.events import (
     BYTES,
     BYTES_OF,
@@ -30,9 +33,6 @@ from eprof.profilers.perf.events import (
 )
 from eprof.profilers.perf.lines import Lines, Row, Run, seconds
 from eprof.profilers.perf.signs import KIND, RUNNING
-from eprof.rows.cells import LARGEST, is_wrapped, unused_note
-from eprof.rows.log import COUNT, JOULE, OTHER, PERCENT, SOCKETS, WHOLE_PROGRAM, Log, Names, Table, TableRows
-from eprof.rows.stream import Source
 
 _EXAMPLES = 3
 _INSTRUCTIONS = ("instructions", "inst_retired.any", "ex_ret_instr")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eprof.base.marks import Mark
+from eprof.base.signs import Signs
 from eprof.base.text import pattern
-from eprof.rows.signs import Signs
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
-    from eprof.rows.log import Launches
+    from eprof.logs.rows.log import Launches
 
 KIND = "perf-stat"
 # Behind the name of an event: the share of the time in which it was counted, in %, where that is not all of it.

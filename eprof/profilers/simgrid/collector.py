@@ -9,17 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eprof.base.errors import UsageError
+from eprof.clusters import simgrid
+from eprof.clusters.simgrid import hosts, platform, settings
 from eprof.collect.collector import CLUSTER, Collector, Nodes, Place, Request, Speed, Step, Tool, Verdict
 from eprof.collect.process import Ended
 from eprof.collect.tools import ask, executable
-from eprof.profilers.simgrid import energy
-from eprof.profilers.simgrid.platform import hosts, platform
 
 TRACE = "logs/trace.txt"
 _TRACE = "-trace-ti"
 _INSTALL = "apt install libsimgrid-dev"
-# Any algorithm that the table does not pin is SimGrid's own, which no environment variable changes.
-_FIXED = ("plugin:host_energy", "smpi/coll-selector:default")
 _SPLIT_BY_A_SHELL = re.compile(r"[\s*?\[\]]")
 _LONGEST_END = 100
 _TROUBLE = re.compile(r"\[(?:[^\s\[]+/)?(?:CRITICAL|ERROR)\] (.*)")
@@ -78,7 +76,7 @@ class SimGrid(Collector):
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
         """Whether SimGrid's simulation came to its end, and left a trace that can be replayed."""
-        if not logs or energy.read(logs[0]) is None:
+        if not logs or simgrid.energy(logs[0]) is None:
             trouble = _TROUBLE.search(errors)
             reason = f": {trouble[1][:300]}" if trouble else ""
             return Verdict((f"The simulation at {step.what} did not come to its end{reason}.",), failed=True, kernels=0)
@@ -98,17 +96,11 @@ def _speed_name(speed: Speed) -> str:
     return f"{speed.core_mhz:g}mhz"
 
 
-def settings(nodes: Nodes) -> list[str]:
-    """What SimGrid is told for every simulation of these nodes, each after `--cfg=`."""
-    plugins = ["plugin:link_energy"] if nodes.link_w else []
-    return [*_FIXED, *plugins, *(f"smpi/{algorithm}" for algorithm in nodes.collectives)]
-
-
 def _logging(nodes: Nodes, log: Path) -> list[str]:
     """How SimGrid logs: energies go to files; what else it says stands in standard error, if it is a warning."""
     logs = {"host_energy": log}
     if nodes.link_w:
-        logs["link_energy"] = energy.of_links(log)
+        logs["link_energy"] = simgrid.of_links(log)
     words = ["--log=root.thres:warning"]
     for category, file in logs.items():
         words += [f"--log={category}.thres:info", f"--log={category}.app:file:{file}"]

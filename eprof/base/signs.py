@@ -1,0 +1,59 @@
+"""What eprof knows about a profiler before it reads its logs. Each profiler's `signs.py` ends in `SIGNS = Signs(...)`.
+
+`eprof run` imports it before the program starts, so it needs neither numpy nor msgspec, which take longer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from eprof.base.arrays import Columns
+
+
+class Signs(NamedTuple):
+    """How the logs of a profiler are recognised, and what its tables are worth.
+
+    The kinds of its tables begin with the name of its folder ("ncu-long"), and its definitions name that folder.
+
+    reader_of: the module that reads a log that begins with such a block (unpacked; the program's own output may stand
+    first in it), by its name in the folder; None if that is no log of this profiler. reader_of_file: the same for a
+    path, where much of the program's own output may stand before the log. refusal: why a file of this profiler (its
+    path, its first bytes) is no log, and what to give.
+
+    slowed: the kinds of tables whose times are of launches that the profiler slowed down. slowed_note: the log's note
+    on that. counts_repeat: runs count the same each time, so equal tables are no sign of a copy.
+    first_device: how its tables name the first GPU where they give its number only.
+    of_programs: its rows are whole programs, on a device that no log names.
+    lower_bounds: the marks of `Launches` of which some counters are known to lack something.
+
+    unions: the kinds of tables that have the columns of all their runs, and whose spelling of kernels others take.
+    timed: the kinds that have times only. aside: counters that are times and clocks, in no list of what was counted.
+    takes_unsigned: the module that reads what has no sign of any profiler. strays: the one that reads its tables where
+    they stand among lines of another's. frames: the one that takes data frames.
+
+    capabilities: the first and the last GPU that it profiles. generations: the same in words, "up to Volta".
+    commands: what makes a log with "times", "streams", "nvtx", or "launches" with their starts.
+    """
+
+    reader_of: Callable[[bytes], str | None] = lambda block: None
+    reader_of_file: Callable[[str], str | None] = lambda path: None
+    refusal: Callable[[str, bytes], str | None] = lambda path, head: None
+    slowed: frozenset[str] = frozenset()
+    slowed_note: str | None = None
+    counts_repeat: bool = False
+    first_device: re.Pattern[str] | None = None
+    of_programs: bool = False
+    lower_bounds: Callable[[Any], Columns] | None = None
+    unions: frozenset[str] = frozenset()
+    timed: frozenset[str] = frozenset()
+    aside: Callable[[], frozenset[str]] = frozenset
+    takes_unsigned: str | None = None
+    strays: str | None = None
+    frames: str | None = None
+    capabilities: tuple[float, float] = (0.0, float("inf"))
+    generations: str = "any GPU"
+    commands: Mapping[str, str] = MappingProxyType({})

@@ -1,0 +1,1 @@
+"""Clusters of nodes: what `eprof scale`, `eprof comm` and simulated runs share."""

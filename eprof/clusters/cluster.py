@@ -1,0 +1,294 @@
+"""A cluster: a cost table with times. Reads and checks files of `costs/clusters/` (docs/scale.md has their form)."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from eprof.base.errors import CostError
+from eprof.base.marks import NONE, Mark
+from eprof.base.text import listed, pattern
+from eprof.base.toml import Document, Node
+from eprof.clusters import definitions
+
+SCHEMA = 1
+INTERRUPT, POLL = "interrupt", "poll"
+DEFAULT = "gigabit-demo"
+WAITING = (INTERRUPT, POLL)
+BASES = ("assumed", "measured", "published", "fitted")
+_KEYS = (
+    *("schema", "name", "about", "unit", "nodes", "source", "basis", "waiting", "memory_bytes", "gamma"),
+    *("setting", "time", "message", "network", "node"),
+)
+_SETTING = ("core_mhz", "idle_w", "on_chip_w", "off_chip_w", "default")
+_NODE = ("gpus", "host_w", "network_w", "gpu_idle_w")
+_ALGORITHM = pattern(r"[a-z_]{1,40}:\w{1,40}")
+_HZ = 1e6
+_MOST = 1e15
+
+
+class Clock(Struct, frozen=True):
+    """Powers of one unit at a core clock, W: idle, and above idle while it computes and while it waits for memory."""
+
+    core_mhz: float
+    idle_w: float
+    on_chip_w: float
+    off_chip_w: float
+
+
+class Messages(Struct, frozen=True):
+    """How long messages take: at these sizes in bytes these times in s, and between them on a line.
+
+    Two points are a start-up time and a time for each byte, t_s + m t_w.
+    """
+
+    sizes: tuple[float, ...]
+    seconds: tuple[float, ...]
+
+    def start_s(self) -> float:
+        """The time of the smallest message on the cluster."""
+        return self.seconds[0]
+
+    def of_size(self, size: float) -> float:
+        """The time of a message on the cluster in s; beyond the largest size as between the last two."""
+        if size <= self.sizes[-1]:
+            return float(np.interp(size, self.sizes, self.seconds))
+        slope = (self.seconds[-1] - self.seconds[-2]) / (self.sizes[-1] - self.sizes[-2])
+        return self.seconds[-1] + slope * (size - self.sizes[-1])
+
+
+class Link(Struct, frozen=True):
+    """What joins the nodes, for a simulation. watts: of a link in one direction, idle and busy; None: not known.
+
+    collectives: the algorithms of collective operations, in SimGrid's words ("alltoall:pair").
+    """
+
+    bandwidth_byte_per_s: float
+    latency_s: float
+    watts: tuple[float, float] | None
+    collectives: tuple[str, ...]
+
+
+class Beside(Struct, frozen=True):
+    """What a node of GPUs draws beside their kernels, in W: host, network, each GPU that waits. None: not known.
+
+    network_w: what host_w leaves out of network cards and switches. gpus: of a node. name: of the cluster.
+    """
+
+    host_w: float | None = None
+    network_w: float | None = None
+    gpu_idle_w: float | None = None
+    gpus: int | None = None
+    marks: Mark = NONE
+    name: str = ""
+    source: str = ""
+
+    @property
+    def idle_w(self) -> float | None:
+        """All of a node while it waits."""
+        if self.host_w is None or self.network_w is None or self.gpu_idle_w is None or self.gpus is None:
+            return None
+        return self.host_w + self.network_w + self.gpus * self.gpu_idle_w
+
+
+class Cluster(Struct, frozen=True, dict=True):
+    """A cluster's powers and times ([S] 4.4, the machine's vector). gamma: on-chip power grows with f^gamma.
+
+    interrupt_s: what it takes to wake a processor that blocked; clock_change_s: to change a clock ([S] 6).
+    """
+
+    name: str
+    about: str
+    unit: str
+    source: str
+    basis: str
+    waiting: str
+    clocks: tuple[Clock, ...]
+    default: Clock
+    on_chip_cycles: float
+    off_chip_s: float
+    messages: Messages
+    interrupt_s: float | None = None
+    clock_change_s: float | None = None
+    gamma: float | None = None
+    nodes: int | None = None
+    memory_bytes: float | None = None
+    link: Link | None = None
+
+    @property
+    def marks(self) -> Mark:
+        """How far what is modelled with the cluster can be trusted."""
+        return Mark.ASSUMED if self.basis == "assumed" else NONE
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader must know of numbers that rest on the cluster."""
+        return [f"The powers and times of {self.name} are assumed: nobody measured them."] if self.marks else []
+
+    @cached_property
+    def slowest(self) -> Clock:
+        """The lowest clock of the cluster."""
+        return min(self.clocks, key=lambda clock: clock.core_mhz)
+
+    def at(self, core_mhz: float | None) -> Clock:
+        """The powers of the cluster at a clock; without one, at the default.
+
+        Of a table with gamma, at any: dP_c (f/f0)^gamma (4.20).
+
+        Raises CostError: a clock that the table does not list, and no gamma.
+        """
+        if core_mhz is None:
+            return self.default
+        for clock in self.clocks:
+            if abs(clock.core_mhz - core_mhz) < 1e-6 * core_mhz:
+                return clock
+        if self.gamma is None:
+            known = listed([f"{clock.core_mhz:g}" for clock in self.clocks])
+            raise CostError(f"{self.name} has no powers at {core_mhz:g} MHz; it lists {known} MHz.")
+        on_chip_w = self.default.on_chip_w * (core_mhz / self.default.core_mhz) ** self.gamma
+        return Clock(core_mhz, self.default.idle_w, on_chip_w, self.default.off_chip_w)
+
+    def on_chip_s(self, clock: Clock) -> float:
+        """t_c = CPI / f, s a count."""
+        return self.on_chip_cycles / (clock.core_mhz * _HZ)
+
+
+def load(name_or_path: str) -> Cluster:
+    """A cluster by its name, or a file of yours (`.toml`). Raises DefinitionError with file and line."""
+    return read(definitions.find(name_or_path, "cluster"))
+
+
+def beside(name_or_path: str) -> Beside:
+    """What [node] of a cluster's file says, if it has one; nothing else need be there. Raises DefinitionError."""
+    root = definitions.find(name_or_path, "cluster").root.table(_KEYS)
+    root.schema(SCHEMA)
+    return _beside(root)
+
+
+def _beside(root: Node) -> Beside:
+    node = root["node"]
+    if node.value is None:
+        return Beside()
+    node.table(_NODE)
+    return Beside(
+        host_w=_optional(node["host_w"]),
+        network_w=_optional(node["network_w"]),
+        gpu_idle_w=_optional(node["gpu_idle_w"]),
+        gpus=_count(node["gpus"]),
+        marks=Mark.ASSUMED if root["basis"].choice(BASES) == "assumed" else NONE,
+        name=root["name"].text(),
+        source=root["source"].text(),
+    )
+
+
+def read(document: Document) -> Cluster:
+    """The cluster in the document of its file. Raises DefinitionError."""
+    root = document.root.table(_KEYS)
+    root.schema(SCHEMA)
+    clocks, default = _clocks(root["setting"], _beside(root).idle_w)
+    time = root["time"].table(("on_chip_cycles", "off_chip_s", "interrupt_s", "clock_change_s"))
+    return Cluster(
+        name=root["name"].text(),
+        about=root["about"].text(""),
+        unit=root["unit"].text("node"),
+        source=root["source"].text(),
+        basis=root["basis"].choice(BASES),
+        waiting=root["waiting"].choice(WAITING, INTERRUPT),
+        clocks=clocks,
+        default=default,
+        on_chip_cycles=time["on_chip_cycles"].number(0, _MOST),
+        off_chip_s=time["off_chip_s"].number(0, _MOST),
+        messages=_messages(root["message"]),
+        interrupt_s=_optional(time["interrupt_s"]),
+        clock_change_s=_optional(time["clock_change_s"]),
+        gamma=_optional(root["gamma"]),
+        nodes=_count(root["nodes"]),
+        memory_bytes=_optional(root["memory_bytes"]),
+        link=_link(root["network"]),
+    )
+
+
+def _optional(node: Node) -> float | None:
+    return None if node.value is None else node.number(0, _MOST)
+
+
+def _count(node: Node) -> int | None:
+    return None if node.value is None else int(node.number(1, _MOST))
+
+
+def _clocks(node: Node, idle_w: float | None) -> tuple[tuple[Clock, ...], Clock]:
+    """The clocks in a cluster's file, and the default: the one that says so, else the only one.
+
+    idle_w: where a setting has none.
+    """
+    entries = node.entries("a list of settings")
+    if not entries:
+        raise node.wrong("a list of settings")
+    clocks: list[Clock] = []
+    defaults: list[Clock] = []
+    for entry in entries:
+        entry.table(_SETTING)
+        clock = Clock(
+            entry["core_mhz"].number(1, 1e5),
+            idle_w if idle_w is not None and "idle_w" not in entry else entry["idle_w"].number(0, _MOST),
+            entry["on_chip_w"].number(0, _MOST),
+            _optional(entry["off_chip_w"]) or 0.0,
+        )
+        if any(clock.core_mhz == other.core_mhz for other in clocks):
+            raise entry.error(f"{clock.core_mhz:g} MHz is listed twice.")
+        clocks.append(clock)
+        if entry["default"].truth(False):
+            defaults.append(clock)
+    if len(defaults) != 1 and len(clocks) > 1:
+        raise node.error("one setting, and no other, is the default; write `default = true` in it.")
+    return tuple(clocks), (defaults or clocks)[0]
+
+
+def _messages(node: Node) -> Messages:
+    """Messages in a cluster's file: a table of sizes and times, or a start-up time and a time for each byte."""
+    node.table(("bytes", "seconds", "start_s", "byte_s"))
+    if "bytes" not in node:
+        start_s, byte_s = node["start_s"].number(0, _MOST), node["byte_s"].number(0, _MOST)
+        return Messages((0.0, 1.0), (start_s, start_s + byte_s))
+    sizes, seconds = (_rising(node[key]) for key in ("bytes", "seconds"))
+    if len(sizes) != len(seconds) or len(sizes) < 2:
+        raise node["seconds"].error("`bytes` and `seconds` are lists of equal length, of two numbers or more.")
+    return Messages(sizes, seconds)
+
+
+def _rising(node: Node) -> tuple[float, ...]:
+    numbers = tuple(entry.number(0, _MOST) for entry in node.entries("a list of numbers"))
+    if any(after <= before for before, after in zip(numbers, numbers[1:], strict=False)):
+        raise node.error(f"`{node.name}` must rise from number to number.")
+    return numbers
+
+
+def _link(node: Node) -> Link | None:
+    """The link in a cluster's file."""
+    if node.value is None:
+        return None
+    node.table(("bandwidth_byte_per_s", "latency_s", "idle_w", "busy_w", "collectives"))
+    watts = None
+    if "idle_w" in node or "busy_w" in node:
+        watts = node["idle_w"].number(0, _MOST), node["busy_w"].number(0, _MOST)
+    collectives = node["collectives"].texts()
+    for text in collectives:
+        if not _ALGORITHM.fullmatch(text):
+            raise node["collectives"].error(f"`{text}` is no operation with its algorithm, such as alltoall:pair.")
+    return Link(
+        node["bandwidth_byte_per_s"].number(1, _MOST), node["latency_s"].number(0, _MOST), watts, collectives
+    )  # fmt: skip
+
+
+def about(cluster: Cluster) -> dict[str, Any]:
+    """What a document says of a cluster."""
+    return {
+        "name": cluster.name,
+        "about": cluster.about,
+        "source": cluster.source,
+        "basis": cluster.basis,
+        "waiting": cluster.waiting,
+        "clocks_mhz": [clock.core_mhz for clock in cluster.clocks],
+        "nodes": cluster.nodes,
+    }

@@ -1,0 +1,244 @@
+"""`eprof calibrate`: microbenchmarks on this GPU or processor, and a cost table fitted to them."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eprof.base.errors import EprofError, UsageError
+from eprof.base.text import counted, printable
+from eprof.cli.options import Parser, command, positive, seconds
+from eprof.cli.output import say, typed
+from eprof.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from eprof.commands.calibrate.manifest import Benchmark, Manifest
+    from eprof.commands.calibrate.results import Row
+    from eprof.commands.calibrate.session import Request, Session
+
+# A warm-up is longer than sensors average; a shorter --window, for a trial, shortens it too.
+_WARM_S = 1.5
+
+
+def add(commands: Any) -> Parser:
+    """The options of `eprof calibrate`."""
+    parser = command(
+        commands,
+        "calibrate",
+        "Run microbenchmarks whose instructions and bytes are known on this GPU, measure their time and power, and fit "
+        "a cost table to them. Needs an NVIDIA GPU with its driver, nvcc or NVRTC, and a power meter (NVML); with "
+        "--cpu a C compiler and RAPL. Clocks are left alone unless --settings asks for some.",
+        "eprof calibrate -o my-gpu.toml            at the clocks in force, 6 minutes",
+        "eprof calibrate --settings 1200,1500,1800 -o my-gpu.toml    holds clocks (root), then gives them back",
+        "eprof calibrate --resume -o my-gpu.toml   goes on with what was interrupted",
+        "eprof calibrate --quick -o my-gpu.toml    a minute: scales the prices that other GPUs share",
+        "eprof calibrate --cpu -o my-cpu.toml      this machine's processor, 4 minutes",
+        "eprof calibrate --dry-run                 the benchmarks, what each counts, and how long it takes",
+    )
+    parser.value("--output", "TABLE.toml", "the cost table to write", short="-o")
+    parser.flag("--force", "overwrite an existing table", short="-f")
+    parser.flag("--cpu", "calibrate the processor instead of a GPU")
+    parser.value("--directory", "DIR", "keep raw results there (default: TABLE.calibration)")
+    parser.flag("--resume", "go on with what is in the directory")
+    parser.flag(
+        "--quick", "a minute: idle, multiply-adds, copy, shared memory and tensor cores, with zeros and random operands"
+    )
+    parser.value("--settings", "CORE[/MEMORY],...", "hold these clocks in MHz, one after the other (needs permission)")
+    parser.value("--device", "N", "which GPU, as nvidia-smi numbers them (0)", type=int, default=0)
+    parser.value("--budget", "S", "seconds a setting may take (360)", type=seconds, default=360.0)
+    parser.value("--window", "S", "seconds the meter is read (5)", type=seconds, default=5.0)
+    parser.value("--repeat", "N", "measure up to N times, as time allows (3)", type=positive, default=3)
+    parser.repeatable("--only", "NAME", "only this benchmark (repeatable; see --dry-run)")
+    parser.flag("--no-fit", "measure only; `eprof fit` makes a table later")
+    parser.flag("--dry-run", "list benchmarks, counts and times; run nothing")
+    return parser
+
+
+def settings(text: str | None) -> tuple[tuple[int, int | None], ...]:
+    """The settings of "1500/2600,1200": ((1500, 2600), (1200, None)). Raises UsageError."""
+    pairs: list[tuple[int, int | None]] = []
+    for part in text.split(",") if text is not None else ():
+        core, slash, memory = part.strip().partition("/")
+        if not core.isdecimal() or not int(core) or (slash and (not memory.isdecimal() or not int(memory))):
+            raise UsageError(
+                f"--settings: `{part.strip()}` is not a setting; write CORE or CORE/MEMORY in MHz: 1500/2600."
+            )
+        pair = (int(core), int(memory) if slash else None)
+        if pair in pairs:
+            raise UsageError(f"--settings: {part.strip()} is named twice.")
+        pairs.append(pair)
+    return tuple(pairs)
+
+
+def calibrate(options: argparse.Namespace) -> int:
+    """Run `eprof calibrate`; 0: a table was written (or, with --no-fit, all was measured)."""
+    request = _request(options)
+    if options.dry_run:
+        return _dry_run(request, options.cpu)
+    _check_output(options)
+    from eprof.commands.calibrate.session import Session, of_cpu
+
+    make = of_cpu if options.cpu else Session
+    session = make(request, say, progress=Progress(options.quiet))
+    _prepare(session, options)
+    _measure(session)
+    rows = session.rows()
+    path = session.save(rows)
+    if not options.quiet:
+        _show(session, rows)
+    for sentence in session.missing():
+        say(sentence)
+    if options.no_fit:
+        say(f"measured; `eprof fit {typed(path)} -o TABLE.toml` makes a table.")
+        return 0
+    return _fit(session, path, rows, options)
+
+
+def _request(options: argparse.Namespace) -> "Request":
+    from eprof.commands.calibrate.schedule import QUICK, Timing
+    from eprof.commands.calibrate.session import Request
+
+    if options.output is None and options.directory is None and not options.dry_run:
+        raise UsageError("Say where the table goes: eprof calibrate [options] -o TABLE.toml.")
+    if options.output is None and not options.no_fit and not options.dry_run:
+        raise UsageError("Say where the table goes (-o TABLE.toml), or measure only (--no-fit).")
+    if options.device < 0:
+        raise UsageError("--device: GPUs are numbered from 0.")
+    if options.cpu and (options.quick or options.settings or options.device):
+        raise UsageError(
+            "--cpu runs at the clocks that the processor chooses: leave out --quick, --settings, --device."
+        )
+    if options.quick and (options.settings or options.only or options.no_fit):
+        raise UsageError(
+            "--quick runs its own benchmarks at the clocks in force and always makes a table: leave out "
+            "--settings, --only and --no-fit."
+        )
+    timing = Timing(options.budget, options.window, min(_WARM_S, options.window), rounds=options.repeat)
+    if options.quick:
+        timing = QUICK
+    place = Path(options.directory) if options.directory else Path(options.output or "calibration").with_suffix("")
+    return Request(
+        directory=place if options.directory else place.with_name(place.name + ".calibration"),
+        settings=settings(options.settings),
+        device=options.device,
+        timing=timing,
+        only=tuple(options.only),
+        quick=options.quick,
+        resume=options.resume,
+    )
+
+
+def _check_output(options: argparse.Namespace) -> None:
+    """Before `eprof calibrate` runs for minutes: may the table be written?"""
+    if options.output is None:
+        return
+    from eprof.cli.writing import refuse_existing
+
+    if Path(options.output).suffix != ".toml":
+        raise UsageError(f"-o {options.output}: a cost table is a .toml file.")
+    refuse_existing(Path(options.output), options.force)
+
+
+def _prepare(session: "Session", options: argparse.Namespace) -> None:
+    session.prepare()
+    timing, count = session.request.timing, len(session.benchmarks)
+    if options.quiet:
+        return
+    from eprof.commands.calibrate.session import kind_of
+
+    device = session.device
+    say(f"{device['name']} ({kind_of(device)}), {session.images[0].how}.")
+    for note in session.notes:
+        say(note)
+    each = timing.expected_s(count)
+    number = max(len(session.request.settings), 1)
+    say(
+        f"{count} benchmarks at {counted(number, 'setting')}, about {_duration(each * number)}; "
+        f"raw results go to {typed(session.request.directory)}."
+    )
+    if timing.benchmarks() < count:
+        say(f"The budget of {timing.budget_s:.0f} s holds {timing.benchmarks()} of them: the last ones are left out.")
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
+
+
+def _measure(session: "Session") -> None:
+    try:
+        session.measure()
+    except KeyboardInterrupt:
+        say(f"interrupted; what was measured is in {typed(session.request.directory)}, and --resume goes on.")
+        raise
+
+
+def _show(session: "Session", rows: Sequence["Row"]) -> None:
+    """Print one line a benchmark of `eprof calibrate`: time, power, fraction of peak, or why it is left out."""
+    print(f"{'benchmark':<22} {'MHz':>10} {'power':>9} {'of peak':>8} {'bound':>8}  left out of the fit because")
+    for row in rows:
+        power = f"{row.power_w:.1f} W" if row.power_w is not None else "-"
+        peak = f"{row.fraction:.0%}" if row.fraction is not None else "-"
+        clocks = f"{row.core_mhz:.0f}/{row.memory_mhz:.0f}" if row.core_mhz > 0 else "-"
+        why = "; ".join(row.reasons) or ("(" + "; ".join(row.notes) + ")" if row.notes else "")
+        print(printable(f"{row.benchmark:<22} {clocks:>10} {power:>9} {peak:>8} {row.bound or '-':>8}  {why}".rstrip()))
+    used = sum(row.used for row in rows)
+    print(f"{used} of {len(rows)} rows go into the fit.")
+
+
+def _fit(session: "Session", path: Path, rows: Sequence["Row"], options: argparse.Namespace) -> int:
+    from eprof.cli.writing import write
+    from eprof.commands.calibrate import table
+
+    name = Path(options.output).stem
+    made = table.make_quick(session, rows, name) if options.quick else table.make(session, path, rows, name)
+    write(Path(options.output), made.text.encode(), options.force)
+    for note in made.notes:
+        say(note)
+    say(f"wrote {typed(Path(options.output))}; `eprof costs {typed(Path(options.output))}` shows it.")
+    return 0
+
+
+def _dry_run(request: "Request", on_cpu: bool) -> int:
+    """Print the benchmarks of `eprof calibrate` for this device, or for all where there is none."""
+    from eprof.collect import cpu
+    from eprof.collect.cuda import processes
+    from eprof.commands.calibrate import schedule
+    from eprof.commands.calibrate.manifest import CPU, GPU, capability_of, load
+    from eprof.commands.calibrate.session import kind_of
+
+    manifest, timing = load(CPU if on_cpu else GPU), request.timing
+    probe = cpu.probe if on_cpu else processes.probe
+    try:
+        device = probe(request.device)
+        capability = capability_of(str(device["capability"]))
+        print(printable(f"# {device['name']}, {kind_of(device)}"))
+    except EprofError as err:
+        capability = (32, 1) if on_cpu else (9, 0)
+        like = "processor with AVX2" if on_cpu else "GPU of capability 9.0"
+        say(f"{err} These are the benchmarks for a {like}.")
+    chosen = schedule.choose(manifest, capability, request.only)
+    if request.quick:
+        chosen = schedule.choose_quick(manifest, capability)
+    for benchmark in chosen:
+        print(printable(f"{benchmark.name:<22} {benchmark.title}"))
+        print(printable(f"{'':<22}   {_threads(benchmark)}; {_counts(manifest, benchmark)}"))
+    number = max(len(request.settings), 1)
+    print(
+        f"# {len(chosen)} benchmarks of {timing.benchmark_s:.1f} s, {counted(number, 'setting')}: about "
+        f"{timing.expected_s(len(chosen)) * number:.0f} s; {min(timing.benchmarks(), len(chosen) * timing.rounds)} "
+        "measurements a setting"
+    )
+    return 0
+
+
+def _threads(benchmark: "Benchmark") -> str:
+    """How many threads a benchmark of `eprof calibrate` runs."""
+    if benchmark.block > 1:
+        return f"blocks = {benchmark.blocks.text}, {benchmark.block} threads each"
+    return "on one core" if benchmark.blocks.text == "1" else "on every core"
+
+
+def _counts(manifest: "Manifest", benchmark: "Benchmark") -> str:
+    """What one launch of a benchmark counts, as `eprof calibrate --dry-run` prints it."""
+    words = [f"{word} = {formula.text}" for word, formula in benchmark.count.items()]
+    return "; ".join(words) or "nothing is counted"

@@ -1,0 +1,340 @@
+"""What was measured: the worker's JSON lines, judged, as rows for a fit. A row that is not what it claims says why."""
+
+import json
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eprof.base.errors import LogError
+from eprof.collect.cuda.worker import BEGAN, FAILED, LEFT_OUT, MEASURED
+from eprof.commands.calibrate.manifest import REGIONS, Benchmark, Capability, Manifest, capability_of
+from eprof.commands.calibrate.peaks import IMPOSSIBLE, SUSPICIOUS, fraction, peaks, resource
+
+# Beyond this the clock, hence the voltage, is another one than the setting's.
+_OTHER_CLOCK = 0.03
+_RESTLESS = 0.01
+_APART = 0.05
+_FASTER = 1.2  # times what lies behind it, a cache must be
+# The words of measurements.csv: those that the mapping `eprof` prices. The loop's branches have no price of their own.
+_WORDS = (
+    *(f"fp{bits}_{kind}" for bits in (64, 32, 16) for kind in ("fma", "add", "mul")),
+    *("tensor_fp16", "integer", "special", "conversion"),
+    *(f"{level}_{way}" for level in ("shared", "l1", "l2", "l3", "dram") for way in ("read", "write")),
+)
+_DESCRIBED = ("benchmark", "kernel", "core_mhz", "memory_mhz", "time_s", "power_w", "temperature_c")
+_JUDGED = (
+    *("benchmark", "core_mhz", "memory_mhz", "seen_core_mhz", "time_s", "power_w", "power_spread", "temperature_c"),
+    *("fraction", "bound", "rounds", "used"),
+)
+# More rounds than anybody asks for.
+_ALL_ROUNDS = 10**6
+Event = Mapping[str, Any]
+
+
+class Row(Struct, frozen=True):
+    """One benchmark at one setting: medians over rounds, per launch.
+
+    counts: the vocabulary's words, of one launch. fraction: of the hardware's peak at `bound`; None: not known.
+    reasons: why it is left out of the fit; empty if it is not. notes: what is odd, but no reason.
+    """
+
+    benchmark: str
+    kernel: str
+    core_mhz: float
+    memory_mhz: float
+    time_s: float
+    power_w: float | None
+    power_spread: float
+    temperature_c: float | None
+    seen_core_mhz: float | None
+    counts: Mapping[str, float]
+    fraction: float | None
+    bound: str | None
+    rounds: int
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def used(self) -> bool:
+        """Whether a benchmark's result goes into the fit."""
+        return not self.reasons
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The results that the worker wrote as JSON lines, without a last line that was cut off.
+
+    Raises LogError for other damage.
+    """
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    events = []
+    for number, line in enumerate(lines, 1):
+        try:
+            event = json.loads(line)
+            events.append({"event": event["event"], **event})
+        except (ValueError, KeyError, TypeError) as err:
+            if number == len(lines):
+                break
+            raise LogError(
+                f"{path}:{number}: not a result of a calibration; remove the line to go on without it."
+            ) from err
+    return events
+
+
+def of_setting(events: Sequence[Event], setting: str) -> list[Event]:
+    """The results of one setting."""
+    return [event for event in events if event.get("setting") == setting]
+
+
+def done(events: Sequence[Event]) -> dict[str, int]:
+    """Rounds of benchmarks that need not be run again: those with results, and all for those that failed."""
+    rounds: Counter[str] = Counter(event["name"] for event in events if event["event"] == MEASURED)
+    failed = {event["name"]: _ALL_ROUNDS for event in events if event["event"] == FAILED}
+    return {**rounds, **failed}
+
+
+def crashed(events: Sequence[Event]) -> str | None:
+    """The benchmark that had begun and has no result; None if none had."""
+    begun = None
+    for event in events:
+        if event["event"] == BEGAN:
+            begun = str(event["name"])
+        elif event["event"] in (MEASURED, FAILED, LEFT_OUT):
+            begun = None
+    return begun
+
+
+def rows(
+    manifest: Manifest,
+    benchmarks: Sequence[Benchmark],
+    device: Mapping[str, Any],
+    events: Sequence[Event],
+    wanted: tuple[int, int | None] | None,
+    contradictions: Mapping[str, Sequence[str]],
+) -> list[Row]:
+    """The results of one setting as rows, in the order of the benchmarks.
+
+    wanted: the clocks that were held; None: those in force.
+
+    contradictions: what the machine code of a benchmark contradicts, by name.
+    """
+    measured: dict[str, list[Event]] = {}
+    for event in events:
+        if event["event"] == MEASURED:
+            measured.setdefault(event["name"], []).append(event)
+    setting = _clocks(measured, wanted, device)
+    made = {
+        benchmark: _row(
+            manifest, device, benchmark, measured[benchmark.name], setting, contradictions.get(benchmark.name, ())
+        )
+        for benchmark in benchmarks
+        if benchmark.name in measured
+    }
+    return _of_their_caches(made) if device.get("processor") == "cpu" else list(made.values())
+
+
+def _of_their_caches(rows: Mapping[Benchmark, Row]) -> list[Row]:
+    """The results, with a reason where a cache was no faster than what lies behind it: it did not serve the bytes.
+
+    Others on the machine may fill a cache that all cores share, and a virtual machine may have less of it than it says.
+    """
+    by_region = {(benchmark.kernel, benchmark.region): row for benchmark, row in rows.items()}
+    judged = []
+    for benchmark, row in rows.items():
+        farther = REGIONS[REGIONS.index(benchmark.region) + 1 :] if benchmark.region != "none" else ()
+        behind = next((by_region[key] for region in farther if (key := (benchmark.kernel, region)) in by_region), None)
+        if behind is not None and _bytes_s(row) < _FASTER * _bytes_s(behind):
+            why = f"it ran at {_bytes_s(row) / _bytes_s(behind):.2f} times the speed of {behind.benchmark}"
+            row = replace(row, reasons=(*row.reasons, f"{why}: its cache did not hold what it reads"))
+        judged.append(row)
+    return judged
+
+
+def _bytes_s(row: Row) -> float:
+    return sum(count for word, count in row.counts.items() if word.endswith("_read")) / row.time_s
+
+
+def _clocks(
+    measured: Mapping[str, Sequence[Event]], wanted: tuple[int, int | None] | None, device: Mapping[str, Any]
+) -> tuple[float, float]:
+    """The setting of results: the clocks that were held, else those most benchmarks ran at, else the driver's.
+
+    NaN for a processor, whose clocks nobody holds. Raises LogError where none of a GPU's is known: a table at 0 MHz
+    would be wrong in silence.
+    """
+    if device.get("processor") == "cpu":
+        return math.nan, math.nan
+    held = wanted or (None, None)
+    seen = [event["seen"] for events in measured.values() for event in events]
+    core, memory = (
+        held[place]
+        or _commonest([clocks.get(f"{domain}_mhz") for clocks in seen])
+        or float(device[f"{domain}_khz"] or 0) / 1e3
+        for place, domain in enumerate(("core", "memory"))
+    )
+    if not core or not memory:
+        raise LogError(
+            "Neither the meter nor the driver tells the clocks that the benchmarks ran at; hold them with "
+            "--settings CORE/MEMORY."
+        )
+    return float(core), float(memory)
+
+
+def _commonest(clocks: Sequence[float | None]) -> float | None:
+    """The clock that most results are near to, and of those near to it the one that is seen most often."""
+    known = sorted(mhz for mhz in clocks if mhz)
+
+    def support(mhz: float) -> tuple[int, int]:
+        return sum(_near(mhz, clock) for clock in known), known.count(mhz)
+
+    return max(known, key=support, default=None)
+
+
+def _near(mhz: float, setting: float) -> bool:
+    return abs(mhz - setting) <= _OTHER_CLOCK * setting
+
+
+def _row(
+    manifest: Manifest,
+    device: Mapping[str, Any],
+    benchmark: Benchmark,
+    rounds: Sequence[Event],
+    setting: tuple[float, float],
+    contradictions: Sequence[str],
+) -> Row:
+    """The results of a benchmark as a row, judged."""
+    last = rounds[-1]
+    capability = capability_of(str(device["capability"]))
+    launch = benchmark, capability, last["blocks"] * last["block"], last["iterations"]
+    # Rounds may differ in iterations: their times are brought to those of the last.
+    time_s = statistics.median(event["time_s"] * last["iterations"] / event["iterations"] for event in rounds)
+    power, spread = _power([event["power_w"] for event in rounds if event["power_w"] is not None])
+    seen = [event["seen"] for event in rounds]
+    core = _middle_of_rounds([clocks.get("core_mhz") for clocks in seen])
+    memory = _middle_of_rounds([clocks.get("memory_mhz") for clocks in seen])
+    known = peaks(manifest, device, core or setting[0], memory)
+    reached, bound = fraction(manifest.counts(*launch, overhead=False), time_s, known)
+    reasons = [
+        *contradictions,
+        *_too_slow(manifest, benchmark, reached, bound),
+        *_other_clock(core, setting[0], seen),
+        *_unusable(benchmark, power),
+    ]
+    return Row(
+        benchmark.name,
+        benchmark.kernel,
+        *setting,
+        time_s=time_s,
+        power_w=power,
+        power_spread=spread,
+        temperature_c=_middle_of_rounds([clocks.get("temperature_c") for clocks in seen]),
+        seen_core_mhz=core,
+        counts={**manifest.counts(*launch), **manifest.flops(benchmark, *launch[2:])},
+        fraction=reached,
+        bound=bound,
+        rounds=len(rounds),
+        reasons=tuple(reasons),
+        notes=tuple(_oddities(spread, seen)),
+    )
+
+
+def _unusable(benchmark: Benchmark, power_w: float | None) -> Iterator[str]:
+    """Why the results of a benchmark cannot be used."""
+    if power_w is None or power_w <= 0:
+        yield "the meter gave no power"
+    if benchmark.needs_counters:
+        yield f"its counts are not confirmed: {benchmark.needs_counters}"
+    if benchmark.unfitted:
+        yield benchmark.unfitted
+
+
+def _power(watts: Sequence[float]) -> tuple[float | None, float]:
+    """The median power of a benchmark over rounds, and how far they differ, relative to it."""
+    power = _middle_of_rounds(watts)
+    spread = (max(watts) - min(watts)) / power if power else 0.0
+    return power, spread
+
+
+def _too_slow(manifest: Manifest, benchmark: Benchmark, reached: float | None, bound: str | None) -> Iterator[str]:
+    if reached is None or bound is None:
+        return
+    is_ceiling = bound == "dram" or (bound in manifest.rates and manifest.rates[bound].ceiling)
+    most = IMPOSSIBLE if is_ceiling else SUSPICIOUS
+    if reached < benchmark.least:
+        yield f"it ran at {reached:.0%} of the peak of {bound}, less than {benchmark.least:.0%}"
+    if reached > most:
+        yield f"it ran at {reached:.0%} of the peak of {bound}: it cannot have done what it claims"
+
+
+def _other_clock(core: float | None, wanted: float, seen: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if core is None or not wanted > 0 or _near(core, wanted):
+        return
+    why = sorted({reason for clocks in seen for reason in clocks.get("slowed_by", ())})
+    because = f" ({', '.join(why)})" if why else ""
+    yield f"it ran at {core:.0f} MHz{because}, the setting is {wanted:.0f} MHz"
+
+
+def _oddities(spread: float, seen: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What is odd about the results of a benchmark."""
+    if spread > _APART:
+        yield f"its rounds differ by {spread:.0%} in power"
+    moved = max((clocks.get("core_mhz_spread") or 0.0 for clocks in seen), default=0.0)
+    if moved > _RESTLESS:
+        yield f"its clock moved by {moved:.0%}"
+
+
+def _middle_of_rounds(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def accessed(counts: Mapping[str, float], capability: Capability, has_l3: bool = False) -> dict[str, float]:
+    """Served counts in accessed books: a byte of memory passes L3 (if there is one) and L2, what passes L2 passes L1.
+
+    Not on Kepler (3.x), whose global loads leave L1 out; stores are counted in L1 from Volta (7.0) on, where it is one
+    unit for both.
+    """
+    totals = dict(counts)
+    for way in ("read", "write"):
+        beyond_l2 = counts.get(f"l3_{way}", 0.0) + counts.get(f"dram_{way}", 0.0)
+        if has_l3:
+            totals[f"l3_{way}"] = beyond_l2
+        totals[f"l2_{way}"] = counts.get(f"l2_{way}", 0.0) + beyond_l2
+        through = capability[0] != 3 if way == "read" else capability[0] >= 7
+        totals[f"l1_{way}"] = counts.get(f"l1_{way}", 0.0) + (totals[f"l2_{way}"] if through else 0.0)
+    return totals
+
+
+def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame:
+    """The results that go into a fit, as `eprof fit` reads them (mapping `eprof`): counts of one launch by word.
+
+    A kind of which no row has anything is no column: it was not measured, which is not the same as 0. Rows of a
+    processor (mapping `eprof-cpu`) have its name instead of clocks.
+    """
+    used = [row for row in rows if row.used]
+    capability = capability_of(str(device["capability"]))
+    has_l3 = any("l3_read" in row.counts for row in used)
+    counts = [accessed(row.counts, capability, has_l3) for row in used]
+    kinds = {resource(word) for of_row in counts for word, count in of_row.items() if count}
+    words = [word for word in _WORDS if resource(word) in kinds]
+    described = pd.DataFrame([{name: getattr(row, name) for name in _DESCRIBED} for row in used])
+    if device.get("processor") == "cpu" and used:
+        described = described.drop(columns=["core_mhz", "memory_mhz"]).assign(cpu=device["name"])
+    counted = pd.DataFrame([{word: of_row.get(word, 0.0) for word in words} for of_row in counts])
+    return pd.concat([described, counted], axis=1)
+
+
+def everything(rows: Sequence[Row]) -> pd.DataFrame:
+    """All results with how they were judged, for people."""
+    columns = {name: [getattr(row, name) for row in rows] for name in _JUDGED}
+    why = ["; ".join(row.reasons) for row in rows]
+    judged = pd.DataFrame({**columns, "why": why, "notes": ["; ".join(row.notes) for row in rows]})
+    return judged.rename(columns={"fraction": "fraction_of_peak"})

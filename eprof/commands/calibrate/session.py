@@ -1,0 +1,334 @@
+"""One `eprof calibrate`: look at the GPU, compile, check the machine code, measure setting after setting.
+
+A calibration directory holds calibration.json (what was measured on what), build/ (sources and machine code),
+results.jsonl (what the worker measured, as it goes), power.csv (the meter's samples), worker.log, and at the end
+measurements.csv (what the fit reads) and rows.csv (everything, with what was left out and why).
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
+
+from eprof.base.errors import CollectError, EprofError
+from eprof.base.progress import Progress
+from eprof.base.version import __version__
+from eprof.collect import cpu
+from eprof.collect.cuda import clocks as cuda_clocks
+from eprof.collect.cuda import compile as cuda_compile
+from eprof.collect.cuda import processes
+from eprof.collect.cuda.clocks import Setting
+from eprof.collect.cuda.worker import FAILED, MEASURED
+from eprof.collect.tools import Compiled
+from eprof.commands.calibrate import machine_code, results, schedule
+from eprof.commands.calibrate.manifest import CPU, Benchmark, Capability, Manifest, capability_of, load, source_text
+from eprof.commands.calibrate.results import Row
+from eprof.commands.calibrate.schedule import Timing
+
+SCHEMA = "eprof.calibration/1"
+WARM_WITH = "fp32_fma"
+IN_FORCE = "in force"
+# The worker starts again after a crash, without the benchmark that crashed; not for ever.
+_MOST_STARTS = 6
+_SLACK_S = 120.0
+
+
+class Backend(NamedTuple):
+    """What touches the world: a GPU, a compiler, processes. Tests have others."""
+
+    probe: Callable[[int], dict[str, Any]] = processes.probe
+    compile: Callable[[Path, str, Path], Compiled] = cuda_compile.compile_source
+    disassemble: Callable[[Path], tuple[str | None, str]] = cuda_compile.disassemble
+    clocks: Callable[[str], dict[int, list[int]]] = cuda_clocks.supported
+    held: Callable[[str, Setting | None], AbstractContextManager[None]] = cuda_clocks.held
+    run: Callable[..., str | None] = processes.run
+
+
+ON_CPU = Backend(probe=cpu.probe, compile=cpu.compile_source, disassemble=cpu.disassemble)
+
+
+class Request(Struct, frozen=True):
+    """The options of the user.
+
+    settings: none means the one in force. only: names of benchmarks; none means all. quick: the few benchmarks of
+    `--quick`, each with random operands and with zeros.
+    """
+
+    directory: Path
+    settings: tuple[Setting, ...] = ()
+    device: int = 0
+    timing: Timing = field(default_factory=Timing)
+    only: tuple[str, ...] = ()
+    quick: bool = False
+    resume: bool = False
+
+
+class Session(Struct):
+    """A calibration on its way.
+
+    say: gets each sentence for the user.
+    """
+
+    request: Request
+    say: Callable[[str], None]
+    backend: Backend = Backend()
+    progress: Progress = field(default_factory=Progress)
+    manifest: Manifest = field(default_factory=load)
+    device: dict[str, Any] = field(default_factory=dict)
+    benchmarks: list[Benchmark] = field(default_factory=list)
+    images: list[Compiled] = field(default_factory=list)
+    contradictions: dict[str, list[str]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether it is this machine's processor that is measured."""
+        return self.device.get("processor") == "cpu"
+
+    @property
+    def mapping(self) -> str:
+        """The column mapping of the calibration's measurements.csv."""
+        return "eprof-cpu" if self.is_cpu else "eprof"
+
+    @property
+    def events_file(self) -> Path:
+        """The file that the worker of the calibration appends to."""
+        return self.request.directory / "results.jsonl"
+
+    def prepare(self) -> None:
+        """Begin a calibration: look at the GPU and the wanted clocks, make the directory, compile, check.
+
+        Raises EprofError.
+        """
+        self.device = self.backend.probe(self.request.device)
+        self.benchmarks = self._chosen(capability_of(str(self.device["capability"])))
+        if self.request.settings:
+            cuda_clocks.check(self.request.settings, self.backend.clocks(str(self.device["bus"])))
+        self._open_directory()
+        self._compile()
+        self._look_at_machine_code()
+
+    def _chosen(self, capability: Capability) -> list[Benchmark]:
+        if self.request.quick:
+            return schedule.choose_quick(self.manifest, capability)
+        chosen = schedule.choose(self.manifest, capability, self.request.only)
+        return [benchmark for benchmark in chosen if benchmark.region != "l3" or self.device["l3_bytes"]]
+
+    def _open_directory(self) -> None:
+        """Make the directory of a calibration, or take up the one there is.
+
+        Raises EprofError where it holds a calibration of another GPU.
+        """
+        place = self.request.directory
+        about = self.request.directory / "calibration.json"
+        measured = bool(results.read(self.events_file))
+        if measured and not self.request.resume:
+            raise EprofError(
+                f"{place}: holds a calibration already; go on with it by --resume, or name another --directory."
+            )
+        if measured and about.exists():
+            before = json.loads(about.read_text(encoding="utf-8"))["device"]
+            for key in ("name", "capability", "bus"):
+                if before.get(key) != self.device.get(key):
+                    raise EprofError(
+                        f"{place}: was measured on {before.get('name')} at {before.get('bus')}, but this is "
+                        f"{self.device.get('name')} at {self.device.get('bus')}; name another --directory."
+                    )
+        try:
+            (place / "build").mkdir(parents=True, exist_ok=True)
+        except OSError as err:
+            raise EprofError(f"{place}: cannot be made ({err.strerror or err}).") from err
+
+    def _compile(self) -> None:
+        for name in sorted({benchmark.source for benchmark in self.benchmarks}):
+            source = self.request.directory / "build" / name
+            source.write_text(source_text(name), encoding="utf-8")
+            compiled = self.backend.compile(source, str(self.device["capability"]), source.with_suffix(""))
+            self.images.append(compiled)
+
+    def _look_at_machine_code(self) -> None:
+        """Check that each loop has the mix that the manifest says; where it cannot be looked at, say so."""
+        code: dict[str, Any] = {}
+        for compiled in self.images:
+            text, why = self.backend.disassemble(compiled.image)
+            if text is None:
+                self.notes.append(f"The instruction mix was not checked in machine code: {why}.")
+                return
+            code |= machine_code.functions(text)
+        capability = capability_of(str(self.device["capability"]))
+        for benchmark in self.benchmarks:
+            contradictions = machine_code.contradictions(
+                self.manifest, benchmark, capability, code.get(benchmark.kernel, [])
+            )
+            if contradictions:
+                self.contradictions[benchmark.name] = contradictions
+        self.notes.append(
+            f"Machine code: {len(self.benchmarks) - len(self.contradictions)} of {len(self.benchmarks)} benchmarks "
+            "have the instruction mix that they claim."
+        )
+
+    def measure(self) -> None:
+        """Measure what a calibration lacks, in every setting. Raises CollectError if nothing can be measured."""
+        self._write_about()
+        for setting in self.request.settings or (None,):
+            with self.backend.held(str(self.device["bus"]), setting):
+                self._measure_setting(setting)
+
+    def _write_about(self) -> None:
+        about = {
+            "schema": SCHEMA,
+            "eprof": __version__,
+            "device": self.device,
+            "compiled": [compiled.how for compiled in self.images],
+            "timing": asdict(self.request.timing),
+            "settings": [label(setting) for setting in self.request.settings or (None,)],
+            "doubts": self.contradictions,
+            "notes": self.notes,
+            "written_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+        path = self.request.directory / "calibration.json"
+        beside = path.with_suffix(".json.new")
+        beside.write_text(json.dumps(about, indent=1), encoding="utf-8")
+        beside.replace(path)
+
+    def _measure_setting(self, setting: Setting | None) -> None:
+        """Start the worker of a calibration until all is done, the time is up, or it crashed too often."""
+        timing = self.request.timing
+        began = time.monotonic()
+
+        def tick() -> None:
+            self.progress.update(lambda: self._line(setting, time.monotonic() - began))
+
+        for _ in range(_MOST_STARTS):
+            events = self._events(setting)
+            finished = results.done(events)
+            if all(finished.get(benchmark.name, 0) >= timing.rounds for benchmark in self.benchmarks):
+                return
+            left = timing.budget_s - (time.monotonic() - began)
+            plan = self._write_plan(setting, finished, left)
+            log = self.request.directory / "worker.log"
+            try:
+                why = self.backend.run(plan, log, left + _SLACK_S, tick)
+            finally:
+                self.progress.wipe()
+            if why is None:
+                return
+            self._after_crash(setting, why)
+        self.say(f"The worker crashed {_MOST_STARTS} times at {label(setting)}; what it measured is kept.")
+
+    def _line(self, setting: Setting | None, seconds: float) -> str:
+        events = self._events(setting)
+        done = len({event["name"] for event in events if event["event"] == MEASURED})
+        left = max(self.request.timing.budget_s - seconds, 0.0)
+        now = results.crashed(events) or "warming up"
+        return f"{label(setting)} · {done} of {len(self.benchmarks)} benchmarks · {now} · at most {left:.0f} s left"
+
+    def _after_crash(self, setting: Setting | None, why: str) -> None:
+        """Take note of the benchmark that crashed; raise CollectError if it was none of them."""
+        name = results.crashed(self._events(setting))
+        if name is None:
+            raise CollectError(f"The benchmarks cannot be run: {why.rstrip('.')}.")
+        self.say(f"{name} failed ({why.rstrip('.')}); going on with the others.")
+        with self.events_file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"event": FAILED, "setting": label(setting), "name": name, "why": why}) + "\n")
+
+    def _events(self, setting: Setting | None) -> list[results.Event]:
+        return results.of_setting(results.read(self.events_file), label(setting))
+
+    def _write_plan(self, setting: Setting | None, finished: Mapping[str, int], left_s: float) -> Path:
+        """Write the plan that the calibration's worker runs."""
+        timing = self.request.timing
+        place = self.request.directory
+        _drop_torn_line(self.events_file)
+        plan = {
+            "schema": SCHEMA,
+            "device": self.request.device,
+            "processor": "cpu" if self.is_cpu else "gpu",
+            "setting": label(setting),
+            "images": [str(compiled.image) for compiled in self.images],
+            "results": str(self.events_file),
+            "samples": str(place / "power.csv"),
+            "warm_with": WARM_WITH,
+            "rounds": timing.rounds,
+            "window_s": timing.window_s,
+            "warm_s": timing.warm_s,
+            "launch_s": timing.launch_s,
+            "budget_s": max(left_s, 0.0),
+            "jobs": schedule.jobs(self.benchmarks, finished),
+        }
+        path = place / "plan.json"
+        path.write_text(json.dumps(plan, indent=1), encoding="utf-8")
+        return path
+
+    def rows(self) -> list[Row]:
+        """Everything that the calibration measured so far, judged, setting by setting."""
+        rows: list[Row] = []
+        events = results.read(self.events_file)
+        for setting in self.request.settings or (None,):
+            own_events = results.of_setting(events, label(setting))
+            rows += results.rows(self.manifest, self.benchmarks, self.device, own_events, setting, self.contradictions)
+        return rows
+
+    def missing(self) -> list[str]:
+        """A sentence on each benchmark that has no result."""
+        events = results.read(self.events_file)
+        return [sentence for setting in self.request.settings or (None,) for sentence in self._missing(events, setting)]
+
+    def _missing(self, events: Sequence[results.Event], setting: Setting | None) -> Iterator[str]:
+        own_events = results.of_setting(events, label(setting))
+        finished = results.done(own_events)
+        failed = {event["name"]: event.get("why", "") for event in own_events if event["event"] == FAILED}
+        for name, why in failed.items():
+            yield f"{name} at {label(setting)} failed: {str(why).rstrip('.')}."
+        late = [benchmark.name for benchmark in self.benchmarks if benchmark.name not in finished]
+        if late:
+            yield f"Not measured at {label(setting)}, for want of time: {', '.join(late)} (--resume goes on)."
+
+    def save(self, rows: Sequence[Row]) -> Path:
+        """Write the calibration's measurements.csv and rows.csv; returns the former.
+
+        Raises EprofError if no row can be used.
+        """
+        results.everything(rows).to_csv(self.request.directory / "rows.csv", index=False)
+        frame = results.measurements(rows, self.device)
+        if frame.empty:
+            raise EprofError(
+                f"No benchmark gave a row for a fit; {self.request.directory / 'rows.csv'} says why of each."
+            )
+        path = self.request.directory / "measurements.csv"
+        frame.to_csv(path, index=False, float_format="%.9g")
+        return path
+
+
+def kind_of(device: Mapping[str, Any]) -> str:
+    """What kind of GPU or processor it is, in words."""
+    if device.get("processor") == "cpu":
+        return f"{device['sms']} cores"
+    return f"compute capability {device['capability']}"
+
+
+def of_cpu(request: Request, say: Callable[[str], None], backend: Backend = ON_CPU, **more: Any) -> Session:
+    """A calibration of this machine's processor."""
+    return Session(request, say, backend, manifest=load(CPU), **more)
+
+
+def label(setting: Setting | None) -> str:
+    """A setting of a calibration in words: "1500/2600", "1500" (memory clock left alone), or "in force"."""
+    if setting is None:
+        return IN_FORCE
+    core, memory = setting
+    return f"{core}" if memory is None else f"{core}/{memory}"
+
+
+def _drop_torn_line(path: Path) -> None:
+    """Cut off a last line of the worker's that a crash left unfinished, so that the next does not grow onto it."""
+    if not path.exists():
+        return
+    content = path.read_bytes()
+    if content and not content.endswith(b"\n"):
+        path.write_bytes(content[: content.rfind(b"\n") + 1])

@@ -1,0 +1,159 @@
+"""The shift benchmark ([S] 6.4.2) under Open MPI and on SimGrid: compiled, run, read back."""
+
+import itertools
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from eprof import profilers
+from eprof.base.errors import CollectError
+from eprof.base.marks import Mark
+from eprof.base.resources import folder
+from eprof.clusters import simulated
+from eprof.clusters.cluster import INTERRUPT, POLL, Clock, Cluster
+from eprof.clusters.simgrid import hosts, platform, settings
+from eprof.collect import cpufreq, mpi
+from eprof.collect.meters import rapl
+from eprof.collect.tools import executable
+from eprof.commands.comm.model import BLOCKING, POLLING, Sample, known
+
+_LINE = "eprof-comm"
+_SIMULATED_ROUNDS = "2"
+_REPEATS = "5"
+_LIBRARY = ("-shared", "-fPIC")
+
+
+class Plan(NamedTuple):
+    """What to run: the operations, their sizes in bytes, ways to wait, on so many processes.
+
+    seconds: for how long each is repeated, where it is measured.
+    """
+
+    primitives: Sequence[str]
+    sizes: Sequence[int]
+    ways: Sequence[str]
+    processes: int
+    seconds: float
+
+    @property
+    def words(self) -> list[str]:
+        """The benchmark's own first arguments."""
+        return [",".join(self.primitives), ",".join(map(str, self.sizes))]
+
+
+def source(name: str) -> Path:
+    """A benchmark's C source that comes with eprof."""
+    return Path(str(folder("calibration") / "mpi" / name))
+
+
+def library(target: Path) -> None:
+    """Compile the benchmark's library that waits without spinning. Raises CollectError."""
+    found, why = mpi.find()
+    if found is None:
+        raise CollectError(f"{why}; install it: {mpi.INSTALL}.")
+    mpi.compiled(found.compiler, source("wait.c"), target, *_LIBRARY)
+
+
+def lines(text: str, waiting: str, core_mhz: float | None, processes: int) -> Iterator[Sample]:
+    """What the shift benchmark printed, among what others print. Raises CollectError for a line that is cut off."""
+    for line in text.splitlines():
+        words = line.split()
+        if words[:1] == [_LINE]:
+            try:
+                primitive, size, number, *rest = words[1:]
+                time_s, processor_s, energy_j = map(float, rest)
+                operations, bytes_ = int(number), int(size)
+            except ValueError as err:
+                raise CollectError(f"The benchmark printed a line that is cut off: `{line[:100]}`.") from err
+            each_j = energy_j / operations / processes if energy_j > 0 else None
+            busy = processor_s / processes / time_s if processor_s >= 0 else None
+            yield Sample(primitive, bytes_, waiting, core_mhz, time_s / operations, each_j, busy, operations)
+
+
+def medians(samples: Iterable[Sample]) -> Iterator[Sample]:
+    """One sample for the repeats of each operation and size of the benchmark: that of median latency."""
+    repeats: dict[tuple[str, float], list[Sample]] = {}
+    for sample in samples:
+        repeats.setdefault((sample.primitive, sample.size), []).append(sample)
+    for same in repeats.values():
+        ordered = sorted(same, key=lambda sample: sample.latency_s)
+        median = ordered[(len(ordered) - 1) // 2]
+        yield median._replace(spread=(ordered[-1].latency_s - ordered[0].latency_s) / median.latency_s)
+
+
+def on_open_mpi(plan: Plan, clocks_mhz: Sequence[float], cluster: Cluster) -> tuple[list[Sample], str, str]:
+    """The benchmark on this machine: its samples, the version of Open MPI, what the joules are from.
+
+    Polling is what Open MPI does; blocking is the same with the library of `wait.c`. Joules are those of RAPL, else
+    powers of the cluster over the time that the processors worked. Each clock is held while it is measured, after the
+    one in force. Raises CollectError.
+    """
+    found, why = mpi.find()
+    if found is None:
+        raise CollectError(f"{why}; install it ({mpi.INSTALL}), or leave --mpi out for the closed form of a cluster.")
+    for asked_mhz in clocks_mhz:
+        cpufreq.check(asked_mhz)
+    counters = [f"{file}={most}" for file, most in rapl.counters().items()]
+    arguments = [*plan.words, f"{plan.seconds:g}s", _REPEATS, ",".join(counters) or "-"]
+    samples: list[Sample] = []
+    with tempfile.TemporaryDirectory(prefix="eprof-comm-") as place:
+        program = mpi.compiled(found.compiler, source("shift.c"), Path(place, "shift"))
+        shim = mpi.compiled(found.compiler, source("wait.c"), Path(place, "libwait.so"), *_LIBRARY)
+        asleep = {POLLING: [], BLOCKING: ["env", f"LD_PRELOAD={shim}", "EPROF_WAIT_BYTES=0"]}
+        for core_mhz, waiting in itertools.product((None, *clocks_mhz), plan.ways):
+            command = [*mpi.launch(found, plan.processes), *asleep[waiting], str(program), *arguments]
+            with cpufreq.held(core_mhz):
+                text = mpi.output_of(command)
+            samples += medians(lines(text, waiting, core_mhz, plan.processes))
+    if counters:
+        return samples, f"Open MPI {found.version}", "RAPL"
+    priced = [_priced(sample, cluster.at(sample.core_mhz)) for sample in samples]
+    return priced, f"Open MPI {found.version}", f"processor time at the powers of {cluster.name} (assumed)"
+
+
+def _priced(sample: Sample, clock: Clock) -> Sample:
+    """Samples of the benchmark with joules of a processor that idles, and of one that computes while busy."""
+    power_w = clock.idle_w + (sample.busy or 0.0) * clock.on_chip_w
+    return sample._replace(energy_j=power_w * sample.latency_s, marks=Mark.ESTIMATED | Mark.ASSUMED)
+
+
+def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[list[Sample], str]:
+    """The benchmark simulated on a cluster: its samples, and SimGrid's version.
+
+    The clock is that of the waits. Raises EprofError.
+    """
+    tool = profilers.collector("simgrid").find()
+    compiler = executable(("smpicc",), ())
+    if not tool.usable or compiler is None:
+        raise CollectError(f"SimGrid is not installed ({tool.remedy}); leave --mpi out for the closed form.")
+    marks = Mark.SIMULATED | cluster.marks
+    samples: list[Sample] = []
+    with tempfile.TemporaryDirectory(prefix="eprof-comm-") as place:
+        program = mpi.compiled(compiler, source("shift.c"), Path(place, "shift"), "-DSIMULATED", "-lsimgrid")
+        for clock, waiting in itertools.product(clocks, plan.ways):
+            text = mpi.output_of([str(tool.path), *_simulation(program, plan, clock, waiting, cluster)])
+            rows = lines(text, waiting, clock.core_mhz, plan.processes)
+            samples += [sample._replace(marks=marks) for sample in rows]
+    return samples, f"SimGrid {tool.version}"
+
+
+def _simulation(program: Path, plan: Plan, clock: Clock, waiting: str, cluster: Cluster) -> Iterator[str]:
+    """The words after `smpirun` for the benchmark, and beside the program the files that they name."""
+    way = POLL if waiting == POLLING else INTERRUPT
+    nodes = simulated.nodes(replace(cluster, waiting=way), [str(program)], plan.processes, None)
+    speeds = {speed.core_mhz: speed for speed in nodes.speeds}
+    files = {"platform": platform(nodes, speeds[cluster.default.core_mhz], speeds[clock.core_mhz])}
+    files["hostfile"] = hosts(nodes)
+    yield from ("-np", str(plan.processes))
+    for option, text in files.items():
+        file = program.with_name(f"{option}.xml")
+        file.write_text(text, encoding="utf-8")
+        yield from (f"-{option}", str(file))
+    yield from (f"--cfg={setting}" for setting in settings(nodes))
+    yield from ("--cfg=smpi/simulate-computation:no", "--log=root.thres:warning", str(program), *plan.words)
+    yield from (_SIMULATED_ROUNDS, "1", "-")
+    yield str(known(cluster, "interrupt_s")) if waiting == BLOCKING else "-"
+    yield str(known(cluster, "clock_change_s")) if clock != cluster.default else "-"

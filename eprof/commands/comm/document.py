@@ -1,0 +1,220 @@
+"""The document `eprof.comm/1`: what each way to wait takes, against polling, and from which size on it pays."""
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from eprof.base.known import ratio
+from eprof.base.marks import Mark, names
+from eprof.base.version import __version__
+from eprof.clusters.cluster import Clock, Cluster
+from eprof.clusters.cluster import about as cluster_about
+from eprof.commands.comm.model import BLOCKING, MESSAGE, POLLING, Sample, Sent, break_even_s, limit, waits
+from eprof.commands.comm.schema import MEASURED, MODELLED, SIMULATED, Comm, Limit, Relative, Row, Threshold, Total
+from eprof.profile.document import now
+
+_LATER = 1.05  # as late a message may come: [S] 6.4.4 prints "less than 5 %"
+_MB = 1e6
+
+
+class Case(NamedTuple):
+    """What was asked: ways to wait at clocks (the cluster's default first), on so many processes, of a cluster."""
+
+    ways: Sequence[str]
+    clocks: Sequence[Clock]
+    cluster: Cluster
+    processes: int
+    command_line: Sequence[str] = ()
+
+
+def modelled(case: Case, sizes: Sequence[int]) -> Comm:
+    """The document of messages of these sizes, in closed form. Raises CostError."""
+    return of_program(case, None, [Sent(MESSAGE, 1, size) for size in sizes], [])
+
+
+def of_program(case: Case, program: str | None, sent: Sequence[Sent], notes: Sequence[str]) -> Comm:
+    """The document of the messages of a program (None: of some messages), in closed form. Raises CostError."""
+    samples = list(waits(case.cluster, sent, case.ways, case.clocks))
+    what = f"The messages of {program}" if program else "Waiting for messages"
+    return _document(
+        case,
+        samples,
+        title=f"{what} on {case.cluster.name}",
+        kind=MODELLED,
+        joules_from=f"powers and times of {case.cluster.name} ({case.cluster.basis})",
+        program=program,
+        totals=list(_totals(samples)) if program else [],
+        warnings=[*notes, *case.cluster.warnings],
+    )
+
+
+def simulated(case: Case, samples: Sequence[Sample], mpi: str) -> Comm:
+    """The document of what SimGrid simulated of messages."""
+    return _document(
+        case,
+        samples,
+        title=f"Waiting for messages on {case.cluster.name}",
+        kind=SIMULATED,
+        mpi=mpi,
+        joules_from=f"{mpi}, with the powers of {case.cluster.name} ({case.cluster.basis})",
+        warnings=[
+            *case.cluster.warnings,
+            "SimGrid simulates no copies and no caches: strided operations take what contiguous ones do.",
+        ],
+    )
+
+
+def measured(case: Case, samples: Sequence[Sample], mpi: str, joules_from: str) -> Comm:
+    """The document of messages measured on this machine."""
+    return _document(
+        case,
+        samples,
+        title=f"Waiting for messages under {mpi}",
+        kind=MEASURED,
+        mpi=mpi,
+        joules_from=joules_from,
+        warnings=list(_of_measurement(case, samples)),
+    )
+
+
+def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
+    """The document `eprof.comm/1` of some samples."""
+    rows = list(_rows(samples))
+    processes = None if about["kind"] == MODELLED else case.processes
+    made = Comm(
+        eprof=__version__,
+        created_utc=now(),
+        command_line=list(case.command_line),
+        processes=processes,
+        cluster=cluster_about(case.cluster),
+        rows=rows,
+        thresholds=list(_thresholds(rows)),
+        break_even_s=None,
+        limits=[],
+        **{"mpi": None, "program": None, **about},  # type: ignore[arg-type]
+    )
+    if made.kind == MEASURED:
+        return made
+    break_even = break_even_s(case.cluster) if BLOCKING in case.ways else None
+    first = (POLLING, case.cluster.default)
+    limits = [
+        Limit(waiting=waiting, core_mhz=clock.core_mhz, j_per_mb=limit(case.cluster, waiting, clock))
+        for clock in case.clocks
+        for waiting in case.ways
+        if (waiting, clock) != first
+    ]
+    return replace(made, break_even_s=break_even, limits=limits)
+
+
+# ---- rows
+
+
+def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
+    """Rows of the document on messages: each sample beside polling at the first clock."""
+    first_mhz = samples[0].core_mhz if samples else None
+    polled = {
+        (sample.primitive, sample.size): sample
+        for sample in samples
+        if (sample.waiting, sample.core_mhz) == (POLLING, first_mhz)
+    }
+    for sample in samples:
+        base = polled.get((sample.primitive, sample.size), sample)
+        yield Row(
+            primitive=sample.primitive,
+            bytes=sample.size,
+            waiting=sample.waiting,
+            core_mhz=sample.core_mhz,
+            operations=sample.operations,
+            latency_s=sample.latency_s,
+            power_w=ratio(sample.energy_j, sample.latency_s),
+            energy_j=sample.energy_j,
+            j_per_mb=ratio(sample.energy_j, sample.size / _MB),
+            busy=sample.busy,
+            spread=max(sample.spread, base.spread),
+            relative=_relative(sample, base) if (sample.primitive, sample.size) in polled else None,
+            marks=names(sample.marks),
+        )
+
+
+def _relative(sample: Sample, base: Sample) -> Relative | None:
+    """A row of the document relative to polling: joules per MB are latency x power; of the same bytes as joules."""
+    if not sample.energy_j or not base.energy_j or not base.latency_s:
+        return None
+    latency, joules = sample.latency_s / base.latency_s, sample.energy_j / base.energy_j
+    return Relative(latency, joules / latency, joules)
+
+
+def _thresholds(rows: Sequence[Row]) -> Iterator[Threshold]:
+    """Thresholds in the document: one for each operation and way to wait but polling at the first clock."""
+    first_mhz = rows[0].core_mhz if rows else None
+    ways = dict.fromkeys((row.primitive, row.waiting, row.core_mhz) for row in rows)
+    for primitive, waiting, core_mhz in ways:
+        if (waiting, core_mhz) == (POLLING, first_mhz):
+            continue
+        same = [row for row in rows if (row.primitive, row.waiting, row.core_mhz) == (primitive, waiting, core_mhz)]
+        least, because = _threshold(sorted(same, key=lambda row: -row.bytes))
+        yield Threshold(primitive=primitive, waiting=waiting, core_mhz=core_mhz, bytes=least, because=because)
+
+
+def _threshold(rows: Sequence[Row]) -> tuple[float | None, str | None]:
+    """A threshold in the document: the least size from which on all pay; else None, and why not the largest."""
+    least = None
+    for row in rows:
+        if why := _why_not(row):
+            return least, why if least is None else None
+        least = row.bytes
+    return least, None
+
+
+def _why_not(row: Row) -> str | None:
+    """Why a way to wait for messages does not pay at a size; None: it pays."""
+    if row.relative is None:
+        return "polling, or joules, to compare with are not known"
+    if row.relative.j_per_mb >= 1:
+        return "it takes no fewer joules"
+    if row.relative.j_per_mb >= 1 - row.spread:
+        return "repeats differ by more than it saves"
+    return "messages come more than 5 % later" if row.relative.latency > _LATER else None
+
+
+def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
+    """All messages of a program in each way, in the document."""
+    ways: dict[tuple[str, float | None], list[Sample]] = {}
+    for sample in samples:
+        ways.setdefault((sample.waiting, sample.core_mhz), []).append(sample)
+    for (waiting, core_mhz), same in ways.items():
+        marks = Mark(0)
+        for sample in same:
+            marks |= sample.marks
+        yield Total(
+            waiting=waiting,
+            core_mhz=core_mhz,
+            messages=sum(sample.operations for sample in same),
+            bytes=math.fsum(sample.operations * sample.size for sample in same),
+            time_s=math.fsum(sample.operations * sample.latency_s for sample in same),
+            energy_j=math.fsum(sample.operations * (sample.energy_j or 0.0) for sample in same),
+            marks=names(marks),
+        )
+
+
+# ---- notes
+
+
+def _of_measurement(case: Case, samples: Sequence[Sample]) -> Iterator[str]:
+    """What a reader of the document must know of measured messages."""
+    if any(Mark.ASSUMED in sample.marks for sample in samples):
+        per_process = f"one {case.cluster.unit} of {case.cluster.name} a process (--cluster)"
+        yield (
+            f"No meter: joules are processor time at assumed powers, {per_process}; latency and processor time are "
+            "measured."
+        )
+    if any(sample.energy_j is None for sample in samples):
+        yield "The meter's counter did not move in some rows: their joules are not known; measure longer (--seconds)."
+    cores = len(os.sched_getaffinity(0))
+    if case.processes > cores:
+        yield f"{case.processes} processes share {cores} cores: polling ones keep each other from working."
+    elif os.getloadavg()[0] > cores + 0.5:
+        yield f"Other programs keep the {cores} cores busy (load {os.getloadavg()[0]:.1f}): latencies are theirs, too."

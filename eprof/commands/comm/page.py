@@ -1,0 +1,102 @@
+"""The page of `eprof comm`, one file that fetches nothing (docs/comm.md)."""
+
+from collections.abc import Iterator
+
+from markupsafe import Markup
+
+from eprof.commands.comm import words
+from eprof.commands.comm.schema import Comm, Row
+from eprof.show.page.frame import Figure, card, method, page, quiet
+from eprof.show.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
+from eprof.show.words.badges import bits
+from eprof.show.words.blocks import Section
+from eprof.show.words.numbers import percent, quantity, signed_percent
+
+_DOT = 0.1
+_CHARTS = {"j_per_mb": "Joules per MB", "latency": "Latency"}
+
+
+def html(document: Comm) -> str:
+    """The page of `eprof comm`: one self-contained HTML file from a document `eprof.comm/1`."""
+    return page(
+        document, "comm", [words.subject(document)], words.headline(document), _figures(document), _sections(document)
+    )
+
+
+def _figures(document: Comm) -> Iterator[Figure]:
+    """Key figures of the page: break-even and limit of a cluster, the least joules of a program's messages."""
+    if document.totals:
+        first = document.totals[0]
+        least = min(document.totals, key=lambda total: total.energy_j)
+        way = words.way(document, least.waiting, least.core_mhz)
+        yield Figure("All messages", quantity(first.energy_j, "J"), "as they are waited for first", bits(first.marks))
+        yield Figure("Least", quantity(least.energy_j, "J"), way, bits(least.marks))
+    if document.break_even_s is not None:
+        yield Figure("Break-even", quantity(document.break_even_s, "s"), "of a message, blocked against polling")
+    if document.limits:
+        most = min(document.limits, key=lambda limit: limit.j_per_mb)
+        yield Figure("Saved at most", percent(1 - most.j_per_mb), words.way(document, most.waiting, most.core_mhz))
+
+
+def _sections(document: Comm) -> Iterator[Section]:
+    """The sections of the page on messages."""
+    heading = "All messages" if document.totals else "When it pays"
+    yield card("pays", heading, heading, *words.points(document), *words.tables(document))
+    if charts := _charts(document):
+        legend = "Against polling at the first clock, which is 1; a line an operation, logarithmic axes."
+        names = keys(_kinds(_series(document)))
+        yield card("curves", "Curves", "Joules and latency by size", charts, names, quiet(legend))
+    yield card("rows", "All", "All rows", words.rows(document))
+    yield method(document, _method(document), document.warnings)
+
+
+_Series = dict[tuple[str, str], list[Row]]
+
+
+def _series(document: Comm) -> _Series:
+    """The rows of messages with joules by operation and way to wait, a line each; polling at the first clock is 1."""
+    series: _Series = {}
+    for row in document.rows:
+        if row.relative is not None and not document.is_base(row):
+            series.setdefault((row.primitive, words.way(document, row.waiting, row.core_mhz)), []).append(row)
+    return series
+
+
+def _kinds(series: _Series) -> list[str]:
+    """What the lines of the charts are told apart by: the ways to wait; where there is one, the operations."""
+    primitives, ways = ([*dict.fromkeys(names)] for names in zip(*series, strict=True))
+    return ways if len(ways) > 1 else primitives
+
+
+def _charts(document: Comm) -> Markup:
+    """Charts of joules per MB and latency over the message's size; empty where there are fewer than two sizes."""
+    series = _series(document)
+    if len({row.bytes for rows in series.values() for row in rows}) < 2:
+        return Markup("")
+    kinds = _kinds(series)
+    shown = []
+    for name, title in _CHARTS.items():
+        lines, dots = [], []
+        for (primitive, way), rows in series.items():
+            points = sorted((row.bytes, getattr(row.relative, name)) for row in rows)
+            lines.append(Line(points, kinds.index(way if way in kinds else primitive) % STROKES))
+            for size, factor in points:
+                what = f"{primitive}, {way}, {words.size_text(size)}: {signed_percent(factor - 1)}"
+                dots.append(Dot(size, factor, _DOT, "", what))
+        across, up = axis([dot.x for dot in dots]), axis([1.0, *(dot.y for dot in dots)])
+        panel = Panel(title, "times polling", title, across, up, lines, dots, below="bytes")
+        shown.append(drawn(panel, f"{title} over size", named=False))
+    return Markup('<div class="plots">{}</div>').format(Markup("").join(shown))
+
+
+def _method(document: Comm) -> dict[str, list[str]]:
+    """How the numbers on waiting for messages came to be."""
+    cluster = document.cluster or {}
+    return {
+        "Joules per MB": [
+            "Energy of an operation over its bytes, 1 MB = 10^6 B; its change is that of latency times that of power.",
+            f"Joules are from {document.joules_from}.",
+        ],
+        "Pays": ["From this size on, all sizes take fewer joules per MB, and come at most 5 % later than by polling."],
+        "Cluster": [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."] if cluster else [],
+    }

@@ -1,0 +1,186 @@
+"""A document `eprof.comm/1` in words: from which size on blocking pays, what it saves, every row."""
+
+from collections.abc import Iterator, Sequence
+
+from eprof.base.known import growth
+from eprof.base.text import capital, listed, phrase, when
+from eprof.commands.comm.schema import MEASURED, Comm, Row, Threshold
+from eprof.show.words.badges import MISSING, bits
+from eprof.show.words.blocks import Block, Column, Field, Headline, Notes, Point, Sentence, Table, Tone, table_of
+from eprof.show.words.blocks import Row as Cells
+from eprof.show.words.cells import Cell, Quantity, Share, Written, plain_text
+from eprof.show.words.numbers import percent, quantity, signed_percent, whole
+
+TITLE = "Waiting for messages"
+BLOCKING = "blocking"
+_BINARY = ((1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def size_text(size: float) -> str:
+    """The size of messages in bytes, in KiB and MiB where it is a whole number of them: "64 KiB"."""
+    for unit, name in _BINARY:
+        if size >= unit and size % unit == 0:
+            return f"{size / unit:g} {name}"
+    return quantity(size, "B")
+
+
+def subject(document: Comm) -> str:
+    """Whose numbers on waiting for messages these are."""
+    of_processes = phrase(" · {} processes", document.processes)
+    return f"{document.kind}{of_processes} · joules: {document.joules_from}"
+
+
+def way(document: Comm, waiting: str, core_mhz: float | None) -> str:
+    """A way to wait for messages: "blocking at 1900 MHz", without the clock where there is one only."""
+    clocks = {row.core_mhz for row in document.rows}
+    if len(clocks) == 1:
+        return waiting
+    return waiting + (phrase(" at {:g} MHz", core_mhz) or ", clock left alone")
+
+
+def headline(document: Comm) -> Headline:
+    """From where on blocking pays at the first clock; of a program's messages, what it saves."""
+    if document.totals:
+        return _of_totals(document)
+    plain = BLOCKING, document.rows[0].core_mhz
+    blocking = [threshold for threshold in document.thresholds if (threshold.waiting, threshold.core_mhz) == plain]
+    if not blocking:
+        return Headline(document.title, "Blocking was not asked for.")
+    paying = [threshold for threshold in blocking if threshold.bytes is not None]
+    never = [threshold for threshold in blocking if threshold.bytes is None]
+    reasons = listed(list(dict.fromkeys(threshold.because or "" for threshold in never)) or [""], "or")
+    if not paying:
+        return Headline(f"Blocking pays at no size: {reasons}.")
+    sizes: dict[float, list[str]] = {}
+    for threshold in paying:
+        sizes.setdefault(threshold.bytes or 0.0, []).append(threshold.primitive)
+    where = ", ".join(f"from {size_text(size)} on for {listed(names)}" for size, names in sorted(sizes.items()))
+    if len(paying) == len({row.primitive for row in document.rows}) and len(sizes) == 1:
+        where = f"from {size_text(next(iter(sizes)))} on"
+    text = f"Blocking pays {where}."
+    if never:
+        text += f" For {listed([threshold.primitive for threshold in never])} it never does: {reasons}."
+    # What it changes for the largest messages that it pays for.
+    row = max((row for threshold in paying for row in document.rows_of(threshold)), key=lambda row: row.bytes)
+    if row.relative is None:
+        return Headline(text)
+    changes = f"{signed_percent(row.relative.j_per_mb - 1)} J/MB, {signed_percent(row.relative.latency - 1)} latency"
+    return Headline(text, f"At {size_text(row.bytes)} ({row.primitive}): {changes} against polling.")
+
+
+def _of_totals(document: Comm) -> Headline:
+    first = document.totals[0]
+    least = min(document.totals, key=lambda total: total.energy_j)
+    sent = f"{whole(first.messages)} messages, {quantity(first.bytes, 'B')}"
+    joules, time = quantity(first.energy_j, "J"), quantity(first.time_s, "s")
+    marks = bits(first.marks)
+    took = f"{when(marks & MISSING, 'at least ')}{joules} and {time} {way(document, first.waiting, first.core_mhz)}"
+    if least is first or not first.energy_j:
+        return Headline(f"{sent}: {took}.", "No other way to wait takes less.", marks)
+    saved, later = least.energy_j / first.energy_j - 1, least.time_s / first.time_s - 1
+    changes = f"{signed_percent(saved)} energy, {signed_percent(later)} time"
+    return Headline(f"{sent}: {took}.", f"{capital(way(document, least.waiting, least.core_mhz))}: {changes}.", marks)
+
+
+def blocks(document: Comm, verbose: bool) -> Iterator[Block]:
+    """What waiting for messages costs, for a terminal and for Markdown; every row if `verbose`."""
+    yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
+    yield headline(document)
+    yield from tables(document)
+    yield from points(document)
+    if verbose:
+        yield rows(document)
+    yield Notes(document.warnings)
+
+
+def tables(document: Comm) -> Iterator[Table]:
+    """Tables of all messages of a program; else from which sizes on ways to wait pay, if there is more than polling."""
+    if document.totals:
+        yield totals(document)
+    elif document.thresholds:
+        yield thresholds(document)
+
+
+def points(document: Comm) -> Iterator[Block]:
+    """From which waiting time on blocking takes fewer joules, and what is the most that can be saved."""
+    if document.break_even_s is not None:
+        yield Point("Time", f"messages of {quantity(document.break_even_s, 's')} and more take fewer joules blocked.")
+    if document.limits:
+        most = min(document.limits, key=lambda limit: limit.j_per_mb)
+        saved = percent(1 - most.j_per_mb)
+        yield Point("Limit", f"{way(document, most.waiting, most.core_mhz)} saves {saved} of J/MB at most.")
+
+
+def thresholds(document: Comm) -> Table:
+    """From which message size on each way to wait pays, and what it changes; operations alike share a row."""
+    columns = [Column("operation", "left"), Column("waiting", "left"), Column("pays from")]
+    columns += [Column(name) for name in ("latency", "power", "J/MB")]
+    alike: dict[str, tuple[list[str], list[Cell]]] = {}
+    for threshold in document.thresholds:
+        cells = _of_threshold(document, threshold)
+        names, _ = alike.setdefault(" ".join(map(plain_text, cells)), ([], cells))
+        names.append(threshold.primitive)
+    lines = [Cells([_operations(document, names), *cells]) for names, cells in alike.values()]
+    largest = size_text(max(row.bytes for row in document.rows))
+    return Table(columns, lines, title=f"From which size on it pays, and changes at {largest}")
+
+
+def _operations(document: Comm, names: Sequence[str]) -> str:
+    is_all = len(names) > 1 and len(names) == len({row.primitive for row in document.rows})
+    return "all" if is_all else ", ".join(names)
+
+
+def _of_threshold(document: Comm, threshold: Threshold) -> list[Cell]:
+    largest = max(document.rows_of(threshold), key=lambda row: row.bytes)
+    start = "never" if threshold.bytes is None else size_text(threshold.bytes)
+    changes = [_of(largest, name) for name in ("latency", "power", "j_per_mb")]
+    return [way(document, threshold.waiting, threshold.core_mhz), Written(start, threshold.bytes), *changes]
+
+
+def totals(document: Comm) -> Table:
+    """The table of all messages of a program in each way to wait."""
+    first = document.totals[0]
+    return table_of(
+        document.totals,
+        (Column("waiting", "left"), lambda total: way(document, total.waiting, total.core_mhz)),
+        (Column("energy"), lambda total: Quantity(total.energy_j, "J", bits(total.marks))),
+        (Column("time"), lambda total: Quantity(total.time_s, "s", bits(total.marks))),
+        (Column("energy, change"), lambda total: Share(growth(total.energy_j, first.energy_j) or None, signed=True)),
+        (Column("time, change"), lambda total: Share(growth(total.time_s, first.time_s) or None, signed=True)),
+        title="All messages",
+    )
+
+
+def rows(document: Comm) -> Table:
+    """The table of every message size; what is relative to polling at the first clock as a change."""
+
+    def amount(row: Row, value: float | None, unit: str) -> Quantity:
+        return Quantity(value, unit, bits(row.marks))
+
+    def latency(row: Row) -> Quantity:
+        # What was measured rests on no powers of a table; joules may.
+        return Quantity(row.latency_s, "s", 0 if document.kind == MEASURED else bits(row.marks))
+
+    busy: list[Field[Row]] = []
+    if any(row.busy is not None for row in document.rows):
+        busy = [(Column("busy", from_width=100), lambda row: Share(row.busy))]
+    return table_of(
+        document.rows,
+        (Column("operation", "left"), lambda row: row.primitive),
+        (Column("size"), lambda row: Written(size_text(row.bytes), row.bytes)),
+        (Column("waiting", "left"), lambda row: way(document, row.waiting, row.core_mhz)),
+        (Column("latency"), latency),
+        (Column("power", from_width=100), lambda row: amount(row, row.power_w, "W")),
+        (Column("J/MB"), lambda row: amount(row, row.j_per_mb, "J")),
+        (Column("latency, change", from_width=100), lambda row: _of(row, "latency")),
+        (Column("power, change", from_width=100), lambda row: _of(row, "power")),
+        (Column("J/MB, change"), lambda row: _of(row, "j_per_mb")),
+        *busy,
+        title="All",
+    )
+
+
+def _of(row: Row, name: str) -> Share:
+    """A change against polling; nothing where there is none."""
+    factor: float | None = getattr(row.relative, name, None)
+    return Share(growth(factor, 1.0) or None, signed=True)

@@ -1,0 +1,206 @@
+"""`eprof completion`: what a shell completes, and the man page, both made from the parsers of the commands.
+
+The script of a shell is small: at each Tab it asks `eprof completion words` what may come next.
+So it never gets old.
+"""
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+
+from eprof.base.version import __version__
+from eprof.cli.options import DEFINITION, GPU, MAPPING, SETTING, TABLE, Commands, Parser, command, split
+
+_BASH = """\
+_eprof() {
+    local IFS=$'\\n'
+    COMPREPLY=($(eprof completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -o bashdefault -F _eprof eprof
+"""
+_ZSH = """\
+#compdef eprof
+_eprof() {
+    local -a candidates
+    candidates=("${(@f)$(eprof completion words -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    if [[ -n $candidates[1] ]]; then compadd -a candidates; else _files; fi
+}
+if [[ $funcstack[1] == _eprof ]]; then _eprof; else compdef _eprof eprof; fi
+"""
+_FISH = """\
+function __eprof_words
+    set -l before (commandline -opc)
+    set -l current (commandline -ct)
+    eprof completion words -- $before[2..] "$current" 2>/dev/null
+    or __fish_complete_path "$current"
+end
+complete -c eprof -f -a '(__eprof_words)'
+"""
+_SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+Parsers = Mapping[str, Parser]
+
+
+def add(commands: Commands) -> Parser:
+    """The options of `eprof completion`."""
+    parser = command(
+        commands,
+        "completion",
+        "Print what makes a shell complete commands, options, cost tables, settings and GPUs; or a man page.",
+        "source <(eprof completion bash)                   in ~/.bashrc; zsh in ~/.zshrc, behind compinit",
+        "eprof completion fish | source                     in ~/.config/fish/config.fish",
+        "eprof completion man > eprof.1                     man -l eprof.1 shows it",
+    )
+    parser.add_argument(
+        "form", choices=(*_SCRIPTS, "man", "words"), help="what to print; `words` is what the scripts ask at each Tab"
+    )
+    parser.add_argument("words", nargs="*", metavar="WORD", help="of `words`: what is typed so far, behind --")
+    return parser
+
+
+def completion(options: argparse.Namespace) -> int:
+    """Run `eprof completion`; 1 if no word fits, and the shell completes names of files."""
+    if options.form in _SCRIPTS:
+        print(_SCRIPTS[options.form], end="")
+        return 0
+    if options.form == "man":
+        print(_man_page(*options.parsers()), end="")
+        return 0
+    _, parsers = options.parsers(next(iter(options.words), ""))
+    words = candidates(options.words, parsers)
+    for word in words:
+        print(word)
+    return 0 if words else 1
+
+
+def candidates(words: Sequence[str], parsers: Parsers) -> list[str]:
+    """Candidates in place of the last word to complete; none where names of files are meant."""
+    # bash gives `--costs=gtx` as three words.
+    *before, last = words or [""]
+    before = [word for word in before if word != "="]
+    last = "" if last == "=" else last
+    return sorted({word for word in _possible(before, last, parsers) if word.startswith(last)})
+
+
+def _possible(before: Sequence[str], last: str, parsers: Parsers) -> Sequence[str]:
+    """What may follow the words before, for a shell to complete."""
+    if not before:
+        return [*parsers, "--help", "--version"]
+    parser = parsers.get(before[0])
+    is_program = parser is not None and parser.runs_program and split(before, parser)[1]
+    if parser is None or is_program:
+        return []
+    options = parser._option_string_actions
+    name, is_joined, _ = last.partition("=")
+    if is_joined and name in options:
+        return [f"{name}={value}" for value in _values(options[name], before)]
+    previous = options.get(before[-1])
+    if previous is not None and previous.nargs != 0:
+        return _values(previous, before)
+    if last.startswith("-"):
+        return list(options)
+    return [value for action in parser._get_positional_actions() for value in _values(action, before)]
+
+
+def _values(action: argparse.Action, before: Sequence[str]) -> Sequence[str]:
+    """Values of an option to complete, as its name in the help tells them; none for a file, a number, a text."""
+    if action.choices is not None:
+        return list(action.choices)
+    if action.metavar == SETTING:
+        return _settings(before)
+    kind, _, _ = str(action.metavar).partition("[")
+    names = _NAMES.get(kind)
+    return names() if names is not None else []
+
+
+def _tables() -> list[str]:
+    from eprof import costs
+
+    return [*costs.tables(), costs.ESTIMATED, costs.NONE]
+
+
+def _gpus() -> list[str]:
+    """Names of boards to complete, as one word each; `eprof costs --estimate` takes them so."""
+    from eprof.costs import datasheets
+
+    return [sheet.name.replace(" ", "-") for sheet in datasheets.sheets()]
+
+
+def _definitions() -> list[str]:
+    from eprof.counts import counters
+
+    return [definition.name for definition in counters.definitions()]
+
+
+def _mappings() -> list[str]:
+    from eprof.lab.measurements import mapping
+
+    return [columns.name for columns in mapping.mappings()]
+
+
+def _settings(before: Sequence[str]) -> list[str]:
+    """The settings to complete, of the first table that is named so far."""
+    from eprof import costs
+
+    table = next((word for word in before if word in costs.tables()), None)
+    return [] if table is None else [setting.label for setting in costs.load(table).settings]
+
+
+_NAMES: Mapping[str, Callable[[], list[str]]] = {
+    TABLE: _tables,
+    GPU: _gpus,
+    DEFINITION: _definitions,
+    MAPPING: _mappings,
+}
+
+
+def _man_page(parser: argparse.ArgumentParser, parsers: Parsers) -> str:
+    """The manual page of section 1, in the macros of man(7)."""
+    lines = [
+        f'.TH EPROF 1 "" "eprof {__version__}" "User Commands"',
+        ".SH NAME",
+        f"eprof \\- {_roff('energy of GPU kernels from performance counters')}",
+        ".SH SYNOPSIS",
+        ".B eprof",
+        ".I COMMAND",
+        "[options] ...",
+        ".SH DESCRIPTION",
+        _roff(parser.description),
+        "",
+        "Every command has --help.",
+        ".SH COMMANDS",
+    ]
+    for command_parser in parsers.values():
+        lines += _command_section(command_parser)
+    *_, common = next(iter(parsers.values()))._action_groups
+    lines += [".SH OPTIONS OF EVERY COMMAND", *_arguments(common)]
+    lines += [".SH EXIT STATUS", "0 done, 1 bad input, 2 wrong usage, 3 a gate failed; of run: the program's own."]
+    return "\n".join(lines) + "\n"
+
+
+def _command_section(parser: argparse.ArgumentParser) -> list[str]:
+    usage = " ".join(parser.format_usage().removeprefix("usage: ").split())
+    lines = [f'.SS "{parser.prog}"', _roff(usage), ".PP", _roff(parser.description)]
+    *own, _ = parser._action_groups
+    for group in own:
+        lines += _arguments(group)
+    if parser.epilog:
+        lines += [".PP", ".nf", *map(_roff, parser.epilog.splitlines()), ".fi"]
+    return lines
+
+
+def _arguments(group: argparse._ArgumentGroup) -> list[str]:
+    """A paragraph of the manual page with its tag for each option and argument."""
+    formatter = argparse.HelpFormatter("eprof")
+    lines = []
+    for action in group._group_actions:
+        if action.dest == "help":
+            continue
+        tag = formatter._format_action_invocation(action)
+        help_text = formatter._expand_help(action) if action.help else ""
+        lines += [".TP", f".B {_roff(tag)}", _roff(help_text)]
+    return lines
+
+
+def _roff(text: str | None) -> str:
+    """Text of the manual page as troff takes it: no escapes, no requests, minus signs that can be copied."""
+    escaped = (text or "").replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

@@ -1,0 +1,4 @@
+"""`eprof counters`."""
+
+SUMMARY = "list, show and check counter definitions"
+PLACE = 14  # in `eprof --help`

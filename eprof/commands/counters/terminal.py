@@ -1,0 +1,42 @@
+"""`eprof counters` in a terminal: which definitions there are, and what is in one."""
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from eprof.base.text import printable, when
+from eprof.show.terminal.listing import BOOKS, Row, listing_table, marks_of, show
+
+
+def show_definitions(definitions: Sequence[Row]) -> None:
+    """`eprof counters` on the terminal: list the counter definitions."""
+    table = listing_table("name", "profiler", "capability", "counters", "source")
+    for definition in definitions:
+        capabilities = ", ".join(definition["capabilities"])
+        counters = str(definition["counters"])
+        cells = (definition["name"], definition["profiler"], capabilities, counters, definition["source"])
+        table.add_row(*map(printable, cells))
+    show([table, Text("`eprof counters NAME` shows how every count is made.", style="dim")])
+
+
+def show_definition(summary: Row, counts: Sequence[Row]) -> None:
+    """`eprof counters NAME` on the terminal: how one definition makes every count, ways in order of preference."""
+    table = listing_table("count", "books", "way", "formula of counters", "note")
+    last = None
+    for row in counts:
+        label = when(row["word"] != last, printable(row["label"]))
+        last = row["word"]
+        note = printable(row["note"] or "") + marks_of(row["marks"])
+        way = str(row["rank"] or "")
+        table.add_row(label, BOOKS[row["books"]], way, printable(row["expanded"] or "not countable"), note)
+    head = f"{summary['name']}: {summary['profiler']}, compute capability {', '.join(summary['capabilities'])}"
+    show([Text(printable(head), style="bold"), f"Source: {summary['source']}", table])
+
+
+def show_found(wanted: str, matches: Sequence[Row]) -> None:
+    """`eprof counters --find` on the terminal: where a counter is used."""
+    table = listing_table("definition", "counter", "helps to count")
+    for match in matches:
+        table.add_row(match["definition"] or "(none)", printable(match["counter"]), ", ".join(match["words"]))
+    also = dict.fromkeys((match["counter"], sibling) for match in matches for sibling in match["also"])
+    show([f"Counters that match `{wanted}`:", table, *(f"{counter} is in {sibling}" for counter, sibling in also)])

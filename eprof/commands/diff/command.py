@@ -1,0 +1,123 @@
+"""`eprof diff`: two variants of a program, what changed and why; exit code 3 if a gate failed."""
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING
+
+from eprof.cli.options import JOULES, SETTING, TABLE, Commands, Parser, command, joules
+from eprof.cli.output import deliver, drawn, planned, say
+from eprof.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from eprof.commands.diff.difference import Difference
+    from eprof.commands.diff.schema import Document
+
+_TIME = "[KERNEL=]SECONDS"
+_OF_SIDE = ("costs", "setting", "time", "energy")
+
+
+def add(commands: Commands) -> Parser:
+    """The options of `eprof diff`."""
+    parser = command(
+        commands,
+        "diff",
+        "Compare two variants of a program from their logs or run directories; needs no GPU. The change in energy is "
+        "split into changed counts, changed time and changed prices, and the parts add up.",
+        "eprof diff old.eprof new.eprof -o diff.html",
+        "eprof diff old.csv+trace-old.csv new.csv+trace-new.csv --costs gtx680",
+        "eprof diff 'old-*.eprof' 'new-*.eprof'        repeats of each: intervals and a test",
+        "eprof diff release.txt now.txt --costs jetson-tk1 --fail-above 2% --format md",
+    )
+    inputs = "a log, files of one run as A+B, a directory, or a 'pattern' of repeats"
+    parser.add_argument("old", metavar="OLD", help=inputs)
+    parser.add_argument("new", metavar="NEW", help="the same, of the new variant")
+    parser.add_pricing("the one made for the GPU of each log")
+    parser.add_to_meter()
+    for side in ("old", "new"):
+        _add_side(parser, side)
+    _add_comparing(parser)
+    parser.add_kernels()
+    parser.add_output()
+    return parser
+
+
+def _add_side(parser: Parser, side: str) -> None:
+    """The options of `eprof diff` for OLD or NEW alone."""
+    name = side.upper()
+    parser.repeatable(f"--{side}", "INPUT", f"one more repeat of {name}", dest=f"more_{side}")
+    parser.value(f"--{side}-costs", TABLE, f"cost table of {name} alone")
+    parser.value(f"--{side}-setting", SETTING, f"DVFS setting of {name} alone")
+    parser.value(f"--{side}-energy", JOULES, f"what a meter saw of {name}'s run, such as 812J: --to-meter with it")
+    parser.repeatable(f"--{side}-time", _TIME, f"time for logs without, of {name} alone")
+
+
+def _add_comparing(parser: Parser) -> None:
+    parser.repeatable("--match", "OLD=NEW", "these two are the same kernel (repeatable)")
+    parser.flag("--no-similar", "match kernels by their full names only")
+    parser.repeatable(
+        "--fail-above",
+        "[KERNEL:][WHAT=]P%",
+        "exit code 3 if more energy is used: 2%%, dram_read=5%%, time=5%%, my_kernel:2%%, '*:10%%' (repeatable)",
+    )
+    parser.repeatable("--time", _TIME, "time for logs without, of both sides")
+    parser.add_columns()
+
+
+def diff(options: argparse.Namespace) -> int:
+    """Run `eprof diff`; 0 done, 3 a gate failed, 1 a gate could not be judged."""
+    options.inputs = [options.old, options.new, *options.more_old, *options.more_new]
+    outputs = planned(options)
+    difference = _compare(options)
+    document = difference.typed
+    deliver(drawn(document, __package__, options.verbose, frame=difference.to_frame), outputs, options)
+    return _verdict(document)
+
+
+def _compare(options: argparse.Namespace) -> "Difference":
+    from eprof.commands.diff.difference import compare
+    from eprof.profile.api import load
+    from eprof.profile.profile import Profile
+    from eprof.profile.variants import energies
+
+    progress = Progress(options.quiet)
+    sides = []
+    for side in ("old", "new"):
+        costs, setting, time, energy = (getattr(options, f"{side}_{option}") for option in _OF_SIDE)
+        read = partial(
+            load,
+            capability=options.capability,
+            columns=options.columns,
+            time=time or options.time,
+            progress=progress.reading,
+        )
+        price = partial(
+            Profile.energy,
+            costs=costs or options.costs,
+            setting=setting or options.setting,
+            efficiency=options.efficiency,
+            to_meter=options.to_meter,
+            metered_j=joules(energy),
+            estimate=not options.fail_above,  # no gate is judged by a guess that nobody asked for
+        )
+        inputs = [getattr(options, side), *getattr(options, f"more_{side}")]
+        sides.append(energies(inputs, read, price))
+    return compare(
+        *sides,
+        match_by_hand=options.match,
+        similar=not options.no_similar,
+        kernels=options.kernel_name,
+        fail_above=options.fail_above,
+        command_line=options.command_line,
+    )
+
+
+def _verdict(document: "Document") -> int:
+    """One sentence on standard error for each gate of `eprof diff` that did not pass."""
+    from eprof.commands.diff.words import sentences as diff_words
+
+    not_passed = [gate for gate in document.gates if gate.failed is not False]
+    for gate in not_passed:
+        say(diff_words.gate_words(gate))
+    if any(gate.failed for gate in not_passed):
+        return 3
+    return 1 if not_passed else 0

@@ -1,0 +1,60 @@
+"""A difference as files: JSON, and Markdown for a pull request."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from eprof.base.text import counted, cut, in_code
+from eprof.commands.diff.schema import Document
+from eprof.commands.diff.words import sentences as diff_words
+from eprof.commands.diff.words import tables as diff_tables
+from eprof.commands.diff.words import trust as diff_trust
+from eprof.show.files import export
+from eprof.show.files.drawing import markdown
+from eprof.show.words.blocks import Block, Notes, Sentence, Tone
+
+# What keeps the longest comment below 65,536 characters.
+_KERNELS, _GATES, _NOTES = 20, 20, 20
+_NAME, _LETTERS = 80, 600
+_WHERE = "in the JSON and on the page"
+
+
+def to_json(document: Document) -> bytes:
+    """A difference as JSON, UTF-8, a line a kernel, so that text tools and diffs stay usable."""
+    plain: dict[str, Any] = msgspec.to_builtins(document)
+    return export.to_json(plain)
+
+
+def to_markdown(document: Document) -> bytes:
+    """A difference as Markdown for a pull request, within 65,536 characters: answer, gates, parts, kernels, notes."""
+    heading = f"### Energy: {in_code(cut(document.old.name, _NAME))} → {in_code(cut(document.new.name, _NAME))}"
+    return markdown(heading, _blocks(diff_words.answered(document)))
+
+
+def _blocks(document: Document) -> Iterator[Block]:
+    """What the Markdown of a difference shows, in its order."""
+    yield Sentence(diff_trust.unlike(document))
+    yield diff_words.headline(document)
+    yield Sentence(diff_trust.trust(document), Tone.QUIET)
+    yield from _gates(document)
+    document = diff_words.unmarked(document)
+    if document.steps and not document.is_zero:
+        yield diff_tables.steps(document)
+    yield diff_tables.kernels(document, _KERNELS)
+    yield Sentence(diff_words.noise(document))
+    if document.change_j:
+        yield Sentence(diff_words.reading(document.model))
+    yield diff_words.legend(document)
+    notes = [cut(text, _LETTERS) for text in document.warnings[:_NOTES]]
+    if rest := document.warnings[_NOTES:]:
+        notes.append(f"And {counted(len(rest), 'more note')}, {_WHERE}.")
+    yield Notes(notes)
+
+
+def _gates(document: Document) -> Iterator[Block]:
+    """The gates of a difference for Markdown, what did not pass first."""
+    verdicts = sorted(diff_words.verdicts(document), key=lambda verdict: verdict.passed is True)
+    yield from verdicts[:_GATES]
+    if len(verdicts) > _GATES:
+        yield Sentence(f"And {counted(len(verdicts) - _GATES, 'more gate')}, {_WHERE}.")

@@ -1,0 +1,162 @@
+"""The page of a difference: the answer, what changed, kernels, counts, the model, what is left out, provenance."""
+
+from collections.abc import Iterator
+
+from markupsafe import Markup
+
+from eprof.base.text import phrase, visible
+from eprof.commands.diff.charts import bars
+from eprof.commands.diff.schema import Document, Side
+from eprof.commands.diff.words import sentences as diff_words
+from eprof.commands.diff.words import tables as diff_tables
+from eprof.commands.diff.words import trust as diff_trust
+from eprof.show.page.frame import Figure
+from eprof.show.page.shell import filled, templates
+from eprof.show.words import badges
+from eprof.show.words import costs as costs_words
+from eprof.show.words.badges import MISSING, bits
+from eprof.show.words.blocks import Block, Notes, Section, Sentence, Tone
+from eprof.show.words.cells import signed_quantity
+from eprof.show.words.costs import clocks_and_volts
+from eprof.show.words.devices import named
+from eprof.show.words.intervals import cell, label
+from eprof.show.words.numbers import plain, signed_percent, utc
+
+_KERNELS = 200
+_LOGS = 20
+
+
+def html(document: Document) -> str:
+    """The page of a difference: one self-contained HTML file from a document `eprof.diff/1`."""
+    full = diff_words.answered(document)
+    document = diff_words.unmarked(full)
+    page = filled(
+        "diff.html",
+        ["report.css", "diff.css"],
+        ["diff.js"],
+        document=document,
+        subtitle=_subtitle(document),
+        not_same=diff_trust.unlike(document),
+        headline=diff_words.headline(document),
+        trust=diff_trust.trust(full),
+        verdicts=diff_words.verdicts(document),
+        figures=_figures(document),
+        legend=badges.legend(diff_words.legend(document).marks),
+        notes=Notes(document.warnings),
+        sections=list(_sections(document)),
+        provenance=[(label, list(_facts(side))) for label, side in (("OLD", document.old), ("NEW", document.new))],
+    )
+    # Our own files hold no such characters, so that only names change.
+    return visible(page)
+
+
+def _subtitle(document: Document) -> str:
+    """Below the title of a difference: the cost tables with what they rest on, and the time stamp."""
+    tables = (side.costs for side in (document.old, document.new) if side.costs is not None)
+    return phrase("{} · ", costs_words.all_named(tables)) + utc(document.created_utc)
+
+
+def _figures(document: Document) -> list[Figure]:
+    """Key figures of a difference: change in energy and time, speedup, greenup, powerup."""
+    times = bits(document.old.time_marks) | bits(document.new.time_marks)
+    time = Figure("Time", "not known")
+    if document.change_time_s is not None:
+        time = Figure("Time", signed_quantity(document.change_time_s, "s"), "", times & ~MISSING)
+    if document.above_constant:
+        above = "OLD / NEW, energy above constant power"
+        return [_energy(document, "Energy above constant power"), _factor("Greenup", document.greenup, above)]
+    return [
+        _energy(document, "Energy"),
+        time,
+        _factor("Speedup", document.speedup, "OLD / NEW, time"),
+        _factor("Greenup", document.greenup, "OLD / NEW, energy"),
+        _factor("Powerup", document.powerup, "NEW / OLD, power"),
+    ]
+
+
+def _energy(document: Document, name: str) -> Figure:
+    """The key figure of a difference for an energy."""
+    if document.change_j is None:
+        return Figure(name, "not compared")
+    note = [cell(document.interval_j, "J", signed=True)]
+    if document.change_share is not None:
+        note.insert(0, f"({signed_percent(document.change_share)})")
+    return Figure(name, signed_quantity(document.change_j, "J"), " ".join(note).strip(), bits(document.marks))
+
+
+def _factor(label: str, value: float | None, note: str) -> Figure:
+    return Figure(label, "not known") if value is None else Figure(label, plain(value), note)
+
+
+def _sections(document: Document) -> Iterator[Section]:
+    """The sections of the page of a difference."""
+    if drawn := bars(document):
+        rows = templates().get_template("changed.html").render(bars=drawn, intervals=document.intervals)
+        chart = Markup(rows)  # noqa: S704  escaped there
+        yield Section("changed", "What changed", "What changed", [Sentence(_how_to_read(document)), chart])
+
+    repeats: list[Block] = [Sentence(diff_words.noise(document)), diff_tables.sides(document)]
+    yield Section("sides", "OLD and NEW", "OLD and NEW", repeats)
+
+    nouns = document.nouns
+    kernels = nouns.kernels.capitalize()
+    matched = f"Largest change first. {kernels} are matched by their full names unless their row says otherwise."
+    yield Section("kernels", kernels, kernels, [Sentence(matched), diff_tables.kernels(document, _KERNELS)])
+
+    priced = (
+        "What was executed and moved, and what its change costs. A part by price or setting is what the same counts "
+        "cost more or less."
+    )
+    heading = f"Counts, bytes and time of all matched {nouns.kernels}"
+    yield Section("counts", "Counts", heading, [Sentence(priced), diff_tables.counts(document)])
+
+    if document.change_j:
+        reading = Sentence(diff_words.reading(document.model))
+        yield Section("model", "The model", "What the two-level model says", [reading, *_bounds(document)])
+    lost = diff_tables.left_out(document)
+    if lost:
+        never = Sentence("What one side or both do not know is left out, never taken for nothing.")
+        yield Section("lost", "Left out", "Not in the change", [never, lost])
+
+
+def _how_to_read(document: Document) -> str:
+    """How to read the page of a difference."""
+    subject = f"The change of energy{diff_words.above_constant(document)}"
+    if document.partial:
+        subject = "What both sides know"
+    sentences = [f"{subject}, part by part, largest first; they add up, and shares are of the change."]
+    if document.intervals is not None:
+        sentences.append(f"A thin line over a bar is its {label(document.intervals.share)}.")
+    if not diff_words.is_shown(document):
+        sentences.append("Bars are grey, because no difference is shown by the repeats.")
+    return " ".join([*sentences, diff_words.unchanged(document)]).strip()
+
+
+def _bounds(document: Document) -> list[Block]:
+    """The model's bounds on the page of a difference."""
+    table = diff_tables.bounds(document.model)
+    if table is None:
+        return []
+    knows = (
+        "It knows flops and DRAM bytes at the peaks of the cost table, nothing else; the change above is of everything "
+        "that has a price."
+    )
+    return [table, Sentence(knows, Tone.QUIET)]
+
+
+def _facts(side: Side) -> Iterator[tuple[str, str]]:
+    """What was read for a side of the difference, on which device, with which prices."""
+    yield "Program", side.title
+    yield "Device", ", ".join(named(side.devices))
+    if side.costs is None:
+        yield "Costs", "none"
+    else:
+        yield "Costs", f"{costs_words.named(side.costs)}, {clocks_and_volts(side.costs.setting)}"
+    if side.time_from:
+        yield "Time", side.time_from
+    if side.repeats > 1:
+        yield "Repeats", f"{side.repeats}; all numbers are means over them"
+    for log in side.inputs[:_LOGS]:
+        yield "Log", f"{log.path} ({log.format}, SHA-256 {log.sha256[:16]}…)"
+    if len(side.inputs) > _LOGS:
+        yield "Logs", f"and {len(side.inputs) - _LOGS} more, in the JSON"

@@ -1,0 +1,339 @@
+"""The parts of a document that are lists: the two sides, counts, kernels; and the rows of the CSV."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from eprof.base.arrays import Floats
+from eprof.base.known import less, ratio
+from eprof.base.marks import names
+from eprof.base.nouns import in_document
+from eprof.base.text import few
+from eprof.base.vocabulary import COUNTS
+from eprof.commands.diff.changes import LOWER, Changes, Half
+from eprof.commands.diff.intervals import Spread, of_side
+from eprof.commands.diff.parts import MARK_WORDS, of_kernel, short_form
+from eprof.commands.diff.schema import (
+    Cause,
+    Costs,
+    Count,
+    Device,
+    EnergyByFamily,
+    Kernel,
+    KernelSide,
+    Log,
+    Match,
+    Sample,
+    Side,
+    ToMeter,
+)
+from eprof.commands.diff.schema import Test as TestResult
+from eprof.commands.diff.side import TIME, WORDS
+from eprof.commands.diff.side import Side as Variant
+from eprof.energy.attribution import FAMILIES
+from eprof.lab.welch import Test, welch
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from eprof.profile.profile import Counted
+
+_NAMES = ("kernel_old", "kernel_new", "status", "match", "score")
+_CAUSES = 3
+_PART = ("what", "kind", "because", "unit", "old", "new", "old_j", "new_j", "change_j")
+_NUMBERS = ("score", "old", "new", "old_j", "new_j", "change_j")
+
+
+def total_time(half: Half) -> float | None:
+    """The time of all kernels of one side in the document; None unless all are known."""
+    total = float(half.number[:, TIME].sum())
+    return None if math.isnan(total) else total
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _known_sum(table: Floats) -> float | None:
+    """The sum of what is known in a column of the document; None if nothing is."""
+    known = table[~np.isnan(table)]
+    return math.fsum(known.tolist()) if known.size else None
+
+
+# ------------------------------------------------------------------------------------------------------------ sides
+
+
+def _side_device(counted: "Counted") -> Device:
+    device = counted.device
+    return Device(device.name, device.index, device.capability, in_document(counted.definition.processor))
+
+
+def side_of(variant: Variant, compared_j: float | None) -> Side:
+    """One side in the document of a difference. compared_j: its part of the energy that the change is of."""
+    profile = variant.first.profile
+    time_s = _known_sum(variant.mean.number[:, TIME])
+    time_marks = names(int(np.bitwise_or.reduce(variant.mean.counted[:, TIME])))
+    energy, energy_marks = _energy(variant)
+    return Side(
+        title=profile.title,
+        name=_name(variant),
+        inputs=[
+            Log(path=log.path, format=log.format, sha256=log.sha256, command=log.command)
+            for repeat in variant.energies
+            for log in repeat.profile.logs
+        ],
+        devices=[_side_device(counted) for counted in profile.counted],
+        definition=", ".join(dict.fromkeys(counted.definition.name for counted in profile.counted)),
+        costs=_costs(variant),
+        repeats=len(variant.energies),
+        launches=_finite(math.fsum(kernel.launches for kernel in variant.named)),
+        time_s=time_s,
+        time_marks=time_marks,
+        time_from=variant.first.time_from,
+        power_w=None if "missing" in time_marks else ratio(energy.total, time_s),
+        energy_j=energy,
+        energy_marks=energy_marks,
+        compared_j=compared_j,
+        marks=energy_marks["total"],
+        interval_j=of_side(variant),
+        to_meter=_to_meter(variant),
+    )
+
+
+def _to_meter(variant: Variant) -> ToMeter | UnsetType:
+    factors = variant.factors
+    if not factors:
+        return UNSET
+    return ToMeter(math.fsum(variant.measured) / len(factors), math.fsum(factors) / len(factors))
+
+
+def _name(variant: Variant) -> str:
+    """What the document calls a side: its run directory or its log, with how many more there are."""
+    profile = variant.first.profile
+    paths = [log.path for log in profile.logs]
+    first = profile.run.path.name if profile.run is not None else paths[0].rstrip("/").rpartition("/")[2]
+    if len(variant.energies) > 1 or profile.run is not None:
+        return few([first] * len(variant.energies), 1)
+    return few([first, *paths[1:]], 1)
+
+
+def _costs(variant: Variant) -> Costs | None:
+    """The cost table of a side in the document."""
+    costs = variant.costs
+    if costs is None:
+        return None
+    return Costs(
+        name=costs.name,
+        device=costs.device,
+        source=costs.source,
+        books=costs.books,
+        setting=costs.setting_data,
+        setting_from=costs.setting_from,
+        constant_power_w=costs.constant_power_w,
+        marks=names(costs.marks),
+        basis=costs.basis,
+        serves=variant.first.table is None or variant.first.profile.is_served_by(variant.first.table),
+    )
+
+
+def _energy(variant: Variant) -> tuple[EnergyByFamily, dict[str, list[str]]]:
+    """Energy of a side by family in the document, with marks; the same sums as `eprof.profile/1` has."""
+    measured = math.fsum(variant.measured) / len(variant.measured) if variant.measured else None
+    if variant.costs is None:
+        return EnergyByFamily(measured=measured), {family: ["missing"] for family in (*FAMILIES, "total")}
+    columns = {family: [WORDS.index(word) for word in words] for family, words in FAMILIES.items()}
+    columns["total"] = list(range(len(WORDS)))
+    joules = {family: _known_sum(variant.mean.joules[:, places]) for family, places in columns.items()}
+    marks = {
+        family: names(int(np.bitwise_or.reduce(variant.mean.marks[:, places].ravel(), initial=0)))
+        for family, places in columns.items()
+    }
+    return EnergyByFamily(**joules, measured=measured), marks
+
+
+# ---------------------------------------------------------------------------------------------------- counts, tests
+
+
+def counts(changes: Changes) -> dict[str, Count]:
+    """The counts in the document: every word that a side counted, in total; None where a side lacks some of it."""
+    totals = {}
+    for column, word in enumerate(COUNTS):
+        old, new = (_side_total(half, column) for _, half in changes.halves)
+        is_nothing = old == 0 and new == 0
+        if is_nothing or (old is None and new is None):
+            continue
+        marks = (changes.old.counted[:, column] | changes.new.counted[:, column]).ravel()
+        totals[word] = Count(
+            old=old,
+            new=new,
+            change=None if _is_bound(changes, column) else less(new, old),
+            unit=COUNTS[word].unit,
+            marks=names(int(np.bitwise_or.reduce(marks))),
+        )
+    return totals
+
+
+def _is_bound(changes: Changes, column: int) -> bool:
+    """Whether a lower bound of one side keeps a word from being compared."""
+    lower = (changes.old.state[:, column] == LOWER) | (changes.new.state[:, column] == LOWER)
+    return bool((lower & ~changes.compared[:, column]).any())
+
+
+def _side_total(half: Half, column: int) -> float | None:
+    numbers = half.number[:, column]
+    return None if np.isnan(numbers).any() else math.fsum(numbers.tolist())
+
+
+def energy_test(changes: Changes, rows: slice) -> Test | None:
+    """Welch's test on the compared energy of some matches, over the repeats that know all of it; None without."""
+    compared = changes.compared[rows]
+
+    def energies(repeats: Sequence[Half]) -> list[float]:
+        totals = [math.fsum(half.joules[rows][compared].tolist()) for half in repeats]
+        return [total for total in totals if not math.isnan(total)]
+
+    return welch(energies(changes.old_repeats), energies(changes.new_repeats))
+
+
+def test_of(test: Test | None) -> TestResult | None:
+    """Welch's test as the document has it."""
+    if test is None:
+        return None
+    return TestResult(
+        change=test.change,
+        low=test.low,
+        high=test.high,
+        p=test.p,
+        shown=test.shown,
+        old=Sample(mean=test.old_mean, sd=test.old_sd, n=test.old_n),
+        new=Sample(mean=test.new_mean, sd=test.new_sd, n=test.new_n),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- kernels
+
+
+def kernels(changes: Changes, spread: Spread | None, causes: Sequence[list[Cause]]) -> list[Kernel]:
+    """The kernels in the document, each match, largest change first; without energy, the largest time first.
+
+    causes: those of each match.
+    """
+    rows = [replace(_kernel(changes, row), causes=found[:_CAUSES]) for row, found in enumerate(causes)]
+    if spread is not None:
+        change_j = np.array([kernel.change_j for kernel in rows])
+        ends = spread.of_kernels(change_j)
+        rows = [replace(kernel, interval_j=pair) for kernel, pair in zip(rows, ends, strict=True)]
+    return sorted(rows, key=lambda kernel: (-abs(kernel.change_j or 0.0), -_longest(kernel)))
+
+
+def _longest(kernel: Kernel) -> float:
+    return max(side.time_s or 0.0 for side in (kernel.old, kernel.new) if side is not None)
+
+
+def _kernel(changes: Changes, row: int) -> Kernel:
+    """A matched kernel in the document of a difference."""
+    pair = changes.matches[row]
+    parts = of_kernel(changes, row)
+    rows = slice(row, row + 1)
+    old = _kernel_side(changes, changes.old_side, changes.old, pair.old, row)
+    new = _kernel_side(changes, changes.new_side, changes.new, pair.new, row)
+    change_j = test = None
+    if changes.has_energy:
+        change_j = math.fsum(part.change_j for part in parts)
+        test = test_of(energy_test(changes, rows))
+    speedup = greenup = None
+    if old is not None and new is not None:
+        speedup = ratio(old.time_s, new.time_s)
+        greenup = ratio(old.compared_j, new.compared_j)
+    return Kernel(
+        name=changes.names(row)[-1],
+        status=changes.status(row),
+        match=None if pair.how is None else Match(how=pair.how, score=pair.score),
+        old=old,
+        new=new,
+        change_j=change_j,
+        speedup=speedup,
+        greenup=greenup,
+        partial=bool(changes.uncompared[row].any()),
+        marks=MARK_WORDS[changes.marks_of(rows)],
+        test=test,
+        parts=[short_form(part) for part in parts],
+    )
+
+
+def _kernel_side(changes: Changes, side: Variant, half: Half, place: int | None, row: int) -> KernelSide | None:
+    """What one side knows of a kernel, in the document."""
+    if place is None:
+        return None
+    kernel = side.named[place]
+    compared = half.joules[row][changes.compared[row]]
+    marks = ["missing"]
+    energy_j = None
+    if side.costs is not None:
+        marks = MARK_WORDS[int(np.bitwise_or.reduce(side.mean.marks[place]))]
+        energy_j = _known_sum(side.mean.joules[place])
+    return KernelSide(
+        name=kernel.name,
+        device=kernel.device,
+        launches=kernel.launches,
+        time_s=_finite(float(half.number[row, TIME])),
+        energy_j=energy_j,
+        compared_j=math.fsum(compared.tolist()) if changes.has_energy else None,
+        marks=marks,
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- CSV
+
+
+def frame(changes: Changes) -> "pd.DataFrame":
+    """The table of a difference: a row a part of every kernel, which kernels, what, because of what, counts and
+    joules.
+
+    Words that were counted but have no energy to compare stand there too, without `change_j`.
+    """
+    import pandas as pd
+
+    rows = [row for place in range(len(changes.matches)) for row in _rows(changes, place)]
+    # Object columns, because names in logs may hold what is no text to Arrow; numbers become numbers again.
+    columns = {name: pd.Series([row.get(name) for row in rows], dtype=object) for name in (*_NAMES, *_PART, "marks")}
+    return pd.DataFrame(columns).astype(dict.fromkeys(_NUMBERS, "float64"))
+
+
+def _rows(changes: Changes, row: int) -> list[dict[str, Any]]:
+    """The rows of one matched kernel in the table of a difference."""
+    pair = changes.matches[row]
+    head = {
+        "kernel_old": changes.old_side.name_of(pair.old),
+        "kernel_new": changes.new_side.name_of(pair.new),
+        "status": changes.status(row),
+        "match": pair.how,
+        "score": pair.score,
+    }
+    parts = of_kernel(changes, row)
+    words = {part.what for part in parts}
+    cells = [{key: getattr(part, key) for key in _PART} | {"marks": " ".join(part.marks)} for part in parts]
+    cells += [_count_cells(changes, row, column) for column in _counted(changes, row) if WORDS[column] not in words]
+    return [{**head, **row_cells} for row_cells in cells]
+
+
+def _counted(changes: Changes, row: int) -> list[int]:
+    """The columns of the table: what at least one side counted, and is not 0 on both."""
+    numbers = np.stack([changes.old.number[row, :TIME], changes.new.number[row, :TIME]])
+    return np.flatnonzero((numbers != 0).any(axis=0) & ~np.isnan(numbers).all(axis=0)).tolist()
+
+
+def _count_cells(changes: Changes, row: int, column: int) -> dict[str, Any]:
+    count = COUNTS[WORDS[column]]
+    return {
+        "what": count.name,
+        "kind": count.family,
+        "unit": count.unit,
+        "old": changes.old.number[row, column],
+        "new": changes.new.number[row, column],
+        "marks": " ".join(names(int(changes.old.counted[row, column] | changes.new.counted[row, column]))),
+    }

@@ -1,0 +1,194 @@
+"""Why a difference is there, in words: "4.10 times fewer DRAM bytes, so 496 µs shorter: 91 % of the saving"."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from eprof.base.nouns import Nouns
+from eprof.base.text import capital, phrase, uncapital
+from eprof.base.vocabulary import COUNTS, GROUPS
+from eprof.commands.diff.schema import Cause, Document, Kernel
+from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity
+
+_LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "l3": "L3", "dram": "DRAM", "system": "host memory"}
+_PROSE = {"int": "integer instructions", "sfu": "special functions", "tensor": "tensor operations"}
+_PRICES = {
+    "setting": "the other setting",
+    "cost": "the other cost table",
+    "meter": "what the meters saw beyond counts and time",
+}
+_NAMES = {
+    **_LEVELS,
+    **_PRICES,
+    "int": "integer",
+    "sfu": "special functions",
+    "warp_issue": "warp instructions",
+    "time": "constant power",
+    "model": "constant power",
+    "appeared": "what only NEW has",
+    "vanished": "what only OLD has",
+}
+_ONLY_IN = {"appeared": "NEW", "vanished": "OLD"}
+# What is a cause as a whole, the constant power in it too.
+_WHOLE = (*_PRICES, "appeared", "vanished", "model", "time")
+# A part this small against the change is not worth words.
+_WORTH = 0.1
+# From this factor on, "1.5 times fewer" says more than "33 % fewer".
+_TIMES = 1.5
+
+
+def sentences(document: Document) -> Iterator[str]:
+    """What may be the largest cause of a change, where the prices leave it open; the largest that they tell."""
+    change = document.change_j or 0.0
+    along = [cause for cause in document.causes if cause.change_j * change > 0]
+    clear = [cause for cause in along if cause.is_told]
+    if not along:
+        yield "Its parts cancel."
+        return
+    if not clear:
+        yield "Undecided: the prices do not tell which part is the largest."
+        return
+    chosen = _together(clear)
+    answer = f"{_all(chosen, document.nouns)}: {_shares(document, chosen)}{_against(document)}."
+    yield phrase(f"{{}} Surer: {answer}", _undecided(document, along[0])) or capital(answer)
+
+
+def of_kernel(kernel: Kernel, nouns: Nouns, brief: bool = False) -> str:
+    """The cause of a kernel's change: "4.10 times fewer DRAM bytes, so 496 µs shorter"; empty if none is clear.
+
+    brief: the first part only, without the time that follows.
+    """
+    change = kernel.change_j or 0.0
+    if kernel.status != "matched":
+        return f"only in {_ONLY_IN[kernel.status]}"
+    clear = [cause for cause in kernel.causes if cause.is_told and cause.change_j * change > 0]
+    chosen = _together(clear)
+    if brief:
+        return "".join(_phrase(cause, nouns) for cause in chosen[:1])
+    return _all(chosen, nouns)
+
+
+def _together(clear: Sequence[Cause]) -> list[Cause]:
+    """The largest cause; where it is counts that explain no time, or the reverse, the largest of these too."""
+    first = clear[:1]
+    if not first or (first[0].constant_j and first[0].what != "time"):
+        return list(first)
+    beside = [cause for cause in clear[1:] if (cause.what == "time") != (first[0].what == "time")]
+    worth = [cause for cause in beside if abs(cause.change_j) >= _WORTH * abs(first[0].change_j)]
+    return sorted([*first, *worth[:1]], key=lambda cause: cause.what == "time")
+
+
+def _all(causes: Sequence[Cause], nouns: Nouns) -> str:
+    return " and ".join(_phrase(cause, nouns) + _so(cause) for cause in causes)
+
+
+def _phrase(cause: Cause, nouns: Nouns) -> str:
+    """The cause of a change, as a noun."""
+    if cause.what in _PRICES:
+        return _PRICES[cause.what]
+    match cause.what:
+        case "time":
+            return f"{_cause_time(cause)} run"
+        case "model":
+            return f"a modelled time {_cause_time(cause)}, at another efficiency"
+        case "launches":
+            return f"{_fewer(cause, nouns.launches)} ({cause.old:g} to {cause.new:g})"
+        case "appeared" | "vanished":
+            return _one_sided(cause, nouns)
+    if cause.instead:
+        return f"{nouns.group(cause.instead)} instead of {nouns.group(cause.what)}"
+    return _fewer(cause, _noun(cause.what, nouns)) + (f" ({cause.through})" if cause.through else "")
+
+
+def _one_sided(cause: Cause, nouns: Nouns) -> str:
+    number = max(cause.old, cause.new)  # the other side has none
+    return f"{'the' if number == 1 else f'{number:g}'} {nouns.of(number)} that only {_ONLY_IN[cause.what]} has"
+
+
+def _fewer(cause: Cause, noun: str) -> str:
+    """A cause, a count that changed: "4.10 times fewer DRAM bytes", "12 % more integer instructions"."""
+    old, new = cause.old, cause.new
+    if (new - old) * (cause.change_j - cause.constant_j) < 0 or old == new:
+        return f"another mix of {noun}"
+    if not old:
+        return f"{quantity(new, '')} {noun}, none in OLD"
+    if not new:
+        return f"none of the {quantity(old, '')} {noun}"
+    if old >= _TIMES * new:
+        return f"{plain(old / new)} times fewer {noun}"
+    if new >= _TIMES * old:
+        return f"{plain(new / old)} times the {noun}"
+    return f"{more_or_less(new / old - 1, 'fewer')} {noun}"
+
+
+def _so(cause: Cause) -> str:
+    """The change of time that a count is the cause of."""
+    if not cause.constant_j or cause.what in _WHOLE:
+        return ""
+    return f", so {_cause_time(cause)}"
+
+
+def _cause_time(cause: Cause) -> str:
+    return f"{quantity(abs(cause.time_s), 's')} {'shorter' if cause.time_s < 0 else 'longer'}"
+
+
+def _shares(document: Document, causes: Sequence[Cause]) -> str:
+    """How much of the change its causes are: "together 91 % of the saving (DRAM 31 %, constant power 60 %)"."""
+    change = document.change_j or 0.0
+    whole = _whole_change(change)
+    parts: defaultdict[str, float] = defaultdict(float)
+    for cause in causes:
+        constant_j = 0.0 if cause.what in _WHOLE else cause.constant_j
+        parts[_name(cause.what, document.nouns)] += cause.change_j - constant_j
+        parts["constant power"] += constant_j
+    shares = {name: joules / change for name, joules in parts.items() if joules}
+    total = sum(shares.values())
+    how_much = "all" if abs(total - 1) < 5e-4 else percent(total)
+    if len(shares) < 2:
+        return f"{how_much} of {whole}"
+    named = ", ".join(f"{name} {percent(share)}" for name, share in shares.items())
+    return f"together {how_much} of {whole} ({named})"
+
+
+def _whole_change(change: float) -> str:
+    return "the saving" if change < 0 else "the increase"
+
+
+def _against(document: Document) -> str:
+    """The cause that works against the change, if it is worth words."""
+    change = document.change_j or 0.0
+    against = [cause for cause in document.causes if cause.change_j * change < 0 and cause.is_told]
+    if not against or abs(against[0].change_j) < _WORTH * abs(change):
+        return ""
+    verb = "takes back" if change < 0 else "saves"
+    return f"; {_name(against[0].what, document.nouns)} {verb} {quantity(abs(against[0].change_j), 'J')}"
+
+
+def _undecided(document: Document, cause: Cause) -> str:
+    """What would be the largest cause, where the prices do not tell how large it is."""
+    whole = _whole_change(document.change_j or 0.0)
+    for step in document.steps:
+        if not cause.is_told and step.interval_j is not None and cause.what in (step.group, *step.words):
+            shares = sorted(end / (document.change_j or 1.0) for end in step.interval_j)
+            name = _name(cause.what, document.nouns)
+            return f"Undecided: {name} may be {percent_span(*shares)} of {whole}, partly instead of what follows."
+    return ""
+
+
+def _noun(what: str, nouns: Nouns) -> str:
+    """What a cause counts: "DRAM bytes", "integer instructions"."""
+    if what in _LEVELS:
+        return f"{_LEVELS[what]} bytes"
+    if what in nouns.labels:
+        return _name(what, nouns)
+    if what in COUNTS and what not in _PROSE:
+        return _name(what, nouns)
+    return _PROSE.get(what) or f"{GROUPS[what]} instructions"
+
+
+def _name(what: str, nouns: Nouns) -> str:
+    """A part of the energy as a cause in a sentence: "DRAM", "integer", "other prices"."""
+    if what == "launches":
+        return nouns.launches
+    if what in nouns.labels or what in COUNTS and what not in GROUPS and what not in _NAMES:
+        return uncapital(nouns.label(what))
+    return _NAMES.get(what) or GROUPS[what]

@@ -1,0 +1,437 @@
+"""A difference in sentences: which variant uses less energy, by how much, and why. From the document `eprof.diff/1`."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from eprof.base.nouns import Nouns
+from eprof.base.text import bracketed, capital, cut, listed, phrase, uncapital, when
+from eprof.base.vocabulary import INSTRUCTIONS, ISSUED
+from eprof.commands.diff.schema import Bounds, Document, Gate, Model, Step, Test
+from eprof.commands.diff.words import causes as diff_causes
+from eprof.show.report.shared_marks import without
+from eprof.show.words.badges import bits
+from eprof.show.words.blocks import Headline, Legend, Verdict
+from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
+
+_CASES = {
+    1: "memory bound before and after (case 1)",
+    2: "memory bound before, compute bound after (case 2)",
+    3: "compute bound before and after (case 3)",
+    None: "compute bound before, memory bound after, a case the model's bounds leave out",
+}
+
+
+_ROUNDING = 1e-9
+
+
+def answered(document: Document) -> Document:
+    """The difference that the answer is about: above constant power where time is a model, else all of it.
+
+    A change that is nothing but the rounding of its parts is none: shares of it would say nothing.
+    """
+    document = _above_constant(document)
+    size_j = sum(abs(step.change_j) for step in document.steps)
+    if document.change_j is None or abs(document.change_j) > _ROUNDING * size_j:
+        return document
+    return replace(document, change_j=0.0, change_share=0.0, interval_share=None)
+
+
+def _above_constant(document: Document) -> Document:
+    above = document.above_constant
+    if not above:
+        return document
+    return replace(
+        document,
+        old=replace(document.old, compared_j=above.old_j),
+        new=replace(document.new, compared_j=above.new_j),
+        tests=replace(document.tests, energy=above.test),
+        **{name: getattr(above, name) for name in Document.__struct_fields__ if hasattr(above, name)},
+    )
+
+
+def unmarked(document: Document) -> Document:
+    """The difference without the marks that all its numbers share: what is trusted says those once."""
+    return without(document, shared_by_changes(document))
+
+
+def headline(document: Document) -> Headline:
+    """The headline of a difference: which variant uses less, by how much, and why."""
+    document = answered(document)
+    if document.is_zero:
+        return Headline(_no_change(document))
+    if document.change_j is None:
+        return Headline(_without_energy(document), " ".join(_lead(document)))
+    return Headline(_headline(document, document.change_j), " ".join(_lead(document)), bits(document.marks))
+
+
+def legend(document: Document) -> Legend:
+    """The signs beside the numbers of a difference."""
+    if document.change_j is None:
+        return Legend(0)
+    marks = bits(document.marks)
+    for side in (document.old, document.new):
+        marks |= bits(side.marks) | bits(side.time_marks)
+    return Legend(marks)
+
+
+_MOST_CHANGED = 2
+_PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by the meter"}
+
+
+def step_label(step: Step, nouns: Nouns) -> str:
+    """What a part of the change is: "DRAM", "Integer price, other setting", "Kernels only in NEW"."""
+    if step.group is None:
+        side = "NEW" if step.kernels == "appeared" else "OLD"
+        return f"{nouns.of(step.names).capitalize()} only in {side}"
+    name = nouns.group(step.group)
+    if step.group == "other" and len(step.words) == 1:
+        name = nouns.label(step.words[0])  # "warp_issue" says more than "other"
+    return name + _PRICES.get(step.because or "", "")
+
+
+def moving(document: Document) -> list[Step]:
+    """The steps of a difference that change something."""
+    return [step for step in document.steps if step.change_j]
+
+
+def unchanged(document: Document) -> str:
+    """The steps of a difference that are not drawn: "Unchanged: DRAM, FP32."; empty if there are none."""
+    still = [step_label(step, document.nouns) for step in document.steps if not step.change_j]
+    return phrase("Unchanged: {}.", ", ".join(still))
+
+
+def verdicts(document: Document) -> list[Verdict]:
+    """The outcome of every gate of a difference."""
+    return [Verdict(None if gate.failed is None else not gate.failed, gate_words(gate)) for gate in document.gates]
+
+
+def gate_words(gate: Gate) -> str:
+    """One sentence on a gate: passed, failed, or why it cannot be judged."""
+    if gate.failed is None:
+        return f"--fail-above {gate.gate}: cannot be judged, because {gate.why_not}."
+    if gate.is_noise and gate.growth:
+        return f"--fail-above {gate.gate}: {_growth(gate)}, which the repeats do not tell from noise."
+    verdict = "above" if gate.failed else "within"
+    return f"--fail-above {gate.gate}: {_growth(gate)}, {verdict} the limit of {gate.limit * 100:g} %."
+
+
+def _growth(gate: Gate) -> str:
+    """How much the amount of a gate grew."""
+    assert gate.old is not None
+    assert gate.new is not None
+    name = {"total": "energy", "above_constant": "energy above constant power"}.get(gate.what, gate.what)
+    if gate.kernel:
+        name += f" of {cut(gate.kernel, 60)}"
+    unit = {"byte": "B", "instruction": "", "cycle": ""}.get(gate.unit, gate.unit)
+    amounts = f"{quantity(gate.old, unit)} to {quantity(gate.new, unit)}"
+    if gate.growth is None:
+        return f"{name} went from {amounts}" if gate.new else f"{name} is 0 on both sides"
+    if gate.growth == 0:
+        return f"{name} did not change ({quantity(gate.new, unit)})"
+    verb = "grew" if gate.growth > 0 else "fell"
+    return f"{name} {verb} by {percent(abs(gate.growth))} ({amounts})"
+
+
+def is_shown(document: Document) -> bool:
+    """Whether the change stands out of the noise; without repeats, nothing says that it does not."""
+    test = document.tests.energy
+    return test is None or test.shown
+
+
+# --------------------------------------------------------------------------------------------------------- headline
+
+
+def _headline(document: Document, change: float) -> str:
+    test = document.tests.energy
+    if test is not None and not test.shown:
+        return (
+            f"No difference can be shown: the means of {test.old.n} and {test.new.n} runs differ by "
+            f"{quantity(change, 'J')}{_share(document)}, with a 95 % interval {_interval_of_test(test, 'J')}."
+        )
+    if document.rests_on_single_times:
+        as_timed = f"As timed, NEW uses {_size(document, change)}: {_from_to(document)}."
+        return (
+            "No difference can be shown: every count is the same, and the times are those of single runs; time each "
+            f"side more often (eprof run --repeat 5). {as_timed}"
+        )
+    if change == 0:
+        energy = f"{_scope(document)}the {_basis_of_difference(document)} {_energy(document)}"
+        return capital(f"{energy} is the same, though not every count is.")
+    if document.interval_j is not None and document.interval_j[0] < 0 < document.interval_j[1]:
+        return capital(_scope(document) + _undecided(document, change, *document.interval_j))
+    return (
+        f"{_scope(document)}NEW uses {_size(document, change)}, {_basis_of_difference(document)}: {_from_to(document)}."
+    )
+
+
+def _size(document: Document, change: float) -> str:
+    """By how much the energy changed: "24 % less energy (18 to 29 %)"."""
+    share, ends = document.change_share, document.interval_share
+    if share is None:
+        return f"{quantity(abs(change), 'J')} {_less_more(change)} {_energy(document)}"
+    less = f"{more_or_less(share)} {_energy(document)}"
+    if not ends or is_metered(document):
+        return less
+    interval = percent_span(*sorted(abs(end) for end in ends))
+    return less + when(" to " in interval, bracketed(interval))
+
+
+def _from_to(document: Document) -> str:
+    """The energy of OLD and NEW, as far as it is compared, and by how much the time changed."""
+    old, new = (quantity(side.compared_j or 0.0, "J") for side in (document.old, document.new))
+    if document.above_constant:
+        return f"{old} → {new}"
+    return ", ".join([f"{old} → {new}", *_time_change(document, "")])
+
+
+def _undecided(document: Document, change: float, low: float, high: float) -> str:
+    """The sentence on a difference where the interval of the change holds 0."""
+    less = f"{quantity(abs(change), 'J')}{_share(document)} {_less_more(change)}{above_constant(document)}"
+    return (
+        f"the prices do not tell whether NEW uses less energy than OLD: {less} is predicted, "
+        f"{span(low, high, 'J', signed=True)} is possible."
+    )
+
+
+def is_metered(document: Document) -> bool:
+    """Whether both sides are scaled to what their meters saw."""
+    return bool(document.old.to_meter and document.new.to_meter)
+
+
+def _basis_of_difference(document: Document) -> str:
+    return "metered" if is_metered(document) else "predicted"
+
+
+def _scope(document: Document) -> str:
+    """How a sentence on the change of OLD to NEW starts; nothing is left out of it unmentioned."""
+    if document.partial:
+        return "Of what both sides know, "
+    return when("missing" in document.marks, "Of what is known, ")
+
+
+def above_constant(document: Document) -> str:
+    """Which energy a sentence on the difference is about, where time is a model."""
+    return when(document.above_constant, " above constant power")
+
+
+def _energy(document: Document) -> str:
+    return f"energy{above_constant(document)}"
+
+
+def _share(document: Document) -> str:
+    if document.change_share is None:
+        return ""
+    return bracketed(percent(abs(document.change_share)))
+
+
+def _less_more(change: float) -> str:
+    return "less" if change < 0 else "more"
+
+
+def _interval_of_test(test: Test, unit: str) -> str:
+    return f"from {quantity(test.low, unit)} to {quantity(test.high, unit)}"
+
+
+def _no_change(document: Document) -> str:
+    """The sentence where OLD and NEW take the same energy."""
+    if document.same_inputs:
+        return "No change: OLD and NEW are the same logs, priced alike."
+    energy = quantity_or("", document.old.energy_j.total, "J")
+    both = phrase("; both use {}, {}", energy, _basis_of_difference(document))
+    return f"No change: every count and time is the same{both}."
+
+
+def _without_energy(document: Document) -> str:
+    """The sentence where no energy of OLD and NEW is compared."""
+    changes = [*_time_change(document, "takes "), *_count_changes(document)]
+    if not changes:
+        return "Energy is not compared, and nothing else is known on both sides."
+    return f"Energy is not compared; NEW {listed(changes)}."
+
+
+def _time_change(document: Document, verb: str) -> Iterator[str]:
+    """How the time of OLD and NEW differs."""
+    if document.speedup == 1:
+        yield f"{verb}the same time"
+    elif document.speedup is not None:
+        yield f"{verb}{_times(1 / document.speedup, 'less')} time"
+
+
+def _count_changes(document: Document) -> Iterator[str]:
+    """Which counts differ most from OLD to NEW."""
+    instructions = [word for word in INSTRUCTIONS if word not in ISSUED]
+    for verb, words, noun in (
+        ("executes", instructions, "instructions"),
+        ("moves", ["dram_read", "dram_write", "dram"], "DRAM bytes"),
+    ):
+        counts = [document.counts[word] for word in words if word in document.counts]
+        if any(count.change is None for count in counts):
+            continue
+        old = sum(count.old or 0.0 for count in counts)
+        new = sum(count.new or 0.0 for count in counts)
+        if old:
+            yield f"{verb} {_times(new / old, 'fewer')} {noun}"
+
+
+def _times(ratio: float, less: str) -> str:
+    if ratio == 1:
+        return "the same number of"
+    if ratio >= 2:
+        return f"{plain(ratio)} times the"
+    return more_or_less(ratio - 1, less)
+
+
+# ------------------------------------------------------------------------------------------------- what follows
+
+
+def _lead(document: Document) -> Iterator[str]:
+    if document.change_j and is_shown(document):
+        yield from diff_causes.sentences(document)
+        yield from _executed(document)
+    yield from _constant(document)
+    yield from _measured(document)
+
+
+def _executed(document: Document) -> Iterator[str]:
+    """How a CPU's counts differ from OLD to NEW, which says why its time does, also where they have no price."""
+    changes = list(_count_changes(document))
+    if document.nouns.is_of_cpu and changes:
+        yield f"NEW {listed(changes[::-1])}{_most_changed(document)}."
+
+
+def _most_changed(document: Document) -> str:
+    """The two instructions that differ most, and whether multiply-adds are new: " (80 % fewer integer, ...)"."""
+    known = [(word, count) for word, count in document.counts.items() if word in INSTRUCTIONS and count.old]
+    largest = sorted(known, key=lambda item: -abs(item[1].change or 0.0))[:_MOST_CHANGED]
+    texts = [
+        f"{_times((count.new or 0.0) / (count.old or 1.0), 'fewer')} {uncapital(document.nouns.label(word))}"
+        for word, count in largest
+        if count.change
+    ]
+    fused = [document.counts[word] for word in ("fp64_fma", "fp32_fma") if word in document.counts]
+    if any(count.new and not count.old for count in fused):
+        texts.append("multiply-adds instead of multiplies and adds")
+    return bracketed(", ".join(texts))
+
+
+def _constant(document: Document) -> Iterator[str]:
+    """Constant power of OLD and NEW from the roofline's speed to the efficiency in force, where time is a model."""
+    above = document.above_constant
+    if not above:
+        return
+    ends = zip(above.constant_old_j, above.constant_new_j, strict=True)
+    fastest, slowest = (_arrow(quantity(old, "J"), quantity(new, "J")) for old, new in ends)
+    efficiencies = filter(None, [above.efficiency_old, above.efficiency_new])
+    slower = when(slowest != fastest, f", {slowest} at {_arrow(*map(percent, efficiencies))} of it")
+    yield f"Beside it constant power: {fastest} at the roofline's speed{slower}, because time is a model."
+
+
+def _arrow(*texts: str) -> str:
+    """OLD and NEW: "121 µJ → 60.4 µJ"; once where nothing changed."""
+    return " → ".join(dict.fromkeys(texts))
+
+
+def ratios(document: Document) -> str:
+    """Speedup, greenup and powerup of a difference, as far as they are known; empty if none is."""
+    known = {"speedup": document.speedup, "greenup": document.greenup, "powerup": document.powerup}
+    if document.above_constant:
+        known = {"greenup above constant power": document.greenup}
+    text = ", ".join(f"{name} {plain(ratio)}" for name, ratio in known.items() if ratio is not None)
+    power = _power_and_time(known.get("powerup"), known.get("speedup"))
+    return when(text, f"{capital(text)}{power}.")
+
+
+def _power_and_time(powerup: float | None, speedup: float | None) -> str:
+    if powerup is None or speedup is None or powerup == 1 or speedup == 1:
+        return ""
+    time = "a shorter time" if speedup > 1 else "a longer time"
+    return f": it draws {_less_more(powerup - 1)} power for {time}"
+
+
+def _measured(document: Document) -> Iterator[str]:
+    """What a meter saw of OLD and NEW."""
+    old, new = document.old.energy_j.measured, document.new.energy_j.measured
+    if old is None or new is None:
+        return
+    if old == new:
+        yield f"Measured: the same, {quantity(old, 'J')}."
+        return
+    test = document.tests.measured
+    doubt = when(test is not None and not test.shown, ", no more than repeats differ by chance")
+    size = f"{quantity(abs(new - old), 'J')} ({percent(abs(new - old) / old)}) {_less_more(new - old)}"
+    yield f"Measured by the meter: NEW {size}{doubt}."
+
+
+def noise(document: Document) -> str:
+    """What repeats say of a difference; empty without them."""
+    tests = document.tests
+    test, unit = (tests.energy, "J") if tests.energy else (tests.time, "s")
+    if test is None:
+        return ""
+    repeats = f"{test.old.n} and {test.new.n} repeats"
+    if test.old.sd == test.new.sd == 0:
+        return f"The {repeats} do not vary at all."
+    p = "below 0.001" if test.p < 0.001 else f"{test.p:.3f}"
+    verdict = "a difference is shown" if test.shown else "no difference is shown"
+    return (
+        f"Over {repeats} the mean changes by {quantity(test.change, unit)}, with a 95 % interval "
+        f"{_interval_of_test(test, unit)} and p = {p} (Welch's t test): {verdict}."
+    )
+
+
+# -------------------------------------------------------------------------------------------------------- the model
+
+
+def reading(model: Model) -> str:
+    """The model's reading of a difference in a sentence or two, or what is missing for it."""
+    if model.missing:
+        return model.missing
+    f, m = model.work_factor, model.traffic_factor
+    if f == 1 and m == 1:
+        return "The two-level model sees no change: as many flops, as many DRAM bytes."
+    moved = f"{plain(m)} times less DRAM traffic" if m >= 1 else f"{plain(1 / m)} times the DRAM traffic"
+    intensities = f"{plain(model.old_intensity_flop_per_byte)} to {plain(model.new_intensity_flop_per_byte)} flop/B"
+    greenup = plain(model.with_constant_power.greenup)
+    without = plain(model.without_constant_power.greenup)
+    return (
+        f"The two-level model: {plain(f)} times the work (f) and {moved} (m = {plain(m)}), from {intensities} against "
+        f"a time balance of {plain(model.time_balance)}: {_CASES[model.case]}. On its roofline that is a speedup "
+        f"of {plain(model.speedup)} and a greenup of {greenup} ({without} without constant power){_bounds(model)}. "
+        f"{_break_even(model)}"
+    )
+
+
+def _bounds(model: Model) -> str:
+    """The model's bounds of the greenup in a sentence."""
+    if not model.is_tradeoff:
+        return "; its bounds are for more work against less traffic, and this change is none of that"
+    if model.case is None:
+        return ""
+    texts = [bounds_of(pair, " and ") for pair in (model.with_constant_power, model.without_constant_power)]
+    return f", which this case keeps between {texts[0]} ({texts[1]})"
+
+
+def bounds_of(pair: Bounds, between: str) -> str:
+    """The known ends of what a case of the model allows a difference: "0.8 to 1.2"."""
+    return between.join(plain(bound) for bound in (pair.low, pair.high) if bound is not None)
+
+
+def break_even(pair: Bounds) -> str:
+    """Below how many times the work a difference still saves energy."""
+    return plain(pair.break_even_work_factor) if pair.break_even_work_factor > 0 else "none"
+
+
+def _break_even(model: Model) -> str:
+    """Up to how much work the same cut in traffic would have saved energy, by the model."""
+    limit = model.with_constant_power.break_even_work_factor
+    if limit <= 0:
+        return "With so much more traffic no cut in work would save energy."
+    free = break_even(model.without_constant_power)
+    return f"With this traffic, energy is saved below f = {plain(limit)} ({free} without constant power)."
+
+
+def shared_by_changes(document: Document) -> set[str]:
+    """The marks that all numbers of a difference share: every part that changes the energy has them."""
+    parts = [set(part.marks) for kernel in document.kernels for part in kernel.parts if part.change_j]
+    return set.intersection(*parts) - {"missing"} if parts else set()

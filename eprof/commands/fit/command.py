@@ -1,0 +1,348 @@
+"""`eprof fit`: a cost table from measured power."""
+
+import argparse
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eprof.base import clocks
+from eprof.base.errors import EprofError, UsageError
+from eprof.base.text import few
+from eprof.cli.options import SETTING, Commands, Parser, command, matching, only, whole
+from eprof.cli.output import Output, planned, print_bytes, say
+from eprof.cli.progress import Progress
+from eprof.cli.writing import write
+
+if TYPE_CHECKING:
+    from eprof.lab.fitting import Fit, Form
+    from eprof.lab.fitting.quality import Quality
+    from eprof.lab.fitting.table_text import Head
+    from eprof.lab.measurements import Measurements
+
+_SUFFIXES = {".toml": "toml", ".json": "json", ".txt": "txt"}
+_MOST = 1e9  # of any number that is given
+_NAMED = 4  # of the inputs, in the table's source; [fit] has all
+_PEAKS = ("sp_flop_per_core_cycle", "dp_flop_per_core_cycle", "dram_byte_per_memory_cycle")
+
+
+def add(commands: Commands) -> Parser:
+    """The options of `eprof fit`."""
+    parser = command(
+        commands,
+        "fit",
+        "Fit energies, constant power and voltages to measured power, say how well they are known and how far off "
+        "kernels and settings are that were left out, and write a cost table.",
+        "eprof fit measured.csv --device 'GeForce GTX 980' -o gtx980.toml",
+        "eprof fit measured.csv --loss l2 --ridge 0 --format json",
+        "eprof fit my-columns.csv --mapping my-columns.toml --reference 1000/2600 -o mine.toml",
+        "eprof fit runs/*.eprof -o mine.toml",
+    )
+    each = "a row a kernel and setting, or run directories with measured energy, a row each"
+    parser.add_inputs(f"CSV or Parquet, {each} (docs/fit.md)", metavar="MEASUREMENTS")
+    parser.repeatable("--output", "PATH", "write .toml .json or .txt", short="-o")
+    parser.choice("--format", ("toml", "json", "txt"), "of --output, or of standard output")
+    parser.flag("--force", "overwrite existing files", short="-f")
+    data = parser.group("what the columns are")
+    data.mapping()
+    data.value(
+        "--reference",
+        SETTING,
+        "MHz at which relative voltages are 1 (default: the highest clocks), or that a CPU ran at",
+    )
+    data.repeatable("--without", "TERM", "leave a term out (repeatable)")
+    _add_form(parser)
+    _add_head(parser)
+    return parser
+
+
+def _add_form(parser: Parser) -> None:
+    group = parser.group("the form of the fit (defaults were chosen by leaving kernels out: docs/fit.md)")
+    group.choice(
+        "--voltages",
+        ("estimated", "given", "one"),
+        "one free voltage a clock level, those of the file, or V = 1 (default: given where the file has them)",
+    )
+    group.flag("--no-clock-tree", "no power that goes with the clock alone")
+    group.choice("--weights", ("relative", "absolute"), "default: relative, 1/P", default="relative")
+    group.choice("--loss", ("l1", "l2"), "absolute residuals or squares (default: l2; l1 where rows are wild)")
+    group.value("--ridge", "X", "how strongly energies are drawn (default 0.003, or 0)", type=float)
+    group.value(
+        "--prior",
+        "pooled|none|TABLE",
+        "energies to draw to: of other GPUs of its kind (default), none (to zero), or a cost table",
+        default="pooled",
+    )
+    group.value("--replicas", "N", "of the bootstrap (default 40, 0: none)", type=int, default=40)
+    group.flag("--no-validate", "do not leave settings and kernels out: quicker")
+    group.value("--seed", "N", "of random numbers (default 0)", type=whole, default=0)
+
+
+def _add_head(parser: Parser) -> None:
+    group = parser.group("what the table says of itself")
+    group.value("--name", "NAME", "of the table (default: of the file that -o names)")
+    group.repeatable("--device", "NAME", "the GPU as logs name it (repeatable)")
+    group.value("--title", "TEXT", "the GPU for people (default: the first --device)")
+    group.value("--default", SETTING, "its default setting, of those measured (default: the highest clocks)")
+    group.value("--source", "TEXT", "where the measurements come from (default: the files)")
+    group.value("--year", "YEAR", "of the source", type=int)
+    group.repeatable("--note", "TEXT", "to stand in reports (repeatable)")
+    group.repeatable("--peak", "KEY=NUMBER", f"for rooflines: {', '.join(_PEAKS)}")
+
+
+def fit(options: argparse.Namespace) -> int:
+    """Run `eprof fit`."""
+    options.inputs = matching(options.inputs)
+    outputs = planned(options, _SUFFIXES)
+    _peaks(options.peak)
+    _check_texts(options)
+    if options.replicas < 0:
+        raise UsageError(f"--replicas {options.replicas}: must not be negative; 0 is none.")
+    _needs_scipy()
+    from eprof.commands.fit.document import document
+    from eprof.lab.fitting import fit as solve
+    from eprof.lab.fitting.quality import examine
+
+    measurements = _read(options)
+    form = _form(options, measurements)
+    measurements = _noted(measurements, form, options)
+    _enough(measurements, form)
+    protocols = () if options.no_validate else ("setting", "benchmark")
+    with Progress(options.quiet).begin("fitting") as progress:
+        fitted = solve(measurements, form, options.seed)
+        quality = examine(measurements, fitted, options.replicas, protocols, options.seed, progress.count)
+    made = document(measurements, fitted, quality)
+
+    def table(path: Path | None) -> bytes:
+        return _table(measurements, fitted, quality, _head(options, path, measurements)).encode()
+
+    _deliver(options, outputs, made, table)
+    return 0
+
+
+def _check_texts(options: argparse.Namespace) -> None:
+    """Raises UsageError for a text of the table that says nothing: no table has such."""
+    texts = {"device": options.device, "note": options.note}
+    texts |= {name: [text] for name in ("title", "source") if (text := getattr(options, name))}
+    for name, given in texts.items():
+        if not all(map(str.strip, given)):
+            raise UsageError(f"--{name} is empty; leave it out.")
+
+
+def _needs_scipy() -> None:
+    try:
+        import scipy  # noqa: F401
+    except ImportError as err:
+        raise EprofError("Fitting needs scipy; install it with: pip install 'eprof[fit]'.") from err
+
+
+def _read(options: argparse.Namespace) -> "Measurements":
+    """The measurements that `eprof fit` is given."""
+    from eprof.lab.measurements import read
+    from eprof.lab.measurements.reading import joined
+    from eprof.logs import runs
+
+    reference = _clocks(options.reference, "--reference")
+    cells = only(options)
+    homes = [name for name in options.inputs if runs.is_run(Path(name))]
+    files = [name for name in options.inputs if name not in homes]
+    parts = []
+    if files:
+        device = _device_to_fit(options)
+        parts.append(read(files, options.mapping, reference, options.without, device, only=cells))
+    if homes:
+        measured, device = _of_runs(homes, reference)
+        parts.append(measured)
+        # The logs name the GPU: whose table it becomes, and whose own energies the prior leaves out.
+        if device and not options.device:
+            options.device = [device]
+    measurements = joined(parts, reference)
+    known = (*measurements.terms, *measurements.untaken)
+    for term in options.without:
+        if term not in known:
+            raise UsageError(f"--without {term}: there is no such term; there are {', '.join(known)}.")
+    return measurements.only([term for term in measurements.terms if term not in options.without])
+
+
+def _of_runs(homes: list[str], reference: tuple[float, float] | None) -> "tuple[Measurements, str | None]":
+    """The measurements of run directories for `eprof fit`, a row each, and their GPU.
+
+    Raises EprofError if none can be read.
+    """
+    from eprof.commands.fit.programs import from_profiles
+    from eprof.profile import api
+
+    profiles = []
+    lost = []
+    for home in {Path(name).resolve(): name for name in homes}.values():
+        try:
+            profiles.append((home, api.load(home)))
+        except EprofError as err:
+            lost.append(f"Left out: {err}")
+    return from_profiles(profiles, reference, lost)
+
+
+def _noted(measurements: "Measurements", form: "Form", options: argparse.Namespace) -> "Measurements":
+    """The measurements to fit with a first note if the prior may have seen them."""
+    from msgspec.structs import replace
+
+    from eprof.lab.fitting.defaults import prior_may_have_seen
+
+    if options.prior != "pooled":
+        return measurements
+    note = prior_may_have_seen(form, _device_to_fit(options))
+    return replace(measurements, notes=(note, *measurements.notes)) if note else measurements
+
+
+def _device_to_fit(options: argparse.Namespace) -> str | None:
+    return options.device[0] if options.device else None
+
+
+def _clocks(text: str | None, option: str) -> tuple[float, float] | None:
+    """The clocks of an option, if it is given. Raises UsageError: they are none."""
+    if text is None:
+        return None
+    pair = clocks.parse(text)
+    if pair is None or not all(pair):
+        raise UsageError(f"{option} {text}: write core and memory clock in MHz, such as 1000/3505.")
+    return pair
+
+
+def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
+    """The form that the options of `eprof fit` ask for."""
+    from eprof.lab.fitting import Form
+    from eprof.lab.fitting.defaults import form_for, ridge_for
+
+    default = form_for(measurements, _device_to_fit(options))
+    match options.prior:
+        case "pooled":
+            prior = default.prior
+        case "none":
+            prior = None
+        case _:
+            prior = _prior(options.prior, measurements)
+    ridge = options.ridge
+    if ridge is None:
+        ridge = ridge_for(measurements, prior)
+    if not 0 <= ridge < _MOST:
+        wrong = "not be negative" if ridge < 0 else f"be below {_MOST:g}"
+        raise UsageError(f"--ridge {ridge:g}: must {wrong}.")
+    voltages = options.voltages
+    if voltages is None:
+        known = measurements.rows[["core_v", "memory_v"]].notna().all(axis=None)
+        voltages = "given" if known else default.voltages
+    return Form(
+        voltages=voltages,
+        clock_tree=default.clock_tree and not options.no_clock_tree,
+        weights=options.weights,
+        loss=options.loss or default.loss,
+        ridge=ridge,
+        prior=prior,
+        starts=default.starts,
+    )
+
+
+def _prior(name: str, measurements: "Measurements") -> Mapping[str, float]:
+    """The prior of `eprof fit --prior`: prices of a cost table at its default setting that are of the same name.
+
+    Raises CostError, UsageError.
+    """
+    from eprof import costs
+
+    prices = costs.load(name).at().prices
+    energies = {term: prices[term].pj for term in measurements.terms if term in prices and prices[term].pj > 0}
+    if not energies:
+        raise UsageError(f"--prior {name}: has none of the prices {', '.join(measurements.terms)}.")
+    return energies
+
+
+def _enough(measurements: "Measurements", form: "Form") -> None:
+    """Raise EprofError if there are fewer rows to fit than unknowns."""
+    from eprof.lab.fitting.quality import Unknowns
+
+    few = Unknowns.of(measurements, form).too_many(len(measurements))
+    if few is not None:
+        rest = "" if measurements.own else ", or leave terms out with --without"
+        doubts = "".join(f" {note}" for note in measurements.notes if "round them" in note)
+        raise EprofError(f"{measurements.sources[0]}: {few}; measure more kernels or settings{rest}.{doubts}")
+
+
+def _deliver(
+    options: argparse.Namespace, outputs: list[Output], made: dict[str, Any], table: Callable[[Path | None], bytes]
+) -> None:
+    """Write the files of `eprof fit` and the result on standard output; a table is named after its file."""
+    from eprof.commands.fit import words as fit
+    from eprof.show.terminal import drawing
+
+    def render(kind: str, path: Path | None = None) -> bytes:
+        if kind == "json":
+            from eprof.show.files.export import dumped
+
+            return dumped(made, indent=2) + b"\n"
+        if kind == "txt":
+            return drawing.text(fit.blocks(made), options.verbose).encode("utf-8", "backslashreplace")
+        return table(path)
+
+    for path, kind in outputs:
+        write(path, render(kind, path), options.force)
+        say(f"wrote {path}")
+    if options.format and not outputs:
+        print_bytes(render(options.format), options.format)
+    elif not options.quiet:
+        drawing.show(fit.blocks(made), options.verbose)
+
+
+def _table(measurements: "Measurements", fitted: "Fit", quality: "Quality", head: "Head") -> str:
+    """The fitted table's text, which is read back before anyone gets it: what is written must be right."""
+    from eprof.base.toml import Document
+    from eprof.costs.file import read
+    from eprof.lab.fitting.table_text import text
+
+    written = text(measurements, fitted, quality, head)
+    _, errors = read(Document.parse(written, f"{head.name}.toml"))
+    if errors:
+        raise AssertionError(f"eprof wrote a table that it does not read: {errors[0]}")
+    return written
+
+
+def _head(options: argparse.Namespace, path: Path | None, measurements: "Measurements") -> "Head":
+    """The head of the fitted table."""
+    from eprof.lab.fitting.table_text import Head
+
+    first = Path(options.inputs[0])
+    name = options.name or (path or first).stem
+    name = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.") or "table"
+    files = few([Path(file).name for file in options.inputs], _NAMED)
+    return Head(
+        name=name,
+        device=options.title or _device_to_fit(options) or f"the {measurements.processor.upper()} of {first.name}",
+        devices=tuple(options.device),
+        source=options.source or f"measurements in {files}",
+        year=options.year,
+        notes=tuple(options.note),
+        peaks=_peaks(options.peak),
+        command=_command(options),
+        default=_clocks(options.default, "--default"),
+    )
+
+
+def _peaks(texts: list[str]) -> dict[str, float]:
+    """The peaks of `eprof fit --peak`."""
+    peaks = {}
+    for text in texts:
+        key, _, value = text.partition("=")
+        try:
+            peaks[key] = float(value)
+        except ValueError as err:
+            raise UsageError(f"--peak {text}: write KEY=NUMBER.") from err
+        if key not in _PEAKS or not 0 < peaks[key] < _MOST:
+            raise UsageError(f"--peak {text}: the keys are {', '.join(_PEAKS)}, the numbers above 0, below {_MOST:g}.")
+    return peaks
+
+
+def _command(options: argparse.Namespace) -> str:
+    """The command line in the fitted table's header, with bare names of files: nobody else has these directories."""
+    words = [str(word) for word in options.command_line]
+    bare = [Path(word).name if word in options.inputs or word in options.output else word for word in words]
+    return shlex.join(bare)

@@ -1,0 +1,258 @@
+"""A history from its results: series of energies, their noise, and their steps."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, pairwise
+
+from msgspec import UNSET
+
+from eprof.base.errors import LogError
+from eprof.base.known import growth
+from eprof.base.text import few, listed
+from eprof.base.version import __version__
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
+from eprof.commands.history.results import REPORT, Result
+from eprof.commands.history.schema import Change, History, Kernel, Noise, Run
+from eprof.commands.history.steps import LEVEL, Step, steps
+from eprof.profile import schema
+from eprof.profile.document import now
+
+_PARTS = (COMPUTATION, DATA, CONSTANT)
+_DIRTY = "-dirty"
+_MEANING = {
+    "missing": "lower bounds",
+    "estimated": "estimated",
+    "assumed": "resting on assumptions",
+    "simulated": "of a simulated device",
+}
+_MOST_NAMED = 4
+
+
+def history(results: Sequence[Result], title: str, command_line: Sequence[str], level: float = LEVEL) -> History:
+    """The document of a history. Raises LogError if no result has an energy."""
+    known = [result for result in results if result.report.energy_j.total]
+    if not known:
+        raise LogError(f"None of the {len(results)} results has an energy: make their reports with --costs.")
+    left_out = []
+    if without := len(results) - len(known):
+        verb = "has" if without == 1 else "have"
+        left_out.append(f"{without} of {len(results)} results {verb} no energy, or 0 J, and cannot be compared.")
+    known, unlike = _alike(known)
+    runs = [_run(result) for result in known]
+    kernels = _kernels(known)
+    noise = _noise(runs)
+    return History(
+        eprof=__version__,
+        title=title,
+        created_utc=now(),
+        command_line=list(command_line),
+        level=level,
+        runs=runs,
+        noise=noise,
+        changes=[*_changes(runs, level), *_changes_of(kernels, known, runs, level)],
+        kernels=kernels,
+        warnings=[*left_out, *unlike, *_warnings(runs)],
+    )
+
+
+def _alike(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
+    """The results in the history that can be compared with the last one, and why the others cannot."""
+    alike = list(results)
+    sentences = []
+    for difference, fact in _FACTS.items():
+        last = fact(alike[-1].report)
+        facts = [fact(result.report) for result in alike]
+        number = sum(own != last for own in facts)
+        if number:
+            apart = sorted(set().union(*(own ^ last for own in facts)))
+            noun = "result has" if number == 1 else "results have"
+            sentences.append(
+                f"{number} {noun} {difference} than the last and cannot be compared with it: {few(apart, _MOST_NAMED)}."
+            )
+        alike = [result for result, own in zip(alike, facts, strict=True) if own == last]
+    return alike, sentences
+
+
+def _devices(report: schema.Profile) -> set[str]:
+    return {device.name or "not named" for device in report.devices}
+
+
+def _efficiency(report: schema.Profile) -> set[str]:
+    """What modelled times of a history's run rest on."""
+    modelled = report.modelled_time
+    return {f"{modelled.efficiency:g}"} if modelled else set()
+
+
+def _known(report: schema.Profile) -> set[str]:
+    """The counts of which the history knows all energy, and constant power."""
+    known = {
+        COUNTS[word].label
+        for word, count in report.counts.items()
+        if count.energy_j is not None and "missing" not in count.marks
+    }
+    has_constant = report.energy_j.constant is not None and "missing" not in report.energy_marks.constant
+    return known | {GROUPS[CONSTANT]} if has_constant else known
+
+
+_FACTS: dict[str, Callable[[schema.Profile], set[str]]] = {
+    "another GPU": _devices,
+    "other prices": lambda report: {_costs(report)},
+    "another efficiency": _efficiency,
+    "other known counts": _known,
+}
+
+
+def _run(result: Result) -> Run:
+    """A run in the history."""
+    report = result.report
+    commit = report.commit or ""
+    return Run(
+        path=result.path,
+        commit=commit.removesuffix(_DIRTY) or None,
+        changed=commit.endswith(_DIRTY),
+        time_utc=result.time_utc,
+        time_from=result.time_from,
+        device=", ".join(dict.fromkeys(device.name or "not named" for device in report.devices)),
+        costs=_costs(report),
+        eprof=report.eprof,
+        time_s=report.time_s,
+        energy_j={part: getattr(report.energy_j, part) for part in (*_PARTS, "total", "measured")},
+        marks=report.marks,
+        processor=report.device.processor,
+    )
+
+
+def _costs(report: schema.Profile) -> str:
+    """The prices of a history in words, "gtx680 at 1006/3004 MHz"."""
+    if report.costs is None:
+        return "none"
+    core, memory = (report.costs.setting.get(key) for key in ("core_mhz", "memory_mhz"))
+    clocks = f" at {core:g}/{memory:g} MHz" if core and memory else ""
+    metered = "" if report.to_meter is UNSET else ", scaled to the meter"
+    return f"{report.costs.name}{clocks}{metered}"
+
+
+def _kernels(results: Sequence[Result]) -> list[Kernel]:
+    """The energy of each kernel over the history, those that took most at last first."""
+    series: dict[str, list[float | None]] = {}
+    for place, result in enumerate(results):
+        parts: dict[str, list[float | None]] = {}
+        for kernel in result.report.kernels:
+            parts.setdefault(kernel.name, []).append(kernel.energy_j.total)
+        for name, joules in parts.items():
+            series.setdefault(name, [None] * len(results))[place] = _sum(joules)
+    known = {name: [value for value in joules if value is not None] or [0.0] for name, joules in series.items()}
+    return [Kernel(name=name, energy_j=series[name]) for name in sorted(series, key=lambda name: -known[name][-1])]
+
+
+def _sum(joules: Sequence[float | None]) -> float | None:
+    """What a kernel takes on all devices; None where it is not known on one."""
+    known = [value for value in joules if value is not None]
+    return math.fsum(known) if len(known) == len(joules) else None
+
+
+# ---------------------------------------------------------------------------------------------------------- changes
+
+
+def _changes(runs: Sequence[Run], level: float) -> list[Change]:
+    """The changes in the history of the whole program."""
+    parts = {part: [run.energy_j[part] for run in runs] for part in _PARTS}
+    energies = [run.energy_j["total"] or 0.0 for run in runs]
+    clear_steps = steps(energies, _may_cut(runs), level)
+    return list(_described(None, energies, parts, clear_steps, runs, range(len(runs))))
+
+
+def _changes_of(
+    kernels: Sequence[Kernel], results: Sequence[Result], runs: Sequence[Run], level: float
+) -> Iterator[Change]:
+    """The changes in the history of each kernel, among the runs that have it; the level is of all kernels."""
+    for kernel in kernels:
+        places = [place for place, energy in enumerate(kernel.energy_j) if energy is not None]
+        energies = [energy for energy in kernel.energy_j if energy is not None]
+        clear_steps = steps(energies, _may_cut([runs[place] for place in places]), level / len(kernels))
+        if clear_steps:
+            every = [results[place].report.kernels for place in places]
+            found = [[one.energy_j for one in here if one.name == kernel.name] for here in every]
+            parts = {part: [_sum([getattr(one, part) for one in each]) for each in found] for part in _PARTS}
+            yield from _described(kernel.name, energies, parts, clear_steps, runs, places)
+
+
+def _may_cut(runs: Sequence[Run]) -> list[bool]:
+    """Before which runs of a history there may be a change: not between repeats of one commit."""
+    return [True, *(_kind(before) != _kind(after) or before.commit is None for before, after in pairwise(runs))]
+
+
+def _kind(run: Run) -> tuple[object, ...]:
+    """What makes two runs of a history repeats of each other. Files that differ from a commit may differ in any way."""
+    own = run.path if run.changed else ""
+    return run.commit, own, run.device, run.costs, run.eprof
+
+
+def _described(
+    name: str | None,
+    energies: Sequence[float],
+    parts: dict[str, list[float | None]],
+    clear_steps: Sequence[Step],
+    runs: Sequence[Run],
+    places: Sequence[int],
+) -> Iterator[Change]:
+    """Steps in a series as changes of the history. places: of the series' values among the runs."""
+    edges = [0, *(step.place for step in clear_steps), len(energies)]
+    for step, (start, middle, end) in zip(clear_steps, zip(edges, edges[1:], edges[2:], strict=False), strict=True):
+        before, after = _mean(energies[start:middle]), _mean(energies[middle:end])
+        moved = {part: _moved(values[start:middle], values[middle:end]) for part, values in parts.items()}
+        also = ["version of eprof"] if runs[places[middle - 1]].eprof != runs[places[middle]].eprof else []
+        most = max(moved, key=lambda part: (moved[part] or 0.0) * (after - before))
+        because = most if moved[most] else None
+        yield Change(
+            kernel=name,
+            run=places[middle],
+            before_j=before,
+            after_j=after,
+            change_share=growth(after, before),
+            runs_before=middle - start,
+            runs_after=end - middle,
+            p=step.p,
+            because=because,
+            because_j=moved[most] or None,
+            also=also,
+        )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _moved(before: Sequence[float | None], after: Sequence[float | None]) -> float | None:
+    """The change of the mean of a part in the history; None where it is not known in some run."""
+    old = [value for value in before if value is not None]
+    new = [value for value in after if value is not None]
+    return None if len(old) + len(new) < len(before) + len(after) else _mean(new) - _mean(old)
+
+
+# ------------------------------------------------------------------------------------------------- noise, warnings
+
+
+def _noise(runs: Sequence[Run]) -> Noise | None:
+    """The spread among repeats in a history, pooled; None where nothing was repeated."""
+    repeats = [[run.energy_j["total"] or 0.0 for run in same] for key, same in groupby(runs, _kind) if key[0]]
+    repeats = [energies for energies in repeats if len(energies) > 1]
+    freedom = sum(len(energies) - 1 for energies in repeats)
+    if not freedom:
+        return None
+    squares = [(energy / _mean(energies) - 1) ** 2 for energies in repeats if _mean(energies) for energy in energies]
+    number = sum(map(len, repeats))
+    return Noise(share=math.sqrt(math.fsum(squares) / freedom), commits=len(repeats), runs=number)
+
+
+def _warnings(runs: Sequence[Run]) -> Iterator[str]:
+    """What a reader should know of the history."""
+    versions = list(dict.fromkeys(run.eprof for run in runs))
+    if len(versions) > 1:
+        yield f"The runs have several versions of eprof: {few(versions, _MOST_NAMED)}."
+    marks = [mark for mark in _MEANING if any(mark in run.marks for run in runs)]
+    if marks:
+        yield f"Some energies are {listed([_MEANING[mark] for mark in marks])}."
+    by_report = sum(run.time_from == REPORT for run in runs)
+    if 0 < by_report < len(runs):
+        yield f"{by_report} of {len(runs)} runs stand at the time of their report, not at that of the run."

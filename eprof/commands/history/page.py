@@ -1,0 +1,133 @@
+"""The page of `eprof history`, one file that fetches nothing (docs/history.md)."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from markupsafe import Markup
+
+from eprof.commands.history import words
+from eprof.commands.history.schema import History
+from eprof.commands.history.steps import LEAST
+from eprof.show.page.frame import Figure, card, method, page, quiet
+from eprof.show.page.svg import pct
+from eprof.show.words.badges import bits
+from eprof.show.words.blocks import Section
+from eprof.show.words.numbers import NARROW, percent, quantity, whole
+
+_HEIGHT, _TOP, _BOTTOM = 240, 16, 30
+_LEFT, _WIDTH = 9, 89  # per cent of the width
+_KERNELS, _TICKS = 40, 8
+
+
+def html(document: History) -> str:
+    """The page of `eprof history`: one self-contained HTML file from a document `eprof.history/1`."""
+    return page(
+        document,
+        "history",
+        [words.subject(document)],
+        words.headline(document),
+        _figures(document),
+        _sections(document),
+    )
+
+
+def _figures(document: History) -> Iterator[Figure]:
+    """Key figures of the page of a history."""
+    last = document.runs[-1]
+    noise = document.noise
+    yield Figure("Last run", quantity(last.energy_j["total"] or 0.0, "J"), words.label(last), bits(last.marks))
+    yield Figure("Runs", whole(len(document.runs)))
+    yield Figure("Changes", whole(len(words.of_program(document))), "of the whole program")
+    yield Figure("Repeats differ by", percent(noise.share).replace(" ", NARROW) if noise else "not known")
+
+
+def _sections(document: History) -> Iterator[Section]:
+    """The sections of the page of a history."""
+    legend = "A dot a run, in the order of time; lines: the mean between changes. The axis does not start at zero."
+    yield card("energy", "Energy", "Energy, run by run", _chart(document), quiet(legend))
+    if document.changes:
+        yield card("changes", "Changes", "What changed, and when", words.changes(document, None))
+    nouns = document.runs[-1].nouns
+    heading = f"{nouns.kernel.capitalize()} by {nouns.kernel}"
+    yield card("kernels", nouns.kernels.capitalize(), heading, words.kernels(document, _KERNELS))
+    yield card("runs", "Runs", "All runs", words.runs(document))
+    yield method(
+        document,
+        {
+            "Changes": [
+                "Binary segmentation: the series is cut where the means of both sides differ most against the noise "
+                "inside them, if Student's t test, with the choice of the cut paid for, gives less than "
+                f"{percent(document.level)}; then both pieces likewise. Each side has {LEAST} runs or more; repeats of "
+                f"a commit stay together. {nouns.kernels.capitalize()} share {percent(document.level)} among them.",
+                "It takes the noise for the same before and after, and runs for independent: a processor that warms up "
+                "over a night of runs may look like a change.",
+            ]
+        },
+        document.warnings,
+    )
+
+
+def _chart(document: History) -> Markup:
+    """The chart of a history: a dot a run, the means between changes, and the commits where they are."""
+    energies = words.joules(document)
+    changes = words.of_program(document)
+    edges = [0, *(change.run for change in changes), len(energies)]
+    scale = _Scale(energies)
+    body = scale.axis()
+    for start, end in pairwise(edges):
+        y = scale.y(sum(energies[start:end]) / (end - start))
+        ends = pct(scale.x(start - 0.4)), pct(scale.x(end - 0.6))
+        body += Markup('<line class="axis zero" x1="{}" x2="{}" y1="{y:.1f}" y2="{y:.1f}"/>').format(*ends, y=y)
+    starts = set(edges[1:-1])
+    for place, (run, energy) in enumerate(zip(document.runs, energies, strict=True)):
+        kind = "dot best" if place in starts else "dot"
+        about = f"{words.label(run)}: {quantity(energy, 'J')}, {run.time_utc[:16].replace('T', ' ')}"
+        body += Markup('<circle class="{}" cx="{}" cy="{:.1f}" r="4"><title>{}</title></circle>').format(
+            kind, pct(scale.x(place)), scale.y(energy), about
+        )
+    body += _labels(document, sorted(starts), scale)
+    spoken = words.headline(document).text
+    return Markup('<svg class="bar" width="100%" height="{}" role="img" aria-label="{}">{}</svg>').format(
+        _HEIGHT, spoken, body
+    )
+
+
+def _labels(document: History, starts: list[int], scale: "_Scale") -> Markup:
+    """Labels below the chart of a history: first and last run, latest changes; none where another stands already."""
+    body = Markup("")
+    taken: list[float] = []
+    for place in [*reversed(starts), len(document.runs) - 1, 0][:_TICKS]:
+        x = scale.x(place)
+        if all(abs(x - other) > 100 / _TICKS for other in taken):
+            taken.append(x)
+            anchor = "start" if x < 50 else "end"
+            body += Markup('<text class="tick" x="{}" y="{}" text-anchor="{}">{}</text>').format(
+                pct(x), _HEIGHT - 6, anchor, words.label(document.runs[place])
+            )
+    return body
+
+
+class _Scale:
+    """Where a run is across, in per cent, and an energy up, in pixels."""
+
+    def __init__(self, energies: list[float]) -> None:
+        self._last = max(len(energies) - 1, 1)
+        self._low, self._high = min(energies), max(energies)
+
+    def x(self, place: float) -> float:
+        return _LEFT + _WIDTH * min(max(place, 0.0), self._last) / self._last
+
+    def y(self, energy: float) -> float:
+        span = self._high - self._low
+        share = (energy - self._low) / span if span else 0.5
+        return _HEIGHT - _BOTTOM - (_HEIGHT - _BOTTOM - _TOP) * share
+
+    def axis(self) -> Markup:
+        body = Markup("")
+        for energy in dict.fromkeys((self._low, self._high)):
+            y = self.y(energy)
+            body += Markup(
+                '<line class="axis" x1="0%" x2="100%" y1="{y:.1f}" y2="{y:.1f}"/>'
+                '<text class="tick" x="0%" y="{above:.1f}">{energy}</text>'
+            ).format(y=y, above=y - 4, energy=quantity(energy, "J"))
+        return body

@@ -1,0 +1,201 @@
+"""A history in plain words and tables, for the page, the terminal and Markdown alike."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from eprof.base.kernels import short
+from eprof.base.known import growth
+from eprof.base.text import listed, when
+from eprof.commands.history.results import REPORT
+from eprof.commands.history.schema import Change, History, Run
+from eprof.commands.history.steps import LEAST
+from eprof.show.words.badges import bits
+from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Sentence, Table, Tone, table_of
+from eprof.show.words.cells import Cell, Name, Quantity, Share, signed_quantity
+from eprof.show.words.numbers import and_more, percent, quantity, signed_percent, whole
+
+TITLE = "# Energy over time"
+_CHANGES, _NOTES, _RUNS = 3, 1, 60
+_SPARKS = "▁▂▃▄▅▆▇█"
+_PARTS = {"computation": "computation", "data": "data movement", "constant": "constant power"}
+
+
+def headline(document: History) -> Headline:
+    """The headline of a history: the latest change of the whole program, or none; the noise, the last run."""
+    number = len(document.runs)
+    last = joules(document)[-1]
+    steps = of_program(document)
+    marks = bits(document.runs[-1].marks)
+    if number < 2 * LEAST:
+        runs = f"One run, which takes {quantity(last, 'J')}"
+        if number > 1:
+            runs = f"{whole(number)} runs, of which the last takes {quantity(last, 'J')}"
+        return Headline(f"{runs}; changes can be found from four runs on.", "", marks)
+    if not steps:
+        text = f"No change in {whole(number)} runs that is more than noise; the last takes {quantity(last, 'J')}."
+        return Headline(text, f"{_noise(document)} {_outlier(document)}".strip(), marks)
+    step = steps[-1]
+    verb = "grew" if step.after_j > step.before_j else "fell"
+    by = quantity(step.after_j, "J")
+    if step.change_share is not None:
+        by = percent(abs(step.change_share))
+    where = label(document.runs[step.run])
+    text = f"Energy {verb} by {by} at {where}, from {quantity(step.before_j, 'J')} to {quantity(step.after_j, 'J')}."
+    lead = [_reason(step), _earlier(len(steps) - 1), _noise(document), _outlier(document)]
+    return Headline(text, " ".join(filter(None, lead)), marks)
+
+
+def _earlier(number: int) -> str:
+    if number == 1:
+        return "One earlier change."
+    return when(number, f"{number} earlier changes.")
+
+
+def of_program(document: History) -> list[Change]:
+    """The changes of the whole program in its history."""
+    return [change for change in document.changes if change.kernel is None]
+
+
+def joules(document: History) -> list[float]:
+    """The energy of each run of a history."""
+    return [run.energy_j["total"] or 0.0 for run in document.runs]
+
+
+def label(run: Run) -> str:
+    """A run of a history by its commit, with + where files differed from it; by its time without a commit."""
+    if run.commit is None:
+        return _minute(run)
+    return run.commit[:9] + when(run.changed, "+")
+
+
+def _reason(change: Change) -> str:
+    """The reason of a change in the history."""
+    words = []
+    if change.because is not None and change.because_j is not None:
+        words.append(f"Most of it is {_PARTS[change.because]} ({signed_quantity(change.because_j, 'J')}).")
+    if change.also:
+        words.append(f"The {listed(change.also)} changed there, too, which may be the reason.")
+    return " ".join(words)
+
+
+def _noise(document: History) -> str:
+    """The noise of a history in words."""
+    noise = document.noise
+    if noise is None:
+        return ""
+    if noise.share < 1e-12:
+        return "Repeats of a commit are identical."
+    return f"Repeats of a commit differ by {percent(noise.share)} (standard deviation of {noise.runs} runs)."
+
+
+def _outlier(document: History) -> str:
+    """How far the last run of a history is from those before it, where it is too early to tell a change."""
+    energies = joules(document)
+    start = max((change.run for change in of_program(document)), default=0)
+    before = energies[start:-1]
+    mean = sum(before) / len(before) if before else 0.0
+    if not mean or min(before) <= energies[-1] <= max(before):
+        return ""
+    share = signed_percent(energies[-1] / mean - 1)
+    off = "the run before it" if len(before) == 1 else f"the mean of the {len(before)} runs before it"
+    return f"The last run is {share} off {off}; one more run may tell whether that is a change."
+
+
+def blocks(document: History, verbose: bool) -> Iterator[Block]:
+    """A history, for a terminal and for Markdown; all changes, kernels and runs if `verbose`."""
+    yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
+    yield headline(document)
+    yield Sentence(f"{sparks(joules(document))} energy, run by run")
+    if document.changes:
+        yield changes(document, None if verbose else _CHANGES)
+    if verbose:
+        yield kernels(document, None)
+        yield runs(document)
+    yield Notes(document.warnings if verbose else document.warnings[:_NOTES])
+
+
+def subject(document: History) -> str:
+    """Which runs a history is of, and with which prices."""
+    first, last = document.runs[0], document.runs[-1]
+    commits = {run.commit for run in document.runs if run.commit}
+    of = when(commits, f" of {whole(len(commits))} commits")
+    costs = list(dict.fromkeys(run.costs for run in document.runs))
+    of_reports = when(all(run.time_from == REPORT for run in document.runs), " (when reported)")
+    dates = f"{first.time_utc[:10]} to {last.time_utc[:10]}{of_reports}"
+    priced = costs[-1] if len(costs) == 1 else f"{len(costs)} different prices"
+    return f"{whole(len(document.runs))} runs{of}, {dates} · costs {priced}"
+
+
+def sparks(values: Sequence[float | None]) -> str:
+    """The last runs of a history as blocks from the least to the largest; a dot where there is none."""
+    shown = values[-_RUNS:]
+    known = [value for value in shown if value is not None]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    scale = (len(_SPARKS) - 1) / (high - low) if high > low else 0.0
+    return "".join("·" if value is None else _SPARKS[round((value - low) * scale)] for value in shown)
+
+
+def changes(document: History, limit: int | None) -> Table:
+    """The changes of a history, those of the whole program first, then those of kernels by their joules."""
+    by_size = sorted(document.changes, key=lambda change: -abs(change.after_j - change.before_j))
+    ordered = sorted(by_size, key=lambda change: change.kernel is not None)
+    shown = ordered[:limit]
+    return table_of(
+        shown,
+        (Column("change of", "left"), lambda change: _name(change.kernel)),
+        (Column("at", "left"), lambda change: label(document.runs[change.run])),
+        (Column("before"), lambda change: Quantity(change.before_j, "J")),
+        (Column("after"), lambda change: Quantity(change.after_j, "J")),
+        (Column("change"), lambda change: Share(change.change_share, signed=True)),
+        (Column("most of it", "left", ~Medium.TERMINAL), lambda change: _PARTS.get(change.because or "", "")),
+        (Column("by chance", media=~Medium.TERMINAL), lambda change: percent(change.p)),
+        is_total=lambda change: change.kernel is None,
+        left_out=and_more(len(ordered) - len(shown), "change"),
+    )
+
+
+def _name(kernel: str | None) -> Cell:
+    return "whole program" if kernel is None else Name(short(kernel), kernel)
+
+
+def kernels(document: History, limit: int | None) -> Table:
+    """Each kernel's energies in a history, first and last, with how many changes it has."""
+    nouns = document.runs[-1].nouns
+    shown = document.kernels[:limit]
+    changes = Counter(change.kernel for change in document.changes)
+    return table_of(
+        shown,
+        (Column(nouns.kernel, "left"), lambda kernel: _name(kernel.name)),
+        (Column("run by run", "left"), lambda kernel: sparks(kernel.energy_j)),
+        (Column("first"), lambda kernel: Quantity(_first(kernel.energy_j), "J")),
+        (Column("last"), lambda kernel: Quantity(_first(kernel.energy_j[::-1]), "J")),
+        (Column("growth"), lambda kernel: Share(_grown(kernel.energy_j), signed=True)),
+        (Column("changes"), lambda kernel: str(changes[kernel.name] or "")),
+        left_out=and_more(len(document.kernels) - len(shown), nouns.kernel),
+    )
+
+
+def _first(energies: Sequence[float | None]) -> float | None:
+    """The first energy that is known."""
+    return next((energy_j for energy_j in energies if energy_j is not None), None)
+
+
+def _grown(energies: Sequence[float | None]) -> float | None:
+    return growth(_first(energies[::-1]), _first(energies))
+
+
+def runs(document: History) -> Table:
+    """Each run, the latest first."""
+    return table_of(
+        reversed(document.runs),
+        (Column("run", "left"), lambda run: Name(run.path, run.path)),
+        (Column("commit", "left"), lambda run: label(run) if run.commit else "not recorded"),
+        (Column("time, UTC", "left"), _minute),
+        (Column("energy"), lambda run: Quantity(run.energy_j["total"], "J")),
+        (Column("runs for"), lambda run: Quantity(run.time_s, "s")),
+        (Column(document.runs[-1].nouns.processor, "left"), lambda run: run.device),
+    )
+
+
+def _minute(run: Run) -> str:
+    return run.time_utc[:16].replace("T", " ")

@@ -1,0 +1,191 @@
+"""`eprof report`: where the energy went, from saved profiler logs."""
+
+import argparse
+import gc
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eprof.cli.options import (
+    ALSO_WRITTEN,
+    JOULES,
+    REPORT_SUFFIXES,
+    WRITTEN,
+    Commands,
+    Parser,
+    command,
+    has_trace,
+    joules,
+)
+from eprof.cli.output import Output, deliver, drawn, planned, say
+from eprof.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from eprof.profile.profile import Energy
+    from eprof.profile.schema import Profile
+
+# Logs of runs by eprof do not tell when launches ran, so it has no traces.
+_LEFT_OUT = "Left out: "
+_SHOWN = 3  # of logs that were left out, on standard error
+_PARTS = ("rank", "stream", "nvtx")
+COMPONENTS = "components"  # of --time: no seconds, but a question
+
+
+def add(commands: Commands) -> Parser:
+    """The options of `eprof report`."""
+    parser = command(
+        commands,
+        "report",
+        "Read what a profiler wrote, count instructions by class and bytes by memory level, price them with a cost "
+        "table, and show where the energy went. Logs of one run are joined by device and kernel.",
+        "eprof report metrics.csv --costs gtx680 -o report.html",
+        "eprof report metrics.csv trace.csv.gz --costs jetson-tk1 --setting 852/924",
+        "eprof report 'logs/*.csv' --costs my-gpu.toml --format json > energy.json",
+    )
+    parser.add_inputs(
+        "logs of nvprof (CSV, text, .nvvp), ncu (CSV, text, .ncu-rep), nsys (CSV, text, JSON, .sqlite), "
+        "the PyTorch profiler (.pt.trace.json), perf, LIKWID or callgrind, packed with gzip or zstd or not; run "
+        "directories of `eprof run`, or 'patterns'; several are joined",
+    )
+    parser.add_pricing("the one made for this GPU; see `eprof costs`")
+    parser.add_to_meter()
+    parser.value(
+        "--energy",
+        JOULES,
+        "what a meter saw of the whole run, in J, mJ, kJ or Wh, such as 812J: --to-meter with this energy",
+    )
+    parser.repeatable(
+        "--time",
+        "[KERNEL=]SECONDS|components",
+        "time without counters, for logs that have none; total, or of one kernel (repeatable); `components`: also "
+        "model what each kernel's time goes to: loads, computation, shared memory, bank conflicts...",
+    )
+    parser.add_columns()
+    _add_questions(parser)
+    _add_reading(parser)
+    parser.add_kernels()
+    parser.add_output(f"{WRITTEN}{ALSO_WRITTEN}", suffixes=REPORT_SUFFIXES)
+    return parser
+
+
+def _add_questions(parser: Parser) -> None:
+    parser.repeatable(
+        "--what-if",
+        "CHANGES",
+        "modelled answer to e.g. pi0=0.5, dram=-20%%, setting=612/924, costs=gtx680, cap=10W, integer=free, race; "
+        "several joined by commas are one question (repeatable)",
+    )
+    parser.repeatable(
+        "--group",
+        "REGEX=NAME",
+        "kernels whose name matches are one group, e.g. a phase (repeatable; the first match counts); or "
+        "`device`, `rank`, `stream`, `nvtx`",
+    )
+    parser.value(
+        "--rank",
+        "REGEX",
+        r"with --group rank: where logs' paths tell it, e.g. 'rank(\d+)' (default: the one number that differs)",
+    )
+
+
+def _add_reading(parser: Parser) -> None:
+    parser.flag("--strict", "stop at a log that cannot be read (default: report on the others)")
+    parser.value(
+        "--scheduler", "ADDRESS", "read on a Dask cluster: tcp://HOST:PORT, or local (pip install eprof[dask])"
+    )
+    parser.flag("--no-cache", "read large logs anew, and keep nothing of them")
+
+
+def report(options: argparse.Namespace) -> int:
+    """Run `eprof report`."""
+    outputs = planned(options, REPORT_SUFFIXES)
+    metered_j = joules(options.energy)
+    # One report makes hundreds of thousands of objects and no garbage worth collecting before it ends.
+    gc.disable()
+    from eprof.base.threads import cores
+    from eprof.profile import api
+
+    profile = api.load(
+        *options.inputs,
+        capability=options.capability,
+        columns=options.columns,
+        time=[given for given in options.time if given != COMPONENTS],
+        kernels=options.kernel_name,
+        command_line=options.command_line,
+        strict=options.strict,
+        scheduler=options.scheduler,
+        cache=not options.no_cache,
+        workers=cores(),
+        progress=Progress(options.quiet).reading,
+        parts=next((group for group in options.group if group in _PARTS), None),
+        rank=options.rank,
+        timeline=has_trace(outputs, options),
+    )
+    energy = profile.energy(
+        options.costs,
+        setting=options.setting,
+        efficiency=options.efficiency,
+        to_meter=options.to_meter,
+        metered_j=metered_j,
+        by_component=COMPONENTS in options.time,
+    )
+    _deliver_energy(energy.asking(*options.what_if).grouped(*options.group), outputs, options)
+    return 0
+
+
+def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, page: Path) -> None:
+    """Report on a run directory alone, with the options of `eprof run`. page: an HTML report to write in any case."""
+    from eprof.profile import api
+
+    profile = api.load(
+        home,
+        capability=options.capability,
+        kernels=options.kernel_name,
+        command_line=options.command_line,
+        progress=Progress(options.quiet).reading,
+        timeline=has_trace(outputs, options),
+    )
+    energy = profile.energy(
+        options.costs, setting=options.setting, efficiency=options.efficiency, to_meter=options.to_meter
+    )
+    _deliver_energy(energy, outputs, options, page=page)
+
+
+def _deliver_energy(
+    energy: "Energy", outputs: list[Output], options: argparse.Namespace, page: Path | None = None
+) -> None:
+    """Write a report's files and the result on standard output; `page`: an HTML report to write in any case."""
+    from eprof.profile.document import document as described
+
+    document = described(energy)
+    for_tools = partial(_for_tool, energy, document)
+    result = drawn(document, "eprof.show.report", options.verbose, energy.to_frame, for_tools)
+    deliver(result, outputs, options, page)
+    if not options.verbose or options.quiet or options.format and not outputs:
+        _say_left_out(document.warnings)
+
+
+def _for_tool(energy: "Energy", document: "Profile", kind: str) -> bytes:
+    """The report in a format of another tool."""
+    from eprof.show.files import trace
+    from eprof.show.report import flame, openmetrics
+
+    match kind:
+        case "prom":
+            return openmetrics.to_openmetrics(document)
+        case "speedscope":
+            return flame.to_speedscope(document)
+        case "folded":
+            return flame.to_folded(document)
+    assert energy.profile.timeline is not None, "the logs were loaded with it"
+    return trace.to_trace(document, energy.profile.timeline, say)
+
+
+def _say_left_out(warnings: Sequence[str]) -> None:
+    """That logs are missing from the report, where no list of notes says so."""
+    left_out = [warning for warning in warnings if warning.startswith(_LEFT_OUT)]
+    for warning in left_out[:_SHOWN]:
+        say(warning)
+    if len(left_out) > _SHOWN:
+        say(f"{len(left_out) - _SHOWN} more logs are left out; the warnings in the document name them.")

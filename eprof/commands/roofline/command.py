@@ -1,0 +1,217 @@
+"""`eprof roofline`: roofline, arch line and power line of cost tables, with kernels below them."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from eprof.base.errors import CostError, UsageError
+from eprof.cli.config import is_given
+from eprof.cli.options import SETTING, TABLE, Commands, Parser, command
+from eprof.cli.output import deliver, drawn, planned
+from eprof.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from eprof.commands.roofline.caps import Sweep
+    from eprof.commands.roofline.equal import Match
+    from eprof.costs import Costs, CostTable
+    from eprof.profile.profile import Energy
+    from eprof.profile.rooflines import Machine
+
+
+def add(commands: Commands) -> Parser:
+    """The options of `eprof roofline`."""
+    parser = command(
+        commands,
+        "roofline",
+        "What a GPU can do at best at each arithmetic intensity: in flop/s (roofline), in flop/J (arch line), and the "
+        "power that takes (power line). With logs: how far below the lines their kernels are, and what would lift "
+        "them.",
+        "eprof roofline --costs gtx580 --costs i7-950 --precision fp64",
+        "eprof roofline metrics.csv trace.csv --costs jetson-tk1 -o roofline.html",
+        "eprof roofline --costs gtx680 --costs jetson-tk1@852/924 --equal-power",
+        "eprof roofline --costs gtx580 --power-cap 244",
+        "eprof roofline --costs gtx580 --cap-sweep -o caps.html",
+    )
+    parser.add_inputs("logs or run directories, as for eprof report", nargs="*")
+    parser.repeatable(
+        "--costs",
+        f"{TABLE}[@{SETTING}]",
+        "cost table, at one of its settings (repeatable; the first prices the kernels)",
+    )
+    parser.repeatable("--setting", SETTING, "DVFS setting in MHz of every table that has several (repeatable)")
+    parser.choice("--precision", ("fp32", "fp64", "all"), "of the flops (default: the kernels', else FP32)")
+    parser.repeatable(
+        "--power-cap", "[NAME=]WATTS", "power limit of the platform, constant power included (repeatable)"
+    )
+    parser.flag(
+        "--cap-sweep",
+        "the machine under ever lower power caps: a half, a third ... an eighth of its power above constant power",
+    )
+    parser.flag("--equal-power", "as many of each further table as draw the power of the first")
+    parser.add_efficiency("as for eprof report")
+    parser.add_capability()
+    parser.add_kernels()
+    parser.add_output()
+    return parser
+
+
+def roofline(options: argparse.Namespace) -> int:
+    """Run `eprof roofline`."""
+    outputs = planned(options)
+    energy = _energy(options)
+    machines, warnings = _machines(options, energy)
+    matches = _matches(machines) if options.equal_power else []
+    from eprof.commands.roofline.document import document
+
+    if matches:
+        machines = [machines[0], *(match.machine for match in matches)]
+    sweep = None
+    if options.cap_sweep:
+        machines, sweep = _swept(machines)
+    made = document(machines, matches, energy, options.command_line, warnings, sweep)
+    deliver(drawn(made, __package__, options.verbose), outputs, options)
+    return 0
+
+
+def _energy(options: argparse.Namespace) -> "Energy | None":
+    """The kernels of `eprof roofline`, priced with the first table at its first setting; None without logs."""
+    if not options.inputs:
+        if any(is_given(options, key) for key in ("kernel_name", "efficiency", "capability")):
+            raise UsageError("-k, --efficiency and --capability are about logs, and none is given.")
+        return None
+    from eprof.profile import api
+
+    profile = api.load(
+        *options.inputs,
+        capability=options.capability,
+        kernels=options.kernel_name,
+        command_line=options.command_line,
+        progress=Progress(options.quiet).reading,
+    )
+    name = setting = None
+    if options.costs:
+        name, setting = _table_and_setting(options.costs[0])
+    if setting is None and options.setting and (name is None or _has_settings(name)):
+        setting = options.setting[0]
+    energy = profile.energy(name, setting=setting, efficiency=options.efficiency)
+    if energy.costs is None:
+        raise UsageError("No cost table is made for the GPU of these logs; choose one with --costs.")
+    return energy
+
+
+def _table_and_setting(text: str) -> tuple[str, str | None]:
+    """The table and the setting that `eprof roofline --costs` names: of "jetson-tk1@852/924"."""
+    name, _, setting = text.rpartition("@")
+    return (name, setting) if name else (text, None)
+
+
+def _has_settings(name: str) -> bool:
+    from eprof import costs
+
+    return name != costs.ESTIMATED and len(costs.load(name).settings) > 1
+
+
+def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[list["Machine"], list[str]]:
+    """The machines of `eprof roofline`: every table at every setting asked for, the kernels' first."""
+    from eprof.profile.rooflines import main_precision
+
+    if not options.costs and energy is None:
+        raise UsageError("Name cost tables (--costs NAME, repeatable), or give logs; `eprof costs` lists the tables.")
+    priced = _priced(options, energy)
+    caps = _caps(options.power_cap, {costs.name for costs in priced})
+    main = main_precision(energy.counts.amounts) if energy is not None else None
+    precisions = _precisions(options.precision, main)
+    machines: list[Machine] = []
+    warnings: list[str] = []
+    for costs in priced:
+        made = [_machine(costs, precision, caps, warnings) for precision in precisions]
+        known = [machine for machine in made if machine is not None]
+        machines += known if options.precision == "all" else known[:1]
+    if not machines:
+        raise CostError(" ".join(dict.fromkeys(warnings)))
+    if not options.precision:
+        warnings.clear()
+    return machines, list(dict.fromkeys(warnings))
+
+
+def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs"]:
+    """The tables of `eprof roofline` at every setting that is asked for; that of the kernels first, and once."""
+    priced: list[Costs] = []
+    for text in options.costs:
+        name, setting = _table_and_setting(text)
+        table = _roofline_table(name, energy)
+        settings = [setting]
+        if setting is None and options.setting and len(table.settings) > 1:
+            settings = options.setting
+        priced += [table.at(chosen) for chosen in settings]
+    if energy is None or energy.costs is None:
+        return priced
+    if options.setting and not options.costs and energy.table is not None:
+        priced += [energy.table.at(setting) for setting in options.setting]
+    own = energy.costs
+    return [own, *(costs for costs in priced if (costs.name, costs.setting) != (own.name, own.setting))]
+
+
+def _roofline_table(name: str, energy: "Energy | None") -> "CostTable":
+    from eprof import costs
+
+    if name == costs.ESTIMATED and energy is not None:
+        return energy.profile.estimated()
+    return costs.load(name)
+
+
+def _precisions(wanted: str | None, main: str | None) -> list[str]:
+    """The widths of the roofline to try, the wanted one first; without a wish, the other stands in."""
+    if wanted not in (None, "all"):
+        return [str(wanted)]
+    return ["fp64", "fp32"] if main == "fp64" else ["fp32", "fp64"]
+
+
+def _machine(costs: "Costs", precision: str, caps: dict[str, float], warnings: list[str]) -> "Machine | None":
+    """A machine of `eprof roofline`; None, with a warning, where the table cannot say.
+
+    Raises CostError for a cap that it cannot keep.
+    """
+    from eprof.profile.rooflines import machine
+
+    cap = caps.get(costs.name, caps.get(""))
+    try:
+        return machine(costs, precision, cap)
+    except CostError as err:
+        if cap is not None and cap <= costs.constant_power_w:
+            raise
+        warnings.append(str(err))
+        return None
+
+
+def _caps(texts: list[str], names: set[str]) -> dict[str, float]:
+    """The power caps of `eprof roofline`: table name (or "" for all) -> W. Raises UsageError."""
+    caps = {}
+    for text in texts:
+        name, _, watts = text.rpartition("=")
+        try:
+            caps[name] = float(watts.strip().removesuffix("W"))
+        except ValueError:
+            raise UsageError(f"--power-cap {text}: say watts, such as 244, or NAME=244.") from None
+        if name and name not in names:
+            raise UsageError(f"--power-cap {text}: no table {name} is drawn; there are {', '.join(sorted(names))}.")
+        if not caps[name] > 0:
+            raise UsageError(f"--power-cap {text}: say more than 0 W.")
+    return caps
+
+
+def _swept(machines: list["Machine"]) -> tuple[list["Machine"], "Sweep"]:
+    from eprof.commands.roofline.caps import sweep, swept
+
+    if len(machines) > 1:
+        names = ", ".join(f"{machine.name} {machine.setting} {machine.precision}" for machine in machines)
+        raise UsageError(f"--cap-sweep draws one machine, and there are {names}: name one table and one setting.")
+    capped = swept(machines[0])
+    return capped, sweep(capped)
+
+
+def _matches(machines: list["Machine"]) -> list["Match"]:
+    from eprof.commands.roofline.equal import equal_power
+
+    if len(machines) < 2:
+        raise UsageError("--equal-power compares two tables or more: name each with --costs, the largest first.")
+    return [equal_power(machines[0], machine) for machine in machines[1:]]

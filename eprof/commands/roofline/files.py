@@ -1,0 +1,72 @@
+"""A roofline document as JSON, CSV, Parquet and Markdown."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from eprof.base.text import in_markdown
+from eprof.commands.roofline.words import dot_table, headline, machine_table, sweep_table
+from eprof.profile import schema
+from eprof.show.files.drawing import markdown
+from eprof.show.files.export import dumped
+from eprof.show.words import costs as costs_words
+from eprof.show.words.blocks import Block, Notes, Sentence, Tone
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TEXTS = ("kind", "name", "setting", "precision", "lever")
+_COLUMNS = (
+    "kind",
+    "name",
+    "setting",
+    "precision",
+    "intensity_flop_per_byte",
+    "flop_per_s",
+    "flop_per_j",
+    "power_w",
+    "speed_share",
+    "energy_share",
+    "lever",
+)
+
+
+def to_json(document: schema.Roofline | Mapping[str, Any]) -> bytes:
+    """A roofline document as JSON."""
+    return dumped(document, indent=2) + b"\n"
+
+
+def _rows(document: schema.Roofline) -> Iterator[list[Any]]:
+    """Rows of a roofline's CSV: one a point of a line ("line"), one a kernel ("kernel"); None is not known."""
+    for machine in document.machines:
+        named = {"kind": "line", "name": machine.name, "setting": machine.setting, "precision": machine.precision}
+        for point in machine.lines or []:
+            row = {**named, **structs.asdict(point)}
+            yield [row.get(name) for name in _COLUMNS]
+    for dot in document.kernels:
+        row = {**structs.asdict(dot), "kind": "kernel", "intensity_flop_per_byte": dot.intensity_flop_per_byte.dram}
+        yield [row.get(name) for name in _COLUMNS]
+
+
+def frame(document: schema.Roofline) -> "pd.DataFrame":
+    """The points of rooflines and the kernels as one long table: texts, and float64 with NaN for what is unknown."""
+    import pandas as pd
+
+    rows = pd.DataFrame(list(_rows(document)), columns=list(_COLUMNS))
+    numbers = set(_COLUMNS).difference(_TEXTS)
+    return rows.astype({**dict.fromkeys(numbers, "float64"), **dict.fromkeys(_TEXTS, "object")})
+
+
+def to_markdown(document: schema.Roofline) -> bytes:
+    """A roofline as Markdown: the balances of the machines, and how far kernels are below the lines."""
+    costs = Sentence(f"Costs: {costs_words.all_named(document.machines).removeprefix('costs ')}.", Tone.QUIET)
+    blocks: list[Block] = [
+        Sentence(headline(document)),
+        costs,
+        sweep_table(document) or machine_table(document.machines),
+    ]
+    if document.kernels:
+        blocks.append(dot_table(document, None))
+    heading = f"## {in_markdown(document.title or 'Rooflines')}"
+    return markdown(heading, [*blocks, Notes(document.warnings, "warning")])

@@ -1,0 +1,81 @@
+"""The page of `eprof roofline`: a function of the document `eprof.roofline/1` (docs/roofline.md)."""
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from eprof.base.nouns import nouns_of
+from eprof.commands.roofline.words import dot_table, headline, label, leads, machine_table, notes, sweep_table
+from eprof.profile import schema
+from eprof.show.page import plot, shell
+from eprof.show.page.unmasked import unmasked
+from eprof.show.report import roofline as panels
+from eprof.show.words import costs as costs_words
+from eprof.show.words.blocks import Notes
+from eprof.show.words.numbers import utc
+
+DRAWN, LISTED = 300, 200
+
+
+def html(document: schema.Roofline | Mapping[str, Any]) -> str:
+    """The page of `eprof roofline`: one self-contained HTML file."""
+    document = unmasked(schema.typed(document, schema.Roofline))
+    machines = document.machines
+    return shell.filled(
+        "roofline.html",
+        ["report.css", "roofline.css"],
+        ["roofline.js"],
+        title=document.title or ", ".join(dict.fromkeys(machine.name for machine in machines)),
+        subtitle=f"{costs_words.all_named(machines)} · {utc(document.created_utc)}",
+        headline=headline(document),
+        leads=leads(document),
+        legend=[(kind % plot.STROKES, label(machine)) for kind, machine in enumerate(machines)],
+        panels=_panels(document),
+        numbers=machine_table(machines[:1] if document.cap_sweep else machines),
+        caps=sweep_table(document),
+        notes=notes(machines),
+        kernels=dot_table(document, LISTED),
+        warnings=Notes(document.warnings, "warning"),
+        nouns=nouns_of(document.processor),
+        command=shlex.join(document.command_line),
+        eprof=document.eprof,
+        schema=document.schema,
+    )
+
+
+def _panels(document: schema.Roofline) -> list[Markup]:
+    """The three panels on the roofline's page."""
+    dots = [
+        panels.Dot(
+            kernel.name,
+            kernel.intensity_flop_per_byte.dram,
+            {"flop_per_s": kernel.flop_per_s, "flop_per_j": kernel.flop_per_j, "power_w": kernel.power_w},
+            kernel.energy_j or 0.0,
+            roofs={"flop_per_s": kernel.mix_peak_flop_per_s or None},
+        )
+        for kernel in document.kernels
+    ]
+    points = document.machines[0].lines or []
+    span = points[0].intensity_flop_per_byte, points[-1].intensity_flop_per_byte
+    curves = [panels.Curves(machine.time_balance, _lines(machine)) for machine in document.machines]
+    drawable = [dot for dot in dots if dot.is_drawable]
+    return panels.drawn(curves, drawable[:DRAWN], nouns_of(document.processor), span=span)
+
+
+def _lines(machine: schema.Machine) -> panels.Lines:
+    """The points of the roofline document as a function, straight between neighbours on logarithmic axes."""
+    points = [
+        (point.intensity_flop_per_byte, point.flop_per_s, point.flop_per_j, point.power_w)
+        for point in machine.lines or []
+    ]
+    intensities, *heights = np.log(np.array(points)).T
+
+    def at(intensity: float) -> tuple[float, float, float]:
+        place = np.log(intensity)
+        speed, efficiency, power = (float(np.exp(np.interp(place, intensities, height))) for height in heights)
+        return speed, efficiency, power
+
+    return at

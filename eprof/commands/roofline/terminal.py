@@ -1,0 +1,150 @@
+"""`eprof roofline` in a terminal: the lines drawn with characters, their balances, and what would lift each kernel."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.text import Text
+
+from eprof.base.text import printable, when
+from eprof.commands.roofline.words import dot_table, head, headline, label, leads, machine_table, notes, sweep_table
+from eprof.profile import schema
+from eprof.show.terminal import drawing
+from eprof.show.words.blocks import Block, Headline, Notes, Sentence, Tone
+from eprof.show.words.numbers import plain, quantity
+
+_ROWS, _KERNELS, _LETTERS = 14, 12, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_WIDEST, _MARGIN = 110, 14
+_MACHINE = 24  # columns of text for a machine in a table
+_STROKES = "━╍┅┈·∙∘+"
+_STYLES = ("color(33)", "color(208)", "color(71)", "color(170)", "color(214)", "color(110)")
+_PLOTS = (("flop_per_s", "Speed", "flop/s"), ("flop_per_j", "Energy efficiency", "flop/J"), ("power_w", "Power", "W"))
+
+Document = schema.Roofline | Mapping[str, Any]
+Points = Sequence[tuple[float, float]]
+
+
+def show(document: Document, verbose: bool = False) -> None:
+    """Print rooflines on the terminal: the lines, the balances and the kernels."""
+    drawing.show(_summary(document, verbose), verbose)
+
+
+def text(document: Document, verbose: bool = False, width: int = 110) -> str:
+    """Rooflines as the terminal shows them, as plain text of `width` columns."""
+    return drawing.text(_summary(document, verbose), verbose, width)
+
+
+def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
+    """What the terminal shows of rooflines, in its order."""
+    document = schema.typed(document, schema.Roofline)
+    yield Sentence(head(document), Tone.QUIET)
+    first = headline(document)
+    yield Headline(first)
+    for line in leads(document):
+        if line != first:
+            yield Sentence(line)
+    for key, title, unit in _PLOTS if verbose or document.cap_sweep else _PLOTS[:2]:
+        yield ""
+        yield Sentence(f"{title}, {unit}, against flop per DRAM byte", Tone.QUIET)
+        yield _Plot(document, key)
+    yield _legend(document.machines)
+    caps = sweep_table(document)
+    yield caps or _Machines(document.machines)
+    for note in notes(document.machines):
+        yield Sentence(note, Tone.QUIET)
+    if document.kernels:
+        yield dot_table(document, None if verbose else _KERNELS, _LETTERS)
+    yield Notes(document.warnings, "warning")
+
+
+def _style(kind: int) -> tuple[str, str]:
+    """The stroke and the colour of a machine's roofline on the terminal."""
+    return _STROKES[kind % len(_STROKES)], _STYLES[kind % len(_STYLES)]
+
+
+def _legend(machines: Sequence[schema.Machine]) -> Text:
+    """Which roofline on the terminal is which machine's."""
+    legend = Text()
+    for kind, machine in enumerate(machines):
+        stroke, style = _style(kind)
+        legend.append(f"{stroke * 3} ", style=style)
+        legend.append(printable(label(machine)).replace(" ", "\u00a0") + "   ")
+    return legend
+
+
+class _Machines(Struct, frozen=True):
+    """The numbers behind the lines, in as many tables as the width asks for."""
+
+    machines: Sequence[schema.Machine]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        step = max(1, (options.max_width - _MACHINE) // (_MACHINE + 3))
+        tables = [machine_table(self.machines[start : start + step]) for start in range(0, len(self.machines), step)]
+        yield from drawing.drawn(tables, options.max_width, verbose=True)
+
+
+class _Plot(Struct, frozen=True):
+    """A log-log plot in characters: each machine has a stroke of its own, kernels are letters."""
+
+    document: schema.Roofline
+    key: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = [
+            [(point.intensity_flop_per_byte, getattr(point, self.key)) for point in machine.lines or []]
+            for machine in self.document.machines
+        ]
+        grid = _Grid(lines, self._dots(), max(30, min(options.max_width, _WIDEST) - _MARGIN))
+        yield grid.drawn()
+
+    def _dots(self) -> list[tuple[str, float, float]]:
+        """Letter and place of the first kernels below the roofline, where they are known."""
+        dots = []
+        for letter, dot in zip(_LETTERS, self.document.kernels, strict=False):
+            intensity, height = dot.intensity_flop_per_byte.dram, getattr(dot, self.key)
+            if intensity and height:
+                dots.append((letter, intensity, height))
+        return dots
+
+
+class _Grid:
+    """Characters with their styles, and the axes around them."""
+
+    def __init__(self, lines: Sequence[Points], dots: Sequence[tuple[str, float, float]], width: int) -> None:
+        heights = [y for line in lines for _, y in line] + [y for _, _, y in dots]
+        self.left, self.right = lines[0][0][0], lines[0][-1][0]
+        self.high = math.ceil(math.log10(max(heights)) * 3) / 3
+        self.low = max(math.floor(math.log10(min(heights)) * 3) / 3, self.high - 4)
+        self.rows = [[(" ", "")] * width for _ in range(_ROWS)]
+        # What comes first in the document is drawn last, above the others.
+        for kind, line in reversed(list(enumerate(lines))):
+            for x, y in line:
+                self._put(x, y, *_style(kind))
+        for letter, x, y in reversed(dots):
+            self._put(x, y, letter, "bold")
+
+    def _put(self, x: float, y: float, sign: str, style: str) -> None:
+        width = len(self.rows[0])
+        column = round((width - 1) * math.log(x / self.left) / math.log(self.right / self.left))
+        row = round((_ROWS - 1) * (self.high - math.log10(y)) / (self.high - self.low))
+        if 0 <= row < _ROWS and 0 <= column < width:
+            self.rows[row][column] = (sign, style)
+
+    def drawn(self) -> Text:
+        """The roofline plot in characters, with its ticks."""
+        text = Text()
+        for place, row in enumerate(self.rows):
+            value = 10 ** (self.high - (self.high - self.low) * place / (_ROWS - 1))
+            has_tick = place % 4 == 0 or place == _ROWS - 1
+            tick = when(has_tick, printable(quantity(value, "")))
+            text.append(f"{tick:>9} │", style="dim")
+            for sign, style in row:
+                text.append(sign, style=style)
+            text.append("\n")
+        width = len(self.rows[0])
+        middle = plain(math.sqrt(self.left * self.right))
+        labels = f"{plain(self.left):<{width // 2}}{middle}".ljust(width - 6)
+        text.append(f"{' ' * 10}└{'─' * width}\n{' ' * 11}{labels}{plain(self.right):>6}", style="dim")
+        return text

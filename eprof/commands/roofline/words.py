@@ -1,0 +1,194 @@
+"""What a roofline says, in words and rows of numbers; the page and the terminal say the same."""
+
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+
+from eprof.base.labels import label_of, labels
+from eprof.base.nouns import Nouns, nouns_of
+from eprof.base.text import phrase, when
+from eprof.profile import schema
+from eprof.show.report.lever import lever, limit_table, racing, reached
+from eprof.show.words import costs as costs_words
+from eprof.show.words.blocks import Column, Row, Table
+from eprof.show.words.cells import Name
+from eprof.show.words.numbers import percent, plain, plain_or, quantity
+
+_WIDE = 136  # columns of a terminal
+_SIGNIFICANT = 0.05
+
+
+def label(machine: schema.Machine) -> str:
+    """A machine of a roofline in a few words: "14 × jetson-tk1 852/924 FP32"."""
+    number = when(machine.number != 1, f"{machine.number:g} × ")
+    cap = phrase(", {:.4g} W", machine.power_cap_w)
+    return f"{number}{_named(machine.name, machine.setting)} {machine.precision.upper()}{cap}"
+
+
+def _named(name: str, setting: str) -> str:
+    return name + when(setting != "fixed", f" {setting}")
+
+
+def head(document: schema.Roofline) -> str:
+    """The head of a roofline: what was looked at, and the cost tables with what they rest on."""
+    return phrase("{} · ", document.title) + costs_words.all_named(document.machines)
+
+
+def leads(document: schema.Roofline) -> list[str]:
+    """What is said above the rooflines: of equal power and power caps, then of each machine."""
+    nouns, machines = nouns_of(document.processor), document.machines
+    sentences = list(map(match, document.equal_power))
+    if document.cap_sweep:
+        sentences.append(swept(document))
+        machines = machines[:1]
+    if document.cap_test:
+        sentences.append(cap_tested(document.cap_test, nouns))
+    return [*sentences, *(verdict(machine, nouns) for machine in machines)]
+
+
+def swept(document: schema.Roofline) -> str:
+    """What the lowest power cap of a sweep leaves."""
+    sweep, machine = document.cap_sweep, document.machines[0]
+    assert sweep
+    last = sweep.steps[-1]
+    memory_bound, *_, compute_bound = last.speed_shares
+    return (
+        f"{_named(machine.name, machine.setting)} with 1/{last.divisor} of its {quantity(sweep.usable_power_w, 'W')} "
+        f"above constant power still draws {quantity(last.peak_power_w, 'W')}, {percent(last.peak_power_share)} of the "
+        f"highest power. It keeps {percent(memory_bound)} of its speed at {plain(sweep.intensities[0])} flop/B, "
+        f"{percent(compute_bound)} at {plain(sweep.intensities[-1])}."
+    )
+
+
+def sweep_table(document: schema.Roofline) -> Table | None:
+    """A roofline under power caps, a row a cap: what it leaves of power, speed and flop/J; None without caps."""
+    sweep = document.cap_sweep
+    if not sweep:
+        return None
+    where = [plain(intensity) for intensity in sweep.intensities]
+    columns = [
+        *(Column("power", "left"), Column("cap"), Column("highest")),
+        *(Column(f"speed at {place}") for place in where),
+        *(Column(f"flop/J at {place}", from_width=_WIDE) for place in where),
+    ]
+    rows = []
+    for step in sweep.steps:
+        power = "all" if step.divisor == 1 else f"1/{step.divisor}"
+        shares = map(percent, (step.peak_power_share, *step.speed_shares, *step.efficiency_shares))
+        rows.append(Row([power, quantity(step.power_cap_w, "W"), *shares]))
+    note = "Power: above constant power. Shares of what the machine does with all of it, at so many flop/B."
+    return Table(columns, rows, note=note)
+
+
+def cap_tested(test: schema.CapTest, nouns: Nouns) -> str:
+    """Whether a power cap changes how well the roofline tells speeds."""
+    surely = "differ" if test.p < _SIGNIFICANT else "cannot be told apart"
+    return (
+        f"Speeds by the roofline are {test.uncapped_percent:+.3g} % off (median of {test.kernels} {nouns.kernels}), "
+        f"with the power cap {test.capped_percent:+.3g} %. The two sets of errors {surely} (Kolmogorov-Smirnov "
+        f"D = {test.statistic:.2g}, p = {test.p:.2g})."
+    )
+
+
+def verdict(machine: schema.Machine, nouns: Nouns) -> str:
+    """Whether racing to halt is right on a machine, and why."""
+    return f"{label(machine)}: {racing(machine, nouns)}"
+
+
+def match(equal: schema.EqualPower) -> str:
+    """How many of a machine draw as much power as the reference, and which of the two is better where."""
+    name, reference = _named(equal.name, equal.setting), _named(equal.reference, equal.reference_setting)
+    return (
+        f"{equal.number:g} × {name} draw up to {quantity(equal.peak_power_w, 'W')}, {reference} "
+        f"{quantity(equal.reference_peak_power_w, 'W')} (exactly equal: {equal.number_exact:.4g}). "
+        f"Faster: {regions(equal.faster)}. More flop/J: {regions(equal.more_efficient)}."
+    )
+
+
+def regions(ranges: Sequence[schema.Region]) -> str:
+    """Whose roofline is higher where: "gtx680 below 3.76 flop/B (up to 1.07 times), jetson-tk1 from there on"."""
+    return "; ".join(_region(region) for region in ranges)
+
+
+def _region(region: schema.Region) -> str:
+    times = when(region.winner, f" ({_times(region.least, region.most)} times)")
+    return f"{region.winner or 'both the same'} {_where(plain_or('', region.low), plain_or('', region.high))}{times}"
+
+
+def _where(low: str, high: str) -> str:
+    if not low:
+        return phrase("below {} flop/B", high) or "everywhere"
+    return f"from {low}{phrase(' to {}', high)} flop/B"
+
+
+def _times(least: float, most: float) -> str:
+    """How many times higher a roofline is: "up to 1.07", "1.08 to 1.30"; one number where they read the same."""
+    low, high = (f"{factor:.2f}" if factor < 10 else f"{factor:.3g}" for factor in (least, most))
+    if low == high:
+        return high
+    return f"up to {high}" if low == "1.00" else f"{low} to {high}"
+
+
+def headline(document: schema.Roofline) -> str:
+    """The headline of a roofline: of equal power, of the kernel with most energy, or of the first machine."""
+    if document.equal_power:
+        return match(document.equal_power[0])
+    if document.cap_sweep:
+        return swept(document)
+    for dot in document.kernels:
+        speed, energy = reached(dot, "speed_share"), reached(dot, "energy_share")
+        if speed is not None and energy is not None:
+            name = label_of(dot.name, [other.name for other in document.kernels], 40)
+            return (
+                f"{name} takes most energy: {speed} of the roofline's speed, "
+                f"{energy} of the arch line's flop/J; {lever(dot)}."
+            )
+    return verdict(document.machines[0], nouns_of(document.processor))
+
+
+_ROWS: tuple[tuple[str, Callable[[schema.Machine], str]], ...] = (
+    ("peak", lambda machine: quantity(machine.peak_flop_per_s, "flop/s")),
+    ("DRAM", lambda machine: quantity(machine.dram_byte_per_s, "B/s")),
+    ("a flop costs", lambda machine: f"{machine.flop_pj:.4g} pJ"),
+    ("a DRAM byte costs", lambda machine: f"{machine.dram_pj_per_byte:.4g} pJ"),
+    ("constant power", lambda machine: quantity(machine.constant_power_w, "W")),
+    ("time balance, flop/B", lambda machine: plain(machine.time_balance)),
+    ("energy balance, flop/B", lambda machine: plain(machine.energy_balance)),
+    ("balance gap", lambda machine: plain(machine.balance_gap)),
+    ("effective energy balance", lambda machine: plain(machine.effective_energy_balance)),
+    ("eta, flops without π0", lambda machine: percent(machine.flop_efficiency)),
+    ("best speed", lambda machine: quantity(machine.best_flop_per_s, "flop/s")),
+    ("best efficiency", lambda machine: quantity(machine.peak_flop_per_j, "flop/J")),
+    ("highest power", lambda machine: quantity(machine.peak_power_w, "W")),
+    ("race to halt", lambda machine: "yes" if machine.race_to_halt else "no"),
+)
+
+
+def machine_table(machines: Sequence[schema.Machine]) -> Table:
+    """The numbers behind the rooflines: a column a machine."""
+    rows = [Row([name, *(read(machine) for machine in machines)]) for name, read in _ROWS]
+    if any(machine.power_cap_w is not None for machine in machines):
+        rows.append(Row(["capped, flop/B", *map(_capped, machines)]))
+    return Table([Column("", "left"), *(Column(label(machine)) for machine in machines)], rows)
+
+
+def _capped(machine: schema.Machine) -> str:
+    """From which to which flop/B the power cap limits speed."""
+    low, high = machine.capped_from, machine.capped_to
+    if machine.power_cap_w is None or low is None or low == high:
+        return "nowhere"
+    return f"{plain(low)} to {plain_or('∞', high)}"
+
+
+def dot_table(document: schema.Roofline, limit: int | None, letters: str = "") -> Table:
+    """How far below the rooflines the kernels are. letters: what names them in the plots of a terminal."""
+    dots = document.kernels[:limit]
+    short = labels([dot.name for dot in dots])
+    texts = [f"{letter} {name}".lstrip() for letter, name in zip_longest(letters[: len(short)], short, fillvalue="")]
+    names = [Name(text, dot.name) for text, dot in zip(texts, dots, strict=True)]
+    rest = len(document.kernels) - len(dots)
+    return limit_table(list(zip(names, dots, strict=True)), nouns_of(document.processor), rest)
+
+
+def notes(machines: Sequence[schema.Machine]) -> list[str]:
+    """The notes of the rooflines' machines, once each."""
+    return list(dict.fromkeys(f"{machine.name}: {note}" for machine in machines for note in machine.notes))

@@ -1,0 +1,378 @@
+"""`eprof run`: its options, and what it prints."""
+
+import argparse
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from eprof import profilers
+from eprof.base.errors import CollectError, EprofError, LogError, UsageError, shortage
+from eprof.base.kernels import selector
+from eprof.base.text import printable
+from eprof.cli.options import (
+    ALSO_WRITTEN,
+    REPORT_SUFFIXES,
+    SUFFIXES,
+    TIMELINE_SUFFIXES,
+    Commands,
+    Parser,
+    command,
+    has_trace,
+    positive,
+    problem_size,
+    seconds,
+    whole,
+)
+from eprof.cli.output import Output, ended_by, planned, say, typed
+from eprof.cli.progress import Progress
+from eprof.collect.collector import EACH, GPU
+from eprof.collect.directory import COMPONENTS
+from eprof.profilers import advice
+
+if TYPE_CHECKING:
+    from eprof.collect.collector import Nodes
+    from eprof.collect.session import Session
+    from eprof.commands.run.settings import Settings, Setup
+
+CLUSTERS, ALONE = "simgrid", "none"  # the profiler that simulates clusters; no profiler
+# Options that only a profiler of kernels can follow; and those that a meter can, too.
+_OF_KERNELS = (
+    *("costs", "setting", "efficiency", "capability", "kernel_name", "to_meter", "launch_skip"),
+    *("launch_count", "nvtx", "time_only", "host_energy", "lock_clocks", "checked", "caches"),
+)
+_OF_METERS = ("repeat", "no_energy")
+
+
+class _Report(NamedTuple):
+    """What a run is reported by: the command, what it may take beside the run, the files that it writes.
+
+    refused: options that mean nothing to it, and why.
+    """
+
+    command: str = "report"
+    beside: str = "with other costs if asked"
+    suffixes: Mapping[str, str] = REPORT_SUFFIXES
+    refused: tuple[str, ...] = ()
+    why: str = ""
+
+
+_REPORTS = {
+    CLUSTERS: _Report(
+        "scale", "with other runs beside it", SUFFIXES, (*_OF_KERNELS, *_OF_METERS), "which simulates whole programs"
+    ),
+    ALONE: _Report("timeline", "with other marks if asked", TIMELINE_SUFFIXES, _OF_KERNELS, "which counts nothing"),
+}
+_OF_COUNTERS = _Report()
+
+
+def add(commands: Commands) -> Parser:
+    """The options of `eprof run`. `options.split` takes PROGRAM and its arguments off before these are parsed."""
+    parser = command(
+        commands,
+        "run",
+        "Run PROGRAM under the profiler of this machine, keep the raw logs in a run directory, and report where the "
+        "energy went. Options of eprof come before PROGRAM; everything after it is PROGRAM's own.",
+        "eprof run --costs jetson-tk1 ./fmm -- N=65536 Q=128",
+        "eprof run --profiler oclgrind samples/nbody/nbody -- N=1024",
+        "eprof run --profiler none --mark 'step [0-9]+' ./solver        power over time alone, section by section",
+        "eprof run --profiler simgrid --cluster gigabit-demo -n 16 --size 2^20 ./fft 1048576",
+        "eprof run --dry-run ./fmm        what would be run, and why",
+    )
+    parser.runs_program = True
+    parser.usage = "eprof run [options] PROGRAM [--] [ARG...]"
+    parser.add_pricing("the one made for this GPU; jetson-tk1 for the simulated device")
+    parser.add_to_meter()
+    _add_measuring(parser)
+    _add_cluster(parser)
+    purpose = f"the run directory, or a report: .html .json .csv .parquet .md .txt{ALSO_WRITTEN}"
+    parser.add_kernels()
+    parser.add_output(purpose, "run directory and existing files", REPORT_SUFFIXES)
+    parser.flag("--no-report", "collect only; `eprof report DIRECTORY` makes the report later")
+    return parser
+
+
+def _add_measuring(parser: Parser) -> None:
+    parser.choice("--profiler", ("auto", *profilers.names()), "default: the best that is usable here", default="auto")
+    parser.value(
+        "--caches",
+        "GPU",
+        "the GPU whose caches the simulated device has (v100; v100:warm: L2 keeps what a launch leaves; none); "
+        "default: that of the prices",
+    )
+    parser.value("--repeat", "N", "measure time and energy N times: medians and spreads", type=positive, default=1)
+    parser.repeatable(
+        "--mark",
+        "REGEX",
+        "a line of PROGRAM's output that matches begins a section, named by the first group; the next one ends it "
+        "(or, in sections that hold others, a line that matches a group `end`); for `eprof timeline` (repeatable)",
+    )
+    parser.value("--timeout", "S", "stop PROGRAM after S seconds", type=seconds)
+    parser.value("--launch-skip", "N", "do not count the first N kernel launches (ncu)", type=whole, default=0)
+    parser.value("--launch-count", "N", "count N kernel launches only (ncu)", type=positive)
+    parser.value("--nvtx", "NAME", "count only inside this NVTX range (ncu)")
+    parser.flag("--dry-run", "print the commands, the passes and what each counter is for; run nothing")
+    parser.flag("--time-only", "measure time, no counters and no energy")
+    parser.flag("--no-energy", "do not measure energy")
+    parser.flag("--host-energy", "measure the processor's energy (RAPL) instead of the GPU's")
+    parser.flag("--checked", "simulated device: interpret kernels, which finds more of their errors, and takes long")
+    parser.flag("--lock-clocks", "let ncu lock the clocks to their base (it does not otherwise)")
+
+
+def _add_cluster(parser: Parser) -> None:
+    group = parser.group("an MPI program on a simulated cluster (--profiler simgrid)")
+    group.value("--cluster", "NAME", "the cluster's table, or a file.toml (docs/scale.md)")
+    group.value("--processes", "N", "processes, one a node", type=positive, short="-n")
+    group.value("--size", "N", "the size of the problem, for `eprof scale`")
+
+
+def _misplaced_options(options: argparse.Namespace) -> list[str]:
+    """The options of eprof that come after PROGRAM without a `--` that would show that they are meant for it."""
+    if "--" in options.command_line:
+        return []
+    known = {name for option in options.parser._actions for name in option.option_strings if name.startswith("--")}
+    return [word for word in options.program[1:] if word.partition("=")[0] in known]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run `eprof run`. The exit code is the program's own, or 126, 127, 128+n, or 1 where nothing was collected."""
+    if not options.program:
+        raise UsageError("Say which program to run: eprof run [options] PROGRAM [--] [ARG...].")
+    try:
+        return _run(options)
+    except CollectError as err:
+        say(str(err))
+        _hint_at_misplaced_options(options)
+        return err.code
+
+
+def _run(options: argparse.Namespace) -> int:
+    from eprof.commands.run import settings
+
+    selector(options.kernel_name)  # what is no regular expression is refused before anything runs
+    _check_marks(options.mark)
+    _refuse_foreign(options)
+    nodes = _nodes(options)
+    place, files = _places(options)
+    outputs = []
+    if files:
+        suffixes = _reported(options).suffixes
+        outputs = planned(argparse.Namespace(**{**vars(options), "output": files, "open": False}), suffixes)
+    setup = settings.prepare(_settings(options, place, nodes))
+    if has_trace(outputs, options):
+        _check_trace(setup)
+    options.costs = setup.costs
+    if options.dry_run:
+        return _dry_run(setup)
+    if not options.quiet:
+        say(_chosen(setup))
+    session = settings.session(setup, Progress(options.quiet))
+    try:
+        status = session.run()
+        for warning in dict.fromkeys(session.warnings):
+            say(warning)
+        if status:
+            _hint_at_misplaced_options(options)
+        return _report(options, session, outputs, status)
+    except KeyboardInterrupt as err:
+        number = ended_by(err)
+        shown = typed(session.directory.path)
+        say(f"ended by {number.name}; the raw logs are kept in {shown}; `{_again(options, shown)}` makes the report.")
+        return 128 + number
+
+
+def _check_trace(setup: "Setup") -> None:
+    """Raises UsageError where nothing of the run will tell when launches ran, for `-o trace`: no work for nothing."""
+    name = setup.collector.name
+    signs = profilers.signs_of(name)
+    if advice.LAUNCHES in signs.commands:
+        return
+    if setup.collector.processor != GPU:
+        raise UsageError(f"A trace shows launches of a GPU's kernels; {name} runs no GPU. Leave trace.json out.")
+    if setup.collector.simulated:
+        raise UsageError(f"A trace shows when launches ran; {name} simulates a GPU without time. Leave trace.json out.")
+    raise UsageError(
+        f"A trace shows when each launch ran, which the logs of {name} do not tell. Leave trace.json out, trace the "
+        f"program once more ({advice.commands(advice.LAUNCHES, [setup.tool.capability])}), and give both: "
+        "eprof report RUN.eprof TRACE.csv -o trace.json."
+    )
+
+
+def _nodes(options: argparse.Namespace) -> "Nodes | None":
+    """The cluster that `eprof run --cluster` asks to simulate, if it does. Raises UsageError."""
+    if options.profiler != CLUSTERS:
+        for name in ("cluster", "processes", "size"):
+            if getattr(options, name) is not None:
+                raise UsageError(f"--{name} is for --profiler {CLUSTERS}, which simulates clusters.")
+        return None
+    if options.cluster is None or options.processes is None:
+        raise UsageError(f"--profiler {CLUSTERS} needs a cluster and processes, such as --cluster gigabit-demo -n 16.")
+    from eprof.clusters import cluster, simulated
+    from eprof.collect import process
+
+    program = [process.resolve(options.program[0]), *options.program[1:]]
+    size = None if options.size is None else problem_size(options.size)
+    return simulated.nodes(cluster.load(options.cluster), program, options.processes, size)
+
+
+def _refuse_foreign(options: argparse.Namespace) -> None:
+    """Raises UsageError for an option of `eprof run` that a simulated cluster, or no profiler, has no use for."""
+    report = _reported(options)
+    for name in report.refused:
+        if getattr(options, name) != options.parser.get_default(name):
+            raise UsageError(f"--{name.replace('_', '-')} means nothing to {options.profiler}, {report.why}.")
+
+
+def _check_marks(patterns: Sequence[str]) -> None:
+    """Raises UsageError for a mark of `eprof run --mark` that is no regular expression."""
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as err:
+            raise UsageError(f"--mark '{pattern}': is no regular expression ({err}).") from err
+
+
+def _settings(options: argparse.Namespace, place: str | None, nodes: "Nodes | None") -> "Settings":
+    """What the options of `eprof run` ask for."""
+    from eprof.commands.run.settings import Settings
+
+    return Settings(
+        program=tuple(options.program),
+        profiler=options.profiler,
+        costs=options.costs,
+        setting=options.setting,
+        efficiency=options.efficiency,
+        capability=options.capability,
+        kernels=tuple(options.kernel_name),
+        place=place,
+        force=options.force,
+        repeat=options.repeat,
+        timeout_s=options.timeout,
+        launch_skip=options.launch_skip,
+        launch_count=options.launch_count,
+        nvtx=options.nvtx,
+        time_only=options.time_only,
+        no_energy=options.no_energy,
+        host_energy=options.host_energy,
+        lock_clocks=options.lock_clocks,
+        checked=options.checked,
+        marks=tuple(options.mark),
+        caches=options.caches,
+        nodes=nodes,
+        command_line=tuple(options.command_line),
+        stdout=2 if options.format and not options.output else 1,
+    )
+
+
+def _places(options: argparse.Namespace) -> tuple[str | None, list[str]]:
+    """The run directory that -o names, if any, and the files that it names. Raises UsageError for two directories."""
+    folders = [name for name in options.output if _is_folder(name, options.format)]
+    if not folders:
+        return None, options.output
+    if len(folders) > 1:
+        raise UsageError(f"-o names two run directories: {folders[0]} and {folders[1]}; one run makes one.")
+    return folders[0].rstrip("/"), [name for name in options.output if name not in folders]
+
+
+def _is_folder(name: str, kind: str | None) -> bool:
+    suffix = Path(name).suffix.lower()
+    return suffix == ".eprof" or name.endswith("/") or Path(name).is_dir() or (not suffix and kind is None)
+
+
+def _chosen(setup: "Setup") -> str:
+    """Which profiler `eprof run` uses and why, and why not the ones before it."""
+    tool = setup.tool
+    version = f" {tool.version}" if tool.version else ""
+    chosen = f"profiler {tool.name}{version}: {tool.why}"
+    refused = "; ".join(f"{looked.name}: {looked.why}" for looked in setup.looked if looked.name != tool.name)
+    return f"{chosen} (not {refused})." if refused else f"{chosen}."
+
+
+def _dry_run(setup: "Setup") -> int:
+    """Print what `eprof run` would run: valid shell commands, and lines of explanation that begin with #."""
+    plan = setup.plan()
+    lines = [f"# {_chosen(setup)}"]
+    for step in setup.steps(plan, Path(setup.settings.place or "RUN")):
+        passes = "" if setup.settings.nodes else f"; passes over each kernel: {step.passes}"
+        lines.append(f"# {step.what}: {step.why}{passes}")
+        words = [f"{key}={shlex.quote(value)}" for key, value in step.environment.items()]
+        lines.append(" ".join([*words, shlex.join(step.command)]))
+        if step.then is not None:
+            each = f"# for each {step.then.source}: " if EACH in step.then.command else ""
+            lines.append(f"{each}{shlex.join(step.then.command)} > {shlex.quote(str(step.then.log))}")
+    lines += [f"# {counter}: {why}" for counter, why in plan.counters.items()]
+    lines += [f"# {sentence}" for sentence in plan.missing]
+    for line in lines:
+        print(printable(line))
+    return 0
+
+
+def _report(options: argparse.Namespace, session: "Session", outputs: list[Output], status: int) -> int:
+    """Report on what `eprof run` collected; the exit code is the program's, or 1 if there is nothing to report on."""
+    home = session.directory.path
+    shown = typed(home)
+    if not session.has_kernels and options.profiler != ALONE:
+        where = f"the run is kept in {shown}" if home.is_dir() else f"{shown} is gone"
+        say(f"Nothing was collected to report on; {where}.")
+        return status or 1
+    again = _again(options, shown)
+    if options.profiler == ALONE and not (home / COMPONENTS).is_file():
+        why = "as asked" if options.no_energy else "as no sensor can be read here"
+        say(f"No power was measured, {why}; with the log of another meter: eprof timeline POWER --marks {shown}.")
+        return status
+    if options.no_report:
+        say(f"run directory {shown}; `{again}` makes its report.")
+        return status
+    reason = _try_report(options, home, outputs)
+    if reason is not None:
+        say(reason)
+        return status or 1
+    if not options.quiet:
+        say(f"run directory {shown}; `{again}` makes the report again, {_reported(options).beside}.")
+    return status
+
+
+def _again(options: argparse.Namespace, shown: str) -> str:
+    """The command, for the user, that reports on a run directory again."""
+    return f"eprof {_reported(options).command} {shown}"
+
+
+def _reported(options: argparse.Namespace) -> _Report:
+    return _REPORTS.get(options.profiler, _OF_COUNTERS)
+
+
+def _deliver(options: argparse.Namespace, home: Path, outputs: list[Output]) -> None:
+    """Make the report of a run and write it where it is wanted, the page into the run directory too.
+
+    The command that reports on such runs makes it, and stands in its own folder.
+    """
+    from eprof.cli import commands
+
+    shown = typed(home)
+    commands.module(_reported(options).command).deliver_run(shown, outputs, options, Path(shown) / "report.html")
+
+
+def _try_report(options: argparse.Namespace, home: Path, outputs: list[Output]) -> str | None:
+    """Make the report of `eprof run`; why that failed, or None. What was collected stays in any case."""
+    shown = typed(home)
+    again = f"The raw logs are kept; `{_again(options, shown)}` makes the report again."
+    try:
+        _deliver(options, home, outputs)
+    except LogError as err:
+        return f"{str(err).rstrip('.')}. The raw logs are kept in {shown}/logs."
+    except EprofError as err:
+        return f"{str(err).rstrip('.')}. {again}"
+    except (MemoryError, ImportError, RuntimeError, AttributeError) as err:
+        short = shortage(err)
+        if short is None:
+            raise
+        return f"{short}. {again}"
+    return None
+
+
+def _hint_at_misplaced_options(options: argparse.Namespace) -> None:
+    """Where options of eprof stand behind PROGRAM, say so: they were the program's."""
+    misplaced = _misplaced_options(options)
+    if misplaced:
+        say(f"{', '.join(misplaced)} came after PROGRAM and was given to it; options of eprof come before it.")

@@ -1,0 +1,299 @@
+"""From what the user wants measured to a session that is ready to run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from eprof import profilers
+from eprof.base.errors import CollectError, UsageError
+from eprof.base.progress import Progress
+from eprof.collect import directory, process
+from eprof.collect.collector import CPU, ENERGY, PLAIN, PROGRAM, TIME, Collector, Nodes, Place, Request, Step, Tool
+from eprof.collect.meters.source import Component
+from eprof.collect.session import Session
+from eprof.collect.watch import Watch
+
+if TYPE_CHECKING:
+    from eprof.collect.meters.meter import Meter
+    from eprof.commands.run.choice import CounterPlan
+    from eprof.costs import CostTable
+    from eprof.profile.profile import Profile
+
+
+class Settings(NamedTuple):
+    """What the user wants. costs, setting, efficiency, capability: how to price; the rest: how to measure."""
+
+    program: tuple[str, ...]
+    profiler: str = "auto"
+    costs: str | None = None
+    setting: str | None = None
+    efficiency: float | None = None
+    capability: str | None = None
+    kernels: tuple[str, ...] = ()
+    place: str | None = None
+    force: bool = False
+    repeat: int = 1
+    timeout_s: float | None = None
+    launch_skip: int = 0
+    launch_count: int | None = None
+    nvtx: str | None = None
+    time_only: bool = False
+    no_energy: bool = False
+    host_energy: bool = False
+    lock_clocks: bool = False
+    checked: bool = False
+    marks: tuple[str, ...] = ()
+    caches: str | None = None
+    nodes: Nodes | None = None
+    command_line: tuple[str, ...] = ()
+    stdout: int = 1
+
+    @property
+    def request(self) -> Request:
+        """What a collector needs of the user's settings."""
+        return Request(
+            self.program, self.kernels, self.launch_skip, self.launch_count, self.nvtx,
+            lock_clocks=self.lock_clocks, time_only=self.time_only, nodes=self.nodes,
+            checked=self.checked, model=self.caches,
+        )  # fmt: skip
+
+    @property
+    def whole(self) -> bool:
+        """Whether the user's settings have every launch of the program counted."""
+        return not (self.kernels or self.launch_skip or self.launch_count or self.nvtx)
+
+
+class Setup(NamedTuple):
+    """What was found for the settings of `eprof run`: collector, its tool, all tools looked at, a table if named."""
+
+    settings: Settings
+    collector: Collector
+    tool: Tool
+    looked: Sequence[Tool]
+    table: "CostTable | None"
+
+    @property
+    def costs(self) -> str | None:
+        """The cost table to price with; None: the one made for the device."""
+        return self.settings.costs or _stand_in(self.collector, self.tool)
+
+    @property
+    def request(self) -> Request:
+        """What to measure, with the caches of the processor that it is priced as."""
+        request = self.settings.request._replace(priced_as=self.costs)
+        if self.table is None:
+            return request
+        return request._replace(caches=self.table.caches, priced_as=self.table.name)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of measurement that the settings of `eprof run` ask for, in order, where there is a meter."""
+        kinds = self.collector.order(self.request)
+        if self.settings.time_only:
+            return tuple(kind for kind in kinds if kind in (PLAIN, TIME))
+        return tuple(kind for kind in kinds if kind != ENERGY or not self.settings.no_energy)
+
+    def plan(self) -> "CounterPlan":
+        """What counters a session is set up to collect. Raises DefinitionError if the GPU's capability is not known."""
+        from eprof.commands.run.choice import counters_for
+
+        costs = self.table.at(self.settings.setting) if self.table is not None else None
+        return counters_for(self.collector, self.tool, costs, self.settings.capability)
+
+    def steps(self, plan: "CounterPlan", place: Path) -> list[Step]:
+        """The measurements as they would be run in the run directory `place`."""
+        kinds = _measurements(self, _meter(self), _components(self))
+        request = self.request
+        counters = list(plan.counters)
+        return [self.collector.step(kind, self.tool, request, Place(place), counters) for kind in kinds]
+
+
+def prepare(settings: Settings) -> Setup:
+    """Check all of the user's settings that can be checked before anything is run.
+
+    Raises CollectError (126, 127: the program; 1: no profiler), CostError, UsageError.
+    """
+    table = _table(settings)
+    path = process.resolve(settings.program[0])
+    collector, tool, looked = profilers.choose(settings.profiler, path, settings.program[1:])
+    _check_pricing(settings, collector, tool)
+    collector.check(settings.request)
+    if table is None and collector.processor == CPU:
+        table = _usual_table(collector, tool)
+    if settings.time_only and TIME not in collector.kinds:
+        raise UsageError(f"--time-only: {collector.name} simulates a device and has no time to measure.")
+    if settings.marks and collector.simulated:
+        raise UsageError(f"--mark: {collector.name} simulates, and when its lines come says nothing of the program.")
+    if settings.checked and collector.name != "oclgrind":
+        raise UsageError(
+            f"--checked is for the simulated device (--profiler oclgrind); {collector.name} has no such way."
+        )
+    if settings.lock_clocks and not collector.locks_clocks:
+        able = [known.name for known in profilers.collectors() if known.locks_clocks]
+        raise UsageError(f"--lock-clocks is done by {' or '.join(able)}; {collector.name} cannot.")
+    if (settings.launch_skip or settings.launch_count or settings.nvtx) and not collector.chooses_launches:
+        able = [known.name for known in profilers.collectors() if known.chooses_launches]
+        raise UsageError(
+            f"--launch-skip, --launch-count and --nvtx need {' or '.join(able)}; {collector.name} cannot choose "
+            "launches."
+        )
+    return Setup(settings, collector, tool, looked, table)
+
+
+def _table(settings: Settings) -> "CostTable | None":
+    """The cost table of the user's settings, tried at the setting: no long work for nothing."""
+    if settings.costs is None:
+        return None
+    from eprof import costs
+
+    if settings.costs in (costs.ESTIMATED, costs.NONE):  # of a GPU that is not known yet, or of none
+        return None
+    table = costs.load(settings.costs)
+    table.at(settings.setting)
+    return table
+
+
+def _check_pricing(settings: Settings, collector: Collector, tool: Tool) -> None:
+    """What a report would refuse of the user's settings is refused before the program runs, if known by then.
+
+    Raises CostError, UsageError.
+    """
+    if settings.efficiency is not None:
+        from eprof.energy.simulated import checked_efficiency
+
+        if not collector.simulated:
+            raise UsageError(f"--efficiency is for simulated devices, whose time is modelled; {collector.name} times.")
+        checked_efficiency(settings.efficiency)
+    if settings.setting is None or settings.costs is not None or not (collector.costs or tool.device):
+        return
+    table = _usual_table(collector, tool)
+    if table is None:
+        raise UsageError(
+            f"--setting {settings.setting} is one of a cost table, and there is none for {tool.device}: name it with "
+            "--costs."
+        )
+    table.at(settings.setting)
+
+
+def _stand_in(collector: Collector, tool: Tool) -> str | None:
+    """The collector's table for devices without one of their own; None: there is one, or the collector has none.
+
+    A simulated device never has a table of its own, so none is looked for.
+    """
+    if collector.costs is None or collector.processor != CPU or tool.device is None:
+        return collector.costs
+    from eprof import costs
+
+    return collector.costs if costs.for_device(tool.device) is None else None
+
+
+def _usual_table(collector: Collector, tool: Tool) -> "CostTable | None":
+    """The cost table for a session where the user names none."""
+    from eprof import costs
+
+    stand_in = _stand_in(collector, tool)
+    return costs.load(stand_in) if stand_in else costs.for_device(tool.device or "")
+
+
+def session(setup: Setup, progress: Progress | None = None) -> Session:
+    """Make the run directory of a session and what will fill it. Raises CollectError if it cannot be made."""
+    settings = setup.settings
+    meter, components = _meter(setup), _components(setup)
+    name = settings.place or directory.default_name(settings.program[0])
+    home = directory.create(name, settings.force, exact=settings.place is not None)
+    planned: dict[str, Any] = {}
+
+    def plan(_: Path) -> list[str]:
+        if setup.collector.counts_all:
+            return []
+        counters = setup.plan()
+        planned.update(counters.as_data())
+        planned_session.warnings += counters.missing
+        return list(counters.counters)
+
+    planned_session = Session(
+        collector=setup.collector,
+        tool=setup.tool,
+        request=setup.request,
+        directory=home,
+        plan=plan,
+        progress=progress,
+        meter=meter,
+        watch=Watch(components, settings.marks),
+        kinds=_measurements(setup, meter, components),
+        repeat=settings.repeat,
+        timeout_s=settings.timeout_s,
+        stdout=settings.stdout,
+        about={
+            "command_line": list(settings.command_line),
+            "whole": settings.whole,
+            "pricing": {"costs": setup.costs, "setting": settings.setting, "efficiency": settings.efficiency},
+            "plan": planned,
+            "cluster": settings.nodes.about if settings.nodes else None,
+        },
+    )
+    return planned_session
+
+
+def _measurements(setup: Setup, meter: "Meter | None", components: Sequence[Component]) -> list[str]:
+    """The measurements that the user's settings want, in order; the program alone where nothing else is left.
+
+    Without a sensor none of energy.
+    """
+    has_sensor = meter is not None or bool(components)
+    return [kind for kind in setup.kinds if kind != ENERGY or has_sensor] or [PLAIN]
+
+
+def _components(setup: Setup) -> list[Component]:
+    """What power of components a session records."""
+    if ENERGY not in setup.kinds:
+        return []
+    from eprof.collect.meters import components
+
+    return components.find()
+
+
+def _meter(setup: Setup) -> "Meter | None":
+    """What measures the energy in a session, for its report."""
+    if ENERGY not in setup.kinds or setup.collector.processor == PROGRAM:
+        return None
+    from eprof.collect.meters import meter
+
+    return meter.find(host=setup.settings.host_energy or setup.collector.processor == CPU)[0]
+
+
+def run(
+    program: Sequence[str],
+    *,
+    costs: str | None = None,
+    setting: str | None = None,
+    profiler: str = "auto",
+    directory: str | None = None,
+    repeat: int = 1,
+    timeout_s: float | None = None,
+) -> "Profile":
+    """Profile a program, given as its words, as `eprof run` does; into `directory` or the next free run directory.
+
+    Raises CollectError (its `code` is the exit code) if nothing could be run or collected.
+    """
+    from eprof.profile.api import load
+
+    if isinstance(program, str) or not program:
+        raise UsageError('eprof.run takes the words of a command: eprof.run(["./fmm", "N=65536"]).')
+    setup = prepare(
+        Settings(
+            tuple(program),
+            profiler,
+            costs,
+            setting,
+            place=directory,
+            repeat=repeat,
+            timeout_s=timeout_s,
+            command_line=("eprof", "run", "--", *program),
+        )  # fmt: skip
+    )
+    running = session(setup)
+    running.run()
+    if not running.has_kernels:
+        raise CollectError(" ".join(running.warnings) or "Nothing was collected to report on.", running.status or 1)
+    return load(running.directory.path)

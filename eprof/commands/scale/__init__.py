@@ -1,0 +1,4 @@
+"""`eprof scale`."""
+
+SUMMARY = "how many nodes and which clock; why efficiency falls"
+PLACE = 9  # in `eprof --help`

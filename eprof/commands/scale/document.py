@@ -1,0 +1,304 @@
+"""The document `eprof.scale/1`: a program on a cluster as it is modelled, or runs as they were measured."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec.structs import asdict, replace
+
+from eprof.base.errors import LogError
+from eprof.base.known import ratio
+from eprof.base.marks import Mark, names
+from eprof.base.text import counted
+from eprof.base.version import __version__
+from eprof.clusters.cluster import POLL, Beside, Clock, Cluster, about
+from eprof.clusters.run import Run
+from eprof.commands.scale import fit
+from eprof.commands.scale import isoefficiency as keeping
+from eprof.commands.scale.model import CAUSES, Point, best_clock_mhz, efficiency, points
+from eprof.commands.scale.program import Program
+from eprof.commands.scale.schema import MEASURED, MODELLED, Best, Keep, Row, Scale
+from eprof.lab.objective import Objective
+from eprof.profile.document import now
+
+_WORTHLESS, _NO_REACTION, _NETWORK_LED = 0.98, 1e-3, 0.5
+_SMALL_STEP = 1.01
+_OF_BEST = ("processors", "core_mhz", "energy_j", "time_s", "marks", "time_marks")
+
+
+class Asked(NamedTuple):
+    """What a user wants to know. keep: an efficiency to keep, by "size" or "clock". predict: node counts of a fit."""
+
+    objectives: Sequence[Objective]
+    keep: float | None = None
+    keep_by: str = "size"
+    memory_share: float = keeping.MEMORY_SHARE
+    deadline_s: float | None = None
+    predict: Sequence[int] = ()
+    command_line: Sequence[str] = ()
+
+
+class Case(NamedTuple):
+    """A program of a size on numbers of processors of a cluster, at clocks."""
+
+    cluster: Cluster
+    program: Program
+    size: float
+    processors: Sequence[int]
+    clocks: Sequence[Clock]
+    waiting: str
+
+
+def modelled(case: Case, asked: Asked) -> Scale:
+    """The document of scaling in closed form ([S] 4): every number of processors at every clock. Raises UsageError."""
+    cluster, program = case.cluster, case.program
+
+    def at(clocks: Iterable[Clock], processors: Sequence[int], waiting: str) -> list[Point]:
+        some = (points(cluster, program, [case.size], processors, clock, waiting) for clock in clocks)
+        return list(chain.from_iterable(some))
+
+    modelled = at(case.clocks, case.processors, case.waiting)
+    polling = at(case.clocks, case.processors, POLL)
+    alone = at({*case.clocks, cluster.slowest}, [1], case.waiting)
+    rows = _rows([_run(case, point) for point in modelled], [_run(case, point, is_alone=True) for point in alone])
+    rows = [
+        replace(row, overhead_j=point.overhead_j, polling_j=polled.energy_j, alpha=program.alpha)
+        for row, point, polled in zip(rows, modelled, polling, strict=True)
+    ]
+    beyond = []
+    if cluster.nodes is not None and max(case.processors) > cluster.nodes:
+        beyond.append(f"{cluster.name} has {cluster.nodes} {cluster.unit}s; what stands beyond them is extrapolated.")
+    return replace(
+        _document(MODELLED, f"{program.name} of {case.size:.10g} {program.size} on {cluster.name}", rows, asked),
+        cluster=about(cluster),
+        program=_about_program(program),
+        unit=cluster.unit,
+        waiting=case.waiting,
+        keep=list(_keep(case, asked)),
+        shape=_shape(case),
+        f_star_mhz=best_clock_mhz(cluster, program, case.size),
+        warnings=[*cluster.warnings, *beyond],
+    )
+
+
+def measured(
+    runs: Sequence[Run],
+    notes: Sequence[str],
+    title: str,
+    asked: Asked,
+    model: tuple[Cluster, Program] | None = None,
+    beside: Beside | None = None,
+) -> Scale:
+    """The document of scaling of measured runs: efficiency, speedup, best node count and clock.
+
+    model: fitted to them, for alpha and predictions.
+
+    beside: what their nodes were taken to draw, of GPU clusters.
+
+    Raises LogError: there are no runs; UsageError: too few for the fit.
+    """
+    if not runs:
+        raise LogError(f"{title}: has no runs.")
+    if model is not None:
+        runs = fit.of_program(runs, model[1].name)
+    runs = sorted(runs, key=_order)
+    document = _document(MEASURED, title, _rows(runs, [run for run in runs if run.processors == 1]), asked)
+    node = None
+    if beside is not None and any(run.parts for run in runs):
+        node = {**asdict(beside), "marks": names(beside.marks)}
+    document = replace(document, unit=runs[0].unit, node=node, warnings=[*notes, *_lacks(document.rows)])
+    if model is None:
+        return document
+    cluster, program = model
+    fitted = fit.fit(cluster, program, runs, asked.predict)
+    return replace(
+        document,
+        cluster=about(cluster),
+        program=_about_program(program),
+        unit=cluster.unit,
+        fit=fitted,
+        warnings=[*document.warnings, *fit.warnings(cluster, fitted)],
+    )
+
+
+def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale:
+    """What all documents of scaling say: their rows, and the best of them."""
+    rows = [replace(row, pareto=_is_pareto(row, rows)) for row in rows]
+    return Scale(
+        eprof=__version__,
+        title=title,
+        created_utc=now(),
+        command_line=list(asked.command_line),
+        kind=kind,
+        rows=rows,
+        best=list(_best(rows, asked)),
+    )
+
+
+# ---- rows
+
+
+def _run(case: Case, point: Point, is_alone: bool = False) -> Run:
+    """A run as it is modelled in the document. is_alone: without anything that several processors need."""
+    processors, time_s, energy_j = point.processors, point.time_s, point.energy_j
+    if is_alone:
+        processors, time_s, energy_j = 1, point.base_s, point.base_j
+    marks = int(case.cluster.marks)
+    name = case.program.name
+    return Run(name, point.size, processors, point.core_mhz, time_s, energy_j, marks=marks, time_marks=marks)
+
+
+def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
+    """Rows of the scaling document, one a run, against one processor at its clock, and at the slowest clock."""
+    at_clock = {(*run.problem, run.core_mhz): run for run in alone}
+    slowest: dict[tuple[str, float | None], Run] = {}
+    for run in sorted((run for run in alone if run.core_mhz), key=_order, reverse=True):
+        slowest[run.problem] = run
+    return [_row(run, at_clock.get((*run.problem, run.core_mhz)), slowest.get(run.problem)) for run in runs]
+
+
+def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
+    """A row of the scaling document."""
+    base_j, slowest_j = (_alike_j(other, run) for other in (base, slowest))
+    base_s = base.time_s if base else None
+    row = Row(
+        program=run.program,
+        size=run.size,
+        processors=run.processors,
+        core_mhz=run.core_mhz,
+        time_s=run.time_s,
+        energy_j=run.energy_j,
+        power_w=ratio(run.energy_j, run.time_s),
+        efficiency=ratio(base_j, run.energy_j),
+        efficiency_to_slowest_clock=ratio(slowest_j, run.energy_j),
+        speedup=ratio(base_s, run.time_s),
+        overhead_j=_beyond(base, run),
+        repeats=run.repeats,
+        marks=names(run.marks),
+        time_marks=names(run.time_marks),
+        parts=None if run.parts is None else dict(run.parts),
+        ranks=run.ranks,
+        imbalance=run.imbalance,
+    )
+    # Of a time that is a lower bound the power is neither a lower nor an upper one.
+    return replace(row, power_w=None) if run.time_marks & Mark.MISSING else row
+
+
+def _alike_j(base: Run | None, run: Run) -> float | None:
+    """The energy of a run that another is set against in the document; None where one of two is a lower bound."""
+    is_alike = base is not None and not (base.marks ^ run.marks) & Mark.MISSING
+    return base.energy_j if base is not None and is_alike else None
+
+
+def _beyond(base: Run | None, run: Run) -> dict[str, float] | None:
+    """What a run takes more than that on one node, by cause; None where not the same is known of both."""
+    joules = [
+        {cause: part.energy_j for cause, part in each.parts.items() if part.energy_j is not None}
+        for each in (base, run)
+        if each is not None and each.parts is not None
+    ]
+    if len(joules) < 2 or joules[0].keys() != joules[1].keys():
+        return None
+    return {cause: energy_j - joules[0][cause] for cause, energy_j in joules[1].items()}
+
+
+def _order(run: Run) -> tuple[Any, ...]:
+    return run.program, run.size or 0.0, run.core_mhz or 0.0, run.processors
+
+
+def _is_pareto(row: Row, rows: Sequence[Row]) -> bool:
+    """Whether no other row of the document, of the same program and size, beats a row in energy and in time."""
+    rivals = _alike([other for other in rows if (other.program, other.size) == (row.program, row.size)])
+    if row.energy_j is None or row not in rivals:
+        return False
+    taken = {(other.energy_j, other.time_s) for other in rivals if other.energy_j is not None}
+    own = row.energy_j, row.time_s
+    return not any(joules <= own[0] and time_s <= own[1] and (joules, time_s) != own for joules, time_s in taken)
+
+
+def _alike(rows: Sequence[Row]) -> Sequence[Row]:
+    """Rows of the document whose energies can be compared: lower bounds only where none is known in full."""
+    full = [row for row in rows if "missing" not in row.marks]
+    return full if any(row.energy_j is not None for row in full) else rows
+
+
+# ---- answers
+
+
+def _best(rows: Sequence[Row], asked: Asked) -> Iterator[Best]:
+    """The best row of the document of each program and size for each objective, within limits."""
+    for program, size in dict.fromkeys((row.program, row.size) for row in rows):
+        same = [row for row in rows if (row.program, row.size) == (program, size)]
+        in_time = _alike([row for row in same if asked.deadline_s is None or row.time_s <= asked.deadline_s])
+        energies = np.array([math.nan if row.energy_j is None else row.energy_j for row in in_time])
+        times = np.array([row.time_s for row in in_time])
+        for objective in asked.objectives:
+            place = objective.pick(energies, times) if in_time else None
+            best = Best(objective=objective.name, program=program, size=size)
+            if place is not None:
+                row = in_time[place]
+                best = replace(best, **{name: getattr(row, name) for name in _OF_BEST})
+            yield best
+
+
+def _keep(case: Case, asked: Asked) -> Iterator[Keep]:
+    """In the document: what keeps the efficiency."""
+    if asked.keep is None:
+        return
+    cluster, program, waiting, target = case.cluster, case.program, case.waiting, asked.keep
+    for number in (number for number in case.processors if number > 1):
+        if asked.keep_by == "clock":
+            yield keeping.clocks(cluster, program, case.size, number, case.clocks, waiting, target)
+        else:
+            yield keeping.size(cluster, program, number, case.clocks[0], waiting, target, asked.memory_share)
+
+
+def _shape(case: Case) -> int:
+    """The class of a program in the document ([S] 4.7-6; the thresholds are ours).
+
+    1: efficiency stays near 1. 4: it falls, and a larger problem does not help. 3: it falls by the network, and a
+    larger problem helps. 2: it falls by other causes, and a larger problem helps.
+    """
+    most = max(case.processors)
+    clock = case.clocks[0]
+    work = case.program.work(case.size, most)
+    reached = efficiency(case.cluster, work, clock, case.waiting)
+    larger = case.program.work(case.size * _SMALL_STEP, most)
+    slope = (efficiency(case.cluster, larger, clock, case.waiting) - reached) / math.log(_SMALL_STEP)
+    if reached >= _WORTHLESS:
+        return 1
+    if slope < _NO_REACTION:
+        return 4
+    point = points(case.cluster, case.program, [case.size], [most], clock, case.waiting)[0]
+    taken = {cause: abs(joules) for cause, joules in point.overhead_j.items()}
+    by_network = sum(taken[cause] for cause in CAUSES[2:])
+    return 3 if by_network > _NETWORK_LED * sum(taken.values()) else 2
+
+
+# ---- about
+
+
+def _about_program(program: Program) -> dict[str, Any]:
+    return {
+        "name": program.name,
+        "about": program.about,
+        "source": program.source,
+        "size": program.size,
+        "alpha": program.alpha,
+        "counts": {word: formula.text for word, formula in program.formulas.items()},
+    }
+
+
+def _lacks(rows: Sequence[Row]) -> Iterable[str]:
+    """What the document cannot tell of measured runs, and why."""
+    no_energy = sum(row.energy_j is None for row in rows)
+    if no_energy:
+        yield f"{no_energy} of {counted(len(rows), 'run')} without energy (blank or 0): nothing is taken for it."
+    no_base = sum(row.efficiency is None and row.energy_j is not None for row in rows)
+    if no_base:
+        yield (
+            f"{no_base} of {counted(len(rows), 'run')} without efficiency: none on one processor, of the same program "
+            "and size at the same clock, has an energy that is known as well."
+        )

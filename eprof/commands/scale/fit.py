@@ -1,0 +1,190 @@
+"""Fits a program's counts to small runs, and predicts larger ones; its errors are at node counts that were left out.
+
+Three numbers are fitted, all linear in what was measured: the factor of the program's work, w; that of its network
+time, m; and alpha, the measured time over the sum of the parts (4.19):
+
+    p T = alpha (w A + m N)        E = P_idle p T + w C        and alpha m N dP_c more if processors poll
+
+A, N: seconds of the work and of the messages that the definition counts; C: joules of the work above idle.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eprof.base.arrays import Floats
+from eprof.base.errors import UsageError
+from eprof.base.known import growth
+from eprof.base.marks import Mark, names
+from eprof.clusters.cluster import INTERRUPT, POLL, Cluster
+from eprof.clusters.run import Run
+from eprof.commands.scale.model import Point, points
+from eprof.commands.scale.program import WORDS, Program
+from eprof.commands.scale.schema import Fit, Prediction
+
+ALPHA_VARIES = 0.05
+_NETWORK = ("messages", "network_bytes")
+_LEAST_NODE_COUNTS = 2
+
+
+class _Known(Struct, frozen=True):
+    """A run whose energy and size are known, and what the definition counts for it."""
+
+    run: Run
+    point: Point
+    idle_w: float
+    waiting_w: float
+
+    @property
+    def size(self) -> float:
+        return self.point.size
+
+    @property
+    def work_s(self) -> float:
+        """Work of all processors in a run to fit, as counted: A."""
+        return self.point.time_s * self.point.processors - self.point.network_s
+
+
+class _Fitted(Struct, frozen=True):
+    work: float
+    network: float
+    alpha: float
+
+    def program(self, program: Program) -> Program:
+        """The fitted program: its counts multiplied."""
+        factors = {word: self.network if word in _NETWORK else self.work for word in WORDS}
+        return replace(program, alpha=self.alpha, factors=factors)
+
+
+def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequence[int]) -> Fit:
+    """The fit of a program to its runs below the node counts to `predict`, and its errors. Raises UsageError."""
+    known = list(_known_runs(cluster, replace(program, alpha=1.0), runs))
+    small = [each for each in known if each.run.processors < min(predict, default=math.inf)]
+    counts = sorted({each.run.processors for each in small})
+    if len(counts) < _LEAST_NODE_COUNTS:
+        raise UsageError(
+            f"A fit needs runs of {program.name} with size, time and energy on {_LEAST_NODE_COUNTS} node counts or "
+            f"more, below those to predict; there are {len(counts)}."
+        )
+    fitted = _solved(small)
+    left_out = list(_left_out(cluster, program, small, counts))
+    return Fit(
+        fitted_on=counts,
+        factors={"work": fitted.work, "network": fitted.network},
+        alpha=fitted.alpha,
+        alpha_by_processors=_alphas(known, fitted),
+        left_out_time=max((abs(error.time_error or 0.0) for error in left_out), default=None),
+        left_out_energy=max((abs(error.energy_error or 0.0) for error in left_out), default=None),
+        predictions=list(_predicted(cluster, fitted.program(program), known, small, predict)),
+    )
+
+
+def of_program(runs: Sequence[Run], name: str) -> list[Run]:
+    """The runs of a program to fit; where all are of one, those, whatever it is called.
+
+    Raises UsageError: there are none.
+    """
+    names = dict.fromkeys(run.program for run in runs)
+    chosen = [run for run in runs if run.program == name or len(names) == 1]
+    if not chosen:
+        raise UsageError(f"There is no run of {name}; there are runs of {', '.join(names)}.")
+    return chosen
+
+
+def warnings(cluster: Cluster, fitted: Fit) -> list[str]:
+    """What the fit's user should know: alpha that varies with p is one that cannot be carried to other p."""
+    alphas = fitted.alpha_by_processors.values()
+    if max(alphas) > (1 + ALPHA_VARIES) * min(alphas):
+        return [
+            f"Alpha, measured over modelled time, goes from {min(alphas):.3g} to {max(alphas):.3g} with the node "
+            f"count: the message times of {cluster.name} do not hold at all message sizes, so predictions drift."
+        ]
+    return []
+
+
+def _known_runs(cluster: Cluster, program: Program, runs: Sequence[Run]) -> Iterator[_Known]:
+    for run in runs:
+        if run.size is not None and run.energy_j is not None:
+            clock = cluster.at(run.core_mhz)
+            point = points(cluster, program, [run.size], [run.processors], clock, INTERRUPT)[0]
+            polling_w = clock.on_chip_w if cluster.waiting == POLL else 0.0
+            yield _Known(run, point, clock.idle_w, clock.idle_w + polling_w)
+
+
+def _solved(known: Sequence[_Known]) -> _Fitted:
+    """The fit: least squares of relative errors, no factor below 0; unknowns w, alpha w and alpha m."""
+    equations = []
+    for each in known:
+        total_s = each.run.processors * each.run.time_s
+        above_idle_j = each.point.energy_j - each.idle_w * each.point.time_s * each.point.processors
+        equations.append(np.array([0.0, each.work_s, each.point.network_s]) / total_s)
+        joules = [above_idle_j, each.idle_w * each.work_s, each.waiting_w * each.point.network_s]
+        equations.append(np.array(joules) / (each.run.energy_j or np.nan))
+    matrix: Floats = np.stack(equations)
+    work, alpha_work, alpha_network = _non_negative(matrix, np.ones(len(matrix)))
+    if not work or not alpha_work:
+        raise UsageError("The runs do not show how much work the program does; give runs on one processor too.")
+    alpha = alpha_work / work
+    return _Fitted(float(work), float(alpha_network / alpha), float(alpha))
+
+
+def _non_negative(matrix: Floats, target: Floats) -> Floats:
+    """A fit by least squares with no unknown below 0; of so few, every choice of those not 0 can be tried."""
+    best: Floats = np.zeros(matrix.shape[1])
+    for chosen in product((False, True), repeat=matrix.shape[1]):
+        solution = np.zeros(matrix.shape[1])
+        if any(chosen):
+            solution[list(chosen)] = np.linalg.lstsq(matrix[:, list(chosen)], target)[0]
+        if solution.min() >= 0 and _residual(matrix, solution, target) < _residual(matrix, best, target):
+            best = solution
+    return best
+
+
+def _residual(matrix: Floats, solution: Floats, target: Floats) -> float:
+    return float(np.square(matrix @ solution - target).sum())
+
+
+def _alphas(known: Sequence[_Known], fitted: _Fitted) -> dict[str, float]:
+    """Measured over modelled time for the fit, by processors: the mean over sizes and clocks."""
+    by_count: dict[int, list[float]] = {}
+    for each in known:
+        modelled_s = fitted.work * each.work_s + fitted.network * each.point.network_s
+        by_count.setdefault(each.run.processors, []).append(each.run.processors * each.run.time_s / modelled_s)
+    return {str(count): float(np.mean(alphas)) for count, alphas in sorted(by_count.items())}
+
+
+def _left_out(
+    cluster: Cluster, program: Program, known: Sequence[_Known], counts: Sequence[int]
+) -> Iterator[Prediction]:
+    """The errors of the fit at each node count, made on the others."""
+    for count in counts[1:] if len(counts) > _LEAST_NODE_COUNTS else ():
+        others = [each for each in known if each.run.processors != count]
+        fitted = _solved(others).program(program)
+        yield from _predicted(cluster, fitted, known, others, [count])
+
+
+def _predicted(
+    cluster: Cluster, program: Program, known: Sequence[_Known], small: Sequence[_Known], counts: Sequence[int]
+) -> Iterator[Prediction]:
+    """What the fit says of each size and clock that it was made of, on node counts to predict."""
+    measured = {(each.size, each.run.processors, each.point.core_mhz): each.run for each in known}
+    seen = sorted({(each.size, each.point.core_mhz) for each in small})
+    for size, core_mhz in seen:
+        for point in points(cluster, program, [size], counts, cluster.at(core_mhz), cluster.waiting):
+            run = measured.get((size, point.processors, core_mhz))
+            time_s, energy_j = (run.time_s, run.energy_j) if run else (None, None)
+            yield Prediction(
+                size=size,
+                processors=point.processors,
+                core_mhz=core_mhz,
+                time_s=point.time_s,
+                energy_j=point.energy_j,
+                efficiency=point.efficiency,
+                time_error=growth(point.time_s, time_s),
+                energy_error=growth(point.energy_j, energy_j),
+                marks=names(Mark.ESTIMATED | cluster.marks),
+            )

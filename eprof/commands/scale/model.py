@@ -1,0 +1,116 @@
+"""Iso-energy-efficiency in closed form ([S] 4, docs/scale.md): what a program takes on p processors, and why.
+
+It is eprof's own sum, E = sum_k n_k eps_k + pi0 T, a term a cause: the program as it is on one processor, then what p
+of them add. Times come from the counts, t_k a count; energies of a count are its time above idle, t_k dP_k; pi0 is the
+power of an idle processor, and T the processors' time added up.
+"""
+
+import math
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from eprof.clusters.cluster import POLL, Clock, Cluster
+from eprof.commands.scale.program import Program, Work
+
+BASE = "base"
+# What p processors take more than one, E0 by cause.
+CAUSES = ("compute", "memory", "messages", "bytes", "waiting")
+
+
+class Point(Struct, frozen=True):
+    """A program of size n on p processors at a clock.
+
+    time_s: of all processors together, over p: even work (2.10). base_j: E1, of one processor (4.12). energy_j: Ep
+    (4.14). overhead_j: E0 = Ep - E1 by cause (4.17). efficiency: EE = E1/Ep (4.21), above 1 where E0 is negative.
+    """
+
+    processors: int
+    size: float
+    core_mhz: float
+    time_s: float
+    base_s: float
+    base_j: float
+    energy_j: float
+    overhead_j: dict[str, float]
+    network_s: float
+
+    @property
+    def efficiency(self) -> float | None:
+        """EE = E1/Ep; None where nothing takes energy."""
+        return self.base_j / self.energy_j if self.energy_j else None
+
+
+def points(
+    cluster: Cluster, program: Program, sizes: Sequence[float], processors: Sequence[int], clock: Clock, waiting: str
+) -> list[Point]:
+    """The modelled points: every size on every number of processors at one clock.
+
+    Raises UsageError: the program has no counts there.
+    """
+    made = []
+    for size in sizes:
+        for number in processors:
+            work = program.work(size, number)
+            joules, seconds = _priced(cluster, work, clock, waiting)
+            point = Point(
+                processors=number,
+                size=size,
+                core_mhz=clock.core_mhz,
+                time_s=work.alpha * math.fsum(seconds.values()) / number,
+                base_s=work.alpha * seconds[BASE],
+                base_j=joules[BASE],
+                energy_j=math.fsum(joules.values()),
+                overhead_j={cause: joules[cause] for cause in CAUSES},
+                network_s=seconds["messages"] + seconds["bytes"],
+            )
+            made.append(point)
+    return made
+
+
+def efficiency(cluster: Cluster, work: Work, clock: Clock, waiting: str) -> float:
+    """EE of one program; NaN where nothing takes energy."""
+    joules, _ = _priced(cluster, work, clock, waiting)
+    total = math.fsum(joules.values())
+    return joules[BASE] / total if total else math.nan
+
+
+def _priced(cluster: Cluster, work: Work, clock: Clock, waiting: str) -> tuple[dict[str, float], dict[str, float]]:
+    """Joules in the model by cause, E1 first, then what E0 is made of; and seconds of all processors, without alpha.
+
+    A message of B/M bytes takes what the cluster's table says, T_net = M t_s + B t_w in all (4.16). Processors that
+    poll spin for as long as messages take, which is alpha times that.
+    """
+    on_chip_s, off_chip_s = cluster.on_chip_s(clock), cluster.off_chip_s
+    start_s = whole_s = 0.0
+    if work.messages:
+        start_s = work.messages * cluster.messages.start_s()
+        whole_s = work.messages * cluster.messages.of_size(work.network_bytes / work.messages)
+    counts = {
+        BASE: (work.on_chip, work.off_chip, 0.0),
+        "compute": (work.on_chip_extra, 0.0, 0.0),
+        "memory": (0.0, work.off_chip_extra, 0.0),
+        "messages": (0.0, 0.0, start_s),
+        "bytes": (0.0, 0.0, whole_s - start_s),
+    }
+    joules, seconds = {}, {}
+    for cause, (on_chip, off_chip, network_s) in counts.items():
+        above_idle_j = on_chip * on_chip_s * clock.on_chip_w + off_chip * off_chip_s * clock.off_chip_w
+        seconds[cause] = on_chip * on_chip_s + off_chip * off_chip_s + network_s
+        joules[cause] = work.alpha * seconds[cause] * clock.idle_w + above_idle_j
+    joules["waiting"] = work.alpha * whole_s * clock.on_chip_w if waiting == POLL else 0.0
+    return joules, seconds
+
+
+def best_clock_mhz(cluster: Cluster, program: Program, size: float) -> float | None:
+    """f*, at which E1 is least: above it EE rises where E0 does not depend on the clock, below it EE falls.
+
+    E1(f) = a/f + b f^(gamma-1) + c with a = alpha W_c CPI P_idle, b = W_c CPI dP_c(f0)/f0^gamma, so that
+    f* = (a / ((gamma - 1) b))^(1/gamma). None for a table without gamma, or with one of at most 1: no such clock.
+    """
+    gamma, clock = cluster.gamma, cluster.default
+    if gamma is None or gamma <= 1 or not clock.on_chip_w:
+        return None
+    alpha = program.work(size, 1).alpha
+    share = alpha * clock.idle_w / ((gamma - 1) * clock.on_chip_w)
+    return float(clock.core_mhz * share ** (1 / gamma))

@@ -1,0 +1,161 @@
+"""The page of `eprof scale`, one file that fetches nothing (docs/scale.md)."""
+
+from collections.abc import Callable, Iterator
+
+from markupsafe import Markup
+from msgspec.structs import replace
+
+from eprof.base.marks import Mark
+from eprof.base.text import phrase
+from eprof.commands.scale import words
+from eprof.commands.scale.schema import MODELLED, Best, Row, Scale
+from eprof.show.page import svg
+from eprof.show.page.frame import Figure, card, method, page, quiet
+from eprof.show.page.plot import STROKES, Dot, Line, Panel, axis, drawn, keys
+from eprof.show.words.blocks import Section
+from eprof.show.words.cells import legend, plain_text
+from eprof.show.words.numbers import quantity
+
+_DOTS = 400
+# The colours of reports: kernels' are warm, cold and hatched there too.
+_COLOURS = {
+    "computation": "fp32",
+    "data": "dram",
+    "constant": "other",
+    "imbalance": "int",
+    "between": "sfu",
+    "unused": "tensor",
+    "metered": "fp16",
+    "host": "plain",
+    "network": "system",
+}
+_SIGNS = legend(sum(Mark))
+_LARGE, _SMALL = 1.0, 0.2  # areas of dots
+
+
+def html(document: Scale) -> str:
+    """The page of `eprof scale`: one self-contained HTML file from a document `eprof.scale/1`."""
+    return page(
+        document, "scale", [words.subject(document)], words.headline(document), _figures(document), _sections(document)
+    )
+
+
+def _figures(document: Scale) -> Iterator[Figure]:
+    """Key figures of scaling: the best places of the program, one a figure; of several programs there is a table."""
+    if len({(best.program, best.size) for best in document.best}) != 1:
+        return
+    for best in document.best:
+        label = words.OBJECTIVES.get(best.objective, best.objective).capitalize()
+        if best.processors is None or best.energy_j is None:
+            yield Figure(label, "none")
+            continue
+        where = words.counted_processors(document, best.processors)
+        yield Figure(label, where, phrase("{:g} MHz, ", best.core_mhz) + _joules(document, best))
+
+
+def _sections(document: Scale) -> Iterator[Section]:
+    """The sections of the page on scaling."""
+    yield card("best", "Best", "Best node counts and clocks", *words.points(document), words.best(document))
+    if charts := _charts(document):
+        legend = "A line a program, size and clock; logarithmic axes. Large dots: nothing takes less energy and time."
+        yield card("curves", "Curves", "Efficiency, energy and time", charts, keys(_series(document)), quiet(legend))
+    if document.rows[0].parts:
+        yield card("causes", "Causes", "Energy by cause", _bars(document), words.parts(document), quiet(_SIGNS))
+    if document.keep:
+        yield card("keep", "Keep", "How to keep the efficiency", words.kept(document.keep))
+    if document.fit is not None:
+        yield card("fit", "Predicted", "Predicted from small runs", words.predictions(document.fit))
+    if document.kind == MODELLED:
+        yield card("why", "Why", "Why the efficiency falls", words.causes(document))
+    yield card("rows", "All", "All rows", words.rows(document))
+    yield method(document, _method(document), document.warnings)
+
+
+def _series(document: Scale) -> dict[str, list[Row]]:
+    """The rows of scaling with an energy, by what a line is of."""
+    series: dict[str, list[Row]] = {}
+    for row in document.rows:
+        if row.energy_j is not None:
+            clock = phrase(" at {:g} MHz", row.core_mhz)
+            series.setdefault(f"{row.program}{words.of_size(row.size)}{clock}", []).append(row)
+    return series
+
+
+def _charts(document: Scale) -> Markup:
+    """Charts of efficiency over processors, and energy over time; empty where there is too little to draw.
+
+    A chart has a title, units, and where a row is across and up: 0 where it has no place.
+    """
+    charts: list[tuple[str, str, str, Callable[[Row], tuple[float, float]]]] = [
+        ("Energy efficiency", "E1/Ep", f"{document.unit}s", lambda row: (row.processors, row.efficiency or 0.0)),
+        ("Energy", "J", "time, s", lambda row: (row.time_s, row.energy_j or 0.0)),
+    ]
+    shown = []
+    for title, unit, below, place in charts:
+        lines, dots = [], []
+        for kind, (name, rows) in enumerate(_series(document).items()):
+            placed = [(row, place(row)) for row in rows if all(place(row))]
+            lines.append(Line(sorted(point for _, point in placed), kind % STROKES))
+            for row, point in placed:
+                what = f"{name}, {row.processors}: {_joules(document, row)} in {quantity(row.time_s, 's')}"
+                dots.append(Dot(*point, _LARGE if row.pareto else _SMALL, "", what))
+        if len(dots) > 1:
+            across, up = axis([dot.x for dot in dots]), axis([dot.y for dot in dots])
+            panel = Panel(title, unit, title, across, up, lines, dots[:_DOTS], below=below)
+            shown.append(drawn(panel, f"{title} over {below}", named=False))
+    return Markup('<div class="plots">{}</div>').format(Markup("").join(shown)) if shown else Markup("")
+
+
+def _bars(document: Scale) -> Markup:
+    """A bar a node count, of the causes that its energy is made of; its end is open where something is not known."""
+    rows = [row for row in document.rows if row.parts]
+    largest = max(sum(_known(row).values()) for row in rows)
+    causes = [cause for cause in _COLOURS if any(cause in _known(row) for row in rows)]
+    key = Markup('<li><i class="swatch s-{}"></i>{}</li>')
+    keys = Markup("").join(key.format(_COLOURS[cause], words.CAUSES[cause]) for cause in causes)
+    line = Markup('<div class="row"><span class="name">{}</span>{}<span class="num">{}</span><span></span></div>')
+    lines = Markup("").join(
+        line.format(words.place(document, row), _node_bar(row, largest), _joules(document, row)) for row in rows
+    )
+    return Markup('<ul class="legend">{}</ul>{}').format(keys, lines)
+
+
+def _node_bar(row: Row, largest: float) -> Markup:
+    known = _known(row)
+    spoken = ", ".join(f"{words.CAUSES[cause]} {quantity(energy_j, 'J')}" for cause, energy_j in known.items())
+    segments = svg.laid([(_COLOURS[cause], energy_j) for cause, energy_j in known.items()], largest)
+    return svg.bar(segments, spoken, open_end="missing" in row.marks)
+
+
+def _joules(document: Scale, entry: Row | Best) -> str:
+    """The energy that is known; a lower bound says that it is one."""
+    return plain_text(replace(words.energy(document, entry), value=entry.energy_j or 0.0))
+
+
+def _known(row: Row) -> dict[str, float]:
+    """What causes are known to take on a node count, in the order of their colours."""
+    joules = ((cause, row.parts[cause].energy_j) for cause in _COLOURS if row.parts and cause in row.parts)
+    return {cause: energy_j for cause, energy_j in joules if energy_j is not None and energy_j > 0}
+
+
+def _method(document: Scale) -> dict[str, list[str]]:
+    """How the numbers on scaling came to be."""
+    parts = {
+        "Efficiency": [
+            "Energy efficiency is the energy on one processor over that on p, at the same clock (Song's "
+            "iso-energy-efficiency). It is above 1 where processors save work together.",
+        ],
+    }
+    cluster, program, node = document.cluster, document.program, document.node
+    if node:
+        powers = ("host_w", "network_w", "gpu_idle_w")
+        watts = ", ".join(f"{name} {phrase('{:g}', node[name]) or 'unknown'}" for name in powers)
+        parts["Nodes"] = [f"{node['name'] or 'As asked'}: {watts}. {node['source']}".strip()]
+    if cluster:
+        parts["Cluster"] = [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."]
+    if program:
+        counts = "; ".join(f"{word} = {formula}" for word, formula in program["counts"].items())
+        parts["Program"] = [
+            f"{program['name']}: {program['about']}. {counts}; alpha = {program['alpha']:g}. {program['source']}."
+        ]
+    return parts

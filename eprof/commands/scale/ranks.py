@@ -1,0 +1,467 @@
+"""Runs on a GPU cluster: reports of their ranks, and what their nodes draw beside ([S] 5.14 to 5.16, docs/scale.md).
+
+    E(N) = sum over GPUs (computation + data + constant + P_idle (T - t_kernels)) + N (P_host + P_network) T
+
+T: of the whole program where every run tells it, else of the slowest rank's kernels.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from eprof.base.errors import LogError
+from eprof.base.marks import NONE, Mark, from_names, names
+from eprof.base.text import counted, few, listed, pattern
+from eprof.clusters.cluster import Beside
+from eprof.clusters.run import Part, Run
+from eprof.logs import runs as directories
+from eprof.profile import api, saved, schema
+from eprof.profile.document import document as described
+from eprof.profile.profile import Energy, Profile
+
+_NAMED = pattern(r"n?([1-9]\d{0,6})=(.+)")
+_NUMBER = pattern(r"\d+")
+_OF_RANK = pattern(r"rank (\d{1,9})")
+_OF_NODES = pattern(r"n([1-9]\d{0,6})")
+_MOST_GAPS = 1000
+_WORLD = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+_SUFFIX = ".json"
+_KERNELS = ("computation", "data", "constant")
+_GPU = (*_KERNELS, "imbalance", "between", "unused", "metered")
+NODE, GPU = "node", "GPU"
+_DEFAULT = "the table's default"
+
+
+class Reading(NamedTuple):
+    """How ranks are read and priced. load: `api.load`, price: `Profile.energy`, with the options of the user."""
+
+    beside: Beside = Beside()
+    rank: str | None = None
+    load: Callable[..., Profile] = api.load
+    price: Callable[[Profile], Energy] = Profile.energy
+
+
+class _Seen(NamedTuple):
+    """What run directories tell beside their logs. None: not known.
+
+    ranks: of the whole program. time_s: of the slowest program. gpus_j: by a meter on each GPU. hosts_j: by one on each
+    host, of its processor. all_j: of the whole cluster. is_metered: whether a meter saw anything.
+    """
+
+    hosts: int | None = None
+    ranks: int | None = None
+    time_s: float | None = None
+    gpus_j: float | None = None
+    hosts_j: float | None = None
+    all_j: float | None = None
+    is_metered: bool = False
+
+
+class Report(NamedTuple):
+    """The ranks of a run. nodes: as the user says; None: nothing was said. where: the row of a table that tells it."""
+
+    path: str
+    nodes: int | None
+    profile: schema.Profile
+    seen: _Seen
+    where: str = ""
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks a report has."""
+        return self.profile.ranks.number if self.profile.ranks else 1
+
+    @property
+    def kernels_s(self) -> float | None:
+        """The time of the slowest rank's kernels, of a report."""
+        return self.profile.ranks.time_s.max if self.profile.ranks else self.profile.time_s
+
+
+def named(given: str) -> tuple[int | None, str]:
+    """The node count of ranks that "n4=PATH" says, and the path."""
+    match = _NAMED.fullmatch(given)
+    return (int(match[1]), match[2]) if match and not Path(given).exists() else (None, given)
+
+
+def is_one(given: str) -> bool:
+    """Whether what a user gives may be ranks: a folder, a report in JSON, a node count before them."""
+    nodes, name = named(given)
+    return nodes is not None or Path(name).is_dir() or name.endswith(_SUFFIX)
+
+
+def read(given: str, reading: Reading) -> Report:
+    """The ranks in a folder of run directories or logs, in a run directory, or in a report of `--group rank`.
+
+    Raises LogError: a run is not whole, or nothing can be read; UsageError: nothing tells the ranks.
+    """
+    nodes, name = named(given)
+    path = Path(name)
+    if not path.is_dir():
+        profile = saved.read(path)
+        if profile is None:
+            raise LogError(f"{path}: is no report in JSON; `eprof report --group rank -o` makes them.")
+        report = Report(given, nodes, profile, _Seen())
+        _check_whole(report, ())
+        return report
+    inputs = _inputs(path)
+    by_rank = reading.rank is not None or _are_of_ranks(inputs)
+    parts = {"parts": "rank", "rank": reading.rank} if by_rank else {}
+    energy = reading.price(reading.load(*inputs, **parts))
+    profile = described(energy.grouped("rank") if by_rank else energy)
+    opened = [directories.open_run(each) for each in inputs if directories.is_run(each)]
+    report = Report(given, nodes, profile, _seen(opened) if len(opened) == len(inputs) else _Seen())
+    _check_whole(report, opened)
+    return report
+
+
+def told(run: Run, report: str, folder: Path, reading: Reading) -> Report:
+    """The ranks of a row of a table, which tells their nodes and time, and may tell what meters of the cluster saw."""
+    ranks = read(str(folder / report), reading)
+    seen = ranks.seen._replace(time_s=run.time_s)
+    if run.energy_j is not None:
+        seen = _Seen(time_s=run.time_s, all_j=run.energy_j)
+    return ranks._replace(nodes=run.processors, seen=seen, where=run.where)
+
+
+def _inputs(path: Path) -> list[Path]:
+    """The run directories of ranks in a folder, which may be one itself; without any, its files."""
+    if directories.is_run(path):
+        return [path]
+    below = sorted(each for each in path.rglob("*") if not each.name.startswith("."))
+    inputs = [each for each in below if each.is_dir() and directories.is_run(each)]
+    inputs = inputs or [each for each in below if each.is_file()]
+    if not inputs:
+        raise LogError(f"{path}: is a folder without run directories or logs.")
+    return inputs
+
+
+def _are_of_ranks(inputs: Sequence[Path]) -> bool:
+    """Whether some inputs are of ranks: named alike but for numbers; not a log of counters and one of times."""
+    alike = {_NUMBER.sub("#", str(path)) for path in inputs}
+    return len(alike) < len(inputs) or len(inputs) > 1 and directories.is_run(inputs[0])
+
+
+def _seen(runs: Sequence[directories.Run]) -> _Seen:
+    hosts = [str(run.section("host").get("name", "")) for run in runs]
+    metered = [measured for run in runs if (measured := run.measured())]
+    times_s = [each.seconds for each in metered] if metered else [run.program_s for run in runs]
+    known_s = [time_s for time_s in times_s if time_s is not None]
+    time_s = max(known_s) if len(known_s) == len(runs) else None
+    environments = [run.section("environment") for run in runs]
+    started = [str(each[key]) for each in environments for key in _WORLD if key in each]
+    seen = _Seen(
+        hosts=len(set(hosts)) if all(hosts) else None,
+        ranks=max((int(number) for number in started if number.isdecimal() and len(number) < 10), default=None),
+        time_s=time_s,
+        is_metered=bool(metered),
+    )
+    if len(metered) == len(runs) and all(each.boards == 1 for each in metered):
+        return seen._replace(gpus_j=sum(each.joules for each in metered))
+    if len(metered) == len(runs) and all(each.boards == 0 for each in metered) and seen.hosts:
+        # Each rank's meter saw all of its host, so that the longest counts.
+        joules: dict[str, float] = {}
+        for host, measured in zip(hosts, metered, strict=True):
+            joules[host] = max(joules.get(host, 0.0), measured.joules)
+        return seen._replace(hosts_j=sum(joules.values()))
+    return seen
+
+
+def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
+    """Raises LogError: ranks are missing, or one did not come to its end."""
+    partial_runs = [run.path.name for run in runs if run.is_partial]
+    if partial_runs:
+        raise LogError(f"{report.path}: {few(partial_runs, 3)} did not come to an end; E(N) needs whole runs.")
+    if report.seen.ranks is not None and report.seen.ranks > report.ranks:
+        raise LogError(
+            f"{report.path}: holds {report.ranks} of {report.seen.ranks} ranks; the energy of the others is not known."
+        )
+    gaps = _gaps(report.profile) if report.seen.ranks is None else []
+    if gaps:
+        raise LogError(
+            f"{report.path}: holds {counted(report.ranks, 'rank')}, counted from 0 without {few(gaps, 3)}; "
+            "the energy of missing ranks is not known."
+        )
+
+
+def _gaps(profile: schema.Profile) -> list[str]:
+    """The numbers from 0 to that of the last rank that no rank has; none where a rank has a name or is not shown.
+
+    Numbers that begin above 1 are those of processes, of which nobody knows how many there were.
+    """
+    groups = profile.groups or []
+    matches = [_OF_RANK.fullmatch(group.name) for group in groups if group.stands_for is msgspec.UNSET]
+    numbers = {int(match[1]) for match in matches if match}
+    if profile.ranks is None or not numbers or len(numbers) < len(groups) or min(numbers) > 1:
+        return []
+    absent = (number for number in range(max(numbers)) if number not in numbers)
+    first_gaps = itertools.islice(absent, _MOST_GAPS)
+    return [str(number) for number in first_gaps]
+
+
+# ---- energy
+
+
+def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterator[Run]:
+    """The runs of reports of ranks, one each.
+
+    Raises LogError: its node count is not known, or its GPUs have no prices, or no times.
+    """
+    is_timed = all(report.seen.time_s is not None for report in reports)
+    nodes = [_nodes(report, beside) for report in reports]
+    unit = _unit(reports, nodes)
+    for report, count in zip(reports, nodes, strict=True):
+        _check_gpus(report)
+        run = _run(report, count, beside, is_timed)
+        notes += _beyond_the_meter(report, run)
+        given_s, kernels_s = report.seen.time_s, report.kernels_s
+        if is_timed and given_s is not None and kernels_s is not None and given_s < kernels_s:
+            notes.append(
+                f"{report.where or report.path}: its time, {given_s:.4g} s, is less than that of its slowest rank's "
+                f"kernels, {kernels_s:.4g} s, which is taken instead."
+            )
+        yield replace(run, processors=report.ranks, unit=unit) if unit == GPU else run
+    notes += dict.fromkeys([*_notes(reports, beside, is_timed), *_unlike(reports)])
+
+
+def _check_gpus(report: Report) -> None:
+    """Raises LogError: a rank has several GPUs, so that the times of its kernels do not add up to its own."""
+    kernels = report.profile.kernels
+    groups = [group.kernels for group in report.profile.groups or () if group.stands_for is msgspec.UNSET]
+    for places in groups or [list(range(len(kernels)))]:
+        gpus = sorted({kernels[place].device or "" for place in places} - {""})
+        if len(gpus) > 1:
+            raise LogError(
+                f"{report.path}: a rank runs kernels on {listed(gpus)}, whose times overlap; use one GPU a rank."
+            )
+
+
+def _unit(reports: Sequence[Report], nodes: Sequence[int]) -> str:
+    """What runs of ranks have more and more of: nodes; or, where all ran on as many, GPUs. Raises LogError: both."""
+    ranks: dict[int, set[int]] = {}
+    for report, count in zip(reports, nodes, strict=True):
+        ranks.setdefault(count, set()).add(report.ranks)
+    if all(len(numbers) == 1 for numbers in ranks.values()):
+        return NODE
+    if len(ranks) == 1:
+        return GPU
+    raise LogError(
+        f"{few([report.path for report in reports], 3)}: runs on as many nodes have different numbers of ranks; "
+        "compare them apart, or name node counts, such as n4=FOLDER."
+    )
+
+
+def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
+    """The run of a report of ranks."""
+    profile, costs = report.profile, report.profile.costs
+    of_kernels = _of_kernels(report)
+    time_s, time_marks = _time(report, is_timed)
+    waiting_s = _waiting_s(report, nodes, time_s, is_timed, beside)
+    gpus = _metered(of_kernels | _of_waiting(report, waiting_s, beside), report.seen.gpus_j)
+    parts = _metered(gpus | _of_nodes(report, nodes * time_s, beside, time_marks & Mark.MISSING), report.seen.all_j)
+    # A meter leaves no doubt of what it saw.
+    metered = () if report.seen.gpus_j is None else _GPU
+    unseen = [part for cause, part in parts.items() if report.seen.all_j is None and cause not in metered]
+    commands = {Path(command.split()[0]).name for command in _commands(profile)}
+    # A table's default is no run's clock.
+    core_mhz = costs.setting.get("core_mhz") if costs and costs.setting_from != _DEFAULT else None
+    imbalance = profile.ranks.imbalance if profile.ranks else None
+    return Run(
+        program=commands.pop() if len(commands) == 1 else "program",
+        size=None,
+        processors=nodes,
+        core_mhz=core_mhz,
+        time_s=time_s,
+        energy_j=sum(part.energy_j for part in parts.values() if part.energy_j is not None),
+        marks=reduce(or_, (from_names(part.marks) for part in unseen), NONE),
+        time_marks=time_marks,
+        parts=parts,
+        ranks=report.ranks,
+        imbalance=imbalance,
+    )
+
+
+def _metered(parts: dict[str, Part], metered_j: float | None) -> dict[str, Part]:
+    """The parts of ranks, and what a meter saw of all of them beyond what is known of each."""
+    if metered_j is None:
+        return parts
+    known_j = sum(part.energy_j for part in parts.values() if part.energy_j is not None)
+    marks = reduce(or_, (from_names(part.marks) for part in parts.values())) & ~Mark.MISSING
+    return parts | {"metered": Part(energy_j=metered_j - known_j, marks=names(marks))}
+
+
+def _nodes(report: Report, beside: Beside) -> int:
+    """On how many nodes ranks ran: as the user says, by their hosts, or by the GPUs of a node."""
+    by_gpus = -(-report.ranks // beside.gpus) if beside.gpus else None
+    nodes = report.nodes or report.seen.hosts or (1 if report.ranks == 1 else by_gpus)
+    # The node count in the name of a folder or file, such as n4 or n4.json, where no run directory tells the ranks.
+    named_after = _OF_NODES.fullmatch(Path(report.path).name.removesuffix(_SUFFIX))
+    by_name = int(named_after[1]) if named_after and report.seen.ranks is None else None
+    if nodes is None:
+        raise LogError(
+            f"{report.path}: nothing tells on how many nodes its {report.ranks} ranks ran; name it, such as "
+            f"n{by_name or report.ranks}={report.path}, or give `gpus` of a node in [node] of the --cluster."
+        )
+    if report.nodes is not None and report.nodes > report.ranks:
+        raise LogError(
+            f"{report.path}: holds {counted(report.ranks, 'rank')} for {report.nodes} nodes; the energy of missing "
+            "ranks is not known."
+        )
+    if report.nodes is None and by_name is not None and by_name > report.ranks:
+        raise LogError(
+            f"{report.path}: is named after {by_name} nodes, but holds {counted(report.ranks, 'rank')}; if none is "
+            f"missing, say on how many nodes it ran, such as n{report.ranks}={report.path}."
+        )
+    if by_gpus is not None and by_gpus > nodes:
+        raise LogError(
+            f"{report.path}: {report.ranks} ranks on {nodes} x {beside.gpus} GPUs: the energy of ranks that share a "
+            f"GPU cannot be told apart. If they ran on more nodes, name them, such as n{by_gpus}=..."
+        )
+    return nodes
+
+
+def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
+    """The time of the ranks' program, or of the slowest rank's kernels, which is a lower bound."""
+    kernels_s = report.kernels_s or 0.0
+    if is_timed:
+        return max(report.seen.time_s or 0.0, kernels_s), NONE
+    if not kernels_s:
+        raise LogError(f"{report.path}: the times of its kernels are not known; a log with times, such as a trace, is.")
+    return kernels_s, from_names(report.profile.time_marks) | Mark.MISSING
+
+
+def _of_kernels(report: Report) -> dict[str, Part]:
+    """What kernels of all ranks take. Raises LogError: nothing has a price, and there is no meter."""
+    profile = report.profile
+    if profile.energy_j.total is None and report.seen.gpus_j is None and report.seen.all_j is None:
+        raise LogError(f"{report.path}: no cost table is made for its GPU; name one with --costs.")
+    return {
+        family: Part(energy_j=getattr(profile.energy_j, family), marks=getattr(profile.energy_marks, family))
+        for family in _KERNELS
+    }
+
+
+def _waiting_s(report: Report, nodes: int, time_s: float, is_timed: bool, beside: Beside) -> dict[str, float | None]:
+    """How long GPUs wait, all together: for the slowest rank, between kernels, and those of nodes without a rank."""
+    ranks, kernels_s, total_s = report.ranks, report.kernels_s, report.profile.time_s
+    waiting_s: dict[str, float | None] = {"imbalance": None, "between": None}
+    if kernels_s is not None and total_s is not None:
+        waiting_s["imbalance"] = max(ranks * kernels_s - total_s, 0.0) if ranks > 1 else 0.0
+        waiting_s["between"] = ranks * (time_s - kernels_s) if is_timed else None
+    if beside.gpus is not None:
+        waiting_s["unused"] = (nodes * beside.gpus - ranks) * time_s
+    return waiting_s
+
+
+def _of_waiting(report: Report, waiting_s: Mapping[str, float | None], beside: Beside) -> dict[str, Part]:
+    """What GPUs of ranks take that wait: at the power in the cluster's table, else at constant power of their own."""
+    profile, idle_w, marks = report.profile, beside.gpu_idle_w, beside.marks
+    if idle_w is None and profile.costs is not None:
+        idle_w, marks = profile.costs.constant_power_w, from_names(profile.energy_marks.constant) | Mark.ASSUMED
+    marks |= from_names(profile.time_marks)
+    return {cause: _part(idle_w, seconds, marks) for cause, seconds in waiting_s.items()}
+
+
+def _of_nodes(report: Report, node_s: float, beside: Beside, marks: Mark) -> dict[str, Part]:
+    """What hosts and network of ranks take in so many seconds of all nodes."""
+    hosts = _part(beside.host_w, node_s, beside.marks | marks)
+    if beside.host_w is None and report.seen.hosts_j is not None:
+        hosts = Part(energy_j=report.seen.hosts_j, marks=names(Mark.MISSING))
+    return {"host": hosts, "network": _part(beside.network_w, node_s, beside.marks | marks)}
+
+
+def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
+    """A power over a time, as a part of the ranks' energy; nothing is sure to be nothing."""
+    if watts is None or seconds is None:
+        return Part(energy_j=None, marks=names(Mark.MISSING))
+    energy_j = watts * seconds
+    return Part(energy_j=energy_j, marks=names(marks if energy_j else NONE))
+
+
+# ---- what to say
+
+
+def _commands(profile: schema.Profile) -> list[str]:
+    return sorted({log.command for log in profile.inputs if log.command and log.command.strip()})
+
+
+def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterator[str]:
+    """What there is to say on reports of ranks."""
+    powers = {"the hosts": beside.host_w, "the network": beside.network_w}
+    unknown = [name for name, watts in powers.items() if watts is None]
+    if unknown:
+        yield (
+            f"The power of {listed(unknown)} is not known, so energies are lower bounds; give it in [node] of a "
+            "--cluster, or with --host-power and --network-power."
+        )
+    if not is_timed:
+        yield "Time between kernels is unknown: times and energies are lower bounds."
+    if Mark.ASSUMED in beside.marks and beside.name:
+        yield f"The powers of {beside.name} are assumed: nobody measured them."
+    tables = [report.profile.costs for report in reports if report.profile.costs]
+    if beside.gpu_idle_w is None and tables:
+        watts = {f"{costs.constant_power_w:.4g} W" for costs in tables}
+        yield f"A GPU that waits is taken to draw its constant power, {listed(sorted(watts))}."
+    for costs in tables:
+        if costs.gpu_match == "other":
+            yield f"{costs.name} was made for another GPU: that these cost the same is assumed."
+    for report in reports:
+        yield from (f"{report.path}: {sentence}" for sentence in _of_report(report, beside))
+
+
+def _of_report(report: Report, beside: Beside) -> Iterator[str]:
+    yield from (warning for warning in report.profile.warnings if "Left out" in warning)
+    seen, logs = report.seen, report.profile.inputs
+    alike: dict[str, list[str]] = {}
+    for log in logs:
+        if log.sha256:
+            alike.setdefault(log.sha256, []).append(Path(log.path).name)
+    if twins := next((listed(paths) for paths in alike.values() if len(paths) > 1), ""):
+        yield f"{twins} are the same to the byte; ranks are rarely, so one may be a copy."
+    if report.ranks == 1 and len(logs) > 1 and seen.hosts is None:
+        yield f"its {len(logs)} logs are taken for those of one rank."
+    if seen.all_j is not None:
+        yield "its energy is metered; how it splits is modelled."
+    elif seen.gpus_j is not None:
+        yield "the energy of its GPUs is metered; how it splits is modelled."
+    elif seen.hosts_j is not None and beside.host_w is None:
+        yield "the energy of its hosts is what the meters of their processors saw."
+    elif seen.is_metered:
+        yield "what meters saw is not used, for it is not that of one GPU a rank."
+
+
+def _beyond_the_meter(report: Report, run: Run) -> Iterator[str]:
+    """A warning of the scaling study where a meter saw less of the ranks than is modelled."""
+    parts = {cause: part.energy_j for cause, part in (run.parts or {}).items() if part.energy_j is not None}
+    rest_j = parts.pop("metered", 0.0)
+    if rest_j >= 0:
+        return
+    covered = parts if report.seen.all_j is not None else {cause: parts[cause] for cause in _GPU if cause in parts}
+    modelled_j = sum(covered.values())
+    kernels_j = sum(joules for cause, joules in parts.items() if cause in _KERNELS)
+    metered_j = modelled_j + rest_j
+    what = "its kernels alone are modelled at" if kernels_j > metered_j else "its parts are modelled at"
+    joules = kernels_j if kernels_j > metered_j else modelled_j
+    yield (
+        f"{report.path}: the meter saw {metered_j:.3g} J, but {what} {joules:.3g} J, so the prices, the powers or the "
+        "meter are wrong, and the energy has no shares."
+    )
+
+
+def _unlike(reports: Sequence[Report]) -> Iterator[str]:
+    """What is not the same of the ranks' runs at all node counts."""
+    profiles = [report.profile for report in reports]
+    told = {
+        "commands": [", ".join(_commands(profile)) for profile in profiles],
+        "GPUs": [listed(sorted({device.name or "not named" for device in profile.devices})) for profile in profiles],
+        "cost tables": [profile.costs.name if profile.costs else "none" for profile in profiles],
+    }
+    for what, values in told.items():
+        different = list(dict.fromkeys(values))
+        if len(different) > 1:
+            yield f"The runs differ in their {what}, so more than the node count changes: {few(different, 3)}."

@@ -1,0 +1,396 @@
+"""A document `eprof.scale/1` in words: the answer, what keeps the efficiency, every row, a fit."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import and_, itemgetter
+
+from msgspec.structs import replace
+
+from eprof.base.text import counted, listed, phrase, when
+from eprof.commands.scale.schema import MODELLED, Best, Fit, Keep, Row, Scale
+from eprof.show.words.badges import MISSING, bits
+from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Sentence, Table, Tone, table_of
+from eprof.show.words.blocks import Row as Cells
+from eprof.show.words.cells import Cell, Factor, Quantity, Share, Written
+from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole
+
+TITLE = "Scaling"
+OBJECTIVES = {
+    "energy": "least energy",
+    "edp": "least energy x time",
+    "e2d": "least energy^2 x time",
+    "ed2p": "least energy x time^2",
+    "time": "least time",
+}
+CAUSES = {
+    "compute": "computing more",
+    "memory": "more memory accesses",
+    "messages": "starting messages",
+    "bytes": "moving bytes",
+    "waiting": "polling",
+    "computation": "computation",
+    "data": "moving data",
+    "constant": "constant power",
+    "imbalance": "waiting for the slowest rank",
+    "between": "GPUs idle between kernels",
+    "unused": "GPUs without a rank",
+    "metered": "what a meter saw beyond it",
+    "host": "the hosts",
+    "network": "the network",
+}
+# Columns of a terminal, of 80 characters.
+_TOGETHER = {
+    "kernels": ("computation", "data", "constant"),
+    "idle": ("imbalance", "between", "unused"),
+    "nodes": ("host", "network"),
+    "rest": ("metered",),
+}
+# The widths of a terminal from which columns are shown.
+_WIDTHS = {"rest": 90}
+_WIDTHS_WITH_CLOCKS = {"rest": 100, "idle": 92}
+_SHOWN = 5
+SHAPES = {
+    1: "its efficiency stays near 1",
+    2: "its efficiency falls with the processors, mostly by work; a larger problem helps",
+    3: "its efficiency falls with the processors, mostly by the network; a larger problem helps",
+    4: "its efficiency falls with the processors, and a larger problem does not help",
+}
+
+
+def subject(document: Scale) -> str:
+    """Whose numbers on scaling these are."""
+    if document.kind == MODELLED:
+        cluster = document.cluster or {}
+        prices = f"powers and times: {cluster['name']} ({cluster['basis']})"
+        return f"modelled in closed form · {prices} · waiting: {document.waiting}"
+    kinds = Counter(map(_kind, document.rows))
+    if len(kinds) == 1:
+        return counted(len(document.rows), f"{next(iter(kinds))} run")
+    return f"{listed([f'{whole(number)} {kind}' for kind, number in kinds.items()])} runs"
+
+
+def _kind(row: Row) -> str:
+    """How the energy of a run on nodes is known: of ranks, a meter saw it or it is modelled."""
+    if row.parts is not None and "metered" in row.parts:
+        return "measured"
+    if "simulated" in row.marks:
+        return "simulated"
+    return "measured" if row.parts is None else "modelled"
+
+
+def headline(document: Scale) -> Headline:
+    """The headline of scaling: the best node count for energy x time of the largest problem, and its efficiency."""
+    row = _leading(document)
+    if row is None:
+        reason = "No run has an energy, so no node count is best."
+        if any(run.energy_j for run in document.rows):
+            reason = "No run is within the limits."
+        return Headline(document.title, reason)
+    problems = len({(run.program, run.size) for run in document.rows})
+    if problems > 1:
+        most = max(run.processors for run in document.rows)
+        return Headline(f"{problems} problems on up to {most} {document.unit}s.", _worst(document))
+    where = place(document, row) + _of_known(document, row)
+    text = f"{row.program}{of_size(row.size)}: {_objective(row_for(document, row))} on {where}."
+    # A table has the numbers of each node count.
+    numbers = when(not row.parts, _how_efficient(row))
+    return Headline(text, " ".join(filter(None, [numbers, _largest_cause(row)])))
+
+
+def _worst(document: Scale) -> str:
+    """The lowest efficiency of several problems on more than one processor, which may be above 1."""
+    rows = [(row.efficiency, row) for row in document.rows if row.efficiency and row.processors > 1]
+    if not rows:
+        return ""
+    efficiency, row = min(rows, key=itemgetter(0))
+    falls = "falls to" if efficiency < 1 else "is nowhere below"
+    where = f"{row.program}{of_size(row.size)} on {place(document, row)}"
+    return f"The energy efficiency {falls} {plain(efficiency)} ({where})."
+
+
+def row_for(document: Scale, row: Row) -> str:
+    """What a row of `eprof scale` is best for, energy x time before others."""
+    names = [best.objective for best in document.best if _is_best(best, row)]
+    return "edp" if "edp" in names else names[0]
+
+
+def _leading(document: Scale) -> Row | None:
+    """The row that is best for energy x time, of the largest problem; else the most efficient one."""
+    for best in sorted(document.best, key=lambda best: (best.objective != "edp", -(best.size or 0.0))):
+        for row in document.rows:
+            if _is_best(best, row):
+                return row
+    return None
+
+
+def _is_best(best: Best, row: Row) -> bool:
+    same = (row.program, row.size, row.processors, row.core_mhz)
+    return (best.program, best.size, best.processors, best.core_mhz) == same
+
+
+def place(document: Scale, row: Row | Best) -> str:
+    """Where a program ran: "16 nodes at 2400 MHz"."""
+    if row.processors is None:
+        return "none within the limits" if any(each.energy_j for each in document.rows) else "not known"
+    return f"{counted_processors(document, row.processors)}{phrase(' at {:g} MHz', row.core_mhz)}"
+
+
+def counted_processors(document: Scale, number: int) -> str:
+    """So many nodes, or what else the document counts: "16 nodes"."""
+    return f"{number} {document.unit}{when(number != 1, 's')}"
+
+
+def of_size(size: float | None) -> str:
+    """The size behind the name of a problem, where it is known."""
+    return phrase(" of {:.10g}", size)
+
+
+def _of_known(document: Scale, best: Row | Best) -> str:
+    """What to add to the best node count where a run that is only known as a lower bound may be better."""
+    if best.energy_j is None or best.time_s is None or "missing" in best.marks:
+        return ""
+    same = [row for row in document.rows if (row.program, row.size) == (best.program, best.size)]
+    bounds = [row for row in same if "missing" in row.marks and row.energy_j is not None]
+    may_be_better = any((row.energy_j or 0.0) < best.energy_j or row.time_s < best.time_s for row in bounds)
+    return when(may_be_better, ", of those known in full")
+
+
+def _how_efficient(row: Row) -> str:
+    if not row.energy_j:
+        return ""
+    took = f"It takes {quantity(row.energy_j, 'J')} and {quantity(row.time_s, 's')}"
+    if row.efficiency is None or row.processors == 1:
+        return f"{took}."
+    speedup = when(row.speedup, f" at {plain(row.speedup or 0.0)} times the speed")
+    against_one = f"{signed_percent(1 / row.efficiency - 1)} energy against one alone{speedup}"
+    return f"{took}: {against_one}, an energy efficiency of {plain(row.efficiency)}."
+
+
+def _largest_cause(row: Row) -> str:
+    """Where most of the extra energy of more nodes goes; nothing where the whole does not grow."""
+    changes = row.overhead_j or {}
+    if sum(changes.values()) <= 0:
+        return ""
+    overhead = {cause: joules for cause, joules in changes.items() if joules > 0}
+    cause = max(overhead, key=lambda cause: overhead[cause])
+    return f"{percent(overhead[cause] / sum(overhead.values()))} of the extra energy goes into {CAUSES[cause]}."
+
+
+def blocks(document: Scale, verbose: bool) -> Iterator[Block]:
+    """How a program scales, for a terminal and for Markdown; every row and the other waiting if `verbose`."""
+    yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
+    yield headline(document)
+    if not document.rows[0].parts:
+        yield best(document)
+    elif verbose:
+        yield from (best(document), parts(document))
+    else:
+        yield from (on_nodes(document), Point("Least", f"{_places(document)}."))
+    if document.keep:
+        yield kept(document.keep)
+    yield from points(document)
+    if verbose:
+        yield rows(document)
+        if document.kind == MODELLED:
+            yield causes(document)
+    if document.fit:
+        yield predictions(document.fit)
+    yield Notes(document.warnings)
+
+
+def points(document: Scale) -> Iterator[Block]:
+    """What kind of parallel program it is, what polling costs, where the clock is best, how well a fit holds."""
+    if document.shape is not None:
+        yield Point("Shape", f"{SHAPES[document.shape]} (class {document.shape} of 4).")
+    leading = _leading(document)
+    if leading and leading.polling_j and leading.energy_j and document.waiting == "interrupt":
+        more = leading.polling_j / leading.energy_j - 1
+        if more > 0.0005:
+            yield Point(
+                "Waiting",
+                f"{signed_percent(more)} energy if processors poll while they wait, as most MPI libraries do.",
+            )
+    if document.f_star_mhz is not None:
+        yield Point("Clock", f"one processor takes least energy at {document.f_star_mhz:.4g} MHz.")
+    if document.fit is not None:
+        fitted, on = document.fit, ", ".join(map(str, document.fit.fitted_on))
+        trust = f"fitted on {on} processors: too few to leave one out."
+        if fitted.left_out_energy is not None and fitted.left_out_time is not None:
+            errors = f"{percent(fitted.left_out_energy)} of energy and {percent(fitted.left_out_time)} of time"
+            trust = f"fitted on {on} processors; a fit without one of them is off by {errors} there at most."
+        yield Point("Trust", trust)
+
+
+def best(document: Scale) -> Table:
+    """The best node count and clock for each objective: a row each, or, of several problems, a column each."""
+    if len({(entry.program, entry.size) for entry in document.best}) > 1:
+        return _best_of_each(document)
+    return table_of(
+        document.best,
+        (Column("for", "left"), lambda entry: _objective(entry.objective)),
+        (Column("on", "left"), lambda entry: place(document, entry)),
+        (Column("energy"), lambda entry: energy(document, entry)),
+        (Column("time"), lambda entry: _time(document, entry)),
+        title="Best",
+    )
+
+
+def _best_of_each(document: Scale) -> Table:
+    problems: dict[tuple[str, float | None], list[Best]] = {}
+    for entry in document.best:
+        problems.setdefault((entry.program, entry.size), []).append(entry)
+    names = dict.fromkeys(entry.objective for entry in document.best)
+    columns = [Column("problem", "left"), *(Column(_objective(name), "left") for name in names)]
+    lines = []
+    for (program, size), entries in problems.items():
+        where = [place(document, entry).replace(" at ", ", ") for entry in entries]
+        lines.append(Cells([f"{program}{of_size(size)}", *where]))
+    return Table(columns, lines, title="Best")
+
+
+def _places(document: Scale) -> str:
+    """At which node count each objective is least, in a sentence."""
+    places: dict[str, list[str]] = {}
+    for entry in sorted(document.best, key=lambda entry: entry.processors or math.inf):
+        where = "nothing within the limits"
+        if entry.processors is not None:
+            where = place(document, entry) + _of_known(document, entry)
+        places.setdefault(where, []).append(_objective(entry.objective).removeprefix("least "))
+    return "; ".join(f"{', '.join(names)} on {where}" for where, names in places.items())
+
+
+def _objective(name: str) -> str:
+    return OBJECTIVES.get(name, name)
+
+
+def on_nodes(document: Scale) -> Table:
+    """Energy on each node count, and the shares of its largest parts: the first, the last and the best rows."""
+    shown = document.rows
+    if len(shown) > _SHOWN:
+        ends = (shown[0], shown[-1])
+        shown = [row for row in shown if row in ends or any(_is_best(entry, row) for entry in document.best)]
+    known = [name for name, causes in _TOGETHER.items() if any(_share(row, causes) for row in shown)]
+    widths = _WIDTHS
+    if any(row.core_mhz is not None for row in shown):
+        widths = _WIDTHS_WITH_CLOCKS
+    columns = [Column("on", "left"), Column("energy"), Column("time"), Column("EE")]
+    columns += [Column(name, from_width=widths.get(name, 0)) for name in known]
+    lines = []
+    for row in shown:
+        cells: list[Cell] = [place(document, row), energy(document, row), _time(document, row), Factor(row.efficiency)]
+        lines.append(Cells([*cells, *(Share(_share(row, _TOGETHER[name])) for name in known)]))
+    more = len(document.rows) - len(shown)
+    return Table(columns, lines, left_out=when(more, counted(more, "more node count")))
+
+
+def _share(row: Row, causes: Sequence[str]) -> float | None:
+    """What some causes take together on more nodes, of the energy that is known; none if a meter saw less."""
+    metered = (row.parts or {}).get("metered")
+    if metered is not None and (metered.energy_j or 0.0) < 0:
+        return None
+    joules = [part.energy_j for cause, part in (row.parts or {}).items() if cause in causes]
+    known = [energy_j for energy_j in joules if energy_j is not None]
+    return sum(known) / row.energy_j if known and row.energy_j else None
+
+
+def parts(document: Scale) -> Table:
+    """The energy on each node count, by cause."""
+    rows = [row for row in document.rows if row.parts]
+    # What takes something, or may.
+    taking = {cause for row in rows for cause, part in (row.parts or {}).items() if part.energy_j != 0}
+    causes = [cause for cause in CAUSES if cause in taking]
+    widths = [0] * _SHOWN + [120] * len(rows)
+    columns = [Column(place(document, row), from_width=width) for row, width in zip(rows, widths, strict=False)]
+    lines = [Cells([CAUSES[cause], *(_part(row, cause) for row in rows)]) for cause in causes]
+    totals = [Quantity(row.energy_j, "J", bits(row.marks)) for row in rows]
+    return Table([Column("", "left"), *columns], [*lines, Cells(["all", *totals], total=True)], title="Energy by cause")
+
+
+def _part(row: Row, cause: str) -> Quantity | str:
+    part = (row.parts or {}).get(cause)
+    return "" if part is None else Quantity(part.energy_j, "J", bits(part.marks))
+
+
+def kept(entries: Sequence[Keep]) -> Table:
+    """The problem sizes or clocks that keep an efficiency on more processors."""
+    return table_of(
+        entries,
+        (Column("processors", "left"), lambda entry: str(entry.processors)),
+        (Column("size"), lambda entry: Written(phrase("{:.6g}", entry.size) or "none", entry.size)),
+        (Column("clocks, MHz", "left"), lambda entry: ", ".join(f"{mhz:g}" for mhz in entry.clocks_mhz)),
+        (Column("", "left"), lambda entry: entry.because or ""),
+        title=f"What keeps an energy efficiency of {entries[0].target:g}",
+    )
+
+
+def rows(document: Scale) -> Table:
+    """Table of every node count: energy, time, efficiency."""
+    return table_of(
+        document.rows,
+        (Column("program", "left"), lambda row: row.program),
+        (Column("size"), lambda row: Written(phrase("{:.10g}", row.size), row.size)),
+        (Column("processors"), lambda row: str(row.processors)),
+        (Column("MHz"), lambda row: Written(phrase("{:.6g}", row.core_mhz), row.core_mhz)),
+        (Column("energy"), lambda row: energy(document, row)),
+        (Column("time"), lambda row: _time(document, row)),
+        (Column("power", from_width=100), lambda row: replace(energy(document, row), value=row.power_w, unit="W")),
+        (Column("efficiency"), lambda row: Factor(row.efficiency)),
+        (Column("to slowest clock", media=~Medium.TERMINAL), lambda row: Factor(row.efficiency_to_slowest_clock)),
+        (Column("speedup", from_width=100), lambda row: Factor(row.speedup)),
+        is_total=lambda row: row.pareto,
+        title="All",
+        note=when(any(row.pareto for row in document.rows), "Bold: no other row takes less energy and less time."),
+    )
+
+
+def _own_marks(document: Scale, marks: list[str], of_all: Iterable[list[str]]) -> int:
+    """The marks of a number of scaling; of runs, a note tells those that all rows have, but of lower bounds."""
+    if document.kind == MODELLED:
+        return bits(marks)
+    shared = reduce(and_, map(bits, of_all))
+    return bits(marks) & (~shared | MISSING)
+
+
+def energy(document: Scale, entry: Row | Best) -> Quantity:
+    """The energy of a row of scaling, with its marks."""
+    return Quantity(entry.energy_j, "J", _own_marks(document, entry.marks, (row.marks for row in document.rows)))
+
+
+def _time(document: Scale, entry: Row | Best) -> Quantity:
+    shared = (row.time_marks for row in document.rows)
+    return Quantity(entry.time_s, "s", _own_marks(document, entry.time_marks, shared))
+
+
+def causes(document: Scale) -> Table:
+    """What more processors take than one, by cause; and the energy with the other way to wait."""
+    causes = [cause for cause in CAUSES if any((row.overhead_j or {}).get(cause) for row in document.rows)]
+    columns = [
+        Column("processors", "left"),
+        Column("MHz"),
+        *(Column(CAUSES[cause]) for cause in causes),
+        Column("energy, polling"),
+    ]
+    lines = []
+    for row in document.rows:
+        joules = [*((row.overhead_j or {}).get(cause) for cause in causes), row.polling_j]
+        amounts = [Quantity(energy_j, "J", bits(row.marks)) for energy_j in joules]
+        lines.append(Cells([str(row.processors), f"{row.core_mhz:g}", *amounts]))
+    return Table(columns, lines, title="Why: energy beyond that of one processor")
+
+
+def predictions(fitted: Fit) -> Table:
+    """What a fit says of larger runs on more nodes, and its errors where they were measured."""
+    return table_of(
+        fitted.predictions,
+        (Column("size", "left", from_width=100), lambda entry: f"{entry.size:.10g}"),
+        (Column("processors"), lambda entry: str(entry.processors)),
+        (Column("MHz"), lambda entry: f"{entry.core_mhz:g}"),
+        (Column("energy"), lambda entry: Quantity(entry.energy_j, "J", bits(entry.marks))),
+        (Column("off by"), lambda entry: Share(entry.energy_error, signed=True)),
+        (Column("time"), lambda entry: Quantity(entry.time_s, "s", bits(entry.marks))),
+        (Column("off by"), lambda entry: Share(entry.time_error, signed=True)),
+        (Column("efficiency", from_width=100), lambda entry: Factor(entry.efficiency)),
+        title="Predicted",
+    )

@@ -1,0 +1,102 @@
+"""`eprof timeline`: power logs and marks -> joules by component and function."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eprof.base.errors import UsageError
+from eprof.cli.options import TIMELINE_SUFFIXES, WRITTEN, Commands, Parser, command, matching
+from eprof.cli.output import Output, Result, deliver, of_document, planned
+
+if TYPE_CHECKING:
+    from eprof.commands.timeline.document import Asked
+
+
+def add(commands: Commands) -> Parser:
+    """The options of `eprof timeline`."""
+    parser = command(
+        commands,
+        "timeline",
+        "Put logs of power meters and what a program did together: joules by component and function, idle power apart. "
+        "Needs no GPU.",
+        "eprof timeline my-program.eprof -o timeline.html        a run of `eprof run --mark REGEX`",
+        "eprof timeline power.csv --marks trace.sqlite -o trace.json",
+        "eprof timeline smi.csv rapl.csv --marks marks.csv --sync 0.5",
+    )
+    parser.add_inputs(
+        "power over time: a run directory of eprof run; a log of a meter that docs/timeline.md names, such as "
+        "nvidia-smi, tegrastats, turbostat, perf stat -I; a CSV table",
+        metavar="POWER",
+    )
+    parser.repeatable(
+        "--marks",
+        "FILE",
+        "what ran when: begin_s,end_s,name in CSV, an nsys database (NVTX), a PyTorch or Caliper trace, "
+        "otf2-print, a run directory",
+    )
+    parser.value("--interval", "T", "how often a meter was read whose log does not tell: 60s, 100ms")
+    parser.value("--sync", "S", "look for the offset between the clocks, up to S either way", type=float)
+    parser.value("--offset", "S", "move the power by S (default: trust the time stamps)", type=float)
+    parser.value("--idle", "W", "idle power of each component (default: as seen before and after)", type=float)
+    parser.add_output(f"{WRITTEN}; trace.json for Perfetto", suffixes=TIMELINE_SUFFIXES)
+    return parser
+
+
+def timeline(options: argparse.Namespace) -> int:
+    """Run `eprof timeline`."""
+    from eprof.commands.timeline.document import Asked
+    from eprof.lab.power.clock import seconds
+
+    interval_s = None if options.interval is None else seconds(options.interval)
+    if interval_s is not None and not 0 < interval_s <= _LONGEST_INTERVAL_S:
+        raise UsageError(f"--interval {options.interval}: must be a time with its unit, such as 60s or 100ms.")
+    if options.sync is not None and not 0 < options.sync <= _LONGEST_SYNC_S:
+        raise UsageError(f"--sync {options.sync:g}: must be more than 0 and at most {_LONGEST_SYNC_S:g} s.")
+    if options.sync is not None and options.offset is not None:
+        raise UsageError("--offset says what --sync looks for; give one of them.")
+    if options.idle is not None and not 0 <= options.idle < float("inf"):
+        raise UsageError(f"--idle {options.idle:g}: must be a power in W from 0 on.")
+    paths = list(dict.fromkeys(matching(options.inputs)))
+    outputs = planned(options, TIMELINE_SUFFIXES)
+    asked = Asked(options.sync, options.offset, options.idle, options.command_line)
+    deliver(_made(paths, options.marks, asked, options.verbose, interval_s), outputs, options)
+    return 0
+
+
+def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, page: Path) -> None:
+    """Show the timeline of a run directory alone. page: an HTML report to write in any case."""
+    from eprof.commands.timeline.document import Asked
+
+    deliver(_made([home], [], Asked(command_line=options.command_line), options.verbose), outputs, options, page)
+
+
+def _made(
+    paths: Sequence[str], marked: Sequence[str], asked: "Asked", verbose: bool, interval_s: float | None = None
+) -> Result:
+    """Read the power and marks of `eprof timeline`; those of run directories belong to their power. Raises LogError."""
+    from eprof.commands.timeline import document as timeline_document
+    from eprof.commands.timeline import runs
+    from eprof.lab.power import logs as power
+    from eprof.lab.power import marks
+
+    notes = [note for path in paths for note in runs.notes(path)]
+    series = [each for path in paths for each in power.read(runs.power(path), notes, interval_s)]
+    files = [runs.marks(path) for path in marked] + [runs.marks(path) for path in paths if Path(path).is_dir()]
+    read = timeline_document.merged([marks.read(file) for file in files if file is not None])
+    fused = timeline_document.fused(series, read, asked, notes)
+    document = timeline_document.document(fused, asked, ", ".join(paths[:3]))
+    drawn = of_document(document, __package__, verbose)
+
+    def render(kind: str) -> bytes:
+        if kind != "trace":
+            return drawn.render(kind)
+        from eprof.commands.timeline import trace as power_trace
+
+        return power_trace.to_trace(document, fused)
+
+    return Result(render, drawn.show)
+
+
+_LONGEST_SYNC_S = 3600.0
+_LONGEST_INTERVAL_S = 86400.0

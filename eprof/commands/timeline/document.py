@@ -1,0 +1,273 @@
+"""The document `eprof.timeline/1`: power logs and marks put together."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import numpy as np
+
+from eprof.base.arrays import Floats
+from eprof.base.errors import LogError
+from eprof.base.text import few
+from eprof.base.version import __version__
+from eprof.commands.timeline.schema import Component, Function, Timeline
+from eprof.lab.power import fuse, sharing
+from eprof.lab.power.marks import Mark, Marks
+from eprof.lab.power.series import Series
+from eprof.profile.document import now
+
+_FEW_PERIODS = 3.0
+_IDLE_SAMPLES = 3
+_ROUNDING = 1e-9
+_NAMED = 3
+_CHART_STEPS, _CHART_SPANS = 600, 400
+
+
+class Asked(NamedTuple):
+    """What a user wants: to look for an offset within so many seconds, to set it, to say idle powers."""
+
+    sync_s: float | None = None
+    offset_s: float | None = None
+    idle_w: float | None = None
+    command_line: Sequence[str] = ()
+
+
+class Fused(NamedTuple):
+    """Power and marks on one clock, from the first to the last moment of which power is known.
+
+    wholes: component -> one that has its joules, too. warnings: sentences on what is not as it seems.
+    """
+
+    series: Sequence[Series]
+    marks: Sequence[Mark]
+    begin_s: float
+    end_s: float
+    exclusive: fuse.Pieces
+    inclusive: fuse.Pieces
+    idle_w: Mapping[str, float | None]
+    wholes: Mapping[str, str]
+    offsets_s: Mapping[str, float]
+    warnings: Sequence[str]
+
+
+def document(fused: Fused, asked: Asked, title: str) -> Timeline:
+    """The document of a timeline: the joules of every component by function."""
+    components = [_component(fused, each) for each in fused.series]
+    functions = list(_functions(fused))
+    inside_s = float((fused.exclusive.end_s - fused.exclusive.begin_s).sum())
+    return Timeline(
+        eprof=__version__,
+        title=title,
+        created_utc=now(),
+        command_line=list(asked.command_line),
+        start_utc=datetime.fromtimestamp(fused.begin_s, UTC).isoformat() if fused.series[0].absolute else None,
+        duration_s=fused.end_s - fused.begin_s,
+        total_j=sum(component.energy_j for component in components if component.part_of is None),
+        components=components,
+        functions=functions,
+        outside_s=fused.end_s - fused.begin_s - inside_s,
+        outside_j={
+            component.name: component.energy_j - sum(function.energy_j[component.name] or 0.0 for function in functions)
+            for component in components
+        },
+        warnings=list(fused.warnings),
+    )
+
+
+def fused(series: Sequence[Series], marks: Marks | None, asked: Asked, notes: Iterable[str]) -> Fused:
+    """Power and marks of a timeline put on one clock. Raises LogError: they are of different times."""
+    found = sharing.shared(series)
+    series = found.series
+    warnings = [*notes, *sharing.warnings(found), *(marks.notes if marks else ())]
+    chosen: list[Mark] = []
+    moved = list(series)
+    if marks is not None:
+        chosen = _chosen(marks, series, warnings)
+        moved = [_moved(each, marks, chosen, asked, warnings) for each in series]
+    begin_s, end_s = _window(moved, chosen)
+    seen = [mark for mark in chosen if mark.begin_s < end_s and mark.end_s > begin_s]
+    if len(seen) < len(chosen):
+        warnings.append(f"{len(chosen) - len(seen)} marks lie where no power was logged, and are left out.")
+    cut = [mark for mark in seen if mark.begin_s < begin_s or end_s < mark.end_s < np.inf]
+    if cut:
+        names = few(list(dict.fromkeys(f"`{mark.name}`" for mark in cut)), _NAMED)
+        warnings.append(f"{names}: marked also where no power was logged, so its time and joules are lower bounds.")
+    clipped = [Mark(mark.name, max(mark.begin_s, begin_s), min(mark.end_s, end_s), mark.rank) for mark in seen]
+    return Fused(
+        series=moved,
+        marks=clipped,
+        begin_s=begin_s,
+        end_s=end_s,
+        exclusive=fuse.exclusive(clipped),
+        inclusive=fuse.inclusive(clipped),
+        idle_w={each.component: _idle_w(each, clipped, asked) for each in moved},
+        wholes=found.wholes,
+        offsets_s={new.component: float(new.edges[0] - old.edges[0]) for new, old in zip(moved, series, strict=True)},
+        warnings=warnings,
+    )
+
+
+def _chosen(marks: Marks, series: Sequence[Series], warnings: list[str]) -> list[Mark]:
+    """The marks of one rank in the timeline, in their order, outer ones first."""
+    chosen, others = fuse.one_rank(marks.marks)
+    if others:
+        warnings.append(
+            f"Marks of {others} other ranks or threads are left out: they share the meters, and joules cannot be "
+            "divided among them."
+        )
+    never = sum(mark.end_s == np.inf for mark in chosen)
+    if never:
+        warnings.append(f"{never} marks have no end and are taken to go on to the end of the power.")
+    if any(each.absolute != marks.absolute for each in series):
+        warnings.append("Power or marks have no date: both are taken to begin together; --offset S moves the power.")
+    return sorted(chosen, key=lambda mark: (mark.begin_s, -mark.end_s))
+
+
+def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, warnings: list[str]) -> Series:
+    """The power of the timeline on the clock of the marks."""
+    if series.absolute != marks.absolute:
+        series = series.shifted(chosen[0].begin_s - float(series.edges[0]))
+    elif zone_s := fuse.zone_s(series, chosen):
+        warnings.append(
+            f"The times of {series.component} have no zone; moved by {zone_s / 3600:+g} h they meet the marks."
+        )
+        series = series.shifted(zone_s)
+    if asked.offset_s is not None:
+        return series.shifted(asked.offset_s)
+    if asked.sync_s is not None:
+        offset_s = fuse.offset_s(
+            series, fuse.exclusive([mark for mark in chosen if np.isfinite(mark.end_s)]), asked.sync_s
+        )
+        warnings.append(
+            f"The power of {series.component} fits the marks best when it is moved by {1e3 * offset_s:+.3g} ms."
+        )
+        return series.shifted(offset_s)
+    return series
+
+
+def _window(series: Sequence[Series], marks: Sequence[Mark]) -> tuple[float, float]:
+    """The window of the timeline: from the first to the last moment of which power is known.
+
+    Raises LogError: no mark lies in it.
+    """
+    begin_s = min(float(each.edges[0]) for each in series)
+    end_s = max(float(each.edges[-1]) for each in series)
+    if marks and not any(mark.begin_s < end_s and mark.end_s > begin_s for mark in marks):
+        raise LogError(
+            "The power and the marks are of different times: power ends "
+            f"{abs(marks[0].begin_s - end_s):.4g} s away from the first mark; say --offset S to move the power."
+        )
+    return begin_s, end_s
+
+
+def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None:
+    """Idle power in a timeline: the lower of the means before the first function and after the last.
+
+    After work a GPU stays at its clocks for a while: its power then is not yet idle.
+    """
+    if asked.idle_w is not None:
+        return asked.idle_w
+    if not marks:
+        return None
+    first, last = marks[0].begin_s, max(mark.end_s for mark in marks)
+    begins, ends = np.array([series.edges[0], last]), np.array([first, series.edges[-1]])
+    ends = np.maximum(begins, ends)
+    seconds = series.known_s(begins, ends)
+    seen = seconds >= _IDLE_SAMPLES * series.period_s
+    if not seen.any():
+        return None
+    return float((series.energy_j(begins, ends)[seen] / seconds[seen]).min())
+
+
+def _component(fused: Fused, series: Series) -> Component:
+    """A component in the document of a timeline."""
+    window = np.array([fused.begin_s]), np.array([fused.end_s])
+    energy_j = float(series.energy_j(*window)[0])
+    known_s = float(series.known_s(*window)[0])
+    return Component(
+        name=series.component,
+        source=series.source,
+        period_s=series.period_s,
+        energy_j=energy_j,
+        mean_w=energy_j / known_s if known_s else None,
+        idle_w=fused.idle_w[series.component],
+        unknown_s=fused.end_s - fused.begin_s - known_s,
+        offset_s=fused.offsets_s[series.component],
+        moved_j_per_ms=fuse.moved_j_per_ms(series, fused.exclusive),
+        part_of=fused.wholes.get(series.component),
+        watts=_chart(series, fused.begin_s),
+    )
+
+
+def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:
+    """The steps of a component for the timeline's chart, at most so many: longer ones are means."""
+    step = max(1, -(-len(series.watts) // _CHART_STEPS))
+    steps = []
+    for first in range(0, len(series.watts), step):
+        last = min(first + step, len(series.watts))
+        begin_s, end_s = series.edges[[first]], series.edges[[last]]
+        known_s = series.known_s(begin_s, end_s)[0]
+        watts = float(series.energy_j(begin_s, end_s)[0] / known_s) if known_s else None
+        steps.append((float(begin_s[0] - start_s), watts))
+    return [*steps, (float(series.edges[-1] - start_s), None)]
+
+
+def _functions(fused: Fused) -> Iterator[Function]:
+    """The functions in the document of a timeline."""
+    own, whole = fused.exclusive, fused.inclusive
+    own_s, whole_s = own.summed(own.end_s - own.begin_s), whole.summed(whole.end_s - whole.begin_s)
+    own_j, own_known_s = _by_function(fused, own)
+    whole_j, _ = _by_function(fused, whole)
+    period_s = max(each.period_s for each in fused.series)
+    known_s = np.stack(list(own_known_s.values())).min(axis=0)
+    unknown_s = np.where(own_s - known_s > _ROUNDING * own_s, own_s - known_s, 0.0)
+    marks = fuse.by_name(fused.marks)
+    for place, name in enumerate(own.names):
+        spans = [(mark.begin_s - fused.begin_s, mark.end_s - fused.begin_s) for mark in marks[name]]
+        energy_j = {component: joules[place] for component, joules in own_j.items()}
+        yield Function(
+            name=name,
+            calls=len(spans),
+            time_s=float(own_s[place]),
+            inclusive_s=float(whole_s[place]),
+            energy_j=energy_j,
+            inclusive_j={component: joules[place] for component, joules in whole_j.items()},
+            above_idle_j={
+                component: _above(joules, fused.idle_w[component], float(own_known_s[component][place]))
+                for component, joules in energy_j.items()
+            },
+            unknown_s=float(unknown_s[place]),
+            estimated=_is_short(own, place, period_s),
+            inclusive_estimated=_is_short(whole, place, period_s),
+            spans=spans[:_CHART_SPANS],
+        )
+
+
+def _is_short(pieces: fuse.Pieces, place: int, period_s: float) -> bool:
+    """Whether the typical stretch of a function holds fewer than three samples of the slowest meter."""
+    stretches = (pieces.end_s - pieces.begin_s)[pieces.owner == place]
+    return not len(stretches) or float(np.median(stretches)) < _FEW_PERIODS * period_s
+
+
+def _above(joules: float | None, idle_w: float | None, seconds: float) -> float | None:
+    return None if idle_w is None or joules is None else joules - idle_w * seconds
+
+
+def _by_function(fused: Fused, pieces: fuse.Pieces) -> tuple[dict[str, list[float | None]], dict[str, Floats]]:
+    """The joules of each function in each component, None where no moment of it is known; for how long they are."""
+    known_s = {each.component: pieces.summed(each.known_s(pieces.begin_s, pieces.end_s)) for each in fused.series}
+    joules = {each.component: pieces.summed(each.energy_j(pieces.begin_s, pieces.end_s)) for each in fused.series}
+    return {
+        name: [one if seconds > 0 else None for one, seconds in zip(of_name.tolist(), known_s[name], strict=True)]
+        for name, of_name in joules.items()
+    }, known_s
+
+
+def merged(parts: Sequence[Marks]) -> Marks | None:
+    """The marks of several files as one timeline. Raises LogError: some have dates and others have none."""
+    if not parts:
+        return None
+    if len({part.absolute for part in parts}) > 1:
+        raise LogError("Some marks have dates and others have none; give those of one clock.")
+    marks = tuple(mark for part in parts for mark in part.marks)
+    return Marks(marks, parts[0].absolute, tuple(note for part in parts for note in part.notes))

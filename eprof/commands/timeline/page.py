@@ -1,0 +1,180 @@
+"""The page of `eprof timeline`, one file that fetches nothing (docs/timeline.md)."""
+
+from collections.abc import Iterator
+
+from markupsafe import Markup
+
+from eprof.commands.timeline import words
+from eprof.commands.timeline.schema import Component, Function, Timeline
+from eprof.show.page.frame import Figure, card, method, page, quiet
+from eprof.show.page.svg import pct
+from eprof.show.words.badges import written
+from eprof.show.words.blocks import Section
+from eprof.show.words.cells import Quantity, plain_text
+from eprof.show.words.numbers import quantity, quantity_or
+
+_HEIGHT, _LEAST_HEIGHT, _TOP, _LANE = 240, 64, 8, 20
+_WIDE = 1000  # in which panels are drawn
+_TICKS = 4
+_COMPONENTS, _LANES, _COLOURS = 6, 10, 6
+_DARKEST = 8
+
+
+def html(document: Timeline) -> str:
+    """The page of `eprof timeline`: one self-contained HTML file from a document `eprof.timeline/1`."""
+    return page(
+        document,
+        "timeline",
+        [words.subject(document)],
+        words.headline(document),
+        _figures(document),
+        _sections(document),
+    )
+
+
+def _figures(document: Timeline) -> Iterator[Figure]:
+    yield Figure("Energy", quantity(document.total_j, "J"), "", words.missing(*words.added(document)))
+    yield Figure("Time", quantity(document.duration_s, "s"))
+    for component in document.components[:4]:
+        energy = plain_text(Quantity(component.energy_j, "J", words.missing(component)))
+        yield Figure(component.name, quantity_or("not known", component.mean_w, "W"), energy)
+
+
+def _sections(document: Timeline) -> Iterator[Section]:
+    """The sections of the page of a timeline."""
+    legend = (
+        "Power of each component as its meter saw it, from zero; dashed: idle power. Below, when functions ran, the "
+        "outer ones first, each with the joules of its own."
+    )
+    yield card("power", "Power", "Power over time", _chart(document), quiet(legend))
+    if document.functions:
+        several = len(document.components) > 1
+        table = words.functions(document, None, by_component=not several)
+        yield card("functions", "Functions", "Joules by function", *words.trust(document), table)
+        if several:
+            answer = "What each function takes of its own in each component: the darker, the more."
+            yield card("heat", "Heat", "Joules by component and function", _heat(document), quiet(answer))
+    yield card("components", "Components", "What the meters saw", words.components(document))
+    yield method(
+        document,
+        {
+            "Joules": [
+                "Power holds from a sample to the next. The innermost function owns the joules of a moment; what is "
+                "around it has them in the column with callees. Functions and the rest add up to the integral of each "
+                "component.",
+                "A component that is part of another is in its joules, and not added again.",
+            ]
+        },
+        document.warnings,
+    )
+
+
+def _chart(document: Timeline) -> Markup:
+    """A timeline's chart: a panel a component, lanes of functions below, the outer ones first, on one axis of time."""
+    components = document.components[:_COMPONENTS]
+    height = max(_LEAST_HEIGHT, _HEIGHT // len(components))
+    panels = [_panel(document, component, height) for component in components]
+    lanes = [_lane(document, function, place) for place, function in enumerate(words.outer_first(document)[:_LANES])]
+    return Markup('<div class="lanes">{}</div>').format(Markup("").join([*panels, *lanes, _axis(document)]))
+
+
+def _panel(document: Timeline, component: Component, height: int) -> Markup:
+    """The power of a component over time as steps, from zero; a hole where nothing is known. Dashed: idle power."""
+    most = max((watts for _, watts in component.watts if watts is not None), default=0.0) or 1.0
+    outline: list[str] = []
+    was_known = False
+    for (begin, watts), (end, _) in zip(component.watts, component.watts[1:], strict=False):
+        if watts is not None:
+            start = "" if was_known else f"M{_x(document, begin)} {height}"
+            outline.append(f"{start}V{height - (height - _TOP) * watts / most:.1f}H{_x(document, end)}")
+        elif was_known:
+            outline.append(f"V{height}")
+        was_known = watts is not None
+    body = Markup('<path class="c-dram" d="{}V{}"/>').format("".join(outline), height)
+    if component.idle_w is not None:
+        y = f"{height - (height - _TOP) * min(component.idle_w / most, 1.0):.1f}"
+        body += Markup('<line class="idle" x1="0" x2="{0}" y1="{1}" y2="{1}"/>').format(_WIDE, y)
+    drawing = Markup('<svg width="100%" height="{1}" viewBox="0 0 {0} {1}" preserveAspectRatio="none" {2}>{3}</svg>')
+    about = f"up to {quantity(most, 'W')}"
+    spoken = Markup('role="img" aria-label="power of {} over time, {}"').format(component.name, about)
+    return _row(component.name, Markup(about), drawing.format(_WIDE, height, spoken, body))
+
+
+def _lane(document: Timeline, function: Function, place: int) -> Markup:
+    """The lane of a function over time: when it ran, and its joules."""
+    groups = ("fp64", "int", "shared", "l1", "tensor", "fp16")
+    spans = Markup("").join(
+        Markup('<rect class="c-{}" x="{}" width="{}" y="2" height="{}"/>').format(
+            groups[place % _COLOURS], *_across(document, begin, end), _LANE - 4
+        )
+        for begin, end in function.spans
+    )
+    drawing = Markup('<svg width="100%" height="{}" role="img" aria-label="when {} ran">{}</svg>')
+    energy_j = words.total_of(document, function.energy_j)
+    joules = None if energy_j is None else quantity(energy_j, "J")
+    return _row(function.name, written(joules, words.marks(function)), drawing.format(_LANE, function.name, spans))
+
+
+def _axis(document: Timeline) -> Markup:
+    """The seconds below the chart of a timeline."""
+    ticks = [_tick(document.duration_s * part / _TICKS, part) for part in range(_TICKS + 1)]
+    return _row("", Markup(""), Markup('<svg width="100%" height="18">{}</svg>').format(Markup("").join(ticks)))
+
+
+def _tick(seconds: float, part: int) -> Markup:
+    anchor = {0: "start", _TICKS: "end"}.get(part, "middle")
+    words_ = quantity(seconds, "s") if seconds else "0"
+    return Markup('<text class="tick" x="{}" y="13" text-anchor="{}">{}</text>').format(
+        pct(100 * part / _TICKS), anchor, words_
+    )
+
+
+def _row(name: str, about: Markup, drawing: Markup) -> Markup:
+    """A row of a timeline's chart: what is drawn of a component or function, behind its name."""
+    return Markup('<span class="full" title="{0}">{0}</span><span class="quiet">{1}</span>{2}').format(
+        name, about, drawing
+    )
+
+
+def _x(document: Timeline, time_s: float) -> str:
+    """Where a moment is in a panel of the timeline."""
+    return f"{_WIDE * min(max(time_s / document.duration_s, 0.0), 1.0):.1f}"
+
+
+def _across(document: Timeline, begin_s: float, end_s: float) -> tuple[str, str]:
+    """Where a stretch of time is in the timeline and how wide, in per cent."""
+    scale = 100 / document.duration_s
+    begin, end = max(begin_s, 0.0) * scale, min(end_s, document.duration_s) * scale
+    return pct(begin), pct(max(end - begin, 0.0))
+
+
+def _heat(document: Timeline) -> Markup:
+    """The heat table of a timeline: joules by component and function, and in none; the darker, the more."""
+    components = document.components
+    rows = [
+        (function.name, function.energy_j, [words.marks(function)] * len(components))
+        for function in words.by_energy(document)
+    ]
+    rows.append((words.OUTSIDE, document.outside_j, [words.marks_outside(document, each) for each in components]))
+    most_j = max((joules or 0.0 for _, energy_j, _ in rows for joules in energy_j.values()), default=0.0)
+    heads = Markup("").join(Markup('<th scope="col">{}</th>').format(component.name) for component in components)
+    lines = Markup("").join(
+        Markup('<tr><th scope="row">{}</th>{}</tr>').format(
+            name,
+            Markup("").join(
+                _warm(energy_j[component.name], most_j, mark) for component, mark in zip(components, marks, strict=True)
+            ),
+        )
+        for name, energy_j, marks in rows
+    )
+    return Markup(
+        '<div class="wide" tabindex="0" role="region" aria-label="Joules by component and function">'
+        '<table class="heat by-function"><thead><tr><td class="no"></td>{}</tr></thead><tbody>{}</tbody></table></div>'
+    ).format(heads, lines)
+
+
+def _warm(joules: float | None, most_j: float, marks: int) -> Markup:
+    if joules is None:
+        return Markup('<td class="h0">{}</td>').format(written(None, marks))
+    step = round(_DARKEST * max(joules, 0.0) / most_j) if most_j > 0 else 0
+    return Markup('<td class="h{}">{}</td>').format(step, written(quantity(joules, "J"), marks))

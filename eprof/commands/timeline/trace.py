@@ -1,0 +1,108 @@
+"""A timeline as a trace for Perfetto: power of each component over time, functions beneath (docs/timeline.md)."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from eprof.base.text import visible
+from eprof.base.version import __version__
+from eprof.commands.timeline.document import Fused
+from eprof.commands.timeline.schema import Timeline
+from eprof.lab.power.marks import Mark
+from eprof.lab.power.series import Series
+from eprof.show.files.trace import brief, encoded, named
+
+_POWER, _FUNCTIONS = 1, 2  # processes of the trace
+_ROUNDING_S = 1e-6
+
+
+def to_trace(document: Timeline, fused: Fused) -> bytes:
+    """A power trace: each step of power, in W, each mark with its joules; times in us from the first power, to the
+    ns.
+
+    The joules of a mark are those of all that runs in it. Where power is not known the counter is 0, and the mark says
+    for how long.
+    """
+    head = {"eprof": __version__, "title": visible(document.title), "first_s": fused.begin_s}
+    return encoded(head, _rows(fused))
+
+
+def _rows(fused: Fused) -> Iterator[dict[str, Any]]:
+    """The rows of a power trace for Perfetto."""
+    yield named("process_name", _POWER, 0, "power")
+    for series in fused.series:
+        whole = fused.wholes.get(series.component)
+        yield from _steps(series, f"{series.component}, part of {whole}," if whole else series.component, fused.begin_s)
+    if not fused.marks:
+        return
+    yield named("process_name", _FUNCTIONS, 0, "functions")
+    for number, lane in enumerate(_lanes(fused.marks), 1):
+        name = "functions" if number == 1 else f"functions (overlap {number - 1})"
+        yield named("thread_name", _FUNCTIONS, number, name)
+        yield from (_slice(fused, mark, number) for mark in lane.marks)
+
+
+def _steps(series: Series, name: str, begin_s: float) -> Iterator[dict[str, Any]]:
+    """Each change of a component's power in the trace; 0 behind the last."""
+    times_s = series.edges - begin_s
+    watts = [*np.nan_to_num(series.watts).tolist(), 0.0]
+    for time_s, watt in zip(times_s.tolist(), watts, strict=True):
+        # Perfetto adds the unit, which is the name of the argument.
+        yield {"ph": "C", "name": visible(name), "pid": _POWER, "ts": _us(time_s), "args": {"W": brief(watt)}}
+
+
+def _us(time_s: float) -> float:
+    return round(time_s * 1e9) / 1e3
+
+
+class _Lane:
+    """A line of the trace: marks that lie in each other or behind each other. What overlaps would be dropped there."""
+
+    def __init__(self) -> None:
+        self.marks: list[Mark] = []
+        self._open: list[Mark] = []
+
+    def takes(self, mark: Mark) -> bool:
+        """Take a mark of the power trace that begins after those that are there, if it fits."""
+        self._open = [around for around in self._open if around.end_s > mark.begin_s]
+        if self._open and mark.end_s > self._open[-1].end_s:
+            return False
+        self._open.append(mark)
+        self.marks.append(mark)
+        return True
+
+
+def _lanes(marks: Sequence[Mark]) -> list[_Lane]:
+    """Marks of a power trace on as few lines as they need."""
+    lanes: list[_Lane] = []
+    for mark in sorted(marks, key=lambda mark: (mark.begin_s, -mark.end_s)):
+        if not any(lane.takes(mark) for lane in lanes):
+            lanes.append(_Lane())
+            lanes[-1].takes(mark)
+    return lanes
+
+
+def _slice(fused: Fused, mark: Mark, lane: int) -> dict[str, Any]:
+    """The row of the power trace for one mark."""
+    begin_s, end_s = np.array([mark.begin_s]), np.array([mark.end_s])
+    known = [series for series in fused.series if series.known_s(begin_s, end_s)[0] > 0]
+    joules = {series.component: float(series.energy_j(begin_s, end_s)[0]) for series in known}
+    total_j = sum(energy_j for component, energy_j in joules.items() if component not in fused.wholes)
+    unknown_s = max(mark.end_s - mark.begin_s - float(series.known_s(begin_s, end_s)[0]) for series in fused.series)
+    arguments = {"energy_j": brief(total_j)} if known else {}
+    if len(fused.series) > 1:
+        arguments |= {f"{visible(component)}_j": brief(energy_j) for component, energy_j in joules.items()}
+    if unknown_s > _ROUNDING_S:
+        arguments["power_not_known_s"] = brief(unknown_s)
+    start_us = _us(mark.begin_s - fused.begin_s)
+    return {
+        "ph": "X",
+        "name": visible(mark.name),
+        "cat": "function",
+        "pid": _FUNCTIONS,
+        "tid": lane,
+        "ts": start_us,
+        "dur": round(_us(mark.end_s - fused.begin_s) - start_us, 3),
+        "args": arguments,
+    }

@@ -1,0 +1,183 @@
+"""A document `eprof.timeline/1` in words: the total, the largest functions, components, what is not sure."""
+
+from collections.abc import Iterator, Sequence
+
+from eprof.base.known import ratio
+from eprof.base.text import counted, few, phrase, when
+from eprof.commands.timeline.schema import Component, Function, Timeline
+from eprof.show.words.badges import ESTIMATED, MISSING
+from eprof.show.words.blocks import Block, Column, Headline, Notes, Point, Row, Sentence, Table, Tone, table_of
+from eprof.show.words.cells import Cell, Name, Quantity, Share
+from eprof.show.words.numbers import and_more, percent, quantity, whole
+
+TITLE = "Timeline"
+OUTSIDE = "in no function"
+_FUNCTIONS = 6
+
+
+def subject(document: Timeline) -> str:
+    """What was metered over time, and for how long."""
+    names = [component.name for component in document.components]
+    return f"{few(names, 4)} over {quantity(document.duration_s, 's')}"
+
+
+def headline(document: Timeline) -> Headline:
+    """The headline of a timeline: the total, the function that takes most of it, and what idle power is of it."""
+    bound = when(missing(*added(document)), "At least ")
+    text = f"{bound}{quantity(document.total_j, 'J')} in {quantity(document.duration_s, 's')}."
+    return Headline(text, " ".join(filter(None, [_largest(document), _idle(document)])))
+
+
+def added(document: Timeline) -> list[Component]:
+    """The components that share no joules."""
+    return [component for component in document.components if component.part_of is None]
+
+
+def _largest(document: Timeline) -> str:
+    if not document.functions or not document.total_j:
+        return ""
+    function = by_energy(document)[0]
+    joules = total_of(document, function.energy_j)
+    if joules is None:
+        return ""
+    return f"{function.name} takes {percent(joules / document.total_j)} of it, {quantity(joules, 'J')}."
+
+
+def _idle(document: Timeline) -> str:
+    """How much of a timeline's joules an idle machine would have taken, where that was seen."""
+    idle = [component.idle_w for component in added(document) if component.idle_w is not None]
+    share = ratio(sum(idle) * document.duration_s, document.total_j)
+    if not share or len(idle) < len(added(document)):
+        return ""
+    return f"Idle power, {quantity(sum(idle), 'W')}, would take {percent(share)} in that time."
+
+
+def total_of(document: Timeline, joules: dict[str, float | None]) -> float | None:
+    """The joules of all components of a timeline that share none; None where nothing is known of any."""
+    known = [energy_j for component in added(document) if (energy_j := joules[component.name]) is not None]
+    return sum(known) if known else None
+
+
+def by_energy(document: Timeline) -> list[Function]:
+    """The functions of a timeline, those that take most first."""
+    return sorted(document.functions, key=lambda function: -(total_of(document, function.energy_j) or 0.0))
+
+
+def outer_first(document: Timeline) -> list[Function]:
+    """The functions of a timeline by what they take with all that they call."""
+    return sorted(document.functions, key=lambda function: -(total_of(document, function.inclusive_j) or 0.0))
+
+
+def marks(function: Function) -> int:
+    """What is not sure of a function's joules in a timeline."""
+    return _function_marks(function, function.estimated)
+
+
+def _function_marks(function: Function, is_estimated: bool) -> int:
+    return (ESTIMATED if is_estimated else 0) | missing(function)
+
+
+def missing(*entries: Component | Function) -> int:
+    """The mark of joules that are a lower bound, as power is not known all the time."""
+    return MISSING if any(entry.unknown_s for entry in entries) else 0
+
+
+def marks_outside(document: Timeline, *components: Component) -> int:
+    """What is not sure of joules in no function: lower bounds, unless all that is not known lies in functions."""
+    in_functions_s = sum(function.unknown_s for function in document.functions)
+    is_inside = len(document.components) == 1 and document.components[0].unknown_s <= (1 + 1e-9) * in_functions_s
+    return 0 if is_inside else missing(*components)
+
+
+def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
+    """A timeline, for a terminal and for Markdown; every function if `verbose`."""
+    yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
+    yield headline(document)
+    if document.functions:
+        yield functions(document, None if verbose else _FUNCTIONS)
+    yield components(document)
+    yield from trust(document)
+    yield Notes(document.warnings)
+
+
+def trust(document: Timeline) -> Iterator[Point]:
+    """What slow samples and clocks that are apart do to the joules of functions in a timeline."""
+    if not document.functions:
+        return
+    slow = [function.name for function in document.functions if function.estimated]
+    worst = max(document.components, key=lambda component: component.moved_j_per_ms)
+    texts = [f"A clock that is 1 ms off moves at most {quantity(worst.moved_j_per_ms, 'J')} between functions."]
+    if slow:
+        period = quantity(max(component.period_s for component in document.components), "s")
+        functions = counted(len(slow), "function")
+        texts.append(f"Samples come every {period}. Shorter than three of them, so ~ estimated: {functions}.")
+    yield Point("Trust", " ".join(texts))
+
+
+def functions(document: Timeline, limit: int | None, by_component: bool = True) -> Table:
+    """Joules of a timeline by function and component, exclusive; and what a function takes with all it calls."""
+    several = [component for component in document.components if by_component and len(document.components) > 1]
+    names = [component.name for component in several]
+    columns = [
+        Column("function", "left"),
+        Column("calls"),
+        Column("time"),
+        Column("energy"),
+        Column(""),
+        *(Column(name, from_width=100) for name in names),
+        Column("above idle", from_width=100),
+        Column("with callees"),
+    ]
+    ordered = by_energy(document)
+    lines = [_function(document, function, names) for function in ordered[:limit]]
+    left_out = and_more(len(ordered) - len(lines), "function")
+    outside = total_of(document, document.outside_j)
+    unsure = marks_outside(document, *added(document))
+    time, energy = Quantity(document.outside_s, "s"), Quantity(outside, "J", unsure)
+    cells: list[Cell] = [OUTSIDE, "", time, energy, _share(document, outside)]
+    cells += [Quantity(document.outside_j[each.name], "J", marks_outside(document, each)) for each in several]
+    lines.append(Row([*cells, "", ""], total=True))
+    return Table(columns, lines, left_out=left_out)
+
+
+def _function(document: Timeline, function: Function, names: Sequence[str]) -> Row:
+    unsure = marks(function)
+    joules = total_of(document, function.energy_j)
+    above: Cell = ""
+    of_components = [function.above_idle_j[component.name] for component in added(document)]
+    if None not in of_components:
+        above = Quantity(sum(joules or 0.0 for joules in of_components), "J", unsure)
+    cells: list[Cell] = [
+        Name(function.name, function.name),
+        whole(function.calls),
+        Quantity(function.time_s, "s"),
+        Quantity(joules, "J", unsure),
+        _share(document, joules),
+        *(Quantity(function.energy_j[name], "J", unsure) for name in names),
+        above,
+        Quantity(
+            total_of(document, function.inclusive_j), "J", _function_marks(function, function.inclusive_estimated)
+        ),
+    ]
+    return Row(cells)
+
+
+def _share(document: Timeline, joules: float | None) -> Share:
+    return Share(ratio(joules, document.total_j))
+
+
+def components(document: Timeline) -> Table:
+    """What each meter of a timeline saw."""
+    return table_of(
+        document.components,
+        (Column("component", "left"), lambda component: component.name),
+        (Column("energy"), lambda component: Quantity(component.energy_j, "J", missing(component))),
+        (Column("mean"), lambda component: Quantity(component.mean_w, "W")),
+        (Column("idle"), _idle_power),
+        (Column("samples every"), lambda component: Quantity(component.period_s, "s")),
+        (Column("", "left"), lambda component: phrase("part of {}", component.part_of)),
+    )
+
+
+def _idle_power(component: Component) -> Cell:
+    return "not seen" if component.idle_w is None else Quantity(component.idle_w, "W")

@@ -1,0 +1,343 @@
+"""Grids of energy and time: of a profile priced at every setting of a table, and of measurements."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from msgspec import UNSET, Struct, UnsetType, field
+from msgspec.structs import replace
+
+from eprof.base.arrays import Floats
+from eprof.base.errors import CostError, EprofError
+from eprof.base.marks import Mark
+from eprof.base.nouns import in_document
+from eprof.commands.tune.grid import Grid, Point
+from eprof.commands.tune.inputs import power_model
+from eprof.commands.tune.schema import PowerModel
+from eprof.commands.tune.time_fit import TimeCheck, Timed, check
+from eprof.costs import Costs, CostTable
+from eprof.counts.counts import Counts
+from eprof.energy.attribution import attribute
+from eprof.energy.simulated import has_modelled_time, roofline_s
+from eprof.energy.time_model import TimeModel, of_table
+from eprof.lab.measurements import Measurements
+from eprof.lab.measurements.values import COUNTED
+from eprof.lab.validation.priced import by_price
+from eprof.lab.validation.protocols import label, parse, setting_of
+from eprof.lab.validation.protocols import settings as setting_keys
+from eprof.profile.profile import Energy
+from eprof.profile.rooflines import traffic_of
+
+MEASURED, MODELLED = "measured", "modelled"
+_UNLISTED = "the table lists both clocks, but not this pair"
+# A rate so much above the largest that was measured is beyond it.
+_BEYOND = 1.05
+
+
+class Tuning(Struct, frozen=True, eq=False):
+    """Kernels at every setting. whole: what they are together, in words. time_from: MEASURED or MODELLED.
+
+    of_simulated: even the time of the run came from a model.
+    """
+
+    title: str
+    points: Sequence[Point]
+    grids: Sequence[Grid]
+    whole: str
+    time_from: str
+    time_model: TimeModel | None
+    time_check: TimeCheck | None
+    model: PowerModel
+    notes: Sequence[str] = field(default_factory=tuple)
+    of_simulated: bool = False
+    processor: str | UnsetType = UNSET
+
+
+class _Place(NamedTuple):
+    """A setting with the costs there."""
+
+    point: Point
+    costs: Costs
+
+
+def from_profile(
+    energy: Energy, table: CostTable, wanted: Sequence[str] = (), now: str | None = None, now_from: str = ""
+) -> Tuning:
+    """The grids of a profile: priced at every setting of its table, with modelled times.
+
+    energy: priced at the setting in force. wanted: settings ("852/924") in place of those that the table lists.
+    now: the setting that the profile was taken at. Raises CostError: a table with one setting only, or no setting that
+    it knows; EprofError: no kernel has a time.
+    """
+    if table.default.core_mhz is None or max(len(table.settings), len(wanted)) < 2:
+        raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
+    _check_timed(energy)
+    assert energy.costs is not None
+    places, refused = _places(table, wanted)
+    here = Point(*parse(now or energy.costs.setting.label))
+    grids = _grids(energy, of_table(table), here, places)
+    notes = [
+        *energy.costs.notes,
+        *refused,
+        *_of_simulated(energy.counts),
+        *_beyond_measured(table, energy),
+        *_profile_notes(energy.counts, grids, here, table, now_from),
+    ]
+    return Tuning(
+        energy.profile.title,
+        [place.point for place in places],
+        grids,
+        whole="the program",
+        time_from=MODELLED,
+        of_simulated=bool(has_modelled_time(energy.counts).any()),
+        time_model=of_table(table),
+        time_check=None,
+        model=power_model(table),
+        notes=tuple(notes),
+        processor=in_document(energy.profile.counted[0].definition.processor),
+    )
+
+
+def _check_timed(energy: Energy) -> None:
+    nouns = energy.counts.nouns
+    if energy.total_s is not None:
+        raise EprofError(
+            f"Only the time of all {nouns.kernels} together is known, and how it follows the clocks differs from "
+            f"{nouns.kernel} to {nouns.kernel}; give --time KERNEL=SECONDS, or a trace."
+        )
+    if np.isnan(energy.counts.rows.time_s).all():
+        raise EprofError(f"No {nouns.kernel} has a time, so nothing is known of its energy; give a trace, or --time.")
+
+
+def _places(table: CostTable, wanted: Sequence[str]) -> tuple[list[_Place], list[str]]:
+    """The settings of the grids with the costs at each, and a sentence for each that the table cannot price."""
+    listed = [setting.label for setting in table.settings if setting.core_mhz is not None]
+    places: list[_Place] = []
+    refused: list[str] = []
+    for name in dict.fromkeys(wanted or listed):
+        try:
+            costs = table.at(name)
+        except CostError as err:
+            refused.append(f"{name} is left out: {err}")
+        else:
+            places.append(_Place(_point(costs, listed), costs))
+    if not places:
+        raise CostError(refused[0])
+    return sorted(places, key=lambda place: (place.point.memory_mhz, place.point.core_mhz)), refused
+
+
+def _point(costs: Costs, listed: Sequence[str]) -> Point:
+    """A setting of the grids: its clocks and voltages."""
+    setting = costs.setting
+    estimated = costs.marks & Mark.ESTIMATED
+    assert setting.core_mhz is not None
+    assert setting.memory_mhz is not None
+    why = _UNLISTED
+    if estimated:
+        why = costs.setting_from.partition("; ")[2]
+    if setting.label in listed:
+        why = ""
+    return Point(setting.core_mhz, setting.memory_mhz, estimated, why)
+
+
+def _grids(energy: Energy, model: TimeModel, here: Point, places: Sequence[_Place]) -> list[Grid]:
+    """A grid a kernel: its joules by the costs at each setting, over the time that is modelled there."""
+    assert energy.costs is not None
+    counts = energy.counts
+    joules = np.full((len(places), len(counts.rows)), np.nan)
+    seconds = np.full_like(joules, np.nan)
+    marks = np.full(len(counts.rows), int(energy.costs.marks & Mark.ASSUMED | Mark.ESTIMATED), dtype=np.int64)
+    for number, place in enumerate(places):
+        seconds[number] = _times_at(model, energy, here, place)
+        timed = replace(counts, rows=replace(counts.rows, time_s=seconds[number]))
+        split = attribute(timed, place.costs)
+        joules[number] = np.where(np.isnan(seconds[number]), np.nan, split.total_j)
+        marks |= split.row_marks
+
+    labels = [place.point.label for place in places]
+    now = labels.index(here.label) if here.label in labels else None
+    unmeasured = np.full(len(places), np.nan)
+    return [
+        Grid(
+            name,
+            name,
+            energy_j=joules[:, kernel],
+            time_s=seconds[:, kernel],
+            measured_j=unmeasured,
+            measured_s=unmeasured,
+            marks=Mark(int(marks[kernel])),
+            launches=float(launches),
+            now=now,
+        )
+        for kernel, (name, launches) in enumerate(zip(counts.rows.kernel, counts.rows.launches, strict=True))
+    ]
+
+
+def _times_at(model: TimeModel, energy: Energy, here: Point, place: _Place) -> Floats:
+    """Times in s at a setting of the grid, (n_kernels,), from those at the setting `here`, which stay as they are.
+
+    The time of a simulated kernel is the roofline's at every setting.
+    """
+    assert energy.costs is not None
+    table, known = energy.counts.amounts, energy.counts.rows.time_s
+    times = known
+    if place.point.label != here.label:
+        clocks = (here.core_mhz, here.memory_mhz), (place.point.core_mhz, place.point.memory_mhz)
+        times = model.at(known, traffic_of(table), *clocks)
+    simulated = has_modelled_time(energy.counts)
+    if not simulated.any():
+        return times
+    with np.errstate(invalid="ignore", divide="ignore"):
+        by_roofline = known * roofline_s(table, place.costs) / roofline_s(table, energy.costs)
+    return np.where(simulated, by_roofline, times)
+
+
+def _of_simulated(counts: Counts) -> Iterator[str]:
+    """A sentence on the times of simulated kernels, if there are some."""
+    simulated = has_modelled_time(counts)
+    if simulated.any():
+        yield (
+            f"The times of simulated kernels ({int(simulated.sum())} of {len(simulated)}) are the roofline's over the "
+            "efficiency at every setting, and not those of the model above."
+        )
+
+
+def _beyond_measured(table: CostTable, energy: Energy) -> Iterator[str]:
+    """A sentence for what tuned kernels do more often a second than any that the table was fitted to."""
+    measured = table.fit.data.get("range", {}) if table.fit is not None else {}
+    if not measured or energy.split is None or energy.costs is None:
+        return
+    joules = by_price(table, energy.split.table)
+    times = energy.counts.rows.time_s
+    beyond = []
+    for term, price in energy.costs.prices.items():
+        if term not in measured or price.pj <= 0:
+            continue
+        rate = joules[term].to_numpy() / (price.pj * 1e-12) / times / 1e9
+        several = int((rate > _BEYOND * measured[term][1]).sum())
+        if several:
+            beyond.append(f"{term.replace('_', ' ')} ({several} of {len(times)} {energy.counts.nouns.kernels})")
+    if beyond:
+        yield (
+            f"More a second than in any measurement that {table.name} was fitted to: {', '.join(beyond)}. "
+            "Nothing was measured there."
+        )
+
+
+def _profile_notes(
+    counts: Counts, grids: Sequence[Grid], here: Point, table: CostTable, now_from: str
+) -> Iterator[str]:
+    if now_from:
+        yield now_from
+    if grids[0].now is None:
+        yield f"{here.label} MHz, where the profile was taken, is not among the settings compared."
+    untimed = int((np.isnan(traffic_of(counts.amounts)) & ~np.isnan(counts.rows.time_s)).sum())
+    if untimed and of_table(table).byte_per_cycle is not None:
+        yield (
+            f"{untimed} of {len(grids)} {counts.nouns.kernels} have no count of DRAM bytes, so their time at other "
+            "settings is not known, nor that of the program."
+        )
+    bounds = sum(bool(grid.marks & Mark.MISSING) for grid in grids)
+    if bounds:
+        yield (
+            f"Energies of {bounds} of {len(grids)} {counts.nouns.kernels} are lower bounds, because something could "
+            "not be counted or priced; what is missing could change the choice."
+        )
+
+
+def check_times(measurements: Measurements) -> None:
+    """Raise EprofError if no row to tune has a time."""
+    if measurements.rows["time_s"].isna().all():
+        raise EprofError(
+            f"{measurements.sources[0]}: holds no times, so nothing tells energy from power; `eprof tune` needs a time "
+            "for each row."
+        )
+
+
+def time_check(measurements: Measurements) -> TimeCheck | None:
+    """The time model on these measurements, tested on each benchmark by one that was fitted to the others.
+
+    None: no DRAM bytes were counted, or each benchmark was timed at one setting only.
+    """
+    counts = measurements.counts()
+    rows = measurements.rows[["benchmark", "core_mhz", "memory_mhz", "time_s"]]
+    return check(Timed(rows.assign(dram_byte=counts.get("dram_byte", np.nan)), measurements.reference), None)
+
+
+def modelled(measurements: Measurements, checked: TimeCheck | None) -> Measurements:
+    """The measured rows as if only the reference had been timed: modelled times, and rates, counts over those times.
+
+    A benchmark's times come from a model that was fitted to the others. Raises EprofError: there is no time model.
+    """
+    if checked is None or measurements.kind != COUNTED:
+        raise EprofError("Modelled times need counts of DRAM bytes, which these measurements do not hold.")
+    keys = ["benchmark", "core_mhz", "memory_mhz"]
+    known = checked.pairs.drop_duplicates(keys).set_index(keys)["predicted_s"]
+    rows = measurements.rows
+    times = rows[keys].join(known, on=keys)["predicted_s"].fillna(rows["time_s"]).to_numpy(dtype=float)
+    ratio = rows["time_s"].to_numpy(dtype=float) / times
+    return replace(measurements, rows=rows.assign(time_s=times), rates=measurements.rates.mul(ratio, axis=0))
+
+
+def from_measurements(
+    measurements: Measurements,
+    predicted_w: Floats,
+    model: PowerModel,
+    *,
+    modelled_rows: Measurements | None = None,
+    checked: TimeCheck | None = None,
+    notes: Sequence[str] = (),
+) -> Tuning:
+    """The grids of measured kernels with predicted power, (n,), at every setting.
+
+    modelled_rows: the same rows with modelled times, for which `predicted_w` then holds. checked: the errors of the
+    time model.
+    Raises EprofError: no times, or one setting only.
+    """
+    rows, reference = measurements.rows, Point(*measurements.reference)
+    check_times(measurements)
+    if len(measurements.settings) < 2:
+        raise EprofError("All rows are at one setting, so there is nothing to choose from.")
+    notes = list(notes)
+    fitted = checked.model if checked is not None else None
+    time_from = MEASURED
+    if modelled_rows is not None:
+        time_from = MODELLED
+        notes.append(f"Times are modelled from the one measured at {reference.label} MHz.")
+    data = rows[["benchmark", "kernel", "time_s", "power_w"]].assign(
+        setting=[label(key) for key in setting_of(rows)],
+        predicted_w=predicted_w,
+        predicted_s=(modelled_rows or measurements).rows["time_s"],
+    )
+    points = [Point(core, memory) for core, memory in setting_keys(rows)]
+    names = list(dict.fromkeys(rows["benchmark"]))
+    several = f"all {len(names)} kernels, one launch each"
+    return Tuning(
+        title=", ".join(source.rpartition("/")[2] for source in measurements.sources),
+        points=points,
+        grids=[_measured_grid(name, data[data["benchmark"] == name], points, reference) for name in names],
+        whole=several if len(names) > 1 else "the kernel, one launch",
+        time_from=time_from,
+        time_model=fitted,
+        time_check=checked,
+        model=model,
+        notes=tuple(notes),
+    )
+
+
+def _measured_grid(name: str, rows: pd.DataFrame, points: Sequence[Point], reference: Point) -> Grid:
+    """The grid of one measured benchmark; rows measured again at a setting count with their median."""
+    labels = [point.label for point in points]
+    numbers = rows[["time_s", "power_w", "predicted_w", "predicted_s"]]
+    medians = numbers.groupby(rows["setting"]).median().reindex(labels).to_numpy(dtype=float)
+    time_s, power_w, predicted_w, predicted_s = medians.T
+    return Grid(
+        name,
+        str(rows["kernel"].iloc[0]),
+        energy_j=predicted_w * predicted_s,
+        time_s=predicted_s,
+        measured_j=power_w * time_s,
+        measured_s=time_s,
+        now=labels.index(reference.label) if reference.label in labels else None,
+    )

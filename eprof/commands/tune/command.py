@@ -1,0 +1,105 @@
+"""`eprof tune`: which clocks use least energy, or least energy and time, and what the fastest ones cost."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from eprof.base.errors import EprofError, UsageError
+from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching, only
+from eprof.cli.output import deliver, of_document, planned
+from eprof.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from eprof.commands.tune.build import Tuning
+
+
+def add(commands: Commands) -> Parser:
+    """The options of `eprof tune`."""
+    parser = command(
+        commands,
+        "tune",
+        "For each kernel and for the program: the clocks with the least energy, or energy x time, within "
+        "a slowdown or a power limit; against the fastest clocks, and against the measured best where there is one.",
+        "eprof tune fmm.eprof --costs jetson-tk1",
+        "eprof tune metrics.csv trace.csv --costs my-gpu.toml --setting 852/924 --objective edp",
+        "eprof tune fmm.eprof --max-slowdown 5% -o clocks.html",
+        "eprof tune measured.csv --costs gtx980.toml",
+    )
+    parser.add_inputs("logs or a run directory of one program, or measurements (CSV, Parquet)")
+    parser.value(
+        "--costs",
+        TABLE,
+        "cost table (default: the one made for this GPU; for measurements: refitted without the kernel it is for)",
+    )
+    parser.value("--setting", SETTING, "where the profile was taken, in MHz")
+    parser.value("--settings", "CORE/MEMORY,...", "choose from these (default: those of the table)")
+    parser.value("--objective", "NAME", "energy (default), edp, ed2p, ed3p, or time", default="energy")
+    parser.value("--max-slowdown", "PERCENT", "at most this much more time than the fastest, e.g. 5%%")
+    parser.value("--power-limit", "W", "mean power at most; with --objective time: a cap", type=float)
+    parser.choice("--times", ("measured", "modelled"), "of measurements (default: measured)", default="measured")
+    parser.mapping()
+    parser.add_efficiency("of its peak, on a simulated device")
+    parser.add_capability()
+    parser.repeatable("--time", "[KERNEL=]SECONDS", "for logs without times")
+    parser.add_jobs()
+    parser.add_kernels()
+    parser.add_output()
+    return parser
+
+
+def tune(options: argparse.Namespace) -> int:
+    """Run `eprof tune`."""
+    from eprof.commands.tune import document, inputs
+    from eprof.lab import objective
+
+    goal = objective.parse(options.objective, options.max_slowdown, options.power_limit)
+    options.inputs = matching(options.inputs)
+    outputs = planned(options)
+    is_measured = options.mapping is not None or inputs.are_measurements(options.inputs)
+    tuning = _measured(options) if is_measured else _profiled(options)
+    result = document.document(tuning, goal, options.command_line)
+    deliver(of_document(result, __package__, options.verbose, terminal="terminal"), outputs, options)
+    return 0
+
+
+def _measured(options: argparse.Namespace) -> "Tuning":
+    """The document of `eprof tune` for measurements."""
+    from eprof import costs
+    from eprof.commands.tune import build, inputs
+    from eprof.lab import measurements
+
+    if options.settings or options.setting:
+        raise UsageError("--setting and --settings are for profiles; measurements are at the settings of their rows.")
+    measured = measurements.read(options.inputs, options.mapping, kernels=options.kernel_name, only=only(options))
+    build.check_times(measured)
+    table = None if options.costs is None else costs.load(options.costs)
+    checked = build.time_check(measured)
+    modelled = build.modelled(measured, checked) if options.times == "modelled" else None
+    progress = Progress(options.quiet)
+    watts, model, notes = inputs.predicted(measured, table, options.jobs, progress.count, modelled)
+    notes = [*measured.notes, *notes]
+    return build.from_measurements(measured, watts, model, modelled_rows=modelled, checked=checked, notes=notes)
+
+
+def _profiled(options: argparse.Namespace) -> "Tuning":
+    """The document of `eprof tune` for a profile."""
+    from eprof.commands.tune import build, inputs
+    from eprof.profile import api
+
+    profile = api.load(
+        *options.inputs,
+        capability=options.capability,
+        time=options.time,
+        kernels=options.kernel_name,
+        command_line=options.command_line,
+        progress=Progress(options.quiet).reading,
+    )
+    energy = profile.energy(options.costs, None, options.efficiency, to_meter=False, estimate=False)
+    table = energy.table
+    if table is None:
+        raise EprofError(
+            "No cost table is made for this GPU; name one with --costs (`eprof costs` lists them), or the estimate of "
+            "its data sheet (--costs estimated), which is too rough to choose clocks by unless you ask for it."
+        )
+    now, why = inputs.setting_in_force(energy, table, options.setting)
+    wanted = [name.strip() for name in options.settings.split(",")] if options.settings else []
+    return build.from_profile(energy, table, wanted, now, why)

@@ -1,0 +1,183 @@
+"""From grids to the document `eprof.tune/1`, from which every report is made (docs/tune.md)."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from eprof.base.arrays import Floats, finite
+from eprof.base.marks import names
+from eprof.base.text import few
+from eprof.base.version import __version__
+from eprof.commands.tune import schema
+from eprof.commands.tune.build import Tuning
+from eprof.commands.tune.choice import Choice, choose, lost
+from eprof.commands.tune.grid import Grid, Point, front, together
+from eprof.commands.tune.time_fit import TimeCheck
+from eprof.energy.time_model import TimeModel
+from eprof.lab.objective import Objective
+
+
+def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] = ()) -> schema.Tune:
+    """The whole document `eprof.tune/1`."""
+    program = together(tuning.grids, tuning.whole)
+    whole = choose(program, objective)
+    choices = [choose(grid, objective) for grid in tuning.grids]
+    slowdown = objective.max_slowdown
+    return schema.Tune(
+        schema=schema.SCHEMA,
+        eprof=__version__,
+        created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        command_line=list(command_line),
+        title=tuning.title,
+        program=tuning.whole,
+        model=tuning.model,
+        objective=objective.name,
+        objective_words=objective.words,
+        max_slowdown_percent=None if slowdown is None else 100 * slowdown,
+        power_limit_w=objective.power_limit_w,
+        time=schema.Time(
+            tuning.time_from, _time_model(tuning.time_model), _time_error(tuning.time_check), tuning.of_simulated
+        ),
+        **_picks(program, whole, tuning.points),
+        each_its_own=_each_its_own(tuning.grids, choices),
+        settings=_settings(program, objective, tuning.points),
+        front=_front(program, tuning.points),
+        mispredictions=_mispredictions(choices),
+        energy_lost_percent=_lost_by_picks(choices),
+        marks=tuple(names(int(program.marks))),
+        processor=tuning.processor,
+        notes=[*tuning.notes, *_unpicked(whole, choices, tuning.grids, objective)],
+        kernels=[_kernel(grid, choice, tuning.points) for grid, choice in zip(tuning.grids, choices, strict=True)],
+    )
+
+
+def _time_model(model: TimeModel | None) -> schema.TimeModelUsed | None:
+    if model is None:
+        return None
+    return schema.TimeModelUsed(model.byte_per_cycle, model.exponent, model.share, model.words)
+
+
+def _time_error(checked: TimeCheck | None) -> schema.TimeError | None:
+    if checked is None:
+        return None
+    rows = int(np.isfinite(checked.signed_percent).sum())
+    return schema.TimeError(rows, checked.mean_percent, checked.max_percent, "leave_one_benchmark_out")
+
+
+def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, schema.At | None]:
+    """What was picked for a kernel or the program, in the document of tuning."""
+    return {
+        "best": _at(grid, choice.best, points),
+        "fastest": _at(grid, choice.fastest, points),
+        "measured_best": _at(grid, choice.measured, points),
+        "now": _at(grid, grid.now, points),
+    }
+
+
+def _at(grid: Grid, place: int | None, points: Sequence[Point]) -> schema.At | None:
+    return None if place is None else schema.At(**_fields(grid, place, points))
+
+
+def _fields(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:
+    """A grid at one setting, in the document of tuning."""
+    energy, time = grid.energy_j[place], grid.time_s[place]
+    point = points[place]
+    return {
+        "core_mhz": point.core_mhz,
+        "memory_mhz": point.memory_mhz,
+        "energy_j": finite(energy),
+        "time_s": finite(time),
+        "power_w": finite(energy / time) if time else None,
+        "measured_j": finite(grid.measured_j[place]),
+        "measured_s": finite(grid.measured_s[place]),
+        "marks": tuple(names(int(point.marks | grid.marks))),
+        "why": point.why or None,
+    }
+
+
+def _settings(grid: Grid, objective: Objective, points: Sequence[Point]) -> list[schema.Setting]:
+    """Every setting of the program, in the document of tuning."""
+    values = objective.value(grid.energy_j, grid.time_s)
+    allowed = objective.allowed(grid.energy_j, grid.time_s)
+    return [
+        schema.Setting(**_fields(grid, place, points), value=finite(values[place]), allowed=bool(allowed[place]))
+        for place in range(len(points))
+    ]
+
+
+def _front(grid: Grid, points: Sequence[Point]) -> list[schema.FrontPoint]:
+    return [
+        schema.FrontPoint(
+            points[place].core_mhz, points[place].memory_mhz, float(grid.energy_j[place]), float(grid.time_s[place])
+        )
+        for place in front(grid)
+    ]
+
+
+def _mispredictions(choices: Sequence[Choice]) -> schema.Mispredictions | None:
+    losses = _lost_by_picks(choices)
+    if losses is None:
+        return None
+    broken = sum(bool(choice.broken) for choice in choices)
+    return schema.Mispredictions(losses.model.cases, losses.model.wrong, losses.oracle.wrong, broken)
+
+
+def _lost_by_picks(choices: Sequence[Choice]) -> schema.LostBy | None:
+    model = lost([(choice.wrong, choice.lost_percent) for choice in choices])
+    oracle = lost([(choice.oracle_wrong, choice.oracle_lost_percent) for choice in choices])
+    if model is None or oracle is None:
+        return None
+    return schema.LostBy(model, oracle)
+
+
+def _kernel(grid: Grid, choice: Choice, points: Sequence[Point]) -> schema.Kernel:
+    """A kernel with its picks, in the document of tuning."""
+    return schema.Kernel(
+        name=grid.name,
+        kernel=grid.kernel,
+        launches=grid.launches,
+        **_picks(grid, choice, points),
+        wrong=choice.wrong,
+        lost_percent=choice.lost_percent,
+        oracle_wrong=choice.oracle_wrong,
+        oracle_lost_percent=choice.oracle_lost_percent,
+        breaks_a_limit=choice.broken,
+        energy_j=_listed(grid.energy_j),
+        time_s=_listed(grid.time_s),
+        measured_j=_listed(grid.measured_j),
+        measured_s=_listed(grid.measured_s),
+        marks=tuple(names(int(grid.marks))),
+    )
+
+
+def _each_its_own(grids: Sequence[Grid], choices: Sequence[Choice]) -> schema.Joules | None:
+    """The program if each kernel ran at its own best clocks and changing them cost nothing; None if one has none."""
+    energy_j = time_s = 0.0
+    for grid, choice in zip(grids, choices, strict=True):
+        if choice.best is None:
+            return None
+        energy_j += float(grid.energy_j[choice.best])
+        time_s += float(grid.time_s[choice.best])
+    return schema.Joules(finite(energy_j), finite(time_s))
+
+
+def _unpicked(whole: Choice, choices: Sequence[Choice], grids: Sequence[Grid], objective: Objective) -> Iterator[str]:
+    """Why no setting was picked, in the document of tuning."""
+    unpicked = [grid.name for grid, choice in zip(grids, choices, strict=True) if choice.best is None]
+    if unpicked:
+        yield f"No setting can be picked for {few(unpicked, 1)}: none is known that gives {objective.words}."
+    elif whole.best is None:
+        is_known = ~np.isnan(np.array([grid.energy_j for grid in grids])).any(axis=0)
+        why = "at none is the energy of all of them known"
+        if is_known.any():
+            why = f"none gives {objective.words}"
+        yield f"No setting can be picked for all kernels together: {why}."
+    broken = sum(bool(choice.broken) for choice in choices)
+    if broken:
+        yield f"For {broken} kernels the pick breaks the limit, as measured."
+
+
+def _listed(values: Floats) -> list[float | None]:
+    return [finite(value) for value in values]

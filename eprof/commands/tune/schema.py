@@ -1,0 +1,191 @@
+"""The types of the document `eprof.tune/1` (docs/tune.md): every report is drawn from them. None: not known."""
+
+from typing import Any, TypeAlias
+
+from msgspec import UNSET, Struct, UnsetType, field, to_builtins
+
+from eprof.base.clocks import Clocks
+from eprof.base.nouns import Nouns, nouns_of
+
+SCHEMA = "eprof.tune/1"
+PICKS = ("best", "fastest", "measured_best", "now")
+
+
+class At(Clocks, frozen=True, kw_only=True):
+    """Energy and time at one setting, predicted and measured. why: what the table does not know of it."""
+
+    energy_j: float | None
+    time_s: float | None
+    power_w: float | None
+    measured_j: float | None
+    measured_s: float | None
+    marks: tuple[str, ...]
+    why: str | None
+
+
+class Setting(At, frozen=True, kw_only=True):
+    """One of the settings that are compared. value: what is minimised; allowed: whether it keeps the limits."""
+
+    value: float | None
+    allowed: bool
+
+
+class Kernel(Struct, frozen=True, kw_only=True):
+    """One kernel, with the settings picked for it (None: none could be) and lists over all settings.
+
+    now: the setting in force. wrong: whether a pick is not the measured best, and what it lost.
+    """
+
+    name: str
+    kernel: str
+    launches: float
+    best: At | None
+    fastest: At | None
+    measured_best: At | None
+    now: At | None
+    wrong: bool | None
+    lost_percent: float | None
+    oracle_wrong: bool | None
+    oracle_lost_percent: float | None
+    breaks_a_limit: bool | None
+    energy_j: list[float | None]
+    time_s: list[float | None]
+    measured_j: list[float | None]
+    measured_s: list[float | None]
+    marks: tuple[str, ...]
+
+
+class FrontPoint(Clocks, frozen=True):
+    """A setting that no other beats in both time and energy."""
+
+    energy_j: float
+    time_s: float
+
+
+class Joules(Struct, frozen=True):
+    """Energy and time of the program."""
+
+    energy_j: float | None
+    time_s: float | None
+
+
+class PowerModel(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What predicted the power: a cost table, or fits that have not seen what they predict (`protocol`)."""
+
+    kind: str
+    name: str = ""
+    device: str = ""
+    source: str = ""
+    basis: str | None = None
+    protocol: str = ""
+    power_error_percent: float | None | UnsetType = UNSET
+
+
+class TimeModelUsed(Struct, frozen=True):
+    """The model of time at other settings (`energy/time_model.py`)."""
+
+    byte_per_cycle: float | None
+    exponent: float
+    share_of_peak: float
+    words: str
+
+
+class TimeError(Struct, frozen=True):
+    """Its error on kernels that it was not fitted to."""
+
+    n: int
+    mean_percent: float
+    max_percent: float
+    protocol: str
+
+
+class Time(Struct, frozen=True):
+    """Where times are from ("measured" or "modelled"). of_simulated: even the time of the run came from a model."""
+
+    source: str = field(name="from")
+    model: TimeModelUsed | None
+    error: TimeError | None
+    of_simulated: bool = False
+
+
+class Mispredictions(Struct, frozen=True):
+    """Of some kernels: how many picks were not the measured best, and how many break a limit as measured."""
+
+    cases: int
+    model: int
+    oracle: int
+    model_breaks_a_limit: int
+
+
+class Lost(Struct, frozen=True):
+    """How much more energy wrong picks used, in per cent, over the wrong ones; `all_mean_percent`: over all cases.
+
+    Over no wrong case nothing was lost ([FMM] Table II prints 0).
+    """
+
+    cases: int
+    wrong: int
+    mean_percent: float
+    min_percent: float
+    max_percent: float
+    all_mean_percent: float
+
+
+class LostBy(Struct, frozen=True):
+    """What the model's pick and the time oracle's lost."""
+
+    model: Lost
+    oracle: Lost
+
+
+class Tune(Struct, frozen=True, kw_only=True):
+    """The whole document; the settings picked are for all kernels together. processor: "cpu"."""
+
+    schema: str
+    eprof: str
+    created_utc: str
+    command_line: list[str]
+    title: str
+    program: str
+    model: PowerModel
+    objective: str
+    objective_words: str
+    max_slowdown_percent: float | None
+    power_limit_w: float | None
+    time: Time
+    best: At | None
+    fastest: At | None
+    measured_best: At | None
+    now: At | None
+    each_its_own: Joules | None
+    settings: list[Setting]
+    front: list[FrontPoint]
+    mispredictions: Mispredictions | None
+    energy_lost_percent: LostBy | None
+    marks: tuple[str, ...]
+    processor: str | UnsetType = UNSET
+    notes: list[str]
+    kernels: list[Kernel]
+
+    @property
+    def nouns(self) -> Nouns:
+        """The words for what ran, of the document of tuning."""
+        return nouns_of(self.processor)
+
+    def plain(self) -> dict[str, Any]:
+        """The document of tuning as plain data, in the order of the JSON."""
+        data: dict[str, Any] = to_builtins(self)
+        return data
+
+
+Picked: TypeAlias = Kernel | Tune
+
+
+def label(setting: Clocks | None) -> str:
+    """A setting in the document of tuning, "852/924"; a dash for none."""
+    return "-" if setting is None else setting.label
+
+
+def same(first: Clocks | None, second: Clocks | None) -> bool:
+    """Whether both settings of the document of tuning are there and the same."""
+    return first is not None and second is not None and first.label == second.label

@@ -1,0 +1,245 @@
+"""Clocks in plain words and tables, and the heat map's cells: for the page, the terminal and Markdown alike."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eprof.base.clocks import Clocks
+from eprof.base.known import growth
+from eprof.base.labels import labels
+from eprof.base.text import when
+from eprof.commands.tune.schema import At, Kernel, Lost, Picked, Setting, Tune, label, same
+from eprof.show.words import costs as costs_words
+from eprof.show.words.blocks import (
+    Block,
+    Column,
+    Headline,
+    Medium,
+    Notes,
+    Row,
+    Sentence,
+    Table,
+    Tone,
+    everywhere_if,
+    numbers,
+    texts,
+)
+from eprof.show.words.cells import Cell, Name, Quantity, Written
+from eprof.show.words.cells import decimals as number
+from eprof.show.words.heat import HeatCell, colour
+from eprof.show.words.numbers import NARROW, more_or_less, quantity, quantity_or
+from eprof.show.words.numbers import error_percent as percent
+
+TITLE = "# Clocks"
+_HOW = {"modelled": "predicted, with modelled times", "measured": "predicted for measured times"}
+_KERNELS = 10
+
+
+def headline(document: Tune) -> Headline:
+    """The headline of tuning: the pick of clocks with what it costs in time, against the fastest setting."""
+    best, fastest = document.best, document.fastest
+    if best is None:
+        return Headline(f"No setting gives {document.objective_words}.", "The notes say why.")
+    how = _HOW[document.time.source]
+    setting = f"{best.label}{NARROW}MHz"
+    goal = f"{document.objective_words} for {document.program} ({how})"
+    if fastest is None:
+        return Headline(f"{setting} gives {goal}.")
+    if same(best, fastest):
+        is_found = document.objective == "energy" and document.time.source == "measured"
+        right = "Race-to-halt is right here." if is_found else _of_model(document)
+        return Headline(f"{setting}, the fastest setting, also gives {goal}.", right)
+    energy = change(best.energy_j, fastest.energy_j)
+    time = change(best.time_s, fastest.time_s)
+    if energy is None or time is None:
+        return Headline(f"{setting} gives {goal}.", _of_model(document))
+    against = f"Against the fastest setting, {fastest.label}{NARROW}MHz, {energy} energy and {time} time."
+    return Headline(f"{setting} gives {goal}.", f"{against} {_of_model(document)}".strip())
+
+
+def _of_model(document: Tune) -> str:
+    """What the choice of a clock rests on where even the time of the run was modelled."""
+    if not document.time.of_simulated:
+        return ""
+    return (
+        "The choice is the model's: simulated kernels take the roofline's time at every clock, so one that is bound by "
+        "memory there seems to lose nothing at a low core clock. Energy above constant power at each clock is known; "
+        "the best clock is not, until times are measured (docs/tune.md)."
+    )
+
+
+def costs(document: Tune) -> list[str]:
+    """The cost table of the tuned clocks with what it rests on; none where fits predicted the power."""
+    return [costs_words.all_named([document.model])] if document.model.name else []
+
+
+def change(value: float | None, before: float | None) -> str | None:
+    """A change by other clocks as "3.9 % less"."""
+    share = growth(value, before)
+    if share is None:
+        return None
+    return more_or_less(share, write=lambda size: percent(100 * size))
+
+
+def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
+    """Which clocks to choose, for a terminal and for Markdown; every kernel if `verbose`."""
+    yield Sentence(" · ".join([document.title, *costs(document), document.objective_words]), Tone.QUIET)
+    yield headline(document)
+    table = kernels(document, None if verbose else _KERNELS)
+    whole = Row([Name(document.program, document.program), *_picked_cells(document)], total=True)
+    yield replace(table, rows=[whole, *table.rows])
+    for sentence in (*lost_words(document), time_words(document)):
+        yield Sentence(sentence)
+    yield Notes(document.notes)
+
+
+def lost_words(document: Tune) -> list[str]:
+    """How often the model and the time oracle missed the measured best clocks, and at what loss."""
+    losses = document.energy_lost_percent
+    if losses is None:
+        return []
+    return [_lost_by_picker("The model", losses.model), _lost_by_picker("The fastest setting", losses.oracle)]
+
+
+def _lost_by_picker(picker: str, lost: Lost) -> str:
+    loss = ""
+    if lost.wrong:
+        loss = (
+            f"; over those it uses {percent(lost.mean_percent)} more energy on average "
+            f"({percent(lost.min_percent)} to {percent(lost.max_percent)})"
+        )
+    return f"{picker} is not the measured best for {lost.wrong} of {lost.cases} kernels{loss}."
+
+
+def time_words(document: Tune) -> str:
+    """Where times at other clocks are from and how far modelled ones are off."""
+    model = document.time.model
+    error = document.time.error
+    tested = ""
+    if error is not None:
+        tested = (
+            f" On these kernels, each left out in turn, modelled times are off by {percent(error.mean_percent)} on "
+            f"average, {percent(error.max_percent)} at most."
+        )
+    if document.time.source == "measured":
+        return f"Times are as measured.{tested}"
+    untested = " Their error was not measured for this profile (docs/tune.md has it for four data sets)."
+    words = model.words if model else ""
+    return words + (tested or untested)
+
+
+def by_energy(document: Tune) -> list[Kernel]:
+    """Kernels in the order of tuning: those first that use most energy at their best setting."""
+    return sorted(document.kernels, key=lambda kernel: -(kernel.best.energy_j or 0.0) if kernel.best else 0.0)
+
+
+def kernels(document: Tune, most: int | None = None) -> Table:
+    """Best and fastest setting of every kernel."""
+    listed = by_energy(document)
+    shown = listed[:most]
+    measured = everywhere_if(any(kernel.measured_best is not None for kernel in listed))
+    columns = [
+        *texts(document.nouns.kernel),
+        *numbers("best", "energy", "time", "fastest", "saves %"),
+        Column("more time %", media=~Medium.TERMINAL),
+        Column("measured", media=measured),
+        Column("lost %", media=measured),
+        Column("fastest lost %", media=measured),
+    ]
+    names = labels([kernel.name for kernel in shown])
+    rows = [Row([Name(name, kernel.name), *_picked_cells(kernel)]) for kernel, name in zip(shown, names, strict=True)]
+    more = len(listed) - len(shown)
+    return Table(columns, rows, left_out=when(more, f"{more} more with less energy"), browsable=True)
+
+
+def _picked_cells(picked: Picked) -> list[Cell]:
+    best, fastest = picked.best, picked.fastest
+    lost: list[float | None] = [None, None]
+    if isinstance(picked, Kernel):
+        lost = [picked.lost_percent, picked.oracle_lost_percent]
+    return [
+        label(best),
+        _amount(best, "energy_j", "J"),
+        _amount(best, "time_s", "s"),
+        "same" if same(best, fastest) else label(fastest),
+        _against(best, fastest, "energy_j", -1),
+        _against(best, fastest, "time_s", 1),
+        label(picked.measured_best),
+        *map(number, lost),
+    ]
+
+
+def _amount(setting: At | None, field: str, unit: str) -> Cell:
+    value = getattr(setting, field, None)
+    return "–" if value is None else Quantity(value, unit)
+
+
+def _against(best: At | None, fastest: At | None, field: str, sign: int) -> Written:
+    """By how many per cent the best clocks have more, or with sign -1 less, than the fastest."""
+    share = growth(getattr(best, field, None), getattr(fastest, field, None))
+    return number(None if share is None else sign * 100 * share + 0.0)  # no minus zero
+
+
+class Heat(Struct, frozen=True):
+    """The heat map: the cells by (core MHz, memory MHz), and sentences above and below."""
+
+    cells: Mapping[tuple[float, float], HeatCell]
+    caption: str
+    legend: str
+
+
+def heat(document: Tune) -> Heat | None:
+    """The heat map's cells: the program's energy at each pair of clocks; None where none is known."""
+    known = [setting.energy_j for setting in document.settings if setting.energy_j is not None]
+    if not known:
+        return None
+    signs = ["* best", "» fastest"]
+    if document.measured_best is not None:
+        signs.append("m measured best")
+    if any(setting.why for setting in document.settings):
+        signs.append("? not a setting that the table has seen")
+    caption = f"Energy of {document.program} at each setting, {quantity(min(known), 'J')} at the lowest."
+    cells = {_key(setting): _heat_cell(document, setting, known) for setting in document.settings}
+    return Heat(cells, caption, ", ".join(signs))
+
+
+def kernel_heat(document: Tune, kernel: Kernel) -> Mapping[tuple[float, float], HeatCell]:
+    """The heat map's cells for one kernel."""
+    known = [energy for energy in kernel.energy_j if energy is not None]
+    cells = {}
+    for setting, energy in zip(document.settings, kernel.energy_j, strict=True):
+        cells[_key(setting)] = HeatCell(
+            quantity_or("–", energy, "J"), colour(energy, known), _heat_signs(kernel, setting)
+        )
+    return cells
+
+
+def _key(setting: Clocks) -> tuple[float, float]:
+    return setting.core_mhz, setting.memory_mhz
+
+
+def _heat_cell(document: Tune, setting: Setting, known: Sequence[float]) -> HeatCell:
+    sign = _heat_signs(document, setting) + when(setting.why, "?")
+    words = ["not known"]
+    if setting.energy_j is not None and setting.time_s is not None:
+        words = [f"{quantity(setting.energy_j, 'J')} in {quantity(setting.time_s, 's')}"]
+    if setting.measured_j is not None:
+        words[0] += f", measured {quantity(setting.measured_j, 'J')}"
+    if setting.why:
+        words.append(setting.why)
+    if not setting.allowed:
+        words.append("outside the limit")
+    return HeatCell(
+        quantity_or("–", setting.energy_j, "J"),
+        colour(setting.energy_j, known),
+        sign,
+        f"{setting.label} MHz: {'; '.join(words)}",
+        same(setting, document.now),
+        setting.allowed,
+    )
+
+
+def _heat_signs(picked: Picked, setting: Clocks) -> str:
+    signs = {"*": picked.best, "»": picked.fastest, "m": picked.measured_best}
+    return "".join(sign for sign, pick in signs.items() if same(pick, setting))

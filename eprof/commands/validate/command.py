@@ -1,0 +1,201 @@
+"""`eprof validate`: predicted against measured power and energy."""
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eprof.base.errors import UsageError
+from eprof.cli.config import is_given
+from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching, only, whole
+from eprof.cli.output import deliver, of_document, planned, say
+from eprof.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from eprof.commands.validate.schema import Candidate, Times
+    from eprof.commands.validate.study import Study
+    from eprof.costs import CostTable
+    from eprof.logs.runs import Measured, Run
+
+GATE_FAILED = 3
+_PROTOCOLS = ("fit", "holdout", "leave-one-setting-out", "leave-one-benchmark-out", "k-fold", "k-fold-benchmarks")
+
+
+def add(commands: Commands) -> Parser:
+    """The options of `eprof validate`."""
+    parser = command(
+        commands,
+        "validate",
+        "How far to trust a cost table, or the fit that makes one: predictions are held against measured "
+        "power. With --costs a table is scored as it is; without, the fit is made anew in every fold of a protocol, "
+        "from the training rows alone.",
+        "eprof validate measured.csv --costs gtx980.toml -o validation.html",
+        "eprof validate measured.csv --protocol leave-one-benchmark-out --baselines",
+        "eprof validate apps.csv --train microbenchmarks.csv --scale",
+        "eprof validate fmm.eprof --costs jetson-tk1 --max-error 10%",
+        "eprof validate fmm.eprof --power powermon.csv --component gpu",
+    )
+    parser.add_inputs("measurements (CSV, Parquet), or run directories with measured energy")
+    parser.value("--costs", TABLE, "score this cost table as it is")
+    parser.value("--setting", SETTING, "of the table, for run directories and rows alike (default: their own)")
+    _add_protocols(parser)
+    _add_fits(parser)
+    parser.repeatable(
+        "--power",
+        "FILE",
+        "what an external meter logged while the run directories were made, as for eprof timeline (repeatable)",
+    )
+    parser.repeatable("--component", "NAME", "of the logs of --power: what the program ran on")
+    parser.mapping()
+    parser.repeatable("--profile", "INPUT", "logs of your kernels: which measured ones are like them")
+    parser.flag("--time", "also modelled against measured times: by component, and the roofline's")
+    parser.value("--max-error", "PERCENT", "exit with 3 if a mean error is above this, e.g. 10%%")
+    parser.add_jobs()
+    parser.add_kernels()
+    parser.add_output()
+    return parser
+
+
+def _add_protocols(parser: Parser) -> None:
+    parser.choice(
+        "--protocol",
+        _PROTOCOLS,
+        "refit in every fold of this protocol (repeatable; default without --costs and --train: fit, "
+        "leave-one-setting-out and leave-one-benchmark-out)",
+        action="append",
+        default=[],
+    )
+    parser.repeatable("--train", "FILE", "train on FILE, test on INPUT")
+    parser.value("--holdout", "CORE/MEMORY,...", "settings to test on (default: every other one, as on a chess board)")
+    parser.value("--folds", "K", "parts of k-fold (default 10)", type=int, default=10)
+    parser.value("--seed", "N", "of what is dealt at random (default 0)", type=whole, default=0)
+
+
+def _add_fits(parser: Parser) -> None:
+    parser.choice(
+        "--scale",
+        ("kernel", "card"),
+        "also with measured scale factors for kernels that are new to the model: one for each kernel (default), "
+        "or that of one metered kernel for all others",
+        nargs="?",
+        const="kernel",
+    )
+    parser.flag("--baselines", "also constant power, V = 1, regressions, a neural network")
+    parser.value(
+        "--device",
+        "NAME",
+        "the measured GPU: fits are drawn to energies of other GPUs, as those of `eprof fit` (default: to none)",
+    )
+
+
+def validate(options: argparse.Namespace) -> int:
+    """Run `eprof validate`; 3 if the gate fails."""
+    from eprof import costs
+    from eprof.commands.validate.document import document as document_of
+    from eprof.commands.validate.whole_runs import held_against_meter, sorted_inputs
+    from eprof.lab.objective import percentage
+
+    options.inputs = matching(options.inputs)
+    outputs = planned(options)
+    limit = None if options.max_error is None else percentage(options.max_error, "--max-error")
+    if options.profile and options.costs is None:
+        raise UsageError("--profile needs --costs, which says what a count pays.")
+    files, runs = sorted_inputs(options.inputs)
+    if is_given(options, "setting") and not runs and options.costs is None:
+        raise UsageError("--setting is one of a cost table; name it with --costs.")
+
+    table = None if options.costs is None else costs.load(options.costs)
+    study = _study(files, table, options) if files else None
+    power_notes: list[str] = []
+    meter = _external_meter(options, runs, power_notes)
+    whole_runs, notes = held_against_meter(runs, options.costs, options.setting, options.kernel_name, meter)
+    document = document_of(
+        study,
+        whole_runs=whole_runs,
+        candidates=_candidates(options.profile, table, study),
+        command_line=options.command_line,
+        notes=[*power_notes, *notes],
+        max_error_percent=limit,
+        times=_validated_times(table, study) if options.time else None,
+    )
+    deliver(of_document(document, __package__, options.verbose), outputs, options)
+    if document.gate is None or document.gate.passed:
+        return 0
+    from eprof.commands.validate.words import verdicts
+
+    for verdict in verdicts(document):
+        say(verdict.text)
+    return GATE_FAILED
+
+
+def _external_meter(
+    options: argparse.Namespace, runs: list[Path], notes: list[str]
+) -> "Callable[[Run], Measured] | None":
+    """What the logs of `eprof validate --power` say of a run; None without them."""
+    if not options.power:
+        if options.component:
+            raise UsageError("--component is one of a power log; name the log with --power.")
+        return None
+    if not runs:
+        raise UsageError("--power is what a meter saw of run directories, and none is given.")
+    if options.kernel_name:
+        raise UsageError("--power is of whole programs, so -k cannot choose some of their kernels.")
+    from eprof.commands.validate.external import chosen, measured
+    from eprof.lab.power import logs as power
+
+    paths = dict.fromkeys(matching(options.power))
+    series = chosen([each for path in paths for each in power.read(path, notes)], options.component, notes)
+    return lambda run: measured(run, series, notes)
+
+
+def _study(files: list[Path], table: "CostTable | None", options: argparse.Namespace) -> "Study":
+    """The study that `eprof validate` makes."""
+    from eprof.commands.validate import study
+    from eprof.lab import measurements
+    from eprof.lab.fitting.defaults import form_for
+    from eprof.lab.validation import protocols
+
+    read = partial(
+        measurements.read,
+        mapping=options.mapping,
+        device=options.device,
+        kernels=options.kernel_name,
+        only=only(options),
+    )
+    measured = read(files)
+    train = read(options.train) if options.train else None
+    form = form_for(measured, options.device) if options.device else None
+    holdout = options.holdout.split(",") if options.holdout else []
+    plan = study.Plan(
+        protocols=[name.replace("-", "_") for name in dict.fromkeys(options.protocol)],
+        form=form,
+        holdout=[protocols.parse(setting) for setting in holdout],
+        folds=options.folds,
+        seed=options.seed,
+        baselines=options.baselines,
+        scale=options.scale,
+        processes=options.jobs,
+    )
+    with Progress(options.quiet).begin("validating") as progress:
+        return study.validate(measured, plan, table=table, setting=options.setting, train=train, report=progress.count)
+
+
+def _validated_times(table: "CostTable | None", study: "Study | None") -> "Times":
+    if table is None or study is None:
+        raise UsageError("--time needs measurements, and --costs, which describes the GPU's multiprocessors.")
+    from eprof.commands.validate.times import times
+
+    return times(table, study.measurements)
+
+
+def _candidates(inputs: list[str], table: "CostTable | None", study: "Study | None") -> "list[Candidate]":
+    """The candidates of `eprof validate`: a profile's kernels with the measured ones that are most similar."""
+    if not inputs:
+        return []
+    if table is None or study is None:
+        raise UsageError("--profile needs measurements to look among; the inputs are run directories alone.")
+    from eprof.commands.validate import candidates
+    from eprof.profile import api
+
+    return candidates.find(api.load(*inputs), table, study)

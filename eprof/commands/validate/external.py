@@ -1,0 +1,166 @@
+"""What the log of an external meter says of a run directory: the joules while the program ran by itself."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import numpy as np
+
+from eprof.base.arrays import Floats
+from eprof.base.errors import MeterError
+from eprof.base.text import listed
+from eprof.lab.power import fuse, sharing
+from eprof.lab.power.marks import Mark
+from eprof.lab.power.series import Series
+from eprof.logs.runs import ENERGY, TIME, Measured, Run, median, spread
+
+_LEAST_KNOWN = 0.95
+_TO_DOCS = "(docs/validate.md)"
+
+
+class _Window(NamedTuple):
+    """When the program ran, in s since the epoch, and how often in a row. alone: without a profiler."""
+
+    begin_s: float
+    end_s: float
+    runs: int
+    alone: bool
+
+
+def chosen(series: Sequence[Series], components: Sequence[str], notes: list[str]) -> list[Series]:
+    """The components of an external meter that are asked for; of one meter alone, all that it saw.
+
+    notes: gets what of them is added once, as it lies in another.
+
+    Raises MeterError: a component that is in no log, several to choose from, or a log without dates.
+    """
+    found = sharing.shared(series)
+    names = [each.component for each in found.series]
+    absent = [name for name in components if name not in names]
+    if absent:
+        raise MeterError(f"--component {absent[0]}: the power logs have {listed(names)}.")
+    asked = [each for each, name in zip(series, names, strict=True) if name in components]
+    if asked:
+        found = sharing.shared(asked)
+        notes.extend(f"{part} lies in {whole}, and is added once." for part, whole in found.wholes.items())
+    outermost = [each for each in found.series if each.component not in found.wholes]
+    if not asked and len(outermost) > 1:
+        raise MeterError(
+            f"--power: the logs have {listed([each.component for each in outermost])}; say which of them the program "
+            "runs on with --component NAME (repeatable)."
+        )
+    undated = [each for each in outermost if not each.absolute]
+    if undated:
+        raise MeterError(
+            f"{undated[0].source}: its times have no date, so nobody knows which of them belong to a run; log times "
+            f"since the epoch, or dates {_TO_DOCS}."
+        )
+    return outermost
+
+
+def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
+    """The energy of one run of the program by the power of `series`, as `chosen`: the median over repetitions.
+
+    notes: gets by how much clocks without a zone were moved.
+
+    Raises MeterError: the run does not tell when the program ran, or the power is not known at that time.
+    """
+    windows = list(_windows(run))
+    if not windows:
+        raise MeterError(
+            f"{run.path}: run.json does not tell when the program ran without counting; collect it again with this "
+            "version of eprof."
+        )
+    seen = [window for window in windows if _is_seen(window, series)]
+    if not seen:
+        raise MeterError(_not_seen(run, windows[0], series[0]))
+    notes.extend(_moved(run, seen[0], series))
+    joules = [_joules(window, series) / window.runs for window in seen]
+    names = listed([each.component for each in series])
+    sources = listed(list(dict.fromkeys(each.source for each in series)))
+    beside = "start-up, copies and idle time, the prediction only the kernels"
+    if not seen[0].alone:
+        beside += "; a profiler watched the program at that time"
+    return Measured(
+        joules=median(joules),
+        method=f"power log {sources}",
+        covers=names,
+        runs=sum(window.runs for window in seen),
+        spread=spread(joules) if len(joules) > 1 else None,
+        seconds=median([(window.end_s - window.begin_s) / window.runs for window in seen]),
+        beside=beside,
+    )
+
+
+def _windows(run: Run) -> Iterator[_Window]:
+    """When the program ran by an external meter and nothing was counted; only times alone, if there are any."""
+    windows = []
+    for measurement in run.manifest.get("measurements", []):
+        seconds = (measurement.get("energy") or {}).get("window_s") or measurement.get("seconds")
+        if measurement.get("what") not in (TIME, ENERGY) or not seconds or "started_utc" not in measurement:
+            continue
+        begin_s = _epoch_s(measurement["started_utc"])
+        alone = measurement.get("command") == run.manifest.get("program")
+        windows.append(_Window(begin_s, begin_s + seconds, max(int(measurement.get("runs", 1)), 1), alone))
+    has_alone = any(window.alone for window in windows)
+    yield from (window for window in windows if window.alone or not has_alone)
+
+
+def _epoch_s(utc: str) -> float:
+    try:
+        return datetime.fromisoformat(utc).replace(tzinfo=UTC).timestamp()
+    except ValueError as err:
+        raise MeterError(f"run.json: `{utc[:40]}` is no time.") from err
+
+
+def _edges(window: _Window) -> tuple[Floats, Floats]:
+    return np.array([window.begin_s]), np.array([window.end_s])
+
+
+def _moved(run: Run, window: _Window, series: Sequence[Series]) -> Iterator[str]:
+    """By how much the clock of each external meter's log was moved to meet the run, where it was."""
+    for source in dict.fromkeys(each.source for each in series):
+        shifts_s = [_zone_s(window, each) for each in series if each.source == source]
+        if any(shifts_s):
+            yield f"{source}: its dates have no zone; moved by {shifts_s[0] / 3600:+g} h they meet {run.path}."
+
+
+def _zone_s(window: _Window, series: Series) -> float:
+    return fuse.zone_s(series, [Mark("run", window.begin_s, window.end_s)])
+
+
+def _on_clock_of(window: _Window, series: Series) -> Series:
+    """The external meter's series in UTC, where its dates have no zone."""
+    return series.shifted(_zone_s(window, series))
+
+
+def _known_s(window: _Window, series: Series) -> float:
+    return float(_on_clock_of(window, series).known_s(*_edges(window))[0])
+
+
+def _is_seen(window: _Window, series: Sequence[Series]) -> bool:
+    """Whether the external meter knows the power of nearly all of the time that the program ran."""
+    least_s = _LEAST_KNOWN * (window.end_s - window.begin_s)
+    return all(_known_s(window, each) >= least_s for each in series)
+
+
+def _joules(window: _Window, series: Sequence[Series]) -> float:
+    """The external meter's joules of all components; what little is not known is taken for their mean power."""
+    total_j = 0.0
+    for each in series:
+        joules = float(_on_clock_of(window, each).energy_j(*_edges(window))[0])
+        total_j += joules * (window.end_s - window.begin_s) / _known_s(window, each)
+    return total_j
+
+
+def _not_seen(run: Run, window: _Window, series: Series) -> str:
+    logged = f"{_clock(float(series.edges[0]))} to {_clock(float(series.edges[-1]))}"
+    return (
+        f"{series.source}: power is known from {logged} UTC, and {run.path} ran the program from "
+        f"{_clock(window.begin_s)} to {_clock(window.end_s)} UTC; give a log of that time {_TO_DOCS}."
+    )
+
+
+def _clock(epoch_s: float) -> str:
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=epoch_s)
+    return moment.strftime("%Y-%m-%d %H:%M:%S")

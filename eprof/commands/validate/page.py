@@ -1,0 +1,280 @@
+"""The page of a validation, one file that fetches nothing (docs/validate.md)."""
+
+from collections.abc import Iterator, Sequence
+
+from eprof.base.text import cut, when
+from eprof.commands.validate import charts, words
+from eprof.commands.validate.schema import KernelScores, Measured, Validation, WholeRun
+from eprof.commands.validate.words import protocol
+from eprof.lab.validation.protocols import FIT
+from eprof.lab.validation.scores import Scores
+from eprof.show.page.frame import Figure, card, method, page, quiet
+from eprof.show.words.blocks import Row, Section, Sentence, Table, numbers, texts
+from eprof.show.words.numbers import NARROW, plain_or, quantity_or, whole
+from eprof.show.words.numbers import error_percent as percent
+
+_BARS = 40
+_FAR = 15.0
+_NAME = 44
+
+
+def html(document: Validation) -> str:
+    """The page of a validation: one self-contained HTML file from a document `eprof.validation/1`."""
+    return page(
+        document,
+        "validation",
+        words.costs(document),
+        words.headline(document),
+        _figures(document),
+        _sections(document),
+        words.verdicts(document),
+    )
+
+
+def _figures(document: Validation) -> list[Figure]:
+    """Key figures of a validation: typical, wide and worst error, RMSE, and on how much this rests."""
+    scores = words.main(document)
+    row = "run" if document.main_protocol == "runs" else "row"
+    about = ""
+    if document.measured is not None:
+        about = f"{document.measured.benchmarks} kernels, {len(document.measured.settings)} settings"
+    return [
+        Figure("Mean error", _large(scores.mean_percent), protocol(document.main_protocol)),
+        Figure("Nine in ten within", _large(scores.p90_percent)),
+        Figure("Worst", _large(scores.max_percent)),
+        Figure("Root mean square", quantity_or("not known", scores.rmse_w, "W")),
+        Figure("Tested on", f"{whole(scores.n)}{NARROW}{row if scores.n == 1 else f'{row}s'}", about),
+    ]
+
+
+def _large(error: float | None) -> str:
+    return "not known" if error is None else percent(error).replace(" ", NARROW)
+
+
+def _sections(document: Validation) -> Iterator[Section]:
+    """The sections of the page of a validation."""
+    if document.runs:
+        yield _programs(document.runs)
+    measured = document.measured
+    if measured is not None:
+        yield _tested(document)
+        yield _trust(document, measured)
+        yield from _kernels(document, measured)
+        yield from _spread(document, measured)
+        yield from _settings(document, measured)
+        if document.baselines:
+            yield _baselines(document)
+        yield _all_kernels(document, measured)
+    yield _method(document)
+
+
+def _programs(runs: Sequence[WholeRun]) -> Section:
+    """The section of predicted against measured energy of whole programs."""
+    pairs = [
+        charts.Pair(run.path, run.path.rpartition("/")[2], run.measured_j, run.predicted_j, "J")
+        for run in runs
+        if run.predicted_j is not None
+    ]
+    answer = f"Energy that a meter saw, and what is predicted for the kernels. They may differ: {runs[0].reasons}."
+    lower = sum("missing" in run.marks for run in runs if run.predicted_j is not None)
+    are = "prediction is a lower bound" if lower == 1 else "predictions are lower bounds"
+    rest = when(lower, f"{lower} {are}: something could not be counted or priced.")
+    return card("programs", "Programs", "Whole programs", Sentence(answer), charts.bars(pairs, _FAR), quiet(rest))
+
+
+def _tested(document: Validation) -> Section:
+    """The section on which models were validated, and how far off they are."""
+    explained = quiet(
+        "Errors are relative to the measured power: 100 (predicted − measured) / measured. Mean, sd, min and max are "
+        "of their size, the bias is their signed mean: above 0, too much is predicted. "
+        "Above constant: the mean error in watts, in per cent of what was measured above constant power."
+    )
+    answer = Sentence(_seen_and_unseen(document))
+    tables = [words.by_protocol(document)]
+    if document.to_meter:
+        tables.append(words.metered_runs(document))
+    of_times = [] if document.times is None else words.times(document.times)
+    return card("tested", "How it was tested", "How it was tested", answer, *tables, explained, *of_times)
+
+
+def _seen_and_unseen(document: Validation) -> str:
+    """What the difference between errors on kernels that were seen and unseen says."""
+    name, unseen = document.main_protocol, words.main(document).mean_percent
+    seen = document.protocols[FIT].mean_percent if FIT in document.protocols else None
+    if name == FIT or not seen or not unseen:
+        return "Each line holds predictions against measured power in another way; the bold one is the headline's."
+    ratio = unseen / seen
+    more = "hardly more than" if ratio < 1.15 else f"{ratio:.1f} times"
+    return (
+        f"On rows that the fit has not seen the error is {more} the {percent(seen)} on those that it was made from. "
+        "The larger number is the one to expect."
+    )
+
+
+def _trust(document: Validation, measured: Measured) -> Section:
+    """The section of a validation's page on whether to trust predictions for a kernel of the reader's own."""
+    worst = measured.by_benchmark[0]
+    sentences = [
+        "A prediction is as good as for the measured kernels that are like yours: whose power goes to the same things, "
+        "at clocks and rates inside those below. Nothing was measured beyond them.",
+        words.similarity(document),
+    ]
+    if worst.scores.mean_percent is not None:
+        sentences.append(
+            f"The kernel that is predicted worst is {worst.benchmark}, off by {percent(worst.scores.mean_percent)} on "
+            f"average; most of its power goes to {words.mix(worst)}."
+        )
+    sentences += [words.candidate_words(candidate) for candidate in document.candidates]
+    blocks = [Sentence(sentence) for sentence in sentences if sentence is not None]
+    return card("trust", "Your kernel", "May I believe it for my kernel?", *blocks, _ranges(measured))
+
+
+def _ranges(measured: Measured) -> Table:
+    seen = measured.range
+    spans = [
+        ("core clock", seen.core_mhz, "MHz"),
+        ("memory clock", seen.memory_mhz, "MHz"),
+        ("measured power", seen.power_w, "W"),
+        *((term.replace("_", " "), span, seen.rate_unit) for term, span in seen.rates.items()),
+    ]
+    rows = [Row([name, plain_or("–", least), plain_or("–", most), unit]) for name, (least, most), unit in spans]
+    columns = [*texts("quantity"), *numbers("least", "most"), *texts("unit")]
+    return Table(columns, rows, title="What was measured")
+
+
+def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
+    """The section of predicted against measured power of each kernel, as in the figures of [FMM] and [S]."""
+    pairs = list(_kernel_pairs(measured.by_benchmark))
+    if not pairs:
+        return
+    off = sum((kernel.scores.mean_percent or 0.0) > _FAR for kernel in measured.by_benchmark)
+    is_off = "are" if off != 1 else "is"
+    answer = (
+        f"At {measured.reference.label} MHz, {protocol(document.main_protocol)}; the kernels that are predicted worst "
+        f"over all settings stand first. {off or 'None'} of {len(pairs)} {is_off} off by more than {_FAR:.0f} % on "
+        "average."
+    )
+    rest = len(pairs) - _BARS
+    more = quiet(when(rest > 0, f"{rest} kernels with smaller errors are in the table below."))
+    chart = charts.bars(pairs[:_BARS], _FAR)
+    yield card("kernels", "Kernels", "Predicted against measured", Sentence(answer), chart, more)
+
+
+def _kernel_pairs(kernels: Sequence[KernelScores]) -> Iterator[charts.Pair]:
+    for kernel in kernels:
+        measured, predicted = kernel.reference.measured_w, kernel.reference.predicted_w
+        if measured is not None and predicted is not None:
+            yield charts.Pair(kernel.benchmark, cut(kernel.benchmark, _NAME), measured, predicted, "W")
+
+
+def _spread(document: Validation, measured: Measured) -> Iterator[Section]:
+    """The section on how signed errors of predictions are spread."""
+    scores = words.main(document)
+    if not sum(measured.histogram.counts):
+        return
+    lean = "" if scores.bias_percent is None else f" Their mean is {charts.signed(scores.bias_percent)}."
+    answer = (
+        f"{protocol(document.main_protocol).capitalize()}: {scores.n} errors, half of them within "
+        f"{percent(scores.median_percent)}.{lean}"
+    )
+    below = "Left of 0: less was predicted than measured. Errors beyond 50 % are counted in the outermost bars."
+    chart = charts.histogram(measured.histogram)
+    yield card("spread", "Spread", "How errors are spread", Sentence(answer), chart, quiet(below))
+
+
+def _settings(document: Validation, measured: Measured) -> Iterator[Section]:
+    """The section of the mean error at each pair of clocks."""
+    errors = {setting.label: setting.scores.mean_percent for setting in measured.by_setting}
+    known = {label: error for label, error in errors.items() if error is not None}
+    if len(known) < 2:
+        return
+    best = min(known, key=lambda label: known[label])
+    worst = max(known, key=lambda label: known[label])
+    answer = (
+        f"From {percent(known[best])} at {best}{NARROW}MHz to {percent(known[worst])} at {worst}{NARROW}MHz, "
+        f"{protocol(document.main_protocol)}."
+    )
+    below = (
+        "Core clock across, memory clock down, in MHz; mean size of the error in %, then the bias. Colours change at "
+        f"{', '.join(f'{step:g}' for step in charts.STEPS)} %."
+    )
+    chart = charts.error_map(measured.by_setting)
+    yield card("settings", "Clocks", "Error by clock setting", Sentence(answer), chart, quiet(below))
+
+
+def _baselines(document: Validation) -> Section:
+    """The section of our model beside simpler baselines, and beside a network."""
+    names = list(next(iter(document.baselines.values())))
+    tested = document.main_protocol if document.main_protocol in names else names[-1]
+    answer = _closer_models(document, tested) + _learnt_by_heart(document, tested)
+    below = quiet("All are trained on the same rows and tested on the same others.")
+    return card("baselines", "Baselines", "Against other models", Sentence(answer), words.baselines(document), below)
+
+
+def _closer_models(document: Validation, tested: str) -> str:
+    """Which baselines come closer than our model on rows that they have not seen."""
+    own = _mean(document.protocols[tested])
+    closer = [model for model, scores in document.baselines.items() if _mean(scores[tested]) < own]
+    if not closer:
+        return f"By the test “{protocol(tested)}” none of the other models comes closer to the measured power."
+    verb = "comes" if len(closer) == 1 else "come"
+    return (
+        f"By the test “{protocol(tested)}” {', '.join(closer)} {verb} closer to the measured power; but none of their "
+        "coefficients is an energy, so they cannot say where the power goes."
+    )
+
+
+def _learnt_by_heart(document: Validation, tested: str) -> str:
+    """A baseline that follows its training rows better than our model, but does worse on others."""
+    ours = document.protocols
+    if FIT not in ours or tested == FIT:
+        return ""
+    for model, scores in document.baselines.items():
+        fitted, predicted = _mean(scores[FIT]), _mean(scores[tested])
+        if fitted < _mean(ours[FIT]) and predicted > 1.15 * _mean(ours[tested]):
+            return (
+                f" The {model} follows the rows that it was trained on best, within {percent(fitted)}, and is off by "
+                f"{percent(predicted)} where it has to predict: it has learnt them by heart."
+            )
+    return ""
+
+
+def _mean(scores: Scores) -> float:
+    return scores.mean_percent or 0.0
+
+
+def _all_kernels(document: Validation, measured: Measured) -> Section:
+    """The section of every validated kernel with its errors, what its power goes to, and the most similar one."""
+    answer = f"{protocol(document.main_protocol).capitalize()}, over all settings."
+    below = (
+        "What power goes to is the model's reading, not a measurement. The same: the share of the power that goes to "
+        "the same things in both."
+    )
+    table = words.kernels(document, measured.by_benchmark)
+    return card("all", "All kernels", "Every kernel", Sentence(answer), table, quiet(below))
+
+
+def _method(document: Validation) -> Section:
+    """How the errors of the validation came to be."""
+    parts: dict[str, Sequence[str]] = {}
+    if document.measured is not None:
+        parts = {
+            "How": list(_how(document.measured)),
+            "Measurements": [source.path for source in document.measured.inputs],
+            "Trained on": [source.path for source in document.measured.trained_on or ()],
+        }
+    return method(document, parts, document.notes)
+
+
+def _how(measured: Measured) -> Iterator[str]:
+    costs = measured.costs
+    form = measured.form
+    if costs is not None:
+        yield f"Cost table {costs.name} for {costs.device}. {costs.source}"
+    if form is not None:
+        clock_tree = " + b · f · V² (clock tree)" if form.clock_tree else ""
+        yield (
+            f"P = Σ rate · c · V² + c₁ V (core and memory) + constant{clock_tree}; voltages {form.voltages}, "
+            f"{form.weights} weights, {form.loss.upper()} loss; all coefficients ≥ 0."
+        )
+        yield "In every fold, voltages and coefficients are estimated from the training rows alone."

@@ -1,0 +1,288 @@
+"""A validation: which protocols were run on which measurements, with the model's and the baselines' predictions."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eprof.base.arrays import Floats
+from eprof.base.errors import EprofError
+from eprof.costs import CostTable
+from eprof.lab.fitting import means
+from eprof.lab.fitting.defaults import form_without_prior
+from eprof.lab.fitting.form import Form
+from eprof.lab.fitting.quality import Unknowns
+from eprof.lab.fitting.solve import fit
+from eprof.lab.measurements import Measurements
+from eprof.lab.validation import protocols
+from eprof.lab.validation.baselines import PLAIN, baselines, of_form
+from eprof.lab.validation.cross_validation import Model, Report, cross_validate, scaled, scaled_by_one, train_and_test
+from eprof.lab.validation.priced import CONSTANT, price
+from eprof.lab.validation.protocols import SettingKey
+from eprof.lab.validation.scores import Scores, score
+
+OWN = "eprof"
+SCALED, CARD_SCALED = "_scaled", "_card_scaled"
+_LEFT_OUT = {
+    protocols.TABLE: "of the other measured kernels",
+    protocols.HOLDOUT: "at settings that were held out",
+    protocols.LEAVE_ONE_SETTING_OUT: "at settings that were left out",
+    protocols.LEAVE_ONE_BENCHMARK_OUT: "for kernels that were left out",
+    protocols.K_FOLD: "for rows that were left out",
+    protocols.K_FOLD_BENCHMARKS: "for kernels that were left out",
+}
+# By these, kernels are new to the model.
+_NEW_KERNELS = (protocols.LEAVE_ONE_BENCHMARK_OUT, protocols.TRANSFER, protocols.TABLE)
+
+
+class Outcome(Struct, frozen=True, eq=False):
+    """Predictions by one protocol, (n,), W; NaN for rows that it does not test. folds: how many models were made."""
+
+    predicted: Floats
+    folds: int
+    scores: Scores
+
+
+class Plan(Struct, frozen=True):
+    """What to run.
+
+    protocols: names of `protocols.py`, without TABLE and TRANSFER, which follow from the inputs; none: those that the
+    rows can be split by, unless there is a table or a training set to score. form: None: the one that suits the rows.
+    holdout: settings to test on, which ask for HOLDOUT. scale: "kernel": also with one measured scale factor for each
+    kernel that is new to the model; "card": with one, of one kernel, for all of them.
+    """
+
+    protocols: Sequence[str] = ()
+    form: Form | None = None
+    holdout: Sequence[SettingKey] = ()
+    folds: int = 10
+    seed: int = 0
+    baselines: bool = False
+    scale: str | None = None
+    processes: int | None = None
+
+    def settled(self, measurements: Measurements, refit: bool) -> tuple["Plan", list[str]]:
+        """The plan of a validation with what it leaves open, and notes on what these rows cannot tell."""
+        names = list(self.protocols)
+        notes: list[str] = []
+        if self.holdout and protocols.HOLDOUT not in names:
+            names.append(protocols.HOLDOUT)
+        if refit and not names:
+            names, notes = protocols.defaults(measurements)
+        return replace(self, protocols=names, form=self.form or form_without_prior(measurements)), notes
+
+
+class Study(Struct, frozen=True, eq=False):
+    """What was found. outcomes: protocol -> ours; baselines: model -> protocol -> theirs.
+
+    parts: watts of each term and of constant power for each row, by the table or by a fit to all rows: what a kernel's
+    power goes to, for similarity alone; no score rests on it.
+    """
+
+    measurements: Measurements
+    plan: Plan
+    table: CostTable | None
+    trained_on: Measurements | None
+    outcomes: Mapping[str, Outcome]
+    baselines: Mapping[str, Mapping[str, Outcome]]
+    parts: pd.DataFrame
+    notes: tuple[str, ...]
+
+    @property
+    def table_saw_these(self) -> bool:
+        """Whether the table says that it was made from a file of the same name: its errors are then those of a fit."""
+        if self.table is None or self.table.fit is None:
+            return False
+        made_from = {str(name) for name in self.table.fit.data.get("data", ())}
+        return any(Path(source).name in made_from for source in self.measurements.sources)
+
+    @property
+    def main(self) -> str:
+        """The protocol of a validation that says most about a new kernel: what the report draws."""
+        order = [
+            protocols.TRANSFER,
+            protocols.TABLE,
+            protocols.LEAVE_ONE_BENCHMARK_OUT,
+            protocols.K_FOLD_BENCHMARKS,
+            protocols.HOLDOUT,
+            protocols.LEAVE_ONE_SETTING_OUT,
+            protocols.K_FOLD,
+            protocols.FIT,
+        ]
+        if self.table_saw_these:
+            order.remove(protocols.TABLE)
+            order.insert(-1, protocols.TABLE)
+        return next(name for name in order if name in self.outcomes)
+
+
+def validate(
+    measurements: Measurements,
+    plan: Plan,
+    *,
+    table: CostTable | None = None,
+    setting: str | None = None,
+    train: Measurements | None = None,
+    report: Report | None = None,
+) -> Study:
+    """Validate a table as it is, and models refitted in every fold, on measured power.
+
+    table: scored as it is, at `setting` if there is one, else each row at its own. train: other measurements to train
+    on, tested on these. Raises EprofError: a protocol that these rows cannot be split by, measurements that the table
+    does not price.
+    """
+    plan, notes = plan.settled(measurements, refit=table is None and train is None)
+    form = plan.form or Form()
+    notes += measurements.notes
+    trained = train or measurements
+    if (train is not None or plan.protocols) and (few := Unknowns.of(trained, form).too_many(len(trained))):
+        notes.append(f"{few}: a fit follows such rows whatever they are, and its error on them says nothing.")
+
+    priced = None if table is None else price(table, measurements, setting)
+    parts = _parts(trained, measurements, form, plan.seed) if priced is None else priced.parts
+    work = _Work(measurements, plan, report, parts[CONSTANT].to_numpy(dtype=np.float64))
+    outcomes: dict[str, Outcome] = {}
+    if priced is not None:
+        notes += priced.notes
+        outcomes[protocols.TABLE] = work.outcome(priced.power_w)
+    outcomes |= work.by_every_protocol(of_form(form, OWN, plan.seed), train)
+    if plan.scale:
+        outcomes |= work.scaled(outcomes)
+
+    rivals: dict[str, dict[str, Outcome]] = {}
+    if plan.baselines:
+        rivals, missing = _baselines(work, train)
+        notes += missing
+    notes += _no_better_than_means(work, outcomes, rivals)
+    return Study(measurements, plan, table, train, outcomes, rivals, parts, tuple(notes))
+
+
+class _Work(Struct, frozen=True, eq=False):
+    """What all protocols of one validation share. constant_w: of each row, by the table or a fit to all rows."""
+
+    measurements: Measurements
+    plan: Plan
+    report: Report | None
+    constant_w: Floats
+
+    def by_every_protocol(self, model: Model, train: Measurements | None) -> dict[str, Outcome]:
+        """A model trained on other measurements, and by each protocol of the plan."""
+        outcomes = {}
+        if train is not None:
+            _same_terms(train, self.measurements)
+            outcomes[protocols.TRANSFER] = self.outcome(train_and_test(model, train, self.measurements), 1)
+        for name in self.plan.protocols:
+            self._check_split(name)
+            outcomes[name] = self.refit(model, name, self.report)
+        return outcomes
+
+    def refit(self, model: Model, protocol: str, report: Report | None = None) -> Outcome:
+        """One protocol of a validation with one model."""
+        plan = self.plan
+        rows = self.measurements.rows
+        folds = protocols.folds(protocol, rows, holdout_settings=plan.holdout, k=plan.folds, seed=plan.seed)
+        words = f"{protocol.replace('_', ' ')}, {model.name}"
+
+        def progress(done: int, of: int) -> None:
+            if report is not None:
+                report(words, done, of)
+
+        predicted = cross_validate(model, self.measurements, folds, processes=plan.processes, progress=progress)
+        tested = np.concatenate([fold.test for fold in folds])
+        scores = score(self.measurements.power_w[tested], predicted[tested], self.constant_w[tested])
+        return Outcome(predicted, len(folds), scores)
+
+    def outcome(self, predicted: Floats, folds: int = 0) -> Outcome:
+        """Predictions for all rows with their scores, of one protocol of a validation."""
+        return Outcome(predicted, folds, score(self.measurements.power_w, predicted, self.constant_w))
+
+    def scaled(self, outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
+        """The validation's outcome with measured scale factors, where benchmarks are new to the model."""
+        new = {name: outcome for name, outcome in outcomes.items() if name in _NEW_KERNELS}
+        if self.plan.scale == "card":
+            return {name + CARD_SCALED: self._scaled_by_one(outcome) for name, outcome in new.items()}
+        return {name + SCALED: self._scaled_each(outcome) for name, outcome in new.items()}
+
+    def _scaled_each(self, outcome: Outcome) -> Outcome:
+        """Predictions in a validation with one factor per benchmark."""
+        predicted = scaled(self.measurements, outcome.predicted, self.measurements.reference)
+        known = ~np.isnan(predicted)
+        scores = score(self.measurements.power_w[known], predicted[known], self.constant_w[known])
+        return Outcome(predicted, outcome.folds, scores)
+
+    def _scaled_by_one(self, outcome: Outcome) -> Outcome:
+        """With the factor of one benchmark for all others: each in turn is the one that was metered."""
+        power_w = self.measurements.power_w
+        predicted = scaled_by_one(self.measurements, outcome.predicted, self.measurements.reference)
+        measured = np.broadcast_to(power_w, predicted.shape)
+        known = ~np.isnan(predicted)
+        middle = pd.DataFrame(predicted).median().to_numpy()
+        return Outcome(middle, outcome.folds, score(measured[known], predicted[known]))
+
+    def _check_split(self, protocol: str) -> None:
+        by_benchmark = protocol in (protocols.LEAVE_ONE_BENCHMARK_OUT, protocols.K_FOLD_BENCHMARKS)
+        if self.measurements.own and by_benchmark:
+            raise EprofError(
+                f"{protocol.replace('_', '-')}: these measurements hold no counts, so each benchmark has unknowns of "
+                "its own, and none can be predicted from the others. Use --protocol leave-one-setting-out."
+            )
+
+
+def _baselines(work: _Work, train: Measurements | None) -> tuple[dict[str, dict[str, Outcome]], list[str]]:
+    """Every baseline by every protocol that trains something, and notes on those that cannot run here."""
+    models, notes = baselines(work.measurements)
+    if train is None and not work.plan.protocols:
+        return {}, [
+            *notes,
+            "Baselines are trained, so they need --protocol or --train; a table alone is scored as it is.",
+        ]
+    return {model.name: work.by_every_protocol(model, train) for model in models}, notes
+
+
+def _no_better_than_means(
+    work: _Work, outcomes: Mapping[str, Outcome], rivals: Mapping[str, Mapping[str, Outcome]]
+) -> Iterator[str]:
+    """A sentence for each protocol that leaves something out, or a table, that a plain mean does as well as."""
+    power = work.measurements.power_w
+    for name, protocol in _left_out_by(work, outcomes).items():
+        ours = outcomes[name]
+        known = ~np.isnan(ours.predicted)
+        errors = {}
+        for model in PLAIN:
+            mean = rivals.get(model.name, {}).get(protocol) or work.refit(model, protocol)
+            errors[model.name] = _mean_error(score(power[known], mean.predicted[known]))
+        sentence = means.sentence(_LEFT_OUT[name], _mean_error(ours.scores), errors)
+        if sentence is not None:
+            yield sentence
+
+
+def _left_out_by(work: _Work, outcomes: Mapping[str, Outcome]) -> dict[str, str]:
+    """By which protocol plain means are tested beside ours; beside a table, on kernels that they have not seen."""
+    names = {name: name for name in outcomes if name in work.plan.protocols and name != protocols.FIT}
+    if protocols.TABLE in outcomes and work.measurements.rows["benchmark"].nunique() > 1:
+        names[protocols.TABLE] = protocols.LEAVE_ONE_BENCHMARK_OUT
+    return names
+
+
+def _mean_error(scores: Scores) -> float:
+    return np.nan if scores.mean_percent is None else scores.mean_percent
+
+
+def _same_terms(train: Measurements, test: Measurements) -> None:
+    """Raise EprofError if the training rows lack what the test rows count, or count in other units."""
+    apart = sorted(set(test.terms) ^ set(train.terms))
+    if train.kind == test.kind and not apart:
+        return
+    why = f"only one of the two counts {', '.join(apart)}" if apart else f"{train.kind} against {test.kind}"
+    raise EprofError(
+        f"--train: {', '.join(train.sources)} does not count the same things as {', '.join(test.sources)}: {why}."
+    )
+
+
+def _parts(train: Measurements, test: Measurements, form: Form, seed: int) -> pd.DataFrame:
+    """What the power of each validated row goes to, by a fit to all training rows."""
+    parts = fit(train, replace(form, starts=1), seed).parts(test)
+    constants = [name for name in parts if name not in test.terms]
+    return parts.drop(columns=constants).assign(**{CONSTANT: parts[constants].sum(axis=1)})

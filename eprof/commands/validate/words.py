@@ -1,0 +1,305 @@
+"""A validation in plain words and tables: for the page, the terminal and Markdown alike."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from eprof.base.text import cut, phrase, when
+from eprof.commands.validate.schema import Candidate, KernelScores, Times, Validation, WholeRun
+from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED
+from eprof.lab.validation import protocols
+from eprof.lab.validation.scores import Scores
+from eprof.show.words import costs as costs_words
+from eprof.show.words.badges import bits
+from eprof.show.words.blocks import (
+    Block,
+    Column,
+    Headline,
+    Medium,
+    Notes,
+    Row,
+    Sentence,
+    Table,
+    Tone,
+    Verdict,
+    numbers,
+    table_of,
+    texts,
+)
+from eprof.show.words.cells import Name, Quantity, Written
+from eprof.show.words.cells import decimals as number
+from eprof.show.words.numbers import error_percent as percent
+
+_NAMES = {
+    protocols.TABLE: "the table as it is",
+    protocols.FIT: "fit (training rows)",
+    protocols.HOLDOUT: "hold-out by setting",
+    protocols.LEAVE_ONE_SETTING_OUT: "one setting left out",
+    protocols.LEAVE_ONE_BENCHMARK_OUT: "one kernel left out",
+    protocols.K_FOLD: "k-fold, rows",
+    protocols.K_FOLD_BENCHMARKS: "k-fold, kernels",
+    protocols.TRANSFER: "trained on other data",
+    "runs": "whole programs",
+}
+_FITTED = "For kernels and clocks that it was fitted to"
+_NEW_CLOCKS = "For a known kernel at clocks that it was not fitted to"
+_NEW_KERNEL = "For a kernel that it was not fitted to"
+_SUBJECTS = {
+    protocols.TABLE: "For these kernels",
+    protocols.FIT: _FITTED,
+    protocols.HOLDOUT: _NEW_CLOCKS,
+    protocols.LEAVE_ONE_SETTING_OUT: _NEW_CLOCKS,
+    protocols.LEAVE_ONE_BENCHMARK_OUT: _NEW_KERNEL,
+    protocols.K_FOLD: f"{_FITTED}, in other rows",
+    protocols.K_FOLD_BENCHMARKS: _NEW_KERNEL,
+    protocols.TRANSFER: "For these kernels, none of which it was fitted to",
+    "runs": "For these programs",
+}
+_SCORES = {
+    "mean_percent": "mean %",
+    "sd_percent": "sd %",
+    "min_percent": "min %",
+    "max_percent": "max %",
+    "bias_percent": "bias %",
+    "rmse_w": "RMSE W",
+}
+# A terminal has room for some scores alone.
+_MEDIA = {"sd_percent": ~Medium.TERMINAL, "min_percent": ~Medium.TERMINAL}
+TITLE = "# Validation"
+_KERNELS = 8
+# Of a kernel's power: how many of its parts are named, and the smallest share that is.
+_PARTS, _SMALL = 3, 0.005
+# As much worse is worse.
+_WORSE = 1.15
+
+
+def protocol(name: str) -> str:
+    """A protocol of validation as people call it."""
+    words = _NAMES[name.removesuffix(CARD_SCALED).removesuffix(SCALED)]
+    if name.endswith(CARD_SCALED):
+        return f"{words}, one scale factor for the card"
+    return words + when(name.endswith(SCALED), ", one scale factor a kernel")
+
+
+def main(document: Validation) -> Scores:
+    """The scores that the headline of a validation speaks of."""
+    return document.protocols[document.main_protocol]
+
+
+def headline(document: Validation) -> Headline:
+    """The headline of a validation: the typical error, nine out of ten, the worst."""
+    scores, name = main(document), document.main_protocol
+    if scores.mean_percent is None:
+        return Headline("No row could be predicted.", "The notes say why.")
+    subject = _SUBJECTS[name]
+    if name == protocols.TABLE and document.measured is not None and document.measured.table_saw_these:
+        subject = _FITTED
+    predicted = "energy" if name == "runs" else "power"
+    sentence = f"{subject}, predicted {predicted} is off by {percent(scores.mean_percent)} on average."
+    return Headline(sentence, f"{_spread(scores)} {_use(scores)}")
+
+
+def _spread(scores: Scores) -> str:
+    if scores.n < 2:
+        return "One measurement is no statement about others."
+    mean, bias = scores.mean_percent or 0.0, scores.bias_percent or 0.0
+    lean = ""
+    if abs(bias) >= 0.5 * mean:
+        lean = f", and most predictions are too {'high' if bias > 0 else 'low'}"
+    return (
+        f"Nine predictions in ten are within {percent(scores.p90_percent)}, the worst of {scores.n} is off by "
+        f"{percent(scores.max_percent)}{lean}."
+    )
+
+
+def _use(scores: Scores) -> str:
+    """What predictions with such an error can be used for: smaller differences mean nothing."""
+    tenth = scores.p90_percent
+    if tenth is None:
+        return ""
+    if tenth <= 10:
+        return f"Differences of more than about {percent(tenth)} between kernels can be believed; smaller ones cannot."
+    if tenth <= 25:
+        return "Good enough to find the kernels that cost most, not to rank those that are close."
+    return "Take predicted joules as rough: shares and orders of magnitude, not differences of a few per cent."
+
+
+def verdicts(document: Validation) -> list[Verdict]:
+    """Whether the validation's gate was passed, and by how much; nothing where there is no gate."""
+    gate = document.gate
+    if gate is None:
+        return []
+    word = "passed" if gate.passed else "failed"
+    value = phrase("{:.1f} %", gate.value_percent) or "unknown"
+    text = f"Gate {word}: {protocol(gate.protocol)} has a mean error of {value}, allowed are "
+    return [Verdict(gate.passed, f"{text}{gate.max_error_percent:g} %.")]
+
+
+def blocks(document: Validation, verbose: bool) -> Iterator[Block]:
+    """A validation, for a terminal and for Markdown; every kernel if `verbose`."""
+    yield Sentence(" · ".join([document.title, *costs(document)]), Tone.QUIET)
+    yield headline(document)
+    yield by_protocol(document)
+    if document.to_meter:
+        yield metered_runs(document)
+    if document.times is not None:
+        yield from times(document.times)
+    if document.baselines:
+        yield baselines(document)
+    if document.measured is not None:
+        yield kernels(document, document.measured.by_benchmark, None if verbose else _KERNELS)
+    if document.runs:
+        yield whole_runs(document.runs)
+    for candidate in document.candidates:
+        yield Sentence(candidate_words(candidate))
+    yield from verdicts(document)
+    yield Notes(document.notes)
+
+
+def costs(document: Validation) -> list[str]:
+    """The cost table that was validated, with what it rests on; none where fits predicted the power."""
+    if document.measured is None or document.measured.costs is None:
+        return []
+    return [costs_words.all_named([document.measured.costs])]
+
+
+def by_protocol(document: Validation) -> Table:
+    """Errors of a validation by protocol; the one of the headline stands out."""
+    rows = [
+        Row(
+            [protocol(name), str(scores.n), *_numbers(scores), number(scores.above_constant_percent), scores.meaning],
+            total=name == document.main_protocol,
+        )
+        for name, scores in document.protocols.items()
+    ]
+    columns = [Column("tested by", "left"), Column("rows"), *_score_columns()]
+    columns += [Column("above constant %"), Column("which is", "left", Medium.PAGE)]
+    return Table(columns, rows, title="Error in % of the measured power")
+
+
+def _score_columns() -> Iterator[Column]:
+    return (Column(head, media=_MEDIA.get(field, Medium.ALL)) for field, head in _SCORES.items())
+
+
+def metered_runs(document: Validation) -> Table:
+    """How a validation split metered joules of four kernels, by counts and by time alone."""
+    columns = [*texts("split by"), *numbers("mean %", "9 of 10 in", "by time %", "9 of 10 in")]
+    rows = []
+    for name, scores in document.to_meter.items():
+        by_counts = number(scores.mean_percent), _within(scores.within)
+        by_time = number(scores.by_time_mean_percent), _within(scores.by_time_within)
+        rows.append(Row([protocol(name), *by_counts, *by_time], total=name == document.main_protocol))
+    return Table(columns, rows, title="Error of a kernel's joules where the sum of four is metered, in %")
+
+
+def times(modelled: Times) -> Iterator[Block]:
+    """Errors of modelled times in a validation, and what the model by component had to do without."""
+    columns = [Column("modelled", "left"), Column("rows"), *(Column(head) for head in list(_SCORES.values())[:-1])]
+    rows = [Row([name, str(scores.n), *_numbers(scores)[:-1]]) for name, scores in modelled.scores.items()]
+    yield Table(columns, rows, title="Error in % of the measured time; nothing is fitted to these times")
+    without = phrase("The time by component is modelled without: {}. ", ", ".join(modelled.missing))
+    yield Sentence(f"{without}{phrase('Assumed: {}.', modelled.why)}".strip(), Tone.QUIET)
+
+
+def _within(factor: float) -> Written:
+    return Written(f"x/÷{factor:.2f}", factor)
+
+
+def baselines(document: Validation) -> Table:
+    """Our model beside simpler baselines in a validation."""
+    names = list(next(iter(document.baselines.values())))
+    columns = [Column("model", "left")]
+    for name in names:
+        columns += [Column(protocol(name)), Column("max %", media=~Medium.TERMINAL)]
+    rows = [Row([OWN, *_means(document.protocols, names)], total=True)]
+    rows += [Row([model, *_means(scores, names)]) for model, scores in document.baselines.items()]
+    return Table(columns, rows, title="Against simpler models, mean error in %")
+
+
+def _means(by_protocol: Mapping[str, Scores], names: Sequence[str]) -> list[Written]:
+    scores = [by_protocol[name] for name in names]
+    return [number(value) for protocol in scores for value in (protocol.mean_percent, protocol.max_percent)]
+
+
+def kernels(document: Validation, kernels: Sequence[KernelScores], most: int | None = None) -> Table:
+    """Every validated kernel, worst first, with its errors, its power, what that goes to, and its like."""
+    shown = kernels[:most]
+    columns = [
+        Column("kernel", "left"),
+        *_score_columns(),
+        *numbers("meas. W", "pred. W"),
+        Column("its power goes to", "left", Medium.PAGE),
+        Column("most similar", "left", Medium.PAGE),
+    ]
+    more = len(kernels) - len(shown)
+    return Table(
+        columns,
+        [_validated_kernel(kernel) for kernel in shown],
+        title=f"Kernels, error in %, {protocol(document.main_protocol)}",
+        left_out=when(more, f"{more} more with smaller errors"),
+        browsable=True,
+    )
+
+
+def _validated_kernel(kernel: KernelScores) -> Row:
+    similar = "–"
+    if kernel.nearest is not None and kernel.distance is not None:
+        similar = f"{cut(kernel.nearest, 32)} ({alike(kernel.distance)} the same)"
+    watts = [number(kernel.reference.measured_w), number(kernel.reference.predicted_w)]
+    return Row([Name(kernel.benchmark, kernel.benchmark), *_numbers(kernel.scores), *watts, mix(kernel), similar])
+
+
+def whole_runs(runs: Sequence[WholeRun]) -> Table:
+    """Measured and predicted energy of whole programs in a validation."""
+    return table_of(
+        runs,
+        (Column("run", "left"), lambda run: run.path),
+        (Column("measured"), lambda run: Quantity(run.measured_j, "J")),
+        (Column("predicted"), lambda run: Quantity(run.predicted_j, "J", bits(run.marks))),
+        (Column("error %"), lambda run: number(run.error_percent)),
+        title="Whole programs",
+    )
+
+
+def _numbers(scores: Scores) -> list[Written]:
+    return [number(getattr(scores, field)) for field in _SCORES]
+
+
+def alike(distance: float) -> str:
+    """How much of two kernels' power goes to the same things, in a validation."""
+    return f"{100 * (1 - distance):.0f} %"
+
+
+def mix(kernel: KernelScores) -> str:
+    """The largest parts of a validated kernel's power."""
+    parts = [(term.replace("_", " "), share) for term, share in kernel.mix.items() if share >= _SMALL]
+    return ", ".join(f"{term} {100 * share:.0f} %" for term, share in parts[:_PARTS]) or "nothing that is known"
+
+
+def candidate_words(candidate: Candidate) -> str:
+    """Which validated kernels are similar to a kernel of the reader's, and what none of them does."""
+    if not candidate.neighbours:
+        return f"{candidate.kernel}: nothing that it does has a price."
+    near = ", ".join(
+        f"{neighbour.benchmark} ({alike(neighbour.distance)} of the power goes to the same things; off by "
+        f"{percent(neighbour.mean_percent)})"
+        for neighbour in candidate.neighbours
+    )
+    unlike = phrase(" No measured kernel spends as much on {}.", ", ".join(candidate.unlike))
+    return f"{candidate.kernel}: most similar to {near}.{unlike}"
+
+
+def similarity(document: Validation) -> str | None:
+    """Whether a validation predicts kernels worse that are similar to no other; None if not looked at."""
+    likeness = document.measured.likeness if document.measured is not None else None
+    if likeness is None or likeness.near.mean_percent is None or likeness.far.mean_percent is None:
+        return None
+    near, far = likeness.near.mean_percent, likeness.far.mean_percent
+    share = alike(likeness.distance)
+    if far <= _WORSE * near:
+        return (
+            f"Similarity says little here: kernels that share {share} or more of where their power goes with another "
+            f"one are off by {percent(near)}, the others by {percent(far)}."
+        )
+    return (
+        f"Look for a kernel like yours: those that share {share} or more of where their power goes with another "
+        f"measured kernel are off by {percent(near)}, the others by {percent(far)}."
+    )

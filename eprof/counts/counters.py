@@ -1,0 +1,227 @@
+"""Counter definitions: the way to the one for a profiler and a GPU, by capability, by name, or by a log's counters.
+
+`definition.py` has what a definition says, `loading.py` reads and checks the files `counters/**/*.toml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eprof.base import cpus, gpus, resources
+from eprof.base.errors import DefinitionError
+from eprof.base.gpus import may_be_same
+from eprof.base.text import did_you_mean
+from eprof.base.toml import Document
+from eprof.counts.definition import ANY, SIMULATED, Definition
+from eprof.counts.loading import applies_to, load, numbered, read
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+__all__ = [
+    "ANY",
+    "SIMULATED",
+    "Definition",
+    "capability_of",
+    "definition_files",
+    "definitions",
+    "descriptions",
+    "everywhere",
+    "find",
+    "guess_capability",
+    "load",
+    "named",
+    "names_in_use",
+]
+_DATA = ("caches", "collect", "descriptions", "devices", "labels", "messages", "mnemonics", "numbers")
+_NOT_DEFINITIONS = ("cpu", "measurements", "meters", "programs", *(f"{name}.toml" for name in _DATA))
+_PROFILERS = ("nvprof", "ncu")
+
+
+def definitions(extra: Path | None = None) -> list[Definition]:
+    """All counter definitions: those in `extra` (a file or folder) first, then the built-in ones.
+
+    Raises DefinitionError.
+    """
+    return [*_of_user(extra), *_builtin()]
+
+
+def _of_user(extra: Path | None) -> list[Definition]:
+    if extra is None:
+        return []
+    if not extra.exists():
+        raise DefinitionError(f"{extra}: no such file or folder of counter definitions.")
+    files = sorted(extra.rglob("*.toml")) if extra.is_dir() else [extra]
+    return [load(path) for path in files]
+
+
+@cache
+def _builtin(profiler: str | None = None) -> tuple[Definition, ...]:
+    """The built-in counter definitions (of a profiler)."""
+    loaded = tuple(_load_once(place) for place in definition_files(profiler))
+    label_of: dict[tuple[str, str], str] = {}
+    for definition in loaded:
+        for capability in definition.capabilities:
+            first = label_of.setdefault((definition.profiler, capability), definition.label)
+            if first != definition.label:
+                raise DefinitionError(
+                    f"{definition.label}:1: {definition.profiler} {capability} is already defined in {first}."
+                )
+    return loaded
+
+
+_LOADED: dict[str, Definition] = {}
+
+
+def _load_once(place: Traversable) -> Definition:
+    if str(place) not in _LOADED:
+        _LOADED[str(place)] = load(place)
+    return _LOADED[str(place)]
+
+
+@cache
+def _places(profiler: str) -> dict[str, Traversable]:
+    """The counter definition's file for each capability. Loading and checking all of them takes a while."""
+    places: dict[str, Traversable] = {}
+    for place in definition_files(profiler):
+        _, capabilities, _ = applies_to(read(place))
+        places = dict.fromkeys(capabilities, place) | places
+    return places
+
+
+@cache
+def names_in_use(profiler: str) -> frozenset[str]:
+    """Every counter that a file for this profiler names: what a reader keeps of a log. Nothing is checked here."""
+    names: set[str] = set()
+    for place in _with_extended(profiler):
+        for value in read(place).data.get("counter", {}).values():
+            entry = value if isinstance(value, dict) else {"name": value}
+            for name in (*_each(entry.get("name", [])), *_each(entry.get("slices", []))):
+                names.update(numbered(name))
+    return frozenset(names)
+
+
+def _with_extended(profiler: str) -> list[Traversable]:
+    """The definition files of a profiler's folder, and those that they extend in others."""
+    home = resources.folder("counters")
+    folder = home / profiler
+    files = resources.tree(folder, ".toml") if folder.is_dir() else []
+    places = {str(place): place for place in files if place.name not in _NOT_DEFINITIONS}
+    waiting = list(places.values())
+    while waiting:
+        for name in _each(read(waiting.pop()).data.get("extends", [])):
+            place = home.joinpath(*name.split("/"))
+            if str(place) not in places and place.is_file():
+                places[str(place)] = place
+                waiting.append(place)
+    return list(places.values())
+
+
+def _each(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else value
+
+
+def definition_files(profiler: str | None = None) -> list[Traversable]:
+    """The built-in definition files (of a profiler), without the parts that they extend and the lists beside them."""
+    folders = [folder for folder in resources.folder("counters").iterdir() if folder.is_dir()]
+    folders = [folder for folder in folders if profiler in (None, folder.name)]
+    return [
+        file
+        for folder in sorted(folders, key=_by_profiler)
+        if folder.name not in _NOT_DEFINITIONS
+        for file in sorted(folder.iterdir(), key=str)
+        if file.name.endswith(".toml") and file.name not in _NOT_DEFINITIONS
+    ]
+
+
+def _by_profiler(folder: Traversable) -> tuple[int, str]:
+    """Order of counter definitions by profiler, as they came: the first is meant by `eprof counters 7.0`."""
+    rank = _PROFILERS.index(folder.name) if folder.name in _PROFILERS else len(_PROFILERS)
+    return rank, folder.name
+
+
+def find(profiler: str, capability: str, extra: Path | None = None) -> Definition:
+    """The counter definition for a profiler and a compute capability ("3.5").
+
+    Raises DefinitionError, naming the known ones.
+    """
+    if extra is None and capability in _places(profiler):
+        return _load_once(_places(profiler)[capability])
+    known = [definition for definition in definitions(extra) if definition.profiler == profiler]
+    for definition in known:
+        if capability in definition.capabilities:
+            return definition
+    reason = f"no definition is for `{profiler}`"
+    if known:
+        listed = [each for definition in known for each in definition.capabilities]
+        reason = f"definitions exist for {', '.join(listed)}"
+    raise DefinitionError(
+        f"No counter definition for {profiler} on compute capability {capability or '(unknown)'}; {reason}. "
+        "docs/counters.md tells how to write one."
+    )
+
+
+def everywhere(profiler: str) -> str | None:
+    """The capability "any" or "simulated", where a definition of the profiler is for that; None for one of GPUs."""
+    return next((word for word in (SIMULATED, ANY) if word in _places(profiler)), None)
+
+
+def named(name: str, extra: Path | None = None) -> Definition:
+    """The counter definition called `name` ("nvprof/kepler-3.5"), of a capability ("3.5") or of a GPU (its name).
+
+    What ends in `.toml` is a file of yours. Raises DefinitionError, naming the known ones.
+    """
+    if name.endswith(".toml"):
+        return load(Path(name))
+    known = definitions(extra)
+    for definition in known:
+        short_name = definition.name.rpartition("/")[2]
+        if name in (definition.name, short_name, *definition.capabilities):
+            return definition
+    capabilities = capability_of(name)
+    if len(capabilities) == 1:
+        return named(capabilities[0], extra)
+    names = [definition.name for definition in known]
+    meant = did_you_mean(name, [*names, *(full_name.rpartition("/")[2] for full_name in names)])
+    raise DefinitionError(f"No counter definition `{name}`.{meant} Known: {', '.join(names)}.")
+
+
+def capability_of(device_name: str) -> tuple[str, ...]:
+    """The compute capabilities that a GPU of this name may have, as far as known; several where names were reused.
+
+    Of a CPU, its microarchitecture.
+    """
+    known = gpus.capabilities(device_name)
+    if known:
+        return known
+    microarchitecture = cpus.microarchitecture(device_name)
+    return () if microarchitecture is None else (microarchitecture,)
+
+
+def capabilities_like(device_name: str) -> frozenset[str]:
+    """As `capability_of`, also for names that people write: "V100", "GTX 1080 Ti". Empty: not known."""
+    exact = capability_of(device_name)
+    if exact:
+        return frozenset(exact)
+    known = gpus.capabilities_by_name()
+    return frozenset().union(*(known[name] for name in known if may_be_same(name, device_name)))
+
+
+def guess_capability(counter_names: Iterable[str], profiler: str) -> tuple[str, ...]:
+    """The capabilities whose definitions know most of a profiler's counters: several if equally many, or none."""
+    present = set(counter_names)
+    scores = {each: len(each.wanted & present) for each in _builtin(profiler)}
+    best = max(scores.values(), default=0)
+    if best == 0:
+        return ()
+    return tuple(each for definition in scores if scores[definition] == best for each in definition.capabilities)
+
+
+@cache
+def descriptions() -> dict[str, str]:
+    """Metric description -> metric name: old wide traces are headed by descriptions."""
+    document = Document.read(resources.folder("counters") / "nvprof" / "descriptions.toml")
+    return {str(text): str(name) for text, name in document.data["description"].items()}

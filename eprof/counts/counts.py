@@ -1,0 +1,596 @@
+"""Counting: launches with their counters, read by a definition, become instructions by class and bytes by level."""
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from eprof.base.arrays import Bools, Columns, Floats, Ints
+from eprof.base.brief import Brief
+from eprof.base.errors import UsageError
+from eprof.base.kernels import short
+from eprof.base.marks import Mark
+from eprof.base.nouns import Nouns, nouns_of
+from eprof.base.toml import Formula
+from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
+from eprof.counts import shapes
+from eprof.counts.definition import Counter, Definition, Entry, bracketed
+from eprof.counts.term import Term
+from eprof.logs.rows.log import COUNT, KernelRows, Launches
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
+_AVERAGED = "an average over several launches, not weighted by their size"
+# A difference of nearly equal counters may come out negative by this share of them: they are of different passes, and
+# ECC lets DRAM read up to a quarter more than the program read. Further below 0, the formula does not hold.
+_TOLERANCE = 0.125
+
+
+class Way(Struct, frozen=True):
+    """How a count was made for some kernels: its formula in the profiler's names, what it rests on, for how many."""
+
+    formula: str
+    note: str
+    mark: int
+    kernels: int = 0
+
+
+class Counts(Brief, Struct, frozen=True, eq=False, dict=True):
+    """Instructions or bytes, (n_kernels, n_words): a row for each kernel, a column for each word of the vocabulary.
+
+    amounts: float64, NaN is not counted. amount_marks: int64, same shape; 0 is exact, MISSING where something was not
+    counted. A class total (`fp32`) and its parts exclude each other: the one that does not apply is NaN without a mark.
+    in_flops: the totals that are counted in flops, not in instructions. how: word -> the ways it was counted. shape:
+    what the time by component needs beside them, totals over launches (`definition.COMPONENTS`); NaN is not known.
+    `kernels`, `table` and `marks` are the same as tables of pandas.
+    """
+
+    rows: KernelRows
+    amounts: Columns
+    amount_marks: Columns
+    how: Mapping[str, tuple[Way, ...]]
+    books: str
+    warnings: tuple[str, ...] = ()
+    in_flops: frozenset[str] = frozenset()
+    nouns: Nouns = nouns_of()
+    shape: Columns | None = None
+
+    @staticmethod
+    def of_frames(
+        kernels: "pd.DataFrame",
+        table: "pd.DataFrame",
+        marks: "pd.DataFrame",
+        how: Mapping[str, tuple[Way, ...]],
+        books: str,
+    ) -> "Counts":
+        """Counts of tables of pandas, such as `kernels`, `table` and `marks` are."""
+        return Counts(
+            KernelRows(**{str(name): kernels[name].to_numpy() for name in kernels}),
+            Columns(tuple(table.columns), table.to_numpy(dtype=np.float64)),
+            Columns(tuple(marks.columns), marks.to_numpy(dtype=np.int64)),
+            how,
+            books,
+        )
+
+    @cached_property
+    def kernels(self) -> "pd.DataFrame":
+        """The rows of the counts: device, kernel, launches, time_s, time_marks, and `part` where rows are split."""
+        return self.rows.frame()
+
+    @cached_property
+    def table(self) -> "pd.DataFrame":
+        """The amounts counted."""
+        return self.amounts.frame()
+
+    @cached_property
+    def marks(self) -> "pd.DataFrame":
+        """The marks of the counts."""
+        return self.amount_marks.frame()
+
+    @cached_property
+    def whole(self) -> Columns:
+        """The counts without lower bounds: NaN where not all was counted. A quotient of a bound would be none.
+
+        What is known in flops only stands there as additions, which are one flop each.
+        """
+        lacks = (self.amount_marks.values & _MISSING) != 0
+        columns = Columns(self.amounts.names, np.where(lacks, np.nan, self.amounts.values))
+        for total in self.in_flops:
+            flops = columns[total]
+            for part in FLOAT_PARTS[total]:
+                instead = flops if part.endswith("_add") else 0 * flops
+                columns.values[:, columns.names.index(part)] = np.where(np.isnan(flops), columns[part], instead)
+        return columns
+
+    def chosen(self, rows: Ints) -> "Counts":
+        """The counts of some kernels, by their places."""
+        return replace(
+            self,
+            rows=self.rows.chosen(rows),
+            amounts=self.amounts.chosen(rows),
+            amount_marks=self.amount_marks.chosen(rows),
+            shape=None if self.shape is None else self.shape.chosen(rows),
+        )
+
+
+class Cells(Struct, frozen=True, eq=False):
+    """Values for each kernel, their marks, and which of `ways` made each (-1: none, then the value is NaN).
+
+    A value marked MISSING is a lower bound. averaged: where an average over several launches takes part, which makes an
+    estimate of all but a zero. high: where the value is an upper bound, which no count may be, but a step on the way to
+    one may: what an upper bound is subtracted from is a lower bound again.
+    """
+
+    values: Floats
+    marks: Ints
+    choice: Ints
+    ways: tuple[Way, ...]
+    averaged: Bools
+    high: Bools
+
+    @property
+    def low(self) -> Bools:
+        """Where a counter's value is a lower bound."""
+        lacks: Bools = ((self.marks & _MISSING) != 0) & ~np.isnan(self.values)
+        return lacks
+
+    def term(self) -> Term:
+        """A counter's cells as a part of a formula."""
+        return Term.of(self.values, self.low, self.high)
+
+
+class _Result(Struct, frozen=True, eq=False):
+    """One entry of a definition worked out for each kernel: a term, its marks, where averages take part, its parts."""
+
+    entry: Entry
+    term: Term
+    marks: Ints
+    averaged: Bools
+    parts: Mapping[str, Cells]
+
+
+class Sheet(Struct, eq=False):
+    """The launches of one device under one definition: looks names up, evaluates formulas, remembers and warns."""
+
+    launches: Launches
+    definition: Definition
+    warnings: list[str] = field(default_factory=list)
+    _known: dict[str, Cells | None] = field(default_factory=dict)
+    _wrong_units: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def length(self) -> int:
+        """The number of kernels whose counters are on the sheet."""
+        return len(self.launches.rows)
+
+    def look_up(self, name: str) -> Cells | None:
+        """The cells behind a name of the definition; None if the log has nothing for it."""
+        if name not in self._known:
+            self._known[name] = self._find(name)
+        return self._known[name]
+
+    def evaluate(self, formula: Formula) -> Cells | None:
+        """A formula of counters alone, without fallbacks: NaN where one of its names is not known. May be negative."""
+        parts = self._parts(formula)
+        if parts is None:
+            return None
+        term = self._term(formula, parts)
+        marks = self._marks(parts, term)
+        ways = (Way(self.definition.expand(formula), "", 0),)
+        choice = np.where(np.isnan(term.values), -1, 0)
+        return Cells(term.values, marks, choice, ways, self._averaged(parts), term.high)
+
+    def _find(self, name: str) -> Cells | None:
+        if name in self.definition.parameters:
+            value = self.definition.parameters[name]
+            return self._all(np.full(self.length, value), (Way(f"{value:g}", "", 0),))
+        if name in self.definition.quantities:
+            return self.first_known(name, self.definition.quantities[name], 32, is_step=True)
+        counter = self.definition.counters[name]
+        return self._slices(counter) if counter.slices else self._counter(counter)
+
+    def _all(self, values: Floats, ways: tuple[Way, ...]) -> Cells:
+        zeros = np.zeros(self.length, dtype=np.int64)
+        never = np.zeros(self.length, dtype=np.bool_)
+        return Cells(values, zeros, np.where(np.isnan(values), -1, zeros), ways, never, never)
+
+    # ------------------------------------------------------------------------------------------- from the log
+
+    def _column(self, name: str, unit: str) -> tuple[Floats, Ints] | None:
+        """A counter's values and marks as the log has them; None if it is not there or in another unit."""
+        counters, marks = self.launches.counters, self.launches.marks
+        if name not in counters:
+            return None
+        values = counters[name]
+        found_unit = self.launches.units.get(name, unit)
+        if found_unit != unit:
+            if not np.isnan(values).all():
+                self._wrong_units[name] = f"{name} ({found_unit} instead of {unit})"
+            return None
+        return values, marks[name].astype(np.int64)
+
+    def _counter(self, counter: Counter) -> Cells | None:
+        """For each kernel the first of a counter's names that is known. An average over launches is an estimate."""
+        columns = [(name, self._column(name, counter.unit)) for name in counter.names]
+        known = [(name, column) for name, column in columns if column is not None]
+        if not known:
+            return None
+        values = np.full(self.length, np.nan)
+        marks = np.zeros(self.length, dtype=np.int64)
+        choice = np.full(self.length, -1, dtype=np.int64)
+        for number, (_, column) in enumerate(known):
+            use = np.isnan(values) & ~np.isnan(column[0])
+            values[use] = column[0][use]
+            marks[use] = column[1][use]
+            choice[use] = 2 * number
+        averaged = (choice >= 0) & (self.launches.rows.launches > 1) & (counter.unit != COUNT)
+        choice[averaged] += 1
+        ways = tuple(Way(name, note, 0) for name, _ in known for note in ("", _AVERAGED))
+        return Cells(values, marks, choice, ways, averaged, np.zeros(self.length, dtype=np.bool_))
+
+    def _slices(self, counter: Counter) -> Cells | None:
+        """The sum over a counter's slices. A missing slice is no zero slice: known only where all expected ones are."""
+        columns = [self._column(name, counter.unit) for name in counter.slices]
+        known_columns = [column for column in columns if column is not None]
+        if not known_columns:
+            return None
+        table = np.stack([np.full(self.length, np.nan) if column is None else column[0] for column in columns])
+        known = ~np.isnan(table)
+        marks = np.bitwise_or.reduce(np.stack([column[1] for column in known_columns]), axis=0)
+        number = known.sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total = np.where(known, table, 0.0).sum(axis=0)
+            if counter.partial:
+                values = np.where(number > 0, total / number * counter.expect, np.nan)
+            else:
+                values = np.where(self._complete(known, counter.expect), total, np.nan)
+        return replace(self._all(values, (Way(counter.text, "", 0),)), marks=marks)
+
+    @staticmethod
+    def _complete(known: Bools, expect: int) -> Bools:
+        """At least the expected slices, none left out below the last: (n_slices, n_kernels) -> (n_kernels,)."""
+        number = known.sum(axis=0)
+        last = np.where(known.any(axis=0), known.shape[0] - np.argmax(known[::-1], axis=0), 0)
+        complete: Bools = (number >= expect) & (number == last)
+        return complete
+
+    def unit_warning(self) -> list[str]:
+        """One sentence about the counters that were not used because of their unit, if there were any."""
+        if not self._wrong_units:
+            return []
+        listed = ", ".join(sorted(self._wrong_units.values()))
+        return [f"Not used, for the log gives them in a unit that the definition does not expect: {listed}."]
+
+    # --------------------------------------------------------------------------------------------- formulas
+
+    def first_known(
+        self, word: str, entries: Sequence[Entry], rounding: float = 1, *, is_step: bool = False
+    ) -> Cells | None:
+        """For each kernel the first of `entries` whose names are all known, and whose result can be true.
+
+        A count is never an upper bound; a step on the way to one is where nothing better is known. A result that is
+        negative by rounding is 0, and an estimate; one that is negative by more is not used, and said. rounding: what
+        one count more or less changes; profilers round averages, so a result that is negative by no more than two such
+        counts a launch is no news.
+        """
+        results = [result for entry in entries if (result := self._result(entry)) is not None]
+        choice = self._choice(word, results, rounding, is_step)
+        if (choice < 0).all():
+            return None
+        return self._chosen(word, results, choice, rounding)
+
+    def _choice(self, word: str, results: Sequence[_Result], rounding: float, is_step: bool) -> Ints:
+        """Which result is used for each kernel; -1: none."""
+        choice = np.full(self.length, -1, dtype=np.int64)
+        contradicted = np.zeros(self.length, dtype=np.bool_)
+        for number, result in enumerate(results):
+            open_ = (choice < 0) & ~np.isnan(result.term.values)
+            holds = self._holds(result, rounding)
+            choice[open_ & holds & ~result.term.high & ~self._leaves_out(results[:number], result, rounding)] = number
+            refused = open_ & ~holds
+            if (refused & ~contradicted).any():
+                self._warn_negative(word, result, refused, "not used")
+            contradicted |= refused
+        if is_step:
+            for number, result in enumerate(results):
+                above = result.term.high & ~result.term.low & ~np.isnan(result.term.values)
+                choice[(choice < 0) & above & self._holds(result, rounding)] = number
+        return choice
+
+    def _leaves_out(self, better: Sequence[_Result], result: _Result, rounding: float) -> Bools:
+        """Where a better entry cannot be true: what only leaves out some of its counters is no truer."""
+        leaves_out = np.zeros(self.length, dtype=np.bool_)
+        for other in better:
+            if result.entry.formula.names < other.entry.formula.names:
+                leaves_out |= other.term.high | ~self._holds(other, rounding)
+        return leaves_out
+
+    def _chosen(self, word: str, results: Sequence[_Result], choice: Ints, rounding: float) -> Cells:
+        """The cells of the results that were chosen."""
+        values = np.full(self.length, np.nan)
+        marks = np.zeros(self.length, dtype=np.int64)
+        way_numbers = np.full(self.length, -1, dtype=np.int64)
+        averaged = np.zeros(self.length, dtype=np.bool_)
+        high = np.zeros(self.length, dtype=np.bool_)
+        ways: list[Way] = []
+        for number, result in enumerate(results):
+            use = choice == number
+            if not use.any():
+                continue
+            quiet = self._quiet(result.entry)
+            below = use & (result.term.values < -self._rounded(rounding))
+            if below.any():
+                self._warn_negative(word, result, below, "set to 0 and marked estimated")
+            values[use] = np.maximum(result.term.values, 0.0)[use]
+            marks[use] = (result.marks | np.where(quiet, 0, int(result.entry.mark)))[use]
+            marks[use & (result.term.values < 0)] |= _ESTIMATED
+            averaged[use] = (result.averaged & ~(quiet & (result.term.values == 0)))[use]
+            high[use] = result.term.high[use]
+            codes, used_ways = self._ways(result.entry, result.parts)
+            way_numbers[use] = codes[use] + len(ways)
+            ways += used_ways
+        return Cells(values, marks, way_numbers, tuple(ways), averaged, high)
+
+    def _result(self, entry: Entry) -> _Result | None:
+        """An entry worked out for each kernel; None if the log has nothing for one of its names."""
+        parts = self._parts(entry.formula)
+        if parts is None:
+            return None
+        term = self._term(entry.formula, parts)
+        return _Result(entry, term, self._marks(parts, term), self._averaged(parts), parts)
+
+    def _rounded(self, rounding: float) -> Floats:
+        """How far below 0 the rounding of averages alone may bring a difference."""
+        launches = self.launches.rows.launches.astype(np.float64)
+        return np.where(launches > 1, 2 * rounding * launches, 0.0)
+
+    def _holds(self, result: _Result, rounding: float) -> Bools:
+        """Where a result is not negative by more than counters of different passes differ."""
+        allowed = np.maximum(self._rounded(rounding), _TOLERANCE * np.nan_to_num(result.term.size))
+        holds: Bools = ~(result.term.values < -allowed)
+        return holds
+
+    def _parts(self, formula: Formula) -> dict[str, Cells] | None:
+        """The cells behind a formula's names; None if the log has nothing for one of them."""
+        parts = {name: self.look_up(name) for name in formula.names}
+        known = {name: part for name, part in parts.items() if part is not None}
+        return known if len(known) == len(parts) else None
+
+    def _quiet(self, entry: Entry) -> Bools:
+        """Where the entry's mark does not apply, because what it is about is 0."""
+        cells = self.evaluate(entry.mark_if) if entry.mark_if else None
+        zero: Bools = np.zeros(self.length, dtype=np.bool_) if cells is None else cells.values == 0
+        return zero
+
+    def _term(self, formula: Formula, parts: Mapping[str, Cells]) -> Term:
+        """The formula for each kernel; NaN where it says nothing: a part is not known, the result is not finite
+        (division by zero), or may lie on either side of the truth.
+        """
+        exact = np.zeros(self.length, dtype=np.bool_)
+        with np.errstate(all="ignore"):
+            result = formula({name: part.term() for name, part in parts.items()})
+        if not isinstance(result, Term):  # a formula of numbers alone
+            return Term.of(np.full(self.length, float(result)), exact, exact)
+        says = np.isfinite(result.values) & ~(result.low & result.high)
+        return replace(result, values=np.where(says, result.values, np.nan))
+
+    @staticmethod
+    def _marks(parts: Mapping[str, Cells], term: Term) -> Ints:
+        """The marks of all parts; MISSING only where the result is a lower bound, too."""
+        marks = np.zeros(term.values.shape, dtype=np.int64)
+        for part in parts.values():
+            marks |= part.marks
+        return np.where(term.low, marks | _MISSING, marks & ~_MISSING)
+
+    def _averaged(self, parts: Mapping[str, Cells]) -> Bools:
+        averaged: Bools = np.zeros(self.length, dtype=np.bool_)
+        for part in parts.values():
+            averaged = averaged | part.averaged
+        return averaged
+
+    def _ways(self, entry: Entry, parts: Mapping[str, Cells]) -> tuple[Ints, list[Way]]:
+        """Every combination of ways that occurs among the parts, and for each kernel the number of its own."""
+        codes = np.zeros(self.length, dtype=np.int64)
+        order = sorted(parts)
+        for name in order:
+            codes = codes * len(parts[name].ways) + np.maximum(parts[name].choice, 0)
+        seen, inverse = np.unique(codes, return_inverse=True)
+        return inverse.astype(np.int64), [self._way(entry, parts, order, int(code)) for code in seen]
+
+    def _way(self, entry: Entry, parts: Mapping[str, Cells], order: Sequence[str], code: int) -> Way:
+        chosen: dict[str, Way] = {}
+        for name in reversed(order):
+            code, number = divmod(code, len(parts[name].ways))
+            chosen[name] = parts[name].ways[number]
+        alone = entry.formula.text in chosen
+        texts = {name: way.formula if alone else bracketed(way.formula) for name, way in chosen.items()}
+        notes = [entry.note, *(way.note for way in chosen.values())]
+        notes = list(dict.fromkeys(note for joined in notes for note in joined.split("; ") if note))
+        return Way(self.definition.expand(entry.formula, texts), "; ".join(notes), 0)
+
+    def _warn_negative(self, word: str, result: _Result, where: Bools, done: str) -> None:
+        values = np.where(where, result.term.values, np.inf)
+        worst = int(np.argmin(values))
+        kernel = short(self.launches.rows.kernel[worst])
+        formula = self.definition.expand(result.entry.formula, self._texts(result, worst))
+        self.warnings.append(
+            f"{word.replace('_', ' ')}: {formula} came out negative for {self._of(int(where.sum()))} "
+            f"(most in `{kernel}`: {values[worst]:,.0f}); {done}."
+        )
+
+    def _of(self, number: int) -> str:
+        nouns = self.definition.nouns
+        return f"{number} of {self.length} {nouns.kernels}" if self.length > 1 else f"the only {nouns.kernel}"
+
+    def _texts(self, result: _Result, row: int) -> dict[str, str]:
+        """How the parts of a result were made for one kernel."""
+        texts = {}
+        for name, part in result.parts.items():
+            formula = part.ways[part.choice[row]].formula
+            texts[name] = formula if result.entry.formula.text == name else bracketed(formula)
+        return texts
+
+
+# ----------------------------------------------------------------------------------------------------- counting
+
+
+def count(launches: Launches, definition: Definition, books: str = "served") -> Counts:
+    """Count every word of the vocabulary for every kernel, after `definition`.
+
+    books: "served" (a byte counts at the one level that served it) or "accessed" (at every level that it passed), the
+    choice of the cost table ([FMM] IV-A; docs/model.md). For each word and kernel the best entry whose counters are
+    known is used; marks of the entry and of its counters are joined. Raises UsageError for other books.
+    """
+    if books not in BOOKS:
+        raise UsageError(f"`{books}` are not books; use one of: {', '.join(BOOKS)}.")
+    sheet = Sheet(launches, definition)
+    cells = {word: _word(sheet, word, books) for word in COUNTS}
+    for total, parts in PARTS.items():
+        _choose(cells, total, parts, definition.absent)
+    if launches.lacks_rows:
+        cells |= {word: _bounded(cells[word]) for word in cells if word not in definition.absent}
+    how = {word: ways for word, counted in cells.items() if (ways := _how(counted))}
+    return Counts(
+        rows=launches.rows,
+        amounts=Columns.of({word: counted.values for word, counted in cells.items()}, sheet.length),
+        amount_marks=Columns.of({word: counted.marks for word, counted in cells.items()}, sheet.length),
+        how=how,
+        books=books,
+        warnings=tuple(dict.fromkeys([*sheet.warnings, *sheet.unit_warning()])),
+        in_flops=definition.in_flops,
+        nouns=definition.nouns,
+        shape=shapes.of_sheet(Sheet(launches, definition)),
+    )
+
+
+def _word(sheet: Sheet, word: str, books: str) -> Cells:
+    entries = sheet.definition.entries(word, books)
+    known = sheet.first_known(word, entries, 32 if word in BYTES else 1)
+    if known is not None:
+        marks = known.marks | np.where(known.averaged, _ESTIMATED, 0)
+        return replace(known, marks=np.where(known.choice < 0, _MISSING, marks))
+    zeros = np.zeros(sheet.length, dtype=np.int64)
+    never = np.zeros(sheet.length, dtype=np.bool_)
+    if not entries and word in sheet.definition.absent:
+        ways = (Way("0", sheet.definition.absent[word], 0),)
+        return Cells(zeros.astype(np.float64), zeros, zeros, ways, never, never)
+    reason = "" if entries else sheet.definition.uncountable.get(word, "")
+    because = (Way("", reason, _MISSING),) if reason else ()
+    unknown = np.full(sheet.length, np.nan)
+    if word in sheet.definition.not_here:
+        return Cells(unknown, zeros, zeros - 1, (), never, never)
+    return Cells(unknown, zeros + _MISSING, zeros if reason else zeros - 1, because, never, never)
+
+
+def _bounded(cells: Cells) -> Cells:
+    """The same as lower bounds: launches are missing, of all counters alike."""
+    return replace(cells, marks=np.where(np.isnan(cells.values), cells.marks, cells.marks | _MISSING))
+
+
+def _choose(cells: dict[str, Cells], total: str, parts: Sequence[str], absent: Collection[str]) -> None:
+    """Let a total stand only where its parts are not known, and the parts only where it does not stand.
+
+    Where neither is known both are missing; of a memory level, reads and writes are. Of tensor work any type says more
+    than instructions do, unless there are none.
+    """
+    if total in TENSOR_PARTS:
+        kinds = np.stack([~np.isnan(cells[part].values) for part in parts if part not in absent])
+        told_apart = kinds.any(axis=0) & (cells[total].values != 0)
+        for part in set(parts) & set(absent):
+            cells[part] = _silence(cells[part], ~told_apart)
+    else:
+        kinds = np.stack([~np.isnan(cells[part].values) for part in parts if not part.endswith("_other")])
+        told_apart = kinds.all(axis=0)
+    if total in LEVEL_PARTS:
+        # All bytes of a level, counted, are better than their two halves, guessed.
+        told_apart &= ~np.logical_and.reduce([_is_surer(cells[total].marks, cells[part].marks) for part in parts])
+    use_total = ~told_apart & ~np.isnan(cells[total].values)
+    open_ = ~kinds.any(axis=0) & ~use_total & (total not in LEVEL_PARTS)
+    cells[total] = _silence(cells[total], ~use_total & ~open_)
+    for part in parts:
+        cells[part] = _silence(cells[part], use_total)
+
+
+def _is_surer(marks: Ints, than: Ints) -> Bools:
+    """Where some of the marks of the other are all there are."""
+    surer: Bools = ((marks & ~than) == 0) & (marks != than)
+    return surer
+
+
+def _silence(cells: Cells, where: Bools) -> Cells:
+    return replace(
+        cells,
+        values=np.where(where, np.nan, cells.values),
+        marks=np.where(where, 0, cells.marks),
+        choice=np.where(where, -1, cells.choice),
+    )
+
+
+def _how(cells: Cells) -> tuple[Way, ...]:
+    """The ways that were used, with the marks and the number of their kernels, most first."""
+    ways = []
+    for number, way in enumerate(cells.ways):
+        chosen = cells.choice == number
+        if chosen.any():
+            marks = int(np.bitwise_or.reduce(cells.marks[chosen]))
+            ways.append(replace(way, mark=marks, kernels=int(chosen.sum())))
+    return tuple(sorted(ways, key=lambda way: -way.kernels))
+
+
+# ------------------------------------------------------------------------------------------------------ joining
+
+
+def concat(parts: Sequence[Counts]) -> Counts:
+    """The counts of several devices below each other. Raises UsageError if there are none or their books differ."""
+    if not parts or len({part.books for part in parts}) > 1:
+        raise UsageError("Counts of different books, or none at all, cannot be put together.")
+    if len(parts) == 1:
+        return parts[0]
+    how: dict[str, dict[tuple[str, str, int], int]] = {}
+    for part in parts:
+        for word, ways in part.how.items():
+            for way in ways:
+                key = (way.formula, way.note, way.mark)
+                seen = how.setdefault(word, {})
+                seen[key] = seen.get(key, 0) + way.kernels
+    return Counts(
+        rows=KernelRows.below([part.rows for part in parts]),
+        amounts=Columns(parts[0].amounts.names, np.concatenate([part.amounts.values for part in parts])),
+        amount_marks=Columns(parts[0].amount_marks.names, np.concatenate([part.amount_marks.values for part in parts])),
+        how={word: tuple(Way(*key, kernels=number) for key, number in seen.items()) for word, seen in how.items()},
+        books=parts[0].books,
+        warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
+        in_flops=frozenset.intersection(*(part.in_flops for part in parts)),
+        nouns=parts[0].nouns,
+        shape=shapes.below([part.shape for part in parts]),
+    )
+
+
+def with_accessed(served: Counts, accessed: Counts) -> Counts:
+    """The bytes of levels of which no kernel has what they served, as all that passed them; for showing, not pricing.
+
+    served, accessed: the same kernels in the two books. What L1 served, for one, is not known without L2's counters.
+    """
+    unknown: list[str] = []
+    for level, parts in LEVEL_PARTS.items():
+        words = [level, *parts]
+        if np.isnan(served.amounts.only(words)).all():
+            unknown += [word for word in words if not np.isnan(accessed.amounts[word]).all()]
+    if not unknown:
+        return served
+    note = "all that passed the level; what of it the level served is not known without the counters of the next"
+    how = {
+        word: tuple(replace(way, note="; ".join(filter(None, (way.note, note)))) for way in accessed.how.get(word, ()))
+        for word in unknown
+    }
+    return replace(
+        served,
+        amounts=served.amounts.replaced(accessed.amounts, unknown),
+        amount_marks=served.amount_marks.replaced(accessed.amount_marks, unknown),
+        how={**served.how, **how},
+    )

@@ -1,0 +1,454 @@
+"""Loads a counter definition: a file laid over those that it extends, checked by the rules of docs/counters.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from eprof.base import resources
+from eprof.base.marks import NONE, Mark
+from eprof.base.toml import Document, Formula, Node
+from eprof.base.vocabulary import (
+    COUNTS,
+    CPU,
+    FLOAT_PARTS,
+    GPU,
+    INSTRUCTIONS,
+    LEVEL_PARTS,
+    OF_CPUS,
+    OF_GPUS,
+    PAY_WHERE_PRICED,
+)
+from eprof.counts.definition import COMPONENTS, SECTIONS, WORDS_OF, Check, Counter, Definition, Entry, TimePair
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+SCHEMA = 1
+UNITS = ("count", "percent", "byte_per_s", "other")
+MOST_SLICES = 16  # slices looked for in a log, well above the 8 of any GPU that nvprof knows
+_DECLARED = ("counter", "parameter", "quantity")
+_REASONS = ("absent", "uncountable")
+_TABLES = (*_DECLARED, *SECTIONS, *_REASONS, "component")
+_LISTS = ("check", "time_pair")
+_TOP = ("schema", "name", "applies", "source", "extends", "time_share", *_TABLES, *_LISTS)
+_FORMULAS = ("formula", "mark_if", "left", "right", "bytes", "rate")
+_MARKS = ("estimated", "assumed", "missing", "simulated")
+_MOST_ABOVE, _MOST_FILES = 16, 100  # files that a definition extends: one above the other, and in all
+_DEEPEST, _LONGEST = 50, 20_000  # quantities inside quantities; characters of a formula with all of them put in
+_MOST_NAMES = 2000
+# Words that a definition may leave out.
+_NEED_NOT_BE = {*LEVEL_PARTS, *PAY_WHERE_PRICED, *SECTIONS["flop"], *SECTIONS["cycle"]} - FLOAT_PARTS.keys()
+_OF_OTHERS = {CPU: OF_GPUS, GPU: OF_CPUS}
+_LARGEST = 1e30  # of a number in a definition
+_NAME = r"[A-Za-z_]\w*"
+
+
+def load(source: Traversable | str) -> Definition:
+    """Load and check a counter definition: a file, or its text (several lines).
+
+    Raises DefinitionError with file and line.
+    """
+    if isinstance(source, str) and "\n" in source:
+        return define(Document.parse(source, "<text>"), None)
+    place = Path(source) if isinstance(source, str) else source
+    return define(read(place), place)
+
+
+_READ: dict[str, Document] = {}
+
+
+def read(place: Traversable) -> Document:
+    """The TOML document in a counter definition's file.
+
+    Built-in files are wanted more than once, extended by many, and read once.
+    """
+    if isinstance(place, Path) and not str(place).startswith(str(resources.folder("counters"))):
+        return Document.read(place)
+    if str(place) not in _READ:
+        _READ[str(place)] = Document.read(place)
+    return _READ[str(place)]
+
+
+def applies_to(document: Document) -> tuple[str, tuple[str, ...], str]:
+    """The profiler, the capabilities and the kind of processor that a definition is for."""
+    applies = document.root["applies"]
+    if not isinstance(applies.value, dict):
+        raise applies.error('`applies` is missing: say applies = { profiler = "nvprof", capability = ["3.5"] }.')
+    applies.table(("profiler", "capability", "processor"))
+    capabilities = applies["capability"]
+    listed = capabilities.entries()
+    if not listed or not all(_is_capability(entry.value) for entry in listed):
+        raise capabilities.error('`applies.capability` must be a list such as ["3.5", "3.7"].')
+    processor = applies["processor"].choice((CPU, GPU), GPU)
+    return applies["profiler"].text(), tuple(entry.value for entry in listed), processor
+
+
+def _is_capability(value: Any) -> bool:
+    """Whether a definition's key is a compute capability ("8.0"), or a word: "simulated", a CPU's microarchitecture."""
+    return isinstance(value, str) and re.fullmatch(r"\d+\.\d+|[a-z][a-z0-9]*(-[a-z0-9]+)*", value) is not None
+
+
+# ---- a document, and those that it extends
+
+
+class _Stack(Struct, frozen=True, eq=False):
+    """A document laid over those that it extends (deepest first, each once), their tables joined key by key."""
+
+    documents: tuple[Document, ...]
+    tables: Mapping[str, dict[str, Node]]
+
+    @property
+    def top(self) -> Node:
+        return self.documents[-1].root
+
+    @classmethod
+    def of(cls, document: Document, place: Traversable | None) -> _Stack:
+        layers: dict[str, Document] = {}
+        _extend(document, place, (), layers)
+        documents = (*layers.values(), document)
+        tables: dict[str, dict[str, Node]] = {section: {} for section in _TABLES}
+        for layer in documents:
+            for section in _TABLES:
+                for key, entry in layer.root[section].items():
+                    for replaced in _replaced_by(section):
+                        if key in tables[replaced] and tables[replaced][key].document is not layer:
+                            del tables[replaced][key]
+                    tables[section][key] = entry
+        return cls(documents, tables)
+
+
+def _replaced_by(section: str) -> tuple[str, ...]:
+    """What a later document says of a count replaces the earlier ones: counted, absent or uncountable, never two."""
+    if section in _REASONS:
+        return (*SECTIONS, *_REASONS)
+    return _REASONS if section in SECTIONS else ()
+
+
+def _extend(document: Document, place: Traversable | None, above: tuple[str, ...], layers: dict[str, Document]) -> None:
+    """Put what a definition's `document` extends into `layers`, by path.
+
+    above: the paths of the documents that extend it.
+    """
+    top = document.root.table(_TOP)
+    top.schema(SCHEMA)
+    for base in top["extends"].each():
+        path = _base(base, place)
+        if str(path) in above:
+            raise base.error(f"`{base.value}` extends itself.")
+        if len(above) >= _MOST_ABOVE or len(layers) >= _MOST_FILES:
+            raise base.error(f"more than {_MOST_ABOVE} files deep or {_MOST_FILES} files are extended.")
+        if str(path) not in layers:
+            below = read(path)
+            _extend(below, path, (*above, str(path)), layers)
+            layers[str(path)] = below
+
+
+def _base(base: Node, place: Traversable | None) -> Traversable:
+    name = base.value
+    if not isinstance(name, str):
+        raise base.error(f"`extends` names files, not {name!r}.")
+    if len(name) > 200:
+        raise base.error(f"`{name[:60]}...` is too long for the name of a file.")
+    if "\0" in name or "\\" in name or name.startswith("/") or ".." in name.split("/"):
+        raise base.error(f"`{name}` leads out of the folder; name a file beside this one or below.")
+    if isinstance(place, Path) and (beside := place.parent / name).is_file():
+        if not beside.resolve().is_relative_to(place.parent.resolve()):
+            raise base.error(f"`{name}` is a link that leads out of the folder.")
+        return beside
+    path = resources.folder("counters").joinpath(*name.split("/"))
+    if not path.is_file():
+        raise base.error(f"`{name}` is neither beside this file nor in the built-in counters folder.")
+    return path
+
+
+# ---- what the tables say
+
+
+def define(document: Document, place: Traversable | None) -> Definition:
+    """The counter definition in a document that stands at `place`, checked."""
+    stack = _Stack.of(document, place)
+    if any(len(table) > _MOST_NAMES for table in stack.tables.values()):
+        raise stack.top.error(f"there are more than {_MOST_NAMES} entries in one table.")
+    profiler, capabilities, processor = applies_to(document)
+    counters = {name: _counter(name, entry) for name, entry in stack.tables["counter"].items()}
+    parameters = {name: _parameter(entry) for name, entry in stack.tables["parameter"].items()}
+    _check_names(stack, counters)
+    partial = {name for name, counter in counters.items() if counter.partial}
+    formulas = _Formulas((*counters, *parameters, *stack.tables["quantity"]), partial)
+    definition = Definition(
+        name=stack.top["name"].text(f"{profiler}/{Path(document.label).stem}"),
+        profiler=profiler,
+        capabilities=capabilities,
+        source=stack.top["source"].text(),
+        counters=counters,
+        parameters=parameters,
+        quantities=formulas.all_ways(stack.tables["quantity"]),
+        words={section: formulas.all_ways(stack.tables[section]) for section in SECTIONS},
+        absent=_reasons(stack.tables["absent"]),
+        uncountable=_reasons(stack.tables["uncountable"]),
+        checks=tuple(formulas.check(entry) for entry in _listed(stack, "check")),
+        time_pairs=tuple(formulas.time_pair(entry) for entry in _listed(stack, "time_pair")),
+        label=document.label,
+        time_share=formulas.ways(stack.top["time_share"]) if "time_share" in stack.top else (),
+        processor=processor,
+        not_here=_not_here(stack, processor),
+        components=formulas.all_ways(stack.tables["component"]),
+    )
+    _check_cycles(stack, definition)
+    _check_size(stack, definition)
+    _check_unused(stack)
+    _check_complete(stack, definition)
+    return definition
+
+
+def _counter(name: str, entry: Node) -> Counter:
+    """A counter in a definition's file."""
+    if isinstance(entry.value, str | list):
+        return _named(name, entry, "count")
+    if not isinstance(entry.value, dict) or ("name" in entry) == ("slices" in entry):
+        raise entry.error("a counter is a name, a list of names, or { slices = ..., expect = ... }.")
+    entry.table(("name", "slices", "expect", "partial", "unit"))
+    unit = entry["unit"].choice(UNITS, "count")
+    if "name" in entry:
+        return _named(name, entry["name"], unit)
+    return _sliced(name, entry, unit)
+
+
+def _named(name: str, entry: Node, unit: str) -> Counter:
+    names = tuple(each.text() for each in entry.each())
+    if not names:
+        raise entry.error("a counter needs a name.")
+    return Counter(name, names=names, unit=unit, text=names[0])
+
+
+def _sliced(name: str, entry: Node, unit: str) -> Counter:
+    """A counter in slices in a definition's file."""
+    slices, expect = entry["slices"].value, entry["expect"].value
+    is_partial = entry["partial"].truth(False)
+    if _is_numbered(slices, expect):
+        names = numbered(slices)
+        text = slices.replace("{}", f"{{0..{expect - 1}}}")
+    elif isinstance(slices, list) and slices and expect is None:
+        names = entry["slices"].texts()
+        expect = len(names)
+        if (opcodes := _opcodes(names)) is not None:
+            return Counter(name, slices=names, expect=expect, unit=unit, text=opcodes)
+        text = ", ".join(names if expect <= 4 else (*names[:2], "...", names[-1]))
+    else:
+        raise entry.error("`slices` is a name with one {} in it and `expect` the number of slices, or a list of names.")
+    text = f"{expect} * mean({text})" if is_partial else f"sum({text})"
+    return Counter(name, slices=names, expect=expect, partial=is_partial, unit=unit, text=text)
+
+
+def _is_numbered(slices: Any, expect: Any) -> bool:
+    if not isinstance(slices, str) or slices.count("{}") != 1:
+        return False
+    return isinstance(expect, int) and 0 < expect <= MOST_SLICES
+
+
+def numbered(pattern: str) -> tuple[str, ...]:
+    """The names of slices that a log may have, of `l2_subp{}_hits`; a name without {} stands for itself."""
+    if "{}" not in pattern:
+        return (pattern,)
+    return tuple(pattern.replace("{}", str(number)) for number in range(MOST_SLICES))
+
+
+def _opcodes(slices: Sequence[str]) -> str | None:
+    """`metric[A + B + C]` for the slices `metric[A]`, `metric[B]`, `metric[C]`; None if they are of no one metric."""
+    parts = [re.fullmatch(r"([^[]*)\[(.*)\]", name) for name in slices]
+    metrics = {part[1] if part else None for part in parts}
+    if len(metrics) != 1 or None in metrics:
+        return None
+    return f"{metrics.pop()}[{' + '.join(part[2] for part in parts if part)}]"
+
+
+def _parameter(entry: Node) -> float:
+    entry.table(("value", "why"))
+    entry["why"].text()
+    return entry["value"].number(-_LARGEST, _LARGEST)
+
+
+def _reasons(table: Mapping[str, Node]) -> dict[str, str]:
+    """The definition's words of `absent` or `uncountable`; an absent total of FP64, FP32 or FP16 means its kinds."""
+    reasons: dict[str, str] = {}
+    for word, entry in table.items():
+        if word not in COUNTS:
+            raise entry.error(f"`{word}` is not a word of the vocabulary.")
+        for name in (word, *FLOAT_PARTS.get(word, ())):
+            reasons.setdefault(name, entry.text())
+    return reasons
+
+
+def _not_here(stack: _Stack, processor: str) -> frozenset[str]:
+    """The words for what a definition's processor does not have, as far as it says nothing of them."""
+    stated = {word for section in (*SECTIONS, *_REASONS) for word in stack.tables[section]}
+    return frozenset(_OF_OTHERS[processor]) - stated
+
+
+def _listed(stack: _Stack, section: str) -> Iterator[Node]:
+    """The entries of `[[check]]` or `[[time_pair]]` of all documents of a definition."""
+    for document in stack.documents:
+        listed = document.root[section]
+        if not isinstance(listed.value, list | None):
+            raise listed.error(f"write [[{section}]], not [{section}].")
+        yield from listed.entries()
+
+
+class _Formulas:
+    """Reads formulas: their names must be known, and whatever is not exact must have a mark."""
+
+    def __init__(self, known: Collection[str], partial: Collection[str]) -> None:
+        self.known = known
+        self.partial = frozenset(partial)
+
+    def all_ways(self, table: Mapping[str, Node]) -> dict[str, tuple[Entry, ...]]:
+        return {key: self.ways(entry) for key, entry in table.items()}
+
+    def ways(self, entry: Node) -> tuple[Entry, ...]:
+        kind = "a list of { formula = ..., mark = ..., note = ... }"
+        ways = tuple(self._way(way) for way in entry.entries(kind))
+        if not ways:
+            raise entry.wrong(kind)
+        return ways
+
+    def _way(self, way: Node) -> Entry:
+        way.table(("formula", "mark", "mark_if", "note"))
+        formula = way["formula"].formula(self.known)
+        mark = _mark(way["mark"])
+        note = way["note"].text(None if mark else "")
+        if not mark and formula.names & self.partial:
+            raise way.error("a sum over some of the slices is not exact; give it a mark and a note.")
+        mark_if = None
+        if "mark_if" in way:
+            mark_if = way["mark_if"].formula(self.known)
+            if not mark or not mark_if.names:
+                raise way.error("`mark_if` names the counters on which a `mark` depends.")
+        return Entry(formula, mark, note, mark_if)
+
+    def check(self, entry: Node) -> Check:
+        entry.table(("left", "right", "relation", "tolerance", "note"))
+        left, right = entry["left"].formula(self.known), entry["right"].formula(self.known)
+        relation = entry["relation"].choice(("==", "<="))
+        return Check(left, right, relation, entry["tolerance"].number(0, 1), entry["note"].text())
+
+    def time_pair(self, entry: Node) -> TimePair:
+        entry.table(("bytes", "rate", "note"))
+        moved, rate = entry["bytes"].formula(self.known), entry["rate"].formula(self.known)
+        return TimePair(moved, rate, entry["note"].text(""))
+
+
+def _mark(node: Node) -> Mark:
+    """A mark in a definition or a list of them; `missing`: the formula leaves something out, a lower bound."""
+    mark = NONE
+    for word in node.each():
+        mark |= Mark[word.choice(_MARKS).upper()]
+    return mark
+
+
+# ---- rules on the whole
+
+
+def _check_names(stack: _Stack, counters: Mapping[str, Counter]) -> None:
+    """Check a definition: a short name means one thing, can stand in a formula, and has a counter behind it."""
+    section_of: dict[str, str] = {}
+    for section in _DECLARED:
+        for name, entry in stack.tables[section].items():
+            if not re.fullmatch(_NAME, name):
+                raise entry.error(f"`{name}` cannot be used in a formula; use letters, digits and _.")
+            if name in section_of:
+                raise entry.error(f"`{name}` is already a {section_of[name]}.")
+            section_of[name] = section
+    for section, words in {**SECTIONS, "component": COMPONENTS}.items():
+        for word, entry in stack.tables[section].items():
+            if word not in words:
+                raise entry.error(f"`{word}` is not a word for {section}; use one of: {', '.join(words)}.")
+    first_name: dict[tuple[Any, ...], str] = {}
+    for name, counter in counters.items():
+        entry = stack.tables["counter"][name]
+        same = (entry.document.label, counter.names, counter.slices, counter.expect, counter.partial)
+        if first_name.setdefault(same, name) != name:
+            raise entry.error(f"`{name}` is the same counter as `{first_name[same]}`.")
+
+
+def _check_cycles(stack: _Stack, definition: Definition) -> None:
+    for name, entries in definition.quantities.items():
+        if name in definition.closure(part for entry in entries for part in entry.formula.names):
+            raise stack.tables["quantity"][name].error(f"`{name}` is made of itself.")
+
+
+def _check_size(stack: _Stack, definition: Definition) -> None:
+    """Check a definition: formulas with all quantities put in stay short."""
+    sizes: dict[str, int] = {}
+
+    def size_of(name: str, depth: int) -> int:
+        if name not in sizes:
+            entry = stack.tables["quantity"][name]
+            if depth > _DEEPEST:
+                raise entry.error(f"`{name}` is more than {_DEEPEST} steps deep.")
+            sizes[name] = 2 + max(expanded(way.formula, depth + 1) for way in definition.quantities[name])
+            if sizes[name] > _LONGEST:
+                raise entry.error(f"`{name}` is longer than {_LONGEST} characters, all steps put in.")
+        return sizes[name]
+
+    def expanded(formula: Formula, depth: int) -> int:
+        steps = formula.names & definition.quantities.keys()
+        return len(formula.text) + sum(size_of(name, depth) * formula.text.count(name) for name in steps)
+
+    for name in definition.quantities:
+        size_of(name, 0)
+
+
+def _check_unused(stack: _Stack) -> None:
+    """Check a definition: every declared name stands in a formula of its file or of one laid over or under it."""
+    used: set[str] = set()
+    for document in stack.documents:
+        for key in ("quantity", "time_share", "component", *SECTIONS, *_LISTS):
+            for text in _formula_texts(document.data.get(key)):
+                used.update(re.findall(_NAME, text))
+    for section in _DECLARED:
+        for name, entry in stack.tables[section].items():
+            if name not in used:
+                raise entry.error(f"`{name}` is declared but no formula uses it.")
+
+
+def _formula_texts(value: Any) -> Iterator[str]:
+    """Every formula somewhere in a table of a definition file."""
+    if isinstance(value, list):
+        for entry in value:
+            yield from _formula_texts(entry)
+    elif isinstance(value, dict):
+        for key, entry in value.items():
+            if key in _FORMULAS and isinstance(entry, str):
+                yield entry
+            else:
+                yield from _formula_texts(entry)
+
+
+def _check_complete(stack: _Stack, definition: Definition) -> None:
+    """Check a definition: every word is counted, or absent, or uncountable, in both books: silence would read as 0.
+
+    A level has its reads and writes, tensor work its instructions, and cycles are no work.
+    """
+    for books in WORDS_OF:
+        for word in stack.tables["bytes"].keys() & stack.tables[books].keys():
+            raise stack.tables[books][word].error(f"`{word}` stands in [bytes] and in [{books}].")
+    for word in COUNTS.keys() - definition.not_here:
+        has_reason = word in definition.absent or word in definition.uncountable or word in _NEED_NOT_BE
+        for books in WORDS_OF:
+            is_counted = bool(definition.entries(word, books))
+            if is_counted and word in definition.absent:
+                raise stack.top.document.error(f"`{word}` is both counted and absent.", "absent", word)
+            if not is_counted and not has_reason:
+                raise _not_counted(stack, word, books)
+
+
+def _not_counted(stack: _Stack, word: str, books: str) -> Exception:
+    """The error that a definition says nothing of a word."""
+    if word in INSTRUCTIONS:
+        return stack.top["instruction"].error(f"`{word}` is neither counted nor said to be absent or uncountable.")
+    return stack.top[books].error(f"`{word}` is not counted ({books} bytes), nor said to be absent or uncountable.")

@@ -1,0 +1,347 @@
+"""What the data can tell: intervals of the coefficients, collinear columns, and the ranges that were seen.
+
+Intervals come from a bootstrap over benchmarks, not over rows: the settings of one benchmark err together, so rows
+drawn one by one would promise far too much.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from eprof.base.arrays import Floats, Ints
+from eprof.base.text import brief
+from eprof.base.vocabulary import CPU
+from eprof.lab.fitting import means
+from eprof.lab.fitting.defaults import far_off, pooled
+from eprof.lab.fitting.form import Form
+from eprof.lab.fitting.moments import CONSTANTS, Layout, Settings, rows_of, scales
+from eprof.lab.fitting.solve import Fit, fit
+from eprof.lab.measurements.values import Measurements
+
+REPLICAS = 40
+_INTERVAL = (5.0, 95.0)
+_NINE_OF_TEN = 0.9
+_PRIOR_SPREAD = float(np.log(2.0))  # of the logarithm: how far energies of one GPU are from those of another
+_COLLINEAR = 30.0  # condition index above which columns are said to be collinear (Belsley, Kuh, Welsch 1980)
+_SINGULAR = 1e12  # no column is better known than this: exactly collinear
+_SHARE = 0.5  # of a coefficient's variance along such a direction
+_FEW = 3  # energies to compare with those of other GPUs
+_SUSPICIOUS = 30.0  # times those, up or down: generations of GPUs differ by less than ten
+_LITTLE = 0.05  # of the power
+_TELLS = 3.0  # an energy is told if its interval spans no more than this factor
+Progress = Callable[[str, int, int], None]
+TOLD, LOOSE, UNTOLD = "told", "loosely", "not told"
+_WORDS = {
+    "leave_one_setting_out": "at settings that were left out",
+    "leave_one_benchmark_out": "for kernels that were left out",
+}
+
+
+class Quality(Struct, frozen=True, eq=False):
+    """What is known of a fit. Intervals are the middle 90 % of the replicas.
+
+    replicas: (r, terms + constants), as in `Fit`; NaN: none of the benchmarks drawn does that. `constant_w` at the
+    reference setting. intervals: by coefficient, low and high, of the replicas that know it. status: by term, whether
+    the data tell it. condition: of the columns at unit length. collinear: columns that cannot be told apart. errors:
+    protocol -> mean absolute relative error in %. plain: the same of what names and clocks alone predict, by model.
+    within: the factor, up or down, that nine of ten predictions of kernels left out are right to; NaN: none was.
+    """
+
+    replicas: pd.DataFrame
+    intervals: pd.DataFrame
+    constant_w: tuple[float, float, float]
+    status: pd.Series
+    condition: float
+    collinear: tuple[tuple[str, ...], ...]
+    ranges: pd.DataFrame
+    errors: dict[str, float]
+    notes: tuple[str, ...]
+    plain: dict[str, dict[str, float]] = field(default_factory=dict)
+    within: float = float("nan")
+
+
+def examine(
+    measurements: Measurements,
+    fitted: Fit,
+    replicas: int = REPLICAS,
+    protocols: Iterable[str] = ("setting", "benchmark"),
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Quality:
+    """The quality of a fit: all that is in `Quality`.
+
+    protocols: what is left out in turn; progress: called with what is done, k of n.
+    """
+    again = bootstrap(measurements, fitted.form, replicas, seed, progress)
+    values = [[*replica.prices_pj, *(replica.constants[name] for name in CONSTANTS)] for replica in again]
+    table = pd.DataFrame(values, columns=[*measurements.terms, *CONSTANTS], dtype=np.float64)
+    intervals = pd.DataFrame([_middle(table[name]) for name in table], index=table.columns, columns=["low", "high"])
+    condition, together = collinearity(measurements, fitted)
+    errors = {"fit": error(fitted.predict(measurements), measurements.power_w)}
+    plain: dict[str, dict[str, float]] = {}
+    notes: list[str] = []
+    factor = float("nan")
+    for by in protocols:
+        predicted = left_out(measurements, fitted.form, by, progress)
+        if predicted is None:
+            continue
+        name = f"leave_one_{by}_out"
+        known = ~np.isnan(predicted)
+        errors[name] = error(predicted, measurements.power_w)
+        labels = groups(measurements, by)
+        simple = {model: _by_others(measurements, labels, train) for model, train in means.MODELS.items()}
+        plain[name] = {model: error(watts[known], measurements.power_w[known]) for model, watts in simple.items()}
+        if unknown := int((~known).sum()):
+            notes.append(
+                f"{unknown} rows could not be predicted with their {by} left out, and are in no error: nothing else "
+                "tells."
+            )
+        if by == "benchmark":
+            factor = within(predicted, measurements)
+            notes += _far_off(measurements, predicted)
+    no_better = [means.sentence(_WORDS[name], errors[name], simple) for name, simple in plain.items()]
+    watts = pd.Series([replica.constant_w((1.0, 1.0), fitted.reference) for replica in again], dtype=np.float64)
+    return Quality(
+        replicas=table,
+        intervals=intervals,
+        constant_w=(fitted.constant_w((1.0, 1.0), fitted.reference), *_middle(watts)),
+        status=_status(fitted, intervals),
+        condition=condition,
+        collinear=together,
+        ranges=ranges(measurements),
+        errors=errors,
+        notes=(*filter(None, no_better), *notes, *_quality_notes(measurements, fitted)),
+        plain=plain,
+        within=factor,
+    )
+
+
+def _far_off(measurements: Measurements, predicted: Floats) -> list[str]:
+    """A sentence on the few benchmarks whose power, at most settings, is far from what all the others say."""
+    far = far_off(measurements, predicted)
+    if not len(far):
+        return []
+    number = measurements.rows["benchmark"].nunique()
+    named = ", ".join(f"{brief(str(name), 40)} ({ratio:.2g} times)" for name, ratio in list(far.items())[:4])
+    return [
+        f"{len(far)} of {number} kernels do not go with the others: left out, their power is predicted as {named} "
+        "the measured one. Either they do what was not counted, or the meter saw them idle; their rows are used."
+    ]
+
+
+def _middle(values: pd.Series) -> tuple[float, float]:
+    """The ends of the middle 90 % of what is known of a coefficient; NaN where nothing is."""
+    known = values.dropna()
+    if not len(known):
+        return float("nan"), float("nan")
+    low, high = np.percentile(known, _INTERVAL)
+    return float(low), float(high)
+
+
+class Unknowns(Struct, frozen=True):
+    """How many numbers a fit must find: energies, parts of constant power, voltages."""
+
+    energies: int
+    constants: int
+    volts: int
+
+    @classmethod
+    def of(cls, measurements: Measurements, form: Form) -> "Unknowns":
+        """The unknowns of `form` for these rows; what never varies is no unknown."""
+        varying = len(measurements.terms) if measurements.own else int((measurements.rates.nunique() > 1).sum())
+        levels = [measurements.rows[name].nunique() - 1 for name in ("core_mhz", "memory_mhz")]
+        per_domain = 2 if form.clock_tree else 1
+        constants = 1 + per_domain * sum(number > 0 for number in levels)
+        return cls(varying, constants, sum(levels) if form.voltages == "estimated" else 0)
+
+    @property
+    def all(self) -> int:
+        """All unknowns of the fit together."""
+        return self.energies + self.constants + self.volts
+
+    def too_many(self, rows: int) -> str | None:
+        """A sentence if a fit has fewer rows than unknowns."""
+        if rows >= self.all:
+            return None
+        return (
+            f"{rows} row{'s' if rows != 1 else ''} cannot tell {self.all} unknowns ({self.energies} energies, "
+            f"{self.constants} of constant power, {self.volts} voltages)"
+        )
+
+
+def error(predicted: Floats, measured: Floats) -> float:
+    """The fit's mean absolute relative error, %, of the rows that could be predicted; NaN if none could."""
+    off = np.abs(predicted / measured - 1)
+    known = off[~np.isnan(off)]
+    return float(100 * known.mean()) if len(known) else float("nan")
+
+
+def within(predicted_w: Floats, measurements: Measurements) -> float:
+    """The factor, up or down, to which nine of ten predictions of a new kernel by the fit are right; NaN without
+    any.
+
+    Of k kernels that were left out the share (k + 1) / k of nine tenths is taken, so that the next one is in it.
+    """
+    off = np.abs(np.log(predicted_w / measurements.power_w))
+    known = ~np.isnan(off)
+    if not known.any():
+        return float("nan")
+    number = measurements.rows["benchmark"][known].nunique()
+    return float(np.exp(np.quantile(off[known], min(1.0, _NINE_OF_TEN * (number + 1) / number))))
+
+
+def bootstrap(
+    measurements: Measurements, form: Form, number: int, seed: int = 0, progress: Progress | None = None
+) -> list[Fit]:
+    """Fits to benchmarks drawn with replacement, as many as there are, and to a prior that is drawn, too.
+
+    The price of a term that no benchmark drawn has is NaN there: such a fit tells nothing of it, and it is not 0.
+    """
+    if measurements.own:
+        return []
+    random = np.random.default_rng(seed)
+    codes, names = pd.factorize(measurements.rows["benchmark"])
+    members = [np.flatnonzero(codes == code) for code in range(len(names))]
+    quick = replace(form, starts=1)
+    fits = []
+    for done in range(number):
+        if progress:
+            progress("bootstrap", done + 1, number)
+        drawn = random.integers(0, len(names), len(names))
+        rows = measurements.take(np.concatenate([members[code] for code in drawn]))
+        again = fit(rows, replace(quick, prior=_drawn(form.prior, random)))
+        is_seen = (rows.rates > 0).any().to_numpy()
+        fits.append(replace(again, prices_pj=again.prices_pj.where(is_seen)))
+    return fits
+
+
+def _drawn(prior: Mapping[str, float] | None, random: np.random.Generator) -> dict[str, float] | None:
+    """A prior as another GPU might have given it: intervals of the fit must not be narrow for want of data."""
+    if prior is None:
+        return None
+    return {term: float(pj * np.exp(_PRIOR_SPREAD * random.normal())) for term, pj in prior.items()}
+
+
+def groups(measurements: Measurements, by: str) -> Ints:
+    """Which group each row is left out with, (n,): its "setting" or its "benchmark"."""
+    rows = measurements.rows
+    if by == "setting":
+        return np.asarray(rows.groupby(["core_mhz", "memory_mhz"]).ngroup(), dtype=np.int64)
+    return np.asarray(rows["benchmark"].factorize()[0], dtype=np.int64)
+
+
+def left_out(measurements: Measurements, form: Form, by: str, progress: Progress | None = None) -> Floats | None:
+    """Power of each row as predicted by a fit to all other groups, (n,); None where that makes no sense.
+
+    Nothing of a group that is left out is used: voltages and coefficients are those of the other rows.
+    """
+    labels = groups(measurements, by)
+    if labels.max() < 1 or (measurements.own and by == "benchmark"):
+        return None
+    report = partial(progress, f"leave one {by} out") if progress else None
+    return _by_others(measurements, labels, partial(fit, form=replace(form, starts=1)), report)
+
+
+def _by_others(
+    measurements: Measurements,
+    labels: Ints,
+    train: Callable[[Measurements], Any],
+    progress: Callable[[int, int], None] | None = None,
+) -> Floats:
+    """Power of each row in W by what is trained on the rows with other labels, (n,)."""
+    predicted = np.empty(len(measurements))
+    number = int(labels.max()) + 1
+    for label in range(number):
+        if progress:
+            progress(label + 1, number)
+        out = labels == label
+        predicted[out] = train(measurements.take(~out)).predict(measurements.take(out))
+    return predicted
+
+
+def collinearity(measurements: Measurements, fitted: Fit) -> tuple[float, tuple[tuple[str, ...], ...]]:
+    """The condition number of a fit's weighted columns at unit length, and the groups that it comes from."""
+    if measurements.own:
+        return float("nan"), ()
+    settings = Settings.of(measurements)
+    layout = Layout.of(measurements.domains, fitted.form.clock_tree, (len(settings.levels[0]), len(settings.levels[1])))
+    volts = [fitted.volts[domain].reindex(settings.levels[number] * 1.0) for number, domain in enumerate(fitted.volts)]
+    scale = scales(layout, settings, (volts[0].to_numpy(), volts[1].to_numpy()))[settings.row]
+    design = rows_of(measurements)[:, :-1][:, layout.column] * scale / measurements.power_w[:, None]
+    length = np.linalg.norm(design, axis=0)
+    names = [name for name, size in zip(layout.names, length, strict=True) if size > 0]
+    unit = design[:, length > 0] / length[length > 0]
+    _, values, vectors = np.linalg.svd(unit, full_matrices=False)
+    values = np.maximum(values, 1e-15)
+    parts = (vectors / values[:, None]) ** 2
+    shares = parts / parts.sum(axis=0)
+    groups = []
+    for index, row in zip(values[0] / values, shares, strict=True):
+        group = tuple(name for name, share in zip(names, row, strict=True) if share > _SHARE)
+        if index > _COLLINEAR and len(group) > 1:
+            groups.append(group)
+    return min(float(values[0] / values[-1]), _SINGULAR), tuple(groups)
+
+
+def ranges(measurements: Measurements) -> pd.DataFrame:
+    """What the fit has seen, least and most: clocks, power, rates (1e9 a second), instructions a DRAM byte."""
+    clocks = [] if measurements.processor == CPU else ["core_mhz", "memory_mhz"]
+    seen = measurements.rows[[*clocks, "power_w"]]
+    if not measurements.own:
+        seen = seen.join(measurements.rates)
+    return pd.DataFrame({"low": seen.min(), "high": seen.max()}, dtype=np.float64)
+
+
+def _status(fitted: Fit, intervals: pd.DataFrame) -> pd.Series:
+    """By term, whether the data tell its energy."""
+    status = pd.Series(LOOSE, index=fitted.prices_pj.index, dtype=object)
+    of_terms = intervals.loc[fitted.prices_pj.index]
+    status[of_terms["high"] <= _TELLS * of_terms["low"]] = TOLD
+    status[~(of_terms["low"] > 0)] = UNTOLD
+    return status
+
+
+def _quality_notes(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
+    number = measurements.rows["benchmark"].nunique()
+    suspicious = _next_to_nothing(measurements, fitted) or _far_from_others(measurements, fitted)
+    if number >= 10 or measurements.own:
+        return suspicious
+    note = f"There are {number} benchmarks: intervals from so few are rough, most likely too narrow."
+    if fitted.form.prior is not None:
+        note += " Energies lean on the prior, and intervals show the draw, not its error: see --prior none."
+    return (*suspicious, note)
+
+
+def _far_from_others(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
+    """A sentence if energies are tens of times those of other GPUs, or a small part: a wrong unit does that."""
+    others = pooled(measurements) or {}
+    prices = fitted.prices_pj
+    ratios = [prices[term] / pj for term, pj in others.items() if pj > 0 and term in prices and prices[term] > 0]
+    if len(ratios) < _FEW:
+        return ()
+    middle = float(np.exp(np.median(np.log(ratios))))
+    if 1 / _SUSPICIOUS < middle < _SUSPICIOUS:
+        return ()
+    return (
+        f"Energies are {middle:.2g} times those of other GPUs: is the time that of one launch, as counts are, and in "
+        "the unit that the mapping says (ms against s)?",
+    )
+
+
+def _next_to_nothing(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
+    """A sentence if what was counted takes next to no power: a wrong unit, or a wrong time, does that."""
+    if measurements.own or not len(measurements.terms):
+        return ()
+    parts = fitted.parts(measurements)
+    share = float((parts[list(measurements.terms)].sum(axis=1) / parts.sum(axis=1)).median())
+    if share >= _LITTLE:
+        return ()
+    return (
+        f"What was counted takes {100 * share:.2g} % of the predicted power in the middle row, the rest is constant: "
+        "these kernels do little, or the time is not that of one launch, as counts are, or in another unit (ms, s).",
+    )

@@ -1,0 +1,222 @@
+"""The search for coefficients and voltages that make the weighted sum of squares least, on compressed measurements.
+
+Gauss-Newton steps keep all bounds: energies and the increments of voltage from level to level are the unknowns of one
+non-negative least-squares problem, linear around the present voltages. They need about ten rounds where plain
+alternation takes hundreds. Nothing says that the lowest point they find is the only one: `Form.starts` are tried, and
+docs/fit.md tells how often that mattered.
+"""
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from eprof.base.arrays import Floats
+from eprof.lab.fitting.form import Form
+from eprof.lab.fitting.moments import WATTS_PER_PJ, Layout, Settings, scales
+from eprof.lab.fitting.voltage import HIGHEST, LOWEST, around
+
+_ROUNDS = 60
+_ALTERNATING = 4
+_STOP = 1e-7
+_HELD = 4.0  # how strongly the common factor of the prior is held to 1, in terms
+_JITTER = 1e-12  # of a diagonal that is 1: keeps a matrix whole whose columns are collinear
+Volts = tuple[Floats, Floats]
+Free = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
+
+
+class Found(Struct, frozen=True, eq=False):
+    """Where a search ended: unknowns (p,), voltages of the levels, the sum of squares with ridge, rounds taken."""
+
+    unknowns: Floats
+    volts: Volts
+    objective: float
+    rounds: int
+
+
+class Search:
+    """The problem in compressed form: (s, p, p) matrices and (s, p) vectors over the unknowns, before scaling."""
+
+    def __init__(
+        self, layout: Layout, settings: Settings, sums: Floats, form: Form, pins: tuple[int, int], number: float
+    ) -> None:
+        """`sums`: `moments` of the rows; `pins`: the level of each domain whose voltage is 1; `number` of rows."""
+        self.layout, self.settings, self.form, self.pins, self.number = layout, settings, form, pins, number
+        column = layout.column
+        self.matrix = sums[:, column][:, :, column]
+        self.vector = sums[:, column, -1]
+        self.square = float(sums[:, -1, -1].sum())
+        self.ridge = _ridge(layout, self.matrix, form, number)
+
+    def best(self, starts: list[Volts]) -> Found:
+        """The best of the searches from all starts."""
+        return min((self.descend(start) for start in starts), key=lambda result: result.objective)
+
+    def descend(self, volts: Volts, alternating: int = _ALTERNATING, most: int = _ROUNDS) -> Found:
+        """Search on: alternate for a few rounds, then take Gauss-Newton steps, until the sum of squares stays."""
+        unknowns, objective = self.coefficients(volts)
+        if self.form.voltages != "estimated":
+            return Found(unknowns, volts, objective, 1)
+        count = 0
+        while count < most:
+            count += 1
+            before = objective
+            if count > alternating:
+                volts, unknowns, objective = self._line_search(volts, unknowns, objective)
+            if count <= alternating or objective > before * (1 - _STOP):
+                core = self.voltages(unknowns, volts, 0)
+                memory = self.voltages(unknowns, (core, volts[1]), 1)
+                volts = core, memory
+                unknowns, objective = self.coefficients(volts)
+            if before - objective <= _STOP * before:
+                break
+        return Found(unknowns, volts, objective, count)
+
+    def coefficients(self, volts: Volts) -> tuple[Floats, float]:
+        """The best coefficients >= 0 for these voltages, and the sum of squares."""
+        scale = scales(self.layout, self.settings, volts)
+        gram = np.einsum("si,sj,sij->ij", scale, scale, self.matrix)
+        right = np.einsum("si,si->i", scale, self.vector)
+        gram, right = gram + self.ridge.matrix, right + self.ridge.vector
+        unknowns = _least(gram, right)
+        return unknowns, float(unknowns @ gram @ unknowns - 2 * unknowns @ right) + self.square + self.ridge.constant
+
+    def voltages(self, unknowns: Floats, volts: Volts, domain: int) -> Floats:
+        """The best voltages of a domain for these unknowns and the other domain's voltages."""
+        layout = self.layout
+        clock = self.settings.clocks[:, [domain]]
+        mine = layout.domain == domain
+        square = np.where(mine & (layout.power == 2), unknowns, 0.0) * np.where(layout.clocked, clock, 1.0)
+        linear = np.broadcast_to(np.where(mine & (layout.power == 1), unknowns, 0.0), square.shape)
+        rest = scales(layout, self.settings, volts) * np.where(mine, 0.0, unknowns)
+        by_square = np.einsum("si,sij->sj", square, self.matrix)
+        by_linear = np.einsum("si,sij->sj", linear, self.matrix)
+        quartics = np.zeros((len(square), 5))
+        quartics[:, 0] = (by_square * square).sum(axis=1)
+        quartics[:, 1] = 2 * (by_square * linear).sum(axis=1)
+        quartics[:, 2] = (by_linear * linear).sum(axis=1)
+        quartics[:, 2] += 2 * (by_square * rest).sum(axis=1) - 2 * (square * self.vector).sum(axis=1)
+        quartics[:, 3] = 2 * (by_linear * rest).sum(axis=1) - 2 * (linear * self.vector).sum(axis=1)
+        levels = np.zeros((len(volts[domain]), 5))
+        np.add.at(levels, self.settings.level[:, domain], quartics)
+        return around(levels, self.pins[domain])
+
+    def _line_search(self, volts: Volts, unknowns: Floats, objective: float) -> tuple[Volts, Floats, float]:
+        """Go along the Gauss-Newton step of the search as far as it helps."""
+        target = self._bounded(volts, unknowns)
+        part = 1.0
+        for _ in range(5):
+            mixed = volts[0] + part * (target[0] - volts[0]), volts[1] + part * (target[1] - volts[1])
+            mixed_unknowns, mixed_objective = self.coefficients(mixed)
+            if mixed_objective < objective:
+                return mixed, mixed_unknowns, mixed_objective
+            part /= 4
+        return volts, unknowns, objective
+
+    def _bounded(self, volts: Volts, unknowns: Floats) -> Volts:
+        """The Gauss-Newton step within bounds: a level that stands at a bound and would cross it stays there."""
+        free = np.ones(len(volts[0]), dtype=np.bool_), np.ones(len(volts[1]), dtype=np.bool_)
+        target = self._newton(volts, unknowns, free)
+        stuck = [_stuck(volts[domain], target[domain]) for domain in (0, 1)]
+        if stuck[0].any() or stuck[1].any():
+            target = self._newton(volts, unknowns, (~stuck[0], ~stuck[1]))
+        return np.clip(target[0], LOWEST, HIGHEST), np.clip(target[1], LOWEST, HIGHEST)
+
+    def _newton(self, volts: Volts, unknowns: Floats, free: Free) -> Volts:
+        """The voltages of the joint problem, linear around these: unknowns and increments between levels are >= 0."""
+        scale = scales(self.layout, self.settings, volts)
+        level = self.settings.level
+        both = np.stack([volts[domain][level[:, domain]] for domain in (0, 1)], axis=1)
+        is_free = [free[domain][level[:, domain]][:, None] for domain in (0, 1)]
+        slopes = [self._slope(scale, unknowns, both, domain) * is_free[domain] for domain in (0, 1)]
+        steps = [_steps(len(volts[domain]), self.pins[domain]) for domain in (0, 1)]
+        # (s, p, u): what each of the u unknowns, energies and then increments of voltage, adds at each setting.
+        moved = [slopes[domain][:, :, None] * steps[domain][level[:, domain]][:, None, :] for domain in (0, 1)]
+        number = len(unknowns)
+        design = np.concatenate([scale[:, :, None] * np.eye(number), *moved], axis=2)
+        offset = sum(slopes[domain] * (1.0 - both[:, [domain]]) for domain in (0, 1))
+        applied = self.matrix @ design
+        gram = np.einsum("spi,spj->ij", design, applied)
+        right = np.einsum("spi,sp->i", design, self.vector) - np.einsum("spi,sp->i", applied, offset)
+        gram[:number, :number] += self.ridge.matrix
+        right[:number] += self.ridge.vector
+        solution = _least(gram, right)
+        cut = number + steps[0].shape[1]
+        core, memory = 1.0 + steps[0] @ solution[number:cut], 1.0 + steps[1] @ solution[cut:]
+        return np.where(free[0], core, volts[0]), np.where(free[1], memory, volts[1])
+
+    def _slope(self, scale: Floats, unknowns: Floats, both: Floats, domain: int) -> Floats:
+        """(s, p): the change of each unknown's part with the voltage of a domain."""
+        layout = self.layout
+        mine = np.where(layout.domain == domain, layout.power, 0) * unknowns
+        slope: Floats = scale * mine / both[:, [domain]]
+        return slope
+
+
+def _stuck(volts: Floats, target: Floats) -> npt.NDArray[np.bool_]:
+    """The voltage levels at a bound that the search's step would cross."""
+    is_stuck: npt.NDArray[np.bool_] = (volts <= LOWEST) & (target < LOWEST) | (volts >= HIGHEST) & (target > HIGHEST)
+    return is_stuck
+
+
+class _Ridge(Struct, frozen=True, eq=False):
+    """x^T matrix x - 2 x^T vector + constant, over the unknowns x: what being off the prior counts."""
+
+    matrix: Floats
+    vector: Floats
+    constant: float
+
+
+def _ridge(layout: Layout, sums: Floats, form: Form, number: float) -> _Ridge:
+    """Draw energies to zero, or to the prior times a common factor s that is itself drawn to 1.
+
+    With y_k = c_k / prior_k: ridge * n * min over s of sum (y_k - s)^2 + m (s - 1)^2. A GPU all of whose energies are
+    half of the prior's is not drawn away from that, where the data say so. An energy whose prior is 0 is drawn to it as
+    strongly as the cheapest other to its own. Constant power is not drawn.
+    """
+    size = len(layout.names)
+    nothing = np.zeros((size, size)), np.zeros(size)
+    if not form.ridge:
+        return _Ridge(*nothing, 0.0)
+    if form.prior is None:
+        terms = layout.column < layout.column.max()
+        return _Ridge(np.diag(np.where(terms, form.ridge * np.einsum("sii->i", sums), 0.0)), nothing[1], 0.0)
+    prior = np.array([form.prior.get(name, 0.0) * WATTS_PER_PJ for name in layout.names])
+    known = prior > 0
+    inverse = np.where(known, 1.0 / np.where(known, prior, 1.0), 0.0)
+    share = 1.0 / (known.sum() + _HELD)
+    weight = form.ridge * number
+    free = np.array([name in form.prior for name in layout.names]) & ~known
+    to_zero = np.where(free, inverse.max(), 0.0)
+    matrix = np.diag(inverse**2 + to_zero**2) - share * np.outer(inverse, inverse)
+    return _Ridge(weight * matrix, weight * share * _HELD * inverse, weight * (_HELD - share * _HELD**2))
+
+
+def _steps(number: int, pinned: int) -> Floats:
+    """Voltages, less 1, of increments between neighbours outwards from the pinned level, (levels, levels - 1)."""
+    steps = np.zeros((number, number - 1))
+    for step in range(number - 1):
+        if step < pinned:
+            steps[: step + 1, step] = -1.0
+        else:
+            steps[step + 1 :, step] = 1.0
+    return steps
+
+
+def _least(gram: Floats, right: Floats) -> Floats:
+    """Non-negative least squares from normal equations, whose columns are scaled to one length.
+
+    LAPACK is called by its own names: a fit asks thousands of times, and the checks of `scipy.linalg` take longer.
+    """
+    from scipy.linalg.lapack import dpotrf, dtrtrs
+    from scipy.optimize import nnls
+
+    size = np.sqrt(gram.diagonal())
+    used = np.where(size > 0, size, 1.0)
+    scaled = gram / (used[:, None] * used)
+    scaled.flat[:: len(size) + 1] += _JITTER + (size == 0)
+    upper, failed = dpotrf(scaled)
+    if failed:
+        raise np.linalg.LinAlgError(f"column {failed} of a fit depends on those before it")
+    target, _ = dtrtrs(upper, right / used, trans=1)
+    solution, _ = nnls(upper, target)
+    return np.where(size > 0, solution / used, 0.0)

@@ -1,0 +1,198 @@
+"""Fits the form to measurements, and evaluates a fit.
+
+[FMM] eq. 9 with voltages that need not be known. For given voltages the coefficients are a non-negative least-squares
+problem, for given coefficients each voltage is the lowest point of a quartic (`search.py` alternates the two and then
+goes on with Gauss-Newton steps). Absolute residuals are fitted by squares that are weighed again and again (IRLS).
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from msgspec import Struct
+
+from eprof.base.arrays import Floats
+from eprof.lab.fitting.form import Form
+from eprof.lab.fitting.moments import CONSTANTS, WATTS_PER_PJ, Layout, Settings, moments, rows_of, scales, scales_at
+from eprof.lab.fitting.search import Found, Search, Volts
+from eprof.lab.fitting.voltage import HIGHEST, LOWEST
+from eprof.lab.measurements.values import DOMAINS, MeasurementError, Measurements
+
+_REWEIGHTINGS = 12
+_SMALLEST_RESIDUAL = 5e-3  # relative: below it an absolute residual is treated as a square, so that weights stay finite
+
+
+class Fit(Struct, frozen=True, eq=False):
+    """A fitted form.
+
+    prices_pj: term -> pJ at V = 1 (pJ/V^2 where voltages are given); NaN: the energy of a benchmark of which there was
+    no row. constants: `CONSTANTS` -> W/V, W, W/(MHz V^2).
+    volts: domain -> clock in MHz -> volts, or relative to the reference. objective: the weighted sum of squares.
+    """
+
+    form: Form
+    prices_pj: pd.Series
+    constants: Mapping[str, float]
+    volts: Mapping[str, pd.Series]
+    domains: Mapping[str, str]
+    reference: tuple[float, float]
+    objective: float = 0.0
+    rounds: int = 0
+
+    def parts(self, measurements: Measurements) -> pd.DataFrame:
+        """Watts of each fitted term and constant, (n, p).
+
+        Raises MeasurementError for a term that the measurements lack.
+        """
+        missing = [term for term in self.prices_pj.index if term not in measurements.rates]
+        if missing:
+            raise MeasurementError(f"The measurements have no {', '.join(missing)}, which the fit prices.")
+        layout = Layout.of(self.domains, clock_tree=True)
+        clocks = measurements.rows[["core_mhz", "memory_mhz"]].to_numpy(dtype=np.float64)
+        scale = scales_at(layout, clocks / 1e3, self.voltages(measurements))
+        rates = measurements.rates[list(self.prices_pj.index)].to_numpy(dtype=np.float64)
+        units = np.column_stack([rates, np.ones((len(rates), len(CONSTANTS)))])
+        # What a row does not do costs it nothing, known price or not.
+        watts = np.where(units == 0, 0.0, units * scale * self._unknowns())
+        return pd.DataFrame(watts, columns=list(layout.names))
+
+    def predict(self, measurements: Measurements) -> Floats:
+        """Power predicted by the fit, (n,), W; NaN where it saw nothing of a benchmark with energies of its own."""
+        watts: Floats = self.parts(measurements).to_numpy(dtype=np.float64).sum(axis=1)
+        return watts
+
+    def voltages(self, measurements: Measurements) -> Floats:
+        """The fit's core and memory voltage of each row, (n, 2); between its levels linear in MHz."""
+        by_domain = []
+        for domain in DOMAINS:
+            volts = level_volts(self.volts[domain], measurements.rows[f"{domain}_mhz"].to_numpy(dtype=np.float64))
+            if self.form.voltages == "given":
+                own = measurements.rows[f"{domain}_v"].to_numpy(dtype=np.float64)
+                volts = np.where(np.isnan(own), volts, own)
+            by_domain.append(volts)
+        return np.stack(by_domain, axis=1)
+
+    def constant_w(self, volts: tuple[float, float], mhz: tuple[float, float]) -> float:
+        """Constant power at a setting, W: what is drawn whatever the kernel does."""
+        layout = Layout.of({}, clock_tree=True)
+        scale = scales_at(layout, np.array([mhz]) / 1e3, np.array([volts]))
+        return float((scale * self._unknowns()[len(self.prices_pj) :]).sum())
+
+    def _unknowns(self) -> Floats:
+        constants = [self.constants.get(name, 0.0) for name in CONSTANTS]
+        clocked = [value * (1e3 if "mhz" in name else 1.0) for name, value in zip(CONSTANTS, constants, strict=True)]
+        return np.concatenate([self.prices_pj.to_numpy(dtype=np.float64) * WATTS_PER_PJ, clocked])
+
+
+def level_volts(curve: pd.Series, mhz: Floats) -> Floats:
+    """Voltages at clocks: linear between the levels of `curve`, continued beyond its ends within reason."""
+    clocks = curve.index.to_numpy(dtype=np.float64)
+    volts = curve.to_numpy(dtype=np.float64)
+    between = np.interp(mhz, clocks, volts)
+    if len(clocks) < 2:
+        return np.asarray(between, dtype=np.float64)
+    first = (volts[1] - volts[0]) / (clocks[1] - clocks[0])
+    last = (volts[-1] - volts[-2]) / (clocks[-1] - clocks[-2])
+    below = np.maximum(volts[0] + first * (mhz - clocks[0]), LOWEST * volts[0])
+    above = np.minimum(volts[-1] + last * (mhz - clocks[-1]), HIGHEST * volts[-1])
+    return np.select([mhz < clocks[0], mhz > clocks[-1]], [below, above], between)
+
+
+def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> Fit:
+    """Fit `form` to all rows; `seed` is of the random starts. Raises MeasurementError for rows that cannot be fitted.
+
+    What is not enough to tell the coefficients apart is fitted all the same (`quality.py` says so): that is no error.
+    """
+    chosen = form or Form()
+    if not len(measurements):
+        raise MeasurementError("There are no rows to fit.")
+    settings = Settings.of(measurements)
+    layout = Layout.of(measurements.domains, chosen.clock_tree, (len(settings.levels[0]), len(settings.levels[1])))
+    rows = rows_of(measurements)
+    weights = np.ones(len(rows)) / rows[:, -1].mean()
+    if chosen.weights == "relative":
+        weights = 1.0 / measurements.power_w
+    pins = _pins(measurements, settings)
+    search = Search(layout, settings, moments(rows, weights, settings), chosen, pins, float(len(rows)))
+    best = search.best(_starts(measurements, settings, chosen, pins, seed))
+    if chosen.loss == "l1":
+        best = _least_absolute(rows, weights, search, best)
+    return _made(measurements, chosen, settings, layout, best)
+
+
+def _least_absolute(rows: Floats, weights: Floats, search: Search, best: Found) -> Found:
+    """The least sum of absolute residuals: squares, weighed down where they are large, again and again."""
+    settings = search.settings
+    layout = search.layout
+    for _ in range(_REWEIGHTINGS):
+        scale = scales(layout, settings, best.volts)[settings.row]
+        residual = np.abs((rows[:, :-1][:, layout.column] * scale) @ best.unknowns - rows[:, -1]) * weights
+        own = weights / np.sqrt(np.maximum(residual, _SMALLEST_RESIDUAL))
+        again = Search(layout, settings, moments(rows, own, settings), search.form, search.pins, search.number)
+        best = again.descend(best.volts, alternating=0, most=2)
+    return best
+
+
+def _pins(measurements: Measurements, settings: Settings) -> tuple[int, int]:
+    """The levels whose voltage is 1: those of the reference, or the nearest that were measured."""
+    core, memory = zip(settings.levels, measurements.reference, strict=True)
+    return _nearest(*core), _nearest(*memory)
+
+
+def _nearest(clocks: Floats, mhz: float) -> int:
+    return int(np.argmin(np.abs(clocks - mhz)))
+
+
+def _starts(
+    measurements: Measurements, settings: Settings, form: Form, pins: tuple[int, int], seed: int
+) -> list[Volts]:
+    """Voltages for the fit to begin from: all 1; proportional to the clock in part and fully; then random, monotone."""
+    if form.voltages == "given":
+        return [_given(measurements, settings)]
+    if form.voltages == "one":
+        return [(np.ones(len(settings.levels[0])), np.ones(len(settings.levels[1])))]
+    random = np.random.default_rng(seed)
+    slopes = [(0.0, 0.0), (0.5, 0.5), (0.8, 0.1), (0.1, 0.8), *random.uniform(0, 1, (max(form.starts, 1), 2))]
+    starts = []
+    for pair in slopes[: max(form.starts, 1)]:
+        domains = zip(settings.levels, pins, pair, strict=True)
+        core, memory = (
+            np.clip(1 + slope * (clocks / clocks[pin] - 1), LOWEST, HIGHEST) for clocks, pin, slope in domains
+        )
+        starts.append((core, memory))
+    return starts
+
+
+def _given(measurements: Measurements, settings: Settings) -> Volts:
+    by_domain = []
+    for domain, clocks in zip(DOMAINS, settings.levels, strict=True):
+        means = measurements.rows.groupby(f"{domain}_mhz")[f"{domain}_v"].mean().reindex(clocks)
+        if means.isna().any():
+            clock = float(means.index[means.isna()][0])
+            raise MeasurementError(f"The {domain} voltage at {clock:g} MHz is not given; let voltages be estimated.")
+        by_domain.append(means.to_numpy(dtype=np.float64))
+    return by_domain[0], by_domain[1]
+
+
+def _made(measurements: Measurements, form: Form, settings: Settings, layout: Layout, search: Found) -> Fit:
+    """A fit of what its search found."""
+    values = dict(zip(layout.names, search.unknowns.tolist(), strict=True))
+    constants = {name: values.get(name, 0.0) / (1e3 if "mhz" in name else 1.0) for name in CONSTANTS}
+    prices = pd.Series({term: values[term] / WATTS_PER_PJ for term in measurements.terms}, dtype="float64")
+    if measurements.own:
+        prices = prices.where((measurements.rates > 0).any())
+    volts = {
+        domain: pd.Series(search.volts[number], index=settings.levels[number], dtype="float64")
+        for number, domain in enumerate(DOMAINS)
+    }
+    core, memory = _pins(measurements, settings)
+    return Fit(
+        form=form,
+        prices_pj=prices,
+        constants=constants,
+        volts=volts,
+        domains=dict(measurements.domains),
+        reference=(float(settings.levels[0][core]), float(settings.levels[1][memory])),
+        objective=search.objective,
+        rounds=search.rounds,
+    )

@@ -1,0 +1,398 @@
+"""A fit as the text of a cost table (docs/costs.md): prices, voltages, charges, and how far to trust them.
+
+A number is written with as many digits as the data tell: four where its interval is narrow, two where it is not told.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from msgspec import Struct, field
+
+from eprof.base.text import printable
+from eprof.base.toml import quoted
+from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, CPU, FLOAT_PARTS, OF_GPUS
+from eprof.lab.fitting.moments import CONSTANTS
+from eprof.lab.fitting.quality import LOOSE, TOLD, Quality
+from eprof.lab.fitting.solve import Fit
+from eprof.lab.measurements.values import COUNTED, DOMAINS, NO_CLOCKS, MeasurementError, Measurements
+
+_REPLICAS = 30
+_DIGITS = {TOLD: 4, LOOSE: 3}
+_UNTOLD_DIGITS = 2
+_REST = ("conversion", "control", "load_store", "communication", "misc")
+_LEVELS = ("shared", "l1", "l2", "l3", "dram")
+_TOTALS = tuple(FLOAT_PARTS)
+_CYCLES = "core_active_cycle"  # of every core in use: what runs there is in their price
+
+
+class Head(Struct, frozen=True):
+    """What a table says of itself: name, GPU, its names in logs, source, year, notes, peaks, command that made it."""
+
+    name: str
+    device: str
+    devices: tuple[str, ...]
+    source: str
+    year: int | None = None
+    notes: tuple[str, ...] = ()
+    peaks: Mapping[str, float] = field(default_factory=dict)
+    command: str = ""
+    default: tuple[float, float] | None = None
+
+
+def text(measurements: Measurements, fitted: Fit, quality: Quality, head: Head) -> str:
+    """The text of a cost table's file, of a fit.
+
+    Raises MeasurementError for a fit that has no price of an event (utilisations, no counts).
+    """
+    if measurements.kind != COUNTED or measurements.own:
+        raise MeasurementError(
+            "A cost table prices events, and these measurements have none: a utilisation says how busy a unit is, not "
+            "what it did. The fit can be shown and validated, but makes no table."
+        )
+    unpayable = [term for term in fitted.prices_pj.index if term not in _payable()]
+    if unpayable:
+        raise MeasurementError(
+            f"No word of the vocabulary pays {', '.join(unpayable)}, so a cost table cannot hold it; leave it out with "
+            f"--without, or name it one of {', '.join(sorted(_payable()))} in the mapping."
+        )
+    table = _Text(measurements, fitted, quality, head)
+    parts = [table.header(), table.settings(), table.prices(), table.constant(), table.peaks(), table.charges()]
+    return "\n".join([*(part for part in parts if part), table.fit()])
+
+
+def _payable() -> set[str]:
+    """The fitted prices that words of the vocabulary can pay."""
+    computation = {f"{word}_{COUNTS[word].unit}" for word in COMPUTATION_WORDS}
+    computation |= {f"{total}_flop" for total in _TOTALS}
+    return computation | {f"{level}_byte" for level in _LEVELS}
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number in the cost table's text with so many significant digits."""
+    text = f"{value:.{digits}g}"
+    if "e" in text and value >= 1:
+        return f"{float(text):.0f}"
+    return text
+
+
+def _quoted_list(texts: Iterable[str]) -> str:
+    return f"[{', '.join(map(quoted, texts))}]"
+
+
+class _Text(Struct, frozen=True, eq=False):
+    measurements: Measurements
+    fitted: Fit
+    quality: Quality
+    head: Head
+
+    @property
+    def one_setting(self) -> bool:
+        """Whether all was measured at one setting: then there are no voltages to speak of."""
+        return len(self.measurements.settings) == 1
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the processor is a CPU, whose clocks are its own affair."""
+        return self.measurements.processor == CPU
+
+    @property
+    def is_clocked(self) -> bool:
+        """Whether the clocks of the setting that a table holds at are known."""
+        return not self.is_cpu or self.fitted.reference != NO_CLOCKS
+
+    @property
+    def relative(self) -> bool:
+        """Whether the fitted voltages are relative to the reference, and not in volts."""
+        return self.fitted.form.voltages != "given"
+
+    def header(self) -> str:
+        """The header of the table's text: comment, name, device, source."""
+        head = self.head
+        # A line end in a name would end the comment.
+        lines = [
+            f"# What an instruction and a byte cost on {printable(head.device)}. docs/costs.md explains the format.",
+            "#",
+        ]
+        if head.command:
+            lines += ["# Made by", f"#   {printable(head.command)}", "#"]
+        lines += [
+            "# The counts are those of a regression: what was not counted is in the price of what goes with it, and",
+            "# prices of counts that come and go together cannot be told apart ([fit] says which).",
+            "schema = 1",
+            f"name = {quoted(head.name)}",
+            f"device = {quoted(head.device)}",
+            f"devices = {_quoted_list(head.devices)}",
+            f"source = {quoted(head.source)}",
+            'basis = "fitted"',
+        ]
+        if self.is_cpu:
+            lines.append(f"processor = {quoted(CPU)}")
+        if head.year is not None:
+            lines.append(f"year = {head.year}")
+        lines.append(
+            'books = "accessed"          # each price is what that level adds; a byte pays at every level it passes'
+        )
+        lines.append(f"notes = {_quoted_list((*self._notes(), *head.notes))}")
+        return "\n".join(lines) + "\n"
+
+    def _notes(self) -> list[str]:
+        notes = []
+        error = self.quality.errors.get("leave_one_benchmark_out")
+        if error is not None:
+            notes.append(
+                f"{self.head.name} was fitted to measured power: kernels that it had not seen are {error:.1f} % off on "
+                f"average, nine of ten within a factor of {self.quality.within:.2f}, and single prices less certain "
+                "than their sum."
+            )
+        if not self.is_clocked:
+            notes.append(f"{self.head.name} holds at the clocks that the processor chose while it was measured.")
+        elif self.one_setting:
+            notes.append(f"{self.head.name} holds at the one setting that was measured.")
+        return notes
+
+    def settings(self) -> str:
+        """The settings in the table's text with their voltages; the reference, or the nearest, is the default."""
+        if not self.is_clocked:
+            return ""
+        pairs = self.measurements.settings
+        away = (pairs - np.array(self.head.default or self.fitted.reference)).abs().sum(axis=1)
+        default = int(away.to_numpy().argmin())
+        if self.head.default and away.min() > 0:
+            core, memory = self.head.default
+            raise MeasurementError(f"The default setting {core:g}/{memory:g} was not measured.")
+        if self.one_setting:
+            core, memory = pairs.iloc[0]
+            return f"setting = [{{ core_mhz = {core:g}, memory_mhz = {memory:g} }}]\n"
+        lines = ["setting = ["]
+        for place, clocks in enumerate(pairs.itertuples(index=False)):
+            entries = [self._clock(domain, mhz) for domain, mhz in zip(DOMAINS, clocks, strict=True)]
+            if place == default:
+                entries.append("default = true")
+            lines.append(f"    {{ {', '.join(entries)} }},")
+        return "\n".join([*lines, "]"]) + "\n"
+
+    def _clock(self, domain: str, mhz: float) -> str:
+        """A clock of a setting and its voltage, in the table's text."""
+        volts = float(self.fitted.volts[domain][mhz])
+        if self.relative:
+            return f"{domain}_mhz = {mhz:g}, {domain}_v_rel = {volts:.4f}"
+        return f"{domain}_mhz = {mhz:g}, {domain}_mv = {1e3 * volts:.1f}"
+
+    def prices(self) -> str:
+        """The prices in the table's text by domain, each with its interval behind it."""
+        unit = "pj_at_reference" if self.relative else "pj_per_v2"
+        sections = []
+        for domain in DOMAINS:
+            terms = [term for term in self.fitted.prices_pj.index if self.fitted.domains[term] == domain]
+            prices = []
+            for term in terms:
+                digits = _DIGITS.get(str(self.quality.status[term]), _UNTOLD_DIGITS)
+                prices.append(f"{term} = {number(float(self.fitted.prices_pj[term]), digits)}{self._behind(term)}")
+            if prices and not self.one_setting:
+                prices.insert(0, f"[{unit}.{domain}]")
+            if prices:
+                sections.append("\n".join(prices) + "\n")
+        if self.one_setting:
+            return "[pj]\n" + "".join(sections)
+        return "\n".join(sections)
+
+    def _behind(self, term: str) -> str:
+        if not len(self.quality.replicas):
+            return ""
+        low, high = self._interval(term)
+        if np.isnan(low):
+            return "    # the data cannot tell"
+        trust = {TOLD: "", LOOSE: "; loosely known"}.get(str(self.quality.status[term]), "; the data cannot tell")
+        return f"    # {number(low, 2)} to {number(high, 2)}{trust}"
+
+    def _interval(self, name: str) -> tuple[float, float]:
+        intervals = self.quality.intervals
+        return float(intervals["low"][name]), float(intervals["high"][name])
+
+    def constant(self) -> str:
+        """Constant power in the table's text."""
+        lines = ["[constant_power]"]
+        values = self._constants()
+        lines += [f"{name} = {number(value)}" for name, value in values.items()]
+        lines += ['per = "socket"              # in use'] if self.measurements.per_socket else []
+        watts, low, high = self.quality.constant_w
+        interval = "" if np.isnan(low) else f" ({number(low, 3)} to {number(high, 3)} W)"
+        place = "" if self.is_cpu else " at the reference setting"
+        place += " for each socket in use" if self.measurements.per_socket else ""
+        lines.append(
+            f'why = "fitted with the prices; {number(watts, 3)} W{place}{interval}; how it splits into parts cannot be '
+            'told"'
+        )
+        return "\n".join(lines) + "\n"
+
+    def _constants(self, values: Mapping[str, float] | None = None) -> dict[str, float]:
+        """The terms of constant power to write, of the fit or of a replica; at a single setting just `w`."""
+        values = values or self.fitted.constants
+        if self.one_setting:
+            core_v, memory_v = self.fitted.voltages(self.measurements)[0]
+            core_mhz, memory_mhz = self.measurements.settings.iloc[0]
+            watts = values["core_w_per_v"] * core_v + values["memory_w_per_v"] * memory_v + values["w"]
+            watts += values["core_w_per_mhz_v2"] * core_mhz * core_v**2
+            return {"w": float(watts + values["memory_w_per_mhz_v2"] * memory_mhz * memory_v**2)}
+        return {name: values[name] for name in CONSTANTS if self._is_ever_used(name)} or {"w": 0.0}
+
+    def _is_ever_used(self, name: str) -> bool:
+        """Whether a term of constant power is not 0, in the fit or in a replica."""
+        replicas = self.quality.replicas
+        return self.fitted.constants[name] > 0 or (name in replicas and bool((replicas[name] > 0).any()))
+
+    def peaks(self) -> str:
+        """The peaks in the table's text, for rooflines, if they were given."""
+        if not self.head.peaks:
+            return ""
+        lines = ["[peak]", *(f"{key} = {value:g}" for key, value in self.head.peaks.items())]
+        return "\n".join([*lines, 'why = "lanes and bus width of the data sheet; peaks grow with their clock"']) + "\n"
+
+    def charges(self) -> str:
+        """The charges in the table's text: what every word of the vocabulary pays."""
+        charges = {word: self._charge(word) for word in COUNTS}
+        lines = [f"{word} = {{ {charge} }}" for word, charge in charges.items() if charge is not None]
+        return "\n".join(["[charge]", *lines]) + "\n"
+
+    def _charge(self, word: str) -> str | None:
+        """A charge in the table's text, and why; None where nothing need be said of the word."""
+        price = self._price_of(word)
+        if price is not None:
+            formula = f"2 * {price}" if COUNTS[word].flops == 2 and price.endswith("_flop") else price
+            return f"formula = {quoted(formula)}, why = {quoted(self._why(word, price))}{self._mark(word, price)}"
+        if COUNTS[word].unit in ("flop", "cycle") or (self.is_cpu and word in OF_GPUS):
+            return None
+        if mean := self._mean_of_kinds(word):
+            return mean
+        kind, why = self._unpaid(word)
+        return f"{kind} = {quoted(why)}"
+
+    def _price_of(self, word: str) -> str | None:
+        """The price that a word pays in the table's text, if there is one among the fitted terms."""
+        level, _, kind = word.rpartition("_")
+        unit = COUNTS[word].unit
+        price = f"{word}_{unit}"
+        for unit_of_total in (unit, "flop"):
+            if price not in self.fitted.prices_pj.index:
+                price = f"{self._class(word)}_{unit_of_total}"
+        if kind in ("read", "write") and level in _LEVELS:
+            price = f"{level}_byte"
+        return price if price in self.fitted.prices_pj.index else None
+
+    def _mean_of_kinds(self, word: str) -> str | None:
+        """What operations pay whose kinds are not told apart, where only kinds have prices."""
+        kinds = [f"{word}_{kind}_instruction" for kind in ("add", "mul")]
+        if not set(kinds) <= set(self.fitted.prices_pj.index):
+            return None
+        why = "kinds not told apart: each taken for the mean of an add and a multiply"
+        return f'formula = "({" + ".join(kinds)}) / 2", why = "{why}", mark = "assumed"'
+
+    @staticmethod
+    def _class(word: str) -> str:
+        return next((total for total in _TOTALS if word in (total, *FLOAT_PARTS[total])), word)
+
+    def _why(self, word: str, price: str) -> str:
+        """Why a word pays a price, in the table's text."""
+        why = "fitted"
+        if self._is_untold(price):
+            low, high = self._interval(price)
+            between = "" if np.isnan(low) else f": {number(low, 2)} to {number(high, 2)} pJ"
+            why = f"fitted, but the data cannot tell{between}"
+        if self._class(word) in _TOTALS and word not in _TOTALS and not price.startswith(word):
+            return f"{why}; all kinds as one"
+        if word.endswith(("_read", "_write")):
+            return f"{why}; reads and writes as one"
+        return why
+
+    def _is_untold(self, price: str) -> bool:
+        return str(self.quality.status[price]) not in _DIGITS and len(self.quality.replicas) > 0
+
+    def _mark(self, word: str, price: str) -> str:
+        if self._is_untold(price):
+            return ', mark = "estimated"'
+        return ', mark = "assumed"' if word in _TOTALS and not price.startswith(f"{word}_flop") else ""
+
+    def _unpaid(self, word: str) -> tuple[str, str]:
+        """A word without a price: "nothing" or "unpriced", and why."""
+        if _CYCLES in self.fitted.prices_pj.index and not word.startswith(("fp32", "fp16", "tensor", "system", "dram")):
+            # The regression spreads what was not counted over what was: totals hold, the split does not.
+            return "nothing", "not told apart: in the prices of core cycles, instructions and DRAM bytes"
+        if word in _REST:
+            if "warp_issue_instruction" in self.fitted.prices_pj.index:
+                return "nothing", "in the price of a warp instruction issued, and in the error of the fit"
+            return "nothing", "in the prices of what goes with it, and in the error of the fit"
+        if word == "warp_issue":
+            return "nothing", "in the prices of instructions"
+        if word.startswith(("global_", "local_")):
+            return "nothing", "the same bytes are charged at the levels that they pass"
+        if word.startswith("system_"):
+            return "unpriced", "host memory was not among the counts that the table was fitted to"
+        return "unpriced", "not among the counts that the table was fitted to"
+
+    def fit(self) -> str:
+        """The section [fit] of the table's text."""
+        quality = self.quality
+        measurements = self.measurements
+        core_mhz, memory_mhz = self.fitted.reference
+        lines = [
+            "[fit]",
+            f"data = {_quoted_list(Path(source).name for source in measurements.sources)}",
+            f"mapping = {quoted(measurements.mapping)}",
+            f"form = {quoted(self.fitted.form.words)}",
+            f"rows = {len(measurements)}",
+            f"benchmarks = {measurements.rows['benchmark'].nunique()}",
+            f"settings = {len(measurements.settings)}",
+            *([f"reference = [{core_mhz:g}, {memory_mhz:g}]"] if self.is_clocked else []),
+            f"error_percent = {{ {', '.join(f'{name} = {value:.2f}' for name, value in quality.errors.items())} }}",
+        ]
+        if not np.isnan(quality.within):
+            lines.append(f"within = {quality.within:.2f}        # times or divided by: nine of ten kernels left out")
+        if not np.isnan(quality.condition):
+            lines.append(f"condition = {number(quality.condition, 2)}")
+        lines.append(f"collinear = [{', '.join(map(_quoted_list, quality.collinear))}]")
+        if len(quality.replicas):
+            terms = list(self.fitted.prices_pj.index)
+            lines.append(f"interval_pj = {{ {_pairs_text(quality.intervals.loc[terms].dropna())} }}")
+            lines.append(
+                f"interval_constant_w = [{number(quality.constant_w[1], 3)}, {number(quality.constant_w[2], 3)}]"
+            )
+            lines.append(f"told = {{ {', '.join(f'{term} = {quoted(str(quality.status[term]))}' for term in terms)} }}")
+        clocks = "" if self.is_cpu else "clocks in MHz, "
+        lines.append(f"range = {{ {_pairs_text(quality.ranges)} }}        # {clocks}W, 1e9 events a second")
+        lines.append(f"notes = {_quoted_list((*measurements.notes, *quality.notes))}")
+        return "\n".join([*lines, "", *self._replicas()]) + "\n"
+
+    def _replicas(self) -> list[str]:
+        replicas = self.quality.replicas.head(_REPLICAS)
+        if not len(replicas):
+            return []
+        rows = ["[fit.replicas]        # the same fit to benchmarks drawn at random: how far the numbers are known"]
+        for term in self.fitted.prices_pj.index:
+            rows.append(f"{term} = {_list(_filled(replicas[term], float(self.fitted.prices_pj[term])))}")
+        rows_of_constants = replicas[list(CONSTANTS)].to_numpy(dtype=np.float64).tolist()
+        constants = [self._constants(dict(zip(CONSTANTS, row, strict=True))) for row in rows_of_constants]
+        for name in self._constants():
+            rows.append(f"{name} = {_list([values[name] for values in constants])}")
+        return rows
+
+
+def _pairs_text(table: pd.DataFrame) -> str:
+    return ", ".join(
+        f"{name} = [{number(float(row['low']), 3)}, {number(float(row['high']), 3)}]" for name, row in table.iterrows()
+    )
+
+
+def _filled(values: pd.Series, fitted: float) -> pd.Series:
+    """Replicas for the table's text without gaps: one that knows nothing of a price takes that of another.
+
+    A price that no replica knows is the fitted one in all.
+    """
+    known = values.dropna().to_numpy()
+    gaps = values.isna().to_numpy()
+    return values.mask(gaps, pd.Series(np.resize(known if len(known) else [fitted], len(values)), index=values.index))
+
+
+def _list(values: Sequence[float] | pd.Series) -> str:
+    return "[" + ", ".join(number(float(value), 3) for value in values) + "]"

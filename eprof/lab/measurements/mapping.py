@@ -1,0 +1,276 @@
+"""Column mappings: which column of a file is what. TOML files of `counters/measurements/`, or one of the user's.
+
+docs/fit.md explains the form. Columns are used in formulas (`eprof.base.toml`); what is not there is left out.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from msgspec import Struct, field
+
+from eprof.base.resources import folder
+from eprof.base.text import brief, listed, pattern
+from eprof.base.toml import Document, Formula, Node
+from eprof.base.vocabulary import CPU, GPU
+from eprof.counts.counters import capabilities_like
+from eprof.counts.definition import COMPONENTS
+from eprof.lab.measurements.units import CLOCKS, ENERGIES, POWERS, TIMES, VOLTS
+from eprof.lab.measurements.values import COUNTED, DOMAINS, USED, MeasurementError, numbers
+
+SCHEMA = 1
+_VERSION = pattern(r"(\d{1,3})\.(\d{1,3})")
+_MOST = 0.75
+_LARGEST = 1e100
+ENERGIES_ONLY = "energies"
+KINDS = (COUNTED, USED, ENERGIES_ONLY)
+_NAMES = ("benchmark", "benchmark_id", "kernel", "device")
+_NUMBERS = ("threads", "processors")
+_WORK = (*COMPONENTS, "control", "fp32_flop", "fp64_flop")
+_WRAPS = ("counts", "same")
+_HEAD = (
+    *("schema", "name", "title", "kind", "processor", "capability", "needs", "tell"),
+    *("columns", "reference", "notes", "terms", "time", "wraps"),
+)
+
+
+class Cells(Struct, frozen=True):
+    """A formula of columns. names: the columns that it needs; one whose name is no word stands in backticks."""
+
+    text: str
+    formula: Formula
+    columns: Mapping[str, str]
+
+    @classmethod
+    def parse(cls, text: str) -> "Cells":
+        """Parse a formula of a mapping's columns. Raises ValueError with the reason."""
+        quoted: dict[str, str] = {}
+
+        def named(match: re.Match[str]) -> str:
+            return quoted.setdefault(match[1].strip(), f"column_in_backticks_{len(quoted)}")
+
+        plain = re.sub("`([^`]+)`", named, text)
+        try:
+            formula = Formula.parse(plain)
+        except ValueError as err:
+            raise ValueError(f"{err}; columns with other letters than a to z, digits and _ go in backticks") from err
+        known = {word: name for name, word in quoted.items()}
+        return cls(text, formula, {word: known.get(word, word) for word in formula.names})
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The columns that a mapping's entry names."""
+        return frozenset(self.columns.values())
+
+    def __call__(self, values: Mapping[str, Any]) -> Any:
+        """The value, with `values` of the columns."""
+        return self.formula({word: values[name] for word, name in self.columns.items()})
+
+
+class Term(Struct, frozen=True):
+    """A rate: its name (a price's), the domain whose voltage it goes with, and the formulas of columns that count it.
+
+    Of several formulas the first counts whose columns are all there.
+    """
+
+    name: str
+    domain: str
+    formulas: tuple[Cells, ...]
+
+    def formula(self, header: Collection[str]) -> Cells | None:
+        """The mapping's formula of a term to use for a file with these columns, if there is one."""
+        return next((formula for formula in self.formulas if formula.names <= set(header)), None)
+
+
+class Columns(Struct, frozen=True, eq=False):
+    """A checked mapping. columns: what eprof needs -> a column of the file, a formula, or a number for all rows.
+
+    capability: the compute capabilities of the GPUs that it is for, where that matters ("7.0+": all from there on).
+    tell: a formula of columns that is not negative in three of four rows of such a file, for a GPU that nobody named.
+    processor: "gpu", or "cpu", which has no columns of clocks. work: what times by component need of one launch ->
+    formula of columns. wraps: columns of `counts` whose counters may wrap, and those that rows of the `same` program
+    with the same input agree in.
+    """
+
+    name: str
+    title: str
+    kind: str
+    needs: tuple[str, ...]
+    columns: Mapping[str, Any]
+    terms: tuple[Term, ...]
+    reference: tuple[float, float] | None
+    notes: tuple[str, ...]
+    label: str
+    capability: tuple[str, ...] = ()
+    tell: Cells | None = None
+    processor: str = GPU
+    work: Mapping[str, Cells] = field(default_factory=dict)
+    wraps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def suits(self, frame: pd.DataFrame, capabilities: Collection[str] = ()) -> bool:
+        """Whether a table of measurements is of this mapping's family.
+
+        capabilities: those that its GPU may have; none: not known.
+        """
+        if not set(self.needs) <= set(frame.columns):
+            return False
+        if capabilities and self.capability:
+            return any(map(self._is_for, capabilities))
+        if self.tell is None or not self.tell.names <= set(frame.columns):
+            return self.tell is None
+        values = self.tell({name: numbers(frame[name]) for name in self.tell.names})
+        return bool((values >= 0).mean() >= _MOST)
+
+    def _is_for(self, capability: str) -> bool:
+        """Whether a mapping is for GPUs of a compute capability: one that it lists, or "7.0+", that and all later."""
+        last = self.capability[-1]
+        numbers = [_VERSION.fullmatch(text) for text in (capability, last.removesuffix("+"))]
+        known = [(int(each[1]), int(each[2])) for each in numbers if each is not None]
+        return capability in self.capability or (last.endswith("+") and len(known) == 2 and known[0] >= known[1])
+
+    def present(self, header: Collection[str]) -> tuple[Term, ...]:
+        """The terms whose columns are all there."""
+        return tuple(term for term in self.terms if term.formula(header) is not None)
+
+
+@cache
+def mappings() -> tuple[Columns, ...]:
+    """The mappings that come with eprof, sorted by name."""
+    files = [file for file in (folder("counters") / "measurements").iterdir() if file.name.endswith(".toml")]
+    return tuple(parse(Document.read(file)) for file in sorted(files, key=lambda file: file.name))
+
+
+def load(name_or_path: str) -> Columns:
+    """A column mapping by its name, or from a file of yours. Raises MeasurementError, DefinitionError."""
+    if name_or_path.endswith(".toml") or "/" in name_or_path:
+        return parse(Document.read(Path(name_or_path)))
+    for mapping in mappings():
+        if mapping.name == name_or_path:
+            return mapping
+    known = ", ".join(mapping.name for mapping in mappings())
+    raise MeasurementError(
+        f"There is no column mapping `{name_or_path}`; there are {known}. A file of your own is given by its path."
+    )
+
+
+def choose(frame: pd.DataFrame, label: str, device: str | None = None) -> Columns:
+    """The mapping that suits this table of measurements and uses most of its columns.
+
+    device: the name of the measured GPU.
+
+    Raises MeasurementError if none does.
+    """
+    header = frame.columns
+    capabilities = capabilities_like(device) if device else ()
+    suitable = [mapping for mapping in mappings() if mapping.suits(frame, capabilities)]
+    if not suitable:
+        shown = brief(", ".join(sorted(header)[:12]), 300)
+        raise MeasurementError(
+            f"{label}: no column mapping suits these columns ({shown}...). {_nearest(set(header))} Write a mapping "
+            "(docs/fit.md has one to begin with) and name it with --mapping; those that come with eprof are "
+            f"{', '.join(mapping.name for mapping in mappings())}."
+        )
+    best = max(suitable, key=lambda each: (len(each.present(header)), each.tell is not None, len(each.needs)))
+    counted = [each for each in mappings() if each.kind == COUNTED and set(each.needs) <= set(header)]
+    if capabilities and counted and best.kind != COUNTED:
+        raise MeasurementError(
+            f"{label}: has counts, which {listed([each.name for each in counted])} read, but of GPUs of other compute "
+            f"capabilities than {device} has ({listed(sorted(capabilities), 'or')}); name with --mapping the one whose "
+            "terms hold there."
+        )
+    return best
+
+
+def _nearest(header: Collection[str]) -> str:
+    """A sentence on the mapping that lacks least: which columns it would need besides."""
+    lacking = [([name for name in mapping.needs if name not in header], mapping) for mapping in mappings()]
+    fewest, nearest = min(lacking, key=lambda pair: len(pair[0]) / len(pair[1].needs))
+    if len(fewest) == len(nearest.needs):
+        return "They share none with those that eprof knows."
+    if not fewest:
+        return f"{nearest.name} would have its columns, but they do not hold what it takes them for."
+    return f"Nearest is {nearest.name}, which needs {', '.join(fewest)} besides."
+
+
+def parse(document: Document) -> Columns:
+    """The column mapping in `document`. Raises DefinitionError with the line."""
+    root = document.root
+    root.schema(SCHEMA)
+    root.table(_HEAD)
+    processor = root["processor"].choice((CPU, GPU), GPU)
+    wraps = root["wraps"].table(_WRAPS).items() if "wraps" in root else ()
+    work = root["time"].table(_WORK).items() if "time" in root else ()
+    return Columns(
+        name=root["name"].text(),
+        title=root["title"].text(),
+        kind=root["kind"].choice(KINDS),
+        needs=root["needs"].texts(),
+        columns=_columns(root["columns"], processor),
+        terms=_terms(root["terms"]),
+        reference=_reference(root["reference"]),
+        notes=root["notes"].texts(),
+        label=document.label,
+        capability=root["capability"].texts(),
+        tell=_formula(root["tell"]) if "tell" in root else None,
+        processor=processor,
+        work={name: _formula(formula) for name, formula in work},
+        wraps={key: entry.texts() for key, entry in wraps},
+    )
+
+
+def _columns(node: Node, processor: str) -> dict[str, Any]:
+    """A column mapping's entries."""
+    if node.value is None:
+        raise node.error("[columns] is missing: which column is the benchmark, the clocks, the power.")
+    node.table((*_NAMES, *_NUMBERS, *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS))
+    for key, column in node.items():
+        if key == "benchmark" and isinstance(column.value, list):
+            column.texts()
+        elif not isinstance(column.value, str) and (key in _NAMES or not _is_number(column.value)):
+            raise column.error(f"`{key}` must name a column, or be a number for all rows.")
+    if "benchmark" not in node:
+        raise node.error("[columns] must say what `benchmark` is.")
+    for domain in DOMAINS if processor == GPU else ():
+        if not any(key in node for key in CLOCKS if key.startswith(domain)):
+            raise node.error(f"[columns] must say what `{domain}_mhz` is (or {domain}_ghz, _khz, _hz).")
+    if not any(key in node for key in (*POWERS, *ENERGIES)):
+        raise node.error("[columns] must name the power or the energy.")
+    return dict(node.value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
+
+
+def _terms(node: Node) -> tuple[Term, ...]:
+    if node.value is not None:
+        node.table(DOMAINS)
+    terms: dict[str, Term] = {}
+    for domain, of_domain in node.items():
+        for name, formulas in of_domain.items():
+            if name in terms:
+                raise formulas.error(f"`{name}` stands in both domains.")
+            if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+                raise of_domain.error(f"`{name}` is not the name of a price; use small letters, digits and _.")
+            terms[name] = Term(name, domain, tuple(_formula(formula) for formula in formulas.each()))
+    return tuple(terms.values())
+
+
+def _formula(node: Node) -> Cells:
+    try:
+        return Cells.parse(node.text())
+    except ValueError as err:
+        raise node.error(f"{err}.") from err
+
+
+def _reference(node: Node) -> tuple[float, float] | None:
+    if node.value is None:
+        return None
+    kind = "[core MHz, memory MHz]"
+    clocks = [clock.number(0, _LARGEST) for clock in node.entries(kind)]
+    if len(clocks) != 2:
+        raise node.wrong(kind)
+    return clocks[0], clocks[1]

@@ -1,0 +1,440 @@
+"""Reads files of measurements by a column mapping: CSV (also compressed) and Parquet.
+
+A row that cannot be used is left out and named; what is wrong with most rows is an error (`diagnostics.py`).
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from eprof.base.arrays import Bools
+from eprof.base.errors import EprofError
+from eprof.base.kernels import selector
+from eprof.base.text import brief, few, phrase
+from eprof.base.vocabulary import COUNTS, GPU
+from eprof.base.wraps import wraps
+from eprof.lab.measurements import diagnostics, units
+from eprof.lab.measurements import mapping as mappings
+from eprof.lab.measurements.files import table
+from eprof.lab.measurements.mapping import ENERGIES_ONLY, Cells, Columns
+from eprof.lab.measurements.units import CLOCKS, ENERGIES, POWERS, TIMES, VOLTS
+from eprof.lab.measurements.values import (
+    COUNTED,
+    DOMAINS,
+    NO_CLOCKS,
+    ROW_COLUMNS,
+    USED,
+    MeasurementError,
+    Measurements,
+    lines,
+    numbers,
+)
+
+_MANY = 0.2  # of all rows
+_HEAD_ROWS = 50
+_NAMED = 6
+_TABLES = tuple(f".{kind}{packed}" for kind in ("csv", "tsv") for packed in ("", ".gz", ".bz2", ".zst"))
+_AN_EPROF_REPORT = {"power_w", "computation_j", "constant_j"}
+
+
+def is_measurements(path: Path) -> bool:
+    """Whether a file holds measured power (a mapping knows its columns), and not what a profiler wrote."""
+    if path.is_dir() or not path.exists():
+        return False
+    name = path.name.lower()
+    if name.endswith(".parquet"):
+        return True
+    if not name.endswith(_TABLES):
+        return False
+    try:
+        mappings.choose(table(path, _HEAD_ROWS), str(path))
+    except (EprofError, ValueError):
+        # A profiler's log is no table from its first line on; its reader says better what is wrong with it.
+        return False
+    return True
+
+
+def read(
+    paths: str | Path | Iterable[str | Path],
+    mapping: str | Columns | None = None,
+    reference: tuple[float, float] | None = None,
+    without: Collection[str] = (),
+    device: str | None = None,
+    kernels: Sequence[str] = (),
+    only: Mapping[str, str] | None = None,
+) -> Measurements:
+    """Read one file, or several with the same columns, as one. A file that is named again is read once.
+
+    mapping: a name, a path or a mapping; without one, that which suits the columns, and `device`, the name of the GPU.
+    reference: core and memory MHz at which relative voltages are 1; without one, the mapping's, or the highest clocks
+    that were measured; of a CPU the one setting that all ran at. without: terms that are not read, so that no row is
+    left out for them. kernels: what `-k` names, which are kept; none: all. only: column -> the cell that rows must have
+    there to be read.
+    Raises MeasurementError, DefinitionError.
+    """
+    listed = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not listed:
+        raise MeasurementError("Name at least one file of measurements.")
+    frames = [(table(Path(path)), path) for path in dict.fromkeys(map(str, listed))]
+    parts = [_of_frame(frame, label, mapping, reference, without, device, only or {}) for frame, label in frames]
+    return _of_kernels(_noted(joined(parts, reference)), kernels)
+
+
+def _of_kernels(measured: Measurements, kernels: Sequence[str]) -> Measurements:
+    """The rows of kernels that `-k` names, all without it. Raises EprofError: none is left."""
+    if not kernels:
+        return measured
+    is_wanted = selector(kernels)
+    rows = measured.rows
+    kept = rows["kernel"].map(is_wanted) | rows["benchmark"].map(is_wanted)
+    if not kept.any():
+        raise EprofError(f"No kernel is left: -k {', '.join(kernels)} matches none of the measured ones.")
+    return measured.take(kept.to_numpy(dtype=bool))
+
+
+def from_frame(frame: pd.DataFrame, label: str, mapping: str, reference: tuple[float, float] | None) -> Measurements:
+    """The measurements in a table, called `label` in messages."""
+    return _noted(_of_frame(frame, label, mapping, reference))
+
+
+def _only(frame: pd.DataFrame, cells: Mapping[str, str], label: str) -> pd.DataFrame:
+    """The rows that have these cells; numbers are compared as such. Raises MeasurementError: there are none."""
+    for column, cell in cells.items():
+        if column not in frame:
+            raise MeasurementError(f"{label}: --only {column}={cell}: there is no such column.")
+        there = frame[column]
+        is_wanted = there.astype(str) == cell
+        if (number := numbers(pd.Series([cell]))[0]) is not None:
+            is_wanted |= numbers(there) == number
+        if not is_wanted.any():
+            known = few([brief(str(value), 40) for value in there.dropna().unique()], _NAMED)
+            raise MeasurementError(f"{label}: --only {column}={cell}: no row has that there, but {known}.")
+        frame = frame[is_wanted]
+    return frame
+
+
+def _wrapped(frame: pd.DataFrame, columns: Columns) -> pd.Series:
+    """Where a measured count is above the usual one of its program by a multiple of what a counter holds.
+
+    A row has the sum over threads, so no count is too high by itself; the same program does about the same work.
+    """
+    is_wrapped = pd.Series(False, index=frame.index)
+    program = [frame[name] for name in columns.wraps.get("same", ()) if name in frame]
+    for name in columns.wraps.get("counts", ()):
+        if program and name in frame:
+            count = numbers(frame[name])
+            is_wrapped |= wraps(count - count.groupby(program).transform("median")) > 0
+    return is_wrapped
+
+
+def _noted(measurements: Measurements) -> Measurements:
+    """The same with what is to be known of all rows together, whatever file each is from."""
+    return replace(measurements, notes=(*measurements.notes, *diagnostics.notes(measurements)))
+
+
+def _of_frame(
+    frame: pd.DataFrame,
+    label: str,
+    mapping: str | Columns | None,
+    reference: tuple[float, float] | None,
+    without: Collection[str] = (),
+    device: str | None = None,
+    only: Mapping[str, str] = {},
+) -> Measurements:
+    columns = _mapping(mapping, frame, label, device)
+    # What is usual for a program is told by all of its rows.
+    wrapped = _wrapped(frame, columns)
+    frame = _only(frame, only, label)
+    sheet = _Sheet(frame, columns, label, wrapped.loc[frame.index])
+    rows = sheet.rows(reference or NO_CLOCKS)
+    rates, domains = sheet.rates(rows, without)
+    kept = sheet.kept(rows, rates)
+    rows, rates = rows[kept].reset_index(drop=True), rates[kept].reset_index(drop=True)
+    if columns.kind == ENERGIES_ONLY:
+        rates, domains = _own_energies(rows)
+    highest = float(rows["core_mhz"].max()), float(rows["memory_mhz"].max())
+    measurements = Measurements(
+        rows=rows,
+        rates=rates.astype(np.float64),
+        domains=domains,
+        kind=COUNTED if columns.kind == ENERGIES_ONLY else columns.kind,
+        reference=reference or columns.reference or highest,
+        notes=(*columns.notes, *sheet.notes),
+        sources=(label + phrase(" ({})", ", ".join(f"{column}={cell}" for column, cell in only.items())),),
+        mapping=columns.name,
+        own=columns.kind == ENERGIES_ONLY,
+        processor=columns.processor,
+        per_socket="processors" in columns.columns,
+        untaken=tuple(term.name for term in columns.present(set(frame.columns)) if term.name in without),
+        work=sheet.work()[kept].reset_index(drop=True),
+    )
+    return replace(measurements, notes=(*measurements.notes, *diagnostics.strays(measurements)))
+
+
+def joined(parts: list[Measurements], reference: tuple[float, float] | None = None) -> Measurements:
+    """Several files of measurements as one. Raises MeasurementError if they do not measure the same things."""
+    first = parts[0]
+    for part in parts[1:]:
+        if part.mapping != first.mapping or part.terms != first.terms:
+            raise MeasurementError(
+                f"{part.sources[0]} and {first.sources[0]} do not have the same columns; fit them one by one."
+            )
+        if first.own:
+            raise MeasurementError("Files without counts are fitted one by one: their benchmarks share nothing.")
+    if len(parts) == 1:
+        return first
+    highest = max(part.reference[0] for part in parts), max(part.reference[1] for part in parts)
+    notes = [f"{Path(part.sources[0]).name}: {note}" for part in parts for note in part.notes]
+    return replace(
+        first,
+        rows=pd.concat([part.rows for part in parts], ignore_index=True),
+        rates=pd.concat([part.rates for part in parts], ignore_index=True),
+        work=pd.concat([part.work for part in parts], ignore_index=True),
+        reference=reference or highest,
+        notes=tuple(notes),
+        sources=tuple(source for part in parts for source in part.sources),
+    )
+
+
+def _words(cells: pd.Series) -> pd.Series:
+    """Cells as texts; an empty one as "-"."""
+    return cells.astype(object).where(cells.notna(), "-").astype(str)
+
+
+def _mapping(mapping: str | Columns | None, frame: pd.DataFrame, label: str, device: str | None) -> Columns:
+    if isinstance(mapping, Columns):
+        return mapping
+    if mapping is None:
+        return mappings.choose(frame, label, device)
+    named = mappings.load(mapping)
+    lacking = [name for name in named.needs if name not in frame]
+    if lacking:
+        raise MeasurementError(
+            f"{label}: the mapping {named.name} wants the columns {', '.join(named.needs)}; there is no "
+            f"{', '.join(lacking)}."
+        )
+    return named
+
+
+def _formula(text: str) -> Cells | None:
+    """A column's entry of the measurements as a formula, where it is one."""
+    try:
+        return Cells.parse(text)
+    except ValueError:
+        return None
+
+
+def _own_energies(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
+    """A core and a memory energy for each measured benchmark: launches a second, where it runs."""
+    number, names = pd.factorize(rows["benchmark"])
+    launches = 1e-9 / rows["time_s"].to_numpy(dtype=np.float64)
+    each = np.where(number[:, None] == np.arange(len(names)), launches[:, None], 0.0)
+    titles = [f"{domain} of {name}" for domain in DOMAINS for name in names]
+    domains = {title: title.partition(" of ")[0] for title in titles}
+    return pd.DataFrame(np.hstack([each, each]), columns=titles), domains
+
+
+class _Sheet(Struct, eq=False):
+    """A table being read by a mapping: where counters wrapped, and what was noted of it."""
+
+    frame: pd.DataFrame
+    columns: Columns
+    label: str
+    wrapped: pd.Series
+    notes: list[str] = field(default_factory=list)
+
+    def rows(self, of_cpu_mhz: tuple[float, float]) -> pd.DataFrame:
+        """`ROW_COLUMNS`, in SI units but for clocks in MHz; NaN where a cell is no number. A CPU is at one setting."""
+        rows = pd.DataFrame({"benchmark": self._benchmark()})
+        kernel = self.columns.columns.get("kernel")
+        rows["kernel"] = _words(self.frame[kernel]) if kernel in self.frame else rows["benchmark"]
+        threads = self._scaled({"threads": 1.0})
+        rows["threads"] = 0.0 if threads is None else threads
+        for domain, mhz in zip(DOMAINS, of_cpu_mhz, strict=True):
+            rows[f"{domain}_mhz"] = self._needed(domain) if self.columns.processor == GPU else mhz
+        time = self._scaled(TIMES)
+        rows["time_s"] = np.nan if time is None else time
+        if time is None and self.columns.kind != USED:
+            named = ", ".join(self._named(TIMES)) or f"the mapping {self.columns.name} names none, such as time_s"
+            raise MeasurementError(f"{self.label}: has no column of times ({named}).")
+        rows["power_w"] = self._power(rows["time_s"]) / self._processors
+        for domain in DOMAINS:
+            volts = self._scaled({key: unit for key, unit in VOLTS.items() if key.startswith(domain)})
+            rows[f"{domain}_v"] = np.nan if volts is None else volts
+        rows["line"] = self.frame.index + 2
+        self.notes += diagnostics.devices(
+            self.frame, self.columns.columns.get("device"), self.label, self.columns.processor
+        )
+        self.notes += units.contradicted(self.columns.columns, self.frame.columns)
+        return rows[list(ROW_COLUMNS)]
+
+    def rates(self, rows: pd.DataFrame, without: Collection[str] = ()) -> tuple[pd.DataFrame, dict[str, str]]:
+        """The rates of all terms that the table has columns for, but those of `without`."""
+        header = set(self.frame.columns)
+        terms = [term for term in self.columns.present(header) if term.name not in without]
+        if not terms and self.columns.kind != ENERGIES_ONLY:
+            raise MeasurementError(f"{self.label}: has no column that the mapping {self.columns.name} makes a rate of.")
+        rates: dict[str, pd.Series] = {}
+        for term in terms:
+            formula = term.formula(header)
+            assert formula is not None
+            number = formula({name: self._numbers(name) for name in formula.names})
+            if len(terms) > 1 and np.isnan(number).all():
+                self.notes.append(f"{term.name}: no row has a number ({formula.text}); it is left out.")
+                continue
+            if self.columns.kind == USED:
+                diagnostics.shares(number, term.name, formula.text, self.label)
+                rates[term.name] = number * (rows[f"{term.domain}_mhz"] / 1e3)
+            else:
+                rates[term.name] = number * (1e-9 / rows["time_s"]) / self._processors
+        self.notes += self._unused(header)
+        return pd.DataFrame(rates, index=rows.index), {term.name: term.domain for term in terms if term.name in rates}
+
+    @property
+    def _processors(self) -> pd.Series | float:
+        """How many processors power and counts of each measured row are of; NaN where that is not known."""
+        number = self._scaled({"processors": 1.0})
+        return 1.0 if number is None else number.where(number > 0)
+
+    def work(self) -> pd.DataFrame:
+        """What times by component need of one launch, as far as the table has its columns."""
+        columns = {
+            name: formula({column: self._numbers(column) for column in formula.names})
+            for name, formula in self.columns.work.items()
+            if formula.names <= set(self.frame.columns)
+        }
+        return pd.DataFrame(columns, index=self.frame.index)
+
+    def _unused(self, header: set[str]) -> list[str]:
+        """A sentence on columns of eprof's words that no term is made of, though a count is in them."""
+        if self.columns.kind != COUNTED:
+            return []
+        formulas = [term.formula(header) for term in self.columns.present(header)]
+        read = {name for formula in formulas if formula is not None for name in formula.names}
+        words = [name for name in self.frame.columns if name in COUNTS and name not in read]
+        unread = [name for name in words if (self._numbers(name) > 0).any()]
+        if not unread:
+            return []
+        return [f"No price is fitted for {', '.join(unread)}: the mapping {self.columns.name} makes nothing of them."]
+
+    def kept(self, rows: pd.DataFrame, rates: pd.DataFrame) -> Bools:
+        """Which measured rows can be used; what is left out is noted, with its lines.
+
+        Raises MeasurementError if none can.
+        """
+        kept = np.ones(len(rows), dtype=np.bool_)
+        power = rows["power_w"]
+        timed = rows["time_s"] > 0 if self.columns.kind != USED else pd.Series(True, index=rows.index)
+        for wrong, reason in (
+            (power.isna(), "power is missing or no number"),
+            (power <= 0, "power is not above 0"),
+            (~((rows["core_mhz"] > 0) & (rows["memory_mhz"] > 0)), "a clock is missing or not above 0"),
+            (~timed, "the time is missing or not above 0"),
+            (self.wrapped, "a counter of some thread wrapped, so its count is too high by a multiple of 2^47"),
+            (~np.isfinite(rates).all(axis=1), self._lacking(rates, np.asarray(timed, dtype=np.bool_))),
+            ((rates < 0).any(axis=1), "a count is negative"),
+        ):
+            kept &= self._without(np.asarray(wrong, dtype=np.bool_) & kept, reason)
+        diagnostics.units(rows[kept], self.label)
+        diagnostics.speeds(rates[kept], self.columns.kind, self.label)
+        kept &= self._without(kept & ~power.between(*diagnostics.PLAUSIBLE_W).to_numpy(), diagnostics.IMPLAUSIBLE)
+        whole = pd.concat([rows.drop(columns="line"), rates], axis=1)
+        kept &= self._without(kept & whole.duplicated().to_numpy(), "the same row stands above")
+        if not kept.any():
+            raise MeasurementError(f"{self.label}: no row can be used. {' '.join(self.notes)}")
+        return kept
+
+    def _lacking(self, rates: pd.DataFrame, timed: Bools) -> str:
+        """Why measured rows that lack counts are left out: which counts, and what to do where one costs many rows."""
+        reason = "a count is missing or no number"
+        gaps = (~np.isfinite(rates[timed])).sum()
+        gaps = gaps[gaps > 0].sort_values(ascending=False)
+        if not len(gaps):
+            return reason
+        reason += "; " + ", ".join(f"{term} in {number}" for term, number in gaps.items())
+        if gaps.iloc[0] > _MANY * len(rates) and len(rates.columns) > 1:
+            reason += f"; --without {gaps.index[0]} keeps the rows"
+        return reason
+
+    def _without(self, wrong: Bools, reason: str) -> Bools:
+        """The measured rows that are not wrong; those that are, are noted."""
+        number = int(wrong.sum())
+        if number:
+            rows = "1 row was" if number == 1 else f"{number} rows were"
+            self.notes.append(f"{rows} left out: {reason} ({lines(self.frame.index.to_numpy()[wrong] + 2)}).")
+        return ~wrong
+
+    def _benchmark(self) -> pd.Series:
+        """A name for each benchmark: the named columns joined; the id goes with it where names are not enough."""
+        entry = self.columns.columns["benchmark"]
+        listed = entry if isinstance(entry, list) else [entry]
+        present = [column for column in listed if column in self.frame]
+        id_column = self.columns.columns.get("benchmark_id")
+        ids = _words(self.frame[id_column]) if id_column in self.frame else None
+        if not present:
+            if ids is None:
+                raise MeasurementError(f"{self.label}: has no column that names the benchmark.")
+            return ids
+        names = _words(self.frame[present[0]])
+        for column in present[1:]:
+            names = names + "/" + _words(self.frame[column])
+        if ids is not None and (ids.groupby(names).nunique() > 1).any():
+            return names + "#" + ids
+        return names
+
+    def _named(self, units: Mapping[str, float]) -> list[str]:
+        return [str(self.columns.columns[key]) for key in units if key in self.columns.columns]
+
+    def _needed(self, domain: str) -> pd.Series:
+        clocks = {key: unit for key, unit in CLOCKS.items() if key.startswith(domain)}
+        values = self._scaled(clocks)
+        if values is None:
+            key = next(key for key in clocks if key in self.columns.columns)
+            column = self.columns.columns[key]
+            raise MeasurementError(f"{self.label}: has no column `{column}`, which the mapping takes for `{key}`.")
+        return values
+
+    def _scaled(self, sizes: Mapping[str, float]) -> pd.Series | None:
+        """The first measured column that the mapping has in one of these units, in SI (clocks in MHz); None: none.
+
+        It is a column, a formula of columns, or a number for all rows. A cell may say its own unit: "18.8 W".
+        """
+        for key, size in sizes.items():
+            entry: Any = self.columns.columns.get(key)
+            if entry is None:
+                continue
+            if not isinstance(entry, str):
+                return pd.Series(float(entry) * size, index=self.frame.index)
+            spelled = {word: own_size / size for word, own_size in units.spelled(key).items()}
+            if entry in self.frame:
+                return numbers(self.frame[entry], spelled) * size
+            formula = _formula(entry)
+            if formula is not None and formula.names and formula.names <= set(self.frame.columns):
+                values = formula({name: self._numbers(name, spelled) for name in formula.names})
+                return pd.Series(values, index=self.frame.index).replace([np.inf, -np.inf], np.nan) * size
+        return None
+
+    def _power(self, time_s: pd.Series) -> pd.Series:
+        if set(self.frame) >= _AN_EPROF_REPORT and "power_w" in self._named(POWERS):
+            raise MeasurementError(
+                f"{self.label}: is a report of eprof, whose power_w is predicted; put what a meter saw into a column "
+                "measured_power_w, and use --mapping eprof-counts."
+            )
+        power = self._scaled(POWERS)
+        energy = self._scaled(ENERGIES)
+        if power is not None and energy is not None and time_s.notna().any():
+            diagnostics.agreement(power, energy, time_s, self.label, self._named(ENERGIES)[0])
+        if power is not None:
+            return power
+        if energy is None:
+            names = ", ".join(self._named({**POWERS, **ENERGIES}))
+            raise MeasurementError(f"{self.label}: has neither power nor energy ({names}).")
+        return energy / time_s.where(time_s > 0)
+
+    def _numbers(self, name: str, spelled: Mapping[str, float] | None = None) -> pd.Series:
+        return numbers(self.frame[name], {**(spelled or {}), "%": 1.0})

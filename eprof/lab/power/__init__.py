@@ -1,0 +1,1 @@
+"""Power over time: logs of meters, what ran when, joules of both."""

@@ -1,0 +1,137 @@
+"""Joules by component and function: the steps of power, cut where functions begin and end.
+
+The innermost function owns the joules of a moment (exclusive); what is around it has them in its inclusive sum. What no
+function covers is outside. So E(c) = sum_f E(c, f) + E(c, outside) is the integral of the component's power.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from eprof.base.arrays import Floats
+from eprof.lab.power.marks import Mark
+from eprof.lab.power.series import Series
+
+_STEPS_OF_A_PERIOD = 10  # how finely clocks are compared
+_LEAST_OF_A_PERIOD = 1e-6  # less of an offset is rounding
+_QUARTER_S = 900.0  # zones of time are so far apart
+
+
+class Pieces(Struct, frozen=True, eq=False):
+    """Stretches of time that do not overlap, and the function that owns each, by its place in `names`."""
+
+    names: tuple[str, ...]
+    begin_s: Floats
+    end_s: Floats
+    owner: Floats
+
+    def summed(self, amounts: Floats) -> Floats:
+        """The sum of an amount of each piece of time, by function."""
+        sums = np.bincount(self.owner.astype(np.int64), amounts, minlength=len(self.names)).astype(np.float64)
+        return sums
+
+
+def exclusive(marks: Sequence[Mark]) -> Pieces:
+    """The innermost function at every moment: of those that are open, the one that began last."""
+    names = tuple(dict.fromkeys(mark.name for mark in marks))
+    place = {name: number for number, name in enumerate(names)}
+    lasting = [(number, mark) for number, mark in enumerate(marks) if mark.end_s > mark.begin_s]
+    ends = [(mark.begin_s, 1, number) for number, mark in lasting]
+    ends += [(mark.end_s, 0, number) for number, mark in lasting]
+    open_: list[int] = []
+    pieces = []
+    before_s = -np.inf
+    for time_s, begins, number in sorted(ends):
+        if open_ and time_s > before_s:
+            pieces.append((before_s, time_s, place[marks[open_[-1]].name]))
+        if begins:
+            open_.append(number)
+        else:
+            open_.remove(number)
+        before_s = time_s
+    table = np.array(pieces, dtype=np.float64).reshape(-1, 3)
+    return Pieces(names, table[:, 0], table[:, 1], table[:, 2])
+
+
+def inclusive(marks: Sequence[Mark]) -> Pieces:
+    """Each function with all that it calls; where it calls itself, once."""
+    own = by_name(marks)
+    rows = []
+    for place, same in enumerate(own.values()):
+        end_s = -np.inf
+        for mark in sorted(same, key=lambda mark: mark.begin_s):
+            if mark.end_s > end_s:
+                rows.append((max(mark.begin_s, end_s), mark.end_s, place))
+                end_s = mark.end_s
+    table = np.array(rows, dtype=np.float64).reshape(-1, 3)
+    return Pieces(tuple(own), table[:, 0], table[:, 1], table[:, 2])
+
+
+def by_name(marks: Sequence[Mark]) -> dict[str, list[Mark]]:
+    """The marks of each function to fuse, in the order in which functions first come."""
+    own: dict[str, list[Mark]] = {}
+    for mark in marks:
+        own.setdefault(mark.name, []).append(mark)
+    return own
+
+
+def one_rank(marks: Sequence[Mark]) -> tuple[list[Mark], int]:
+    """The marks to fuse: of the rank or thread that has the most time in them, and how many others there are.
+
+    Ranks of a node share its meters: joules cannot be divided among them.
+    """
+    seconds: dict[str, float] = {}
+    for mark in marks:
+        seconds[mark.rank] = seconds.get(mark.rank, 0.0) + min(mark.end_s - mark.begin_s, 1e9)
+    busiest = max(seconds, key=lambda rank: seconds[rank])
+    return [mark for mark in marks if mark.rank == busiest], len(seconds) - 1
+
+
+def zone_s(series: Series, marks: Sequence[Mark]) -> float:
+    """By how much a clock without a zone must be set to fuse power and marks: they overlap most; quarter hours.
+
+    0 where they overlap as they are, and for seconds and dates that are sure to be UTC.
+    """
+    if series.zoned or not series.absolute:
+        return 0.0
+    begin_s, end_s = marks[0].begin_s, max(mark.end_s for mark in marks)
+    if series.edges[0] < end_s and series.edges[-1] > begin_s:
+        return 0.0
+    middle = (series.edges[0] + series.edges[-1]) / 2
+    nearest = round(((begin_s + min(end_s, begin_s + 1e6)) / 2 - middle) / _QUARTER_S) * _QUARTER_S
+    return float(nearest) if abs(nearest) <= 14 * 3600 else 0.0
+
+
+def offset_s(series: Series, pieces: Pieces, within_s: float) -> float:
+    """By how much the power's clock is behind the marks', found where power is steadiest inside of the functions.
+
+    The offset within `within_s` at which what the mean power of each function explains of the power is most.
+    """
+    step = series.period_s / _STEPS_OF_A_PERIOD
+    offsets = np.arange(-within_s, within_s + step / 2, step)
+    explained = [_explained(series.shifted(offset), pieces) for offset in offsets]
+    found_s = float(offsets[int(np.argmax(explained))])
+    return 0.0 if abs(found_s) < _LEAST_OF_A_PERIOD * series.period_s else found_s
+
+
+def _explained(series: Series, pieces: Pieces) -> float:
+    """How well fused clocks fit: sum over functions, and outside, of joules squared over time."""
+    seconds = pieces.summed(series.known_s(pieces.begin_s, pieces.end_s))
+    joules = pieces.summed(series.energy_j(pieces.begin_s, pieces.end_s))
+    span = series.edges[[0]], series.edges[[-1]]
+    rest_s = series.known_s(*span).sum() - seconds.sum()
+    rest_j = series.energy_j(*span).sum() - joules.sum()
+    known = seconds > 0
+    inside = float((joules[known] ** 2 / seconds[known]).sum())
+    return inside + (rest_j**2 / rest_s if rest_s > 0 else 0.0)
+
+
+def moved_j_per_ms(series: Series, pieces: Pieces) -> float:
+    """The joules that go to another function for each ms that clocks are apart: the jumps at the borders, x 1 ms."""
+    half = series.period_s
+    after = series.energy_j(pieces.begin_s, pieces.begin_s + half) / half
+    before = series.energy_j(pieces.begin_s - half, pieces.begin_s) / half
+    return float(np.abs(after - before).sum() * 1e-3)

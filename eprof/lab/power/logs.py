@@ -1,0 +1,345 @@
+"""Reads logs of power meters as series of steps: rows (`meters`) get their moments, in order.
+
+What cannot be read of a cell is not known, and no zero.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from eprof.base.arrays import Floats, Ints
+from eprof.base.errors import LogError
+from eprof.base.resources import lines as lines_of
+from eprof.base.resources import log_start
+from eprof.base.text import counted, few, pattern
+from eprof.lab.power import clock
+from eprof.lab.power.clock import Moment
+from eprof.lab.power.meters import JOULE, Meter, Row, known, rows
+from eprof.lab.power.series import MOST_W, Series
+from eprof.logs.rows import stream
+
+_MOST_BYTES = 256 << 20
+_NAMED = 3
+_FEW = 0.1  # of the samples of a meter may be below 0; what has more is no power drawn
+_MOSTLY = 0.8  # of the moments of several devices have a row of each
+_FALLS = 1 / 3  # of the steps of a counter may be falls; what has more is none
+_PACKED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
+_ENDS_IN_NUMBER = pattern(r"(?:.*?[^\w.])?(\d[\d.]*)")
+
+
+class _Track(Struct):
+    """What a log has of one component: times in s and values in W or J. holes: some of its values are not there."""
+
+    component: str
+    kind: str
+    is_step: bool
+    within: str
+    times: list[float] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+
+
+class _Clock(Struct):
+    """What all times of a log have in common: as a `Moment`, and how often it was read, where that is known."""
+
+    absolute: bool
+    zoned: bool
+    of_day: bool
+    interval_s: float | None
+    is_asked: bool
+
+
+def read(path: str, notes: list[str], interval_s: float | None = None) -> list[Series]:
+    """The power series of a meter's log, and notes on what is not in it.
+
+    interval_s: how often the meter was read, where its log does not tell. Raises LogError, with the line where there
+    is one.
+    """
+    lines = _lines(path, notes)
+    meter, found = _recognised(path, lines)
+    said: list[str] = []
+    told_s = interval_s or meter.interval_s(lines)
+    moments, its_clock = _moments(path, meter, found, told_s, interval_s is not None, said)
+    tracks = [
+        part for track in _tracks(meter, found, moments) for part in _of_devices(path, meter, track, its_clock, said)
+    ]
+    if meter.zero:
+        tracks = [track for track in tracks if any(value > 0 for value in track.values)]
+    known_ = [track for track in tracks if not all(map(math.isnan, track.values))]
+    if not known_:
+        names = [track.component for track in tracks] or ["its power"]
+        raise LogError(f"{path}: no cell of {few(names, _NAMED)} holds a number.")
+    untold = {one.component for row in found for one in row.readings if not one.told}
+    if untold:
+        said.append(f"{path}: no unit is written for {', '.join(sorted(untold))}; taken for W")
+    # Beside counters, which end with their last sample, power does, too.
+    holds = not any(track.kind == JOULE for track in known_)
+    series = [_series(path, meter, track, its_clock, holds, said) for track in known_]
+    notes.extend(dict.fromkeys(said))
+    return series
+
+
+def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
+    """Which meter wrote a log, and its rows. Raises LogError: none that is known, or it has no power over time."""
+    meters, others = known()
+    empty: tuple[Meter, list[Row]] | None = None
+    for meter in meters:
+        other = next(
+            (one for one in others if meter.generic and any(re.search(one.sign, line[:2000]) for line in lines[:50])),
+            None,
+        )
+        if other is not None and empty is None:
+            raise LogError(f"{path}: is {other.what}, and no power over time; log samples instead (docs/timeline.md).")
+        try:
+            found = list(rows(meter, path, lines))
+        except (LogError, csv.Error) as err:
+            raise LogError(f"{path}{'' if str(err).startswith(':') else ': '}{err}") from err
+        if any(not math.isnan(one.value) for row in found for one in row.readings):
+            return meter, found
+        is_sure = found and not (meter.table and meter.table.separator)
+        empty = empty or ((meter, found) if is_sure else None)
+    if empty is None:
+        raise LogError(
+            f"{path}: no power over time was found; give a table with a column of time (`time_s`, `timestamp`) and "
+            "columns of power with their unit in the header (`cpu_w`, `power.draw [W]`), or a log that "
+            "docs/timeline.md names."
+        )
+    return empty
+
+
+def _lines(path: str, notes: list[str]) -> list[str]:
+    """The lines of a meter's log, unpacked, without a last one that may be cut inside a number. Raises LogError."""
+    log_start(path, 0)  # what is no file is refused before it is waited for
+    source = stream.open_source(path)
+    with source.handle:
+        how = next((name for sign, name in _PACKED.items() if source.head.startswith(sign)), None)
+        if how:
+            raise LogError(f"{path}: is packed with {how}; unpack it first (gzip and zstd are read as they are).")
+        content = bytearray()
+        for block in stream.blocks(source, stream.Tuning()):
+            content += block
+            if len(content) > _MOST_BYTES:
+                raise LogError(f"{path}: holds more than {_MOST_BYTES >> 20} MB of text; cut it in parts.")
+    notes.extend(f"{path}: {note}" for note in source.notes)
+    lines = lines_of(bytes(content))
+    if len(lines) > 1 and not source.ends_with_newline and _is_cut(lines[-1], lines[-2]):
+        notes.append(f"{path}: the last line has no end, so its last number may be cut; it was left out")
+        lines.pop()
+    return lines
+
+
+def _is_cut(last: str, before: str) -> bool:
+    """Whether the number at the end of a log may lack digits: not if it has as many decimals as the one before."""
+    ends = [match[1] if (match := _ENDS_IN_NUMBER.fullmatch(line.rstrip(" \t,;"))) else "" for line in (last, before)]
+    decimals = [len(end.rpartition(".")[2]) if "." in end else 0 for end in ends]
+    return bool(ends[0]) and not (decimals[0] == decimals[1] > 0 and last[-1:].isdigit())
+
+
+# ---- when
+
+
+def _moments(
+    path: str, meter: Meter, found: Sequence[Row], told_s: float | None, is_asked: bool, notes: list[str]
+) -> tuple[list[float], _Clock]:
+    """The time of each row in s, NaN where it has none, and what kind of times they are. Raises LogError."""
+    read_ = [clock.moment(row.time, row.unit_s or 1.0) if row.time else Moment(math.nan) for row in found]
+    for row, time in zip(found, read_, strict=True):
+        if row.time and math.isnan(time.seconds):
+            raise LogError(
+                f"{path}:{row.number}: `{row.time[:40]}` is no time that is read; write s, or 2026-01-31 12:00:00."
+            )
+    times = [time.seconds for time in read_]
+    lost = sum(map(math.isnan, times))
+    if len(found) == 1 and not meter.table and meter.value == "sample":
+        raise LogError(
+            f"{path}: is one reading of {meter.meter}, and no power over time; log samples instead (docs/timeline.md)."
+        )
+    if lost == len(found):
+        if not told_s:
+            usual = f" ({meter.meter}: {meter.usual})" if meter.usual else ""
+            raise LogError(
+                f"{path}: {meter.meter} wrote no times, and nothing in the log says how often it read; say so with "
+                f"`eprof timeline --interval 1s`{usual}."
+            )
+        return times, _Clock(False, False, False, told_s, True)
+    if lost:
+        notes.append(f"{path}: {counted(lost, 'reading')} without a time were left out")
+    elapsed = [row.elapsed_s for row in found if row.elapsed_s is not None]
+    if len(elapsed) == len(found):  # finer than the stamps
+        times = (times[0] + np.cumsum(elapsed) - elapsed[0]).tolist()
+        told_s = elapsed[0]
+    if meter.generic and found[0].unit_s is None and not any(time.absolute or time.of_day for time in read_):
+        notes.append(f"{path}: no unit is written for its time; taken for s")
+    kinds = Moment(0.0, *(any(time[at] for time in read_) for at in (1, 2, 3)))
+    return times, _Clock(kinds.absolute, kinds.zoned, kinds.of_day, told_s, is_asked)
+
+
+# ---- of what
+
+
+def _tracks(meter: Meter, found: Sequence[Row], moments: Sequence[float]) -> Iterator[_Track]:
+    """What the rows of a log say of each component and device."""
+    tracks: dict[tuple[str, str], _Track] = {}
+    has_times = not all(map(math.isnan, moments))
+    for row, time_s in zip(found, moments, strict=True):
+        if has_times and math.isnan(time_s):
+            continue
+        for one in row.readings:
+            label = f"{one.component} {one.device}" if one.device and meter.devices != "added" else one.component
+            is_step = one.is_step or meter.value == "joules"
+            track = tracks.setdefault((label, one.device), _Track(label, one.kind, is_step, one.within))
+            track.times.append(time_s)
+            track.values.append(one.value)
+    if meter.devices != "added":
+        yield from tracks.values()
+        return
+    for name in dict.fromkeys(component for component, _ in tracks):
+        yield _sum([track for (component, _), track in tracks.items() if component == name])
+
+
+def _sum(tracks: Sequence[_Track]) -> _Track:
+    """Devices whose joules are added up, moment by moment; not known where one of them is not there."""
+    parts: dict[float, list[float]] = {}
+    for track in tracks:
+        for time_s, value in dict.fromkeys(zip(track.times, track.values, strict=True)):
+            parts.setdefault(time_s, []).append(value)
+    most = max(map(len, parts.values()))
+    summed = [sum(values) if len(values) == most else math.nan for values in parts.values()]
+    first = tracks[0]
+    return _Track(first.component, first.kind, first.is_step, first.within, list(parts), summed)
+
+
+def _of_devices(path: str, meter: Meter, track: _Track, its: _Clock, notes: list[str]) -> Iterator[_Track]:
+    """One track for each of several devices whose rows come together, where no column tells them apart.
+
+    Raises LogError: nobody knows whether rows of one moment are of several devices or of one that is read more often.
+    """
+    times, values = np.array(track.times), np.array(track.values)
+    near, sizes = _together(times, True), _together(times, False)
+    most = int(np.median(near))
+    is_several = meter.devices == "rows" and most > 1 and float((near == most).mean()) > _MOSTLY
+    first = np.cumsum(sizes) - sizes
+    if meter.devices == "one" or (float(np.median(sizes)) < 2 and not is_several):
+        yield track
+    elif float(np.median(sizes)) >= 2 and (np.isnan(values) | (values == np.repeat(values[first], sizes))).all():
+        notes.append(f"{path}: rows of {track.component} at one moment are the same, and count once")
+        yield replace(track, times=times[first].tolist(), values=values[first].tolist())
+    elif is_several and (near[:-1] == most).all() and near[-1] <= most:
+        notes.append(
+            f"{path}: no column tells its {most} GPUs apart; they are taken from the order of the rows of a moment"
+        )
+        for place in range(most):
+            name = f"{track.component} {place}"
+            yield replace(track, component=name, times=track.times[place::most], values=track.values[place::most])
+    elif its.is_asked and not is_several:
+        yield track
+    else:
+        raise LogError(
+            f"{path}: several rows of {track.component} have one time: of several devices, or of one that is read more "
+            "often than its clock moves? Add a column that tells devices apart (`index`), or say how often one is "
+            "read (`eprof timeline --interval 100ms`)."
+        )
+
+
+def _together(times: Floats, is_near: bool) -> Ints:
+    """How many rows each moment has, in their order; `is_near`: also those that come right behind each other."""
+    steps = np.diff(times)
+    if not len(steps) or np.isnan(steps).any():
+        return np.ones(len(times), np.int64)
+    usual = np.sort(np.abs(steps))[: math.ceil(0.98 * len(steps))]
+    begins = np.flatnonzero(np.append(True, np.abs(steps) > (usual.mean() / 2 if is_near else 0)))
+    return np.diff(np.append(begins, len(times)))
+
+
+# ---- steps
+
+
+def _series(path: str, meter: Meter, track: _Track, its: _Clock, holds: bool, notes: list[str]) -> Series:
+    """The samples of a component's power as steps. Samples that go back in time are left out: power is not known there.
+
+    Raises LogError: there are too few, or they are no power.
+    """
+    name = track.component
+    is_mean = track.is_step or meter.value == "mean"
+    times, values, turned_s = _in_order(path, name, *_drawn(path, track, its, is_mean, notes), its, notes)
+    if len(times) < 2 and not (is_mean and its.interval_s and len(times)):
+        raise LogError(f"{path}: {name} has fewer than two samples, so nothing is known between them.")
+    start_s = None if its.absolute else meter.start_s
+    if is_mean:
+        usual_s = its.interval_s or float(np.median(np.diff(times)))
+        edges = np.append(times[0] - usual_s if start_s is None else start_s, times)
+        made = Series.of_means(name, path, edges, values, its.absolute, track.is_step)
+    elif track.kind == JOULE:
+        if start_s is not None:
+            times, values = np.append(start_s, times), np.append(0.0, values)
+        if (np.diff(values) < 0).sum() > max(1, _FALLS * len(values)):
+            raise LogError(f"{path}: {name} falls again and again, so its joules are no counter; log W, or a counter.")
+        made = Series.of_counter(name, path, times, values, its.absolute)
+    else:
+        made = Series.of_power(name, path, times, values, its.absolute, holds)
+    steps = np.searchsorted(made.edges, turned_s, side="right") - 1
+    is_high = made.watts >= MOST_W
+    watts = np.where(is_high, np.nan, made.watts)
+    watts[np.minimum(steps, len(watts) - 1)] = np.nan
+    if is_high.any():
+        notes.append(f"{path}: {counted(int(is_high.sum()), 'sample')} of {name} of {MOST_W:.0e} W and more: not known")
+    made = replace(made, watts=watts, zoned=its.zoned, within=track.within)
+    if made.unknown_s:
+        why = "gaps, holes, counters that fell, clocks that went back"
+        notes.append(f"{path}: the power of {name} is not known for {made.unknown_s:.3g} s ({why})")
+    return made
+
+
+def _drawn(path: str, track: _Track, its: _Clock, is_mean: bool, notes: list[str]) -> tuple[Floats, Floats]:
+    """The times and values of a component's samples; what is below 0 W is not known. Raises LogError: much of it is."""
+    times, values = np.array(track.times), np.array(track.values)
+    if track.kind == JOULE and not track.is_step:  # a counter goes on where it was not read
+        times, values = times[~np.isnan(values)], values[~np.isnan(values)]
+    low = int((values < 0).sum())
+    if low > _FEW * len(values):
+        raise LogError(
+            f"{path}: {track.component} is below 0 in {low:,} of {len(values):,} samples: nothing draws that."
+        )
+    if low:
+        notes.append(f"{path}: {counted(low, 'sample')} of {track.component} below 0 are not known")
+    if its.is_asked and (np.isnan(times) | (np.diff(times, append=np.inf) == 0)).any():
+        begin_s = 0.0 if np.isnan(times[0]) else times[0]
+        times = begin_s + (its.interval_s or 0.0) * (np.arange(len(times)) + is_mean)
+    return times, np.where(values < 0, np.nan, values)
+
+
+def _in_order(
+    path: str, name: str, times: Floats, values: Floats, its: _Clock, notes: list[str]
+) -> tuple[Floats, Floats, list[float]]:
+    """Samples in the order of their times, of those that go on, and the moments behind which others were left out."""
+    steps = np.diff(times)
+    if (steps < 0).any() and (steps <= 0).all():  # newest first
+        times, values = times[::-1], values[::-1]
+    if its.of_day:
+        times = clock.unwrapped(times)
+    if its.absolute and not its.zoned:
+        times, changes = clock.without_changes(times)
+        for _, way in changes:
+            notes.append(
+                f"{path}: its clock was set {'back' if way < 0 else 'forward'} by an hour while it logged, as in the "
+                "night when clocks change; its times go on as before, log in UTC to be sure"
+            )
+    times = clock.spread(times)
+    latest = np.maximum.accumulate(times)
+    kept = np.append(True, times[1:] > latest[:-1]) if len(times) else np.zeros(0, bool)
+    seen = set(zip(times[kept].tolist(), values[kept].tolist(), strict=True))
+    again = np.array([pair in seen for pair in zip(times.tolist(), values.tolist(), strict=True)], bool)
+    left_out, twice = ~kept & ~again, ~kept & again
+    if twice.any():
+        notes.append(f"{path}: {int(twice.sum())} samples of {name} are there twice, and count once")
+    if left_out.any():
+        notes.append(
+            f"{path}: {int(left_out.sum())} samples of {name} do not come later than the one before, and were left out"
+        )
+    return times[kept], values[kept], latest[left_out].tolist()

@@ -1,0 +1,226 @@
+"""What a program did, and when: ranges with names, from CSV, nsys (NVTX), PyTorch (Kineto), Caliper, `otf2-print`."""
+
+from __future__ import annotations
+
+import csv
+import math
+import sqlite3
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from msgspec import DecodeError, Struct
+from msgspec.json import decode
+
+from eprof.base.errors import LogError
+from eprof.base.resources import lines as lines_of
+from eprof.base.resources import log_start
+from eprof.base.text import pattern
+from eprof.logs.rows import packing
+
+_MOST_BYTES = 1 << 30
+_SQLITE = b"SQLite format 3\0"
+_RANGES = (59, 60, 70, 71)  # event types of NVTX that have an end
+_COLUMNS = ("begin_s", "end_s", "name")
+_OTF2 = pattern(r"(ENTER|LEAVE) +(\d+) +(\d+) +Region: \"(.*)\" <\d+>")
+_OTF2_PRINT = "=== OTF2-PRINT ==="
+_OTF2_CLOCK = pattern(r"CLOCK_PROPERTIES +Ticks per Seconds: ([1-9]\d*),.*")
+_NANOSECOND = 1e-9
+_ANNOTATIONS = ("user_annotation",)
+# Profiles of Caliper (as recorded, and as JSON), TAU, mpiP, CrayPat, IPM: sums over a run.
+_PROFILES = (b"__rec=", b'"column_metadata"', b'"columns"', b"templated_functions", b"@ mpiP", b"CrayPat", b"##IPM")
+_BEGINNING = 1 << 16
+_BEGINS, _ENDS = "event.begin#", "event.end#"
+# When a record of Caliper was made, in s; whose it is.
+_OFFSETS = {"time.offset.ns": 1e-9, "time.offset": 1e-6}
+_RANKS = ("mpi.rank", "pthread.id", "omp.thread.id")
+
+
+class Mark(Struct, frozen=True):
+    """A range of a program: its name, from when to when in s, and on which rank or thread."""
+
+    name: str
+    begin_s: float
+    end_s: float
+    rank: str = ""
+
+
+class Marks(Struct, frozen=True):
+    """The marks of a file. absolute: in seconds since the epoch. notes: what is not in them."""
+
+    marks: tuple[Mark, ...]
+    absolute: bool
+    notes: tuple[str, ...] = ()
+
+
+def read(path: str) -> Marks:
+    """The marks of a file. Raises LogError, with the line where there is one."""
+    if log_start(path, len(_SQLITE)) == _SQLITE:
+        return _of_nsys(path)
+    content = packing.content(path, _MOST_BYTES)
+    if content.lstrip()[:1] == b"[":
+        return _of_caliper(path, content)
+    if any(sign in content[:_BEGINNING] for sign in _PROFILES):
+        raise LogError(
+            f"{path}: is a profile, which has no times; give a trace (of Caliper: event-trace, written by "
+            "cali-query -q 'SELECT * FORMAT json')."
+        )
+    if content.lstrip()[:1] == b"{":
+        return _of_kineto(path, content)
+    lines = lines_of(content)
+    if any(_OTF2.match(line) or line.startswith(_OTF2_PRINT) for line in lines[:1000]):
+        return _of_otf2(path, lines)
+    return _of_csv(path, lines)
+
+
+def _checked(path: str, marks: Iterable[Mark], absolute: bool, notes: Sequence[str] = ()) -> Marks:
+    """The marks of a file, checked."""
+    kept = tuple(marks)
+    if not kept:
+        raise LogError(f"{path}: no ranges of a program are in it; give begin_s,end_s,name in CSV, or NVTX ranges.")
+    return Marks(kept, absolute, tuple(notes))
+
+
+def _of_csv(path: str, lines: Sequence[str]) -> Marks:
+    """The marks of a table begin_s,end_s,name[,rank]. A mark without an end goes on to the end of the power."""
+    try:
+        rows = list(csv.reader(lines))
+    except csv.Error as err:
+        raise LogError(f"{path}: a line is no row of a table ({err}).") from err
+    names = [name.strip().lower() for name in next(iter(rows), [])]
+    lacks = [name for name in _COLUMNS if name not in names]
+    if lacks:
+        raise LogError(
+            f"{path}:1: no column {' or '.join(lacks)}; marks are begin_s,end_s,name in CSV, an nsys database, a trace "
+            "of PyTorch, a trace of Caliper as JSON, or what otf2-print printed."
+        )
+    places = [names.index(name) for name in _COLUMNS]
+    rank_at = names.index("rank") if "rank" in names else None
+    marks = []
+    for number, row in enumerate(rows[1:], 2):
+        if not any(row):
+            continue
+        if len(row) < len(names):
+            raise LogError(f"{path}:{number}: {len(row)} cells, but the header has {len(names)}.")
+        begin, end, name = (row[place].strip() for place in places)
+        rank = "" if rank_at is None else row[rank_at].strip()
+        end_s = _second(path, number, end) if end else math.inf
+        marks.append(Mark(name, _second(path, number, begin), end_s, rank))
+    worst = next((mark for mark in marks if mark.end_s < mark.begin_s), None)
+    if worst is not None:
+        raise LogError(
+            f"{path}: `{worst.name}` ends at {worst.end_s:g} s, before its beginning at {worst.begin_s:g} s."
+        )
+    return _checked(path, marks, any(mark.begin_s > 1e9 for mark in marks))
+
+
+def _second(path: str, number: int, text: str) -> float:
+    """A time in a table of marks."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not math.isfinite(seconds):
+        raise LogError(f"{path}:{number}: `{text[:40]}` is no time in s.")
+    return seconds
+
+
+def _of_nsys(path: str) -> Marks:
+    """Marks: NVTX ranges of an export of nsys, since the epoch where it tells when the session began."""
+    connection = sqlite3.connect(f"file:{Path(path).resolve()}?mode=ro", uri=True)
+    try:
+        tables = {row[0] for row in connection.execute("select name from sqlite_master where type = 'table'")}
+        if "NVTX_EVENTS" not in tables:
+            raise LogError(
+                f"{path}: the export of Nsight Systems has no NVTX ranges; mark the program's parts with NVTX."
+            )
+        start_ns = 0
+        if "TARGET_INFO_SESSION_START_TIME" in tables:
+            start_ns = connection.execute("select utcEpochNs from TARGET_INFO_SESSION_START_TIME").fetchone()[0]
+        query = (
+            "select coalesce(text, (select value from StringIds where id = textId)), start, end, globalTid "
+            f"from NVTX_EVENTS where end is not null and end >= start and eventType in {_RANGES} order by start"
+        )
+        marks = [
+            Mark(str(name), (start_ns + begin) * 1e-9, (start_ns + end) * 1e-9, str(thread))
+            for name, begin, end, thread in connection.execute(query)
+            if name is not None
+        ]
+    except (sqlite3.Error, TypeError) as err:
+        raise LogError(f"{path}: the database is damaged ({err}).") from err
+    finally:
+        connection.close()
+    return _checked(path, marks, bool(start_ns))
+
+
+def _of_kineto(path: str, content: bytes) -> Marks:
+    """Marks: annotations of a PyTorch trace (record_function, and the profiler's steps)."""
+    from eprof.logs.rows.events import parsed
+
+    try:
+        trace = parsed(content)
+    except DecodeError as err:
+        raise LogError(f"{path}: is no trace of PyTorch ({err}).") from err
+    base_s = trace.base_ns * 1e-9
+    marks = [
+        Mark(event.name, base_s + event.ts * 1e-6, base_s + (event.ts + event.dur) * 1e-6, event.thread)
+        for event in trace.events
+        if event.ph == "X" and event.cat in _ANNOTATIONS and event.dur >= 0
+    ]
+    return _checked(path, marks, base_s > 1e9 or any(mark.begin_s > 1e9 for mark in marks))
+
+
+def _of_caliper(path: str, content: bytes) -> Marks:
+    """Marks: regions of a trace of Caliper, `cali-query -q "SELECT * FORMAT json"` of what `event-trace` recorded.
+
+    A record begins or ends one region ("event.begin#function": "main") at "time.offset", in us, or in ns by its name.
+    """
+    try:
+        records = decode(content, type=list[dict[str, Any]])
+    except DecodeError as err:
+        raise LogError(f"{path}: is no trace of Caliper, a list of records in JSON ({err}).") from err
+    open_: dict[str, list[tuple[str, float]]] = {}
+    marks = []
+    for record in records:
+        key = next((key for key in record if key.startswith((_BEGINS, _ENDS))), None)
+        offset = next((name for name in _OFFSETS if isinstance(record.get(name), int | float)), None)
+        if key is None or offset is None:
+            continue
+        time_s = float(record[offset]) * _OFFSETS[offset]
+        rank = " ".join(str(record[name]) for name in _RANKS if name in record)
+        stack = open_.setdefault(rank, [])
+        if key.startswith(_BEGINS):
+            stack.append((str(record[key]), time_s))
+        elif stack and stack[-1][0] == str(record[key]):
+            name, begin_s = stack.pop()
+            marks.append(Mark(name, begin_s, time_s, rank))
+    marks += [Mark(name, begin_s, math.inf, rank) for rank, stack in open_.items() for name, begin_s in stack]
+    ordered = sorted((mark for mark in marks if mark.end_s >= mark.begin_s), key=attrgetter("begin_s"))
+    return _checked(path, ordered, False)
+
+
+def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
+    """Marks: regions that `otf2-print` printed, a location a rank.
+
+    Without its definitions ticks are taken for nanoseconds.
+    """
+    clock = next((match[1] for match in map(_OTF2_CLOCK.fullmatch, lines) if match), None)
+    tick_s = 1 / float(clock) if clock else _NANOSECOND
+    open_: dict[str, list[tuple[str, float]]] = {}
+    marks = []
+    first: float | None = None
+    for kind, location, ticks, region in (match.groups() for match in map(_OTF2.match, lines) if match):
+        first = float(ticks) if first is None else first
+        time_s = (float(ticks) - first) * tick_s
+        stack = open_.setdefault(location, [])
+        if kind == "ENTER":
+            stack.append((region, time_s))
+        elif stack and stack[-1][0] == region:
+            name, begin_s = stack.pop()
+            marks.append(Mark(name, begin_s, time_s, location))
+    never = sum(map(len, open_.values()))
+    notes = [] if clock else ["times of otf2-print are ticks, taken for ns; with -A it prints how long a tick is"]
+    if never:
+        notes.append(f"{never} regions never end and were left out")
+    return _checked(path, sorted(marks, key=attrgetter("begin_s")), False, notes)

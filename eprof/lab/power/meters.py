@@ -1,0 +1,459 @@
+"""Logs of power meters as rows: what each meter writes is said by a file of `counters/meters`, and read here.
+
+A form is a table (a header, rows below it) or lines (patterns that readings stand in). A column is watts or joules by
+the unit in its cells, in its header, below it, or in the meter's file.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from msgspec import Struct, ValidationError, convert
+
+from eprof.base.errors import LogError
+from eprof.base.resources import folder, tree
+from eprof.base.text import pattern
+from eprof.base.toml import Document
+from eprof.lab.measurements.units import spelled
+from eprof.lab.power.clock import moment
+
+WATT, JOULE = "W", "J"
+_LOOK = 400  # lines in which a header is looked for
+_LONGEST = 4096  # characters of a line or name that a meter writes; patterns take long for what is longer
+_SOME = 10_000  # rows in which devices are looked for
+_WORDS = {**spelled("power_w"), **dict.fromkeys(("Watt", "Watts"), 1.0), "milliwatts": 1e-3, "microwatts": 1e-6}
+_UNITS = {word: (WATT, size) for word, size in _WORDS.items()}
+_UNITS |= {word: (JOULE, size) for word, size in {**spelled("energy_j"), "Joule": 1.0, "Joules": 1.0}.items()}
+_UNITS |= {word.lower(): unit for word, unit in _UNITS.items()}
+_SECONDS = {**spelled("time_s"), "secs": 1.0, "seconds": 1.0, "msec": 1e-3, "millis": 1e-3, "milliseconds": 1e-3}
+_WRITTEN = "|".join(map(re.escape, [*_UNITS, *_SECONDS, "MW", "MJ"]))
+_HEADER = pattern(
+    rf"(?P<name>.*?)(?:[\s_]*[\[(]\s*(?P<unit>[^\])]*?)\s*[\])]|(?:^|[\s_.])(?P<word>{_WRITTEN})(?:_total)?)", re.I
+)
+_POWER = pattern(r".*(power|watt).*", re.I)
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+_CELL = pattern(rf"({_NUMBER})\s*([^\W\d]+)?")
+_COMMA = pattern(r"([-+]?\d+),(\d+)(\s*[^\W\d]+)?")
+_THREE = pattern(r"[-+]?[1-9]\d{0,2},\d{3}(\s*[^\W\d]+)?")  # decimals or thousands
+_BLANKS = "blanks"
+
+
+class Column(Struct, forbid_unknown_fields=True):
+    """Columns of a meter whose names match `name`: their component; their unit where none is written."""
+
+    name: str
+    component: str
+    unit: str = ""
+    value: str = ""
+
+
+class Table(Struct, forbid_unknown_fields=True):
+    """A header that has a name for each of `header`, and rows. rows: a pattern for the cells of a column. threads: the
+    place of their number; each name behind the time then has a value a thread, which are added up.
+
+    never, later: columns of a table that nobody described which are no power, or are it where no other is.
+    """
+
+    header: list[str]
+    time: list[str] = []
+    separator: str = ""
+    rows: dict[str, str] = {}
+    threads: int | None = None
+    device: list[str] = []
+    columns: list[Column] = []
+    within: dict[str, str] = {}
+    never: str = "(?!)"
+    later: str = "(?!)"
+
+
+class Lines(Struct, forbid_unknown_fields=True):
+    """Lines that `begin` or `end` a record, and what readings in it look like; in_line: in the first one only.
+
+    names: what components are called here.
+    """
+
+    reading: str
+    begin: str = ""
+    end: str = ""
+    in_line: bool = False
+    unit: str = ""
+    names: dict[str, str] = {}
+    within: dict[str, str] = {}
+
+
+class Meter(Struct, forbid_unknown_fields=True):
+    """How the logs of a meter are recognised and read (docs/timeline.md).
+
+    value: what a row says of watts or joules: a "sample", which holds until the next, a "mean" since the one before, or
+    "joules" since then. devices: "one"; "added" (those of one moment are parts of one); "rows" (each has a row a
+    moment, also where no column tells which); "" (nobody knows). usual: its interval where nobody said another.
+    """
+
+    meter: str
+    log: str
+    reads: str
+    value: Literal["sample", "mean", "joules"] = "sample"
+    devices: Literal["", "one", "added", "rows"] = ""
+    zero: Literal["", "absent"] = ""
+    usual: str = ""
+    interval: list[str] = []
+    start_s: float | None = None
+    generic: bool = False
+    table: Table | None = None
+    lines: Lines | None = None
+
+    def interval_s(self, lines: Sequence[str]) -> float | None:
+        """How often this meter's log says that it was read; None where it does not."""
+        for text in self.interval:
+            for match in filter(None, (re.search(text, line[:_LONGEST]) for line in lines[:_LOOK])):
+                ((unit, number),) = match.groupdict().items()
+                return float(number) * _SECONDS[unit] or None
+        return None
+
+
+class NoSeries(Struct, forbid_unknown_fields=True):
+    """What has joules or watts, but not over time, by a word in one of its first lines."""
+
+    sign: str
+    what: str
+
+
+class Reading(NamedTuple):
+    """What one cell of a meter's log says, in W or J; NaN: nothing. told: its unit is written."""
+
+    component: str
+    device: str
+    value: float
+    kind: str = WATT
+    told: bool = True
+    is_step: bool = False
+    within: str = ""
+
+
+class Row(NamedTuple):
+    """What a meter saw at one time. time: as it is written, or ""; unit_s: of times that are numbers, if it is told."""
+
+    number: int
+    time: str
+    readings: Sequence[Reading]
+    elapsed_s: float | None = None
+    unit_s: float | None = None
+
+
+@cache
+def known() -> tuple[list[Meter], list[NoSeries]]:
+    """The meters of `counters/meters`, those that tell themselves first, and what is no log of power."""
+    meters, others = [], []
+    for file in tree(folder("counters") / "meters", ".toml"):
+        document = Document.read(file)
+        try:
+            others += convert(document.data.get("none", []), list[NoSeries])
+            meters += [convert(document.data, Meter)] if "meter" in document.data else []
+        except ValidationError as err:
+            raise document.error(str(err)) from err
+    return sorted(meters, key=lambda meter: meter.generic), others
+
+
+def rows(meter: Meter, path: str, lines: Sequence[str]) -> Iterator[Row]:
+    """The rows of a log if it is this meter's, else none. Raises LogError, with the line."""
+    if meter.lines is not None:
+        return _of_lines(meter.lines, lines)
+    return _of_table(meter.table or Table([]), path, lines)
+
+
+# ---- cells
+
+
+def _written(text: str) -> str:
+    """The unit in a header: "W" in "power.draw [W]"; "?" for one in brackets that is no unit of power or time."""
+    match = _HEADER.fullmatch(text[:_LONGEST])
+    unit = (match["unit"] or match["word"] or "") if match else ""
+    return unit if not unit or re.fullmatch(_WRITTEN, unit, re.I) else "?"
+
+
+def _unit(text: str) -> tuple[str, float] | None:
+    """Whether a unit is of power or energy, and what it is in W or J. M is mega in some logs, in others milli."""
+    return None if text in ("MW", "MJ") else _UNITS.get(text) or _UNITS.get(text.lower())
+
+
+def _amount(text: str, kind: str, size: float) -> tuple[float, bool]:
+    """A meter's cell in W or J, and whether it has a unit of its own; NaN for no number."""
+    match = _CELL.fullmatch(text.strip())
+    own = _unit(match[2]) if match and match[2] else None
+    if match is None or (match[2] and (own is None or own[0] != kind)):
+        return math.nan, False
+    return float(match[1]) * (own[1] if own else size), own is not None
+
+
+# ---- lines
+
+
+def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
+    """The rows of a log in which readings stand in lines: a reading that comes again begins another, too."""
+    begin, end, reading = (re.compile(text or "(?!)") for text in (form.begin, form.end, form.reading))
+    time, elapsed_s, found = "", None, dict[tuple[str, str], Reading]()
+    for number, line in enumerate(lines, 1):
+        if len(line) > _LONGEST:
+            continue
+        begun = begin.search(line)
+        if begun:
+            if found:
+                yield Row(number, time, list(found.values()), elapsed_s)
+            told = begun.groupdict()
+            time, found = told.get("time") or "", {}
+            elapsed_s = float(told["elapsed_ms"]) * 1e-3 if "elapsed_ms" in told else None
+        for match in reading.finditer(line) if begun or not form.in_line else ():
+            one = _read(form, match)
+            if (one.component, one.device) in found:
+                yield Row(number, time, list(found.values()), elapsed_s)
+                time, found = "", {}
+            found[one.component, one.device] = one
+        ended = end.search(line)
+        if ended and found:
+            yield Row(number, ended["time"], list(found.values()))
+            found = {}
+    if found:
+        yield Row(len(lines), time, list(found.values()), elapsed_s)
+
+
+def _read(form: Lines, match: re.Match[str]) -> Reading:
+    told = match.groupdict()
+    written = told["component"] or told["component2"].capitalize()
+    kind, size = _unit(told.get("unit") or form.unit) or (WATT, 1.0)
+    name = form.names.get(written, written)
+    value, _ = _amount(told["value"], kind, size)
+    return Reading(name, told.get("device") or "", value, kind, within=form.within.get(name, ""))
+
+
+# ---- tables
+
+
+class _Power(NamedTuple):
+    """A column of power. told: its unit is written somewhere, or known of its meter; else only cells may say it."""
+
+    at: int
+    component: str
+    kind: str
+    size: float
+    told: bool
+    is_step: bool = False
+
+
+class _Header(NamedTuple):
+    """The header of a table: its line, what parts the cells of rows, their names."""
+
+    place: int
+    separator: str
+    names: list[str]
+
+
+def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
+    """The rows of a table with a header; none where no line is one. Raises LogError, with the line."""
+    header = next((one for one in _headers(form, lines) if _fits(form, one, path, lines)), None)
+    if header is None:
+        return
+    names, powers = header.names, list(_powers(form, header.names, path))
+    times, device_at = _times(form, header, lines), _device(form, header, lines)
+    last = max(power.at for power in powers)
+    unit_s = _SECONDS.get(_written(names[times[0]]).lower()) if times else None
+    only = [(at, re.compile(text)) for name, text in form.rows.items() if (at := _at(names, name)) is not None]
+    for number, cells in _body(form, header, lines):
+        lacks = max(last + 1 - len(cells), 0)
+        if cells == names or (lacks and (number == len(lines) or len(cells) <= max(times, default=0))):
+            continue
+        cells += [""] * lacks
+        if not all(test.fullmatch(cells[at]) for at, test in only):
+            continue
+        if any(_unit(cells[power.at]) for power in powers):  # a row of units
+            powers = [_with_unit(power, cells[power.at]) for power in powers]
+            unit_s = unit_s or next((_SECONDS.get(cells[at].lower()) for at in times), None)
+            continue
+        device = cells[device_at] if device_at is not None and device_at < len(cells) else ""
+        readings = [_reading(form, power, number, cells[power.at], device, header.separator) for power in powers]
+        time = " ".join(cells[at] for at in times)
+        # A line among the rows that has neither a time nor a number is none of the meter's.
+        if not times or not all(math.isnan(one.value) for one in readings) or not math.isnan(moment(time).seconds):
+            yield Row(number, time, readings, unit_s=unit_s)
+
+
+def _with_unit(power: _Power, text: str) -> _Power:
+    kind, size = _unit(text) or (power.kind, power.size)
+    return power._replace(kind=kind, size=size, told=True)
+
+
+def _reading(form: Table, power: _Power, number: int, text: str, device: str, separator: str) -> Reading:
+    """What a cell of a table says. Raises LogError: of one with a comma nobody knows what it is."""
+    if comma := _COMMA.fullmatch(text):
+        if separator != ";" and _THREE.fullmatch(text):
+            raise LogError(
+                f":{number}: `{text}` may have decimals or thousands behind its comma; write it with a point."
+            )
+        text = f"{comma[1]}.{comma[2]}{comma[3] or ''}"
+    value, has_unit = _amount(text, power.kind, power.size)
+    told = power.told or has_unit or math.isnan(value)
+    within = form.within.get(power.component, "")
+    return Reading(power.component, device, value, power.kind, told, power.is_step, within)
+
+
+def _headers(form: Table, lines: Sequence[str]) -> Iterator[_Header]:
+    """Lines that may be the header of a meter's table, with the cells that its separator makes of them."""
+    for place, line in enumerate(lines[:_LOOK]):
+        text = line.strip().lstrip("#").strip()
+        separator = max(",;\t|", key=text.count)
+        if form.separator.startswith(_BLANKS) and (separator not in text or form.separator == _BLANKS):
+            separator = ""
+        yield _Header(place, separator, _cells(text, separator))
+    # Rows of nvidia-smi without a header (noheader): a date, and one cell in W.
+    for place, line in enumerate(lines[:_LOOK]):
+        cells = _cells(line, ",")
+        watts = [at for at, cell in enumerate(cells) if _amount(cell, WATT, 1.0)[1]]
+        if len(watts) == 1 and moment(cells[0]).absolute:
+            names = {0: "timestamp", watts[0]: "power.draw [W]"}
+            yield _Header(
+                place - 1, ",", [names.get(at, "uuid" if "GPU-" in cell else "") for at, cell in enumerate(cells)]
+            )
+            return
+
+
+def _fits(form: Table, header: _Header, path: str, lines: Sequence[str]) -> bool:
+    """Whether a line is the header of this table."""
+    has_names = all(any(re.fullmatch(text, name, re.I) for name in header.names) for text in form.header)
+    if not has_names or not any(_powers(form, header.names, path)):
+        return False
+    return bool(form.header or _times(form, header, lines))
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    if not separator:
+        return line.split()
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])]
+
+
+def _body(form: Table, header: _Header, lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """The cells of the rows of a table. Decimal commas between commas make two cells of a number, which are joined."""
+    width = len(header.names)
+    for number, line in enumerate(lines[header.place + 1 :], header.place + 2):
+        text = line.strip().lstrip("#").strip() if header.separator in ("", ",") else line
+        cells = _cells(text, header.separator) if form.threads is None else _of_threads(form, header, number, line)
+        if not header.separator and len(cells) != width:
+            continue
+        if len(cells) == 2 * width - 1 > width and all(cell.isdigit() for cell in cells[2::2]):
+            cells = [cells[0], *(f"{whole}.{part}" for whole, part in zip(cells[1::2], cells[2::2], strict=True))]
+        yield number, cells
+
+
+def _of_threads(form: Table, header: _Header, number: int, line: str) -> list[str]:
+    """The cells of a row in which each name has a value a thread, added up; none where it is no such row.
+
+    Raises LogError: they do not fit the header, or there is another header.
+    """
+    if _cells(line.strip().lstrip("#").strip(), header.separator)[:1] == header.names[:1]:
+        raise LogError(
+            f":{number}: another group begins, LIKWID took turns between groups, so that no power is known throughout."
+        )
+    cells = re.split("[ ,]", line.strip())
+    first = (form.threads or 0) + 2  # behind the threads stands the time
+    if len(cells) < first or not all(cell.isdecimal() for cell in cells[: first - 1]):
+        return []
+    threads, names = int(cells[first - 2]), len(header.names) - first
+    if len(cells) - first != threads * names:
+        raise LogError(
+            f":{number}: {len(cells) - first} values, but its header has {names} names for each of {threads} threads."
+        )
+    starts = range(first, len(cells), max(threads, 1))
+    sums = [sum(_amount(cell, JOULE, 1.0)[0] for cell in cells[start : start + threads]) for start in starts]
+    return [*cells[:first], *map(str, sums)]
+
+
+def _at(names: Sequence[str], wanted: str) -> int | None:
+    """The place of the first column whose name matches, with its unit or without."""
+    wanted = f"(?i:{wanted})"
+    fits = (any(re.fullmatch(wanted, form) for form in (name, _bare(name))) for name in names)
+    return next((at for at, does_fit in enumerate(fits) if does_fit), None)
+
+
+def _bare(name: str) -> str:
+    """A column's name without a unit behind it."""
+    match = _HEADER.fullmatch(name[:_LONGEST])
+    return match["name"] if match and match["name"] and _written(name) != "?" else name
+
+
+def _times(form: Table, header: _Header, lines: Sequence[str]) -> list[int]:
+    """The columns of a table's time: the first whose name is one, and in which the first row has a time."""
+    first = next((cells for _, cells in _body(form, header, lines) if len(cells) >= len(header.names) - 1), [])
+    found: list[int] = []
+    for text in form.time:
+        at = [_at(header.names, part) for part in text.split(r" \+ ")]
+        if any(place is None or place >= len(first) for place in at):
+            continue
+        places = [place for place in at if place is not None]
+        if not math.isnan(moment(" ".join(first[place] for place in places)).seconds):
+            return places
+        found = found or places
+    return found
+
+
+def _device(form: Table, header: _Header, lines: Sequence[str]) -> int | None:
+    """The column that tells the devices of a table apart: that with most of them, as some are the same throughout.
+
+    One of a table that nobody described counts the rows where it has another in most of them.
+    """
+    places = [at for text in form.device for at, name in enumerate(header.names) if re.fullmatch(text, name, re.I)]
+    some = [cells for _, (_, cells) in zip(range(_SOME), _body(form, header, lines), strict=False)]
+    seen = {at: len({cells[at] for cells in some if at < len(cells)}) for at in places}
+    most = len(some) if form.columns else max(len(some) / 2, 2)
+    return max((at for at in places if seen[at] <= most), key=seen.__getitem__, default=None)
+
+
+def _powers(form: Table, names: Sequence[str], path: str) -> Iterator[_Power]:
+    """The columns of power of a table, one a component: of several the first, joules before watts."""
+    found: dict[str, _Power] = {}
+    described = [_of_column(one, at, name) for one in form.columns for at, name in enumerate(names)]
+    for power in filter(None, described if form.columns else _undescribed(form, names, path)):
+        before = found.get(power.component)
+        if before is None or (power.kind == JOULE != before.kind):
+            found[power.component] = power
+    yield from found.values()
+
+
+def _of_column(column: Column, at: int, name: str) -> _Power | None:
+    match = re.fullmatch(column.name, name, re.I)
+    unit = _unit(_written(name)) or _unit(column.unit)
+    if match is None or unit is None:
+        return None
+    return _Power(at, match.expand(column.component), *unit, bool(column.unit), column.value == "joules")
+
+
+def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[_Power]:
+    """Columns of power of a table that nobody described, by their names and units. Raises LogError: MW may be mW."""
+    times = [at for text in form.time if (at := _at(names, text)) is not None]
+    likely = [at for at, name in enumerate(names) if not re.fullmatch(form.later, name, re.I)]
+    for at in (*likely, *(at for at in range(len(names)) if at not in likely)):
+        name, written = names[at], _written(names[at])
+        if re.fullmatch(form.never, name, re.I) or (at in times and not _unit(written)):
+            continue
+        if written in ("MW", "MJ"):
+            raise LogError(
+                f"`{name}` may be in m{written[1]} or in millions of {written[1]}; write it in {written[1]}."
+            )
+        unit = _unit(written)
+        if unit is not None and names.count(name) > 1:
+            raise LogError(f"two columns are called `{name}`; rename one.")
+        if unit is not None or (written == "" and _POWER.fullmatch(name)):
+            yield _Power(at, _component(_bare(name) if unit else name), *(unit or (WATT, 1.0)), unit is not None)
+        elif name.lower() == "value" and "power" in Path(path).name.lower():
+            yield _Power(at, _component(Path(path).name.partition(".")[0]), WATT, 1.0, False)
+
+
+def _component(name: str) -> str:
+    """What a column of a power table is of: "cpu_w", "CPU power [W]" of the CPU, "energy_j" of all metered."""
+    bare = re.sub(
+        r"(^|[\s._-])(power|energy|draw|usage|socket|consumption|watts?|joules?)(?=$|[\s._-])", " ", name.lower()
+    )
+    return " ".join(bare.split()) or "power"

@@ -1,0 +1,1 @@
+"""How good a model of power is: protocols, baselines, scores."""

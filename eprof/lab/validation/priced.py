@@ -1,0 +1,119 @@
+"""Predictions of a cost table as it is: the same evaluation of prices at a setting that reports use."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from msgspec import Struct
+
+from eprof.base.arrays import Floats
+from eprof.base.errors import CostError
+from eprof.base.vocabulary import CPU
+from eprof.costs import CostTable
+from eprof.lab.measurements import Measurements
+from eprof.lab.validation.protocols import label, setting_of
+
+CONSTANT = "constant power"
+# 1e9 events a second at 1 pJ each are 1 mW.
+_W_PER_PJ = 1e-3
+_NAMED = 4
+
+
+class Priced(Struct, frozen=True, eq=False):
+    """Watts of each term and of constant power, (n, n_terms + 1), NaN rows where the table has no such setting."""
+
+    parts: pd.DataFrame
+    notes: tuple[str, ...]
+
+    @property
+    def power_w(self) -> Floats:
+        """Power predicted by the prices of a table, (n,), W."""
+        return self.parts.sum(axis=1, skipna=False).to_numpy(dtype=float)
+
+
+def price(table: CostTable, measurements: Measurements, setting: str | None = None) -> Priced:
+    """Power by the prices of a table, P = sum_i rate_i eps_i(s) + pi0(s): what reports attribute, over the time.
+
+    setting: at which all rows are priced; None: each at its own.
+    Raises CostError: the table does not price what was counted, or has none of the settings.
+    """
+    _check(table, measurements)
+    terms = list(measurements.terms)
+    rates = measurements.rates.to_numpy(dtype=float)
+    # A CPU's rows are at clocks of its own choice, and priced at the table's.
+    is_clocked = table.default.core_mhz is not None and measurements.processor != CPU
+    watts = np.full((len(rates), len(terms) + 1), np.nan)
+    refused: list[str] = []
+    interpolated: list[str] = []
+    for own, rows in rows_by_setting(measurements).items():
+        try:
+            costs = table.at(setting or (own if is_clocked else None))
+        except CostError as err:
+            refused.append(str(err))
+            continue
+        if "interpolated" in costs.setting_from:
+            interpolated.append(costs.setting.label)
+        pj = np.array([costs.prices[term].pj if term in costs.prices else 0.0 for term in terms])
+        watts[rows, :-1], watts[rows, -1] = rates[rows] * pj * _W_PER_PJ, costs.constant_power_w
+    if np.isnan(watts).all():
+        raise CostError(refused[0] if refused else f"{table.name} predicts none of these rows.")
+    parts = pd.DataFrame(watts, columns=[*terms, CONSTANT])
+    return Priced(parts, tuple(_notes(table, measurements, refused, interpolated)))
+
+
+def rows_by_setting(measurements: Measurements) -> dict[str, list[int]]:
+    """The places of the rows at each setting, by its label."""
+    places: dict[str, list[int]] = {}
+    for place, key in enumerate(setting_of(measurements.rows)):
+        places.setdefault(label(key), []).append(place)
+    return places
+
+
+def _check(table: CostTable, measurements: Measurements) -> None:
+    """Raise CostError if something that happened in the measurements has no price in the table."""
+    prices = table.at().prices
+    happened = measurements.rates.columns[(measurements.rates.fillna(0) != 0).any()]
+    unpriced = [str(term) for term in happened if term not in prices]
+    if unpriced:
+        raise CostError(
+            f"{table.name} has no price for {', '.join(unpriced)}, which these measurements count; it prices "
+            f"{', '.join(prices)}. Give a table that was fitted to measurements of this kind (`eprof fit`)."
+        )
+
+
+def _notes(table: CostTable, measurements: Measurements, refused: list[str], interpolated: list[str]) -> Iterator[str]:
+    """What is not priced as it was measured, in sentences."""
+    if refused:
+        yield f"{len(refused)} settings are not predicted: {refused[0]}"
+    if interpolated:
+        more = " ..." if len(interpolated) > _NAMED else ""
+        names = ", ".join(interpolated[:_NAMED])
+        yield f"{table.name} does not list {names}{more}: voltages there are interpolated."
+    prices = table.at().prices
+    uncounted = [name for name, price in prices.items() if name not in measurements.terms and price.pj > 0]
+    if uncounted:
+        names = ", ".join(uncounted)
+        yield f"{table.name} prices {names}, which these measurements do not count: predictions are lower bounds."
+    if table.default.core_mhz is None and len(measurements.settings) > 1:
+        yield f"{table.name} holds at one setting only; it is applied to {len(measurements.settings)}."
+
+
+def by_price(table: CostTable, split: pd.DataFrame) -> pd.DataFrame:
+    """Joules of each word of the vocabulary dealt out to the prices in its formula, and constant power.
+
+    A formula is linear in the prices, so a price's part is the formula with all others at zero.
+    """
+    prices = {name: price.pj for name, price in table.at().prices.items()}
+    joules = {name: np.zeros(len(split)) for name in prices}
+    for word in split.columns:
+        statement = table.statements.get(str(word))
+        if statement is None or statement.formula is None:
+            continue
+        whole = float(statement.formula(prices))
+        if whole <= 0:
+            continue
+        spent = split[word].fillna(0.0).to_numpy(dtype=float)
+        for name in statement.formula.names:
+            alone = {**dict.fromkeys(prices, 0.0), name: prices[name]}
+            joules[name] += spent * (float(statement.formula(alone)) / whole)
+    return pd.DataFrame({**joules, CONSTANT: split["constant"].fillna(0.0).to_numpy(dtype=float)})

@@ -1,0 +1,196 @@
+"""Which rows a model is made from and which it is tested on: every protocol is a list of folds.
+
+A benchmark is one kernel with one input, a setting a pair of clocks. No protocol looks at the measured power.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from eprof.base import clocks
+from eprof.base.errors import EprofError
+from eprof.lab.measurements import Measurements
+
+Places = NDArray[np.int64]
+SettingKey = tuple[float, float]
+
+FIT = "fit"
+HOLDOUT = "holdout"
+LEAVE_ONE_SETTING_OUT = "leave_one_setting_out"
+LEAVE_ONE_BENCHMARK_OUT = "leave_one_benchmark_out"
+K_FOLD = "k_fold"
+K_FOLD_BENCHMARKS = "k_fold_benchmarks"
+TRANSFER = "transfer"
+TABLE = "table"
+
+MEANINGS = {
+    TABLE: "the table as it is, on rows that it does not name among its own",
+    FIT: "trained and tested on the same rows: how well the form can follow the data, not how well it predicts",
+    HOLDOUT: "trained on some settings, tested on the others (the seeds' T and V)",
+    LEAVE_ONE_SETTING_OUT: "each setting predicted from all others: a known kernel at new clocks",
+    LEAVE_ONE_BENCHMARK_OUT: "each kernel predicted from all others: a new kernel at known clocks",
+    K_FOLD: "rows dealt at random into k parts, each predicted from the others: known kernels at known clocks",
+    K_FOLD_BENCHMARKS: "kernels dealt at random into k parts, each predicted from the others",
+    TRANSFER: "trained on other measurements, tested on these",
+}
+
+
+class Fold(Struct, frozen=True, eq=False):
+    """Places of the rows to train on and of the rows to predict; `label` says what was left out."""
+
+    label: str
+    train: Places
+    test: Places
+
+
+def fit(rows: pd.DataFrame) -> list[Fold]:
+    """The protocol without a test: one fold with every row on both sides."""
+    everything = np.arange(len(rows))
+    return [Fold("nothing left out", everything, everything)]
+
+
+def settings(rows: pd.DataFrame) -> list[SettingKey]:
+    """The settings of the rows that protocols split, (core MHz, memory MHz), by memory and then core clock."""
+    pairs = rows[["memory_mhz", "core_mhz"]].drop_duplicates().sort_values(["memory_mhz", "core_mhz"])
+    return [(float(core), float(memory)) for memory, core in pairs.itertuples(index=False)]
+
+
+def holdout(rows: pd.DataFrame, tested: Sequence[SettingKey] = ()) -> list[Fold]:
+    """The protocol that trains on some settings and tests on those of `tested`, else on every other one.
+
+    The chess board keeps every core and every memory clock in the training rows where there are several of both.
+    Raises EprofError: a setting that was not measured, or nothing left on one side.
+    """
+    known = settings(rows)
+    absent = [setting for setting in tested if setting not in known]
+    if absent:
+        raise EprofError(
+            f"--holdout {label(absent[0])}: no row was measured there; there are {', '.join(map(label, known))}."
+        )
+    chosen = set(tested) or _chess_board(known)
+    out = np.array([setting in chosen for setting in setting_of(rows)], dtype=bool)
+    if out.all() or not out.any():
+        raise EprofError("Hold-out needs settings to train on and others to test on; all rows are on one side.")
+    names = ", ".join(label(setting) for setting in known if setting in chosen)
+    return [Fold(names, np.flatnonzero(~out), np.flatnonzero(out))]
+
+
+def _chess_board(known: Sequence[SettingKey]) -> set[SettingKey]:
+    cores = sorted({core for core, _ in known})
+    memories = sorted({memory for _, memory in known})
+    return {(core, memory) for core, memory in known if (cores.index(core) + memories.index(memory)) % 2}
+
+
+def leave_one_setting_out(rows: pd.DataFrame) -> list[Fold]:
+    """The protocol of a fold for each setting. Raises EprofError if there is one setting only."""
+    keys = setting_of(rows)
+    known = settings(rows)
+    if len(known) < 2:
+        raise EprofError(
+            f"Leaving one setting out needs two settings or more; all rows are at {label(known[0])} MHz. "
+            "Use --protocol leave-one-benchmark-out."
+        )
+    return [_without(label(setting), np.array([key == setting for key in keys])) for setting in known]
+
+
+def leave_one_benchmark_out(rows: pd.DataFrame) -> list[Fold]:
+    """The protocol of a fold for each benchmark, all its settings together.
+
+    Raises EprofError if there is one benchmark only.
+    """
+    names = rows["benchmark"].to_numpy()
+    known = list(dict.fromkeys(names))
+    if len(known) < 2:
+        raise EprofError(f"Leaving one benchmark out needs two or more; all rows are of {known[0]}.")
+    return [_without(str(name), names == name) for name in known]
+
+
+def k_fold(rows: pd.DataFrame, k: int = 10, seed: int = 0) -> list[Fold]:
+    """The protocol of rows dealt at random into k parts of nearly the same size.
+
+    Raises EprofError: k below 2 or above the rows.
+    """
+    return _dealt(np.arange(len(rows)), k, seed, "rows")
+
+
+def k_fold_benchmarks(rows: pd.DataFrame, k: int = 10, seed: int = 0) -> list[Fold]:
+    """The protocol of benchmarks dealt at random into k parts, all rows of one together.
+
+    Raises EprofError as `k_fold`.
+    """
+    groups, _ = pd.factorize(rows["benchmark"])
+    return _dealt(groups, k, seed, "benchmarks")
+
+
+def _dealt(groups: NDArray[np.int64], k: int, seed: int, groups_are: str) -> list[Fold]:
+    """Deal groups 0, 1... of rows into k parts."""
+    several = int(groups.max()) + 1 if len(groups) else 0
+    if not 2 <= k <= several:
+        raise EprofError(f"--folds {k}: needs 2 to {several}, as there are {several} {groups_are}.")
+    part = np.random.default_rng(seed).permutation(np.arange(several) % k)
+    return [_without(f"part {number + 1} of {k}", part[groups] == number) for number in range(k)]
+
+
+def _without(name: str, out: NDArray[np.bool_]) -> Fold:
+    return Fold(name, np.flatnonzero(~out), np.flatnonzero(out))
+
+
+def setting_of(rows: pd.DataFrame) -> list[SettingKey]:
+    """The setting of each row that a protocol splits."""
+    return [(float(core), float(memory)) for core, memory in zip(rows["core_mhz"], rows["memory_mhz"], strict=True)]
+
+
+def label(setting: SettingKey) -> str:
+    """A protocol's setting as users write it: "852/924"."""
+    return clocks.label(*setting)
+
+
+def parse(text: str) -> SettingKey:
+    """A protocol's setting from what users write, the inverse of `label`. Raises EprofError."""
+    pair = clocks.parse(text)
+    if pair is None or not all(pair):
+        raise EprofError(clocks.refusal(text))
+    return pair
+
+
+def folds(
+    name: str, rows: pd.DataFrame, *, holdout_settings: Sequence[SettingKey] = (), k: int = 10, seed: int = 0
+) -> list[Fold]:
+    """The folds of the protocol `name`. Raises EprofError where the rows cannot be split that way."""
+    match name:
+        case "fit":
+            return fit(rows)
+        case "holdout":
+            return holdout(rows, holdout_settings)
+        case "leave_one_setting_out":
+            return leave_one_setting_out(rows)
+        case "leave_one_benchmark_out":
+            return leave_one_benchmark_out(rows)
+        case "k_fold":
+            return k_fold(rows, k, seed)
+        case "k_fold_benchmarks":
+            return k_fold_benchmarks(rows, k, seed)
+    raise ValueError(f"{name!r} is no protocol that splits rows")
+
+
+def defaults(measurements: Measurements) -> tuple[list[str], list[str]]:
+    """The protocols for a fit where none is given: what these rows can be split by, and a note on what they cannot.
+
+    FIT shows how well the form can follow the rows; the others, how well it predicts.
+    """
+    names = [FIT]
+    notes = []
+    if len(measurements.settings) > 1:
+        names.append(LEAVE_ONE_SETTING_OUT)
+    else:
+        notes.append("One setting only: nothing is known of other clocks, and no setting can be left out.")
+    if measurements.own:
+        notes.append("No counts: each kernel has unknowns of its own, and none can be predicted from the others.")
+    elif measurements.rows["benchmark"].nunique() > 1:
+        names.append(LEAVE_ONE_BENCHMARK_OUT)
+    else:
+        notes.append("One kernel only: nothing is known of other kernels.")
+    return names, notes

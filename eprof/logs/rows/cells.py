@@ -1,0 +1,145 @@
+"""Cells: numbers with the units that nvprof glues to them, levels, and the many ways to say that there is no value."""
+
+import math
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from eprof.base.arrays import Array, Floats
+from eprof.base.text import few, pattern
+from eprof.logs.rows.log import BYTES_PER_S, COUNT, LEVEL, OTHER, PERCENT
+
+# What a cell is: an index into UNITS, or a negative reason for there being no value.
+UNITS = (COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER)
+_COUNT, _PERCENT, _BYTES_PER_S, _LEVEL, _OTHER = range(5)
+EMPTY, OVERFLOW, INVALID, UNREADABLE, MISFIT, WRONG, ABSENT = -1, -2, -3, -4, -5, -6, -7
+LARGEST = 1e30  # no counter and no time is; such numbers are damage, and their sums would be endless
+# All 64 bits set, also as it is printed with six digits: a counter that went wrong. Nothing can be counted so often.
+LEAST_WRONG = 1.84467e19
+_MOST_WRONG = 2.0**64
+# Counters of floating-point events that ran over read 2^47 too much, and a sum over threads so much for each of them.
+_WRAP, _NEAR = 2.0**47, 1e-3
+# Instructions count twice at most, where events are instructions; as operations, 32 times (two of 16 lanes).
+_MOST_TIMES = {"fp_arith": 2, "": 32}
+_NAMED = 3
+# What notes say of cells without a value; where there is no cell (ABSENT), nothing is said.
+REASONS = {
+    EMPTY: "empty or not a number",
+    OVERFLOW: "<OVERFLOW>",
+    INVALID: "<INVALID>",
+    UNREADABLE: "not readable",
+    MISFIT: "of another unit than the rest of the column",
+    WRONG: "2^64-1, which is no count (the counter went wrong)",
+}
+# Digits can be matched in one way only: else the many of a damaged cell would be tried in all.
+_NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_SIGNED, _UNSIGNED = pattern(f"[+-]?{_NUMBER}"), pattern(rf"\+?{_NUMBER}")
+_WITH_UNIT = pattern(rf"(\+?{_NUMBER})(%|[KMGT]?B/s)?")
+_LEVEL_TEXT = pattern(r"[A-Za-z]+ \((\d{1,9})\)")
+# nvprof 11.8 prints 2**30 B/s as 1 GB/s, and logs of CUDA 8 hold "976.562500KB/s" for 10**6 B/s. Up to CUDA 6.5 it was
+# 10**9: a K20c log holds "2.753000KB/s", and 10**9 gives the fixed 705 MHz clock there.
+RATES = {"B/s": 1.0, "KB/s": 2.0**10, "MB/s": 2.0**20, "GB/s": 2.0**30, "TB/s": 2.0**40}
+OLD_RATES = {"B/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
+Rates = Mapping[str, float]
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_TIME = pattern(rf"({_NUMBER})(ns|us|ms|s)?")
+_MISSING = {
+    "": EMPTY,
+    "-": EMPTY,
+    "n/a": EMPTY,
+    "nan": EMPTY,
+    "-nan": EMPTY,
+    "inf": EMPTY,
+    "<OVERFLOW>": OVERFLOW,
+    "<INVALID>": INVALID,
+}
+
+
+def is_wrapped(event: str, count: float, instructions: float = math.nan) -> bool:
+    """Whether a CPU's count of floating-point work ran over: it is near a multiple of 2^47, or more than can have been.
+
+    count: of a thread or a sum of threads, as is the number of their `instructions` (NaN: not known).
+    """
+    name = event.lower()
+    if count < _WRAP * (1 - _NEAR) or not ("fp_" in name or "flops" in name):
+        return False
+    most = next(times for part, times in _MOST_TIMES.items() if part in name) * instructions
+    return abs(count / _WRAP - round(count / _WRAP)) < _NEAR or count > most
+
+
+def unused_note(events: Iterable[str], keep: Container[str]) -> str:
+    """A note on events that a CPU counted, and of which eprof makes no count; "" where there are none."""
+    unused = [f"`{event}`" for event in events if event not in keep]
+    return f"{few(unused, _NAMED, 'events')}: counted, and not used, for eprof knows no use of such" if unused else ""
+
+
+def cells(texts: Iterable[str], rates: Rates = RATES) -> tuple[Floats, Array]:
+    """Values (float64; NaN = none; rates in B/s) and what each cell is (int8, see UNITS), for a column of text."""
+    texts = list(texts)
+    known = {text: _cell(text.strip(), rates) for text in set(texts)}
+    values = [known[text][0] for text in texts]
+    kinds = [known[text][1] for text in texts]
+    return np.array(values, dtype=np.float64), np.array(kinds, dtype=np.int8)
+
+
+def is_wrong(numbers: Any) -> Any:
+    """Whether counts in cells are none: a counter that went wrong shows all bits set."""
+    return (numbers >= LEAST_WRONG) & (numbers <= _MOST_WRONG)
+
+
+def shows_wrong(text: str) -> bool:
+    """Whether a cell shows a count that went wrong."""
+    return "84467" in text and is_number(text) and bool(is_wrong(float(text)))  # looking for digits is quick
+
+
+def _cell(text: str, rates: Rates) -> tuple[float, int]:
+    """The value of one cell, and what it is."""
+    match = _WITH_UNIT.fullmatch(text)
+    if not match:
+        return _other(text)
+    number, suffix = float(match[1]), match[2]
+    if not number < LARGEST:
+        return np.nan, UNREADABLE
+    if suffix is None:
+        return (np.nan, WRONG) if is_wrong(number) else (number, _COUNT)
+    return (number, _PERCENT) if suffix == "%" else (number * rates[suffix], _BYTES_PER_S)
+
+
+def _other(text: str) -> tuple[float, int]:
+    """The value of a cell that is neither a plain nor a suffixed number."""
+    level = _LEVEL_TEXT.fullmatch(text)
+    if level:
+        return float(level[1]), _LEVEL
+    if _SIGNED.fullmatch(text) and abs(float(text)) < LARGEST:
+        return float(text), _OTHER
+    return np.nan, _MISSING.get(text, _MISSING.get(text.lower(), UNREADABLE))
+
+
+def unit_of(text: str, rates: Rates = RATES) -> tuple[float, str] | None:
+    """Multiplier and unit of cells for a unit as a units row writes it; None where it writes nothing."""
+    text = text.strip()
+    if not text:
+        return None
+    if text in RATES:
+        return rates[text], BYTES_PER_S
+    return 1.0, PERCENT if text == "%" else OTHER
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell is a plain number: finite, not negative, without unit."""
+    return _UNSIGNED.fullmatch(text.strip()) is not None and float(text) < LARGEST
+
+
+def seconds(text: str, unit: float | None = None) -> float:
+    """A time in a cell, with its unit glued to it ("5.5060us") or else in `unit` (in s). NaN if it is none."""
+    match = _TIME.fullmatch(text.strip())
+    if not match:
+        return float("nan")
+    scale = SECONDS[match[2]] if match[2] else unit
+    return float("nan") if scale is None or float(match[1]) >= LARGEST else float(match[1]) * scale
+
+
+def as_cell(kind: str) -> int:
+    """The code of a unit in arrays of cells."""
+    return UNITS.index(kind)

@@ -1,0 +1,285 @@
+"""Rows of a table by column: few lines as lists of text, long stretches of lines as polars parses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from itertools import compress
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from eprof.base.arrays import Array, Bools, Floats, Ints, numbered
+from eprof.base.text import pattern
+from eprof.logs.rows.cells import LARGEST, LEAST_WRONG, RATES, Rates, as_cell, cells
+from eprof.logs.rows.header import split
+from eprof.logs.rows.log import BYTES_PER_S, COUNT, PERCENT
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# What traces without Correlation_ID put behind a kernel's name.
+LAUNCH_ID = pattern(r" \[[0-9]+\]$")
+_QUOTE, _COMMA, _NEWLINE = b'",\n'
+_SUFFIXES = ("", "%", *RATES)
+_STEP = 1 << 18  # bytes that stay in the processor's cache
+
+
+class Answers:
+    """What a function says of texts that come again and again: it is asked once a text, in the order they come in.
+
+    All codes that it is given must be of one set, see `codes_that_stay`.
+    """
+
+    def __init__(self, ask: Callable[[str], Any], dtype: npt.DTypeLike) -> None:
+        self._ask = ask
+        self._by_code: Array = np.zeros(0, dtype)
+        self._is_known = np.zeros(0, dtype=bool)
+
+    def of_texts(self, texts: Sequence[str]) -> Array:
+        """The answer to each text."""
+        known = {text: self._ask(text) for text in dict.fromkeys(texts)}
+        return np.array([known[text] for text in texts], dtype=self._by_code.dtype)
+
+    def of_codes(self, codes: Array, texts_of: Callable[[Array], Sequence[str]]) -> Array:
+        """The answer to the text in each row. texts_of: gives the texts of some rows."""
+        lacking = int(codes.max(initial=0)) + 1 - len(self._is_known)
+        if lacking > 0:
+            self._by_code, self._is_known = (np.pad(known, (0, lacking)) for known in (self._by_code, self._is_known))
+        new = np.flatnonzero(~self._is_known[codes])
+        if len(new):
+            rows = new[numbered(codes[new])[1]]
+            self._by_code[codes[rows]] = self.of_texts(texts_of(rows))
+            self._is_known[codes[rows]] = True
+        return self._by_code[codes]
+
+
+class LineRows:
+    """Rows of lines that were split one by one."""
+
+    def __init__(self, columns: Mapping[int, Sequence[str]]) -> None:
+        self._columns = columns
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(next(iter(self._columns.values())))
+
+    def each(self, place: int, answers: Answers) -> Array:
+        """What there is to say of each text of a column."""
+        return answers.of_texts(self._columns[place])
+
+    def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
+        """A column of values of rows as lists, and what each cell is."""
+        return cells(self._columns[place], rates)
+
+    def numbers(self, place: int) -> Floats:
+        """A column of numbers; NaN where a cell holds none."""
+        return cells(self._columns[place])[0]
+
+    def is_filled(self, place: int) -> Bools:
+        """Whether a cell holds anything but blanks, for each of a column."""
+        return np.array([bool(text.strip()) for text in self._columns[place]], dtype=bool)
+
+    def chosen(self, rows: Bools) -> LineRows:
+        """The rows of the columns where `rows` is true."""
+        return LineRows({place: list(compress(texts, rows)) for place, texts in self._columns.items()})
+
+
+class Form(Struct, frozen=True, dict=True):
+    """How the lines of a table are parsed: how many fields a line has, and the places of the columns that are wanted.
+
+    names: columns in which few different texts come again and again. values: columns of numbers, maybe with units.
+    numbers: columns of numbers without. together: the same, but a line may have none in all of them.
+    with_id: the one of `names` whose texts end in a launch id (" [123]"), which is left out. checked: other columns of
+    counts. A line where a count may have gone wrong is not clean.
+    """
+
+    width: int
+    names: tuple[int, ...]
+    values: tuple[int, ...] = ()
+    numbers: tuple[int, ...] = ()
+    together: tuple[int, ...] = ()
+    with_id: int | None = None
+    checked: tuple[int, ...] = ()
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """All places of columns that are wanted."""
+        return tuple(sorted((*self.names, *self.values, *self.numbers, *self.together)))
+
+
+class _Odd(Struct, frozen=True):
+    """The cells of a column that are not plain numbers: their rows, and each as a number and the unit behind it.
+
+    units: places in `_SUFFIXES`.
+    """
+
+    rows: Ints
+    texts: pl.Series
+    numbers: Floats
+    units: Array
+
+
+class ParsedRows:
+    """Rows that polars parsed; of these `rows` only, by their places, if it is given."""
+
+    def __init__(self, frame: pl.DataFrame, odd: Mapping[int, _Odd], rows: Ints | None = None) -> None:
+        self._frame = frame
+        self._odd = odd
+        self._rows = rows
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return self._frame.height if self._rows is None else len(self._rows)
+
+    def each(self, place: int, answers: Answers) -> Array:
+        """What there is to say of each text of a column."""
+
+        def texts_of(rows: Array) -> Sequence[str]:
+            return self._frame[str(place)].gather(self._places()[rows]).cast(str).to_list()
+
+        return answers.of_codes(self._of_rows(self._frame[_code(place)].to_numpy()), texts_of)
+
+    def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
+        """A column of values of rows that polars parsed, and what each cell is."""
+        values = self._frame[_number(place)].to_numpy()
+        kinds = np.full(len(values), as_cell(COUNT), dtype=np.int8)
+        if place in self._odd:
+            odd = self._odd[place]
+            values = values.copy()
+            values[odd.rows], kinds[odd.rows] = _with_units(odd, rates)
+        return self._of_rows(values), self._of_rows(kinds)
+
+    def numbers(self, place: int) -> Floats:
+        """A column of numbers; NaN where a cell holds none."""
+        return self._of_rows(self._frame[_number(place)].to_numpy())
+
+    def is_filled(self, place: int) -> Bools:
+        """Whether a cell holds a number, for each of a column of these."""
+        return ~np.isnan(self.numbers(place))
+
+    def chosen(self, rows: Bools) -> ParsedRows:
+        """The parsed rows of the columns where `rows` is true."""
+        return ParsedRows(self._frame, self._odd, self._places()[rows])
+
+    def _of_rows(self, column: Array) -> Array:
+        return column if self._rows is None else column[self._rows]
+
+    def _places(self) -> Ints:
+        return self._of_rows(np.arange(self._frame.height))
+
+
+# Some rows of a table, whose columns are taken by their place in a line.
+Rows: TypeAlias = LineRows | ParsedRows
+
+
+def _code(place: int) -> str:
+    """The column of the codes of the texts at `place`."""
+    return f"{place} code"
+
+
+def _number(place: int) -> str:
+    """The column of the numbers that the texts at `place` are; NaN for a text that is none."""
+    return f"{place} number"
+
+
+def _as_number(column: pl.Expr) -> pl.Expr:
+    import polars as pl
+
+    return column.cast(pl.Float64, strict=False).fill_null(np.nan)
+
+
+def _may_be_count(values: Floats) -> Bools:
+    return (values < LEAST_WRONG) & ~np.signbit(values)
+
+
+def _odd_cells(frame: pl.DataFrame, place: int) -> _Odd | None:
+    """The cells of a column that are not plain numbers; None if all are."""
+    import polars as pl
+
+    is_odd = ~_may_be_count(frame[_number(place)].to_numpy())
+    if not is_odd.any():
+        return None
+    text = pl.col(str(place))
+    number = text.str.strip_chars_end("KMGTB/s%")
+    unit = text.str.slice(number.str.len_chars()).cast(pl.Enum(_SUFFIXES), strict=False).to_physical()
+    odd = frame.lazy().filter(is_odd).select(text, _as_number(number).alias("number"), unit.alias("unit").fill_null(0))
+    cells_ = odd.collect()
+    return _Odd(np.flatnonzero(is_odd), cells_[str(place)], cells_["number"].to_numpy(), cells_["unit"].to_numpy())
+
+
+def _with_units(odd: _Odd, rates: Rates) -> tuple[Floats, Array]:
+    """Percentages and rates of a column together; what is neither as `cells` reads it, each different text once."""
+    scales = {**rates, "%": 1.0, "": np.nan}
+    values = odd.numbers * np.array([scales[unit] for unit in _SUFFIXES])[odd.units]
+    kinds = np.where(odd.units == _SUFFIXES.index("%"), np.int8(as_cell(PERCENT)), np.int8(as_cell(BYTES_PER_S)))
+    is_other = ~(_may_be_count(odd.numbers) & (values < LARGEST))
+    if is_other.any():
+        values[is_other], kinds[is_other] = cells(odd.texts.filter(is_other).to_list(), rates)
+    return values, kinds
+
+
+def codes_that_stay() -> pl.Series:
+    """Holds codes of categories, which polars forgets without it: texts of its type have the same in every block."""
+    import polars as pl
+
+    return pl.Series([], dtype=pl.Categorical(pl.Categories.random()))
+
+
+def parse(lines: bytes, number: int, form: Form, codes: pl.Series) -> ParsedRows | None:
+    """The rows of so many lines of CSV, in UTF-8 with plain line ends; None if a line is not clean.
+
+    Clean lines have `form.width` fields, of which the last is not empty, and no quotes inside of fields. Lines with one
+    empty field more than that are not noticed here. codes: of the texts of `form.names`, see `codes_that_stay`.
+    """
+    import polars as pl
+
+    if not _quotes_are_plain(lines, number, form.width):
+        return None
+    last, beyond = str(form.width - 1), str(form.width)
+    schema: dict[str, pl.DataType] = dict.fromkeys(map(str, range(form.width + 1)), pl.String())
+    schema |= {str(place): codes.dtype for place in form.names if place != form.with_id}
+    schema |= {str(place): pl.Float64() for place in (*form.numbers, *form.together, *form.checked)}
+    columns = {place: pl.col(str(place)).fill_null("") for place in (*form.names, *form.values)}
+    if form.with_id is not None:
+        columns[form.with_id] = columns[form.with_id].str.replace(LAUNCH_ID.pattern, "").cast(codes.dtype)
+    # In the same pass: a pass over a column alone costs as much again.
+    of_numbers = (*form.values, *form.numbers, *form.together)
+    numbers = [_as_number(pl.col(str(place))).alias(_number(place)) for place in of_numbers]
+    codes_ = [columns[place].to_physical().alias(_code(place)) for place in form.names]
+    is_clean = pl.col(last).is_not_null() & pl.col(beyond).is_null()
+    for place in (*form.checked, *form.together):
+        is_clean &= pl.col(str(place)).fill_null(0.0) < LEAST_WRONG
+    for place in form.together:
+        is_clean &= pl.col(str(place)).is_null() == pl.col(str(form.together[0])).is_null()
+    scan = pl.scan_csv(lines, has_header=False, schema=schema, missing_columns="insert", ignore_errors=True)
+    try:
+        frame = scan.select(*columns.values(), *numbers, *codes_, is_clean.alias("clean")).collect(engine="streaming")
+    except pl.exceptions.PolarsError:
+        return None
+    if frame.height != number or not frame["clean"].all():
+        return None
+    if not all(_may_be_count(frame[_number(place)].to_numpy()).all() for place in form.numbers):
+        return None
+    odd = {place: _odd_cells(frame, place) for place in form.values}
+    return ParsedRows(frame, {place: cells_ for place, cells_ in odd.items() if cells_ is not None})
+
+
+def _quotes_are_plain(lines: bytes, number: int, width: int) -> bool:
+    """Whether all lines to parse have as many quotes as the first, and only around fields."""
+    first = lines[: lines.find(b"\n") + 1]
+    if not lines.endswith(b"\n") or len(split(first.decode().rstrip("\n"))) != width:
+        return False
+    text = np.frombuffer(lines, np.uint8)
+    opening = int(text[0] == _QUOTE)
+    closing = quotes = 0
+    for start in range(0, len(text), _STEP):
+        step = text[start : start + _STEP + 1]  # and the first byte of the next
+        is_quote = step == _QUOTE
+        ends_field = (step == _COMMA) | (step == _NEWLINE)
+        opening += int(np.count_nonzero(ends_field[:-1] & is_quote[1:]))
+        closing += int(np.count_nonzero(is_quote[:-1] & ends_field[1:]))
+        quotes += int(np.count_nonzero(is_quote[:-1]))
+    return 2 * opening == 2 * closing == quotes == number * first.count(b'"')

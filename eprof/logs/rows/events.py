@@ -1,0 +1,73 @@
+"""The JSON of a trace as structures. What eprof does not need is skipped while it is parsed."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from eprof.logs.rows.cells import LARGEST
+
+LATEST_NS = 4 * 10**18  # in the year 2096; twice as many ns are a number of 64 bits
+Id = int | float | str | None
+
+
+class Event(Struct, gc=False):
+    """A row: a phase ("X": with a duration), a category, a name, times in µs. args: as they stand in the file."""
+
+    ph: str = ""
+    cat: str | None = None
+    name: str = ""
+    pid: Id = None
+    tid: Id = None
+    ts: float = 0.0
+    dur: float = 0.0
+    args: msgspec.Raw = msgspec.Raw(b"{}")
+
+    @property
+    def thread(self) -> str:
+        """The process and thread of an event of the CPU in a PyTorch trace."""
+        return f"{self.pid} {self.tid}"
+
+
+class Link(Struct):
+    """What the arguments of a launch and of its kernel say. The device and the stream are the kernel's."""
+
+    correlation: int | None = None
+    device: Id = None
+    stream: Id = None
+
+
+class Gpu(Struct):
+    """A GPU that the machine has."""
+
+    id: int = -1
+    name: str = ""
+
+
+class Trace(Struct):
+    """A file. base_ns: the time since the epoch at which the times of newer traces begin."""
+
+    events: list[Event] = field(name="traceEvents")
+    base_ns: Annotated[int, Meta(ge=0, le=LATEST_NS)] = field(name="baseTimeNanoseconds", default=0)
+    gpus: list[Gpu] = field(name="deviceProperties", default_factory=list)
+
+
+def parsed(text: bytes) -> Trace:
+    """A PyTorch trace of its JSON: raises msgspec.DecodeError for what is no JSON, ValidationError for what is no
+    trace. Raises msgspec.DecodeError for what is no JSON, its ValidationError for what is no trace.
+    """
+    if not text.isascii():
+        text = text.decode("utf-8", "replace").encode()
+    return msgspec.json.decode(text, type=Trace, strict=False)
+
+
+def link(event: Event) -> Link:
+    """The numbers in a PyTorch trace that tie a kernel's event to its launch."""
+    return msgspec.json.decode(event.args, type=Link, strict=False)
+
+
+def numbers(event: Event) -> dict[str, float]:
+    """The arguments of an event in a PyTorch trace that are numbers: the counters of a range."""
+    arguments = msgspec.json.decode(event.args, type=dict[str, Any])
+    known = {name: value for name, value in arguments.items() if isinstance(value, int | float)}
+    return {name: float(value) for name, value in known.items() if abs(value) < LARGEST}

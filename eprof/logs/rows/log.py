@@ -1,0 +1,337 @@
+"""What a reader makes of a log: `Log`, its `Table`s, and `Launches`, which joins the tables of one or more logs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
+from eprof.base.brief import Brief
+from eprof.base.marks import Mark
+from eprof.base.text import cut, few
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Units of a counter's values after reading. Only "count" is a count; the others are kept as what they are.
+COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER = "count", "percent", "byte_per_s", "level", "other"
+# Of measured energy; its counter is named by what the meter covers: "processor packages and DRAM".
+JOULE = "joule"
+SOCKETS = "sockets in use"  # a counter of how many processors a row of a CPU's log is of, where it tells
+# What adds up over launches; the others are averages.
+TOTALS = frozenset({COUNT, JOULE})
+# Between the names in the path of an operator: "BertLayer_0 > Linear_3 > aten::addmm".
+BETWEEN = " > "
+_PROGRAMS, _SHOWN = 3, 60  # of several programs: how many are named, and of each how much
+# What a log that counts all of a program, and does not name it, calls its only row.
+WHOLE_PROGRAM = "whole program"
+
+
+class Names(Brief, Struct, frozen=True, eq=False):
+    """A column of names, each held once. codes: for each row the place of its name in `names`; -1: not known."""
+
+    names: tuple[str, ...]
+    codes: Array
+
+    @classmethod
+    def of(cls, texts: Iterable[str | None]) -> Names:
+        """A name for each row of a log's table; None is not known."""
+        places: dict[str, int] = {}
+        codes = [-1 if text is None else places.setdefault(text, len(places)) for text in texts]
+        return cls(tuple(places), np.array(codes, dtype=np.int32))
+
+    @classmethod
+    def joined(cls, columns: Iterable[Names]) -> Names:
+        """Columns of names in a log's tables below each other; each name is held once."""
+        places: dict[str, int] = {}
+        codes = []
+        for column in columns:
+            own = [places.setdefault(name, len(places)) for name in column.names]
+            # The last is for -1: no name.
+            codes.append(np.array([*own, -1], dtype=np.int32)[column.codes])
+        return cls(tuple(places), np.concatenate(codes))
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.codes)
+
+    def chosen(self, rows: Array) -> Names:
+        """The names of some rows: a mask, or places in a new order."""
+        return Names(self.names, self.codes[rows])
+
+    def renamed(self, names: Iterable[str]) -> Names:
+        """The same rows under other names, one for each of `names`; some may be the same now."""
+        places = Names.of(names)
+        # The last is for -1.
+        codes = np.append(places.codes, np.int32(-1))
+        return Names(places.names, codes[self.codes])
+
+    def texts(self) -> Texts:
+        """The name of each row; None where it is not known."""
+        texts: Texts = np.array([*self.names, None], dtype=object)[self.codes]
+        return texts
+
+
+class _Rows(Brief, Struct, frozen=True, eq=False):
+    """What records of columns of equal length have in common; a column that a record lacks is None."""
+
+    def columns(self) -> dict[str, Array | Names]:
+        """The columns that the record has, by name."""
+        columns = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: column for name, column in columns.items() if column is not None}
+
+    def chosen(self, rows: Array) -> Self:
+        """Some rows of a log's table: a mask, or places in a new order."""
+        some = {
+            name: column.chosen(rows) if isinstance(column, Names) else column[rows]
+            for name, column in self.columns().items()
+        }
+        return replace(self, **some)
+
+    @classmethod
+    def below(cls, records: Sequence[Self]) -> Self:
+        """Records of the same columns below each other."""
+        columns: dict[str, Any] = {}
+        for name, first in records[0].columns().items():
+            pieces = [getattr(record, name) for record in records]
+            columns[name] = Names.joined(pieces) if isinstance(first, Names) else np.concatenate(pieces)
+        return replace(records[0], **columns)
+
+    def frame(self) -> pd.DataFrame:
+        """The rows of a log's table as a table of pandas."""
+        import pandas as pd
+
+        columns = self.columns().items()
+        return pd.DataFrame({name: column.texts() if isinstance(column, Names) else column for name, column in columns})
+
+
+class TableRows(_Rows, frozen=True, eq=False):
+    """The rows of a `Table`, all columns (n_rows,).
+
+    device: "Tesla K20c (0)"; not known (-1) where the format names none. kernel: the full name as printed, without a
+    launch id. run: 0, 1, ... for appended runs and processes. launches: how many launches a row stands for: 1 in a
+    trace that is not long. time_s: their total time without counter collection; NaN where the table has none. process:
+    the number of the run's process (-1: not known), where the reader knows it. part: the rank, stream, NVTX range or
+    operator of the row, where rows are split.
+
+    Of launches one by one that tell when they ran: start_ns, since the epoch or on a clock of the log (-1: not known);
+    stream; operator: the path of what launched it (`BETWEEN`).
+    """
+
+    device: Names
+    kernel: Names
+    run: Ints
+    launches: Ints
+    time_s: Floats
+    process: Ints | None = None
+    part: Names | None = None
+    start_ns: Ints | None = None
+    stream: Names | None = None
+    operator: Names | None = None
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.launches)
+
+
+class Table(Brief, Struct, frozen=True, eq=False):
+    """One kind of table of one log, the same kind of several runs put below each other.
+
+    kind: the profiler's name, a hyphen, and the kind: "nvprof-gpu-trace".
+
+    How a reader makes one, of n rows and the counters "inst_integer" and "ipc":
+
+        device = Names(("Tesla K20c (0)",), codes)
+        rows = TableRows(device, kernel=Names.of(texts), run=..., launches=..., time_s=...)
+        Table(kind, rows, Columns(("inst_integer", "ipc"), values), {"inst_integer": COUNT, "ipc": OTHER})
+
+    counters: float64, (n, n_counters), a column a counter as the log names it; *totals* over the row's launches where
+    the unit is one of TOTALS, else averages; NaN = there, but without a value: overflowed, invalid. Arrays that were
+    filled counter by counter, (n_counters, n), are given as `values.T`. units: counter -> one of the units above.
+    collected: the counters that its runs have in tables of this kind, where these are not the columns; None: they are.
+    lacks_rows: the log is known to have lost rows, so all sums are lower bounds.
+    """
+
+    kind: str
+    rows: TableRows
+    counters: Columns
+    units: Mapping[str, str]
+    collected: frozenset[str] | None = None
+    lacks_rows: bool = False
+
+    @property
+    def profiler(self) -> str:
+        """The profiler that wrote the log's table."""
+        return self.kind.partition("-")[0]
+
+    def chosen(self, rows: Array) -> Table:
+        """The rows of a log's table where `rows` is true."""
+        return replace(self, rows=self.rows.chosen(rows), counters=self.counters.chosen(rows))
+
+
+class Clock(Struct, frozen=True):
+    """The mean clocks of a device over `time_s` s of its launches, in MHz; None for what a log does not have."""
+
+    device: str | None
+    time_s: float
+    core_mhz: float | None
+    memory_mhz: float | None
+
+    @staticmethod
+    def mean(device: str | None, clocks: Sequence[Clock]) -> Clock:
+        """The mean of several clocks in a log, weighted by their times."""
+        core_mhz = _mean([(clock.core_mhz, clock.time_s) for clock in clocks])
+        memory_mhz = _mean([(clock.memory_mhz, clock.time_s) for clock in clocks])
+        return Clock(device, sum(clock.time_s for clock in clocks), core_mhz, memory_mhz)
+
+
+def _mean(clocks: Iterable[tuple[float | None, float]]) -> float | None:
+    """The mean of MHz over seconds; None where no clock is known."""
+    known = [(mhz, time_s) for mhz, time_s in clocks if mhz is not None]
+    if not known:
+        return None
+    return sum(mhz * time_s for mhz, time_s in known) / sum(time_s for _, time_s in known)
+
+
+class Calls(Struct, frozen=True, eq=False):
+    """Calls between the kernels of a log, which are functions; all columns (n_calls,).
+
+    beneath: the instructions that ran in the callee, and in all that it called, for that caller.
+    """
+
+    caller: Names
+    callee: Names
+    beneath: Floats
+
+    def each(self) -> Iterator[tuple[str, str, float]]:
+        """The calls in a log one by one: caller, callee and what ran beneath."""
+        return zip(self.caller.texts().tolist(), self.callee.texts().tolist(), self.beneath.tolist(), strict=True)
+
+
+class Shape(Struct, frozen=True):
+    """How some launches of a kernel were shaped, added up over them: blocks, threads of a block, registers of a thread,
+    bytes of shared memory of a block.
+    """
+
+    kernel: str
+    launches: int
+    blocks: float
+    threads: float
+    registers: float
+    shared_byte: float
+
+
+class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
+    """One file as it was read: see `Source.log`. `format` names the kinds of table in it; `notes` are for the user.
+
+    clocks: those that the launches ran at, a device each, where the log has them.
+    device: the only one that lines beside the tables name. calls: who called whom, where the log tells it. shapes: of
+    launches, where a log has them beside its counters.
+    """
+
+    path: str
+    format: str
+    lines: int = 0
+    skipped_lines: int = 0
+    sha256: str
+    size_bytes: int
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...] = ()
+    command: str | None = None
+    example_skipped: str | None = None
+    processes: int = 1
+    clocks: tuple[Clock, ...] = ()
+    device: str | None = None
+    calls: Calls | None = None
+    shapes: tuple[Shape, ...] = ()
+
+    def of_bounds(self) -> Log:
+        """The same log, all of whose sums are lower bounds."""
+        return replace(self, tables=tuple(replace(table, lacks_rows=True) for table in self.tables))
+
+
+class KernelRows(_Rows, frozen=True, eq=False):
+    """The rows of `Launches` and `Counts`: a device, a kernel and, if split, a part. All columns (n_kernels,).
+
+    device: None where no log names it. time_s: total, NaN = not known. time_marks: `Mark` bits. part: a rank, a stream
+    or an NVTX range; None where no log has it.
+    """
+
+    device: Texts
+    kernel: Texts
+    launches: Ints
+    time_s: Floats
+    time_marks: Ints
+    part: Texts | None = None
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.launches)
+
+    @property
+    def n_kernels(self) -> int:
+        """The number of kernels, each on each device, however many parts they are split into."""
+        return len(set(zip(self.device, self.kernel, strict=True)))
+
+
+class Launches(Brief, Struct, frozen=True, eq=False):
+    """The tables of one or more logs joined: one row for each device and kernel, summed over launches and runs.
+
+    counters: float64, (n_kernels, n_counters), NaN = not known. marks: same shape, int8 `Mark` bits. units: counter ->
+    unit. profilers: counter -> who counted it. warnings: sentences about what did not match. lacks_rows: a log was cut
+    or damaged, so that launches of any kernel may be missing; of those that are there, all counters are. timeline: the
+    launches one by one, where a log tells when each ran.
+    """
+
+    rows: KernelRows
+    counters: Columns
+    marks: Columns
+    units: Mapping[str, str] = field(default_factory=dict)
+    profilers: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    lacks_rows: bool = False
+    timeline: TableRows | None = None
+
+    def energy_j(self) -> dict[str, float]:
+        """Measured energy of all rows in the logs together, by what it covers; without what a row lacks."""
+        sums = {name: float(self.counters[name].sum()) for name, unit in self.units.items() if unit == JOULE}
+        return {covers: joules for covers, joules in sums.items() if not np.isnan(joules)}
+
+    def marked(self, mark: Mark, where: Array) -> Launches:
+        """The same with one more mark on the counters where `where` is true, (n_kernels, n_counters)."""
+        marks = self.marks.values | np.where(where, int(mark), 0).astype(np.int8)
+        return replace(self, marks=Columns(self.marks.names, marks))
+
+    def chosen(self, rows: Array) -> Launches:
+        """The launches where `rows` is true."""
+        return replace(
+            self, rows=self.rows.chosen(rows), counters=self.counters.chosen(rows), marks=self.marks.chosen(rows)
+        )
+
+
+def of_several_programs(commands: Iterable[str]) -> str | None:
+    """What commands of several programs are of, in words, or those of one program with other arguments; else None.
+
+    A command without arguments may be one whose arguments are not known.
+    """
+    whole = list(dict.fromkeys(" ".join(command.split()) for command in commands if command.strip()))
+    programs = list(dict.fromkeys(_program(command) for command in whole))
+    detailed = [command for command in whole if " " in command]
+    if len(programs) > 1:
+        return f"{len(programs)} programs: {_listed(programs)}; their counts and times are added up or set side by side"
+    if len(detailed) > 1:
+        return f"{len(detailed)} commands: {_listed(detailed)}; what they counted and timed is taken for one program's"
+    return None
+
+
+def _program(command: str) -> str:
+    return re.split(r"[/\\]", command.split()[0])[-1].partition("@")[0]
+
+
+def _listed(words: Sequence[str]) -> str:
+    return few([f"`{cut(word, _SHOWN)}`" for word in words], _PROGRAMS)

@@ -1,0 +1,174 @@
+"""Numbers in the style of the user's locale: groups of three digits and decimals, with a comma or a point."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eprof.base.arrays import Array
+from eprof.base.errors import LogError
+from eprof.base.text import pattern
+from eprof.logs.rows.cells import LARGEST, is_wrong
+from eprof.logs.rows.sections import Cells, texts_of
+
+if TYPE_CHECKING:
+    import polars as pl
+_SHOWN = 40  # characters of a cell
+# Some locales write a blank (French, Finnish) or an apostrophe (Swiss) between groups of three digits.
+_BLANKS = "[ \u00a0\u2009\u202f\ufffd'\u2019]"
+# Groups are of three digits, in India of two but for the last.
+_IN_GROUPS = pattern(rf"\s*[+-]?[0-9]{{1,3}}(?:{_BLANKS}[0-9]{{2,3}})*{_BLANKS}[0-9]{{3}}(?:[.,][0-9]+)?\s*")
+_SIX = pattern(r"[+-]?[0-9]+\.[0-9]{6}")
+_NUMBER = pattern(r"[+-]?([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_WITH_SIGNS = pattern(r"[+-]?[0-9][0-9.,]*([eE][+-]?[0-9]+)?")
+
+
+class Style(NamedTuple):
+    """How a file writes numbers: the sign between groups of three digits, and the one before decimals."""
+
+    group: str
+    point: str
+
+
+ENGLISH, CONTINENTAL = Style(",", "."), Style(".", ",")
+_START = r"[+-]?[1-9][0-9]{0,2}"
+
+
+class _Forms(NamedTuple):
+    """How numbers look that have the sign between groups of a style.
+
+    other: the style in which that sign stands before decimals. unclear: one group, which may be decimals as well.
+    grouped: groups for certain. in_twos: groups as in India.
+    """
+
+    group: str
+    style: Style
+    other: Style
+    unclear: re.Pattern[str]
+    grouped: re.Pattern[str]
+    in_twos: re.Pattern[str]
+
+
+def _forms(style: Style, other: Style) -> _Forms:
+    sign = f"[{style.group}]"
+    return _Forms(
+        style.group,
+        style,
+        other,
+        unclear=re.compile(rf"{_START}{sign}[0-9]{{3}}"),
+        grouped=re.compile(rf"{_START}(?:{sign}[0-9]{{3}})+(?:[.,].*)?"),
+        in_twos=re.compile(rf"[+-]?[0-9]{{1,2}}(?:{sign}[0-9]{{2}})+{sign}[0-9]{{3}}(?:[.,][0-9]+)?"),
+    )
+
+
+_FORMS = (_forms(ENGLISH, CONTINENTAL), _forms(CONTINENTAL, ENGLISH))
+
+
+class Locale:
+    """Collects what the numbers of a file show of its style. The file is read in one style, or refused."""
+
+    def __init__(self) -> None:
+        self.proof: dict[Style, str] = {}
+        self.open: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the style of numbers is not certain: some can be read both ways, or were written in both."""
+        return len(self.proof) > 1 or (not self.proof and self.open is not None)
+
+    def look(self, cells: Iterable[str], wholes: Iterable[bool]) -> None:
+        """Look at cells for the style of their numbers.
+
+        wholes: which are counts in an unscaled unit, so that they can have no decimals.
+        """
+        for cell, is_whole in zip(cells, wholes, strict=True):
+            if ("," in cell or "." in cell) and _WITH_SIGNS.fullmatch(cell):
+                self._look(cell, is_whole)
+
+    def _look(self, cell: str, is_whole: bool) -> None:
+        for forms in _FORMS:
+            if forms.group not in cell:
+                continue
+            if forms.unclear.fullmatch(cell) and not is_whole:
+                self.open = self.open or cell[:_SHOWN]
+            elif forms.grouped.fullmatch(cell) or forms.in_twos.fullmatch(cell):
+                self._prove(forms.style, cell)
+            elif cell.count(forms.group) == 1 and not _SIX.fullmatch(cell):
+                # ncu writes scaled numbers with six decimals and a point in every locale: they show nothing.
+                self._prove(forms.other, cell)
+
+    def _prove(self, style: Style, cell: str) -> None:
+        self.proof.setdefault(style, cell[:_SHOWN])
+
+    def join(self, locale: Locale) -> None:
+        """Take over what another has seen of the style of numbers."""
+        self.proof = {**locale.proof, **self.proof}
+        self.open = self.open or locale.open
+
+    def style(self, path: str) -> Style:
+        """The style of the file's numbers.
+
+        Raises LogError if the numbers contradict each other or can be read both ways.
+        """
+        if len(self.proof) > 1:
+            raise LogError(
+                f"{path}: numbers are written in two ways (`{self.proof[ENGLISH]}` and `{self.proof[CONTINENTAL]}`), "
+                "so their size is not certain; write the log again with LC_ALL=C and --print-units base"
+            )
+        if self.proof:
+            return next(iter(self.proof))
+        if self.open is not None:
+            raise LogError(
+                f"{path}: a number such as `{self.open}` may have decimals or groups of three digits, and no other "
+                "number of the file tells which; write the log again with LC_ALL=C and --print-units base"
+            )
+        return ENGLISH
+
+
+def ungrouped(cell: str) -> str:
+    """A cell without blanks or apostrophes between groups of three digits; `23 982 976` is `23982976`."""
+    if not _IN_GROUPS.fullmatch(cell):
+        return cell
+    return re.sub(_BLANKS, "", cell)
+
+
+def value(cell: str, style: Style) -> float:
+    """The number in a cell by the locale's style; NaN if it holds none."""
+    plain = cell.strip()
+    if style.point == ".":
+        plain = plain.replace(",", "")
+    elif not _SIX.fullmatch(plain):
+        plain = plain.replace(".", "").replace(",", ".")
+    return float(plain) if _NUMBER.fullmatch(plain) else np.nan
+
+
+def values(cells: Cells, style: Style) -> Array:
+    """The numbers in cells by the locale's style, NaN where a cell holds none.
+
+    Numbers that are too large for any metric are none, and so is 2^64-1, which a counter that went wrong shows.
+    """
+    if isinstance(cells, list) or style != ENGLISH:
+        numbers = np.array([value(cell, style) for cell in texts_of(cells)], dtype=np.float64)
+    else:
+        numbers = _many_values(cells, style)
+    numbers[~(np.abs(numbers) < LARGEST) | is_wrong(numbers)] = np.nan
+    return numbers
+
+
+def _many_values(cells: pl.Series, style: Style) -> Array:
+    """As `value`, of a series of polars; cells that it cannot read are read in Python."""
+    import polars as pl
+
+    plain = cells.str.replace_all(style.group, "", literal=True)
+    numbers = plain.cast(pl.Float64, strict=False).to_numpy(writable=True)
+    for place in np.flatnonzero(np.isnan(numbers)):
+        numbers[place] = value(cells[int(place)], style)
+    return np.asarray(numbers)
+
+
+def words_as_values(words: Sequence[str | None], style: Style) -> Array:
+    """As `values`; NaN where there is no text."""
+    return values([word or "" for word in words], style)

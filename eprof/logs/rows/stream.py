@@ -1,0 +1,230 @@
+"""A log as blocks of whole lines: unpacked, in UTF-8, with one kind of line end, in bounded memory."""
+
+import codecs
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+
+from msgspec import Struct, field
+
+from eprof.base.errors import LogError
+from eprof.base.gpus import told_in
+from eprof.base.text import pattern
+from eprof.logs.rows import packing
+from eprof.logs.rows.log import Log, Table
+
+_BREAK = pattern(rb"\r\n?|\n")
+_HEAD = 4096
+
+
+class Tuning(Struct, frozen=True):
+    """How much is held at once, and from how many bytes on the rows of a log are parsed together.
+
+    Results do not depend on it, but for the last digits of what is added up in another order.
+    """
+
+    chunk_bytes: int = 4 << 20
+    longest_line: int = 4 << 20
+    fast_from: int = 1 << 20
+    fold_rows: int = 1 << 20
+
+
+class Source(Struct):
+    """An open log: its bytes as they come, and what was learnt on the way (complete only after the last byte).
+
+    length: its bytes when it was opened, None where it is not known (pipes, /proc). What is written behind them
+    later is not read, or a file that grows faster than it is read would have no end.
+    progress: called with the number of new bytes. lacks_bytes: it is packed, and known to be cut off or damaged.
+    """
+
+    path: str
+    handle: IO[bytes]
+    head: bytes
+    length: int | None = None
+    size_bytes: int = 0
+    notes: list[str] = field(default_factory=list)
+    lacks_bytes: bool = False
+    ends_with_newline: bool = True
+    progress: Callable[[int], None] | None = None
+    _digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the log's bytes read so far."""
+        return self._digest.hexdigest()
+
+    def chunks(self, size: int) -> Iterator[bytes]:
+        """The log's raw bytes, about `size` at a time. Raises LogError if the file cannot be read."""
+        try:
+            for chunk in chain([self.head], iter(lambda: self._next(size), b"")):
+                self._digest.update(chunk)
+                self.size_bytes += len(chunk)
+                if self.progress is not None:
+                    self.progress(len(chunk))
+                yield chunk
+        except OSError as err:
+            raise LogError(f"{self.path}: cannot be read: {err.strerror}") from err
+
+    def log(self, tables: Sequence[Table], notes: Iterable[str], *, format_: str | None = None, **about: Any) -> Log:
+        """The `Log` of what was read of the stream to its end.
+
+        format_: if not the kinds of the tables. about: its other fields; the device is what the program's output before
+        the tables names, where the reader knows none, and does not know of several.
+        """
+        if not about.pop("several_devices", False):
+            about["device"] = about.get("device") or told_in(self.head)
+        return Log(
+            path=self.path,
+            format=format_ or "+".join(dict.fromkeys(table.kind for table in tables)),
+            sha256=self.sha256,
+            size_bytes=self.size_bytes,
+            tables=tuple(tables),
+            notes=tuple(notes),
+            **about,
+        )
+
+    def _next(self, size: int) -> bytes:
+        return self.handle.read(size if self.length is None else min(size, max(self.length - self.size_bytes, 0)))
+
+
+def open_source(path: str | Path, progress: Callable[[int], None] | None = None) -> Source:
+    """Open a log and look at its first bytes. Raises LogError with the reason if that is not possible."""
+    name = str(path)
+    try:
+        handle = Path(path).open("rb")  # noqa: SIM115 - the reader closes it
+        source = Source(name, handle, handle.read(_HEAD), _length(handle), progress=progress)
+    except FileNotFoundError as err:
+        raise LogError(f"{name}: there is no such file; check the path") from err
+    except IsADirectoryError as err:
+        raise LogError(f"{name}: this is a folder; give the log files in it") from err
+    except PermissionError as err:
+        raise LogError(f"{name}: no permission to read this file; change its mode or owner") from err
+    except (OSError, ValueError) as err:
+        raise LogError(f"{name}: cannot be opened: {err}") from err
+    if source.head and stat.S_ISCHR(os.fstat(handle.fileno()).st_mode) and not handle.isatty():
+        handle.close()
+        raise LogError(f"{name}: this is a device, which may give bytes without end; give a file")
+    return source
+
+
+def _length(handle: IO[bytes]) -> int | None:
+    status = os.fstat(handle.fileno())
+    return status.st_size if stat.S_ISREG(status.st_mode) and status.st_size else None
+
+
+def unpacked(source: Source, chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """The bytes of a log, unpacked if it is packed, at most about `size` at a time then. Raises LogError."""
+    how = packing.kind(source.head)
+    if how is None:
+        yield from chunks
+        return
+    damage: list[str] = []
+    try:
+        yield from packing.unpack(chunks, how, damage, size)
+    except LogError as err:
+        raise LogError(str(err) if str(err).startswith(source.path) else f"{source.path}: {err}") from err
+    source.notes += damage
+    source.lacks_bytes = bool(damage)
+
+
+def blocks(source: Source, tuning: Tuning) -> Iterator[bytes]:
+    r"""Blocks of a log's whole lines ending in "\n" (the last line may lack it), valid UTF-8."""
+    chunks = unpacked(source, source.chunks(tuning.chunk_bytes), tuning.chunk_bytes)
+    block = b""
+    for block in _whole_lines(_utf8(chunks), source, tuning.longest_line):
+        yield _clean(block, source)
+    source.ends_with_newline = not block or block.endswith((b"\n", b"\r"))
+
+
+def _utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """A log's bytes without a byte order mark; UTF-16 (what PowerShell redirects write) becomes UTF-8."""
+    chunks = iter(chunks)
+    first = next(chunks, b"")
+    while len(first) < 4 and (more := next(chunks, b"")):
+        first += more
+    encoding = utf16(first)
+    if encoding:
+        decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+        yield from (decoder.decode(chunk).encode() for chunk in chain([first], chunks))
+    else:
+        yield first.removeprefix(codecs.BOM_UTF8)
+        yield from chunks
+
+
+def utf16(head: bytes) -> str | None:
+    """The name of the UTF-16 encoding that a log starting with `head` has, else None."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    sample = head[:200]
+    odd, even = sample[1::2], sample[::2]
+    if len(sample) >= 20 and odd.count(0) > 0.9 * len(odd) and not even.count(0):
+        return "utf-16-le"
+    return None
+
+
+def _whole_lines(chunks: Iterable[bytes], source: Source, longest: int) -> Iterator[bytes]:
+    """Blocks of a log's whole lines."""
+    rest = b""
+    dropping = False
+    for chunk in chunks:
+        if dropping:
+            line_end = _BREAK.search(chunk)
+            if not line_end:
+                continue
+            chunk, dropping = chunk[line_end.end() :], False
+        if rest.endswith(b"\r"):
+            rest, chunk = b"", rest + chunk
+        last = chunk.rfind(b"\n")
+        cut = max(last, chunk.rfind(b"\r", last + 1, len(chunk) - 1)) + 1
+        if cut:
+            yield b"".join((rest, memoryview(chunk)[:cut]))
+            rest = b""
+        rest += chunk[cut:]
+        if len(rest) > longest:
+            yield _stand_in(rest)
+            source.notes.append(f"a line of more than {longest >> 20} MB was skipped")
+            rest = b""
+            dropping = True
+    if rest:
+        yield rest
+
+
+def _stand_in(line: bytes) -> bytes:
+    """One line that can be no row of a table, in place of a line of the log too long to hold."""
+    start = re.sub(rb"[^ -~]|[\",]", b" ", line[:80])
+    return b"(a very long line that starts with: " + start + b")\n"
+
+
+def _clean(block: bytes, source: Source) -> bytes:
+    r"""Lines of a log with "\n" ends, no NUL bytes, and what is not UTF-8 taken as Latin-1."""
+    if b"\r" in block:
+        block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if b"\0" in block:
+        block = block.replace(b"\0", b"")
+        _note_once(source, "the file holds NUL bytes; they were left out")
+    if block.isascii():
+        return block
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        _note_once(source, "some lines are not UTF-8; they were read as Latin-1, so names may look odd")
+        return b"\n".join(_utf8_line(line) for line in block.split(b"\n"))
+    return block
+
+
+def _utf8_line(line: bytes) -> bytes:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return line.decode("latin-1").encode()
+    return line
+
+
+def _note_once(source: Source, note: str) -> None:
+    if note not in source.notes:
+        source.notes.append(note)

@@ -1,1 +1,0 @@
-"""Charts of single pages: a difference, rooflines, clocks, a validation. Here numbers are placed, not computed."""

@@ -1,1 +1,0 @@
-"""What a profiler collects: the smallest set of counters, and a session that collects it."""

@@ -1,0 +1,324 @@
+"""The Python API: `eprof.load`."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eprof import logs, profilers
+from eprof.base.caching import place as cache_place
+from eprof.base.errors import LogError, UsageError
+from eprof.base.labels import no_such_kernel, selection
+from eprof.base.text import capital
+from eprof.base.vocabulary import CPU
+from eprof.counts import counters
+from eprof.logs import runs
+from eprof.logs.cache import Stamp
+from eprof.logs.join.ranks import NVTX, PARTS, RANK, STREAM, labelled, ranks
+from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
+from eprof.logs.rows.launches import LAUNCH
+from eprof.logs.rows.log import Launches, Log
+from eprof.logs.runs import Run
+from eprof.profilers import advice
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from eprof.profile.profile import Profile
+
+_TELLING = {STREAM: ("streams", advice.STREAMS), NVTX: ("NVTX ranges", advice.NVTX)}
+
+
+def load(
+    *inputs: str | Path | pd.DataFrame,
+    capability: str | None = None,
+    columns: str | Path | None = None,
+    time: Sequence[str] = (),
+    kernels: Sequence[str] = (),
+    command_line: Sequence[str] = (),
+    strict: bool = False,
+    scheduler: str | None = None,
+    cache: bool = True,
+    workers: int = 1,
+    progress: Progress | None = None,
+    parts: str | None = None,
+    rank: str | None = None,
+    timeline: bool = False,
+) -> Profile:
+    """Read saved profiler logs, of one run or of several, and count what their kernels did.
+
+    inputs: files or glob patterns, or data frames of nsight-python (`to_dataframe()`). capability: of the GPU, "3.5",
+    if its name does not show it. columns: a file with the column names of headerless rows. time: "SECONDS" or
+    "KERNEL=SECONDS" for logs without times. kernels: names or "regex:..." to keep. strict: a log that cannot be read
+    is an error; else it is left out, with a warning, if others can. scheduler: a Dask cluster that reads the logs,
+    "tcp://HOST:PORT" or "local". cache: large logs are kept as they were read, and not read again. workers: processes
+    that may read; more than one needs a script with a guard (`if __name__ == "__main__"`), as multiprocessing does.
+    progress: called with the bytes read so far, and all bytes. parts: "rank", "stream" or "nvtx": splits the rows of
+    a kernel, for `Energy.grouped`. rank: a regular expression whose first group is the rank in a log's path, where no
+    one number in the names gives it. timeline: hold the launches of traces one by one, with their starts, as
+    `Profile.timeline`.
+    Raises LogError, DefinitionError, UsageError with one sentence each.
+    """
+    if not inputs:
+        raise UsageError("Nothing to report on: name at least one log.")
+    frames = [given for given in inputs if not isinstance(given, str | Path)]
+    sources = _sources([given for given in inputs if isinstance(given, str | Path)], parts, rank)
+    gather = not sources.owner and not sources.rank_of
+    reading = _reading(columns, _split_by(parts, timeline), cache, gather)
+    results = read_all(sources.paths, reading, scheduler=scheduler, workers=workers, progress=progress)
+
+    def read_one(path: Path) -> Log:
+        return sources.labelled(path, results.get(path) or attempt(path, reading))
+
+    read, left_out = _read_all(sources.paths, read_one, strict, sources.missing)
+    read += _of_frames(frames, parts)
+    directories = sources.directories
+    launches, run_notes = _settle(directories, logs.combine(read, counters.capability_of), read_one)
+    _check(launches, parts, timeline)
+    everything = launches
+    launches, notes = _select(launches, kernels)
+    of_logs = [f"{Path(log.path).name}: {note}" for log in read for note in log.notes]
+    from eprof.profile.profile import build
+
+    return build(
+        read,
+        launches,
+        capability=capability,
+        time=time,
+        warnings=[*run_notes, *sources.empty, *_cache_note(reading, sources.paths), *left_out, *of_logs, *notes],
+        command_line=command_line or ["eprof", "report", *map(str, sources.given)],
+        run=None if frames else _only_run(directories, sources.given, kernels),
+        whole=not kernels,
+        parts=parts,
+        priced_as=_common_pricing(directories),
+        program_s=_program_s(directories, sources),
+        everything=everything,
+    )
+
+
+def _program_s(directories: Sequence[Run], sources: _Sources) -> float | None:
+    """How long the programs ran alone, all together; None where a log is of no run directory, or of one without it."""
+    times_s = [run.program_s for run in directories]
+    known_s = [time_s for time_s in times_s if time_s is not None]
+    if not known_s or len(known_s) < len(times_s) or len(sources.owner) < len(sources.paths):
+        return None
+    return sum(known_s)
+
+
+def _of_frames(frames: Sequence[object], parts: str | None) -> list[Log]:
+    """The logs of data frames. Raises LogError, UsageError: something is none, or has other columns."""
+    if not frames:
+        return []
+    reader = profilers.module_of(lambda signs: signs.frames)
+    if reader is None:
+        raise UsageError("This eprof has no profiler that makes data frames; name the files of logs.")
+    return [reader.of_frame(frame, parts) for frame in frames]
+
+
+class _Sources(Struct, frozen=True):
+    """The inputs: `given` as named, `missing` those that do not exist, `paths` the logs behind them.
+
+    directories: run directories, of which `empty` says what is wrong with others. owner: the directory of a log.
+    """
+
+    given: Sequence[Path]
+    missing: Collection[Path]
+    directories: Sequence[Run]
+    empty: Sequence[str]
+    owner: Mapping[Path, Run]
+    paths: Sequence[Path]
+    rank_of: Mapping[Path, str]
+
+    def labelled(self, path: Path, log: Log | LogError) -> Log:
+        """The log to load at `path` with what its run directory and its rank say of it. Raises a LogError."""
+        if isinstance(log, LogError):
+            raise log
+        if path in self.owner:
+            log = runs.titled(self.owner[path], log)
+        return labelled(log, self.rank_of[path]) if path in self.rank_of else log
+
+
+def _sources(inputs: Sequence[str | Path], parts: str | None, rank: str | None) -> _Sources:
+    given, missing = _expand(inputs)
+    homes = [path for path in given if runs.is_run(path)]
+    directories, empty = runs.open_all(homes, alone=len(homes) == len(given))
+    owner = {path: run for run in directories for path in run.main_logs()}
+    paths = [*(path for path in given if path not in homes), *owner]
+    rank_of = _ranks(paths, {path: run.path for path, run in owner.items()}, parts, rank)
+    return _Sources(given, missing, directories, empty, owner, paths, rank_of)
+
+
+def _cache_note(reading: Reading, paths: Sequence[Path]) -> list[str]:
+    """Why `load` does not use the cache, if a log is large enough for it."""
+    if reading.refused is None or not any(map(Stamp.of, paths)):
+        return []
+    return [f"{capital(reading.refused)}."]
+
+
+def _split_by(parts: str | None, timeline: bool) -> str | None:
+    """What `load` has readers tell rows apart by. Ranks come from the names of the logs, not from their rows."""
+    if not timeline:
+        return None if parts == RANK else parts
+    if parts in (STREAM, NVTX):
+        raise UsageError(f"A trace shows single launches on their streams, so it cannot be used with --group {parts}.")
+    return LAUNCH
+
+
+def _reading(columns: str | Path | None, split_by: str | None, cache: bool, gather: bool) -> Reading:
+    """The options of the reader, as `load` was given them.
+
+    It keeps only counters that a definition uses, so that wide traces fit in memory.
+    """
+    names = None if columns is None else tuple(logs.read_columns(columns))
+    folder = cache_place() if cache else None
+    return Reading(names, counters.descriptions(), counters.names_in_use, folder, split_by, gather=gather)
+
+
+def _only_run(directories: Sequence[Run], input_paths: Sequence[Path], kernels: Sequence[str]) -> Run | None:
+    """The run directory, if `load` has no other input; kernels: those that are looked at, all if there are none."""
+    if len(directories) != 1 or len(input_paths) != 1:
+        return None
+    return replace(directories[0], whole=directories[0].whole and not kernels)
+
+
+def _check(launches: Launches, parts: str | None, timeline: bool) -> None:
+    """Raises LogError where no loaded log tells the parts, or the starts, that are wanted."""
+    if parts is not None and launches.rows.part is None:
+        raise LogError(_without_parts(parts, launches))
+    if timeline and launches.timeline is None:
+        raise LogError(_without_starts(launches))
+
+
+def _without_parts(parts: str, launches: Launches) -> str:
+    """That no loaded log has the streams or ranges of launches, and which commands log them on these GPUs."""
+    noun, ways = _TELLING[parts]
+    return f"--group {parts}: none of these logs tells {noun}; logs of {_commands(ways, launches)} do."
+
+
+def _without_starts(launches: Launches) -> str:
+    """That no loaded log tells when launches ran."""
+    if _is_of_cpu(launches):
+        return (
+            "A trace shows when a GPU's kernels ran; these logs are of a CPU, and do not tell when its functions ran."
+        )
+    ways = _commands(advice.LAUNCHES, launches)
+    return (
+        f"A trace needs to know when each launch ran, and none of these logs tells; {ways}, or PyTorch's profiler do."
+    )
+
+
+def _is_of_cpu(launches: Launches) -> bool:
+    """Whether all logs are of profilers of CPUs."""
+    known = set(launches.profilers.values())
+    return {each.processor for each in counters.definitions() if each.profiler in known} == {CPU}
+
+
+def _commands(purpose: str, launches: Launches) -> str:
+    """The commands for a purpose on the GPUs of some launches."""
+    from eprof.profile.device import capabilities_of
+
+    labels = [label for label in dict.fromkeys(launches.rows.device) if label is not None]
+    return advice.commands(purpose, [capability for label in labels for capability in capabilities_of(label)])
+
+
+def _ranks(paths: Sequence[Path], homes: Mapping[Path, Path], parts: str | None, rank: str | None) -> dict[Path, str]:
+    """The rank of each log, if rows are split by rank; logs of a run directory have that of the directory."""
+    if parts is not None and parts not in PARTS:
+        raise UsageError(f"Rows can be split by {', '.join(PARTS)}, not by {parts}.")
+    if parts != RANK:
+        if rank is not None:
+            raise UsageError("--rank says where ranks are in the names of logs, and goes with --group rank.")
+        return {}
+    named = {path: homes.get(path, path) for path in paths}
+    rank_of = ranks(list(dict.fromkeys(named.values())), rank, each=all(path in homes for path in paths))
+    return {path: rank_of[name] for path, name in named.items()}
+
+
+def _common_pricing(directories: Sequence[Run]) -> Run | None:
+    """A run whose costs, setting and efficiency are those of all run directories; None if they differ."""
+    pricings = {tuple(run.pricing(key) for key in ("costs", "setting", "efficiency")) for run in directories}
+    return directories[0] if len(pricings) == 1 else None
+
+
+def _settle(directories: Sequence[Run], launches: Launches, read: runs.Reader) -> tuple[Launches, list[str]]:
+    """What loaded run directories add to their logs: notes, and, of one alone, medians over its repetitions."""
+    notes = [note for run in directories for note in run.notes()]
+    if len(directories) != 1:
+        return launches, [*notes, *runs.between(directories, read)]
+    launches, more = runs.settle(directories[0], launches, read)
+    clock = runs.clock_note(directories[0])
+    return launches, [*notes, *more, *([clock] if clock else [])]
+
+
+def _expand(inputs: Sequence[str | Path]) -> tuple[list[Path], set[Path]]:
+    """The files to load behind names and patterns, each once, in order; and those that were named and do not exist.
+
+    Raises UsageError, LogError if there is nothing to read.
+    """
+    paths: list[Path] = []
+    missing: set[Path] = set()
+    for name in inputs:
+        if str(name) == "":
+            raise UsageError("One of the inputs has an empty name; say which log, or leave it out.")
+        path = Path("/dev/stdin" if str(name) == "-" else name)
+        exists = os.path.exists(path)  # noqa: PTH110 - Path.exists raises where a folder may not be looked into
+        if not exists and glob.has_magic(str(name)):
+            matches = sorted(Path(match) for match in glob.glob(str(name), recursive=True))
+            if not matches:
+                raise LogError(f"{name}: no file matches this pattern.")
+            # A pipe that a pattern happens on may wait for ever; whoever means it names it.
+            matches = [match for match in matches if not is_pipe(match)]
+            paths += [match for match in matches if not os.path.isdir(match) or runs.is_run(match)]  # noqa: PTH112
+        else:
+            paths.append(path)
+            missing |= set() if exists else {path}
+    # The resolved name of a pipe, or of a link to nothing, means nothing, and two may look alike.
+    real = [os.path.exists(path) and not is_pipe(path) for path in paths]  # noqa: PTH110
+    once = {Path(os.path.realpath(path)) if known else path: path for path, known in zip(paths, real, strict=True)}
+    return list(once.values()), missing
+
+
+def _read_all(
+    paths: Sequence[Path], read: Callable[[Path], Log], strict: bool, missing: Collection[Path]
+) -> tuple[list[Log], list[str]]:
+    """The logs to load that can be read.
+
+    One unreadable log among several is left out with a warning; alone it is an error.
+
+    missing: those that did not exist when they were named, which is a slip of the user's and an error.
+    """
+    readable: list[Log] = []
+    left_out: list[str] = []
+    for path in paths:
+        try:
+            readable.append(read(path))
+        except LogError as err:
+            if strict or len(paths) == 1 or path in missing:
+                raise
+            left_out.append(f"Left out: {err}")
+    if paths and not readable:
+        raise LogError(
+            f"None of the {len(paths)} logs can be reported on. The first: {left_out[0].removeprefix('Left out: ')}"
+        )
+    return readable, left_out
+
+
+def _select(launches: Launches, wanted: Sequence[str]) -> tuple[Launches, list[str]]:
+    """Keep the loaded kernels that `wanted` selects, each a name or "regex:...". Raises LogError if there are none."""
+    if not wanted:
+        return launches, []
+    names = list(dict.fromkeys(launches.rows.kernel))
+    chosen_by = selection(wanted, names)
+    selected = np.array([chosen_by(name) for name in launches.rows.kernel], dtype=bool)
+    if not selected.any():
+        raise LogError(no_such_kernel(wanted, names))
+    number = int(selected.sum())
+    note = f"{number} of {len(selected)} kernels are selected by -k/--kernel-name; totals are of these only."
+    return launches.chosen(selected), [note]

@@ -1,0 +1,112 @@
+"""Planning: the smallest set of counters that prices everything, what each is for, and what will be missing."""
+
+from collections.abc import Collection
+
+from msgspec import Struct, field
+
+from eprof.base.toml import Formula
+from eprof.base.vocabulary import COUNTS, PARTS, TENSOR_PARTS
+from eprof.costs import Costs
+from eprof.counts.definition import Counter, Definition, Entry
+
+_TENSOR = TENSOR_PARTS["tensor"]
+
+
+class Plan(Struct, frozen=True):
+    """counters: what to collect -> the words of the vocabulary that it counts. missing: word -> why it cannot be."""
+
+    counters: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def why(self, counter: str) -> str:
+        """What a planned counter is for, in words."""
+        return ", ".join(COUNTS[word].label for word in self.counters.get(counter, ()))
+
+
+def plan(definition: Definition, costs: Costs | None, offered: Collection[str] | None = None) -> Plan:
+    """The plan of counters for every word that `costs` prices (all words without costs), by the preferred way of
+    each.
+
+    offered: what the profiler of this machine has; a word's next best way is taken where its best is not offered.
+    """
+    books = costs.books if costs is not None else "served"
+    planner = _Planner(definition, books, offered)
+    counters: dict[str, tuple[str, ...]] = {}
+    missing: dict[str, str] = {}
+    for word in planner.words(costs):
+        names = planner.for_word(word)
+        if names is None:
+            missing[word] = planner.reason(word)
+            continue
+        for name in names:
+            counters[name] = (*counters.get(name, ()), word)
+    return Plan(counters, missing)
+
+
+class _Planner(Struct, frozen=True):
+    """Finds the profiler's names behind words, formulas and short names; None where some are not offered."""
+
+    definition: Definition
+    books: str
+    offered: Collection[str] | None
+
+    def words(self, costs: Costs | None) -> list[str]:
+        """The words to plan for: those that pay, in their finest parts; a total only where its parts are not
+        counted.
+
+        Where tensor work of some type pays, all types are counted: what has no price must not go unseen.
+        """
+        has_parts = {total for total, parts in PARTS.items() if any(self._entries(part) for part in parts)}
+        words = [word for word in COUNTS if word not in {*self.definition.absent, *self.definition.not_here}]
+        if costs is None:
+            words = [word for word in words if self._entries(word) or word in self.definition.uncountable]
+        else:
+            paying = {word for word in words if word in costs.charges and costs.charges[word].pays}
+            if paying & set(_TENSOR):
+                paying |= {word for word in _TENSOR if self._entries(word)}
+            words = [word for word in words if word in paying]
+        return [word for word in words if word not in has_parts]
+
+    def for_word(self, word: str) -> tuple[str, ...] | None:
+        """The planned counters behind the first way to count `word` that is offered in full."""
+        return self._first_offered([entry.formula for entry in self._entries(word)])
+
+    def reason(self, word: str) -> str:
+        """Why no counter can be planned for `word`."""
+        if word in self.definition.uncountable:
+            return self.definition.uncountable[word]
+        needed = {name for entry in self._entries(word) for name in self.definition.counters_of(entry.formula)}
+        return f"the profiler of this machine does not offer {', '.join(sorted(needed)) or 'a counter for it'}"
+
+    def _entries(self, word: str) -> tuple[Entry, ...]:
+        return self.definition.entries(word, self.books)
+
+    def _first_offered(self, formulas: list[Formula]) -> tuple[str, ...] | None:
+        ways = (self._for_formula(formula) for formula in formulas)
+        return next((names for names in ways if names is not None), None)
+
+    def _for_formula(self, formula: Formula) -> tuple[str, ...] | None:
+        together: list[str] = []
+        for short_name in sorted(formula.names):
+            names = self._for_name(short_name)
+            if names is None:
+                return None
+            together += names
+        return tuple(dict.fromkeys(together))
+
+    def _for_name(self, short_name: str) -> tuple[str, ...] | None:
+        if short_name in self.definition.counters:
+            return self._for_counter(self.definition.counters[short_name])
+        if short_name in self.definition.quantities:
+            return self._first_offered([entry.formula for entry in self.definition.quantities[short_name]])
+        return ()
+
+    def _for_counter(self, counter: Counter) -> tuple[str, ...] | None:
+        if self.offered is None:
+            return counter.slices[: counter.expect] or counter.names[:1]
+        # A profiler lists `metric[OPCODE]` as `metric`.
+        known = tuple(name for name in counter.wanted if name.partition("[")[0] in self.offered)
+        if not counter.slices:
+            return known[:1] or None
+        needed = 1 if counter.partial else counter.expect
+        return known if len(known) >= needed else None

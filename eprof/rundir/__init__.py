@@ -1,1 +1,0 @@
-"""The run directory: written by `collect`, read by `logs`. Neither of them owns its form."""

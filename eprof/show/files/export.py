@@ -1,0 +1,88 @@
+"""Results as bytes of a file: JSON, CSV, Parquet."""
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from eprof.base.text import pattern, printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_UNSEEN = pattern("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+_FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "|", "%")  # wide ones too
+_encoder = msgspec.json.Encoder(enc_hook=lambda value: value.item())  # numbers of NumPy
+
+
+def to_json(document: Any) -> bytes:
+    """A document as JSON, UTF-8, one line a kernel so that text tools and diffs stay usable."""
+    if isinstance(document, Mapping):
+        kernels, head = document["kernels"], dumped({**document, "kernels": []}, indent=2)
+    else:
+        kernels, head = document.kernels, dumped(msgspec.structs.replace(document, kernels=[]), indent=2)
+    if not kernels:
+        return head + b"\n"
+    # In JSON a new line is an escape, so that those of `_lines` are the only ones.
+    rows = _lines(kernels).rstrip(b"\n").replace(b"\n", b",\n    ")
+    return b"".join([head.removesuffix(b"[]\n}"), b"[\n    ", rows, b"\n  ]\n}\n"])
+
+
+def _lines(values: Sequence[msgspec.Struct | Mapping[str, Any]]) -> bytes:
+    """Each as `dumped`, on a line of its own."""
+    try:
+        return _visible(_encoder.encode_lines(values))
+    except UnicodeEncodeError:
+        return b"\n".join(map(dumped, values))
+
+
+def dumped(value: msgspec.Struct | Mapping[str, Any], indent: int | None = None) -> bytes:
+    """JSON on one line, or indented by two, with escapes for what a terminal might obey or not show."""
+    try:
+        encoded = _encoder.encode(value)
+        if indent:
+            encoded = msgspec.json.format(encoded, indent=indent)
+    except UnicodeEncodeError:  # a name that is not Unicode
+        plain = msgspec.to_builtins(value, enc_hook=lambda number: number.item())
+        text = json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=indent)
+        encoded = text.encode("utf-8", "backslashreplace")
+    return _visible(encoded)
+
+
+def _visible(encoded: bytes) -> bytes:
+    """JSON with escapes for letters that nobody sees."""
+    if encoded.isascii() and b"\x7f" not in encoded:
+        return encoded
+    return _UNSEEN.sub(lambda letter: f"\\u{ord(letter[0]):04x}", encoded.decode()).encode()
+
+
+def to_csv(frame: "pd.DataFrame", quoting: Literal[0, 2] = 2) -> bytes:
+    """A result as CSV, a row a kernel; a text that a spreadsheet would run as a formula gets a leading quote mark.
+
+    quoting: 2, all texts are quoted; 0, those that need it.
+    """
+    from pandas.api.types import is_numeric_dtype
+
+    safe = frame.rename(columns=harmless)
+    for name in safe.columns:
+        if not is_numeric_dtype(safe[name]):
+            safe[name] = [harmless(value) for value in safe[name]]
+    buffer = io.StringIO()
+    safe.to_csv(buffer, index=False, quoting=quoting, lineterminator="\n")
+    return buffer.getvalue().encode("utf-8", "backslashreplace")
+
+
+def harmless(value: Any) -> str:
+    """A text that no spreadsheet runs as a formula, on one line, without control characters."""
+    is_unknown = value is None or value != value  # NaN is not equal to itself
+    text = "" if is_unknown else printable(str(value))
+    return f"'{text}" if text.lstrip().startswith(_FORMULAS) else text
+
+
+def to_parquet(frame: "pd.DataFrame") -> bytes:
+    """A result as Parquet: the same columns as `to_csv`, typed."""
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, index=False)
+    return buffer.getvalue()

@@ -1,0 +1,179 @@
+"""A report as a trace for Perfetto, in Chrome's JSON: launches on their streams, predicted power (docs/traces.md)."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from eprof.base.kernels import short
+from eprof.base.marks import Mark
+from eprof.base.text import phrase, visible, when
+from eprof.base.version import __version__
+from eprof.logs.rows.launches import UNKNOWN
+from eprof.logs.rows.log import TableRows
+from eprof.profile import schema
+from eprof.show.files.export import dumped
+from eprof.show.words.badges import bits
+from eprof.show.words.numbers import quantity
+
+_NAME = 80
+_ROUNDING = 1e-3  # of the energy: times in ns
+_GPU_NOT_NAMED = "GPU not named"
+
+
+class _Launch(Struct):
+    """A launch of a kernel. lane: 0, or more where it overlaps others of its stream."""
+
+    device: str
+    stream: str
+    start_ns: int
+    end_ns: int
+    kernel: schema.Kernel
+    operator: str | None
+    lane: int = 0
+
+    @property
+    def track(self) -> str:
+        """The name of the trace's line that the launch is on."""
+        stream = phrase("stream {}", self.stream) or "kernels"
+        return stream + when(self.lane, f" (overlap {self.lane})")
+
+
+def to_trace(document: schema.Profile, timeline: TableRows, warn: Callable[[str], None] = lambda note: None) -> bytes:
+    """The trace of a report's kernels as `timeline` has their launches; times in µs from the first start, to the ns.
+
+    A launch takes the mean power of its kernel for as long as it ran, so the counter of a GPU's power, integrated over
+    time, is the energy of its launches. Kernels that the document does not have (`-k`) and launches without a time are
+    left out. warn: takes the sentence that the trace does not hold all energy of the report, which stands in it too.
+    """
+    launches = _launches(document, timeline)
+    first_ns = min((launch.start_ns for launch in launches), default=0)
+    head = {
+        "eprof": __version__,
+        "title": visible(document.title),
+        "costs": document.costs.name if document.costs else None,
+        "first_start_ns": first_ns,
+    }
+    if note := _shortfall(document, launches):
+        head["note"] = note
+        warn(note)
+    # The head comes first: it is how eprof recognises its own traces.
+    return encoded(head, _rows(launches, first_ns))
+
+
+def encoded(head: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """A trace for Perfetto: what it is of, and its rows."""
+    events = b",\n".join(map(dumped, rows))
+    return b'{"otherData":' + dumped(head) + b',\n"displayTimeUnit":"ns",\n"traceEvents":[\n' + events + b"\n]}\n"
+
+
+def _shortfall(document: schema.Profile, launches: Sequence[_Launch]) -> str:
+    """How much of the report's energy is not in the trace, and why; empty if all of it is."""
+    total_j = document.energy_j.total
+    if not total_j:
+        return ""
+    seconds = [(launch.end_ns - launch.start_ns) * 1e-9 for launch in launches]
+    traced_j = sum((launch.kernel.power_w or 0.0) * time_s for launch, time_s in zip(launches, seconds, strict=True))
+    if traced_j >= (1 - _ROUNDING) * total_j:
+        return ""
+    drawn = {id(launch.kernel) for launch in launches if launch.kernel.power_w is not None}
+    lacking = sum(id(kernel) not in drawn for kernel in document.kernels)
+    of = f"{lacking} of {len(document.kernels)} kernels have no launch whose time and energy are known"
+    why = of if lacking else "not every launch has a known time"
+    return f"The launches of this trace take {quantity(traced_j, 'J')} of the report's {quantity(total_j, 'J')}: {why}."
+
+
+def _launches(document: schema.Profile, timeline: TableRows) -> list[_Launch]:
+    """The launches in the trace, by device and stream, each on a lane of its own where they overlap."""
+    kernel_of = {(kernel.device, kernel.name): kernel for kernel in document.kernels}
+    columns = (timeline.device, timeline.kernel, timeline.stream, timeline.operator)
+    texts = [[None] * len(timeline) if column is None else column.texts().tolist() for column in columns]
+    starts = [] if timeline.start_ns is None else timeline.start_ns.tolist()
+    lengths_ns = np.nan_to_num(timeline.time_s * 1e9, nan=UNKNOWN).round().astype(np.int64).tolist()
+    launches = [
+        _Launch(device or _GPU_NOT_NAMED, stream or "", start, start + length, kernel_of[device, kernel], operator)
+        for device, kernel, stream, operator, start, length in zip(*texts, starts, lengths_ns, strict=True)
+        if (device, kernel) in kernel_of and start != UNKNOWN and length != UNKNOWN
+    ]
+    # Streams by their numbers: shorter ones are smaller.
+    launches.sort(key=lambda launch: (launch.device, len(launch.stream), launch.stream, launch.start_ns))
+    for _, of_stream in groupby(launches, key=lambda launch: (launch.device, launch.stream)):
+        _into_lanes(of_stream)
+    return launches
+
+
+def _into_lanes(launches: Iterable[_Launch]) -> None:
+    """Perfetto drops what overlaps on one line, so that goes to further lines. Launches come by their starts."""
+    free_ns: list[int] = []
+    for launch in launches:
+        launch.lane = next((lane for lane, end in enumerate(free_ns) if end <= launch.start_ns), len(free_ns))
+        free_ns[launch.lane : launch.lane + 1] = [launch.end_ns]
+
+
+def _rows(launches: Sequence[_Launch], first_ns: int) -> Iterator[dict[str, Any]]:
+    """The rows of the trace's file: a process a device, a thread a stream."""
+    for number, (device, of_device) in enumerate(groupby(launches, key=attrgetter("device")), 1):
+        own = list(of_device)
+        yield named("process_name", number, 0, visible(device))
+        threads: dict[str, int] = {}
+        for launch in own:
+            if launch.track not in threads:
+                threads[launch.track] = len(threads) + 1
+                yield named("thread_name", number, threads[launch.track], visible(launch.track))
+            yield _slice(launch, number, threads[launch.track], first_ns)
+        yield from _power(own, number, first_ns)
+
+
+def named(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
+    """The row of a trace that names a process ("process_name") or a thread."""
+    return {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": name}}
+
+
+def _slice(launch: _Launch, process: int, thread: int, first_ns: int) -> dict[str, Any]:
+    """The row of the trace for one launch."""
+    length_ns = launch.end_ns - launch.start_ns
+    power_w = launch.kernel.power_w
+    arguments: dict[str, Any] = {"kernel": visible(launch.kernel.name)}
+    if power_w is not None:
+        arguments |= {"energy_j": brief(power_w * length_ns * 1e-9), "power_w": brief(power_w)}
+    arguments |= {"marks": " ".join(launch.kernel.marks), "operator": visible(launch.operator or "")}
+    return {
+        "ph": "X",
+        "name": visible(short(launch.kernel.name, _NAME)),
+        "cat": "kernel",
+        "pid": process,
+        "tid": thread,
+        "ts": (launch.start_ns - first_ns) / 1e3,
+        "dur": length_ns / 1e3,
+        "args": {name: value for name, value in arguments.items() if value != ""},
+    }
+
+
+def brief(value: float) -> float:
+    """Twelve digits for traces: Perfetto 52 misreads numbers of seventeen (1.3573520000000001e-05 becomes 0.0035)."""
+    return float(f"{value:.12g}")
+
+
+def _power(launches: Sequence[_Launch], process: int, first_ns: int) -> Iterator[dict[str, Any]]:
+    """Each change of a GPU's predicted power in the trace: the sum over the kernels that run, 0 between them."""
+    known = [launch for launch in launches if launch.kernel.power_w is not None]
+    if not known:
+        return
+    is_bound = len(known) < len(launches) or any(bits(launch.kernel.marks) & int(Mark.MISSING) for launch in known)
+    # Perfetto adds the unit, which is the name of the argument.
+    name = "predicted power, at least," if is_bound else "predicted power"
+    changes_w: dict[int, list[float]] = {}
+    for launch in known:
+        power_w = launch.kernel.power_w or 0.0
+        changes_w.setdefault(launch.start_ns, []).append(power_w)
+        changes_w.setdefault(launch.end_ns, []).append(-power_w)
+    times_ns = sorted(changes_w)
+    running = np.cumsum([sum(changes_w[time_ns]) for time_ns in times_ns])
+    # What rounding leaves of a sum that is nothing is no power.
+    floor_w = 1e-9 * float(running.max(initial=0.0))
+    for time_ns, power_w in zip(times_ns, running.tolist(), strict=True):
+        value = brief(power_w) if power_w > floor_w else 0.0
+        yield {"ph": "C", "name": name, "pid": process, "ts": (time_ns - first_ns) / 1e3, "args": {"W": value}}

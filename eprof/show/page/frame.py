@@ -1,0 +1,133 @@
+"""The frame of a page of headings and blocks: a validation, clocks, a history, scaling, messages, a timeline."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from markupsafe import Markup
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eprof.base.text import visible
+from eprof.show.page.shell import filled, templates
+from eprof.show.words.badges import MISSING
+from eprof.show.words.blocks import Block, Headline, Section, Sentence, Table, Tone, Verdict
+from eprof.show.words.numbers import NARROW, utc
+
+
+class Document(Protocol):
+    """What a framed page needs of a document: where it comes from."""
+
+    @property
+    def title(self) -> str:
+        """What it is about."""
+
+    @property
+    def schema(self) -> str:
+        """The form of the document: "eprof.tune/1"."""
+
+    @property
+    def eprof(self) -> str:
+        """The version of eprof that made it."""
+
+    @property
+    def created_utc(self) -> str:
+        """When it was made."""
+
+    @property
+    def command_line(self) -> Sequence[str]:
+        """The command that made it."""
+
+
+class Figure(Struct, frozen=True):
+    """A label, a number in large digits, its unit and note in small ones, and its marks."""
+
+    label: str
+    value: str
+    note: str = ""
+    marks: int = 0
+
+    @property
+    def digits(self) -> str:
+        """The number of a key figure without its unit."""
+        return self.value.partition(NARROW)[0] if self.known else self.value
+
+    @property
+    def unit(self) -> str:
+        """The unit of a key figure without its number."""
+        return self.value.partition(NARROW)[2] if self.known else ""
+
+    @property
+    def lower(self) -> bool:
+        """Whether the number of a key figure is a lower bound."""
+        return self.known and bool(self.marks & MISSING)
+
+    @property
+    def signs(self) -> int:
+        """The marks raised behind the number of a key figure; "at least" stands in front of it."""
+        return self.marks & ~MISSING if self.known else 0
+
+    @property
+    def known(self) -> bool:
+        """Whether a key figure has a number."""
+        return self.value[:1].isdigit() or self.value[:1] in "+−<>"
+
+
+def page(
+    document: Document,
+    kind: str,
+    subtitle: Sequence[str],
+    headline: Headline,
+    figures: Iterable[Figure],
+    sections: Iterable[Section],
+    verdicts: Sequence[Verdict] = (),
+) -> str:
+    """A page of headings and blocks in its frame: one self-contained HTML file.
+
+    kind: the command; subtitle: what stands beside the title, before the time.
+    """
+    text = filled(
+        "validation.html",
+        ["report.css", "diff.css", "validation.css"],
+        ["diff.js"],
+        title=document.title,
+        kind=kind,
+        subtitle=" · ".join([*subtitle, utc(document.created_utc)]),
+        headline=headline,
+        verdicts=verdicts,
+        figures=list(figures),
+        sections=list(sections),
+    )
+    # Our own files hold no such characters, so that only names change.
+    return visible(text)
+
+
+def method(document: Document, parts: Mapping[str, Sequence[str]], notes: Sequence[str]) -> Section:
+    """The last section of a framed page: how the numbers came to be, then the notes, the command and the version."""
+    command = " ".join(document.command_line)
+    parts = {
+        **parts,
+        "Notes": notes,
+        "Command": [command],
+        "Made by": [f"eprof {document.eprof}, {document.schema}"],
+    }
+    known = {heading: sentences for heading, sentences in parts.items() if any(sentences)}
+    drawn = templates().get_template("validation_method.html").render(parts=known)
+    return Section("method", "Method", "Method and provenance", [Markup(drawn)])  # noqa: S704  escaped there
+
+
+def card(anchor: str, link: str, heading: str, *blocks: Block | str) -> Section:
+    """A section of a framed page, without sentences that say nothing and titles of tables that repeat its own."""
+    filled = [block for block in blocks if not isinstance(block, Sentence) or block.text]
+    return Section(anchor, link, heading, [_under(block, (link, heading)) for block in filled])
+
+
+def _under(block: Block | str, said: Sequence[str]) -> Block | str:
+    """A block of a framed page below a heading: a table's title that the heading said is not said again."""
+    if isinstance(block, Table) and block.title in said:
+        return replace(block, title="")
+    return block
+
+
+def quiet(text: str) -> Sentence:
+    """What explains a chart or table in a framed page, below it."""
+    return Sentence(text, Tone.QUIET)

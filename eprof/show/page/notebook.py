@@ -1,0 +1,83 @@
+"""Blocks as a cell of a notebook, without scripts or styles of its own.
+
+Notebooks keep only tags and style attributes of what they show, and github.com not even these: without them it is plain
+tables.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+from markupsafe import Markup
+
+from eprof.base.text import cut, visible
+from eprof.show.page.shell import asset
+from eprof.show.page.svg import pct
+from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Sentence, Table
+from eprof.show.words.cells import Bar, Cell, Name, legend, plain_text
+
+_KERNELS = 8
+_NAME = 60
+_WIDTH = 100  # columns of a terminal that has as much room
+
+
+def cell(blocks: Iterable[Block | Markup]) -> str:
+    """Blocks as a cell of a notebook."""
+    return visible(Markup("<div>{}</div>").format(Markup("\n").join(map(_block, blocks))))
+
+
+def _block(block: Block | Markup) -> Markup:
+    """A block in a cell of a notebook."""
+    match block:
+        case Headline():
+            return Markup("<p><b>{}</b><br>{}</p>").format(block.text, block.lead)
+        case Sentence():
+            return Markup("<p>{}</p>").format(block.text)
+        case Legend():
+            return Markup("<p><small>{}</small></p>").format(legend(block.marks))
+        case Notes() if block.texts:
+            return _notes(block)
+        case Table():
+            return _table(block.on(Medium.TERMINAL, _WIDTH))
+    return block if isinstance(block, Markup) else Markup("")
+
+
+def _notes(notes: Notes) -> Markup:
+    """Notes in a cell of a notebook, folded away, but for how many there are."""
+    items = Markup("").join(Markup("<li>{}</li>").format(text) for text in notes.texts)
+    number = len(notes.texts)
+    return Markup("<details><summary>{} {}{}</summary><ol>{}</ol></details>").format(
+        number, notes.noun, "s"[: number - 1], items
+    )
+
+
+def _table(table: Table) -> Markup:
+    """A table in a cell of a notebook."""
+    labels = Markup("").join(Markup("<th>{}</th>").format(column.label) for column in table.columns)
+    rows = Markup("\n").join(map(_notebook_row, (row.cells for row in table.rows)))
+    below = Markup("<p><small>{}</small></p>").format(table.left_out) if table.left_out else ""
+    return Markup("<table><thead><tr>{}</tr></thead><tbody>\n{}</tbody></table>{}").format(labels, rows, below)
+
+
+def _notebook_row(cells: Iterable[Cell]) -> Markup:
+    name, *others = cells
+    full = name.full if isinstance(name, Name) else ""
+    first = Markup('<th title="{}" style="text-align:left">{}</th>').format(full, cut(plain_text(name), _NAME))
+    return Markup("<tr>{}{}</tr>").format(first, Markup("").join(map(_cell, others)))
+
+
+def _cell(cell: Cell) -> Markup:
+    """A table's cell in a notebook."""
+    if not isinstance(cell, Bar):
+        return Markup("<td>{}</td>").format(plain_text(cell))
+    half = 50 * min(abs(cell.value), 1.0)
+    start, color = (50 - half, "cold") if cell.value < 0 else (50, "warm")
+    style = f"margin-left:{pct(start)};width:{pct(half)};background-color:{colors()[color]}"
+    return Markup('<td><div style="width:100px"><div style="height:10px;{}"></div></div></td>').format(style)
+
+
+@cache
+def colors() -> dict[str, str]:
+    """The colours of groups of counts in a notebook, on light and dark ground alike: the pages' on dark ground."""
+    colours = re.findall(r"--(\w+):\s*(?:(#\w+)|light-dark\(#\w+,\s*(#\w+)\))", asset("report.css"))
+    return {name: plain or dark for name, plain, dark in colours}

@@ -1,0 +1,134 @@
+"""Charts as inline SVG with x and width in percent, so that text keeps its size at every width."""
+
+from collections.abc import Iterable
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from eprof.show.words.badges import signs
+
+GAP_FROM = 1.2  # per cent of the width; gaps between narrower segments would eat them
+
+
+class Segment(Struct, frozen=True):
+    """A piece of a bar: its group (the colour), where it starts and how wide it is in per cent, and its label."""
+
+    group: str
+    start: float
+    width: float
+    label: str = ""
+    value: str = ""
+    marks: int = 0
+
+
+def pct(number: float) -> str:
+    """A percentage as an SVG length: 12.5 -> "12.5%"."""
+    return f"{number:.3f}".rstrip("0").rstrip(".") + "%"
+
+
+def laid(parts: Iterable[tuple[str, float]], scale: float) -> list[Segment]:
+    """Segments of an SVG bar side by side; `scale` is the value that fills the whole width."""
+    segments = []
+    start = 0.0
+    for group, value in parts:
+        if value > 0:
+            width = 100 * value / scale
+            segments.append(Segment(group, start, width))
+            start += width
+    return segments
+
+
+def edges(segment: Segment) -> tuple[str, str]:
+    """Start and width of an SVG segment in per cent: rounded at the edges, so that neighbours still touch."""
+    start, end = round(segment.start, 2), round(segment.start + segment.width, 2)
+    return f"{start:g}%", f"{round(end - start, 2):g}%"
+
+
+def rect(segment: Segment, *, gaps: bool = True) -> Markup:
+    """One segment of an SVG bar as a rectangle; the style says how high.
+
+    gaps: a line of the card's colour around a wide one.
+    """
+    gap = " g" if gaps and segment.width > GAP_FROM else ""
+    return Markup('<rect class="c-{}{}" x="{}" width="{}"/>').format(segment.group, gap, *edges(segment))
+
+
+def bar(
+    segments: list[Segment], label: str, *, open_end: bool = False, interval: tuple[float, float] | None = None
+) -> Markup:
+    """A stacked bar in SVG. open_end: dashes at its end say that something is missing there. interval: in per cent."""
+    body = Markup("").join(rect(segment) for segment in segments)
+    end = segments[-1].start + segments[-1].width if segments else 0.0
+    return Markup('<svg class="bar" height="18" role="img" aria-label="{}">{}{}</svg>').format(
+        label, body + whisker(interval), _open_end(min(end, 99.0), 18) if open_end else ""
+    )
+
+
+def whisker(interval: tuple[float, float] | None) -> Markup:
+    """A thin SVG line over a bar, from one end of an interval to the other, in per cent of the width."""
+    if interval is None:
+        return Markup("")
+    low, high = pct(interval[0]), pct(interval[1])
+    line = Markup('<rect class="wh" x="{}" y="8" width="{}" height="2"/>').format(low, pct(interval[1] - interval[0]))
+    ends = Markup("").join(
+        Markup('<rect class="wh" x="{}" y="5" width="2" height="8"/>').format(x) for x in (low, high)
+    )
+    return line + ends
+
+
+def _open_end(end: float, height: int) -> Markup:
+    return Markup('<svg x="{}" y="2" width="9" height="{}"><path class="open" d="M1 .5h7M1 {}h7"/></svg>').format(
+        pct(end), height - 4, height - 4.5
+    )
+
+
+def mini(segments: list[Segment]) -> Markup:
+    """The small SVG bar in a table cell; the cell's text says the same."""
+    body = Markup("").join(rect(segment, gaps=False) for segment in segments)
+    return Markup('<svg class="mini" width="60" height="8" aria-hidden="true">{}</svg>').format(body)
+
+
+def meter(group: str, filled: float | None, outlined: float | None, label: str) -> Markup:
+    """An SVG bar filled to the share of the energy and outlined to the share of the count, in per cent of the width."""
+    fill = Markup('<rect class="c-{} edge" width="{}"/>').format(group, f"{filled:.2f}%") if filled else ""
+    line = Markup('<rect class="outline" width="{}"/>').format(f"{outlined:.2f}%") if outlined else ""
+    return Markup('<svg class="bar" height="18" role="img" aria-label="{}">{}{}</svg>').format(label, fill, line)
+
+
+def labelled(segments: list[Segment], label: str, *, open_end: bool = False) -> Markup:
+    """A tall SVG bar with names in its segments, where they fit. open_end: as of `bar`, beside it."""
+    body = Markup("").join(rect(segment) + _inside(segment) for segment in segments)
+    end = _open_end(100.0, 42) if open_end else ""
+    return Markup('<svg class="bar tall" height="42" role="img" aria-label="{}">{}{}</svg>').format(label, body, end)
+
+
+def _inside(segment: Segment) -> Markup:
+    """The text in a segment of an SVG bar: for every width if it fits on a phone, for wide pages only, or none."""
+    width = 14 + 7.4 * max(len(segment.label), len(segment.value) + 1)
+    if not segment.label or segment.width * 6.8 < width:
+        return Markup("")
+    fits_a_phone = segment.width >= 15 and segment.width * 3.0 >= width
+    kind = "" if fits_a_phone else " wide"
+    raised = Markup('<tspan class="m" dy="-4">{}</tspan>').format(signs(segment.marks)) if segment.marks else ""
+    return Markup(
+        '<svg x="{}" overflow="visible"><text class="t-{}{}"><tspan x="8" y="18" class="b">{}</tspan>'
+        '<tspan x="8" y="34">{}</tspan>{}</text></svg>'
+    ).format(pct(segment.start), segment.group, kind, segment.label, segment.value, raised)
+
+
+def wedge(start: float) -> Markup:
+    """The light SVG wedge from the part above constant power to the enlarged bar below it."""
+    return Markup(
+        '<svg class="wedge" width="100%" height="26" viewBox="0 0 100 100" preserveAspectRatio="none" '
+        'aria-hidden="true">'
+        '<path d="M{} 0H100V100H0Z"/></svg>'
+    ).format(f"{start:.3f}")
+
+
+def braces(boundary: float) -> Markup:
+    """Two SVG lines under the enlarged bar: computation up to `boundary` per cent, data movement after it."""
+    warm = Markup('<rect class="warm" width="{}" height="3"/>').format(pct(boundary)) if boundary > 0 else ""
+    cold = Markup('<rect class="cold" x="{}" width="{}" height="3"/>').format(pct(boundary), pct(100 - boundary))
+    return Markup('<svg class="bar braces" height="3" aria-hidden="true">{}{}</svg>').format(
+        warm, cold if boundary < 100 else ""
+    )

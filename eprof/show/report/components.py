@@ -1,0 +1,97 @@
+"""Time by component in words: what takes the largest kernel's time, and a table of all."""
+
+from eprof.base.labels import labels
+from eprof.base.text import phrase, when
+from eprof.profile import schema
+from eprof.show.report.view import View
+from eprof.show.words.badges import ESTIMATED, UNKNOWN, bits
+from eprof.show.words.blocks import Column, Row, Table
+from eprof.show.words.cells import Cell, Name, Quantity, Share
+from eprof.show.words.numbers import and_more, percent, quantity
+
+_LABELS = {
+    "loads": "loads",
+    "computation": "comp.",
+    "shared": "shared",
+    "conflicts": "conflicts",
+    "texture": "texture",
+    "stores": "stores",
+    "bandwidth": "DRAM",
+}
+_LONG = {
+    "loads": "waiting for loads",
+    "computation": "computation",
+    "shared": "shared memory",
+    "conflicts": "bank conflicts",
+    "texture": "texture",
+    "stores": "stores",
+    "bandwidth": "waiting for DRAM's bandwidth",
+}
+_LARGEST, _SMALL = 3, 0.005
+_WIDE = 100  # columns of a terminal
+_WIDTHS = {"texture": _WIDE, "stores": _WIDE}
+
+
+def sentence(view: View) -> str:
+    """Which component takes the time of the first kernel whose cycles are modelled."""
+    parts = view.document.time_components
+    assert parts
+    for kernel, cycles in zip(view.kernels, parts.kernels, strict=True):
+        if cycles.time_s is not None:
+            return f"{view.label(kernel)}: {_shares(cycles)} (modelled{_elsewhere(view)}: {_seconds(kernel, cycles)})."
+    return "Nothing was counted that the model could make cycles of."
+
+
+def _elsewhere(view: View) -> str:
+    """The GPU whose time by component was modelled, where it is not the one of the logs."""
+    costs, parts = view.document.costs, view.document.time_components
+    assert parts
+    return when(costs is not None and costs.gpu_match == "other", f" for {parts.device}")
+
+
+def _shares(cycles: schema.KernelCycles) -> str:
+    total = sum(cycles.cycles.values())
+    largest = sorted(cycles.cycles.items(), key=lambda part: -part[1])[:_LARGEST]
+    return ", ".join(f"{percent(part / total)} {_LONG[name]}" for name, part in largest if part >= _SMALL * total)
+
+
+def _seconds(kernel: schema.Kernel, cycles: schema.KernelCycles) -> str:
+    modelled = quantity(cycles.time_s or 0.0, "s")
+    if kernel.time_s is None or kernel.time_s == cycles.time_s:
+        return modelled
+    return f"{modelled} in all; the report has {quantity(kernel.time_s, 's')}"
+
+
+def table(view: View, limit: int | None) -> Table:
+    """Time by component: kernels in the document's order, each with the shares of its modelled cycles."""
+    parts = view.document.time_components
+    assert parts
+    used = [name for name in _LABELS if any(kernel.cycles.get(name) for kernel in parts.kernels)]
+    columns = [
+        *(Column(view.nouns.kernel, "left"), Column("time"), Column("modelled")),
+        *(Column(_LABELS[name], from_width=_WIDTHS.get(name, 0)) for name in used),
+        *(Column("warps", from_width=_WIDE), Column("rounds", from_width=_WIDE)),
+    ]
+    shown = view.kernels[:limit]
+    short = labels([kernel.name for kernel in shown])
+    rows = [
+        Row([Name(name, kernel.name), *_component_cells(kernel, cycles, used)])
+        for name, kernel, cycles in zip(short, shown, parts.kernels, strict=False)
+    ]
+    left_out = and_more(len(view.kernels) - len(shown), view.nouns.kernel)
+    return Table(columns, rows, note=_components_note(parts), left_out=left_out)
+
+
+def _component_cells(kernel: schema.Kernel, cycles: schema.KernelCycles, used: list[str]) -> list[Cell]:
+    total = sum(cycles.cycles.values())
+    shares: list[Cell] = [Share(cycles.cycles[name] / total) if total else UNKNOWN for name in used]
+    measured = Quantity(kernel.time_s, "s", bits(kernel.time_marks))
+    modelled = Quantity(cycles.time_s, "s", ESTIMATED)
+    return [measured, modelled, *shares, f"{cycles.active_warps:.4g}", f"{cycles.rounds:.4g}"]
+
+
+def _components_note(parts: schema.TimeComponents) -> str:
+    return (
+        f"Cycles of one multiprocessor of {parts.device} at {parts.core_mhz:g} MHz by component ([S] 5.5), not "
+        f"measured; warps are those active at a time.{phrase(' Assumed: {}.', parts.assumes)}"
+    )

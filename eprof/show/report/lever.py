@@ -1,0 +1,103 @@
+"""Kernels below the lines: how much of them each reaches, and what would lift it (profile/rooflines/dots.py)."""
+
+from collections.abc import Sequence
+
+from msgspec import UNSET
+
+from eprof.base.known import ratio
+from eprof.base.nouns import Nouns
+from eprof.base.text import when
+from eprof.profile import schema
+from eprof.show.words.badges import UNKNOWN
+from eprof.show.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts
+from eprof.show.words.cells import Name
+from eprof.show.words.numbers import and_more, percent, plain, quantity_or
+
+_EXPLAINED = (
+    "Modelled. Waiting: constant power while slower than the roofline. Constant power: what is left at the roofline's "
+    "time. Nearer bytes: of caches"
+)
+_OF_MIX = (
+    " Peak of its mix: the most flop/s with its own floating-point instructions ([T] 3.4.4), where a special "
+    "function is a flop too; a short bar on the page."
+)
+_LEVELS = {"l3": "L3", "l2": "L2", "l1": "L1", "shared": "shared"}
+_PARTS = {
+    "flops": ("flops", "fewer or narrower ones"),
+    "dram": ("DRAM bytes", "more flop/B"),
+    "constant": ("constant power", "less of it"),
+    "waiting": ("waiting", "more utilisation"),
+    "instructions": ("other instructions", "fewer of them"),
+    "nearer": ("nearer bytes", "fewer of them"),
+}
+_WIDE = 100  # columns of a terminal
+
+
+def reached(limit: schema.Limit, key: str) -> str | None:
+    """How much of the limits a kernel reaches: "58 %", or "at most 58 %" where the energy is a lower bound."""
+    share: float | None = getattr(limit, key)
+    if share is None:
+        return None
+    return when(key in (limit.at_most or ()), "at most ") + percent(share)
+
+
+def power_of(limit: schema.Limit) -> float | None:
+    """Mean power of a kernel below the lines in W: flop/s over flop/J."""
+    return ratio(limit.flop_per_s or None, limit.flop_per_j)
+
+
+def lever(limit: schema.Limit) -> str:
+    """A kernel's lever in one phrase: what takes most of the energy, its share, and what would save it."""
+    if limit.lever is None:
+        return "not known: no time"
+    joules = sum(value or 0.0 for value in limit.parts_j.values())
+    share = percent((limit.parts_j[limit.lever] or 0.0) / joules) if joules else ""
+    part, remedy = _PARTS[limit.lever]
+    return f"{part} {share}: {remedy}"
+
+
+def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest: int, levels: bool = True) -> Table:
+    """The table of kernels below the lines, with the lever of each.
+
+    rest: how many more there are. levels: with nearer levels and speeds, where there is room.
+    """
+    mixed = (Medium.PAGE | Medium.TERMINAL) & everywhere_if(any(limit.mix_peak_flop_per_s for _, limit in kernels))
+    shown = everywhere_if(levels)
+    all_levels, rates = Medium.PAGE & shown, (Medium.PAGE | Medium.TERMINAL) & shown
+    columns = [
+        Column(nouns.kernel, "left"),
+        Column("flop/B"),
+        *(Column(_LEVELS[level], media=all_levels) for level in nouns.nearer),
+        Column("flop/s", media=rates, from_width=_WIDE),
+        Column("peak of its mix", media=mixed, from_width=_WIDE),
+        Column("flop/J", media=rates, from_width=_WIDE),
+        *numbers("of roofline", "of arch line"),
+        *texts("largest part of its energy"),
+    ]
+    rows = [_row(name, limit, nouns) for name, limit in kernels]
+    note = f"{_EXPLAINED}{when('shared' in nouns.nearer, ' and shared memory')}.{when(mixed, _OF_MIX)}"
+    return Table(columns, rows, note=note, left_out=and_more(rest, nouns.kernel))
+
+
+def _row(name: Name, limit: schema.Limit, nouns: Nouns) -> Row:
+    """The row of a kernel below the lines."""
+    of_levels = [getattr(limit.intensity_flop_per_byte, level) for level in ("dram", *nouns.nearer)]
+    intensities = [UNKNOWN if value in (None, UNSET) else plain(value) for value in of_levels]
+    speeds = (limit.flop_per_s, limit.mix_peak_flop_per_s or None, limit.flop_per_j)
+    rates = [quantity_or(UNKNOWN, value, "") for value in speeds]
+    shares = [reached(limit, key) or UNKNOWN for key in ("speed_share", "energy_share")]
+    return Row([name, *intensities, *rates, *shares, lever(limit)])
+
+
+def racing(machine: schema.Machine, nouns: Nouns) -> str:
+    """Whether racing to halt is right, without the machine's name."""
+    balance, half = plain(machine.time_balance), plain(machine.effective_energy_balance)
+    if machine.race_to_halt:
+        return (
+            f"race to halt. From {half} flop/B on, half of the best flop/J is reached; that is not "
+            f"above the time balance, {balance} flop/B, so what is fast enough is also efficient."
+        )
+    return (
+        f"racing to halt is not enough. Half of the best flop/J takes {half} flop/B, more than the "
+        f"time balance of {balance}: a {nouns.kernel} that is bound by arithmetic in time still pays mostly for bytes."
+    )

@@ -1,0 +1,45 @@
+"""A profile in a notebook: headline, bar and a short table."""
+
+from markupsafe import Markup
+
+from eprof.base.vocabulary import GROUPS
+from eprof.profile import document as documents
+from eprof.profile.profile import Energy, Profile
+from eprof.show.page import notebook
+from eprof.show.page.svg import pct
+from eprof.show.report.headline import headline
+from eprof.show.report.tables import kernel_table
+from eprof.show.report.view import View
+from eprof.show.words.blocks import Legend, Notes
+from eprof.show.words.numbers import percent
+
+_KERNELS = 8
+_NAME = 60
+_WIDTH = 100  # columns of a terminal that has as much room
+
+
+def html(result: Profile | Energy) -> str:
+    """A profile as a cell of a notebook; with the prices that are taken by default."""
+    energy = result.energy() if isinstance(result, Profile) else result
+    view = View(documents.document(energy))
+    kernels = kernel_table(view, _KERNELS)
+    marks = Legend(view.marks if view.costs else 0)
+    return notebook.cell([headline(view), _bar(view), kernels, marks, Notes(view.document.warnings, "warning")])
+
+
+def _bar(view: View) -> Markup:
+    """Where the energy goes, as a bar with its legend in a notebook; nothing where no energy is known."""
+    joules = {group: amount.value for group, amount in view.groups.items() if amount.value}
+    whole = sum(joules.values())
+    if not whole:
+        return Markup("")
+    colors = notebook.colors()
+    pieces, labels = [], []
+    for group, value in joules.items():
+        style = f"background-color:{colors[group]}"
+        pieces.append(Markup('<span style="{};width:{}"></span>').format(style, pct(100 * value / whole)))
+        label = f"{GROUPS[group]} {percent(value / whole)}"
+        labels.append(Markup('<span style="{}">&emsp;</span> {}').format(style, label))
+    return Markup('<div style="display:flex;height:14px;max-width:60em">{}</div><p><small>{}</small></p>').format(
+        Markup("").join(pieces), Markup(" &ensp; ").join(labels)
+    )

@@ -1,0 +1,221 @@
+"""Which kernels: stacked bars, the largest first; template instances of one name together when there are many."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from markupsafe import Markup
+from msgspec import Struct
+
+from eprof.base.kernels import base
+from eprof.base.labels import DEVICE_WIDTH, WIDTH
+from eprof.base.text import bracketed, cut, when
+from eprof.base.vocabulary import CONSTANT, GROUPS
+from eprof.profile import schema
+from eprof.show.page import svg
+from eprof.show.report.headline import at_least
+from eprof.show.report.section import Section
+from eprof.show.report.view import View, energy_of
+from eprof.show.words.badges import MISSING, Amount, quantity_of, share_of, total, written
+from eprof.show.words.intervals import known, label
+from eprof.show.words.numbers import percent, quantity, span, whole
+
+SHOWN = 20
+GROUP_ABOVE = 50
+MEMBERS = 3
+UNITS = {"total": "J", "time": "s", "instructions": ""}
+_HEADINGS = {
+    "total": "Which {} take it",
+    "time": "Which {} take the time",
+    "instructions": "Which {} execute most",
+}
+_LENGTHS = {"total": "energy", "time": "time", "instructions": "the number of instructions"}
+
+
+class Row(Struct, frozen=True):
+    """One bar: a kernel, by its place in the document, or several of one base name (`place` is None)."""
+
+    name: str
+    full: str
+    place: int | None
+    bar: Markup
+    amount: Markup
+    share: Markup
+    members: Sequence["Row"] = ()
+    more: str = ""
+
+
+class Bunch(Struct, frozen=True):
+    """Kernels drawn as one bar."""
+
+    base: str
+    places: list[int]
+    amount: Amount
+
+
+def section(view: View) -> Section | None:
+    """The section on which kernels take most, or None if there is nothing to rank kernels by."""
+    if not view.kernels or not view.ranked(view.document).value:
+        return None
+    bunches = _bunches(view)
+    shown, rest = bunches[:SHOWN], bunches[SHOWN:]
+    scale = max(_length(view, bunch) for bunch in shown) or 1.0
+    content = {
+        "sentence": _sentence(view, bunches),
+        "legend": _legend(view),
+        "rows": [_row(view, bunch, scale) for bunch in shown],
+        "rest": _rest(view, rest),
+        "interval": _whisker_label(view, shown),
+        "open": any(bunch.amount.marks & MISSING for bunch in shown),
+    }
+    nouns = view.nouns.kernels
+    heading = _HEADINGS[view.measure].format(nouns)
+    return Section("kernels", nouns.capitalize(), heading, "kernels.html", content)
+
+
+def _bunches(view: View) -> list[Bunch]:
+    """The bars' bunches: a kernel each, or a base name where there are more than 50 kernels; largest first."""
+    members: dict[object, list[int]] = {}
+    is_grouped = len(view.kernels) > GROUP_ABOVE
+    for place in view.order:
+        key = base(view.kernels[place].name) if is_grouped else place
+        members.setdefault(key, []).append(place)
+    bunches = [
+        Bunch(str(key), places, total(view.ranked(view.kernels[place]) for place in places))
+        for key, places in members.items()
+    ]
+    return sorted(bunches, key=lambda bunch: -(bunch.amount.value or 0.0))
+
+
+def _length(view: View, bunch: Bunch) -> float:
+    """How far a kernel's bar reaches, with the interval of its energy."""
+    ends = _interval(view, bunch.places[0]) if len(bunch.places) == 1 else None
+    return max(bunch.amount.value or 0.0, ends[1] if ends else 0.0)
+
+
+def _interval(view: View, place: int) -> tuple[float, float] | None:
+    """The interval of a kernel's energy, if kernels are ranked by that."""
+    is_total = view.measure == "total" and not view.is_modelled
+    return known(view.kernels[place].interval_j) if is_total else None
+
+
+def _whisker_label(view: View, bunches: Sequence[Bunch]) -> str:
+    """What the whiskers on the kernels' bars are; nothing where there are none."""
+    intervals = view.document.interval_j
+    has_any = any(_interval(view, place) for bunch in bunches for place in bunch.places)
+    return label(intervals.share) if intervals and has_any else ""
+
+
+def _sentence(view: View, bunches: list[Bunch]) -> Markup:
+    """Which kernels: how few of them take most of the energy."""
+    if len(view.kernels) == 1:
+        return Markup("There is one {}. Bar length is {}.").format(view.nouns.kernel, _LENGTHS[view.measure])
+
+    all_kernels = view.ranked(view.document)
+    needed, sum_of_needed = _fewest(bunches, 0.8 * (all_kernels.value or 0.0))
+    share = written(percent(sum_of_needed / (all_kernels.value or 1.0)), all_kernels.marks, bound=False)
+    is_grouped = len(bunches) != len(view.kernels)
+    noun = "names" if is_grouped else view.nouns.kernels
+    subject = f"{whole(needed)} of {whole(len(bunches))} {noun} take"
+    if needed == 1:
+        subject = f"One of {whole(len(bunches))} {noun} takes"
+    known = when(all_kernels.lower, " of what is known")
+    grouped = when(is_grouped, " Template instances of one name stand together; open a name to see them.")
+    return Markup("{} {}{}. Bar length is {}. Choose a {} to see it below.{}").format(
+        subject, share, known, _LENGTHS[view.measure], view.nouns.kernel, grouped
+    )
+
+
+def _fewest(bunches: list[Bunch], goal: float) -> tuple[int, float]:
+    """How many of the largest kernels reach the goal, and their sum."""
+    running = 0.0
+    for needed, bunch in enumerate(bunches, start=1):
+        running += bunch.amount.value or 0.0
+        if running >= goal:
+            return needed, running
+    return len(bunches), running
+
+
+def _legend(view: View) -> list[tuple[str, str]]:
+    if view.measure != "total":
+        return []
+    return [(group, view.nouns.group(group)) for group, amount in view.groups.items() if amount.value]
+
+
+def _row(view: View, bunch: Bunch, scale: float) -> Row:
+    """The row of a bunch of kernels: its name, bar and numbers."""
+    if len(bunch.places) == 1:
+        return _kernel_row(view, bunch.places[0], scale)
+    left = len(bunch.places) - MEMBERS
+    return Row(
+        f"{cut(bunch.base, WIDTH - 6)} ×{whole(len(bunch.places))}",
+        bunch.base,
+        None,
+        _bar(view, _added(view, bunch.places), bunch.amount, scale, bunch.base),
+        *_numbers(view, bunch.amount),
+        members=[_kernel_row(view, place, scale) for place in bunch.places[:MEMBERS]],
+        more=f"{whole(left)} more in the table" if left > 0 else "Show in the table",
+    )
+
+
+def _kernel_row(view: View, place: int, scale: float) -> Row:
+    kernel = view.kernels[place]
+    amount = view.ranked(kernel)
+    label, full = view.label(kernel), kernel.name
+    bar = _bar(view, _colours(view, kernel, amount), amount, scale, label, _interval(view, place))
+    if view.several_devices:
+        device = kernel.device or f"{view.nouns.processor} not named"
+        label = f"{label} · {cut(device, DEVICE_WIDTH - 2)}"
+        full = f"{kernel.name} on {device}"
+    return Row(label, full, place, bar, *_numbers(view, amount))
+
+
+def _numbers(view: View, amount: Amount) -> tuple[Markup, Markup]:
+    return quantity_of(amount, UNITS[view.measure]), share_of(amount, view.ranked(view.document))
+
+
+def _colours(view: View, kernel: schema.Kernel, amount: Amount) -> dict[str, float]:
+    if view.measure != "total":
+        return {"plain": amount.value or 0.0}
+    return {group: part.value or 0.0 for group, part in view.groups_of(kernel).items()}
+
+
+def _added(view: View, places: list[int]) -> dict[str, float]:
+    """The colours of a bunch of kernels' bar. Columns, because there may be thousands of kernels in it."""
+    kernels = [view.kernels[place] for place in places]
+    if view.measure != "total":
+        return {"plain": sum(view.ranked(kernel).value or 0.0 for kernel in kernels)}
+    sums = dict.fromkeys(GROUPS, 0.0)
+    if not view.is_modelled:
+        sums[CONSTANT] = sum(energy_of(kernel, CONSTANT).value or 0.0 for kernel in kernels)
+    for name, word in view.words.items():
+        sums[word.count.group] += float(np.nansum(view.column(name).joules[places]))
+    return sums
+
+
+def _bar(
+    view: View,
+    parts: Mapping[str, float],
+    amount: Amount,
+    scale: float,
+    name: str,
+    ends: tuple[float, float] | None = None,
+) -> Markup:
+    """The stacked bar of a kernel or a bunch of kernels."""
+    spoken = [f"{GROUPS[group]} {quantity(value, 'J')}" for group, value in parts.items() if value and group in GROUPS]
+    value = "not known" if amount.value is None else at_least(amount, UNITS[view.measure])
+    detail = bracketed(", ".join(spoken))
+    interval = None
+    if ends:
+        interval = 100 * ends[0] / scale, 100 * ends[1] / scale
+        value += f", {span(*ends, 'J')}"
+    drawn = svg.laid(parts.items(), scale)
+    return svg.bar(drawn, f"{name}: {value}{detail}", open_end=bool(amount.marks & MISSING), interval=interval)
+
+
+def _rest(view: View, rest: list[Bunch]) -> tuple[str, Markup, Markup] | None:
+    """All kernels that are not drawn, as a text row: drawn to scale, it would flatten all others."""
+    if not rest:
+        return None
+    count = sum(len(bunch.places) for bunch in rest)
+    amount = total(bunch.amount for bunch in rest)
+    return f"{whole(count)} other {view.nouns.of(count)}, not drawn", *_numbers(view, amount)

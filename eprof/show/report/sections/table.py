@@ -1,0 +1,338 @@
+"""All kernels: the table that the script windows, sorts and filters; its first rows are real HTML."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eprof.base.text import when
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS
+from eprof.profile import schema
+from eprof.show.page import svg
+from eprof.show.report import packed
+from eprof.show.report.section import Section
+from eprof.show.report.sections.kernels import UNITS
+from eprof.show.report.view import DRAM, Entry, View, by_time_of, callees_of, energy_of, power_of, time_of
+from eprof.show.report.view import Column as Counted
+from eprof.show.words.badges import Amount, quantity_of, share_of, written
+from eprof.show.words.numbers import percent, plain, quantity, whole
+
+FIRST_ROWS = 20
+_Read = Callable[[View, schema.Kernel], Amount]
+
+
+class Column(Struct, frozen=True):
+    """A column: what it reads and how it is written. kind: name, device, main, share, sum, whole, plain, or quantity.
+
+    bound: a sum, so that MISSING makes it "at least".
+    """
+
+    key: str
+    label: str
+    kind: str
+    unit: str = ""
+    title: str = ""
+    read: _Read | None = None
+    bound: bool = True
+
+
+def _joules(part: str) -> _Read:
+    return lambda _, kernel: energy_of(kernel, part)
+
+
+def _pj_per_flop(view: View, kernel: schema.Kernel) -> Amount:
+    joules = view.per_flop(kernel)
+    return Amount(None if joules.value is None else joules.value * 1e12, joules.marks)
+
+
+_CALLS = Column(
+    "launches", "Calls", "whole", title="how often it was called", read=lambda _, kernel: Amount(kernel.launches)
+)
+_TIME = Column(
+    "time", "Time", "quantity", "s", "time of all calls, without counter collection", lambda _, kernel: time_of(kernel)
+)
+_INTENSITY = Column("intensity", "flop/B", "plain", "", "flops per DRAM byte", View.intensity, bound=False)
+_SHARE = Column("share", "Share", "share", title="share of all")
+_SUM = Column("sum", "Sum", "sum", title="running sum of the shares, in the order shown")
+
+_ENERGY_COLUMNS = (
+    Column("total", "Energy", "main", "J", "energy of all calls", _joules("total")),
+    _SHARE,
+    _SUM,
+    _CALLS,
+    _TIME,
+    Column(
+        "bytime", "By time", "quantity", "J", "metered energy if it went with time alone", lambda _, k: by_time_of(k)
+    ),
+    Column("callees", "With callees", "quantity", "J", "with all that it calls, estimated", lambda _, k: callees_of(k)),
+    Column("power", "Power", "quantity", "W", "mean power: energy over time", lambda _, kernel: power_of(kernel)),
+    Column("constant", "Constant", "quantity", "J", "constant power times time", _joules(CONSTANT)),
+    Column("computation", "Computation", "quantity", "J", "energy of all instructions", _joules(COMPUTATION)),
+    Column("data", "Data", "quantity", "J", "energy of all bytes", _joules(DATA)),
+    Column("perflop", "pJ/flop", "plain", "", "energy for each flop", _pj_per_flop),
+    _INTENSITY,
+)
+_INSTRUCTIONS = Column("instructions", "Instructions", "quantity", "", "instructions of all threads", View.instructions)
+_COUNT_COLUMNS = (
+    Column("flops", "Flops", "quantity", "", "floating-point operations", View.flops),
+    Column("bytes", "Bytes", "quantity", "B", "bytes at all levels", lambda view, k: view.summed(k, view.byte_words)),
+    Column("dram", "DRAM", "quantity", "B", "bytes from and to DRAM", lambda view, k: view.summed(k, DRAM)),
+    _INTENSITY,
+)
+_MAIN = {"time": replace(_TIME, kind="main"), "instructions": replace(_INSTRUCTIONS, kind="main")}
+
+
+def columns(view: View) -> list[Column]:
+    """The columns of the table of all kernels: those of energy where it is known, else those of the counts."""
+    first = [Column("name", view.nouns.kernel.capitalize(), "name")]
+    if view.several_devices:
+        first.append(Column("device", "Device", "device"))
+    if view.measure == "total":
+        return [*first, *_ENERGY_COLUMNS]
+    instructions = [_INSTRUCTIONS] if view.measure == "time" else []
+    return [*first, _MAIN[view.measure], _SHARE, _SUM, _CALLS, *instructions, *_COUNT_COLUMNS]
+
+
+class _Table:
+    """The columns of a document in which something is known, and their amounts, a kernel each."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.all = _ranked(view, view.document)
+        self.amounts: dict[str, list[Amount]] = {}
+        self.columns = [column for column in columns(view) if self._is_known(column)]
+
+    def _is_known(self, column: Column) -> bool:
+        if column.read is None:
+            return True
+        amounts = [column.read(self.view, kernel) for kernel in self.view.kernels]
+        is_known = column.kind == "main" or any(amount.value is not None for amount in amounts)
+        if is_known:
+            self.amounts[column.key] = amounts
+        return is_known
+
+
+def section(view: View) -> Section | None:
+    """The section with the table of all kernels: its first rows and, for the script, all of them."""
+    if not view.kernels:
+        return None
+    table = _Table(view)
+    count = whole(len(view.kernels))
+    is_one = len(view.kernels) == 1
+    content = {
+        "columns": table.columns,
+        "rows": _rows(table),
+        "count": count,
+        "status": _status(table),
+        "left_out": len(view.kernels) > FIRST_ROWS,
+        "tools": not is_one,
+        "constant": view.measure == "total",
+        "modelled": view.is_modelled,
+    }
+    heading = f"The {view.nouns.kernel} in numbers" if is_one else f"All {count} {view.nouns.kernels}"
+    link = "Numbers" if is_one else f"All {count}"
+    return Section("table", link, heading, "table.html", content, _data(table))
+
+
+def _ranked(view: View, entry: Entry) -> Amount:
+    """What shares in the table of all kernels are of: all energy, for the script can leave constant power out."""
+    return energy_of(entry, "total") if view.measure == "total" else view.ranked(entry)
+
+
+def _status(table: _Table) -> Markup:
+    """How many kernels the table shows, and how much of all they take; the script keeps it up to date."""
+    measure, count = table.view.measure, whole(len(table.view.kernels))
+    shown = f"{count} of {count} {table.view.nouns.kernels}"
+    if table.all.value is None:
+        return Markup("{}").format(shown)
+    noun = when(measure == "instructions", " instructions")
+    share = percent(float(table.all.value > 0))
+    amount = quantity_of(table.all, UNITS[measure])
+    return Markup("{}, {}{} ({})").format(shown, amount, noun, share)
+
+
+# ------------------------------------------------------------------------------------------------------ first rows
+
+
+class Row(Struct, frozen=True):
+    """A row as HTML: the kernel's place in the document, its names, and a cell a column after the name."""
+
+    place: int
+    name: str
+    full: str
+    cells: list[tuple[str, Markup]]
+
+
+def _rows(table: _Table) -> list[Row]:
+    """The first rows of the table of all kernels."""
+    view = table.view
+    rows = []
+    running = 0.0
+    scale = max(_ranked(view, kernel).value or 0.0 for kernel in view.kernels) or 1.0
+    for place in view.order[:FIRST_ROWS]:
+        kernel = view.kernels[place]
+        running += _ranked(view, kernel).value or 0.0
+        cells = [(column.kind, _cell(table, column, place, running, scale)) for column in table.columns[1:]]
+        rows.append(Row(place, view.label(kernel), kernel.name, cells))
+    return rows
+
+
+def _cell(table: _Table, column: Column, place: int, running: float, scale: float) -> Markup:
+    """A cell of the table of all kernels."""
+    kernel = table.view.kernels[place]
+    match column.kind:
+        case "device":
+            return written(kernel.device)
+        case "share":
+            return share_of(_ranked(table.view, kernel), table.all)
+        case "sum":
+            return share_of(Amount(running, table.all.marks), table.all)
+    amount = table.amounts[column.key][place]
+    cell = written(_text(column, amount.value), amount.marks, bound=column.bound)
+    return cell + _mini(table.view, kernel, scale) if column.kind == "main" else cell
+
+
+def _text(column: Column, value: float | None) -> str | None:
+    """A number in the table of all kernels."""
+    if value is None:
+        return None
+    match column.kind:
+        case "whole":
+            return whole(value)
+        case "plain":
+            return plain(value)
+    return quantity(value, column.unit)
+
+
+def _mini(view: View, kernel: schema.Kernel, scale: float) -> Markup:
+    if view.measure != "total":
+        return svg.mini(svg.laid([("plain", _ranked(view, kernel).value or 0.0)], scale))
+    groups = view.groups_of(kernel)
+    return svg.mini(svg.laid(((group, amount.value or 0.0) for group, amount in groups.items()), scale))
+
+
+# --------------------------------------------------------------------------------------------------- for the script
+
+
+def _data(table: _Table) -> dict[str, str]:
+    """Everything that the script needs for the table of all kernels, as JSON texts."""
+    view = table.view
+    kernel_names = [kernel.name for kernel in view.kernels]
+    heads, tails = packed.split(kernel_names)
+    numbers = {
+        key: packed.column([amount.value for amount in amounts], figures=_figures(view, key))
+        for key, amounts in table.amounts.items()
+        if key != "launches" and not _is_derived(table, key)
+    }
+    marks = {key: packed.flags([amount.marks for amount in amounts]) for key, amounts in table.amounts.items()}
+    return {
+        "columns": packed.text([[column.key, column.kind, column.unit, int(column.bound)] for column in table.columns]),
+        "measure": packed.text(view.measure),
+        "metered": packed.text(view.to_meter is not None),
+        "heads": heads,
+        "names": tails,
+        "labels": packed.labels(kernel_names, [view.label(kernel) for kernel in view.kernels]),
+        **_devices(view),
+        "order": packed.text(view.order if view.measure == "instructions" else None),
+        "numbers": packed.joined(numbers),
+        "launches": packed.text([kernel.launches for kernel in view.kernels]),
+        "marks": packed.joined(marks),
+        "whole": packed.text({view.measure: table.all, "above": view.above}),
+        "watts": packed.text(_watts(view)),
+        "groups": packed.text(list(GROUPS)),
+        **_counts(view),
+    }
+
+
+# Figures sent: all that could matter, but where there are thousands of kernels only what is shown, and some more for
+# what the script adds up or divides.
+ALL_FIGURES = 9
+COMPACT_ABOVE = 500
+_FIGURES = {"total": 5, "time": 5, "perflop": 3, "intensity": 3}
+
+
+def _figures(view: View, key: str) -> int:
+    return ALL_FIGURES if len(view.kernels) <= COMPACT_ABOVE else _FIGURES.get(key, 4)
+
+
+def _is_derived(table: _Table, key: str) -> bool:
+    """Whether the table's script can work the column out: power from energy and time, constant energy from watts."""
+    if key not in ("power", "constant") or "time" not in table.amounts or len(table.view.kernels) <= COMPACT_ABOVE:
+        return False
+    known, time_s = _values(table.amounts[key]), _values(table.amounts["time"])
+    if key == "power":
+        expected = _values(table.amounts["total"]) / np.where(time_s > 0, time_s, np.nan)
+    else:
+        expected = time_s * (_watts(table.view) or np.nan)
+    return _is_close(expected, known)
+
+
+def _values(amounts: Sequence[Amount]) -> packed.Numbers:
+    return np.array([amount.value for amount in amounts], dtype=np.float64)
+
+
+def _is_close(expected: packed.Numbers, known: packed.Numbers) -> bool:
+    return bool(np.allclose(expected, known, rtol=1e-9, atol=0.0, equal_nan=True))
+
+
+def _watts(view: View) -> float | None:
+    return view.costs.constant_power_w if view.costs else None
+
+
+def _devices(view: View) -> Mapping[str, str]:
+    if not view.several_devices:
+        return {}
+    labels = [kernel.device or "" for kernel in view.kernels]
+    known = list(dict.fromkeys(labels))
+    places = {label: place for place, label in enumerate(known)}
+    return {"devices": packed.strings(known), "device": packed.text([places[label] for label in labels])}
+
+
+def _counts(view: View) -> dict[str, str]:
+    """Every count of every kernel, for the table's script.
+
+    Energies only where they are not simply count times price.
+    """
+    words = []
+    counts = {}
+    marks = {}
+    energies = {}
+    for name in view.words:
+        column, price = view.column(name), _price(view, name)
+        counts[name] = packed.column(column.values, price, figures=_figures(view, name))
+        # The marks of a 0 are never shown, so they need not keep a column from being one number.
+        marks[name] = packed.flags(column.marks.tolist(), (column.values != 0).tolist())
+        if not _follows(column, price):
+            energies[name] = packed.column(column.joules, figures=_figures(view, name))
+        words.append(_word(view, name, price))
+    return {
+        "words": packed.text(words),
+        "counts": packed.joined(counts),
+        "countMarks": packed.joined(marks),
+        "energies": packed.joined(energies),
+    }
+
+
+def _price(view: View, name: str) -> float | None:
+    """What a count pays, for the table's script: joules each, 0 if nothing, None if there is no price."""
+    charge = view.charges.get(name)
+    if charge is None:
+        return None
+    return charge.pj * 1e-12 if charge.pays else 0.0
+
+
+def _follows(column: Counted, price: float | None) -> bool:
+    """Whether the table's script works out every energy: count times price, 0 for a count of 0, else not known."""
+    nothing = column.values == 0
+    expected = np.where(nothing, 0.0, column.values * (np.nan if price is None else price))
+    return _is_close(expected, np.where(nothing & np.isnan(column.joules), 0.0, column.joules))
+
+
+def _word(view: View, name: str, price: float | None) -> list[Any]:
+    """A count for the table's script: name, label, group, unit, price, 1 if it adds to the count of all, its marks."""
+    count = view.words[name].count
+    is_added = name in (*view.byte_words, *view.instruction_words)
+    return [name, count.label, count.group, count.unit, price, int(is_added), view.masks[name]]

@@ -1,0 +1,139 @@
+"""How far to trust it: the meter against the prediction, what the energy rests on, how well the prices were fitted."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from eprof.base.text import when
+from eprof.base.vocabulary import CONSTANT
+from eprof.profile import schema
+from eprof.show.page import svg
+from eprof.show.report import metered
+from eprof.show.report.section import Section
+from eprof.show.report.view import View
+from eprof.show.words.badges import LETTERS, MEANINGS, MISSING, Amount, quantity_of
+from eprof.show.words.numbers import NARROW, percent, quantity, signed_percent, span
+
+Row = tuple[str, Markup, Markup]
+_PROTOCOLS = {
+    "fit": "on what it was fitted to",
+    "leave_one_setting_out": "on settings left out",
+    "leave_one_benchmark_out": "on programs left out",
+}
+
+
+def section(view: View) -> Section | None:
+    """The section on how far to trust the report, or None where no energy is known."""
+    total = view.energy("total")
+    if not total.value:
+        return None
+    measured = view.document.energy_j.measured or None
+    content = {
+        "sentence": _sentence(view, total, measured),
+        "runs": list(_bars(view, total, measured)),
+        "rests": _rests(view, total.value),
+        "fit": list(_fit_words(view)),
+    }
+    return Section("trust", "Trust", "How far to trust it", "trust.html", content)
+
+
+def _fit(view: View) -> Mapping[str, Any]:
+    """Trust: what a fitted table says of its fit; errors that makers of a published one state are in its notes."""
+    return (view.costs.fit if view.costs else None) or {}
+
+
+def _sentence(view: View, total: Amount, measured: float | None) -> str:
+    """In a sentence, how far to trust the total."""
+    if view.to_meter is not None:
+        return metered.certainty(view, view.to_meter)
+    if measured:
+        error = signed_percent((total.value or 0.0) / measured - 1)
+        lower = when(total.lower, ", a lower bound,")
+        return (
+            f"The prediction{lower} is {error} against the meter's {quantity(measured, 'J')} (predicted less measured)."
+        )
+    sentence = "Not measured: there is no meter reading to compare the prediction with."
+    errors = _fit(view).get("error_percent")
+    if not errors:
+        return sentence
+    worst = max(errors, key=lambda name: errors[name])
+    return f"{sentence} Its prices were fitted: {_error(worst, errors[worst], 'mean error ')}."
+
+
+def _error(protocol: str, value: float, noun: str = "") -> str:
+    return f"{value:g}{NARROW}% {noun}{_PROTOCOLS.get(protocol, protocol)}"
+
+
+def _bars(view: View, total: Amount, measured: float | None) -> Iterator[Row]:
+    """Trust in the total: the bar of the meter, of the prediction, and of the refits: those that there are."""
+    interval = view.document.interval_j or None
+    low, high = (interval.total if interval else None) or (None, None)
+    if not measured and low is None:
+        return
+    scale = max(total.value or 0.0, measured or 0.0, high or 0.0)
+    if measured:
+        yield _trust_bar("Measured", "constant", Amount(measured), scale)
+    yield _trust_bar("Predicted", "plain", total, scale)
+    if interval and low is not None and high is not None:
+        segment = svg.Segment("plain", 100 * low / scale, 100 * (high - low) / scale)
+        bar = svg.bar([segment], f"from {quantity(low, 'J')} to {quantity(high, 'J')}")
+        yield _of_interval(view, interval), bar, Markup(span(low, high, "J"))
+
+
+def _of_interval(view: View, interval: schema.Interval) -> str:
+    """How far to trust the energy: what its range holds."""
+    if interval.share < 1:
+        return f"{percent(interval.share)} of {interval.replicas} refits"
+    return (view.costs.interval_is if view.costs else None) or "The table's intervals"
+
+
+def _trust_bar(label: str, group: str, amount: Amount, scale: float) -> Row:
+    joules = amount.value or 0.0
+    bar = svg.bar(svg.laid([(group, joules)], scale), f"{label}: {quantity(joules, 'J')}")
+    return label, bar, quantity_of(amount, "J")
+
+
+def _rests(view: View, total_j: float) -> list[tuple[str, str, str, str, Markup]]:
+    """What the energy rests on: each mark's sign, its meaning, how much energy carries it, its share, and a bar."""
+    energies = [view.energy_of_count(count) for count in view.document.counts.values()]
+    energies.append(view.energy(CONSTANT))
+    rows = []
+    for mark, sign in LETTERS.items():
+        marked = [energy.value or 0.0 for energy in energies if energy.marks & mark]
+        if mark == MISSING or not marked:
+            continue
+        share = sum(marked) / total_j
+        bar = svg.bar(svg.laid([("plain", share)], 1.0), f"{percent(share)} of the known energy")
+        rows.append((sign, MEANINGS[mark], quantity(sum(marked), "J"), percent(share), bar))
+    return rows
+
+
+def _fit_words(view: View) -> Iterator[tuple[str, str]]:
+    """How far to trust a fitted table, as label and value; nothing for a published one."""
+    fit = _fit(view)
+    if "rows" in fit:
+        size = f"{fit['rows']} rows, {fit.get('benchmarks', '?')} programs, {fit.get('settings', '?')} settings"
+        yield "Fitted to", f"{', '.join(map(str, fit.get('data', [])))}: {size}"
+    errors = fit.get("error_percent") or {}
+    if errors:
+        yield "Mean error", ", ".join(_error(name, value) for name, value in errors.items())
+    # The key is the file's: whether the fit could tell a price apart from the others.
+    loose = [name for name, verdict in (fit.get("told") or {}).items() if verdict != "told"]
+    if loose:
+        yield "Not well known", f"{', '.join(loose)}: trust their sum more than each"
+    for words in _outside(view, fit.get("range") or {}):
+        yield "Outside", words
+    for note in fit.get("notes") or []:
+        yield "Note", str(note)
+
+
+def _outside(view: View, ranges: Mapping[str, Any]) -> Iterator[str]:
+    """Where trust ends: this run leaves what the fit of the prices has seen, in clocks or mean power."""
+    setting = view.costs.setting if view.costs else {}
+    here = {key: setting.get(key) for key in ("core_mhz", "memory_mhz")}
+    here["power_w"] = view.document.power_w
+    for key, value in here.items():
+        low, high = ranges.get(key, (None, None))
+        if value is not None and low is not None and not low * 0.999 <= value <= high * 1.001:
+            yield f"{key} is {value:.4g} here, the fit saw {low:g} to {high:g}"

@@ -1,0 +1,73 @@
+"""What if: modelled answers, a row a question; and sliders that the script works out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from eprof.base.text import capital
+from eprof.base.vocabulary import CONSTANT
+from eprof.profile import schema
+from eprof.show.page.svg import laid, mini
+from eprof.show.report import packed
+from eprof.show.report.section import Section
+from eprof.show.report.view import DRAM, View
+from eprof.show.report.whatif import is_same
+from eprof.show.words.badges import MISSING, UNKNOWN, Amount, bits, quantity_of
+from eprof.show.words.numbers import percent
+
+
+def section(view: View) -> Section | None:
+    """The section on what-if answers, or None if there is none."""
+    answers, before = view.document.what_if, view.energy("total")
+    if not answers or not before.value:
+        return None
+    scale = max([before.value, *(answer.energy_j.total or 0.0 for answer in answers)])
+    sliders = _sliders(view)
+    content = {
+        "sentence": _sentence(answers),
+        "rows": [_row(answer, scale) for answer in answers],
+        "before": quantity_of(before, "J"),
+        "bar": mini(laid([("plain", before.value)], scale)),
+        "sliders": bool(sliders),
+    }
+    return Section("whatif", "What if", "What if", "whatif.html", content, sliders)
+
+
+def _sentence(answers: list[schema.Answer]) -> str:
+    """Which what-if answer saves most."""
+    best = min(answers, key=lambda answer: answer.change_j or 0.0)
+    modelled = "Every answer is modelled, none is measured."
+    if not (best.change_j or 0.0) < 0 or best.change_share is None:
+        return f"Nothing of this would take less energy. {modelled}"
+    return f"{capital(best.says)}: {percent(-best.change_share)} less, the most of these. {modelled}"
+
+
+def _row(answer: schema.Answer, scale: float) -> Mapping[str, Any]:
+    """The row of a what-if answer."""
+    joules = answer.energy_j.total
+    return {
+        "says": capital(answer.says),
+        "assumes": answer.assumes,
+        "bar": mini(laid([("plain", joules or 0.0)], scale)),
+        "energy": quantity_of(Amount(joules, bits(answer.marks)), "J"),
+        "change": _answer_change(answer.change_share),
+        "time": _answer_change(answer.time_share),
+    }
+
+
+def _answer_change(share: float | None) -> str:
+    if share is None:
+        return UNKNOWN
+    if is_same(share):
+        return "the same"
+    return f"{'▼' if share < 0 else '▲'} {percent(abs(share))}"
+
+
+def _sliders(view: View) -> dict[str, str]:
+    """What the script of the what-if sliders needs: constant energy, DRAM's, the rest, in J; nothing if unknown."""
+    constant, total = view.energy(CONSTANT), view.energy("total")
+    if not constant.value or total.value is None or constant.marks & MISSING:
+        return {}
+    counts = view.document.counts
+    dram = sum(view.energy_of_count(counts[name]).value or 0.0 for name in DRAM if name in counts)
+    parts = {"constant": constant.value, "dram": dram, "other": total.value - constant.value - dram}
+    return {"what": packed.text({**parts, "marks": total.marks})}

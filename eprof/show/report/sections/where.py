@@ -1,0 +1,155 @@
+"""Where the energy goes: one bar of everything, and below it the part above constant power enlarged."""
+
+from markupsafe import Markup, escape
+from msgspec.structs import replace
+
+from eprof.base.text import when
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
+from eprof.show.page import svg
+from eprof.show.report.headline import at_least, constant_range
+from eprof.show.report.section import Section
+from eprof.show.report.view import View
+from eprof.show.words.badges import AT_LEAST, MISSING, Amount, quantity_of, share_of
+from eprof.show.words.intervals import in_brackets
+from eprof.show.words.numbers import percent, quantity
+
+_SHORT = {"sfu": "SFU", "other": "Other", "shared": "Shared", "system": "Host", "requested": "Requested"}
+_DATA_GROUPS = {count.group for count in COUNTS.values() if count.family == DATA}
+
+
+def section(view: View) -> Section | None:
+    """The section on where the energy goes, or None if no energy above 0 is known."""
+    total = view.energy("total")
+    if not total.value:
+        return None
+    known = {group: amount for group, amount in view.groups.items() if amount.value}
+    everything = _all(total, known) if CONSTANT in known else None
+    above = _above(view, known) if view.above.value else None
+    counted = view.counted_energy(view.document)
+    if _is_alone(counted, known):
+        counted = Amount(None, counted.marks)  # 100 % of what is known would be no share of anything
+    content = {
+        "sentence": _sentence(view),
+        "all": everything,
+        "above": above,
+        "parts": [
+            (group, _label(view, group), quantity_of(amount, "J"), share_of(amount, counted))
+            for group, amount in view.groups.items()
+        ],
+        "unknown": _unknown(view),
+    }
+    return Section("where", "Where it goes", "Where the energy goes", "where.html", content)
+
+
+def _label(view: View, group: str) -> str:
+    """A group of where the energy goes, with its interval where the prices do not tell how large it is."""
+    return view.nouns.group(group) + when(not view.is_certain(group), in_brackets(view.interval(group), "J"))
+
+
+def _sentence(view: View) -> Markup:
+    """Where the energy goes: "Computation takes 955 mJ, data movement 1.16 J, constant power 10.3 J."."""
+    pieces = []
+    parts = {COMPUTATION: "Computation", DATA: "data movement", CONSTANT: "constant power"}
+    if view.is_modelled:
+        del parts[CONSTANT]
+    for part, name in parts.items():
+        amount = view.energy(part)
+        if amount.value is None:
+            pieces.append(Markup("{} is not known").format(name))
+        else:
+            verb = when(part == COMPUTATION, " takes")
+            interval = in_brackets(view.interval(part), "J")
+            pieces.append(Markup("{}{} {}{}").format(name, verb, quantity_of(amount, "J"), interval))
+    if constant := constant_range(view):
+        pieces.append(escape(constant))
+    return Markup("{}.").format(Markup(", ").join(pieces))
+
+
+def _all(total: Amount, known: dict[str, Amount]) -> dict[str, Markup]:
+    """The bar of where all energy goes.
+
+    Only constant power is named here; there is room for the rest in the enlarged bar.
+    """
+    segments = _segments(known, total)
+    bare = [replace(segment, label="") if segment.group != CONSTANT else segment for segment in segments]
+    parts = _spoken(segments)
+    if _is_alone(total, known):
+        bare = [replace(segment, value=quantity(total.value or 0.0, "J")) for segment in bare]
+        parts = f"{GROUPS[CONSTANT]}, and parts that are not known"
+    return {
+        "caption": Markup("All {}").format(quantity_of(total, "J")),
+        "bar": svg.labelled(bare, f"{at_least(total, 'J')}: {parts}", open_end=total.lower),
+    }
+
+
+def _is_alone(total: Amount, known: dict[str, Amount]) -> bool:
+    """Whether constant power is all that is known of a total that has other parts too."""
+    return total.lower and set(known) == {CONSTANT}
+
+
+def _above(view: View, known: dict[str, Amount]) -> dict[str, Markup | None]:
+    """The bar of where energy above constant power goes, as wide as the bar of everything."""
+    above = view.above
+    segments = _segments({group: amount for group, amount in known.items() if group != CONSTANT}, above)
+    constant = (known.get(CONSTANT, Amount(None)).value or 0.0) / (view.energy("total").value or 1.0)
+    boundary = 100 - sum(segment.width for segment in segments if segment.group in _DATA_GROUPS)
+    enlarged = when(constant > 0, ", enlarged")
+    return {
+        "caption": Markup("The {} above constant power{}").format(quantity_of(above, "J"), enlarged),
+        "wedge": svg.wedge(100 * constant) if constant > 0 else None,
+        "bar": svg.labelled(
+            segments, f"{at_least(above, 'J')} above constant power: {_spoken(segments)}", open_end=above.lower
+        ),
+        "braces": svg.braces(boundary),
+        "computation": _brace(view, COMPUTATION, "Computation"),
+        "data": _brace(view, DATA, "Data movement"),
+    }
+
+
+def _segments(parts: dict[str, Amount], whole: Amount) -> list[svg.Segment]:
+    """Segments of where the energy goes, with names and shares; constant power says its joules too."""
+    bare = svg.laid(((group, amount.value or 0.0) for group, amount in parts.items()), whole.value or 1.0)
+    return [
+        replace(
+            segment,
+            label=_SHORT.get(segment.group, GROUPS[segment.group]),
+            value=_segment_value(segment, parts[segment.group]),
+            marks=parts[segment.group].marks | whole.marks,
+        )
+        for segment in bare
+    ]
+
+
+def _segment_value(segment: svg.Segment, amount: Amount) -> str:
+    share = percent(segment.width / 100)
+    if segment.group != CONSTANT:
+        return share
+    return f"{share} · {when(amount.lower, AT_LEAST)}{quantity(amount.value or 0, 'J')}"
+
+
+def _spoken(segments: list[svg.Segment]) -> str:
+    return ", ".join(f"{GROUPS[segment.group]} {percent(segment.width / 100)}" for segment in segments)
+
+
+def _brace(view: View, part: str, name: str) -> Markup:
+    amount = view.energy(part)
+    if amount.value is None:
+        return Markup("{} is not known").format(name)
+    return Markup("{} {} · {}").format(name, share_of(amount, view.above), quantity_of(amount, "J"))
+
+
+def _unknown(view: View) -> list[str]:
+    """What is not in the picture of where the energy goes, by reason: "Tensor, DRAM write (not counted)"."""
+    reasons: dict[str, list[str]] = {}
+    constant = view.energy(CONSTANT)
+    if constant.value is None:
+        reasons["no time"] = ["constant power"]
+    elif constant.lower:
+        reasons["no time"] = [f"constant power of some {view.nouns.kernels}"]
+    for word in view.words.values():
+        if word.energy.value is None and word.energy.marks & MISSING:
+            reason = "not counted" if word.value.value is None else "no price"
+            reasons.setdefault(reason, []).append(word.count.label)
+        elif word.energy.lower:
+            reasons.setdefault(f"not known for every {view.nouns.kernel}", []).append(word.count.label)
+    return [f"{', '.join(labels)} ({reason})" for reason, labels in reasons.items()]

@@ -1,0 +1,198 @@
+"""What a report shows in every medium, as tables: the split of the energy, kernels, groups, counts."""
+
+from collections.abc import Sequence
+
+from eprof.base.labels import labels
+from eprof.base.marks import names
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
+from eprof.profile import schema
+from eprof.show.report.operators import HOW, merged
+from eprof.show.report.view import Priced, View, by_time_of, callees_of, energy_of, time_of
+from eprof.show.words import intervals
+from eprof.show.words.badges import ESTIMATED, UNKNOWN, Amount, ratio
+from eprof.show.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts
+from eprof.show.words.cells import Cell, Name, Quantity, Share, Stack
+from eprof.show.words.numbers import and_more, plain_or, whole
+
+_PARTS = (COMPUTATION, DATA, CONSTANT)
+_WIDE, _WIDEST = 90, 100  # columns of a terminal
+
+
+def split_table(view: View) -> Table:
+    """Table of the three parts of the energy, their sum, and what a meter saw."""
+    total = view.energy("total")
+    share = "of what is known" if total.lower else "share"
+    columns = [
+        Column("part", "left"),
+        Column("energy"),
+        Column(share, media=Medium.TERMINAL),
+        Column(_interval_label(view), media=_intervals_of([view.document])),
+        Column("marks", "left", Medium.MARKDOWN),
+    ]
+    rows = []
+    for part in (*_PARTS, "total"):
+        energy = view.energy(part)
+        ends = intervals.cell(view.interval(part), "J")
+        cells: list[Cell] = [part, _quantity(energy, "J"), _share(energy, total), ends, ", ".join(names(energy.marks))]
+        rows.append(Row(cells, total=part == "total"))
+    measured = view.document.energy_j.measured
+    if view.to_meter is not None and view.to_meter.idle_j:
+        idle = Quantity(view.to_meter.idle_j, "J", ESTIMATED)
+        rows.append(Row(["idle", idle, f"outside of {view.nouns.kernels}", "", "estimated"]))
+    if measured is not None:
+        rows.append(Row(["measured", Quantity(measured, "J"), "by the meter, per run", "", ""]))
+    return Table(columns, rows, note=_interval_note(view))
+
+
+def kernel_table(view: View, limit: int | None) -> Table:
+    """Table of the kernels, largest first, each with how its known energy splits into the three parts."""
+    columns = [
+        *texts(view.nouns.kernel),
+        Column("device", "left", everywhere_if(view.several_devices)),
+        *numbers(view.nouns.launches, "time"),
+        *_energy_columns(view, Medium.TERMINAL),
+        Column("by time", media=everywhere_if(view.to_meter is not None), from_width=_WIDE),
+        Column(
+            "with callees",
+            media=everywhere_if(any(callees_of(kernel).value is not None for kernel in view.kernels)),
+            from_width=_WIDE,
+        ),
+        *(Column(part, media=Medium.MARKDOWN) for part in _PARTS),
+        Column("flop/B", media=Medium.TERMINAL, from_width=_WIDE),
+        Column(_interval_label(view), media=_intervals_of(view.kernels) & ~Medium.PAGE, from_width=_WIDEST),
+        Column("marks", "left", Medium.MARKDOWN),
+    ]
+    shown = view.kernels[:limit]
+    short = labels([kernel.name for kernel in shown])
+    rows = [_kernel_row(view, kernel, name) for kernel, name in zip(shown, short, strict=True)]
+    return Table(columns, rows, left_out=and_more(len(view.kernels) - len(shown), view.nouns.kernel))
+
+
+def _kernel_row(view: View, kernel: schema.Kernel, name: str) -> Row:
+    """The row of a kernel in the report's table."""
+    cells = [
+        Name(name, kernel.name),
+        kernel.device or UNKNOWN,
+        str(kernel.launches),
+        _quantity(time_of(kernel), "s"),
+        *_energy_cells(view, kernel),
+        _quantity(by_time_of(kernel), "J"),
+        _quantity(callees_of(kernel), "J"),
+        *(_quantity(energy_of(kernel, part), "J") for part in _PARTS),
+        plain_or("", kernel.intensity_flop_per_byte),
+        intervals.cell(kernel.interval_j, "J"),
+        ", ".join(kernel.marks),
+    ]
+    return Row(cells)
+
+
+def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
+    """Table of phases: each group with the same split as the whole."""
+    largest = max(energy_of(group, "total").value or 0.0 for group in groups)
+    on_page = Medium.PAGE & everywhere_if(largest > 0)
+    columns = [
+        Column("group", "left"),
+        Column("", "left", on_page),
+        Column(view.nouns.kernels, media=Medium.PAGE),
+        *numbers(view.nouns.launches, "time"),
+        *_energy_columns(view, Medium.ALL),
+        Column("of all", media=on_page),
+        Column("flop/B", media=Medium.PAGE),
+        Column(_interval_label(view), media=_intervals_of(groups), from_width=_WIDEST),
+    ]
+    return Table(columns, [_group_row(view, group, largest) for group in groups])
+
+
+def _group_row(view: View, group: schema.Group, largest: float) -> Row:
+    """The row of a group in the report's table."""
+    parts = {name: amount.value or 0.0 for name, amount in view.groups_of(group).items()}
+    cells = [
+        Name(group.name, group.name),
+        Stack(group.name, parts, largest),
+        whole(len(group.kernels)),
+        whole(group.launches),
+        _quantity(time_of(group), "s"),
+        *_energy_cells(view, group),
+        _share(energy_of(group, "total"), view.energy("total")),
+        plain_or(UNKNOWN, group.intensity_flop_per_byte),
+        intervals.cell(group.interval_j, "J"),
+    ]
+    return Row(cells)
+
+
+def operator_table(view: View, limit: int | None) -> Table:
+    """Table of a framework's operators, largest first, each with the modules that called it."""
+    operators = merged(view.document.operators or [])
+    amounts = numbers(view.nouns.launches, "time")
+    columns = [*texts("operator", "called in"), *amounts, *_energy_columns(view, Medium.PAGE), Column("of all")]
+    rows = []
+    for operator in operators[:limit]:
+        share = _share(energy_of(operator, "total"), view.energy("total"))
+        size = whole(operator.launches), _quantity(time_of(operator), "s")
+        rows.append(Row([operator.name, operator.module or "", *size, *_energy_cells(view, operator), share]))
+    return Table(columns, rows, note=HOW, left_out=and_more(len(operators) - len(rows), "operator"))
+
+
+def _intervals_of(rows: Sequence[schema.Profile | schema.Kernel | schema.Group]) -> Medium:
+    """Where the report's tables show intervals: nowhere, if none has one, as where all are lower bounds."""
+    return everywhere_if(any(row.interval_j for row in rows))
+
+
+def _interval_label(view: View) -> str:
+    interval = view.document.interval_j
+    return intervals.label(interval.share) if interval else ""
+
+
+def _interval_note(view: View) -> str:
+    """What the intervals in the report's tables are made of."""
+    interval, costs = view.document.interval_j, view.costs
+    if not interval or costs is None:
+        return ""
+    return intervals.meaning(
+        view.nouns, interval.share, interval.replicas, costs.interval_is, costs.basis, interval.within
+    )
+
+
+def _energy_columns(view: View, shares: Medium) -> list[Column]:
+    """Columns of the energy in the report's tables, in some media with shares of its parts."""
+    if not view.has_energy:
+        return []
+    return [Column("energy"), *(Column(label, media=shares) for label in ("comp.", "data", "const."))]
+
+
+def _energy_cells(view: View, entry: Priced) -> list[Cell]:
+    if not view.has_energy:
+        return []
+    total = energy_of(entry, "total")
+    return [_quantity(total, "J"), *(_share(energy_of(entry, part), total) for part in _PARTS)]
+
+
+def count_table(view: View, verbose: bool) -> Table:
+    """Table of what was counted, and what each costs; zeros and what could not be counted only if `verbose`."""
+    priced = everywhere_if(view.costs is not None)
+    columns = [Column("count", "left"), Column("number"), Column("energy", media=priced), Column("each", media=priced)]
+    rows = []
+    for name, word in view.words.items():
+        if word.value.value or verbose:
+            cells = [word.count.label, _quantity(word.value, word.count.symbol), *_paid(view, name, word.energy)]
+            rows.append(Row(cells))
+    return Table(columns, rows)
+
+
+def _paid(view: View, name: str, energy: Amount) -> list[Cell]:
+    """Cells of the energy of a count and the price of one."""
+    charge = view.charges.get(name)
+    if charge is None:
+        return ["", "no price"]
+    if not charge.pays:
+        return ["", "pays nothing"]
+    return [_quantity(energy, "J"), f"{charge.pj:.4g} pJ"]
+
+
+def _quantity(amount: Amount, unit: str) -> Quantity:
+    return Quantity(amount.value, unit, amount.marks)
+
+
+def _share(part: Amount, whole_amount: Amount) -> Share:
+    share = ratio(part, whole_amount)
+    return Share(share.value, marks=share.marks)

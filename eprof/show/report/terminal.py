@@ -1,0 +1,233 @@
+"""The summary of a profile in a terminal."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from eprof.base.text import counted, cut, phrase, when
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
+from eprof.profile import schema
+from eprof.show.report import first_screen as answer
+from eprof.show.report import metered
+from eprof.show.report.components import sentence as component_words
+from eprof.show.report.components import table as component_table
+from eprof.show.report.headline import headline
+from eprof.show.report.lever import lever, reached
+from eprof.show.report.ranks import rank_words, slowest_words
+from eprof.show.report.tables import count_table, group_table, kernel_table, operator_table, split_table
+from eprof.show.report.view import View
+from eprof.show.report.whatif import answer_words, clock_words
+from eprof.show.terminal import drawing
+from eprof.show.terminal.screen import terminal
+from eprof.show.words import costs as costs_words
+from eprof.show.words.blocks import Block, Headline, Legend, Notes, Point, Sentence, Tone
+from eprof.show.words.devices import named, with_capability
+from eprof.show.words.numbers import percent
+
+_LINES = 15
+_BAR = 64
+_SHORT_BAR = 30
+_LINE = 80
+_SHORTEST_TITLE = 24
+_STYLES = {
+    "constant": "bright_black",
+    "tensor": "color(89)",
+    "fp64": "color(130)",
+    "fp32": "color(208)",
+    "fp16": "color(173)",
+    "int": "color(214)",
+    "sfu": "color(223)",
+    "other": "color(180)",
+    "shared": "color(117)",
+    "l1": "color(74)",
+    "l2": "color(25)",
+    "l3": "color(19)",
+    "dram": "color(18)",
+    "system": "color(60)",
+    "requested": "color(109)",
+}
+# How the bar is filled, so that the three families can be told apart without colours, and what they are called.
+_FILLS = {CONSTANT: "░", COMPUTATION: "▓", DATA: "█"}
+_NAMES = {CONSTANT: "constant", COMPUTATION: "computing", DATA: "data"}
+_FAMILY_OF = {count.group: count.family for count in COUNTS.values()} | {CONSTANT: CONSTANT}
+
+Document = schema.Profile | Mapping[str, Any]
+Part = Block | RenderableType
+
+
+def show(document: Document, verbose: bool = False) -> None:
+    """Print the first screen of a report on the terminal, or all of it if `verbose`."""
+    drawing.show(_parts(document, verbose, terminal().width), verbose)
+
+
+def text(document: Document, verbose: bool = False, width: int = 110) -> str:
+    """A report as the terminal shows it, as plain text of `width` columns."""
+    return drawing.text(_parts(document, verbose, width), verbose, width)
+
+
+def _parts(document: Document, verbose: bool, width: int) -> list[Part]:
+    view = View(document)
+    return list(_everything(view)) if verbose else first_screen(view, width)
+
+
+def first_screen(view: View, width: int) -> list[Part]:
+    """What the terminal shows of a report without -v: 15 lines, and more only for what-if questions of the user."""
+    parts: list[Part] = []
+    for kernels in (5, 4, 3):
+        parts = list(_answer(view, kernels, width))
+        if _number_of_lines(parts, width) <= _LINES:
+            break
+    noted = [*parts, *(Point("Note", note) for note in answer.notes(view)[:1])]
+    return noted if _number_of_lines(noted, width) <= _LINES else parts
+
+
+def _number_of_lines(parts: list[Part], width: int) -> int:
+    return len(drawing.text(parts, width=width).splitlines())
+
+
+def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
+    """The answer of a report on the terminal: the bar, the kernels, what to try, how sure."""
+    yield Sentence(_short_subject(view.document, width), Tone.QUIET)
+    yield Headline(headline(view).text, metered.brief(view))
+    if view.has_energy:
+        yield from _bar(view, _SHORT_BAR)
+    yield answer.where(view, kernels)
+    if view.document.ranks:
+        yield Sentence(slowest_words(view.document.ranks))
+    yield answer.what_to_try(view)
+    if view.document.time_components:
+        yield Point("Time", component_words(view))
+    for what_if in view.document.what_if or ():
+        if what_if.asked:
+            yield Point("If", answer_words(what_if).removeprefix("If "))
+    yield Point("Trust", f"{answer.trust(view).text} {_notes_left(view)}".rstrip())
+
+
+def _notes_left(view: View) -> str:
+    notes = len(view.document.warnings)
+    return f"-v: {when(notes, counted(notes, 'note')) or 'every number'}."
+
+
+def _everything(view: View) -> Iterator[Part]:
+    """What the terminal shows of a report with -v, in tables: every kernel, count, answer and note."""
+    yield Sentence(_subject(view.document), Tone.QUIET)
+    yield headline(view)
+    if view.has_energy:
+        yield from _bar(view, _BAR, legend=True)
+        yield split_table(view)
+    yield from _groups(view)
+    if view.document.operators:
+        yield operator_table(view, None)
+    yield kernel_table(view, None)
+    if view.document.time_components:
+        yield component_table(view, None)
+    if view.has_energy:
+        yield from _modelled(view)
+    counts = count_table(view, verbose=True)
+    if counts.rows:
+        yield counts
+    yield Legend(view.marks if view.costs else 0)
+    if view.document.time_from:
+        yield Sentence(f"Time: {view.document.time_from}", Tone.QUIET)
+    yield Notes(view.document.warnings, "warning")
+
+
+def _subject(document: schema.Profile) -> str:
+    """What a report is of: its program, devices and prices."""
+    words = [document.title, ", ".join(named(document.devices, with_capability))]
+    if document.costs is not None:
+        words.append(f"costs {costs_words.priced(document.costs)}")
+    return " · ".join(words)
+
+
+def _short_subject(document: schema.Profile, width: int) -> str:
+    """What a report is of on one line of the terminal: program and GPU."""
+    devices = "".join(f" · {device}" for device in named(document.devices))
+    behind = cut(devices, width - _SHORTEST_TITLE)
+    program, space, arguments = document.title.partition(" ")
+    return cut(program.rpartition("/")[2] + space + arguments, width - len(behind)) + behind
+
+
+def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableType]:
+    """A report's 100 % bar on the terminal, and its legend: of groups, or of the three families beside it."""
+    is_left_out = {CONSTANT} if view.is_modelled and not legend else set()
+    parts = {group: amount.value for group, amount in view.groups.items() if amount.value and group not in is_left_out}
+    if view.above.value is None or sum(parts.values()) <= 0:
+        return
+
+    if legend:
+        yield Padding(_filled(parts, cells), (1, 0, 0, 0))
+        yield _group_legend(view, parts)
+        return
+    families = _family_legend(parts)
+    yield _filled(parts, min(cells, _LINE - len(families))).append(families, style="dim")
+
+
+def _filled(parts: Mapping[str, float], cells: int) -> Text:
+    """The report's bar as text, each part as many cells as its share."""
+    total_j = sum(parts.values())
+    bar = Text()
+    running_j = 0.0
+    drawn = 0
+    for group, joules in parts.items():
+        # Rounding is done on the running sum, so that the cells add up to the width exactly.
+        running_j += joules
+        length = round(cells * running_j / total_j) - drawn
+        drawn += length
+        bar.append(_FILLS[_FAMILY_OF[group]] * length, style=_STYLES[group])
+    return bar
+
+
+def _group_legend(view: View, parts: Mapping[str, float]) -> Text:
+    total_j = sum(parts.values())
+    names = Text()
+    for group, joules in parts.items():
+        share = f"{100 * joules / total_j:.0f}" if joules >= 0.005 * total_j else "<1"
+        names.append(f"{_FILLS[_FAMILY_OF[group]] * 2} ", style=_STYLES[group])
+        names.append(f"{view.nouns.group(group)} {share} %".replace(" ", "\u00a0") + "   ")
+    return names
+
+
+def _family_legend(parts: Mapping[str, float]) -> str:
+    total_j = sum(parts.values())
+    legend = ""
+    for family, name in _NAMES.items():
+        joules = sum(value for group, value in parts.items() if _FAMILY_OF[group] == family)
+        legend += when(joules, f"  {_FILLS[family]} {name} {percent(joules / total_j)}")
+    return legend
+
+
+def _groups(view: View) -> Iterator[Part]:
+    """Phases of a report on the terminal: each group with the same split as the whole."""
+    groups = view.document.groups
+    if not groups:
+        return
+    yield group_table(view, groups)
+    if view.document.ranks:
+        yield Sentence(rank_words(view.document.ranks, view.nouns))
+
+
+def _modelled(view: View) -> Iterator[Part]:
+    """What the model says in a report of limits, clocks and changes."""
+    lines = []
+    limits = view.document.limits
+    clocks = view.document.clocks
+    answers = view.document.what_if or ()
+    if limits and view.kernels and limits.kernels[0].speed_share is not None:
+        lines.append(_limit(view.label(view.kernels[0]), limits.kernels[0]))
+    if clocks:
+        lines.append(clock_words(clocks))
+    lines += map(answer_words, answers)
+    if lines:
+        yield Sentence("Modelled, not measured:", Tone.QUIET)
+    for line in lines:
+        yield Sentence(f"- {line}")
+
+
+def _limit(kernel: str, limit: schema.Limit) -> str:
+    """How far the report's largest kernel is from its limits."""
+    arch = phrase(" and {} of the arch line's flop/J", reached(limit, "energy_share"))
+    return f"{kernel}: {reached(limit, 'speed_share')} of the roofline's speed{arch}; {lever(limit)}."

@@ -1,0 +1,456 @@
+"""The document `eprof.profile/1` as the sections read it: amounts with their marks, groups, kernels."""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from eprof.base.labels import DEVICE_WIDTH, WIDTH, labels
+from eprof.base.nouns import nouns_of
+from eprof.base.vocabulary import (
+    COMPUTATION,
+    CONSTANT,
+    COUNTS,
+    DATA,
+    FLOAT_PARTS,
+    GROUPS,
+    ISSUED,
+    TENSOR_FLOPS,
+    Count,
+    stand_ins,
+)
+from eprof.profile import schema
+from eprof.show.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
+from eprof.show.words.intervals import Ends, is_certain
+
+Entry = schema.Profile | schema.Kernel | schema.Group
+Priced = Entry | schema.Operator
+FLOPS = {name: count.flops for name, count in COUNTS.items() if count.flops}
+DRAM = ("dram_read", "dram_write", "dram")
+_PROSE = {
+    "constant": "constant power",
+    "tensor": "tensor cores",
+    "int": "integer instructions",
+    "sfu": "special functions",
+    "other": "other instructions",
+    "shared": "shared memory",
+    "system": "host memory",
+    "requested": "requested bytes",
+}
+_COUNTING = ESTIMATED | SIMULATED | ASSUMED
+
+
+def _more_than_nothing(amount: Amount) -> Amount:
+    """The amount, but not known where it is "at least 0", which says nothing."""
+    if amount.lower and not amount.value:
+        return Amount(None, amount.marks)
+    return amount
+
+
+def energy_of(entry: Priced, part: str) -> Amount:
+    """An energy of a kernel, of a group, of an operator or of the whole: computation, data, constant, total."""
+    return Amount(getattr(entry.energy_j, part), bits(getattr(entry.energy_marks, part)))
+
+
+def above_of(entry: Entry) -> Amount:
+    """All energy of an entry above constant power; a part without any priced count adds nothing."""
+    parts = [energy_of(entry, part) for part in (COMPUTATION, DATA)]
+    return total(part for part in parts if part.value is not None or part.marks & MISSING)
+
+
+def has_modelled_time(kernel: schema.Kernel) -> bool:
+    """Whether a kernel's time comes from a model of a simulated device."""
+    return bool(bits(kernel.time_marks) & SIMULATED)
+
+
+def time_of(entry: Priced) -> Amount:
+    """The time of a kernel, of a group, of an operator or of the whole."""
+    return Amount(entry.time_s, bits(entry.time_marks))
+
+
+def by_time_of(kernel: schema.Kernel) -> Amount:
+    """The metered energy of a kernel if it went with time alone."""
+    return Amount(None if kernel.by_time_j is UNSET else kernel.by_time_j)
+
+
+def callees_of(kernel: schema.Kernel) -> Amount:
+    """The energy of a kernel with all that it calls, an estimate."""
+    if kernel.inclusive_j is UNSET or kernel.inclusive_marks is UNSET:
+        return Amount(None)
+    return Amount(kernel.inclusive_j, bits(kernel.inclusive_marks))
+
+
+def power_of(entry: Entry) -> Amount:
+    """Mean power of a kernel, a group, an operator or the whole: all energy over the time."""
+    return Amount(entry.power_w, energy_of(entry, "total").marks | time_of(entry).marks)
+
+
+def _flops_by_word(entry: Entry) -> dict[str, int]:
+    """The flops of each count of the profile: of a total that was counted in flops, instead of its parts."""
+    flops = dict(FLOPS)
+    for whole, parts in FLOAT_PARTS.items():
+        count = entry.counts.get(whole)
+        if count is not None and count.unit == "flop" and count.value is not None:
+            flops = {name: flops[name] for name in flops if name not in parts} | {whole: 1}
+    return flops
+
+
+class Word(Struct, frozen=True):
+    """One count of the whole program."""
+
+    count: Count
+    value: Amount
+    energy: Amount
+    how: list[schema.Derivation]
+
+
+class Column(Struct, frozen=True, dict=True):
+    """One count of every kernel: values and joules (NaN: not known), marks (-1: neither counted nor missing)."""
+
+    counts: list[schema.Count | None]
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """Instructions or bytes."""
+        return np.array([count and count.value for count in self.counts], dtype=np.float64)
+
+    @cached_property
+    def joules(self) -> NDArray[np.float64]:
+        """Their energy."""
+        return np.array([count and count.energy_j for count in self.counts], dtype=np.float64)
+
+    @cached_property
+    def marks(self) -> NDArray[np.int64]:
+        """The marks of both."""
+        return np.array([bits(count.marks) if count else -1 for count in self.counts], dtype=np.int64)
+
+
+class View:
+    """A document with the questions that several sections ask of it."""
+
+    def __init__(self, document: schema.Profile | Mapping[str, Any]) -> None:
+        self.document = schema.typed(document, schema.Profile)
+        self.kernels = self.document.kernels
+        self.costs = self.document.costs
+        self.charges = self.costs.charges if self.costs else {}
+        self.several_devices = len(self.document.devices) > 1
+        self.nouns = nouns_of(self.document.device.processor)
+        self._columns: dict[str, Column] = {}
+        self._groups: dict[int, dict[str, Amount]] = {}
+
+    # ------------------------------------------------------------------------------------------------ energy, time
+
+    def energy(self, part: str) -> Amount:
+        """An energy of the whole program in the profile."""
+        return energy_of(self.document, part)
+
+    @cached_property
+    def above(self) -> Amount:
+        """All energy of the profile above constant power."""
+        return above_of(self.document)
+
+    @property
+    def is_modelled(self) -> bool:
+        """Whether times of the profile, or some of them, come from a model of a simulated device."""
+        return self.document.modelled_time is not UNSET
+
+    @cached_property
+    def time(self) -> Amount:
+        """Time of all kernels of the profile."""
+        return time_of(self.document) if self.document.time_s is not None else Amount(None)
+
+    def label(self, kernel: schema.Kernel) -> str:
+        """What a kernel is called where there is little room, unlike any other of the document."""
+        return self._labels[kernel.name]
+
+    @cached_property
+    def _labels(self) -> dict[str, str]:
+        names = [kernel.name for kernel in self.kernels]
+        width = WIDTH - DEVICE_WIDTH if self.several_devices else WIDTH
+        return dict(zip(names, labels(names, width), strict=True))
+
+    @cached_property
+    def has_energy(self) -> bool:
+        """Whether any energy of the profile is known."""
+        return self.energy("total").value is not None
+
+    @cached_property
+    def to_meter(self) -> schema.ToMeter | None:
+        """How the profile's costs were scaled to a meter; None where they are as the table has them."""
+        return self.document.to_meter or None
+
+    @property
+    def total_is(self) -> str:
+        """What the profile's total is: "predicted", "metered", or "estimated" where the meter saw idle time too."""
+        if self.to_meter is None:
+            return "predicted"
+        return "estimated" if self.to_meter.idle_j else "metered"
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether the profile's prices are those of data sheets, and no meter gave the total."""
+        return self.to_meter is None and self.costs is not None and self.costs.basis == "estimated"
+
+    @cached_property
+    def groups(self) -> dict[str, Amount]:
+        """Energy of each group of counts that has any or lacks some, in stacking order, constant power first.
+
+        Without constant power where time is a model: how much it adds is a choice, which a bar would show as found.
+        """
+        return self.groups_of(self.document)
+
+    def at_the_roofline(self, whole: float, of_kernel: Callable[[schema.Kernel], float | None]) -> float:
+        """What a sum over kernels is if modelled times are the roofline's own; given times stay as they are."""
+        modelled = self.document.modelled_time
+        efficiency = modelled.efficiency if modelled else 1.0
+        of_model = sum(of_kernel(kernel) or 0.0 for kernel in self.kernels if has_modelled_time(kernel))
+        return whole - of_model * (1 - efficiency)
+
+    def groups_of(self, entry: Entry) -> dict[str, Amount]:
+        """Energy of each group of counts of one kernel, as `groups` has them of the profile."""
+        groups = self.all_groups_of(entry)
+        return {name: amount for name, amount in groups.items() if name != CONSTANT or not self.is_modelled}
+
+    def all_groups_of(self, entry: Entry) -> dict[str, Amount]:
+        """Energy of each group of counts of one kernel with modelled constant power, for files of numbers."""
+        # By identity: an entry has no hash, and it lives as long as this view does.
+        if id(entry) not in self._groups:
+            self._groups[id(entry)] = self._groups_of(entry)
+        return self._groups[id(entry)]
+
+    def _groups_of(self, entry: Entry) -> dict[str, Amount]:
+        members: dict[str, list[Amount]] = {group: [] for group in GROUPS}
+        if self.costs:
+            members["constant"].append(energy_of(entry, "constant"))
+            for name, count in entry.counts.items():
+                members[COUNTS[name].group].append(self.energy_of_count(count))
+        sums = {group: _more_than_nothing(total(amounts)) for group, amounts in members.items() if amounts}
+        return {group: amount for group, amount in sums.items() if amount.value or amount.marks & MISSING}
+
+    def joules_by_kernel(self, group: str) -> list[float]:
+        """What a group of counts takes in each kernel, as far as is known."""
+        if group == CONSTANT:
+            return [kernel.energy_j.constant or 0.0 for kernel in self.kernels]
+        joules = np.zeros(len(self.kernels))
+        for name, word in self.words.items():
+            if word.count.group == group:
+                joules += np.nan_to_num(self.column(name).joules)
+        return joules.tolist()
+
+    def energy_of_count(self, count: schema.Count) -> Amount:
+        """The energy of one count of the profile. The marks of a price do not matter where there is nothing to pay.
+
+        A share of a metered total is no lower bound: what the count lacks, the meter saw.
+        """
+        marks = bits(count.marks)
+        if count.energy_j is None:
+            return Amount(0.0) if count.value == 0 else Amount(None, marks)
+        if self.to_meter is not None and marks & MISSING:
+            marks = marks & ~MISSING | ESTIMATED
+        if count.energy_j or marks & MISSING:
+            return Amount(count.energy_j, marks)
+        return Amount(count.energy_j)
+
+    # --------------------------------------------------------------------------------------------------- intervals
+
+    def interval(self, part: str) -> Ends:
+        """The interval of an energy of the whole profile: of a family, of the total, or of a group of counts."""
+        intervals = self.document.interval_j
+        if not intervals:
+            return None
+        ends: Ends = getattr(intervals, part, None) or intervals.groups.get(part)
+        return ends
+
+    def is_certain(self, part: str) -> bool:
+        """Whether an energy of the whole, by family or by group of counts, is certain enough to name."""
+        families = (COMPUTATION, DATA, CONSTANT, "total")
+        amount = self.energy(part) if part in families else self.groups.get(part, Amount(None))
+        return is_certain(amount.value, self.interval(part))
+
+    def in_prose(self, group: str) -> str:
+        """A group of counts within a sentence; where only the issue of warps is priced, it is that."""
+        priced = [name for name, word in self.words.items() if word.count.group == group and word.energy.value]
+        if priced == ["warp_issue"]:
+            return "instruction issue"
+        return self.nouns.labels.get(group, "").lower() or _PROSE.get(group, GROUPS[group])
+
+    # ----------------------------------------------------------------------------------------------------- counts
+
+    @cached_property
+    def words(self) -> dict[str, Word]:
+        """Every count of the profile, in the order of the vocabulary."""
+        listed = self.document.counts
+        return {
+            name: Word(
+                self._count(name, listed[name]),
+                self._counted(name),
+                self.energy_of_count(listed[name]),
+                listed[name].how,
+            )
+            for name in COUNTS
+            if name in listed
+        }
+
+    def _count(self, name: str, count: schema.Count) -> Count:
+        """A word of the vocabulary in the unit of the document, and as its processor calls it."""
+        return replace(COUNTS[name], unit=count.unit, label=self.nouns.label(name))
+
+    def _counted(self, name: str) -> Amount:
+        """A count of the whole profile: without the marks of its price, MISSING only if a kernel lacks it."""
+        count = self.document.counts[name]
+        is_lower = bool(count.lower_bound) or bool(np.isnan(self.column(name).values).any())
+        return Amount(count.value, bits(count.marks) & self.masks[name] | MISSING * is_lower)
+
+    @cached_property
+    def masks(self) -> dict[str, int]:
+        """The marks that a word's count can have in the profile: its price may be assumed, the count is not."""
+        masks = {}
+        for name, count in self.document.counts.items():
+            of_price = bits(self.charges[name].marks) if name in self.charges else 0
+            of_count = bits([mark for derivation in count.how for mark in derivation.marks])
+            masks[name] = _COUNTING & ~(of_price & ~of_count)
+        return masks
+
+    def column(self, name: str) -> Column:
+        """One count of every kernel of the profile."""
+        if name not in self._columns:
+            self._columns[name] = Column([kernel.counts.get(name) for kernel in self.kernels])
+        return self._columns[name]
+
+    @cached_property
+    def instruction_words(self) -> list[str]:
+        """The words of the profile that make up all instructions."""
+        return self._exclusive("instruction")
+
+    @cached_property
+    def byte_words(self) -> list[str]:
+        """The words of the profile that make up all bytes."""
+        return self._exclusive("byte")
+
+    def _exclusive(self, unit: str) -> list[str]:
+        """The words that make up all instructions or all bytes, none twice.
+
+        No requested bytes beside served ones, no warp instructions among threads'. A class total and its parts exclude
+        each other in every kernel.
+        """
+        names = [name for name, word in self.words.items() if word.count.unit == unit and word.value.value is not None]
+        threads = [name for name in names if name not in ISSUED]
+        served = [name for name in threads if COUNTS[name].group != "requested"]
+        return served or threads or names
+
+    def instructions(self, entry: Entry) -> Amount:
+        """All thread-level instructions of a kernel or of the whole."""
+        return self.summed(entry, self.instruction_words)
+
+    def summed(self, entry: Entry, names: Iterable[str]) -> Amount:
+        """The sum of some counts of the profile; a word that is not there makes it a lower bound.
+
+        Unless another stands in for it: a total for its parts, or they for it.
+        """
+        counts = entry.counts
+        needed = [name for name in names if name in counts or not any(word in counts for word in stand_ins(name))]
+        return _more_than_nothing(total(self.amount(entry, name) for name in needed))
+
+    def amount(self, entry: Entry, name: str) -> Amount:
+        """A count of a kernel or of the whole, with the marks of the counting alone."""
+        if entry is self.document:
+            return self.words[name].value if name in self.words else Amount(None)
+        count = entry.counts.get(name)
+        if count is None:
+            return Amount(None, MISSING)
+        is_lower = count.value is None or bool(count.lower_bound)
+        return Amount(count.value, bits(count.marks) & self.masks[name] | MISSING * is_lower)
+
+    def flops(self, entry: Entry) -> Amount:
+        """Floating-point operations, two for a multiply-add, with those of tensor cores; not known unless all are."""
+        return self._all_flops if entry is self.document else self._flops(entry)
+
+    @cached_property
+    def _all_flops(self) -> Amount:
+        flops = total(self._flops(kernel) for kernel in self.kernels)
+        return Amount(None, MISSING) if flops.marks & MISSING else flops
+
+    def _flops(self, entry: Entry) -> Amount:
+        work = 0.0
+        marks = 0
+        for name, flops in _flops_by_word(entry).items():
+            count = entry.counts.get(name)
+            if count is None or count.value is None:
+                return Amount(None, MISSING)
+            if count.value:
+                work += count.value * flops
+                marks |= bits(count.marks) & self.masks[name]
+        tensor = self._tensor_flops(entry)
+        if tensor.value is None:
+            return Amount(None, MISSING)
+        return Amount(work + tensor.value, marks | tensor.marks)
+
+    def _tensor_flops(self, entry: Entry) -> Amount:
+        """Flops of tensor cores; not known where there are instructions of them, or only some types are known."""
+        instructions = entry.counts.get("tensor")
+        if instructions is not None and instructions.value:
+            return Amount(None, MISSING)
+        amounts = [self.amount(entry, name) for name in TENSOR_FLOPS if name in entry.counts]
+        if any(amount.marks & MISSING for amount in amounts):
+            return Amount(None, MISSING)
+        return total([Amount(0.0), *amounts])
+
+    def intensity(self, entry: Entry) -> Amount:
+        """Flops per DRAM byte of a kernel or of the profile."""
+        value = entry.intensity_flop_per_byte
+        if value is None:
+            return Amount(None)
+        return Amount(value, (self.flops(entry).marks | self.summed(entry, DRAM).marks) & ~MISSING)
+
+    def per_flop(self, entry: Entry) -> Amount:
+        """Energy for each flop of a kernel or the profile; the price of all it does, constant power too."""
+        return ratio(energy_of(entry, "total"), self.flops(entry))
+
+    # ---------------------------------------------------------------------------------------------------- ranking
+
+    @cached_property
+    def measure(self) -> str:
+        """What the profile's kernels are ranked by: "total" (energy), else "time", else "instructions"."""
+        if self.has_energy:
+            return "total"
+        return "time" if self.time.value is not None else "instructions"
+
+    def counted_energy(self, entry: Entry) -> Amount:
+        """All energy of an entry; where time is a model, what is above constant power."""
+        return above_of(entry) if self.is_modelled else energy_of(entry, "total")
+
+    def ranked(self, entry: Entry) -> Amount:
+        """A kernel's (or the whole's) amount of what kernels are ranked by."""
+        if self.measure == "total":
+            return self.counted_energy(entry)
+        return time_of(entry) if self.measure == "time" else self.instructions(entry)
+
+    @cached_property
+    def order(self) -> list[int]:
+        """Kernels, largest first: as the document has them, unless their times are models or not known."""
+        places = list(range(len(self.kernels)))
+        if self.measure == "instructions" or self.is_modelled:
+            places.sort(key=lambda place: -(self.ranked(self.kernels[place]).value or 0.0))
+        return places
+
+    def place_of(self, entry: Entry) -> int | None:
+        """Where a kernel is in the document; None for a group, or the whole."""
+        return next((place for place, kernel in enumerate(self.kernels) if kernel is entry), None)
+
+    @cached_property
+    def marks(self) -> int:
+        """Every mark that stands anywhere in the profile's document."""
+        marks = self.time.marks
+        for word in self.words.values():
+            marks |= word.value.marks
+        if self.costs is not None:
+            marks |= bits(self.document.marks) | bits(self.costs.marks)
+            for word in self.words.values():
+                marks |= word.energy.marks
+        for entry in (*self.charges.values(), *(self.document.what_if or ())):
+            marks |= bits(entry.marks)
+        return marks

@@ -1,0 +1,167 @@
+"""Draws blocks (`show/words/blocks.py`) on a terminal, by rich. In a narrow table names give way, never numbers."""
+
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import fill, wrap
+
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from eprof.base.text import cut, printable, visible, when
+from eprof.show.terminal.screen import into, terminal
+from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Row, Sentence, Table, Tone, Verdict
+from eprof.show.words.cells import Bar, Cell, Change, Name, legend, plain_text
+from eprof.show.words.numbers import and_more
+
+_LESS, _MORE = "color(32)", "color(166)"
+_NARROWEST, _WIDEST = 14, 60
+_NOTES = 8
+_HALF_BAR = 12
+
+
+def show(blocks: Iterable[Block | RenderableType], verbose: bool = False) -> None:
+    """Print blocks on the terminal; every note if `verbose`. What is no block is printed as it is."""
+    console = terminal()
+    for part in drawn(blocks, console.width, verbose):
+        console.print(part)
+
+
+def text(blocks: Iterable[Block | RenderableType], verbose: bool = False, width: int = 110) -> str:
+    """Blocks as the terminal shows them, as plain text of `width` columns."""
+    buffer = io.StringIO()
+    console = into(buffer, width)
+    for part in drawn(blocks, width, verbose):
+        console.print(part)
+    return buffer.getvalue()
+
+
+def drawn(blocks: Iterable[Block | RenderableType], width: int, verbose: bool) -> Iterator[RenderableType]:
+    """Blocks for the terminal, with an empty line around tables."""
+    previous: Block | RenderableType = ""
+    for block in blocks:
+        if _stands_apart(block) or _stands_apart(previous):
+            yield ""
+        yield from _block(block, width, verbose)
+        previous = block
+
+
+def _stands_apart(block: Block | RenderableType) -> bool:
+    return isinstance(block, Table) and not block.headless
+
+
+def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterable[RenderableType]:
+    """A block as rich draws it on the terminal."""
+    match block:
+        case Headline():
+            return _headline(block, width)
+        case Sentence():
+            return [Text(_wrapped(block.text, width), style=when(block.tone is Tone.QUIET, "dim"))]
+        case Point():
+            return [_point(block, width)]
+        case Verdict():
+            return [Text(printable(block.text), style="green" if block.passed else "red")]
+        case Table():
+            return _table(block, width)
+        case Legend():
+            return [Text(legend(block.marks), style="dim")] if block.marks else []
+        case Notes():
+            return _notes(block, verbose)
+    return [block]
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> str:
+    """Text for the terminal in lines of `width` columns.
+
+    rich would break between a number and its unit, and at the hyphens of options.
+    """
+    shown = visible(" ".join(text.splitlines()))
+    lines = wrap(shown, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+    return "\n".join(map(printable, lines))
+
+
+def _point(point: Point, width: int) -> Text:
+    """A point on the terminal: its sentences, wrapped beside their label."""
+    lines = _wrapped(point.text, width, " " * (len(point.label) + 2))
+    return Text.assemble((point.label, "bold"), lines[len(point.label) :])
+
+
+def _headline(headline: Headline, width: int) -> Iterator[Text]:
+    yield Text(_wrapped(headline.text, width), style="bold")
+    if headline.lead:
+        yield Text(_wrapped(headline.lead, width))
+
+
+def _notes(notes: Notes, verbose: bool) -> Iterator[Text]:
+    shown = notes.texts if verbose else notes.texts[:_NOTES]
+    for note in shown:
+        yield Text.assemble((f"{notes.noun}: ", "yellow"), printable(note))
+    if rest := and_more(len(notes.texts) - len(shown), notes.noun):
+        yield Text(f"{rest} (-v shows them)", style="dim")
+
+
+def _table(table: Table, width: int) -> Iterator[RenderableType]:
+    """A table as rich draws it on the terminal."""
+    from_width = max(column.from_width for column in table.columns)
+    table = table.on(Medium.TERMINAL, width)
+    drawn = RichTable(
+        box=None if table.headless else SIMPLE_HEAD,
+        show_header=not table.headless,
+        pad_edge=False,
+        show_edge=False,
+        padding=(0, 1),
+        title=table.title or None,
+        title_justify="left",
+    )
+    rows = [[_cell(cell) for cell in row.cells[1:]] for row in table.rows]
+    widths = [_width(column.label, [row[place] for row in rows]) for place, column in enumerate(table.columns[1:])]
+    drawn.add_column(table.columns[0].label, overflow="ellipsis", no_wrap=True, min_width=_NARROWEST)
+    for column, wide in zip(table.columns[1:], widths, strict=True):
+        is_text = column.align == "left"
+        drawn.add_column(column.label, justify=column.align, no_wrap=not is_text, min_width=0 if is_text else wide)
+
+    # A column takes two spaces and its divider beside what is in it.
+    room = max(_NARROWEST, min(_WIDEST, width - sum(wide + 3 for wide in widths)))
+    for row, cells in zip(table.fitted(room).rows, rows, strict=True):
+        drawn.add_row(_row_name(row, room), *cells, style=when(row.total, "bold"))
+    yield drawn
+    if table.note:
+        yield Text(printable(table.note), style="dim")
+    if table.left_out:
+        yield Text(printable(f"{table.left_out} (-v shows them)"), style="dim")
+    if width < from_width:
+        yield Text(f"more columns are shown from a width of {from_width} on", style="dim")
+
+
+def _width(label: str, cells: Sequence[Text]) -> int:
+    return max([len(label), *(cell.cell_len for cell in cells)])
+
+
+def _row_name(row: Row, room: int) -> Text:
+    """The first cell of a row on the terminal, with its remark below."""
+    cell = row.cells[0]
+    name = Text(printable(plain_text(cell)))
+    if isinstance(cell, Name) and cell.note:
+        note = printable(cut(cell.note.replace("`", ""), 4 * room))
+        name.append("\n" + fill(note, room, initial_indent="  ", subsequent_indent="  "), style="dim")
+    return name
+
+
+def _cell(cell: Cell) -> Text:
+    """A cell as text for the terminal."""
+    if isinstance(cell, Bar):
+        return _bar(cell.value)
+    words = printable(plain_text(cell))
+    if isinstance(cell, Change) and cell.value is None:
+        return Text(words, style="dim")
+    if isinstance(cell, Change) and cell.value:
+        return Text(words, style=_MORE if cell.value > 0 else _LESS)
+    return Text(words)
+
+
+def _bar(share: float) -> Text:
+    """A bar in characters: to the left of the middle for less, to the right for more."""
+    filled = "█" * max(1, round(abs(share) * _HALF_BAR))
+    less, more = when(share < 0, filled).rjust(_HALF_BAR), when(share > 0, filled).ljust(_HALF_BAR)
+    return Text.assemble((less, _LESS), ("│", "dim"), (more, _MORE))

@@ -1,0 +1,124 @@
+"""Amounts: numbers with their marks. Every number that a mark touches shows a sign; a terminal has the same signs."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+from markupsafe import Markup, escape
+
+from eprof.base.marks import Mark, from_names, names
+from eprof.show.words.numbers import NARROW, percent, quantity
+
+# Plain numbers: 5,000 kernels join marks half a million times, and flags take ten times as long.
+MISSING, ESTIMATED, SIMULATED, ASSUMED = (int(mark) for mark in Mark)
+# A sum that lacks something has "≥" in front, as on a terminal; what else rests on it, a share of it say, has "!".
+LETTERS = {MISSING: "!", ESTIMATED: "~", SIMULATED: "s", ASSUMED: "?"}
+MEANINGS = {
+    MISSING: "missing: something could not be counted or priced",
+    ESTIMATED: "estimated: an approximate formula stands behind it",
+    SIMULATED: "simulated: counted in a simulation, of the device or of its caches",
+    ASSUMED: "assumed: rests on a choice that its source leaves open",
+}
+AT_LEAST = f"≥{NARROW}"
+UNKNOWN = "–"
+
+
+class Amount(NamedTuple):
+    """A number with its marks. `value` is None where it is not known."""
+
+    value: float | None
+    marks: int = 0
+
+    @property
+    def lower(self) -> bool:
+        """Whether the amount is known, but only as a lower bound."""
+        return self.value is not None and bool(self.marks & MISSING)
+
+
+@lru_cache
+def _bits(words: tuple[str, ...]) -> int:
+    return int(from_names(list(words)))
+
+
+def bits(words: Iterable[str]) -> int:
+    """Marks as a number; remembered, because 5,000 kernels have 100,000 of them."""
+    return _bits(tuple(words)) if words else 0
+
+
+def total(amounts: Iterable[Amount]) -> Amount:
+    """The sum of known amounts, with all marks; MISSING if something is not known, None if nothing is."""
+    marks = 0
+    value = None
+    for amount in amounts:
+        marks |= amount.marks
+        if amount.value is None:
+            marks |= MISSING
+        else:
+            value = (value or 0.0) + amount.value
+    return Amount(value, marks)
+
+
+def ratio(above: Amount, below: Amount) -> Amount:
+    """One amount over another, with the marks of both; None where either is not known or the lower one is 0."""
+    marks = above.marks | below.marks
+    if above.value is None or not below.value:
+        return Amount(None, marks)
+    return Amount(above.value / below.value, marks)
+
+
+# ------------------------------------------------------------------------------------------------------- as HTML
+
+
+def title(marks: int) -> str:
+    """The marks of an amount in words, for a tooltip; the line under the figures explains them."""
+    return ", ".join(names(marks))
+
+
+def signs(marks: int) -> str:
+    """The signs of an amount's marks."""
+    return "".join(letter for mark, letter in LETTERS.items() if marks & mark)
+
+
+def letters(marks: int) -> Markup:
+    """The marks of an amount as small raised signs."""
+    return Markup('<sup title="{}">{}</sup>').format(title(marks), signs(marks)) if marks else Markup("")
+
+
+def written(text: str | None, marks: int = 0, *, bound: bool = True) -> Markup:
+    """A formatted amount with its marks; None: not known. bound: a sum, so that missing parts make it a lower bound."""
+    if text is None:
+        return Markup('<span class="unknown" title="{}">{}</span>').format(title(marks) or "not known", UNKNOWN)
+    if bound and marks & MISSING:
+        return Markup('<span title="at least">{}</span>{}{}').format(AT_LEAST, text, letters(marks & ~MISSING))
+    return escape(text) + letters(marks)
+
+
+def quantity_of(amount: Amount, unit: str) -> Markup:
+    """An amount with its unit and its marks."""
+    return written(None if amount.value is None else quantity(amount.value, unit), amount.marks)
+
+
+def share_of(part: Amount, whole: Amount) -> Markup:
+    """One amount as a share of another, with its marks."""
+    share = ratio(part, whole)
+    return written(None if share.value is None else percent(share.value), share.marks, bound=False)
+
+
+def pills(marks: int, *, leave_out: int = 0) -> Markup:
+    """An amount's marks as words in small frames, for the headline and the figures."""
+    return Markup(" ").join(
+        Markup('<span class="pill" title="{}">{}</span>').format(MEANINGS[Mark[name.upper()]], name)
+        for name in names(marks & ~leave_out)
+    )
+
+
+def legend(marks: int) -> list[tuple[str, str]]:
+    """Sign and meaning of each mark of the amounts shown, for the line that explains them."""
+    lines = [(letter, MEANINGS[mark]) for mark, letter in LETTERS.items() if marks & mark & ~MISSING]
+    if not marks & MISSING:
+        return lines
+    return [
+        ("≥", "at least this much: something could not be counted or priced"),
+        ("!", "of what is known, for the same reason"),
+        *lines,
+    ]

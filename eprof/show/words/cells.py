@@ -1,0 +1,150 @@
+"""Cells of a table: numbers with what they are, so that each medium rounds, marks and colours them in its own way.
+
+`plain_text` writes a cell for the media that have text alone: the terminal (which adds colours) and Markdown.
+"""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from eprof.base.marks import Mark
+from eprof.base.text import when
+from eprof.show.words.badges import LETTERS, MISSING
+from eprof.show.words.numbers import MINUS, percent, plain_or, quantity, signed_percent
+
+UNKNOWN = "unknown"
+_LEGEND = {
+    Mark.MISSING: "≥ at least, or: of what is known",
+    Mark.ESTIMATED: "~ estimated",
+    Mark.ASSUMED: "? rests on an assumption",
+    Mark.SIMULATED: "s simulated",
+}
+
+
+class Quantity(Struct, frozen=True):
+    """A number with its unit and marks; marked MISSING, it is a lower bound. None: not known."""
+
+    value: float | None
+    unit: str = ""
+    marks: int = 0
+
+
+class Change(Struct, frozen=True):
+    """How much a quantity changed; below 0 it became less. None: not known."""
+
+    value: float | None
+    unit: str = ""
+    marks: int = 0
+
+
+class Share(Struct, frozen=True):
+    """A part of a whole, in per cent; signed: a growth. None: there is no such share, and the cell is empty."""
+
+    value: float | None
+    signed: bool = False
+    marks: int = 0
+
+
+class Factor(Struct, frozen=True):
+    """A number of three digits without a unit, such as a speedup. None: the cell is empty."""
+
+    value: float | None
+
+
+class Written(Struct, frozen=True):
+    """A number that is written by a rule of its own, and what to sort it by."""
+
+    text: str
+    value: float | None = None
+
+
+class Bar(Struct, frozen=True):
+    """A small bar for a change, as a share of the largest one: to the left below 0, to the right above."""
+
+    value: float
+
+
+class Stack(Struct, frozen=True):
+    """A bar of the joules of each group of counts, as long as `scale` at most; only a page draws it."""
+
+    name: str
+    joules: Mapping[str, float]
+    scale: float
+
+
+class Tag(Struct, frozen=True):
+    """A word about a row, such as "new"."""
+
+    text: str
+
+
+class Name(Struct, frozen=True):
+    """The name of a kernel, without what says little; its full name; a remark, in which `names` are in back ticks.
+
+    place: where the kernel is in the document, if the page can show more of it.
+    """
+
+    text: str
+    full: str
+    note: str = ""
+    place: int | None = None
+
+
+Cell: TypeAlias = str | Quantity | Change | Share | Factor | Written | Bar | Stack | Tag | Name
+
+
+def plain_text(cell: Cell) -> str:
+    """A cell as text, its marks as signs in front: "≥ ~12.3 J"."""
+    match cell:
+        case str():
+            return cell
+        case Quantity():
+            return UNKNOWN if cell.value is None else signs(cell.marks) + quantity(cell.value, cell.unit)
+        case Change():
+            return _change_text(cell)
+        case Share():
+            return share_text(cell)
+        case Factor():
+            return plain_or("", cell.value)
+        case Written() | Tag() | Name():
+            return cell.text
+        case Bar() | Stack():
+            return ""
+
+
+def _change_text(change: Change) -> str:
+    if change.value is None:
+        return "not known"
+    return signs(change.marks) + signed_quantity(change.value, change.unit) if change.value else "0"
+
+
+def signed_quantity(value: float, unit: str) -> str:
+    """A change with its sign: "+1.00 J"."""
+    return when(value > 0, "+") + quantity(value, unit)
+
+
+def share_text(share: Share) -> str:
+    """A share in per cent; nothing where there is none."""
+    if share.value is None:
+        return ""
+    return signed_percent(share.value) if share.signed else percent(share.value)
+
+
+def signs(marks: int) -> str:
+    """Marks as signs in front of a number: "≥ ~"."""
+    letters = "".join(letter for mark, letter in LETTERS.items() if marks & mark & ~MISSING)
+    return when(marks & MISSING, "≥ ") + letters
+
+
+def legend(marks: int) -> str:
+    """What the signs of `signs` mean: "~ estimated · s simulated"."""
+    return " · ".join(words for mark, words in _LEGEND.items() if mark & marks)
+
+
+def decimals(value: float | None, digits: int = 1) -> Written:
+    """A number with fixed decimals and a real minus; a dash for what is not known."""
+    if value is None:
+        return Written("–")
+    size = f"{abs(value):.{digits}f}"
+    return Written(when(value < 0 and float(size), MINUS) + size, value)

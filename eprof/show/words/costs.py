@@ -1,0 +1,80 @@
+"""Cost tables in words."""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from eprof.base.clocks import label
+from eprof.base.nouns import Nouns
+from eprof.base.text import phrase
+from eprof.profile import schema
+from eprof.show.words.numbers import NARROW
+
+
+class Named(Protocol):
+    """A cost table in a document."""
+
+    @property
+    def name(self) -> str:
+        """The name of the cost table."""
+
+    @property
+    def basis(self) -> str | None:
+        """What the cost table's prices rest on."""
+
+
+class Priced(Named, Protocol):
+    """A cost table at a setting: of a report, or of a side of a diff."""
+
+    @property
+    def setting(self) -> dict[str, float | None]:
+        """The cost table's clocks in MHz."""
+
+
+def named(costs: Named) -> str:
+    """A cost table with what its prices rest on: "v100 (fitted)"; the name of an estimated one says it."""
+    if costs.basis and costs.name.startswith(costs.basis):
+        return costs.name
+    return f"{costs.name} ({costs.basis or 'basis not stated'})"
+
+
+def of_another(costs: schema.Costs, nouns: Nouns) -> str:
+    """Whose the cost table is if not of the profiled processor; a CPU's in full, for it may be old."""
+    return costs.device if nouns.is_of_cpu else at_setting(costs)
+
+
+def all_named(tables: Iterable[Named]) -> str:
+    """Cost tables for the head of a page or a summary, each once: "costs a100 (published), v100 (fitted)"; or ""."""
+    return phrase("costs {}", ", ".join(dict.fromkeys(map(named, tables))))
+
+
+def priced(costs: Priced) -> str:
+    """A cost table with its basis and setting: "v100 (fitted) at 1380/877 MHz"."""
+    return f"{named(costs)} at {setting(costs.setting)}"
+
+
+def at_setting(costs: Priced) -> str:
+    """A cost table at its setting, without what its prices rest on: "v100 at 1380/877 MHz"."""
+    return costs.name if costs.setting["core_mhz"] is None else f"{costs.name} at {setting(costs.setting)}"
+
+
+def setting(values: Mapping[str, float | None]) -> str:
+    """A cost table's setting in words: "852/924 MHz", or "its one setting" where the table does not name clocks."""
+    core, memory = values["core_mhz"], values["memory_mhz"]
+    if core is None or memory is None:
+        return "its one setting"
+    return f"{label(core, memory)} MHz"
+
+
+def clocks_and_volts(values: Mapping[str, float | None]) -> str:
+    """Clocks and voltages of a cost table: "core 852 MHz at 1.03 V, memory 924 MHz at 1.01 V".
+
+    Voltages that a fit estimated are known only relative to those of its reference setting.
+    """
+    parts = []
+    for domain in ("core", "memory"):
+        clock, volts, share = (values.get(f"{domain}_{unit}") for unit in ("mhz", "v", "v_rel"))
+        if clock is None:
+            continue
+        voltage = phrase(" at {:.3g} of its reference voltage", share) or phrase(f" at {{:g}}{NARROW}V", volts)
+        parts.append(f"{domain} {clock:g}{NARROW}MHz{voltage}")
+    return ", ".join(parts)

@@ -1,0 +1,94 @@
+"""Intervals in words: how far a number is known, and whether that is enough to name it."""
+
+from collections.abc import Sequence
+
+from eprof.base.nouns import Nouns
+from eprof.base.text import bracketed, phrase, when
+from eprof.show.words.numbers import percent, span
+
+Ends = Sequence[float | None] | None
+
+
+def known(ends: Ends) -> tuple[float, float] | None:
+    """Both ends of an interval; None where there is none."""
+    if ends is None:
+        return None
+    low, high = ends
+    if low is None or high is None:
+        return None
+    return low, high
+
+
+def is_certain(value: float | None, ends: Ends) -> bool:
+    """Whether its interval makes a number certain enough to name: it has one sign and is no wider than the number.
+
+    A number without an interval is.
+    """
+    pair = known(ends)
+    if pair is None or value is None:
+        return True
+    low, high = pair
+    return low * high > 0 and high - low <= abs(value) or low == high
+
+
+def in_brackets(ends: Ends, unit: str) -> str:
+    """The interval in brackets behind its number: " (2.24 to 3.55 J)"; nothing where it has no width."""
+    return bracketed(wide(ends, unit))
+
+
+def wide(ends: Ends, unit: str) -> str:
+    """The interval as text; empty where there is none, or both ends read the same."""
+    text = cell(ends, unit)
+    return when(" to " in text, text)
+
+
+def cell(ends: Ends, unit: str, *, signed: bool = False) -> str:
+    """The interval as a cell of a table; empty where there is none."""
+    pair = known(ends)
+    return "" if pair is None else span(*pair, unit, signed=signed)
+
+
+def label(share: float) -> str:
+    """The heading of intervals that hold this share of the replicas."""
+    return "interval" if share >= 1 else f"{percent(share)} interval"
+
+
+def meaning(
+    nouns: Nouns, share: float, replicas: int, spans: str | None, basis: str | None, within: float | None = None
+) -> str:
+    """What the intervals of a document are made of.
+
+    spans: what those of a table with intervals of its own span. basis: of the table. within: the factor that nine of
+    ten kernels which a fit has not seen are off at most.
+    """
+    if basis == "estimated":
+        return (
+            f"{percent(share)} interval: what {replicas} draws of prices, as far apart as GPUs are, make of these "
+            "counts; at least nine of ten kernels of GPUs left out lie inside."
+        )
+    if share >= 1:
+        made_of = f"Interval: from those of the prices{bracketed(spans or '')}"
+    else:
+        made_of = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
+    if within is None:
+        return f"{made_of}; errors of the model and of the counts are not in it."
+    of_one = f"for a {nouns.kernel} x/÷{within:.3g} at least"
+    return f"{made_of}, and {of_one}, as nine of ten are off that the fit had not seen."
+
+
+def of_change(nouns: Nouns, share: float, replicas: int, paired: bool, within: float | None = None) -> str:
+    """What the intervals of a difference are made of. paired: each replica prices both sides."""
+    whose = "the same prices for both sides" if paired else "prices of both sides drawn independently"
+    source = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
+    if share >= 1:
+        source = "Interval: from those of the prices"
+    sides = phrase("; those of OLD and NEW hold the error of the model (x/÷{:.3g} a {})", within, nouns.kernel)
+    return f"{source}, {whose}{sides}; errors of the model and of the counts are not in that of the change."
+
+
+def size(low: float, high: float, unit: str) -> str:
+    """The interval of a change without its direction, if it has one: −0.9 to −0.3 J is "300 to 900 mJ"."""
+    if low * high < 0:
+        return span(low, high, unit, signed=True)
+    least, most = sorted((abs(low), abs(high)))
+    return span(least, most, unit)

@@ -1,1 +1,0 @@
-"""Joules over time: power of components beside what a program did, by function (docs/timeline.md)."""

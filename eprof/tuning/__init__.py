@@ -1,1 +1,0 @@
-"""Which DVFS setting a kernel should run at, and what choosing wrongly costs (docs/tune.md)."""

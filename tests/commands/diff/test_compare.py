@@ -1,0 +1,606 @@
+"""Differences: parts that add up to the last digit, nothing missing taken for zero, the model's bounds."""
+
+import math
+from fractions import Fraction
+
+import diff_support as support
+import numpy as np
+import pytest
+from diff_support import KERNEL, MISSING, SIMULATED, costs, energy, kernel
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+import eprof
+from eprof.base.errors import UsageError
+from eprof.commands.diff.difference import compare
+from eprof.commands.diff.tradeoff import assess, effective_balance
+from eprof.lab.welch import Test as WelchTest
+from eprof.lab.welch import t_outside, t_quantile, welch
+from eprof.profile.rooflines import Machine
+
+few = settings(max_examples=12)
+
+
+def exact_sum(parts):
+    return float(sum(Fraction(part["change_j"]) for part in parts))
+
+
+def by_what(difference):
+    return {(part.what, part.because): part.change_j for part in difference.parts if part.kernel is None}
+
+
+def conserved(difference):
+    """The parts add up to the change, of everything and of every kernel, and to the difference of both totals."""
+    document = difference.document()
+    assert exact_sum(document["parts"]) == document["change_j"]
+    # Steps are sums of parts, rounded once each: where large parts cancel, that rounding is against the parts.
+    rounding = 1e-15 * sum(abs(part["change_j"]) for part in document["parts"])
+    assert math.isclose(exact_sum(document["steps"]), document["change_j"], rel_tol=0, abs_tol=rounding)
+    for one in document["kernels"]:
+        assert exact_sum(one["parts"]) == one["change_j"]
+    old, new = document["old"]["compared_j"], document["new"]["compared_j"]
+    assert math.isclose(document["change_j"], new - old, rel_tol=1e-9, abs_tol=1e-12 * max(old, new) + rounding)
+    kernels = math.fsum(one["change_j"] for one in document["kernels"])
+    assert math.isclose(kernels, document["change_j"], rel_tol=1e-9, abs_tol=1e-12 * max(old, new) + rounding)
+
+
+# ---------------------------------------------------------------------------------------------------- the equation
+
+
+def test_changed_counts_and_times_by_hand():
+    found = compare([energy({"k": kernel()})], [energy({"k": kernel(dram_read=1e9, integer=9e8, time=0.10)})])
+    parts = by_what(found)
+    assert parts["dram_read", "counts"] == pytest.approx(-3e9 * 377e-12)
+    assert parts["integer", "counts"] == pytest.approx(2e8 * 60e-12)
+    assert parts["constant", "time"] == pytest.approx(-0.25 * 6.8)
+    assert parts["fp32_fma", "counts"] == 0
+    assert found.change_j == pytest.approx(-1.131 + 0.012 - 1.7)
+    assert found.speedup == pytest.approx(3.5)
+    assert found.greenup == pytest.approx(found.compared_j(found.changes.old) / found.compared_j(found.changes.new))
+    assert found.powerup == pytest.approx(found.speedup / found.greenup)
+    assert found.document()["marks"] == []
+    conserved(found)
+
+
+def test_another_setting_is_a_part_of_its_own_by_hand():
+    dearer = {**support.PRICES, "dram_read": 277.0}
+    found = compare(
+        [energy({"k": kernel()})],
+        [energy({"k": kernel(dram_read=1e9, time=0.45)}, priced=costs(dearer, watts=6.0, setting="396/924"))],
+    )
+    parts = by_what(found)
+    assert parts["dram_read", "counts"] == pytest.approx(-3e9 * 327e-12)
+    assert parts["dram_read", "setting"] == pytest.approx(-100e-12 * 2.5e9)
+    assert parts["constant", "time"] == pytest.approx(0.1 * 6.4)
+    assert parts["constant", "setting"] == pytest.approx(-0.8 * 0.4)
+    assert ("integer", "setting") not in parts
+    conserved(found)
+
+
+def test_another_table_says_cost():
+    found = compare([energy({"k": kernel()})], [energy({"k": kernel()}, priced=costs(watts=60.0, name="other"))])
+    assert by_what(found)["constant", "cost"] == pytest.approx(53.2 * 0.35)
+    assert found.document()["case"] is None
+    assert "priced differently" in found.document()["model"]["missing"]
+
+
+def test_kernels_that_came_and_went_are_parts_of_their_own():
+    found = compare([energy({"a": kernel(), "gone": kernel()})], [energy({"a": kernel(), "xyzzy": kernel(time=1.0)})])
+    document = found.document()
+    stands = {one["name"]: one["status"] for one in document["kernels"]}
+    assert stands == {"a": "matched", "gone": "vanished", "xyzzy": "appeared"}
+    gone = [part for part in document["parts"] if part["kernel"] == "gone"]
+    assert exact_sum(gone) == pytest.approx(-document["old"]["compared_j"] / 2)
+    assert {step["kernels"] for step in document["steps"]} == {"matched", "vanished", "appeared"}
+    conserved(found)
+
+
+def test_prices_of_a_kernel_that_came_are_those_of_its_own_side():
+    other = energy({"a": kernel(), "xyzzy": kernel()}, priced=costs(watts=1.0, setting="396/924"))
+    found = compare([energy({"a": kernel()})], [other])
+    own = [part for part in found.parts if part.kernel == "xyzzy"]
+    assert {part.because for part in own} == {"counts", "time"}
+    conserved(found)
+
+
+def test_no_cell_of_a_log_with_itself_changes():
+    side = energy({"k": kernel(), "other": kernel(time=None)}, sha256="x")
+    found = compare([side], [side])
+    assert found.change_j == 0 and found.is_zero and found.same_inputs and not found.is_partial
+    assert all(part.change_j == 0 for part in found.parts)
+    assert all(math.copysign(1, part.change_j) == 1 for part in found.parts)
+    assert not found.changes.uncompared.any()
+
+
+# ------------------------------------------------------------------------------------------------------ properties
+
+numbers = st.one_of(st.none(), st.just(0.0), st.floats(1, 1e13))
+words = ["fp32_fma", "fp32_add", "fp32_mul", "integer", "shared_read", "dram_read", "dram_write", "time"]
+kernels = st.dictionaries(
+    st.sampled_from("abcd"), st.fixed_dictionaries({word: numbers for word in words}), min_size=1, max_size=4
+)
+tables = st.builds(
+    lambda pj, watts, setting, name: costs(
+        dict(zip(support.PRICES, pj, strict=True)), watts=watts, setting=setting, name=name
+    ),
+    st.lists(st.one_of(st.none(), st.floats(0.01, 900)), min_size=len(support.PRICES), max_size=len(support.PRICES)),
+    st.floats(0, 200),
+    st.sampled_from(["852/924", "396/924"]),
+    st.sampled_from(["one", "other"]),
+)
+
+
+def side(drawn, table, launches=None):
+    return energy({name: {w: v for w, v in row.items() if v is not None} for name, row in drawn.items()}, priced=table)
+
+
+@few
+@given(kernels, kernels, tables, tables)
+def test_parts_add_up_whatever_is_known(old, new, one, other):
+    found = compare([side(old, one)], [side(new, other)])
+    if found.has_energy:
+        conserved(found)
+    assert found.document()["change_j"] is None or math.isfinite(found.document()["change_j"])
+
+
+@few
+@given(kernels, kernels, tables, tables)
+def test_turning_old_and_new_turns_every_sign(old, new, one, other):
+    a, b = side(old, one), side(new, other)
+    there, back = compare([a], [b]), compare([b], [a])
+    turned = {"appeared": "vanished", "vanished": "appeared", "matched": "matched"}
+    forward = {(p.what, p.because, p.kernel, p.kernels): p.change_j for p in there.parts}
+    backward = {(p.what, p.because, p.kernel, turned[p.kernels]): -p.change_j for p in back.parts}
+    assert forward == backward
+    if there.change_j is not None:
+        assert there.change_j == -back.change_j
+
+
+@few
+@given(kernels, tables)
+def test_nothing_changes_between_equal_sides(drawn, table):
+    found = compare([side(drawn, table)], [side(drawn, table)])
+    assert found.is_zero and found.change_j in (0, None) and not found.is_partial
+
+
+@few
+@given(kernels, kernels, tables)
+def test_what_one_side_lacks_is_in_no_part(old, new, table):
+    found = compare([side(old, table)], [side(new, table)])
+    for row, one in enumerate(found.matches):
+        if one.old is None or one.new is None:
+            continue
+        a, b = found.old.mean.joules[one.old], found.new.mean.joules[one.new]
+        lost = np.isnan(a) != np.isnan(b)
+        assert not found.changes.quantity_j[row][lost].any() and not found.changes.compared[row][lost].any()
+        needed = lost & ~((found.changes.old.state[row] == 3) | (found.changes.new.state[row] == 3))
+        assert found.changes.uncompared[row][needed].all()
+
+
+# ------------------------------------------------------------------------------------------------ what is not known
+
+
+def test_a_class_that_one_side_did_not_count_is_left_out_and_named():
+    found = compare([energy({"k": kernel()})], [energy({"k": kernel(dram_read=None)})])
+    document = found.document()
+    assert document["partial"] and "missing" in document["marks"]
+    assert [one["what"] for one in document["uncompared"]] == ["dram_read"]
+    assert document["uncompared"][0]["old_j"] == pytest.approx(4e9 * 377e-12)
+    assert document["uncompared"][0]["new_j"] is None
+    assert document["change_j"] == 0
+    assert any("DRAM read" in text and "NEW did not count it" in text for text in document["warnings"])
+    assert document["counts"]["dram_read"]["change"] is None
+    conserved(found)
+
+
+def test_a_class_that_neither_side_counted_leaves_a_mark():
+    found = compare([energy({"k": kernel(integer=None)})], [energy({"k": kernel(integer=None, time=0.3)})])
+    document = found.document()
+    assert document["unknown"] == [{"what": "integer", "kernels": 1, "why": "not counted on either side"}]
+    assert document["marks"] == ["missing"] and not document["partial"]
+    conserved(found)
+
+
+def test_missing_time_on_one_side_leaves_constant_energy_out():
+    found = compare([energy({"k": kernel()})], [energy({"k": kernel(time=None, dram_read=1e9)})])
+    document = found.document()
+    assert [one["what"] for one in document["uncompared"]] == ["constant"]
+    assert "NEW has no time" in document["uncompared"][0]["why"]
+    assert document["speedup"] is None and document["powerup"] is None
+    assert document["change_j"] == pytest.approx(-3e9 * 377e-12)
+    conserved(found)
+
+
+def test_a_counter_that_overflowed_on_one_side_is_not_compared():
+    overflowed = energy({"k": kernel(integer=1e6)}, marks={("k", "integer"): MISSING})
+    document = compare([energy({"k": kernel()})], [overflowed]).document()
+    assert [one["what"] for one in document["uncompared"]] == ["integer"]
+    assert "lower bound" in document["uncompared"][0]["why"] and "NEW" in document["uncompared"][0]["why"]
+    both = compare([overflowed], [overflowed]).document()
+    assert [one["what"] for one in both["uncompared"]] == ["integer"]
+
+
+def test_lower_bounds_of_a_simulator_are_compared_and_marked():
+    marks = {("k", "fp32_fma"): MISSING | SIMULATED}
+    found = compare(
+        [energy({"k": kernel()}, marks=marks)], [energy({"k": kernel(fp32_fma=5e8)}, marks=marks)]
+    ).document()
+    part = next(part for part in found["parts"] if part["what"] == "fp32_fma")
+    assert part["change_j"] == pytest.approx(-5e8 * 58e-12)
+    assert part["marks"] == ["missing", "simulated"]
+    assert found["uncompared"] == [] and "missing" in found["marks"]
+
+
+def test_a_class_without_a_price_on_one_side():
+    some = {word: pj for word, pj in support.PRICES.items() if word != "integer"}
+    document = compare([energy({"k": kernel()})], [energy({"k": kernel()}, priced=costs(some, name="less"))]).document()
+    assert document["uncompared"][0]["why"] == "less has no price for what NEW counted"
+
+
+def test_a_total_is_compared_with_the_sum_of_its_kinds():
+    total = {**{word: v for word, v in KERNEL.items() if not word.startswith("fp32_")}, "fp32": 2e9}
+    for there, back in (((total, KERNEL), 1), ((KERNEL, total), -1)):
+        found = compare(*([energy({"k": one})] for one in there))
+        parts = by_what(found)
+        assert parts["fp32", "counts"] == pytest.approx(back * (1.3e9 - 2e9) * 58e-12)
+        assert ("fp32_fma", "counts") not in parts
+        part = next(part for part in found.parts if part.what == "fp32")
+        assert "estimated" in part.marks and not found.is_partial
+        conserved(found)
+
+
+def test_another_mix_of_kinds_is_a_change_of_counts_not_of_prices():
+    """A total at 58 pJ against kinds at 58 and 30 pJ of the same table: all of the change is of the counts."""
+    prices = {**support.PRICES, "fp32_add": 30.0}
+    total = {**{word: v for word, v in KERNEL.items() if not word.startswith("fp32_")}, "fp32": 2e9}
+    found = compare([energy({"k": total}, prices=prices)], [energy({"k": KERNEL}, prices=prices)])
+    ((_, because),) = [key for key in by_what(found) if key[0] == "fp32"]
+    assert because == "counts"
+    assert by_what(found)["fp32", "counts"] == pytest.approx((1.1 * 58 + 0.2 * 30 - 2 * 58) * 1e-3)
+    (kernel_parts,) = [one["parts"] for one in found.document()["kernels"]]
+    assert [part["because"] for part in kernel_parts if part["what"] == "fp32"] == ["counts"]
+    conserved(found)
+
+
+def test_tables_of_one_name_from_different_sources_are_different_tables():
+    here, there = costs(watts=60.0), costs(watts=50.0, setting="396/924")
+    for source, because in (("us", "setting"), ("them", "cost")):
+        found = compare(
+            [energy({"k": kernel()}, priced=here)], [energy({"k": kernel()}, priced=replace(there, source=source))]
+        )
+        assert by_what(found)["constant", because] == pytest.approx(-10 * 0.35)
+
+
+def test_a_step_of_kernels_that_went_counts_each_kernel_once():
+    found = compare([energy({"a": kernel(), "gone": kernel(), "lost": kernel()})], [energy({"a": kernel()})])
+    step = next(step for step in found.document()["steps"] if step["kernels"] == "vanished")
+    assert step["names"] == 2 and len(step["words"]) > 2
+
+
+def test_parts_are_listed_by_size_whatever_their_sign():
+    """Savings of 1.131 and 0.17 J around more integers for 0.6 J: a saving is as large as a loss of as many joules."""
+    found = compare([energy({"k": kernel()})], [energy({"k": kernel(dram_read=1e9, time=0.325, integer=107e8)})])
+    (row,) = found.document()["kernels"]
+    for parts in (row["parts"], found.document()["parts"]):
+        assert [part["what"] for part in parts][:3] == ["dram_read", "integer", "constant"]
+        sizes = [abs(part["change_j"]) for part in parts]
+        assert sizes == sorted(sizes, reverse=True)
+
+
+def test_other_books_leave_bytes_out():
+    document = compare(
+        [energy({"k": kernel()})], [energy({"k": kernel()}, priced=costs(name="b", books="accessed"))]
+    ).document()
+    assert {one["what"] for one in document["uncompared"]} == {"shared_read", "dram_read", "dram_write"}
+    assert "books" in document["uncompared"][0]["why"]
+    assert document["change_j"] == 0
+
+
+def test_without_any_prices_counts_and_time_are_compared():
+    found = compare([energy({"k": kernel()}, priced=None)], [energy({"k": kernel(time=0.7)}, priced=None)])
+    document = found.document()
+    assert document["change_j"] is None and document["parts"] == [] and document["marks"] == ["missing"]
+    assert document["speedup"] == 0.5 and document["greenup"] is None
+    assert document["counts"]["dram_read"]["change"] == 0
+    assert document["kernels"][0]["change_j"] is None
+
+
+def test_prices_on_one_side_only():
+    document = compare([energy({"k": kernel()})], [energy({"k": kernel()}, priced=None)]).document()
+    assert document["change_j"] is None and document["partial"]
+    assert any("NEW has no cost table" in text for text in document["warnings"])
+
+
+def test_other_gpus_and_other_programs_are_said():
+    document = compare([energy({"k": kernel()})], [energy({"other": kernel()}, device="K20c (0)")]).document()
+    assert any("OLD ran on GPU, NEW on K20c" in text for text in document["warnings"])
+    assert any("No kernel of OLD was found in NEW" in text for text in document["warnings"])
+
+
+def test_other_numbers_of_launches_are_said():
+    document = compare([energy({"k": kernel()})], [energy({"k": kernel()}, launches={"k": 3})]).document()
+    assert any("k (1 to 3)" in text for text in document["warnings"])
+
+
+def test_some_kernels_only():
+    both = energy({"a": kernel(), "b": kernel()}), energy({"a": kernel(time=1.0), "b": kernel()})
+    found = compare([both[0]], [both[1]], kernels=["b"])
+    assert found.change_j == 0 and len(found.matches) == 1
+    assert found.document()["old"]["energy_j"]["total"] == pytest.approx(both[0].split.total_j.sum() / 2)
+
+
+# --------------------------------------------------------------------------------------------------------- repeats
+
+
+def repeats(*times, **changed):
+    return [energy({"k": kernel(time=one, **changed)}) for one in times]
+
+
+def test_repeats_are_averaged_and_tested():
+    found = compare(repeats(0.30, 0.32, 0.34), repeats(0.20, 0.21, 0.22))
+    document = found.document()
+    assert document["old"]["repeats"] == 3 and document["old"]["time_s"] == pytest.approx(0.32)
+    test = document["tests"]["energy"]
+    assert test["shown"] and test["low"] < test["change"] < test["high"] < 0
+    assert test["change"] == pytest.approx(document["change_j"])
+    assert document["kernels"][0]["test"]["p"] == test["p"]
+    conserved(found)
+
+
+def test_noise_hides_a_small_difference():
+    document = compare(repeats(0.30, 0.40, 0.20), repeats(0.31, 0.22, 0.39)).document()
+    assert not document["tests"]["energy"]["shown"]
+    assert document["tests"]["energy"]["low"] < 0 < document["tests"]["energy"]["high"]
+
+
+def test_counts_that_repeat_to_the_digit_leave_no_doubt():
+    document = compare(repeats(0.3, 0.3), repeats(0.3, 0.3, dram_read=1e9)).document()
+    assert document["tests"]["energy"]["shown"] and document["tests"]["energy"]["p"] == 0
+    assert document["change_j"] == pytest.approx(-3e9 * 377e-12)
+
+
+def test_one_run_tells_nothing_of_noise():
+    document = compare(repeats(0.3), repeats(0.2, 0.21)).document()
+    assert document["tests"]["energy"] is None
+    assert any("a test of the difference needs two" in text for text in document["warnings"])
+
+
+def test_a_repeat_without_a_kernel_ran_it_zero_times():
+    found = compare([energy({"a": kernel()}), energy({"a": kernel(), "b": kernel()})], [energy({"a": kernel()})])
+    gone = next(one for one in found.document()["kernels"] if one["name"] == "b")
+    assert gone["status"] == "vanished" and gone["old"]["launches"] == 0.5
+    conserved(found)
+
+
+def test_a_time_that_some_repeats_lack_is_estimated_from_the_others():
+    found = compare(repeats(0.3, None), repeats(0.3, 0.3))
+    assert found.change_j == 0
+    assert "estimated" in found.document()["old"]["time_marks"]
+
+
+def test_repeats_with_other_prices_are_refused():
+    with pytest.raises(UsageError, match="OLD are priced differently"):
+        compare([energy({"k": KERNEL}), energy({"k": KERNEL}, priced=costs(watts=1.0))], [energy({"k": KERNEL})])
+
+
+def test_welch_agrees_with_scipy():
+    stats = pytest.importorskip("scipy.stats")
+    dice = np.random.default_rng(7)
+    for sizes in ((2, 2), (3, 5), (10, 4)):
+        a, b = dice.normal(1, 0.2, sizes[0]).tolist(), dice.normal(1.1, 0.5, sizes[1]).tolist()
+        found = welch(a, b)
+        theirs = stats.ttest_ind(b, a, equal_var=False)
+        interval = theirs.confidence_interval(0.95)
+        assert isinstance(found, WelchTest)
+        assert found.p == pytest.approx(theirs.pvalue, rel=1e-9)
+        assert (found.low, found.high) == pytest.approx((interval.low, interval.high), rel=1e-9)
+
+
+def test_students_t_against_printed_tables():
+    # Any statistics textbook: two-sided 95 % quantiles of Student's t.
+    for freedom, quantile in ((1, 12.706), (2, 4.303), (4, 2.776), (10, 2.228), (30, 2.042)):
+        assert t_quantile(0.95, freedom) == pytest.approx(quantile, abs=6e-4)
+    assert t_outside(1.0, 1) == pytest.approx(0.5)
+
+
+# ------------------------------------------------------------------------------------------------------- the model
+
+machines = st.builds(
+    lambda flop, byte, peak, bandwidth, watts: Machine("m", "d", "s", "fp32", peak, bandwidth, flop, byte, watts),
+    st.floats(1e-12, 1e-9),
+    st.floats(1e-12, 1e-9),
+    st.floats(1e10, 1e13),
+    st.floats(1e9, 1e12),
+    st.floats(0, 300),
+)
+FERMI = Machine("fermi", "", "", "fp64", 515e9, 144e9, 25e-12, 360e-12, 0.0)
+
+
+@settings(max_examples=25)
+@given(machines, st.floats(0.01, 1000), st.floats(1, 30), st.floats(1, 30))
+def test_the_greenup_lies_within_its_bounds(machine, intensity, f, m):
+    found = assess((intensity, 1.0), (f * intensity, 1 / m), machine)
+    for one in (found.with_constant_power, found.without_constant_power):
+        if found.case is not None:
+            assert one.low * (1 - 1e-9) <= one.greenup <= one.high * (1 + 1e-9)
+
+
+@settings(max_examples=40)
+@given(machines, st.floats(0.01, 1000), st.floats(0.1, 30))
+def test_at_the_break_even_work_factor_nothing_is_saved(machine, intensity, m):
+    probe = assess((intensity, 1.0), (intensity, 1 / m), machine)
+    for name in ("with_constant_power", "without_constant_power"):
+        even = getattr(probe, name).break_even_work_factor
+        if even <= 1e-3:
+            continue
+        found = assess((intensity, 1.0), (even * intensity, 1 / m), machine)
+        assert getattr(found, name).greenup == pytest.approx(1, rel=1e-9)
+        more = assess((intensity, 1.0), (1.01 * even * intensity, 1 / m), machine)
+        assert getattr(more, name).greenup < 1
+
+
+def test_the_equations_without_constant_power_by_hand():
+    # [T] table 2: B_tau = 3.576, B_eps = 14.4 flop/B. I = 1, f = 1.5, m = 2: still memory bound.
+    found = assess((1.0, 1.0), (1.5, 0.5), FERMI)
+    assert (found.case, found.speedup) == (1, pytest.approx(2.0))
+    assert found.without_constant_power.greenup == pytest.approx((1 + 14.4) / (1.5 + 14.4 / 2))
+    assert found.without_constant_power.break_even_work_factor == pytest.approx(1 + 0.5 * 14.4)
+    balance = 515 / 144
+    assert found.without_constant_power.low == pytest.approx((1 + 1 / 14.4) / (1 + balance / 14.4))
+    assert found.without_constant_power.high == pytest.approx((1 + 14.4) / (1 + 14.4 / balance))
+    second = assess((1.0, 1.0), (2.0, 0.25), FERMI)
+    assert second.case == 2 and second.speedup == pytest.approx(balance / 2)
+    assert second.without_constant_power.high == pytest.approx(4 * (1 + 1 / 14.4) / (1 + balance / 14.4))
+    third = assess((10.0, 1.0), (11.0, 0.5), FERMI)
+    assert third.case == 3 and third.speedup == pytest.approx(1 / 1.1)
+    assert third.without_constant_power.low == pytest.approx((1 + 1.44) / (1.1 + 1.44))
+    assert third.without_constant_power.high == pytest.approx((1 + 1.44) / (1 + 0.72))
+    assert assess((10.0, 1.0), (10.0, 20.0), FERMI).case is None
+
+
+def test_the_upper_bound_that_the_thesis_prints_for_case_1_is_none():
+    """[T] 3.5.10: 1 + K/I over 1 + K/B_tau, K = eta B_eps + (1 - eta)(B_tau - I); docs/diff.md says why ours differs."""
+    balance, energy_balance, eta = 4.0, 4.0, 0.5
+    flop, peak = 1e-11, 1e12
+    machine = Machine("m", "", "", "fp32", peak, peak / balance, flop, energy_balance * flop, flop * peak)
+    assert machine.flop_efficiency == pytest.approx(eta)
+    found = assess((1.0, 1.0), (1.0, 1 / 3.9), machine)
+    k = effective_balance(1.0, balance, energy_balance, eta)
+    printed = (1 + k) / (1 + k / balance)
+    assert found.case == 1 and found.with_constant_power.greenup > 1.2 * printed
+    assert found.with_constant_power.greenup < found.with_constant_power.high
+
+
+def test_the_reading_is_made_from_the_tables_prices_and_says_what_is_missing():
+    found = compare([energy({"k": kernel()})], [energy({"k": kernel(dram_read=1e9)})])
+    model = found.document()["model"]
+    assert model["work_factor"] == 1 and model["traffic_factor"] == pytest.approx(2.5)
+    assert model["old_intensity_flop_per_byte"] == pytest.approx(2.3e9 / 5e9)
+    assert model["energy_balance"] == pytest.approx(377 / 29) and model["case"] == 1
+    for changed, said in (
+        ({"dram_read": None}, "DRAM bytes of NEW are not known"),
+        ({"fp32_add": None}, "flops of NEW are not known"),
+        ({"dram_read": 0.0, "dram_write": 0.0}, "NEW has no DRAM bytes"),
+    ):
+        missing = compare([energy({"k": kernel()})], [energy({"k": kernel(**changed)})]).document()["model"]
+        assert said in missing["missing"]
+    bare = compare([energy({"k": kernel()}, peaks=False)], [energy({"k": kernel()}, peaks=False)])
+    assert "peak" in bare.document()["model"]["missing"]
+    mixed = compare([energy({"k": kernel(fp64_fma=1e9)})], [energy({"k": kernel()})])
+    assert "several widths" in mixed.document()["model"]["missing"]
+
+
+# ----------------------------------------------------------------------------------------------------------- gates
+
+
+def gates(*texts, **changed):
+    new = energy({"k": kernel(**changed), "ns::other<1>(int)": kernel()})
+    return compare([energy({"k": kernel(), "ns::other<1>(int)": kernel()})], [new], fail_above=texts).gates
+
+
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        ("24%", False),
+        ("23.6%", True),
+        ("time=99%", True),
+        ("time=101%", False),
+        ("constant=50", True),
+        ("dram_read=0%", False),
+        ("dram=0%", False),
+        ("integer=0%", True),
+        ("computation=9%", True),
+        ("k:48%", False),
+        ("k:47%", True),
+        ("k:integer=99%", True),
+        ("ns::other<1>(int):0%", False),
+        ("other:0%", False),
+    ],
+)
+def test_gates(text, failed):
+    # OLD: 2 kernels of 4.393 J and 0.35 s. k's integers double (+42 mJ), its time goes to 0.65 s (+2.04 J) or 1.05 s.
+    (found,) = gates(text, integer=1.4e9, time=0.35 * 3 if "time" in text or "constant" in text else 0.65)
+    assert found.failed is failed, (found, found.growth)
+
+
+def test_every_kernel_can_be_gated():
+    found = gates("*:1%", dram_read=5e9)
+    assert [(one.kernel, one.failed) for one in found] == [("k", True), ("ns::other<1>(int)", False)]
+
+
+def test_a_gate_does_not_fail_on_the_time_of_single_runs():
+    """Noise of the clock: the counts are the same, and one side at least was timed once."""
+    old, slow = energy({"k": kernel()}), energy({"k": kernel(time=4.0)})
+    for before, after in (([old], [slow]), ([old, old], [slow])):
+        difference = compare(before, after, fail_above=["2%"])
+        (total,) = difference.gates
+        assert difference.changes.rests_on_single_times and difference.change_j > 0
+        assert (total.gate.what, total.failed, total.growth) == ("above_constant", False, 0.0)
+    noisy = [energy({"k": kernel(time=time)}) for time in (0.2, 4.0, 9.0)]
+    (total, seconds) = compare([old, slow], noisy, fail_above=["2%", "time=2%"]).gates
+    assert total.growth > 0.02 and total.is_noise and not total.failed
+    assert seconds.growth > 0.02 and seconds.is_noise and not seconds.failed
+    repeated = compare([old, old], [slow, slow], fail_above=["2%"])
+    assert not repeated.changes.rests_on_single_times and repeated.gates[0].failed
+    more = compare([old], [energy({"k": kernel(time=4.0, dram_read=5e9)})], fail_above=["2%"])
+    assert not more.changes.rests_on_single_times and more.gates[0].failed
+    prices = compare([old], [energy({"k": kernel()})], fail_above=["2%"])
+    assert not prices.changes.rests_on_single_times
+
+
+def test_a_class_that_one_side_lacks_does_not_pass_unseen():
+    (total, dram, integer) = gates("2%", "dram_read=2%", "integer=2%", dram_read=None)
+    assert "cannot be compared" in total.why_not and "dram_read" in dram.why_not
+    assert integer.why_not is None and not integer.failed
+    (time,) = gates("time=2%", time=None)
+    assert "not known" in time.why_not
+
+
+def test_growth_from_nothing_fails():
+    (found,) = compare(
+        [energy({"k": kernel(shared_read=0.0)})], [energy({"k": kernel()})], fail_above=["shared_read=500%"]
+    ).gates
+    assert found.failed and found.growth is None
+
+
+def test_without_prices_a_class_is_gated_by_its_count():
+    sides = [energy({"k": kernel()}, priced=None)], [energy({"k": kernel(dram_read=5e9)}, priced=None)]
+    dram, total = compare(*sides, fail_above=["dram_read=10%", "10%"]).gates
+    assert dram.failed and dram.unit == "byte" and dram.growth == pytest.approx(0.25)
+    assert "no cost table" in total.why_not
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1%", "drum=2%", "2%%", "k:", "nan%", "=2%"])
+def test_gates_that_cannot_be_read(text):
+    with pytest.raises(UsageError, match="--fail-above"):
+        gates(text)
+
+
+def test_a_gate_for_a_kernel_that_is_not_there():
+    with pytest.raises(UsageError, match="neither side has a kernel `zz`"):
+        gates("zz:2%")
+
+
+def test_a_lower_bound_of_time_or_count_has_no_speedup_and_no_change(tmp_path):
+    """OLD lacks the time and a cell of one launch: nothing tells by how much NEW is slower, or counts more."""
+    from logs_support import K20C, profiled
+
+    names = ("flop_count_dp_fma", "inst_integer")
+    head = ",".join(f'"{name}"' for name in ("Device", "Context", "Stream", "Kernel", *names))
+
+    def logs_of(name, cells, times):
+        wide = [f'"{K20C}","1","7","k(int)",{cell},5' for cell in cells]
+        timed = [f'{at},{ms},1,"{K20C}","1","7","k(int) [{at}]"' for at, ms in enumerate(times)]
+        header = ('"Start","Duration","Grid X","Device","Context","Stream","Name"', "ms,ms,,,,,")
+        made = {"counts": profiled(1, head, ",,,,,", *wide), "times": profiled(1, *header, *timed)}
+        for kind, text in made.items():
+            (tmp_path / f"{name}-{kind}.csv").write_text(text)
+        return [str(tmp_path / f"{name}-{kind}.csv") for kind in made]
+
+    old = logs_of("old", (1000, '"<OVERFLOW>"'), (1.0, ""))
+    new = logs_of("new", (1000, 1000), (1.0, 5.0))
+    for one, two in ((old, new), (new, old)):
+        found = eprof.diff(one, two, costs="jetson-tk1").document()
+        assert found["speedup"] is None and found["counts"]["fp64_fma"]["change"] is None
+        assert found["counts"]["integer"]["change"] == 0

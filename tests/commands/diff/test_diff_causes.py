@@ -1,0 +1,213 @@
+"""Why a difference is there: which cause gets the constant power, what is not the same, and how it is said."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+from conftest import ROOT
+from diff_support import SIMULATED, costs, energy, kernel
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+import eprof
+from eprof.commands.diff import terminal
+from eprof.commands.diff.difference import compare
+from eprof.commands.diff.files import to_markdown
+from eprof.commands.diff.unlike import unlike
+from eprof.commands.diff.words import causes as diff_causes
+from eprof.commands.diff.words import trust as diff_trust
+from eprof.energy.time_model import EXPONENT, SHARE
+from eprof.show.words.numbers import NARROW
+
+LOGS = ROOT / "samples" / "logs" / "simulated"
+PEAK = 14.784e9  # B/s, of the table in diff_support
+BYTES, TIME_S = 5e9, 0.40  # of a kernel that DRAM bounds: its bytes take 0.398 s at 85 % of the peak
+
+
+def causes(old, new, **more):
+    """The causes by what they are, of kernels {name: numbers} or of one."""
+    sides = ({"k": side} if "time" in side else side for side in (old, new))
+    document = compare(*([energy(kernels, **more)] for kernels in sides)).typed
+    return {cause.what: cause for cause in document.causes}
+
+
+def bound(share, time):
+    """A kernel whose bytes are `share` of those of one that DRAM bounds."""
+    return kernel(dram_read=share * BYTES, dram_write=0.0, time=time)
+
+
+def predicted(share):
+    """Its time by docs/tune.md: the time of the bytes goes with them, all else stays."""
+    memory_s = BYTES / (SHARE * PEAK)
+    return (TIME_S**EXPONENT - memory_s**EXPONENT + (share * memory_s) ** EXPONENT) ** (1 / EXPONENT)
+
+
+def said(document):
+    return " ".join(diff_causes.sentences(document)).replace(NARROW, " ")
+
+
+def test_bytes_that_explain_a_measured_time_get_its_constant_power():
+    found = causes(bound(1, TIME_S), bound(0.5, predicted(0.5)))
+    assert set(found) == {"dram"}
+    assert found["dram"].time_s == pytest.approx(predicted(0.5) - TIME_S)
+    assert found["dram"].constant_j == pytest.approx(6.8 * (predicted(0.5) - TIME_S))
+
+
+@pytest.mark.parametrize("factor", [0.9, 1.1])
+def test_a_time_that_the_bytes_do_not_explain_is_a_cause_of_its_own(factor):
+    found = causes(bound(1, TIME_S), bound(0.5, factor * predicted(0.5)))
+    assert found["dram"].constant_j == 0 and found["time"].what == "time"
+
+
+def test_a_change_of_time_within_the_error_of_the_model_is_explained_by_nothing():
+    found = causes(bound(1, TIME_S), bound(0.97, predicted(0.97)))
+    assert found["dram"].constant_j == 0 and "time" in found
+
+
+def test_modelled_time_goes_to_the_roof_that_binds():
+    document = eprof.diff(LOGS / "gemm-naive.txt", LOGS / "gemm-tiled.txt", costs="jetson-tk1").typed
+    first = document.causes[0]
+    steps = {step.group: step.change_j for step in document.steps}
+    assert first.what == "dram" and first.change_j == pytest.approx(steps["dram"] + steps["constant"])
+    assert said(document) == (
+        "14.3 times fewer DRAM bytes, so 532 µs shorter: together 102 % of the saving (DRAM 17 %, constant power 85 %)."
+    )
+
+
+def test_prices_of_another_gpu_are_said_to_be():
+    gemm = eprof.diff(LOGS / "gemm-naive.txt", LOGS / "gemm-tiled.txt", costs="jetson-tk1").typed
+    fmm = LOGS.parent / "invented" / "tk1-fmm-counters.csv"
+    assert "not made for this GPU" in diff_trust.trust(gemm)
+    assert "not made for this GPU" not in diff_trust.trust(eprof.diff(fmm, fmm, costs="jetson-tk1").typed)
+
+
+def test_another_efficiency_is_no_merit_of_the_bytes():
+    sides = [
+        energy({"k": kernel(time=time)}, time_marks={"k": SIMULATED}, marks={}) for time in (BYTES / PEAK * 4, 0.1)
+    ]
+    document = compare([sides[0]], [sides[1]]).typed
+    assert [cause.what for cause in document.causes] == ["model"]
+
+
+def test_fewer_launches_of_the_same_kernel():
+    old, new = kernel(), {word: number / 2 for word, number in kernel().items()}
+    document = compare([energy({"k": old}, launches={"k": 10})], [energy({"k": new}, launches={"k": 5})]).typed
+    assert [cause.what for cause in document.causes] == ["launches"]
+    assert said(document).startswith(
+        "2.00 times fewer launches (10 to 5), so 175 ms shorter: together all of the saving"
+    )
+    assert diff_trust.unlike(document) == "Not the same: launches 10 → 5."
+
+
+def test_launches_that_take_longer_each_do_not_explain_the_time():
+    """A tenth more launches, each ten times as long: the joules above constant power are theirs, the time is not."""
+    old = kernel()
+    new = {word: 1.1 * number for word, number in old.items()} | {"time": 11 * old["time"]}
+    document = compare([energy({"k": old}, launches={"k": 10})], [energy({"k": new}, launches={"k": 11})]).typed
+    by_name = {cause.what: cause for cause in document.causes}
+    assert document.causes[0].what == "time"
+    assert by_name["launches"].change_j < 0.1 * document.change_j
+
+
+def test_another_precision_is_one_cause():
+    prices = {"fp64_fma": 200.0, "fp32_fma": 58.0}
+    old = {"fp64_fma": 1e9, "fp32_fma": 0.0, "time": 1.0}
+    new = {"fp64_fma": 0.0, "fp32_fma": 1e9, "time": 1.0}
+    document = compare([energy({"k": old}, prices)], [energy({"k": new}, prices)]).typed
+    assert [cause.instead for cause in document.causes] == ["fp32"]
+    assert said(document) == "FP32 instead of FP64: all of the saving."
+
+
+def test_other_clocks_are_a_cause_as_a_whole():
+    document = compare(
+        [energy({"k": kernel()})], [energy({"k": kernel()}, priced=costs(watts=3.0, setting="396/924"))]
+    ).typed
+    assert said(document) == "The other setting: all of the saving."
+    assert diff_trust.unlike(document) == "Not the same: setting 852/924 → 396/924 MHz."
+
+
+numbers = st.floats(0, 1e10)
+some_kernels = st.dictionaries(
+    st.sampled_from(["a", "b", "c", "d"]),
+    st.fixed_dictionaries({"integer": numbers, "dram_read": numbers, "time": st.floats(0, 2)}),
+    min_size=1,
+)
+
+
+@settings(max_examples=30)
+@given(some_kernels, some_kernels)
+def test_causes_add_up_to_the_change(old, new):
+    document = compare([energy(old)], [energy(new)], similar=False).typed
+    if document.change_j is None:
+        return
+    scale = max(1.0, *(abs(part.change_j) for part in document.parts)) if document.parts else 1.0
+    assert math.fsum(cause.change_j for cause in document.causes) == pytest.approx(document.change_j, abs=1e-9 * scale)
+    for one in document.kernels:
+        assert len(one.causes) <= 3
+    diff_trust.trust(document)
+    said(document)
+
+
+# ------------------------------------------------------------------------------------------------ what is not the same
+
+
+def ran(command, environment=(), started="2026-11-23T02:00:00Z", sha256="same"):
+    """A priced profile of a run directory."""
+    manifest = {"started_utc": started, "environment": dict(environment), "host": {"name": "node1"}}
+    priced = energy({"k": kernel()}, sha256=sha256)
+    run = SimpleNamespace(
+        measured=lambda: None,
+        command=command,
+        manifest=manifest,
+        started_utc=started,
+        section=lambda key: manifest[key],
+        path=SimpleNamespace(name="x.eprof"),
+    )
+    return replace(priced, profile=replace(priced.profile, run=run))
+
+
+def test_other_arguments_are_said_first():
+    sides = [ran("python gemm n=64 kernel=a", {"OMP_NUM_THREADS": "4"}), ran("./gemm n=32 kernel=a")]
+    facts = unlike(compare([sides[0]], [sides[1]]).changes)
+    assert [(fact.what, fact.old, fact.new) for fact in facts] == [
+        ("arguments", "gemm n=64", "n=32"),
+        ("environment", "OMP_NUM_THREADS=4", ""),
+    ]
+
+
+def test_separate_runs_that_count_alike_are_not_the_same_logs():
+    first, second = ran("./app"), ran("./app", started="2026-11-23T03:00:00Z")
+    apart, same = compare([first], [second]), compare([first], [first])
+    assert apart.is_zero and not apart.same_inputs and same.same_inputs
+    assert not any("same logs" in text for text in apart.warnings)
+
+
+# ------------------------------------------------------------------------------------------------- room on the screen
+
+
+def crowded():
+    """Repeats that differ in everything, of many kernels with long names, with gates."""
+    names = [f"void cutlass::Kernel<{'Gemm, ' * 20}{n}>(Params)" for n in range(300)]
+    olds = [energy({name: kernel(time=0.3 + n / 1e3) for name in names}, title="o" * 90) for n in range(3)]
+    news = [
+        energy(
+            {name: kernel(dram_read=1e9, time=0.2 + n / 1e3, integer=None) for name in names},
+            launches=dict.fromkeys(names, 7),
+            device="Another GPU (0)",
+            title="n" * 90,
+            priced=costs(watts=5.0, name="other", setting="396/924"),
+        )
+        for n in range(3)
+    ]
+    return compare(olds, news, fail_above=["2%", "time=5%", "*:10%"]).typed
+
+
+def test_the_terminal_takes_fifteen_lines_and_eighty_columns():
+    lines = terminal.text(crowded(), width=80).splitlines()
+    assert len(lines) <= 15, "\n".join(lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_comment_on_a_pull_request_has_room_for_any_difference():
+    assert len(to_markdown(crowded()).decode()) < 65_536

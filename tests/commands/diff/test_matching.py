@@ -1,0 +1,158 @@
+"""Which kernel is which: by hand, by name, by what names have in common."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eprof.base.errors import UsageError
+from eprof.base.kernels import bare, own_name
+from eprof.commands.diff.matching import BARE, BY_HAND, NAME, SIMILAR, Kernel, match
+
+HOSTILE = [
+    "</script>",
+    "=1+1",
+    "a=b=c",
+    "operator==(int)",
+    "\x1b[31mred",
+    "",
+    "_Z",
+    "_ZN",
+    "_ZNI",
+    "void ",
+    "<<<",
+    "(((",
+    "_Z99x",
+]
+
+
+def pairs(matching):
+    return {(one.old, one.new): one.how for one in matching.matches}
+
+
+def kernels(*names, **more):
+    number = max(1, len(names) - 1)
+    return [Kernel(name, place=at / number, **more) for at, name in enumerate(names)]
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("axpy", "axpy"),
+        ("void ns::axpy<float, 4>(float*, int)", "ns::axpy"),
+        ("ns::axpy", "ns::axpy"),
+        ("_ZN2ns4axpyIfLi4EEEvPT_", "ns::axpy"),
+        ("_Z4axpyPfi", "axpy"),
+        ("_ZN12_GLOBAL__N_14axpyEi", "axpy"),
+        ("void (anonymous namespace)::axpy(int)", "axpy"),
+        ("a<b<c>>::d(int)", "a::d"),
+        ("operator<<(int)", "operator<<"),
+        ("_ZN3foo3barINS_9somethingELi3EE3bazEv", "foo::bar::baz"),
+        ("_ZN3foo3barIZN1a1bEvEUlvE_E3bazEv", "foo::bar"),
+    ],
+)
+def test_bare_names(name, found):
+    assert bare(name).startswith(found)
+    assert "<" not in bare(name).removeprefix("operator<<")
+
+
+def test_equal_names_are_matched_wherever_they_stand():
+    old, new = kernels("a", "b", "c"), kernels("c", "a", "b")
+    assert pairs(match(old, new)) == {(0, 1): NAME, (1, 2): NAME, (2, 0): NAME}
+
+
+def test_the_same_name_on_several_devices_is_matched_by_device():
+    old = [Kernel("k", "GPU (0)"), Kernel("k", "GPU (1)")]
+    assert pairs(match(old, old[::-1])) == {(0, 1): NAME, (1, 0): NAME}
+
+
+def test_another_gpu_is_no_obstacle():
+    assert pairs(match([Kernel("k", "K20c (0)")], [Kernel("k", "GTX 680 (0)")])) == {(0, 0): NAME}
+
+
+def test_template_arguments_mangling_and_parameters_may_differ():
+    old = kernels("void ns::axpy<float>(float*)", "gemv(int)")
+    new = kernels("_ZN2ns4axpyIdEEvPT_", "gemv(int, int)")
+    assert pairs(match(old, new)) == {(0, 0): BARE, (1, 1): BARE}
+
+
+def test_of_several_instances_the_most_alike_are_paired():
+    old = kernels("k<float, 4>()", "k<double, 8>()")
+    new = kernels("k<double, 16>()", "k<float, 2>()")
+    assert pairs(match(old, new)) == {(0, 1): BARE, (1, 0): BARE}
+
+
+def test_similar_names_need_a_similar_place_and_the_same_launches():
+    assert pairs(match(kernels("gemm_naive"), kernels("gemm_tiled"))) == {(0, 0): SIMILAR}
+    far = match([Kernel("gemm_naive", place=0.0)], [Kernel("gemm_tiled", place=0.9)])
+    assert pairs(far) == {(0, None): None, (None, 0): None}
+    often = match([Kernel("gemm_naive", launches=1)], [Kernel("gemm_tiled", launches=9)])
+    assert pairs(often) == {(0, None): None, (None, 0): None}
+    nearly = match([Kernel("compute_forces", launches=1)], [Kernel("compute_forces2", launches=9, place=1.0)])
+    assert pairs(nearly) == {(0, 0): SIMILAR}
+    assert nearly.matches[0].score > 0.9
+
+
+def test_unrelated_names_are_not_matched():
+    assert pairs(match(kernels("stencil"), kernels("u_p2p"))) == {(0, None): None, (None, 0): None}
+
+
+def test_similarity_can_be_switched_off():
+    found = match(kernels("gemm_naive", "k<1>()"), kernels("gemm_tiled", "k<2>()"), similar=False)
+    assert all(one.how is None for one in found.matches)
+
+
+def test_by_hand_wins_over_names():
+    found = match(kernels("a", "b"), kernels("a", "b"), ["a=b"])
+    assert pairs(found)[0, 1] == BY_HAND
+
+
+def test_by_hand_finds_bare_names_and_names_with_equals_signs():
+    old, new = kernels("void ns::f<1>(int)", "operator==(int)"), kernels("g(float)", "equal")
+    found = pairs(match(old, new, ["f=g", "operator===equal"]))
+    assert found == {(0, 0): BY_HAND, (1, 1): BY_HAND}
+
+
+def test_by_hand_leaves_a_kernel_alone():
+    found = match(kernels("a", "b"), kernels("a", "b"), ["a=", "=a"])
+    assert pairs(found) == {(1, 1): NAME, (0, None): None, (None, 0): None}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a", "write OLD=NEW"),
+        ("x=b", "OLD has no free kernel `x`"),
+        ("a=x", "NEW has no free kernel `x`"),
+        ("k=b", "several"),
+    ],
+)
+def test_by_hand_says_what_is_wrong(text, said):
+    with pytest.raises(UsageError, match="--match") as caught:
+        match(kernels("a", "k<1>()", "k<2>()"), kernels("b"), [text])
+    assert said in str(caught.value)
+
+
+def test_too_many_strangers_are_not_tried_one_by_one():
+    found = match(kernels(*(f"a{n}" for n in range(300))), kernels(*(f"b{n}" for n in range(300))))
+    assert "too many" in found.notes[0] and len(found.matches) == 600
+
+
+NAMES = st.lists(
+    st.one_of(st.text("abc_<>():", max_size=12), st.sampled_from(HOSTILE), st.text(max_size=6)), max_size=8
+)
+
+
+@settings(max_examples=40)
+@given(NAMES, NAMES, st.booleans())
+def test_every_kernel_is_matched_once(old, new, similar):
+    found = match(kernels(*old), kernels(*new), similar=similar).matches
+    assert sorted(one.old for one in found if one.old is not None) == list(range(len(old)))
+    assert sorted(one.new for one in found if one.new is not None) == list(range(len(new)))
+    for name in (*old, *new):
+        assert isinstance(own_name(name), str)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.text("abcdef", min_size=1, max_size=5), unique=True, min_size=1, max_size=6))
+def test_a_log_with_itself_is_matched_by_name(names):
+    assert pairs(match(kernels(*names), kernels(*names))) == {(at, at): NAME for at in range(len(names))}

@@ -1,0 +1,356 @@
+"""Logs of meters as people have them: joules by hand, or one true sentence; what is wrong in a log is said, never added."""
+
+import csv
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from eprof.base.errors import EprofError
+from eprof.base.resources import folder
+from eprof.cli import main
+from eprof.collect.meters import components
+from eprof.collect.meters.source import Component
+from eprof.lab.power import logs as power
+from eprof.lab.power.meters import known
+
+METERS = Path(__file__).parents[4] / "shared" / "data" / "meters"
+
+
+def joules(series):
+    return {each.component: float(each.energy_j(each.edges[[0]], each.edges[[-1]])[0]) for each in series}
+
+
+def read(tmp_path, content, interval_s=None, name="log"):
+    """The joules of a log, its series, and what is said of it."""
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    notes = []
+    series = power.read(str(path), notes, interval_s)
+    return joules(series), series, " ".join(notes)
+
+
+# ------------------------------------------------------------------------------------------------- as people have them
+
+RUNS = "no power over time"
+ASKS = "nothing in the log says how often it read; say so with `eprof timeline --interval 1s`"
+# Joules by hand (sums of rows times their intervals), or what the refusal says; how often the log was read, where only its author says.
+REAL = {
+    "turbostat/adl0.turbostat.txt": (None, {"PkgWatt": 154.86, "CorWatt": 10.574}),
+    "turbostat/bdwup0.turbostat.txt": (None, {"PkgWatt": 770.25, "CorWatt": 69.635}),
+    "turbostat/milan0.turbostat.txt.gz": (None, {"PkgWatt": 13268.7, "CorWatt": 12.613}),
+    "turbostat/lefevre-2020_06_16.out.gz": (
+        60,
+        {"PkgWatt": 57488.4, "CorWatt": 27048.0, "GFXWatt": 14383.8, "RAMWatt": 11850.6},
+    ),
+    "turbostat/lefevre-SecondTest.out.gz": (
+        1,
+        {"PkgWatt": 7906.67, "CorWatt": 6195.78, "GFXWatt": 741.91, "RAMWatt": 776.14},
+    ),
+    "turbostat/lefevre-ThirdTest.out.gz": (
+        10,
+        {"PkgWatt": 8406.8, "CorWatt": 3300.5, "GFXWatt": 1135.7, "RAMWatt": 2722.6},
+    ),
+    "tegrastats/log-project.log.gz": (
+        1,
+        {
+            "VDD_IN": 9724.43,
+            "VDD_CPU": 1865.1,
+            "VDD_GPU": 986.678,
+            "VDD_SOC": 1730.06,
+            "VDD_WIFI": 25.896,
+            "VDD_DDR": 2345.07,
+        },
+    ),
+    "tegrastats/sumant-tegrastats.txt": (0.25, {"POM_5V_IN": 126.447, "POM_5V_GPU": 63.573, "POM_5V_CPU": 11.603}),
+    "tegrastats/tegra_burn.log": (None, {"VDD_IN": 1358.65, "VDD_CPU_GPU_CV": 727.298, "VDD_SOC": 207.072}),
+    "nvidia-smi/eobo-gpu_log.csv.gz": (None, {"gpu NVIDIA GeForce RTX 4090": 805169.0}),
+    "nvidia-smi/flame.csv": (None, {"gpu": 80.959}),
+    "nvidia-smi/fletcher-gpu_power.csv": (None, {"gpu GPU-eced1bd8-b3e7-abfc-0555-6f654cee60a5": 18.38}),
+    "nvidia-smi/gpu_glasses.csv": (None, 4954.7),
+    "nvidia-smi/migsec-power_data.csv": (None, {"power": 960.09}),
+    "meter-csv/codecarbon-powergadget.csv": (None, {"package-0": 3.141, "core-0": 1.182, "dram-0": 1.426}),
+    "meter-csv/directlab-power_usage.csv.gz": (None, "below 0 in 1,284 of 5,999 samples"),
+    "meter-csv/e2fl-power_log.csv": (None, {"power": 49.649}),
+    "meter-csv/gargant-power_log.csv.gz": (None, {"power": 11584441.3}),
+    "meter-csv/kepler-dram_power.csv": (None, {"kepler-dram 0.0": 5116.95, "kepler-dram 1.0": 5479.45}),
+    "meter-csv/milan0-yokogawa-acpower.csv": (None, {"system": 20808.2}),
+    "meter-csv/rajesh-dgemm.tsv": (None, "columns of power with their unit in the header"),
+    "perf-stat/peakler-README-extract.csv": (None, {"energy-pkg": 595.11}),
+    "perf-stat/ysay-perf_stat.txt": (None, f"what perf stat counted in a whole run .*{RUNS}"),
+    "ipmi/milan0-ipmi-inband.txt": (None, {"system": 15341.7}),
+    "ipmi/snr0-ipmi-oob.txt": (None, f"sensors, of which none tells Watts, and {RUNS}"),
+    "powermetrics/codecarbon-powermetrics.txt": (
+        None,
+        {"package": 0.550957, "cpu": 0.335212, "gpu": 0.0409266, "dram": 0.109045, "ane": 0.0},
+    ),
+    "powerjoular/afonso-exp.csv": (None, {"Total": 95.286, "CPU": 18.723, "GPU": 76.563}),
+    "codecarbon/kasper-emissions.csv": (None, f"CodeCarbon's table of runs.*{RUNS}"),
+    "jtop/agentmesh-jtop_log.csv": (None, {"System": 149.032, "CPU": 18.388, "GPU": 106.4}),
+    "zeus/zeus-a40-4gpu.csv": (None, f"a table of windows by Zeus.*{RUNS}"),
+    "dmon-pmon/slm-gpu_stats.log": (1, {"gpu 0": 2518.0}),
+    "sacct/autosubmit-wrapper1.txt": (None, f"jobs, by sacct, and {RUNS}"),
+    "sacct/autosubmit-wrapper_big-derived.psv": (None, f"energy of jobs, by sacct .*{RUNS}"),
+    "sacct/ear-santis-derived.psv": (None, f"energy of jobs, by sacct .*{RUNS}"),
+    "sacct/ood-test-sacct.txt": (None, f"a list of jobs, by sacct, and {RUNS}"),
+    "sacct/slurmio-sacct.txt": (None, f"a list of jobs, by sacct, and {RUNS}"),
+    "sacct/steampunk-tests-sacct.csv": (None, f"energy of jobs, by sacct .*{RUNS}"),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_logs_of_strangers_give_joules_by_hand_or_one_true_sentence(name):
+    interval_s, expected = REAL[name]
+    if not (METERS / name).is_file():
+        pytest.skip("the shared data is not here")
+    if isinstance(expected, str) or interval_s:
+        with pytest.raises(EprofError, match=ASKS if interval_s else expected):
+            power.read(str(METERS / name), [])
+        if not interval_s:
+            return
+    found = joules(power.read(str(METERS / name), [], interval_s))
+    if isinstance(expected, float):
+        assert len(found) == 8 and sum(found.values()) == pytest.approx(expected, rel=1e-4)
+    else:
+        assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_every_log_of_strangers_is_in_the_table():
+    if METERS.is_dir():
+        files = {path.relative_to(METERS).as_posix() for path in METERS.glob("*/*")}
+        assert files <= set(REAL)
+
+
+# -------------------------------------------------------------------------------------------------- made by their forms
+
+
+def rows(form, *columns):
+    return "".join(form.format(*cells) for cells in zip(*columns, strict=True))
+
+
+def stamps(form="2024-01-01 00:00:{:02d}", seconds=range(4)):
+    return [form.format(second) for second in seconds]
+
+
+def smi(*columns, header="timestamp, power.draw [W]"):
+    """nvidia-smi's rows of 10 s, two a second: 50 W and 100 W."""
+    form = "2024/01/01 00:00:{0:02d}.00{1}, " + "".join(f"{column}, " for column in columns) + "{2}.00 W\n"
+    return (
+        header
+        + "\n"
+        + "".join(form.format(second, place, watts) for second in range(10) for place, watts in ((0, 50), (1, 100)))
+    )
+
+
+TEGRA = "RAM 1/2MB (lfb 1x4MB) CPU [0%@1] VDD_IN {}/5000 VDD_SOC {}mW/7mW\n"
+PERF = "{:16.9f},{},Joules,power/energy-pkg/,1000,100.00,,\n"
+SOCKETS = "{:16.9f},S{},1,{},Joules,power/energy-pkg/,1000,100.00,,\n"
+PERF_JSON = '{{"interval" : {}.5, "socket" : "S{}", "counter-value" : "{}", "unit" : "Joules", "event" : "power/energy-pkg/"}}\n'
+TURBO = "CPU\tBusy%\tPkgWatt\n-\t5\t{0}\n0\t5\t{0}\n"
+DMON = "# gpu    pwr\n# Idx      W\n    0     10\n    1      -\n    0     10\n    1     20\n# gpu    pwr\n# Idx      W\n    0     30\n    1     20\n"
+SIX = "time_s,power_w\n0,1\n1,2\n2,4\n3,8\n4,16\n5,32\n"
+
+READ = {
+    "two GPUs of one moment": (smi(), None, {"gpu 0": 500, "gpu 1": 1000}, "no column tells its 2 GPUs apart"),
+    "two GPUs of one name": (smi("A100", header="timestamp, name, power.draw [W]"), None, {"gpu A100 0": 500, "gpu A100 1": 1000}, "no column"),
+    "GPUs by bus": (smi("0000:0{1}:00.0", header="timestamp, pci.bus_id, power.draw [W]"), None, {"gpu 0000:00:00.0": 500, "gpu 0000:01:00.0": 1000}, ""),
+    "GPUs by gpu, index": (smi("{1}", "0", header="timestamp, gpu, index, power.draw [W]"), None, {"gpu 0": 500, "gpu 1": 1000}, ""),
+    "no header": ("".join(f"2024/01/01 00:00:0{s}.00{k}, GPU-{k}, 3 %, {w}.00 W\n" for s in range(5) for k, w in ((0, 50), (1, 100))), None, {"gpu GPU-0": 250, "gpu GPU-1": 500}, ""),
+    "no header, no names": ("2024/01/01 00:00:00.000, 5.00 W\n2024/01/01 00:00:01.000, 5.00 W\n", None, {"gpu": 10}, ""),
+    "tegrastats of a Xavier": ("RAM 1/2MB (lfb 1x4MB) SWAP 0/4096MB (cached 0MB) IRAM 0/252kB(lfb 252kB) CPU [0%@1] GPU 0/0 CPU 311/311 SYS5V 1863/1863\n" * 2, 1.0, {"GPU": 0, "CPU": 0.622, "SYS5V": 3.726}, ""),
+    "tegrastats with stamps before": ("".join(f"[2023-05-01 12:00:0{s}.500] {TEGRA.format(10000, 0)}" for s in range(3)), None, {"VDD_IN": 30, "VDD_SOC": 0}, ""),
+    "perf as JSON": ("".join(PERF_JSON.format(t, s, "<not counted>" if (t, s) == (2, 1) else "10.5") for t in range(1, 5) for s in (0, 1)), None, ({"energy-pkg": 63}, 1), ""),
+    "powerstat": ("Running for 3 seconds\n  Time    User  Idle  Watts\n12:00:01   1.0  99.0   5.50\n12:00:02   1.0  99.0   7.50\n-------- ----- ----- -----\n Average   1.0  99.0   6.50\n", None, {"package": 13}, ""),
+    "turbostat with commas": (TURBO.replace("\t", ",").format(10) * 2, 5.0, {"PkgWatt": 100}, ""),
+    "a clock of twelve hours": ("Time,power_w\n11:59:59 AM,10\n12:00:00 PM,20\n12:00:01 PM,30\n", None, {"power": 60}, ""),
+    "a US date": ("timestamp,power_w\n10/02/2018 11:59:59 AM,10\n10/02/2018 12:00:00 PM,20\n", None, {"power": 30}, ""),
+    "energies of EnergiBridge": ("Delta,Time,PACKAGE_ENERGY (J),PP0_ENERGY (J),SYSTEM_POWER (Watts)\n0,1700000000000,100,50,9\n100,1700000000100,102,51,9\n100,1700000000200,104,52,9\n", None, {"package": 4, "pp0": 2, "system": 1.8}, ""),
+    "readings of sdr without times": ("Pwr Consumption  | 100 Watts | ok\nFan | 5 RPM | ok\n" * 3, 5.0, {"system": 1500}, ""),
+    "only the mean": ("timestamp, power.draw.average [W]\n2024/01/01 00:00:00.000, 5.00 W\n2024/01/01 00:00:01.000, 5.00 W\n", None, {"gpu": 10}, ""),
+    "tegrastats among other lines": (TEGRA.format(10000, 3000) * 10 + "\nhello VDD_IN 1/1\n" + TEGRA.format(10000, 3000) * 10, 0.1, {"VDD_IN": 20, "VDD_SOC": 6}, ""),
+    "tegrastats that tells its interval": ("$ tegrastats --interval 100\n" + TEGRA.format(10000, 3000) * 10, None, {"VDD_IN": 10, "VDD_SOC": 3}, ""),
+    "tegrastats of 100 ms with stamps of 1 s": ("".join(f"01-01-2024 00:00:{7 + k // 10:02d} " + TEGRA.format(10000 if k < 40 else 20000, 0) for k in range(3, 87)), None, {"VDD_IN": 131, "VDD_SOC": 0}, ""),
+    "clock coarser than samples": ("timestamp,power_w\n" + rows("{},{}\n", stamps(seconds=[k // 2 for k in range(20)]), [5 + k % 2 for k in range(20)]), 0.5, {"power": 55}, ""),
+    "ms and W": ("time_ms,power_w\n0,10\n1000,20\n2000,30\n", None, {"power": 60}, ""),
+    "s and mW": ("Timestamp (s),Power (mW)\n0,10000\n1,20000\n2,30000\n", None, {"power": 60}, ""),
+    "units in a row": ("time,power\nms,mW\n0,10000\n1000,20000\n", None, {"power": 30}, ""),
+    "a time without a unit": ("time,power_w\n0,10\n1,10\n", None, {"power": 20}, "no unit is written for its time; taken for s"),
+    "newest first": ("timestamp,power_w\n" + rows("{},{}\n", reversed(stamps()), [40, 30, 20, 10]), None, {"power": 100}, ""),
+    "packed": (gzip.compress(SIX.encode()), None, {"power": 63}, ""),
+    "cut while packing": (gzip.compress(SIX.encode())[:-4], None, {"power": 63}, "the gzip file is cut off"),
+    "UTF-16": (SIX.encode("utf-16"), None, {"power": 63}, ""),
+    "semicolons": ("time_s;power_w\n0,5;10,500\n1,5;10,500\n", None, {"power": 21}, ""),
+    "quoted commas": ('time_s,power_w\n"0,5","10,5"\n"1,5","10,5"\n', None, {"power": 21}, ""),
+    "commas without quotes": ("timestamp,Power (W)\n" + rows("{},{}\n", stamps(), ["30,3", "31", "30,3", "30,3"]), None, {"power": 121.9}, ""),
+    "a glitch": ("time_s,power_w\n" + rows("{},{}\n", range(20), [10] * 5 + [-12977] + [10] * 14), None, ({"power": 190}, 1), "1 sample of power below 0"),
+    "too much in a cell": ("time_s,power_w\n0,1e999\n1,10\n2,10\n", None, ({"power": 20}, 1), "of 1e.08 W and more: not known"),
+    "too much of a counter": ("time_s,cpu_j\n0,0\n1,1e9\n2,1000000010\n", None, ({"cpu": 10}, 1), "of 1e.08 W and more: not known"),
+    "a unit in header and cells": ("time_s,power_mW\n0,10 mW\n1,10 mW\n", None, {"power": 0.02}, ""),
+    "units that differ": ("time_s,power [W]\n0,10 W\n1,10000 mW\n2,0.01 kW\n3,10\n4,5 V\n5,10\n", None, ({"power": 50}, 1), ""),
+    "two micro signs": ("time_s,power,x (\u00b5W),y [\u03bcW]\n0,5 \u00b5W,1,2\n1,5 \u03bcW,1,2\n2,5 uW,1,2\n", None, {"power": 15e-6, "x": 3e-6, "y": 6e-6}, ""),
+    "no answer": ("time_s,power_w\n0,None\n1,[N/A]\n2,5\n3,nan\n4,5\n", None, ({"power": 10}, 3), ""),
+    "cut in a number": ("time_s,power_w\n0,100\n1,100\n2,10", None, {"power": 200}, "its last number may be cut"),
+    "no end, as many decimals": ("time_s,power_w\n0,100.0\n1,100.0\n2,100.0", None, {"power": 300}, ""),
+    "no end, a unit": ("time_s,power\n0,100 W\n1,100 W\n2,100 W", None, {"power": 300}, ""),
+    "a short row": ("time_s,a_w,b_w\n0,10,1\n1\n2,10,1\n", None, ({"a": 20, "b": 2}, 1), ""),
+    "perf": (rows(PERF, range(1, 8), [10] * 7), None, {"energy-pkg": 70}, ""),
+    "perf, not counted": (rows(PERF, range(1, 8), [10, 10, "<not counted>", 10, 10, 10, 10]), None, ({"energy-pkg": 60}, 1), ""),
+    "perf, a socket not counted": ("".join(SOCKETS.format(t, s, "<not counted>" if (t, s) == (3, 1) else 10) for t in range(1, 8) for s in (0, 1)), None, ({"energy-pkg": 120}, 1), ""),
+    "perf, a socket gone": ("".join(SOCKETS.format(t, s, 10) for t in range(1, 8) for s in (0, 1) if (t, s) != (3, 1)), None, ({"energy-pkg": 120}, 1), ""),
+    "perf, not supported": (rows(PERF, range(1, 8), [10] * 7) + rows(PERF.replace("pkg", "psys"), range(1, 8), ["<not supported>"] * 7), None, {"energy-pkg": 70}, ""),
+    "perf as text": ("# time counts unit events\n" + "".join(f"     {t}.000123456 S{s}     1     10.50 Joules power/energy-pkg/  \n" for t in range(1, 5) for s in (0, 1)), None, {"energy-pkg": 84}, ""),
+    "perf, a CPU of each socket": ("".join(f"{t}.0,CPU{s},10,Joules,power/energy-pkg/,1\n" for t in range(1, 8) for s in (0, 24)), None, {"energy-pkg": 140}, ""),
+    "turbostat, its head": ("Measurement interval: 5.000 seconds\n" + TURBO.format(10) * 2, None, {"PkgWatt": 100}, ""),
+    "turbostat, as users say": (TURBO.format(10) * 2, 60.0, {"PkgWatt": 1200}, ""),
+    "turbostat of a program": (TURBO.format(50) + "3.5 sec\n", None, {"PkgWatt": 175}, ""),
+    "turbostat, joules": (TURBO.replace("PkgWatt", "Pkg_J").format(50) * 2, 5.0, {"PkgWatt": 100}, ""),
+    "turbostat, summary": ("PkgWatt\tRAMWatt\n10.0\t1.0\nPkgWatt\tRAMWatt\n10.0\t1.0\n", 5.0, {"PkgWatt": 100, "RAMWatt": 10}, ""),
+    "dmon": (DMON, 1.0, ({"gpu 0": 50, "gpu 1": 40}, 1), ""),
+    "dmon with dates": ("#Date Time gpu pwr\n#YYYYMMDD HH:MM:SS Idx W\n20240101 00:00:00 0 10\n20240101 00:00:02 0 10\n", None, {"gpu 0": 40}, ""),
+    "times of day over midnight": ("time,power_w\n23:59:59,10\n00:00:00,20\n00:00:01,10\n", None, {"power": 40}, ""),
+    "date and time apart": ("Date;Time;CPU [W]\n22.11.2024;13:45:10.5;55,3\n22.11.2024;13:45:12.5;55,3\n", None, {"cpu": 221.2}, ""),
+    "a counter of Prometheus": ("timestamp,node_joules_total\n1700000000,100\n1700000003,130\n1700000006,160\n", None, {"node": 60}, ""),
+    "a column that counts rows": ("index,time_s,power_w\n0,0,5\n1,1,5\n2,2,5\n3,3,5\n", None, {"power": 20}, ""),
+    "not per cent": ("time_s,power (%),power_limit_w,power_w\n0,10,9,1\n1,10,9,1\n", None, {"power": 2}, ""),
+    "doubled": (SIX * 2, None, {"power": 63}, "6 samples of power are there twice, and count once"),
+    "partly doubled": (SIX + "3,8\n4,16\n", None, {"power": 63}, "2 samples of power are there twice, and count once"),
+    "each row twice": ("".join(line + line for line in SIX.splitlines(True)), None, {"power": 63}, "at one moment are the same, and count once"),
+    "powermetrics, one block": ("*** Sampled system activity (Fri Nov 10 12:37:08 2023 +0100) (500.0ms elapsed) ***\nCPU Power: 1000 mW\n", None, {"cpu": 0.5}, ""),
+    "powermetrics of Intel": ("*** Sampled system activity (Fri Nov 10 12:37:08 2023 +0100) (500.0ms elapsed) ***\nIntel energy model derived package power (CPUs+GT+SA): 3.00W\n" * 2, None, {"package": 3}, ""),
+    "ipmitool sensor": ("".join(f"{1700000000 + s}\nPwr Consumption  | 100.000 | Watts | ok\nPSU1 | na | Watts | na\n" for s in range(3)), None, {"system": 300}, ""),
+    "a clock set back": ("timestamp,power_w\n" + "".join(f"2024-10-27 0{h}:{m:02d}:00,60\n" for h in (1, 2, 2, 3) for m in range(60)), None, {"power": 4 * 3600 * 60}, "its clock was set back by an hour"),
+    "a clock set forward": ("timestamp,power_w\n" + "".join(f"2024-03-31 0{h}:{m:02d}:00,60\n" for h in (0, 1, 3, 4) for m in range(60)), None, {"power": 4 * 3600 * 60}, "its clock was set forward by an hour"),
+    "an hour without samples in UTC": ("timestamp,power_w\n" + "".join(f"2024-03-31 0{h}:{m:02d}:00Z,60\n" for h in (0, 1, 3, 4) for m in range(60)), None, ({"power": 14341 * 60 - 60}, 3660), "not known for"),
+    "an hour without samples": ("timestamp,power_w\n" + "".join(f"2024-04-02 0{h}:{m:02d}:00,60\n" for h in (0, 1, 3, 4) for m in range(60)), None, ({"power": 14341 * 60 - 60}, 3660), "not known for"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", READ)
+def test_what_a_log_says_is_read_and_what_it_does_not_say_is_told(what, tmp_path):
+    content, interval_s, expected, said = READ[what]
+    expected, unknown_s = expected if isinstance(expected, tuple) else (expected, 0)
+    found, series, notes = read(tmp_path, content, interval_s)
+    assert found == pytest.approx(expected), notes
+    assert max(each.unknown_s for each in series) == pytest.approx(unknown_s), notes
+    if said:
+        assert said.replace("1e.08", "1e+08") in notes
+    elif not unknown_s:
+        assert notes == ""
+
+
+REFUSED = {
+    "tegrastats": (TEGRA.format(1, 1) * 5, f"tegrastats wrote no times, and {ASKS} .tegrastats: 1 s a line, unless"),
+    "turbostat": (TURBO.format(1) * 5, f"turbostat wrote no times, and {ASKS} .turbostat: 5 s a row"),
+    "dmon": (DMON, f"nvidia-smi dmon wrote no times, and {ASKS}"),
+    "rows of one time": ("timestamp,power_w\n" + rows("{},{}\n", stamps(seconds=[0, 0, 1, 1]), [1, 2, 1, 2]), "several rows of power have one time"),
+    "GPUs that come and go": (smi().replace("2024/01/01 00:00:03.001, 100.00 W\n", ""), "several rows of gpu have one time"),
+    "groups or decimals": ('time_s,power_w\n0,"10,500"\n1,"10,500"\n', "`10,500` may have decimals or thousands"),
+    "below 0": ("time_s,power_w\n0,-1\n1,-1\n2,-1\n", "power is below 0 in 3 of 3 samples"),
+    "joules a row": ("time_s,cpu_j\n" + rows("{},{}\n", range(20), [10 + t * 7 % 5 for t in range(20)]), "falls again and again, so its joules are no counter"),
+    "pmon": ("# gpu        pid  type    sm\n# Idx          #   C/G     %\n    0          -     -     -\n", "printed of processes, without their power"),
+    "no header, two in W": ("2024/01/01 00:00:00.000, 5.00 W, 9.00 W\n" * 2, "no power over time was found"),
+    "a day or a month": ("timestamp,power_w\n01/02/2018 11:59:59,10\n01/02/2018 12:00:00,20\n", "`01/02/2018 11:59:59` is no time that is read; write s, or 2026-01-31"),
+    "one reading of sdr": ("Pwr Consumption  | 100 Watts | ok\nFan | 5 RPM | ok\n", "is one reading of ipmitool sdr, and no power over time"),
+    "pyJoules": ("timestamp;tag;duration;package_0\n1;a;2;3\n", "pyJoules' table of runs"),
+    "two columns of one name": ("time_s,power_w,power_w\n0,1,2\n1,1,2\n", "log: two columns are called `power_w`; rename one"),
+    "another packing": (b"BZh91AY", "is packed with bzip2; unpack it first"),
+    "one reading": (TEGRA.format(1, 1), "is one reading of tegrastats, and no power over time"),
+    "a long cell": ('time_s,power_w,x\n0,10,"' + "a" * 200_000 + '"\n', "log: field larger than field limit"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_nobody_can_know_is_asked(what, tmp_path):
+    content, sentence = REFUSED[what]
+    with pytest.raises(EprofError, match=sentence):
+        read(tmp_path, content)
+
+
+def test_what_is_no_file_is_refused_before_it_is_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("pipe", "gone", "."):
+        with pytest.raises(EprofError, match="cannot be read"):
+            power.read(str(tmp_path / path), [])
+
+
+def test_means_are_of_the_time_before_their_stamp(tmp_path):
+    """Turbostat's 10 W of the first 5 s and 30 W of the next."""
+    text = "Measurement interval: 5.000 seconds\n" + "".join(
+        f"Time_Of_Day_Seconds CPU Busy% PkgWatt\n{1700000000 + at} - 5 {watts}\n" for at, watts in ((5, 10), (10, 30))
+    )
+    (series,) = read(tmp_path, text)[1]
+    assert (series.edges - 1700000000).tolist() == [0, 5, 10] and series.watts.tolist() == [10, 30] and series.zoned
+
+
+def test_parts_that_a_meter_names_lie_in_their_whole(tmp_path):
+    from eprof.lab.power import sharing
+
+    block = "*** Sampled system activity (Fri Nov 10 12:37:08 2023 +0100) (100.0ms elapsed) ***\n"
+    parts = "DRAM Power: 20 mW\nCPU Power: 900 mW\nGPU Power: 100 mW\nPackage Power: 1473 mW\n"
+    assert sharing.shared(read(tmp_path, (block + parts) * 3)[1]).wholes == dict.fromkeys(
+        ("dram", "cpu", "gpu"), "package"
+    )
+
+
+def test_the_page_of_docs_lists_every_meter():
+    page = (Path(str(folder("counters"))).parent / "docs" / "timeline.md").read_text()
+    for meter in known()[0]:
+        assert f"| {meter.log} | {meter.reads} |" in page
+
+
+# ------------------------------------------------------------------------------------------------------- what is shown
+
+
+def test_a_region_of_which_nothing_is_known_is_null_everywhere(tmp_path, capsys):
+    """Power is known until 3 s and from 6 s on; 10 W before, 50 W behind; idle power is 10 W."""
+    log = "time_s,cpu_w,gpu_w\n" + "".join(f"{t},{'' if 3 <= t < 6 else 10 if t < 6 else 50},20\n" for t in range(10))
+    (tmp_path / "p.csv").write_text(log)
+    (tmp_path / "m.csv").write_text("begin_s,end_s,name\n3,6,dark\n6,8,light\n5,7,both\n")
+    outputs = [tmp_path / f"x.{suffix}" for suffix in ("json", "html", "csv", "trace.json")]
+    words = ["timeline", str(tmp_path / "p.csv"), "--marks", str(tmp_path / "m.csv")]
+    with pytest.raises(SystemExit) as ended:
+        main([*words, *(word for out in outputs for word in ("-o", str(out)))])
+    assert not ended.value.code and "not known" in capsys.readouterr().out
+    made = json.loads(outputs[0].read_text())
+    dark, both, light = (next(f for f in made["functions"] if f["name"] == name) for name in ("dark", "both", "light"))
+    assert dark["energy_j"] == {"cpu": None, "gpu": 40} and dark["above_idle_j"] == {"cpu": None, "gpu": 0}
+    assert both["energy_j"] == {"cpu": None, "gpu": 20}
+    assert light["above_idle_j"]["cpu"] == pytest.approx(light["energy_j"]["cpu"] - 10 * light["time_s"])
+    assert dark["inclusive_j"]["cpu"] is None and dark["unknown_s"] == 2
+    assert 'class="unknown"' in outputs[1].read_text()
+    cells = [row["energy_j"] for row in csv.DictReader(outputs[2].open()) if row["function"] == "dark"]
+    assert cells == ["", "40.0"]
+    slices = [row for row in json.loads(outputs[3].read_text())["traceEvents"] if row["ph"] == "X"]
+    lost = next(row for row in slices if row["name"] == "dark")["args"]
+    assert "cpu_j" not in lost and lost["gpu_j"] == 60 and lost["power_not_known_s"] == 3
+
+
+@pytest.mark.parametrize(("said", "total_j"), [("250ms", 30), ("0.5 s", 60), ("1min", 7200), ("2", 240)])
+def test_users_say_how_often_a_meter_was_read(said, total_j, tmp_path, capsys):
+    (tmp_path / "t.log").write_text(TEGRA.format(10000, 0) * 12)
+    with pytest.raises(SystemExit) as ended:
+        main(["timeline", str(tmp_path / "t.log"), "--interval", said, "-o", str(tmp_path / "x.json")])
+    assert not ended.value.code and json.loads((tmp_path / "x.json").read_text())["total_j"] == pytest.approx(total_j)
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("said", ["0", "-1s", "fast", "1 day", "48h", "1e3s"])
+def test_an_interval_is_a_time(said, tmp_path, capsys):
+    (tmp_path / "t.log").write_text(TEGRA.format(10000, 0) * 12)
+    with pytest.raises(SystemExit) as ended:
+        main(["timeline", str(tmp_path / "t.log"), f"--interval={said}"])
+    assert ended.value.code and "must be a time with its unit, such as 60s or 100ms" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("answer", "cell"), [(None, ""), (5, "5.000000"), (OSError(), ""), (ValueError(), ""), (RuntimeError(), "")]
+)
+def test_a_sensor_that_gives_no_answer_leaves_its_cell_empty(answer, cell):
+    def read():
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert components._cell(Component("gpu0", "W", read)) == cell

@@ -1,0 +1,181 @@
+"""`eprof run --mark`, power by component while it runs, and `eprof timeline RUN.eprof`; the trace for Perfetto."""
+
+import csv
+import json
+import os
+import time
+
+import numpy as np
+import perfetto_support
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eprof.base.text import visible
+from eprof.cli import main
+from eprof.collect import watch
+from eprof.collect.marking import Marker, passing
+from eprof.collect.meters import components
+from eprof.collect.meters.source import Component
+from eprof.commands.timeline import document as timeline_document
+from eprof.commands.timeline import trace as power_trace
+from eprof.lab.power import marks
+from eprof.lab.power.marks import Mark, Marks
+from eprof.lab.power.series import Series
+
+HPCC = "Begin of (.+) section|End of (?P<end>.+) section"
+
+
+def sections(tmp_path, lines, *patterns, end_s=100.0):
+    """What is written of lines with their times."""
+    marker = Marker(patterns, tmp_path / "marks.csv")
+    for time_s, text in lines:
+        marker.line(text, time_s)
+    marker.program("prog", 0.0, end_s)
+    with (tmp_path / "marks.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    return [(row["name"], float(row["begin_s"]), float(row["end_s"])) for row in rows], marker
+
+
+def test_the_next_match_ends_a_section_and_the_program_the_last(tmp_path):
+    lines = [(1, "step 1"), (2, "residual 0.1"), (3, "step 2")]
+    found, marker = sections(tmp_path, lines, r"step \d+")
+    assert found == [("step 1", 1, 3), ("step 2", 3, 100), ("prog", 0, 100)]
+    assert (marker.found, marker.at_once) == (2, 0)
+
+
+def test_sections_with_ends_hold_others_and_end_by_their_names(tmp_path):
+    lines = [
+        (1, "Begin of HPL section."),
+        (2, "Begin of LU section."),
+        (3, "End of PTRANS section."),
+        (4, "End of HPL section."),
+        (6, "Begin of FFT section."),
+        (7, "End of FFT section."),
+    ]
+    assert sections(tmp_path, lines, HPCC)[0] == [("LU", 2, 4), ("HPL", 1, 4), ("FFT", 6, 7), ("prog", 0, 100)]
+
+
+def test_an_empty_end_ends_the_last_section(tmp_path):
+    found, _ = sections(tmp_path, [(1, "in a"), (2, "in b"), (3, "out"), (5, "out")], "in (.)|out(?P<end>)")
+    assert found == [("b", 2, 3), ("a", 1, 5), ("prog", 0, 100)]
+
+
+def test_later_patterns_mark_inside_of_earlier_ones(tmp_path):
+    lines = [(1, "iteration 1"), (2, "phase x"), (3, "phase y"), (4, "iteration 2"), (5, "phase x")]
+    found, _ = sections(tmp_path, lines, r"iteration \d", "phase (.)")
+    assert found == [
+        *(("x", 2, 3), ("y", 3, 4), ("iteration 1", 1, 4)),
+        *(("x", 5, 100), ("iteration 2", 4, 100), ("prog", 0, 100)),
+    ]
+
+
+def test_sections_of_no_time_are_counted_and_not_written(tmp_path):
+    found, marker = sections(tmp_path, [(1, "a"), (1, "b"), (1, "c")], "[abc]")
+    assert [name for name, *_ in found] == ["c", "prog"]
+    assert (marker.found, marker.at_once) == (3, 2)
+
+
+@given(st.text(st.characters(exclude_characters="\r\n", codec="utf-8"), min_size=1, max_size=20).filter(str.strip))
+def test_any_name_is_read_as_it_was_written(tmp_path_factory, name):
+    path = tmp_path_factory.mktemp("marks") / "marks.csv"
+    marker = Marker(["(?s)^(.+)$"], path)
+    marker.line(name, 1.0)
+    marker.program("prog", 0.0, 2.0)
+    first, _ = marks.read(str(path)).marks
+    assert (first.name, first.begin_s) == (visible(name).strip(), 1.0)
+
+
+@given(st.binary(max_size=300), st.integers(1, 40))
+def test_output_passes_unchanged_and_lines_are_whole(tmp_path_factory, text, size):
+    target = tmp_path_factory.getbasetemp() / "passed"
+    seen = []
+    with target.open("wb") as file, passing(file.fileno(), lambda line, _: seen.append(line)) as output:
+        for start in range(0, len(text), size):
+            os.write(output, text[start : start + size])
+    assert target.read_bytes() == text
+    lines = text.replace(b"\r", b"\n").split(b"\n")
+    assert seen == [line.decode("utf-8", "replace") for line in lines if line]
+
+
+@pytest.fixture
+def hundred_watts(monkeypatch, tmp_path):
+    """A machine whose package always draws 100 W, of which its cores 60 W, beside a board that does 300 W."""
+    parts = [("package-0", 100.0), ("core-0", 60.0), ("gpu0", 300.0)]
+    found = [Component(name, "J", lambda watts=watts: watts * time.monotonic()) for name, watts in parts]
+    monkeypatch.setattr(components, "find", lambda: found)
+    monkeypatch.setattr(watch, "IDLE_S", 0.2)
+    monkeypatch.chdir(tmp_path)
+
+
+def script(tmp_path, text):
+    path = tmp_path / "prog"
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+    return "./prog"
+
+
+def test_a_run_without_a_profiler_is_a_timeline(hundred_watts, tmp_path, capfd):
+    program = script(tmp_path, "echo Begin of A section.; sleep 0.3; echo End of A section.; sleep 0.1; echo bye\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--profiler", "none", "--mark", HPCC, program])
+    seen = capfd.readouterr()
+    assert not ended.value.code and seen.out.startswith("Begin of A section.\nEnd of A section.\nbye\n"), seen.err
+    with pytest.raises(SystemExit):
+        main(["timeline", "prog.eprof", "-o", "x.json", "-o", "trace.json", "-q"])
+    made = json.loads((tmp_path / "x.json").read_text())
+    functions = {function["name"]: function for function in made["functions"]}
+    section, whole = functions["A"], functions["prog"]
+    assert section["time_s"] >= 0.3 and whole["inclusive_s"] >= 0.4
+    assert section["energy_j"]["package-0"] == pytest.approx(100 * section["time_s"], rel=1e-3)
+    assert whole["inclusive_j"]["gpu0"] == pytest.approx(300 * whole["inclusive_s"], rel=1e-3)
+    assert made["total_j"] == pytest.approx(400 * made["duration_s"], rel=1e-3)
+    assert [(part["name"], part["part_of"]) for part in made["components"]] == [
+        ("package-0", None),
+        ("core-0", "package-0"),
+        ("gpu0", None),
+    ]
+    assert made["components"][0]["idle_w"] == pytest.approx(100, rel=1e-3)
+    assert (section["unknown_s"], made["warnings"]) == (0, [])
+
+
+def trace_of(watts, ranges):
+    series = Series.of_power("cpu", "s", np.arange(float(len(watts))), np.array(watts, dtype=float), False)
+    fused = timeline_document.fused([series], Marks(tuple(ranges), False), timeline_document.Asked(), [])
+    document = timeline_document.document(fused, timeline_document.Asked(), "a test")
+    return document, power_trace.to_trace(document, fused)
+
+
+def test_perfetto_shows_power_and_functions_with_their_joules():
+    ranges = [Mark("main", 0.0, 8.0), Mark("solve", 1.0, 3.5), Mark("across", 3.0, 9.0)]
+    document, text = trace_of([100] * 4 + [50] * 6, ranges)
+    slices, lines, power, dropped = perfetto_support.query(
+        text,
+        "select name, ts, dur, extract_arg(arg_set_id, 'args.energy_j') from slice order by name",
+        "select name from thread where name like 'functions%' order by name",
+        "select c.ts, c.value from counter c join counter_track t on c.track_id = t.id where t.name like 'cpu%'"
+        " order by c.ts",
+        "select name, value from stats where value > 0 and severity in ('error', 'data_loss')",
+    )
+    assert slices == [
+        ("across", 3_000_000_000, 6_000_000_000, 350.0),
+        ("main", 0, 8_000_000_000, 600.0),
+        ("solve", 1_000_000_000, 2_500_000_000, 250.0),
+    ]
+    assert lines == [("functions",), ("functions (overlap 1)",)] and dropped == []
+    joules = sum(watts * (after - at) * 1e-9 for (at, watts), (after, _) in zip(power, power[1:], strict=False))
+    assert joules == pytest.approx(document.total_j, rel=1e-9) and document.total_j == 700
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 8), st.integers(1, 5), st.sampled_from("abc")), min_size=1, max_size=12)
+
+
+@given(SPANS)
+def test_no_two_functions_cross_on_one_line_of_the_trace(spans):
+    _, text = trace_of([10] * 14, [Mark(name, at, at + long) for at, long, name in spans])
+    rows = [row for row in json.loads(text)["traceEvents"] if row["ph"] == "X"]
+    assert len(rows) == len(spans)
+    for row in rows:
+        begin, end = row["ts"], row["ts"] + row["dur"]
+        same = [other for other in rows if other["tid"] == row["tid"]]
+        assert not any(begin < other["ts"] < end < other["ts"] + other["dur"] for other in same)

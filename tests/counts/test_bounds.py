@@ -1,0 +1,180 @@
+"""Bounds through formulas: a count that is marked a lower bound is never above the truth."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from test_counts_launches import UNITS, make, row
+
+import eprof
+from eprof.base.marks import Mark
+from eprof.base.toml import Formula
+from eprof.base.vocabulary import COUNTS
+from eprof.counts import counters, counts
+from eprof.counts.term import Term
+
+M = int(Mark.MISSING)
+DEFINITIONS = [
+    ("nvprof", "2.0"),
+    ("nvprof", "3.5"),
+    ("nvprof", "5.2"),
+    ("nvprof", "7.0"),
+    ("ncu", "7.0"),
+    ("ncu", "9.0"),
+]
+LOG = """==1== NVPROF is profiling process 1, command: ./x
+==1== Profiling result:
+"Device","Context","Stream","Kernel","Correlation_ID",{names}
+{units}
+"""
+
+
+def term(values, low=False, high=False):
+    values = np.array(values, dtype=float)
+    return Term.of(values, np.full(values.shape, low), np.full(values.shape, high))
+
+
+def sides(text, **terms):
+    result = Formula.parse(text)(terms)
+    return bool(result.low[0]), bool(result.high[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "is_low", "is_high"),
+    [
+        ("low + exact", True, False),
+        ("low + high", True, True),
+        ("low - exact", True, False),
+        ("exact - low", False, True),
+        ("low - low", True, True),
+        ("exact - high", True, False),
+        ("32 * (exact - low)", False, True),
+        ("100 - low", False, True),
+        ("low * exact / 100", True, False),
+        ("exact / low", False, True),
+        ("low / (1 - exact / 100)", True, False),
+        ("exact - (exact - low)", True, False),
+        ("2 + exact", False, False),
+    ],
+)
+def test_a_formula_carries_the_side_of_its_bounds(text, is_low, is_high):
+    parts = {"exact": term([3.0]), "low": term([5.0], low=True), "high": term([7.0], high=True)}
+    assert sides(text, **parts) == (is_low, is_high)
+
+
+def test_the_size_of_a_difference_is_that_of_its_parts():
+    result = Formula.parse("32 * (a - b)")({"a": term([10.0]), "b": term([12.0])})
+    assert (result.values[0], result.size[0]) == (-64.0, 704.0)
+
+
+@st.composite
+def logs(draw):
+    """A definition, counters of one kernel over some launches, and the launches whose cells are lost."""
+    profiler, capability = draw(st.sampled_from(DEFINITIONS))
+    definition = counters.find(profiler, capability)
+    names = draw(st.lists(st.sampled_from(sorted(definition.wanted)), min_size=1, max_size=40, unique=True))
+    number = draw(st.integers(1, 3))
+    whole = {name: draw(st.lists(st.integers(0, 10**6), min_size=number, max_size=number)) for name in names}
+    lost = {name: draw(st.integers(0, number - 1)) for name in draw(st.sets(st.sampled_from(names)))}
+    return definition, whole, lost
+
+
+@settings(max_examples=100)
+@given(logs(), st.sampled_from(["served", "accessed"]))
+def test_what_lacks_launches_is_a_lower_bound_or_not_known(log, books):
+    definition, whole, lost = log
+    launches = len(next(iter(whole.values())))
+
+    def total(name, values):
+        return float(sum(values)) if UNITS[name] == "count" else 50.0
+
+    sums = {name: total(name, values) for name, values in whole.items()}
+    seen = {name: total(name, values[: launches - lost.get(name, 0)]) for name, values in whole.items()}
+    marks = {name: M if lost.get(name) and UNITS[name] == "count" else 0 for name in whole}
+    true = counts.count(make(sums, launches=launches), definition, books)
+    found = counts.count(make(seen, launches=launches, marks=marks), definition, books)
+    for word in COUNTS:
+        ways = [[way.formula for way in counted.how.get(word, ())] for counted in (true, found)]
+        value, mark = found.table[word].iloc[0], found.marks[word].iloc[0]
+        if ways[0] != ways[1] or np.isnan(value):
+            continue
+        truth = true.table[word].iloc[0]
+        assert value <= truth * (1 + 1e-12), (word, ways[0])
+        assert mark & M or value == pytest.approx(truth, rel=1e-12), (word, ways[0])
+
+
+def test_what_a_bound_is_subtracted_from_is_not_known():
+    lacks = {"dram_read_transactions": M}
+    values = {"dram_read_transactions": 100.0, "l2_read_transactions": 600.0, "sysmem_read_transactions": 0.0}
+    counted = counts.count(make(values, launches=2, marks=lacks), counters.find("nvprof", "3.5"))
+    assert np.isnan(row(counted)["l2_read"]) and counted.marks["l2_read"].iloc[0] == M
+    assert row(counted)["dram_read"] == 3200 and counted.marks["dram_read"].iloc[0] == M
+
+
+def test_an_entry_that_only_leaves_out_the_bound_is_no_way_out():
+    """FP32 instructions less special ones, of which launches are lost: all FP32 instructions are not the answer."""
+    values = {"inst_fp_32": 2e9, "flop_count_sp_special": 9e8}
+    counted = counts.count(make(values, launches=2, marks={"flop_count_sp_special": M}), counters.find("nvprof", "5.2"))
+    assert np.isnan(row(counted)["fp32"]) and counted.marks["fp32"].iloc[0] == M
+    without = counts.count(make({"inst_fp_32": 2e9}, launches=2), counters.find("nvprof", "5.2"))
+    assert row(without)["fp32"] == 2e9
+
+
+def test_a_better_way_is_found_beside_a_bound():
+    """A difference that is not known gives way to hit counters, which are."""
+    values = {"l2_read_transactions": 600.0, "dram_read_transactions": 100.0, "sysmem_read_transactions": 0.0}
+    hits = {f"l2_subp{number}_read_{unit}_hit_sectors": 10.0 for number in range(4) for unit in ("l1", "tex")}
+    counted = counts.count(
+        make(values | hits, launches=2, marks={"dram_read_transactions": M}), counters.find("nvprof", "3.5")
+    )
+    assert row(counted)["l2_read"] == 32 * 80 and counted.marks["l2_read"].iloc[0] == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["false-lower-bound-l2", "false-lower-bound-special", "intensity-overflow", "flops-only"]
+)
+def test_bounds_of_the_repros(name, real_repro):
+    """What is said to be at least so much is at most the truth, energy and counts alike."""
+    costs = "jetson-tk1" if name == "false-lower-bound-l2" else "gtx980"
+    found = eprof.load(real_repro(f"{name}.csv")).energy(costs).document()
+    if name == "false-lower-bound-l2":  # the truth of its lost cell is not known: at least what was seen
+        assert found["counts"]["dram_read"]["value"] == 3_200_000 and found["counts"]["l2_read"]["value"] is None
+        return
+    true = eprof.load(real_repro(f"{name}-true.csv")).energy("gtx980").document()
+    assert "missing" in found["marks"]
+    assert (found["energy_j"]["total"] or 0.0) <= true["energy_j"]["total"]
+    whole = {word: found["counts"].get(word, {}).get("value") for word in ("fp64", "fp32", "fp16")}
+    for word, cell in found["counts"].items():
+        if cell["value"] and word not in whole and word in true["counts"]:
+            assert cell["value"] <= true["counts"][word]["value"], word
+    if name == "flops-only":
+        assert found["counts"]["fp64"]["lower_bound"]
+
+
+def test_a_total_of_parts_that_are_not_known_is_not_known(tmp_path):
+    """That some classes take 0 J is no total."""
+    log = tmp_path / "misc.csv"
+    log.write_text(
+        LOG.format(names='"inst_misc"', units=",,,,,") + '"Tesla K20c (0)","1","7","a(int)",1,100\n', encoding="utf-8"
+    )
+    found = eprof.load(log).energy("jetson-tk1").document()
+    assert [found["energy_j"][part] for part in ("computation", "data", "constant", "total")] == [None] * 4
+
+
+def test_a_negative_difference_is_not_known_where_it_is_large_and_0_where_it_is_rounding():
+    values = {"dram_read_transactions": 100.0, "dram_write_transactions": 50.0, "l2_write_transactions": 40.0}
+    small = counts.count(make(values), counters.find("nvprof", "3.5"))
+    assert row(small)["l2_write"] == 0 and small.marks["l2_write"].iloc[0] & int(Mark.ESTIMATED)
+    large = counts.count(make(values | {"l2_write_transactions": 10.0}), counters.find("nvprof", "3.5"))
+    assert np.isnan(row(large)["l2_write"]) and large.marks["l2_write"].iloc[0] == M
+    assert any("not used" in sentence for sentence in large.warnings)
+
+
+def test_lost_rows_bound_every_count_and_leave_differences_known():
+    """Of the launches that are there all counters are, so that a difference lacks what its parts lack."""
+    values = {"dram_read_transactions": 100.0, "l2_read_transactions": 600.0, "sysmem_read_transactions": 0.0}
+    launches = replace(make(values, launches=2), lacks_rows=True)
+    counted = counts.count(launches, counters.find("nvprof", "3.5"))
+    assert row(counted)["l2_read"] == 16000 and counted.marks["l2_read"].iloc[0] & M
+    assert row(counted)["tensor"] == 0 and counted.marks["tensor"].iloc[0] == 0, "what the GPU lacks it lacks"

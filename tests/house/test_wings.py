@@ -1,0 +1,107 @@
+"""Each command and each profiler can be deleted: in a copy without its folder, the rest imports, lists itself, works."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "eprof"
+FOLDERS = sorted(
+    path.parent.relative_to(PACKAGE).as_posix()
+    for wing in ("commands", "profilers")
+    for path in (PACKAGE / wing).glob("*/__init__.py")
+)
+SHARED = ["profilers/nsys"]  # see test_architecture.py
+
+# Imports all that eprof needs of others, then forks for each folder that is to go: pandas is imported once.
+TRY = """
+import contextlib, importlib, io, os, pkgutil, shutil, sys, traceback
+from pathlib import Path
+
+copies, log, *folders = sys.argv[1:]
+sys.dont_write_bytecode = True
+
+def import_all():
+    import eprof
+    for module in pkgutil.walk_packages(eprof.__path__, "eprof."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+
+def output(*words):
+    from eprof.cli import main
+    text = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
+        try:
+            main(words)
+        except SystemExit as err:
+            code = err.code
+    text.seek(0)
+    return code, text.read()
+
+def try_without(folder):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "eprof"]:
+        del sys.modules[name]
+    import_all()
+    import eprof
+    assert eprof.__file__.startswith(copies), eprof.__file__
+    from eprof import profilers
+    from eprof.cli import commands
+    wing, gone = folder.split("/")
+    left = commands.names()
+    code, text = output("--help")
+    assert code == 0 and gone not in left and all(f"    {name}" in text for name in left), text
+    for name in left:
+        code, text = output(name, "--help")
+        assert code == 0 and f"eprof {name}" in text, text
+    if wing == "profilers":
+        assert gone not in profilers.names() and gone not in profilers.signs()
+    elif gone not in profilers.names():
+        code, text = output(gone, "--help")
+        assert code == 2 and f"there is no command `{gone}`" in text, text
+    for words in (["report", log, "--costs", "gtx680", "--time", "0.5"], ["costs", "gtx680"], ["doctor"]):
+        if words[0] in left:
+            code, text = output(*words)
+            assert code == (gone == "nvprof" and words[0] == "report"), text
+
+import_all()
+for folder in folders:
+    if not os.fork():
+        code = 1
+        try:
+            sys.path.insert(0, f"{copies}/{folder.replace('/', '.')}")
+            try_without(folder)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    if os.waitstatus_to_exitcode(os.wait()[1]):
+        sys.exit(f"without {folder}")
+"""
+
+_LOG = """==1== NVPROF is profiling process 1, command: ./made_up
+==1== Metric result:
+"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"
+"Tesla K20c (0)","axpy(int, float*)",2,"inst_integer","Integer Instructions",1000,1000,1000
+"""
+
+
+@pytest.mark.parametrize("wing", ["commands", "profilers"])
+def test_each_folder_of_a_wing_can_be_deleted(wing, tmp_path):
+    (tmp_path / "log.csv").write_text(_LOG)
+    folders = [folder for folder in FOLDERS if folder.startswith(f"{wing}/") and folder not in SHARED]
+    for folder in folders:
+        copy = tmp_path / folder.replace("/", ".")
+        shutil.copytree(PACKAGE, copy / "eprof", copy_function=os.link)
+        shutil.rmtree(copy / "eprof" / folder)
+        for data in ("counters", "costs", "reports", "calibration", "samples"):
+            (copy / data).symlink_to(ROOT / data)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "EPROF_CACHE": "off"}
+    words = [sys.executable, "-c", TRY, str(tmp_path), str(tmp_path / "log.csv"), *folders]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -1,0 +1,98 @@
+"""What is said of a CPU's program: functions that are called on a CPU, and nothing of what only GPUs have."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import msgspec
+import pytest
+from golden import DOCUMENTS
+
+from eprof.base.nouns import nouns_of
+from eprof.commands.diff import page as diff
+from eprof.commands.diff import terminal as diff_lines
+from eprof.commands.diff.schema import Document
+from eprof.commands.roofline import page as roofline
+from eprof.commands.roofline import terminal as roofline_lines
+from eprof.commands.tune import page as tuning
+from eprof.commands.tune import terminal as tuning_lines
+from eprof.commands.tune.schema import Tune
+from eprof.profile import schema
+from eprof.show.report import page as report
+from eprof.show.report import terminal as report_lines
+from eprof.show.terminal import drawing
+
+KINDS = {
+    "fmm": schema.Profile,
+    "titan": schema.Profile,
+    "two-devices": schema.Profile,
+    "diff": Document,
+    "diff-gemm": Document,
+    "roofline": schema.Roofline,
+    "tune": Tune,
+}
+OF_GPUS = re.compile(r"\b(kernels?|launch(es|ed)?|gpus?|warps?|multiprocessors?|occupancy|sectors?)\b", re.IGNORECASE)
+OF_CPUS = re.compile(r"\bfunctions?\b")
+
+
+class Shown(HTMLParser):
+    """The text of a page, with what is read aloud and shown under the pointer."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.texts, self._inside = [], None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self._inside = tag
+        self.texts += [value for name, value in attributes if name in ("title", "aria-label")]
+
+    def handle_data(self, data):
+        if self._inside not in ("script", "style"):
+            self.texts.append(data)
+
+
+def of_cpu(plain):
+    """The document as of CPUs, without counts that only GPUs have and texts that eprof did not write: names, notes."""
+    if isinstance(plain, list):
+        return [of_cpu(value) for value in plain]
+    if not isinstance(plain, dict):
+        return re.sub(OF_GPUS, "x", plain) if isinstance(plain, str) else plain
+    made = {key: of_cpu(value) for key, value in plain.items() if key not in ("warnings", "notes", "warp_issue")}
+    for notes in {"warnings", "notes"} & plain.keys():
+        made[notes] = []
+    if "capability" in plain or plain.get("schema") in ("eprof.roofline/1", "eprof.tune/1"):
+        made["processor"] = "cpu"
+    return made
+
+
+def document(case):
+    plain = json.loads((DOCUMENTS / f"{case}.json").read_text(encoding="utf-8"))
+    return msgspec.convert(of_cpu(plain), KINDS[case])
+
+
+PAGES = {Document: diff, schema.Roofline: roofline, Tune: tuning, schema.Profile: report}
+
+
+def in_terminal(made):
+    if isinstance(made, Tune):
+        return drawing.text(tuning_lines.blocks(made, True), True)
+    rooms = {Document: diff_lines, schema.Roofline: roofline_lines, schema.Profile: report_lines}
+    return rooms[type(made)].text(made, verbose=True)
+
+
+@pytest.mark.parametrize("case", KINDS)
+def test_a_cpus_program_has_functions_and_calls_on_the_page_and_in_the_terminal(case):
+    made = document(case)
+    shown = [*Shown(PAGES[type(made)].html(made)).texts, in_terminal(made)]
+    for text in filter(None, shown):
+        assert not OF_GPUS.search(text), text
+    assert any(OF_CPUS.search(text) for text in filter(None, shown))
+
+
+def test_counts_of_a_cpu_are_called_what_they_are_there():
+    cpu, gpu = nouns_of("cpu"), nouns_of("gpu")
+    assert (cpu.label("special"), cpu.group("sfu")) == ("Divisions and roots", "Divisions and roots")
+    assert (gpu.label("special"), gpu.group("sfu")) == ("Special functions", "Special functions")
+    assert cpu.label("global_read") == "Requested read" and cpu.group("fp64") == gpu.group("fp64") == "FP64"
+    assert cpu.of(1) == "function" and cpu.of(0) == "functions"

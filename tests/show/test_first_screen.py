@@ -1,0 +1,172 @@
+"""The first screen of a report: at most 15 lines of 80 columns, and nothing in it that went in as a default."""
+
+import itertools
+import json
+import re
+
+import pytest
+from report_support import CASES
+
+from eprof.show.report.first_screen import cause, trust, what_to_try, where
+from eprof.show.report.terminal import _family_legend, text
+from eprof.show.report.view import View
+
+LINES, COLUMNS = 15, 80
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_any_report_fits_the_first_screen(case):
+    screen = text(CASES[case](), width=COLUMNS).splitlines()
+    assert len(screen) <= LINES
+    assert max(map(len, screen)) <= COLUMNS
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_bar_and_its_legend_share_a_line(case):
+    bars = [line for line in text(CASES[case](), width=COLUMNS).splitlines() if line.startswith(tuple("░▓█"))]
+    assert all("%" in bar for bar in bars) and len(bars) <= 1
+
+
+@pytest.mark.parametrize("joules", list(itertools.product((1e-9, 0.0015, 0.4, 1.0), repeat=3)))
+def test_the_bar_fits_whatever_the_shares(joules):
+    legend = _family_legend(dict(zip(("constant", "fp64", "dram"), joules, strict=True)))
+    assert len(legend) <= COLUMNS - 20
+
+
+def test_a_mark_that_all_kernels_share_stands_beside_none_of_them():
+    document = CASES["fmm"]()
+    for kernel in document["kernels"]:
+        kernel["energy_marks"]["total"] = ["estimated"]
+    assert "~" not in text(document, width=COLUMNS)
+    document["kernels"][0]["energy_marks"]["total"] = []
+    assert "~" in text(document, width=COLUMNS)
+
+
+def test_the_cause_of_a_kernel_is_its_largest_energy():
+    view = View(CASES["data_bound"]())
+    for kernel in view.kernels:
+        parts = {group: amount.value or 0.0 for group, amount in view.groups_of(kernel).items()}
+        found = cause(view, kernel)
+        assert found is not None
+        assert found.share == pytest.approx(max(parts.values()) / kernel.energy_j.total)
+
+
+def test_more_bytes_than_were_requested_are_the_cause():
+    document = CASES["data_bound"]()
+    for kernel in document["kernels"]:
+        moved = sum(kernel["counts"][name]["value"] for name in ("dram_read", "dram_write"))
+        kernel["counts"]["global_read"] = {"value": moved / 4, "unit": "byte", "energy_j": None, "marks": []}
+        kernel["counts"]["global_write"] = {"value": 0.0, "unit": "byte", "energy_j": None, "marks": []}
+    document["counts"] |= {
+        name: {**document["kernels"][0]["counts"][name], "how": []} for name in ("global_read", "global_write")
+    }
+    assert "DRAM" in text(document) and "4.00 times the bytes requested" in text(document)
+
+
+def test_what_is_tried_is_a_fifth_of_the_largest_part():
+    view = View(CASES["compute_bound"]())
+    tried = what_to_try(view)
+    assert tried is not None
+    share = view.groups["fp64"].value / view.energy("total").value
+    assert f"{100 * 0.2 * share:.0f}" in tried.text and "FP64" in tried.text
+
+
+def test_work_on_tensor_cores_is_tried_in_a_narrower_type_that_has_a_price():
+    document = CASES["compute_bound"]()
+    joules = View(document).groups["fp64"].value
+    price = document["costs"]["charges"]["fp64_fma"]
+    document["costs"]["charges"] |= {"tensor_fp16": {**price, "pj": 0.4}, "tensor_fp8": {**price, "pj": 0.1}}
+    for entry in (document, *document["kernels"]):
+        for name in [name for name in entry["counts"] if name.startswith("fp64")]:
+            count = entry["counts"].pop(name)
+            if name == "fp64_fma":
+                entry["counts"]["tensor_fp16"] = count
+    tried = what_to_try(View(document))
+    assert tried.text.startswith("use FP8 for FP16 on tensor cores")
+    assert View(document).groups["tensor"].value == pytest.approx(joules, rel=0.2)
+    del document["costs"]["charges"]["tensor_fp8"]
+    assert "ensor" not in what_to_try(View(document)).text
+
+
+def test_what_the_prices_leave_open_is_not_tried():
+    document = CASES["compute_bound"]()
+    joules = View(document).groups["fp64"].value
+    document["interval_j"] = {"share": 0.9, "replicas": 30, "groups": {"fp64": [0.0, 3 * joules]}}
+    assert "FP64" not in what_to_try(View(document)).text
+    assert "undecided: FP64 or shared memory" in text(document)
+
+
+def test_where_nothing_can_be_tried_the_reason_is_said():
+    assert what_to_try(View(CASES["no_costs"]())).text.startswith('name the GPU, as in --costs "RTX 4090"')
+    assert "eprof run: nothing that was counted here has a price" in what_to_try(View(CASES["time_only"]())).text
+
+
+def test_trust_begins_with_a_verdict_and_an_error():
+    document = CASES["compute_bound"]()
+    assert trust(View(document)).text.startswith("rough (error unknown).")
+    document["costs"]["fit"] = {"error_percent": {"leave_one_benchmark_out": 8.64}}
+    assert trust(View(document)).text.startswith("good (new kernels 8.6\u202f% off on average).")
+    document["energy_marks"]["total"] = ["missing"]
+    assert trust(View(document)).text.startswith("good, a lower bound")
+
+
+def modelled(document, efficiency=0.25):
+    """The document as if its times were those of a model."""
+    document["modelled_time"] = {"efficiency": efficiency, "given": False}
+    document["time_marks"] = ["estimated", "simulated"]
+    for kernel in document["kernels"]:
+        kernel["time_marks"] = ["estimated", "simulated"]
+    return document
+
+
+def test_modelled_constant_power_is_a_range_and_no_cause():
+    document = modelled(CASES["fmm"]())
+    screen = " ".join(text(document, width=COLUMNS).split())
+    view = View(document)
+    above, constant = view.above.value, view.energy("constant").value
+    assert f"{above + constant / 4:.3g} to {above + constant:.3g} J" in screen
+    assert "at the roofline's speed to" in screen and "at 25 %" in screen
+    assert "constant power" not in " ".join(str(row.cells[3]) for row in where(view).rows)
+    assert "of roofline speed" not in screen, "the efficiency that went in is no finding"
+
+
+def test_the_lower_end_of_modelled_joules_does_not_depend_on_the_efficiency():
+    first = modelled(CASES["fmm"]())
+    second = json.loads(json.dumps(modelled(CASES["fmm"](), 0.5)))
+    for entry in (second, *second["kernels"]):
+        constant = entry["energy_j"]["constant"]
+        entry["energy_j"]["constant"] = constant / 2
+        entry["energy_j"]["total"] -= constant / 2
+        entry["time_s"] /= 2
+    heads = [re.split(r" to | J", text(document, width=COLUMNS).splitlines()[1])[0] for document in (first, second)]
+    assert heads[0] == heads[1]
+
+
+def test_given_times_stay_where_others_are_modelled():
+    """The constant energy of a kernel whose time is given does not shrink with the efficiency of the model."""
+    document = modelled(CASES["fmm"]())
+    first = document["kernels"][0]
+    first["time_marks"] = []
+    low = first["energy_j"]["constant"] + (document["energy_j"]["constant"] - first["energy_j"]["constant"]) / 4
+    screen = " ".join(text(document, width=COLUMNS).split())
+    assert f"{View(document).above.value + low:.3g} to " in screen
+    shares = [row.cells[2].value for row in where(View(document)).rows]
+    assert sum(shares) <= 1
+
+
+def test_a_large_part_that_the_prices_leave_open_is_not_skipped():
+    document = CASES["data_bound"]()
+    second = sorted(View(document).groups.items(), key=lambda item: -(item[1].value or 0))[1]
+    joules = second[1].value
+    document["interval_j"] = {"share": 0.9, "replicas": 30, "groups": {second[0]: [0.0, 3 * joules]}}
+    share = 100 * 3 * joules / document["energy_j"]["total"]
+    screen = text(document, width=200).replace("\u202f", " ")
+    assert f"0 to {share:.0f} % {View(document).in_prose(second[0])}" in screen
+
+
+def test_nothing_is_divided_where_only_the_whole_has_a_time():
+    document = CASES["fmm"]()
+    for kernel in document["kernels"]:
+        kernel["time_s"], kernel["energy_j"]["constant"] = None, None
+        kernel["energy_j"]["total"] = 0.0
+    assert len(text(document, width=COLUMNS).splitlines()) <= LINES
