@@ -135,8 +135,10 @@ def _clear(changes: Changes, refits: Refits | None) -> Bools:
 
 
 def _ledger(changes: Changes, clear: Bools) -> _Ledger:
-    """Cells of the change, each with its cause."""
-    by_count, by_price = _split(changes)
+    # What the mix of kinds makes of a mean price is by counts.
+    apart = (changes.old.price != changes.new.price) & (changes.old_side.price != changes.new_side.price)
+    by_price: Floats = np.where(apart, changes.price_j, 0.0)
+    by_count: Floats = changes.quantity_j + changes.price_j - by_price
     keys, launches = _keys(changes), changes.launches
     price_keys = np.where(np.isin(keys, _ONE_SIDED), keys, _PLACES[PRICE])
     is_time = np.arange(len(WORDS)) == TIME
@@ -160,21 +162,20 @@ def _added(keys: Ints, cells: Floats) -> Floats:
     return sums
 
 
-def _split(changes: Changes) -> tuple[Floats, Floats]:
-    """The change by the causes counts and time, and by prices; of a mean price, what its mix makes is by counts."""
-    apart = (changes.old.price != changes.new.price) & (changes.old_side.price != changes.new_side.price)
-    by_price = np.where(apart, changes.price_j, 0.0)
-    return changes.quantity_j + changes.price_j - by_price, by_price
-
-
 def _keys(changes: Changes) -> Ints:
     """The cause of each cell by counts or time, (n_matches, n_words)."""
     keys = np.tile(_KEY_OF_WORD, (len(changes.matches), 1))
     of_time = _causes_of_time(changes)
     by_launches = _is_by_launches(changes)
     keys[by_launches] = _PLACES[LAUNCHES]
-    # More launches explain more time only where each takes as long as before.
-    keys[:, TIME] = np.where(by_launches & _takes_the_same_each(changes), _PLACES[LAUNCHES], of_time)
+    # More launches explain more time only where each takes as long as before, as far as the time model could tell.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        old_s, new_s = (
+            half.number[:, TIME] / launches
+            for (_, half), launches in zip(changes.halves, changes.launches, strict=True)
+        )
+    is_as_long = np.isclose(old_s, new_s, rtol=_ERROR, atol=0)
+    keys[:, TIME] = np.where(by_launches & is_as_long, _PLACES[LAUNCHES], of_time)
     for row, match in enumerate(changes.matches):
         if match.old is None or match.new is None:
             keys[row] = _PLACES[changes.status(row)]
@@ -203,16 +204,6 @@ def _is_by_launches(changes: Changes) -> Bools:
         )
         is_same = np.isclose(old_each, new_each, rtol=_PER_LAUNCH, atol=0).all(axis=1)
     return np.asarray((old != new) & is_same)
-
-
-def _takes_the_same_each(changes: Changes) -> Bools:
-    """The kernels of which a launch takes as long on both sides, as far as the time model could tell."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        old_s, new_s = (
-            half.number[:, TIME] / launches
-            for half, launches in zip((changes.old, changes.new), changes.launches, strict=True)
-        )
-    return np.isclose(old_s, new_s, rtol=_ERROR, atol=0)
 
 
 def _causes_of_time(changes: Changes) -> Ints:
@@ -268,21 +259,14 @@ def _with_precision(causes: list[Cause]) -> list[Cause]:
         for rose in floats.values():
             gone, came = fell.old - fell.new, rose.new - rose.old
             if gone > 0 and 0.5 * gone <= came <= 2 * gone and 2 * gone >= fell.old:
-                rest = [cause for cause in causes if cause is not fell and cause is not rose]
-                return [*rest, _joined_causes(fell, rose)]
+                both = replace(
+                    fell,
+                    change_j=fell.change_j + rose.change_j,
+                    share=None if fell.share is None or rose.share is None else fell.share + rose.share,
+                    constant_j=fell.constant_j + rose.constant_j,
+                    time_s=fell.time_s + rose.time_s,
+                    is_told=fell.is_told and rose.is_told,
+                    instead=rose.what,
+                )
+                return [*(cause for cause in causes if cause is not fell and cause is not rose), both]
     return causes
-
-
-def _joined_causes(fell: Cause, rose: Cause) -> Cause:
-    share = None
-    if fell.share is not None and rose.share is not None:
-        share = fell.share + rose.share
-    return replace(
-        fell,
-        change_j=fell.change_j + rose.change_j,
-        share=share,
-        constant_j=fell.constant_j + rose.constant_j,
-        time_s=fell.time_s + rose.time_s,
-        is_told=fell.is_told and rose.is_told,
-        instead=rose.what,
-    )

@@ -92,22 +92,19 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
     def unknown(self) -> Bools:
         """The cells where neither side knows an energy that at least one of them has to pay."""
         lost = (self.old.state == LOST) | (self.new.state == LOST)
-        neither: Bools = lost & (self.old.state >= LOST) & (self.new.state >= LOST)
-        return neither
+        return np.asarray(lost & (self.old.state >= LOST) & (self.new.state >= LOST))
 
     @cached_property
     def uncompared(self) -> Bools:
         """The cells where one side at least knows an energy, but the two cannot be compared."""
         valued = (self.old.state <= LOWER) | (self.new.state <= LOWER)
         free = _pays_nothing(self.old, self.new) | _pays_nothing(self.new, self.old)
-        left_out: Bools = valued & ~self.compared & ~free
-        return left_out
+        return np.asarray(valued & ~self.compared & ~free)
 
     @cached_property
     def paid(self) -> Bools:
         """The cells of the change that are compared and cost anything on either side."""
-        paid: Bools = self.compared & ((self.old.joules != 0) | (self.new.joules != 0))
-        return paid
+        return np.asarray(self.compared & ((self.old.joules != 0) | (self.new.joules != 0)))
 
     def marks_of(self, rows: slice) -> int:
         """The marks of the change of some matches: those of all that is paid, MISSING if something is left out."""
@@ -281,5 +278,4 @@ def _compared(before: Half, after: Half, same_books: bool) -> Bools:
 
 def _pays_nothing(half: Half, partner: Half) -> Bools:
     """The cells of the change where a side pays exactly nothing, and the other has nothing to know."""
-    nothing: Bools = (half.state == KNOWN) & (half.joules == 0) & (partner.state == NONE)
-    return nothing
+    return np.asarray((half.state == KNOWN) & (half.joules == 0) & (partner.state == NONE))

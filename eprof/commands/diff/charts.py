@@ -26,51 +26,41 @@ class Bar(Struct, frozen=True):
     is_total: bool = False
 
 
-class _Part(Struct, frozen=True):
-    """A part of the change, with the ends of its interval."""
-
-    label: str
-    change_j: float
-    marks: int
-    ends: tuple[float, float] | None
-
-
 def bars(document: Document) -> list[Bar]:
     """The chart of a difference: a bar for each part of the change, largest first, and one for the whole; or none."""
-    if document.change_j is None or not moving(document):
+    steps = moving(document)
+    if document.change_j is None or not steps:
         return []
     parts = [
-        _Part(step_label(step, document.nouns), step.change_j, bits(step.marks), known(step.interval_j))
-        for step in moving(document)
+        (step_label(step, document.nouns), step.change_j, bits(step.marks), known(step.interval_j)) for step in steps
     ]
-    whole = _Part("Change", document.change_j, bits(document.marks), known(document.interval_j))
-    reached = [0.0, *(joules for part in (*parts, whole) for joules in (part.change_j, *(part.ends or ())))]
-    low, high = min(reached), max(reached)
-    width = (high - low) or 1.0
-    stands_out = is_shown(document)
-    return [_bar(part, whole, (-low / width, width), stands_out) for part in (*parts, whole)]
-
-
-def _bar(part: _Part, whole: _Part, axis: tuple[float, float], stands_out: bool) -> Bar:
-    """A bar of the chart of a difference; axis: where zero is, as a share of the width, and how many J the width is."""
-    zero, width_j = axis
+    parts.append(("Change", document.change_j, bits(document.marks), known(document.interval_j)))
+    reached = [0.0, *(joules for _, change_j, _, ends in parts for joules in (change_j, *(ends or ())))]
+    low = min(reached)
+    width_j = (max(reached) - low) or 1.0
 
     def place(joules: float) -> float:
-        return 100 * (zero + joules / width_j)
+        return float(100 * (-low / width_j + joules / width_j))
 
-    kind = "less" if part.change_j < 0 else "more"
-    kind = kind if stands_out else "unclear"
-    left, right = sorted((place(0.0), place(part.change_j)))
-    share = percent(part.change_j / whole.change_j) if whole.change_j else ""
-    interval = cell(part.ends, "J", signed=True)
-    spoken = [signed_quantity(part.change_j, "J"), interval, phrase("{} of the change", share)]
-    drawn = [
-        Markup('<line class="w-join" x1="{0}" x2="{0}" y1="-4" y2="22"/>').format(pct(place(0.0))),
-        Markup('<rect class="w-{}" x="{}" y="2" width="{}" height="14"/>').format(kind, pct(left), pct(right - left)),
-        whisker(None if part.ends is None else (place(part.ends[0]), place(part.ends[1]))),
-    ]
-    picture = Markup('<svg class="bar" width="100%" height="18" role="img" aria-label="{}">{}</svg>').format(
-        f"{part.label}: {', '.join(filter(None, spoken))}", Markup("").join(drawn)
-    )
-    amount = drawn_change(Change(part.change_j, "J", part.marks))
-    return Bar(part.label, kind, picture, amount, share, interval, part is whole)
+    drawn: list[Bar] = []
+    for label, change_j, marks, ends in parts:
+        kind = "less" if change_j < 0 else "more"
+        if not is_shown(document):
+            kind = "unclear"
+        left, right = sorted((place(0.0), place(change_j)))
+        share = percent(change_j / document.change_j) if document.change_j else ""
+        interval = cell(ends, "J", signed=True)
+        spoken = [signed_quantity(change_j, "J"), interval, phrase("{} of the change", share)]
+        shapes = [
+            Markup('<line class="w-join" x1="{0}" x2="{0}" y1="-4" y2="22"/>').format(pct(place(0.0))),
+            Markup('<rect class="w-{}" x="{}" y="2" width="{}" height="14"/>').format(
+                kind, pct(left), pct(right - left)
+            ),
+            whisker(None if ends is None else (place(ends[0]), place(ends[1]))),
+        ]
+        picture = Markup('<svg class="bar" width="100%" height="18" role="img" aria-label="{}">{}</svg>').format(
+            f"{label}: {', '.join(filter(None, spoken))}", Markup("").join(shapes)
+        )
+        amount = drawn_change(Change(change_j, "J", marks))
+        drawn.append(Bar(label, kind, picture, amount, share, interval, is_total=len(drawn) == len(steps)))
+    return drawn

@@ -10,7 +10,6 @@ from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
     from eprof.commands.diff.difference import Difference
-    from eprof.commands.diff.schema import Document
 
 _TIME = "[KERNEL=]SECONDS"
 _OF_SIDE = ("costs", "setting", "time", "energy")
@@ -34,24 +33,12 @@ def add(commands: Commands) -> Parser:
     parser.add_pricing("the one made for the GPU of each log")
     parser.add_to_meter()
     for side in ("old", "new"):
-        _add_side(parser, side)
-    _add_comparing(parser)
-    parser.add_kernels()
-    parser.add_output()
-    return parser
-
-
-def _add_side(parser: Parser, side: str) -> None:
-    """The options of `eprof diff` for OLD or NEW alone."""
-    name = side.upper()
-    parser.repeatable(f"--{side}", "INPUT", f"one more repeat of {name}", dest=f"more_{side}")
-    parser.value(f"--{side}-costs", TABLE, f"cost table of {name} alone")
-    parser.value(f"--{side}-setting", SETTING, f"DVFS setting of {name} alone")
-    parser.value(f"--{side}-energy", JOULES, f"what a meter saw of {name}'s run, such as 812J: --to-meter with it")
-    parser.repeatable(f"--{side}-time", _TIME, f"time for logs without, of {name} alone")
-
-
-def _add_comparing(parser: Parser) -> None:
+        name = side.upper()
+        parser.repeatable(f"--{side}", "INPUT", f"one more repeat of {name}", dest=f"more_{side}")
+        parser.value(f"--{side}-costs", TABLE, f"cost table of {name} alone")
+        parser.value(f"--{side}-setting", SETTING, f"DVFS setting of {name} alone")
+        parser.value(f"--{side}-energy", JOULES, f"what a meter saw of {name}'s run, such as 812J: --to-meter with it")
+        parser.repeatable(f"--{side}-time", _TIME, f"time for logs without, of {name} alone")
     parser.repeatable("--match", "OLD=NEW", "these two are the same kernel (repeatable)")
     parser.flag("--no-similar", "match kernels by their full names only")
     parser.repeatable(
@@ -61,6 +48,9 @@ def _add_comparing(parser: Parser) -> None:
     )
     parser.repeatable("--time", _TIME, "time for logs without, of both sides")
     parser.add_columns()
+    parser.add_kernels()
+    parser.add_output()
+    return parser
 
 
 def diff(options: argparse.Namespace) -> int:
@@ -70,7 +60,14 @@ def diff(options: argparse.Namespace) -> int:
     difference = _compare(options)
     document = difference.typed
     deliver(drawn(document, __package__, options.verbose, frame=difference.to_frame), outputs, options)
-    return _verdict(document)
+    from eprof.commands.diff.words import sentences as diff_words
+
+    not_passed = [gate for gate in document.gates if gate.failed is not False]
+    for gate in not_passed:
+        say(diff_words.gate_words(gate))
+    if any(gate.failed for gate in not_passed):
+        return 3
+    return 1 if not_passed else 0
 
 
 def _compare(options: argparse.Namespace) -> "Difference":
@@ -109,15 +106,3 @@ def _compare(options: argparse.Namespace) -> "Difference":
         fail_above=options.fail_above,
         command_line=options.command_line,
     )
-
-
-def _verdict(document: "Document") -> int:
-    """One sentence on standard error for each gate of `eprof diff` that did not pass."""
-    from eprof.commands.diff.words import sentences as diff_words
-
-    not_passed = [gate for gate in document.gates if gate.failed is not False]
-    for gate in not_passed:
-        say(diff_words.gate_words(gate))
-    if any(gate.failed for gate in not_passed):
-        return 3
-    return 1 if not_passed else 0

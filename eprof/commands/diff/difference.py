@@ -157,7 +157,13 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
             counts=tables.counts(self.changes),
             case=model.case,
             model=model,
-            tests=self._tests(),
+            tests=Tests(
+                confidence=CONFIDENCE,
+                method="Welch's t test",
+                energy=tables.test_of(self.test() if self.has_energy else None),
+                time=tables.test_of(self.time_test()),
+                measured=tables.test_of(welch(self.old.measured, self.new.measured)),
+            ),
             gates=[outcome.document() for outcome in self.gates],
             warnings=self.warnings,
             above_constant=self._above_constant(),
@@ -197,15 +203,6 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
             efficiency_old=self.old.efficiency,
             efficiency_new=self.new.efficiency,
             **counted._answer(),
-        )
-
-    def _tests(self) -> Tests:
-        return Tests(
-            confidence=CONFIDENCE,
-            method="Welch's t test",
-            energy=tables.test_of(self.test() if self.has_energy else None),
-            time=tables.test_of(self.time_test()),
-            measured=tables.test_of(welch(self.old.measured, self.new.measured)),
         )
 
     @cached_property
@@ -281,19 +278,14 @@ def _kept(old: Side, new: Side, matching: Matching, wanted: Sequence[str]) -> tu
         raise LogError(no_such_kernel(wanted, list(dict.fromkeys(chain(*names)))))
     places_old = [pair.old for pair in chosen if pair.old is not None]
     places_new = [pair.new for pair in chosen if pair.new is not None]
-    renumbered = tuple(
-        replace(pair, old=_place(pair.old, places_old), new=_place(pair.new, places_new)) for pair in chosen
-    )
+    rows_old: dict[int | None, int] = {place: row for row, place in enumerate(places_old)}
+    rows_new: dict[int | None, int] = {place: row for row, place in enumerate(places_new)}
+    renumbered = tuple(replace(pair, old=rows_old.get(pair.old), new=rows_new.get(pair.new)) for pair in chosen)
     note = (
         f"{len(chosen)} of {len(matching.matches)} {old.nouns.kernels} are selected by -k/--kernel-name; totals are of "
         "these only."
     )
     return old.taken(places_old), new.taken(places_new), Matching(renumbered, (*matching.notes, note))
-
-
-def _place(place: int | None, places: Sequence[int]) -> int | None:
-    """Where a kernel stands among those that the difference keeps."""
-    return None if place is None else places.index(place)
 
 
 def diff(
@@ -338,5 +330,4 @@ def diff(
 
 
 def _repeats_of(given: Any) -> Sequence[Any]:
-    """The repeats of a variant as a list, which may be one."""
     return given if isinstance(given, list | tuple) else [given]

@@ -33,7 +33,6 @@ def to_markdown(document: Document) -> bytes:
 
 
 def _blocks(document: Document) -> Iterator[Block]:
-    """What the Markdown of a difference shows, in its order."""
     yield Sentence(diff_trust.unlike(document))
     yield diff_words.headline(document)
     yield Sentence(diff_trust.trust(document), Tone.QUIET)

@@ -25,6 +25,8 @@ Cells = tuple[Any, ...]
 TOTAL, ABOVE, SECONDS, EACH = "total", "above_constant", "time", "*"
 _FORM = pattern(r"(?:(?P<kernel>.+):)?(?:(?P<what>[a-z][a-z0-9_]*)=)?(?P<percent>\d+(?:\.\d*)?|\.\d+)\s*%?")
 _FAMILIES = ("computation", "data", CONSTANT)
+# What a gate may call a column: the word, its group, its family.
+_NAMES = {word: {word, count.group, count.family} for word, count in COUNTS.items()} | {CONSTANT: {CONSTANT}}
 
 
 class Gate(Struct, frozen=True):
@@ -41,7 +43,7 @@ class Gate(Struct, frozen=True):
             return list(range(len(WORDS) if self.what == TOTAL else TIME))
         if self.what == SECONDS:
             return [TIME]
-        return [column for column, word in enumerate(WORDS) if self.what in _names(word)]
+        return [column for column, word in enumerate(WORDS) if self.what in _NAMES[word]]
 
 
 class Outcome(Struct, frozen=True):
@@ -85,13 +87,6 @@ class Outcome(Struct, frozen=True):
             why_not=self.why_not,
             is_noise=self.is_noise,
         )
-
-
-def _names(word: str) -> set[str]:
-    """What a gate may call a column: the word, its group, its family."""
-    if word == CONSTANT:
-        return {CONSTANT}
-    return {word, COUNTS[word].group, COUNTS[word].family}
 
 
 def parse(text: str) -> Gate:
@@ -147,7 +142,6 @@ def _chosen(kernel: str, names: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _outcome(gate: Gate, kernel: str | None, rows: Sequence[int], changes: Changes) -> Outcome:
-    """The outcome of a gate for a kernel, or for all together."""
     columns = gate.columns()
     cells = np.ix_(np.asarray(rows), np.asarray(columns))
     if gate.what == SECONDS or (changes.old_side.costs is None and changes.new_side.costs is None):

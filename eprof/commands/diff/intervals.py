@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Bools, Floats, Ints, known_or_zero
 from eprof.base.brief import Brief
 from eprof.base.marks import Mark
-from eprof.commands.diff.changes import MATCHED, Changes, Half
+from eprof.commands.diff.changes import MATCHED, Changes
 from eprof.commands.diff.schema import Intervals, Range
 from eprof.commands.diff.side import TIME, Side
 from eprof.energy.attribution import FAMILIES
@@ -52,17 +52,12 @@ def refits(old: Side, new: Side) -> Refits | None:
     before, after = (intervals.replicas(side.first) for side in (old, new))
     if before is None or after is None:
         return None
-    if not _is_one_table(old, new):
+    old_table, new_table = old.first.table, new.first.table
+    assert old_table is not None and new_table is not None
+    if (old_table.name, old_table.source) != (new_table.name, new_table.source):
         return _independent(before, after)
     is_one_setting = np.array_equal(before.prices, after.prices)
     return Refits(before, before if is_one_setting else after, True)
-
-
-def _is_one_table(old: Side, new: Side) -> bool:
-    """Whether both sides are priced by the same table, be it at other settings."""
-    before, after = old.first.table, new.first.table
-    assert before is not None and after is not None
-    return (before.name, before.source) == (after.name, after.source)
 
 
 def _independent(old: Replicas, new: Replicas) -> Refits:
@@ -87,17 +82,15 @@ def of_side(side: Side) -> dict[str, Range | None] | None:
     amounts = known_or_zero(side.mean.number).sum(axis=0)
     families = {family: places(words) for family, words in FAMILIES.items()}
     families["total"] = list(range(len(amounts)))
-    return {family: _of_family(side, replicas, amounts, columns) for family, columns in families.items()}
-
-
-def _of_family(side: Side, replicas: Replicas, amounts: Floats, columns: list[int]) -> Range | None:
-    if (side.mean.marks[:, columns] & _MISSING).any():
-        return None
-    chosen = np.zeros_like(amounts)
-    chosen[columns] = amounts[columns]
-    parts_j = known_or_zero(side.mean.joules[:, columns]).sum(axis=1)
-    spread_j = 0.0 if columns == [TIME] else independent(parts_j)
-    ends: Range = replicas.interval(replicas.joules(chosen), float(parts_j.sum()), spread_j).tolist()
+    ends: dict[str, Range | None] = dict.fromkeys(families)
+    for family, columns in families.items():
+        if (side.mean.marks[:, columns] & _MISSING).any():
+            continue
+        chosen = np.zeros_like(amounts)
+        chosen[columns] = amounts[columns]
+        parts_j = known_or_zero(side.mean.joules[:, columns]).sum(axis=1)
+        spread_j = 0.0 if columns == [TIME] else independent(parts_j)
+        ends[family] = replicas.interval(replicas.joules(chosen), float(parts_j.sum()), spread_j).tolist()
     return ends
 
 
@@ -116,10 +109,12 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def is_open(self) -> Bools:
         """The cells of a change that leave an interval open: lower bounds, or no product of count and price."""
-        bounds = (self.changes.marks & _MISSING) != 0
-        old, new = (_is_mixed(side, half) for side, half in self.changes.halves)
-        cells: Bools = self.changes.paid & (bounds | old | new)
-        return cells
+        is_open = (self.changes.marks & _MISSING) != 0
+        for side, half in self.changes.halves:
+            # Where kinds of several prices were added up, the energy is not count times price.
+            expected_j = half.number * known_or_zero(side.price)
+            is_open |= np.abs(half.joules - expected_j) > _ROUNDING * np.abs(half.joules)
+        return np.asarray(self.changes.paid & is_open)
 
     @cached_property
     def _matched(self) -> Ints:
@@ -145,11 +140,6 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         return (self.refits.new.prices - self.refits.old.prices) * ((old + new) / 2)
 
     @cached_property
-    def _prices_differ(self) -> Bools:
-        old, new = self.changes.old_side.price, self.changes.new_side.price
-        return np.asarray(~np.isnan(old) & ~np.isnan(new) & (old != new))
-
-    @cached_property
     def _of_matched(self) -> tuple[Floats, Floats]:
         old, new = (amounts[self._matched].sum(axis=0)[:, None] for amounts in self.amounts)
         return old, new
@@ -160,9 +150,10 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
             return None
         joules = self._of_prices[columns]
         if not is_price:
-            joules = self._of_words[columns] - joules * self._prices_differ[columns, None]
-        total: Floats = joules.sum(axis=0)
-        return total
+            old, new = self.changes.old_side.price[columns], self.changes.new_side.price[columns]
+            prices_differ = ~np.isnan(old) & ~np.isnan(new) & (old != new)
+            joules = self._of_words[columns] - joules * prices_differ[:, None]
+        return np.asarray(joules.sum(axis=0))
 
     def of_rows(self, rows: Ints) -> Floats | None:
         """The change of some kernels together by replica, (n_replicas,)."""
@@ -209,10 +200,3 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
         low_old, high_old = self.refits.old.price_intervals[column].tolist()
         low_new, high_new = self.refits.new.price_intervals[column].tolist()
         return [min(new * low_new - old * high_old, change_j), max(new * high_new - old * low_old, change_j)]
-
-
-def _is_mixed(side: Side, half: Half) -> Bools:
-    """The cells whose interval is open: an energy not count times price, as kinds of several prices were added up."""
-    expected = half.number * known_or_zero(side.price)
-    apart: Bools = np.abs(half.joules - expected) > _ROUNDING * np.abs(half.joules)
-    return apart

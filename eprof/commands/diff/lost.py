@@ -43,18 +43,13 @@ def _known_of_lost(half: Half, rows: Bools, column: int) -> float | None:
 
 
 def _why(changes: Changes, rows: Bools, column: int) -> str:
-    """Why a word is left out of the change."""
-    if _books_differ(changes) and WORDS[column] in BYTES:
+    old, new = changes.old_side.costs, changes.new_side.costs
+    if old is not None and new is not None and old.books != new.books and WORDS[column] in BYTES:
         return "OLD and NEW keep other books of bytes (served, accessed); price both with one table"
     reasons = [
         _lacks(side, half, rows, column) for side, half in changes.halves if (half.state[rows, column] != KNOWN).any()
     ]
     return "; ".join(reasons)
-
-
-def _books_differ(changes: Changes) -> bool:
-    old, new = changes.old_side.costs, changes.new_side.costs
-    return old is not None and new is not None and old.books != new.books
 
 
 def _lacks(side: Side, half: Half, rows: Bools, column: int) -> str:
@@ -75,7 +70,6 @@ def _lacks(side: Side, half: Half, rows: Bools, column: int) -> str:
 
 
 def _neither(changes: Changes, rows: Bools, column: int) -> str:
-    """Why a word whose energy neither side knows is left out."""
     if column == TIME:
         return "no time on either side"
     old, new = (~np.isnan(half.number[rows, column]) for _, half in changes.halves)

@@ -159,14 +159,16 @@ class _Work:
         """Match the free kernels of equal `key`; of several, those whose full names and places are most alike."""
         groups = self.new.grouped(key)
         for common, olds in self.old.grouped(key).items():
-            for old, new in self._best_of_group(olds, groups.get(common, [])):
-                self.pair(old, new, how, 1.0 if how == NAME else self._bare_ratio(old, new))
-
-    def _best_of_group(self, olds: list[int], news: list[int]) -> list[tuple[int, int]]:
-        if len(olds) * len(news) > _MOST_PAIRS:
-            return list(zip(olds, news, strict=False))
-        scored = [(-self._affinity(old, new), order, old, new) for order, old in enumerate(olds) for new in news]
-        return _greedy((old, new) for _, _, old, new in sorted(scored))
+            news = groups.get(common, [])
+            pairs = list(zip(olds, news, strict=False))
+            if len(olds) * len(news) <= _MOST_PAIRS:
+                scored = [
+                    (-self._affinity(old, new), order, old, new) for order, old in enumerate(olds) for new in news
+                ]
+                pairs = _greedy((old, new) for _, _, old, new in sorted(scored))
+            for old, new in pairs:
+                names = bare(self.old.kernels[old].name), bare(self.new.kernels[new].name)
+                self.pair(old, new, how, 1.0 if how == NAME else ratio(*names))
 
     def _affinity(self, old: int, new: int) -> float:
         """How well two kernels of one short name fit: by their full names, launches and places."""
@@ -175,9 +177,6 @@ class _Work:
         if before.launches == after.launches:
             affinity += 0.2
         return affinity - 0.2 * abs(before.place - after.place)
-
-    def _bare_ratio(self, old: int, new: int) -> float:
-        return ratio(bare(self.old.kernels[old].name), bare(self.new.kernels[new].name))
 
     def by_similarity(self) -> list[str]:
         """Match free kernels with similar names, the most similar first; returns a note if there are too many."""

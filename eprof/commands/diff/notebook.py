@@ -10,8 +10,6 @@ from eprof.show.page import notebook
 from eprof.show.words.blocks import Block, Notes, Sentence
 
 _KERNELS = 8
-_NAME = 60
-_WIDTH = 100  # columns of a terminal that has as much room
 
 
 def html(difference: Difference) -> str:

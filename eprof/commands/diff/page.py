@@ -30,12 +30,13 @@ def html(document: Document) -> str:
     """The page of a difference: one self-contained HTML file from a document `eprof.diff/1`."""
     full = diff_words.answered(document)
     document = diff_words.unmarked(full)
+    tables = (side.costs for side in (document.old, document.new) if side.costs is not None)
     page = filled(
         "diff.html",
         ["report.css", "diff.css"],
         ["diff.js"],
         document=document,
-        subtitle=_subtitle(document),
+        subtitle=phrase("{} · ", costs_words.all_named(tables)) + utc(document.created_utc),
         not_same=diff_trust.unlike(document),
         headline=diff_words.headline(document),
         trust=diff_trust.trust(full),
@@ -50,14 +51,7 @@ def html(document: Document) -> str:
     return visible(page)
 
 
-def _subtitle(document: Document) -> str:
-    """Below the title of a difference: the cost tables with what they rest on, and the time stamp."""
-    tables = (side.costs for side in (document.old, document.new) if side.costs is not None)
-    return phrase("{} · ", costs_words.all_named(tables)) + utc(document.created_utc)
-
-
 def _figures(document: Document) -> list[Figure]:
-    """Key figures of a difference: change in energy and time, speedup, greenup, powerup."""
     times = bits(document.old.time_marks) | bits(document.new.time_marks)
     time = Figure("Time", "not known")
     if document.change_time_s is not None:
@@ -75,7 +69,6 @@ def _figures(document: Document) -> list[Figure]:
 
 
 def _energy(document: Document, name: str) -> Figure:
-    """The key figure of a difference for an energy."""
     if document.change_j is None:
         return Figure(name, "not compared")
     note = [cell(document.interval_j, "J", signed=True)]
@@ -89,7 +82,6 @@ def _factor(label: str, value: float | None, note: str) -> Figure:
 
 
 def _sections(document: Document) -> Iterator[Section]:
-    """The sections of the page of a difference."""
     if drawn := bars(document):
         rows = templates().get_template("changed.html").render(bars=drawn, intervals=document.intervals)
         chart = Markup(rows)  # noqa: S704  escaped there
@@ -111,8 +103,14 @@ def _sections(document: Document) -> Iterator[Section]:
     yield Section("counts", "Counts", heading, [Sentence(priced), diff_tables.counts(document)])
 
     if document.change_j:
-        reading = Sentence(diff_words.reading(document.model))
-        yield Section("model", "The model", "What the two-level model says", [reading, *_bounds(document)])
+        reading: list[Block] = [Sentence(diff_words.reading(document.model))]
+        if bounds := diff_tables.bounds(document.model):
+            knows = (
+                "It knows flops and DRAM bytes at the peaks of the cost table, nothing else; the change above is of "
+                "everything that has a price."
+            )
+            reading += [bounds, Sentence(knows, Tone.QUIET)]
+        yield Section("model", "The model", "What the two-level model says", reading)
     lost = diff_tables.left_out(document)
     if lost:
         never = Sentence("What one side or both do not know is left out, never taken for nothing.")
@@ -120,7 +118,6 @@ def _sections(document: Document) -> Iterator[Section]:
 
 
 def _how_to_read(document: Document) -> str:
-    """How to read the page of a difference."""
     subject = f"The change of energy{diff_words.above_constant(document)}"
     if document.partial:
         subject = "What both sides know"
@@ -130,18 +127,6 @@ def _how_to_read(document: Document) -> str:
     if not diff_words.is_shown(document):
         sentences.append("Bars are grey, because no difference is shown by the repeats.")
     return " ".join([*sentences, diff_words.unchanged(document)]).strip()
-
-
-def _bounds(document: Document) -> list[Block]:
-    """The model's bounds on the page of a difference."""
-    table = diff_tables.bounds(document.model)
-    if table is None:
-        return []
-    knows = (
-        "It knows flops and DRAM bytes at the peaks of the cost table, nothing else; the change above is of everything "
-        "that has a price."
-    )
-    return [table, Sentence(knows, Tone.QUIET)]
 
 
 def _facts(side: Side) -> Iterator[tuple[str, str]]:

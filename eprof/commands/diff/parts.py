@@ -10,7 +10,7 @@ from eprof.base.marks import names
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.diff.changes import MATCHED, Changes
 from eprof.commands.diff.intervals import Spread
-from eprof.commands.diff.schema import KernelPart, Part, Range, Step
+from eprof.commands.diff.schema import KernelPart, Part, Step
 from eprof.commands.diff.side import WORDS
 
 Table: TypeAlias = "np.ndarray[Any, Any]"
@@ -105,6 +105,11 @@ def _by_word(changes: Changes, spread: Spread | None, rows: Rows, kernel: str | 
     )
     for column, old, new, old_j, new_j, marks, reasons in words:
         for because, change_j in reasons.items():
+            interval_j = None
+            if spread is not None and kernels == MATCHED:
+                interval_j = spread.interval(spread.of_part([column], because in PRICES), change_j)
+            elif spread is not None:
+                interval_j = spread.of_one_side(int(rows[0]), column, change_j)
             yield Part(
                 what=WORDS[column],
                 kind=_FAMILIES[WORDS[column]],
@@ -118,22 +123,11 @@ def _by_word(changes: Changes, spread: Spread | None, rows: Rows, kernel: str | 
                 change_j=change_j,
                 kernel=kernel,
                 kernels=kernels,
-                interval_j=_part_interval(spread, rows, column, kernels, because, change_j),
+                interval_j=interval_j,
             )
 
 
-def _part_interval(
-    spread: Spread | None, rows: Rows, column: int, kernels: str, because: str, change_j: float
-) -> Range | None:
-    if spread is None:
-        return None
-    if kernels != MATCHED:
-        return spread.of_one_side(int(rows[0]), column, change_j)
-    return spread.interval(spread.of_part([column], because in PRICES), change_j)
-
-
 def _sums(table: Table) -> list[float]:
-    """The sum of each column of the parts."""
     return [math.fsum(column) for column in table.T.tolist()]
 
 
@@ -179,29 +173,27 @@ def steps(parts: Iterable[Part], spread: Spread | None) -> list[Step]:
         if part.kernels == MATCHED:
             key = (_GROUPS[part.what], part.because, MATCHED)
         bundles.setdefault(key, []).append(part)
-    bundled = [_step(*key, members, spread) for key, members in bundles.items()]
+    bundled = []
+    for (group, because, kernels), members in bundles.items():
+        words = list(dict.fromkeys(part.what for part in members))
+        change_j = math.fsum(part.change_j for part in members)
+        interval_j = None
+        if spread is not None and kernels == MATCHED:
+            columns = [WORDS.index(word) for word in words]
+            interval_j = spread.interval(spread.of_part(columns, because in PRICES), change_j)
+        elif spread is not None:
+            interval_j = spread.interval(spread.of_rows(spread.rows_of(kernels)), change_j)
+        step = Step(
+            group=group,
+            because=because,
+            kernels=kernels,
+            words=words,
+            names=len({part.kernel for part in members}),
+            old=math.fsum(part.old for part in members),
+            new=math.fsum(part.new for part in members),
+            change_j=change_j,
+            marks=[mark for mark in MARK_WORDS[15] if any(mark in part.marks for part in members)],
+            interval_j=interval_j,
+        )
+        bundled.append(step)
     return sorted(bundled, key=lambda step: -abs(step.change_j))
-
-
-def _step(group: str | None, because: str | None, kernels: str, parts: list[Part], spread: Spread | None) -> Step:
-    """Parts of the change added up to one step."""
-    words = list(dict.fromkeys(part.what for part in parts))
-    change_j = math.fsum(part.change_j for part in parts)
-    interval_j = None
-    if spread is not None and kernels == MATCHED:
-        columns = [WORDS.index(word) for word in words]
-        interval_j = spread.interval(spread.of_part(columns, because in PRICES), change_j)
-    elif spread is not None:
-        interval_j = spread.interval(spread.of_rows(spread.rows_of(kernels)), change_j)
-    return Step(
-        group=group,
-        because=because,
-        kernels=kernels,
-        words=words,
-        names=len({part.kernel for part in parts}),
-        old=math.fsum(part.old for part in parts),
-        new=math.fsum(part.new for part in parts),
-        change_j=change_j,
-        marks=[mark for mark in MARK_WORDS[15] if any(mark in part.marks for part in parts)],
-        interval_j=interval_j,
-    )

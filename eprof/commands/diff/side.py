@@ -16,7 +16,7 @@ from eprof.base.marks import Mark
 from eprof.base.nouns import Nouns
 from eprof.base.vocabulary import COUNTS, PRICED
 from eprof.commands.diff.matching import Kernel
-from eprof.costs import Charge, Costs
+from eprof.costs import Costs
 from eprof.logs.rows.log import Log
 from eprof.logs.runs import Run
 from eprof.profile.profile import Energy
@@ -123,9 +123,8 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     def taken(self, places: Sequence[int]) -> "Side":
         """The same side with some of its kernels only."""
-        rows = list(places)
-        grids = [grid.taken(rows) for grid in (self.mean, *self.repeats)]
-        named = [self.named[row] for row in rows]
+        grids = [grid.taken(places) for grid in (self.mean, *self.repeats)]
+        named = [self.named[place] for place in places]
         return replace(self, named=named, mean=grids[0], repeats=tuple(grids[1:]))
 
 
@@ -164,20 +163,17 @@ def _keys(energy: Energy) -> list[Key]:
     return list(zip(rows.device, rows.kernel, strict=True))
 
 
-def _places(energy: Energy) -> dict[Key, float]:
-    """Each kernel's place in the order of a side's log, 0 to 1; `energy` itself is sorted by energy."""
-    rows = energy.profile.counts().rows
-    last = max(1, len(rows) - 1)
-    return {key: place / last for place, key in enumerate(zip(rows.device, rows.kernel, strict=True))}
-
-
 def _kernels(energies: Sequence[Energy], keys: Sequence[Key]) -> list[Kernel]:
     launches = np.zeros(len(keys))
     places: dict[Key, float] = {}
     for energy in energies:
         number = dict(zip(_keys(energy), energy.counts.rows.launches.astype(float), strict=True))
         launches += np.array([number.get(key, 0.0) for key in keys]) / len(energies)
-        places = {**_places(energy), **places}
+        # `energy` itself is sorted by energy.
+        rows = energy.profile.counts().rows
+        last = max(1, len(rows) - 1)
+        here = {key: place / last for place, key in enumerate(zip(rows.device, rows.kernel, strict=True))}
+        places = {**here, **places}
     return [
         Kernel(name, device, number, places.get((device, name), 0.0))
         for (device, name), number in zip(keys, launches.tolist(), strict=True)
@@ -215,10 +211,8 @@ def _mean(grids: Sequence[Grid]) -> Grid:
         return grids[0]
     number, some = _known_mean([grid.number for grid in grids])
     joules, some_j = _known_mean([grid.joules for grid in grids])
-    marks, counted = (
-        np.bitwise_or.reduce([grid.marks for grid in grids]),
-        np.bitwise_or.reduce([grid.counted for grid in grids]),
-    )
+    marks = np.bitwise_or.reduce([grid.marks for grid in grids])
+    counted = np.bitwise_or.reduce([grid.counted for grid in grids])
     return Grid(number, joules, _partly(marks, grids, some_j, "marks"), _partly(counted, grids, some, "counted"))
 
 
@@ -250,20 +244,14 @@ def _partly(marks: Ints, grids: Sequence[Grid], some: Bools, which: str) -> Ints
 
 def _mean_prices(energies: Sequence[Energy]) -> Floats:
     """The prices of all repeats of a side; their mean where each was scaled to its own meter."""
-    prices = [_prices(energy.costs) for energy in energies]
+    prices = [np.full(len(WORDS), np.nan) for _ in energies]
+    for price, energy in zip(prices, energies, strict=True):
+        if energy.costs is None:
+            continue
+        for column, word in enumerate(COUNTS):
+            charge = energy.costs.charges.get(word)
+            if charge is not None:
+                price[column] = charge.pj * 1e-12 if charge.pays else 0.0
+        price[TIME] = energy.costs.constant_power_w
     is_one = len({energy.costs.factor for energy in energies if energy.costs is not None}) < 2
     return prices[0] if is_one else np.asarray(np.mean(prices, axis=0))
-
-
-def _prices(costs: Costs | None) -> Floats:
-    if costs is None:
-        return np.full(len(WORDS), np.nan)
-    charges = [costs.charges.get(word) for word in COUNTS]
-    return np.array([*map(_joules_each, charges), costs.constant_power_w])
-
-
-def _joules_each(charge: Charge | None) -> float:
-    """The price of an instruction or byte for a side; NaN without one, 0 for what pays nothing."""
-    if charge is None:
-        return math.nan
-    return charge.pj * 1e-12 if charge.pays else 0.0

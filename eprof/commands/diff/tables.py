@@ -40,7 +40,6 @@ from eprof.lab.welch import Test, welch
 if TYPE_CHECKING:
     import pandas as pd
 
-    from eprof.profile.profile import Counted
 
 _NAMES = ("kernel_old", "kernel_new", "status", "match", "score")
 _CAUSES = 3
@@ -59,17 +58,11 @@ def _finite(value: float) -> float | None:
 
 
 def _known_sum(table: Floats) -> float | None:
-    """The sum of what is known in a column of the document; None if nothing is."""
     known = table[~np.isnan(table)]
     return math.fsum(known.tolist()) if known.size else None
 
 
 # ------------------------------------------------------------------------------------------------------------ sides
-
-
-def _side_device(counted: "Counted") -> Device:
-    device = counted.device
-    return Device(device.name, device.index, device.capability, in_document(counted.definition.processor))
 
 
 def side_of(variant: Variant, compared_j: float | None) -> Side:
@@ -78,6 +71,10 @@ def side_of(variant: Variant, compared_j: float | None) -> Side:
     time_s = _known_sum(variant.mean.number[:, TIME])
     time_marks = names(int(np.bitwise_or.reduce(variant.mean.counted[:, TIME])))
     energy, energy_marks = _energy(variant)
+    factors = variant.factors
+    to_meter: ToMeter | UnsetType = UNSET
+    if factors:
+        to_meter = ToMeter(math.fsum(variant.measured) / len(factors), math.fsum(factors) / len(factors))
     return Side(
         title=profile.title,
         name=_name(variant),
@@ -86,7 +83,15 @@ def side_of(variant: Variant, compared_j: float | None) -> Side:
             for repeat in variant.energies
             for log in repeat.profile.logs
         ],
-        devices=[_side_device(counted) for counted in profile.counted],
+        devices=[
+            Device(
+                counted.device.name,
+                counted.device.index,
+                counted.device.capability,
+                in_document(counted.definition.processor),
+            )
+            for counted in profile.counted
+        ],
         definition=", ".join(dict.fromkeys(counted.definition.name for counted in profile.counted)),
         costs=_costs(variant),
         repeats=len(variant.energies),
@@ -100,15 +105,8 @@ def side_of(variant: Variant, compared_j: float | None) -> Side:
         compared_j=compared_j,
         marks=energy_marks["total"],
         interval_j=of_side(variant),
-        to_meter=_to_meter(variant),
+        to_meter=to_meter,
     )
-
-
-def _to_meter(variant: Variant) -> ToMeter | UnsetType:
-    factors = variant.factors
-    if not factors:
-        return UNSET
-    return ToMeter(math.fsum(variant.measured) / len(factors), math.fsum(factors) / len(factors))
 
 
 def _name(variant: Variant) -> str:
@@ -122,7 +120,6 @@ def _name(variant: Variant) -> str:
 
 
 def _costs(variant: Variant) -> Costs | None:
-    """The cost table of a side in the document."""
     costs = variant.costs
     if costs is None:
         return None
@@ -162,30 +159,23 @@ def counts(changes: Changes) -> dict[str, Count]:
     """The counts in the document: every word that a side counted, in total; None where a side lacks some of it."""
     totals = {}
     for column, word in enumerate(COUNTS):
-        old, new = (_side_total(half, column) for _, half in changes.halves)
+        numbers = [half.number[:, column] for _, half in changes.halves]
+        old, new = (None if np.isnan(number).any() else math.fsum(number.tolist()) for number in numbers)
         is_nothing = old == 0 and new == 0
         if is_nothing or (old is None and new is None):
             continue
+        # A lower bound of one side keeps a word from being compared.
+        is_lower = (changes.old.state[:, column] == LOWER) | (changes.new.state[:, column] == LOWER)
+        is_bound = (is_lower & ~changes.compared[:, column]).any()
         marks = (changes.old.counted[:, column] | changes.new.counted[:, column]).ravel()
         totals[word] = Count(
             old=old,
             new=new,
-            change=None if _is_bound(changes, column) else less(new, old),
+            change=None if is_bound else less(new, old),
             unit=COUNTS[word].unit,
             marks=names(int(np.bitwise_or.reduce(marks))),
         )
     return totals
-
-
-def _is_bound(changes: Changes, column: int) -> bool:
-    """Whether a lower bound of one side keeps a word from being compared."""
-    lower = (changes.old.state[:, column] == LOWER) | (changes.new.state[:, column] == LOWER)
-    return bool((lower & ~changes.compared[:, column]).any())
-
-
-def _side_total(half: Half, column: int) -> float | None:
-    numbers = half.number[:, column]
-    return None if np.isnan(numbers).any() else math.fsum(numbers.tolist())
 
 
 def energy_test(changes: Changes, rows: slice) -> Test | None:
@@ -227,15 +217,15 @@ def kernels(changes: Changes, spread: Spread | None, causes: Sequence[list[Cause
         change_j = np.array([kernel.change_j for kernel in rows])
         ends = spread.of_kernels(change_j)
         rows = [replace(kernel, interval_j=pair) for kernel, pair in zip(rows, ends, strict=True)]
-    return sorted(rows, key=lambda kernel: (-abs(kernel.change_j or 0.0), -_longest(kernel)))
 
+    def size(kernel: Kernel) -> tuple[float, float]:
+        times_s = [side.time_s or 0.0 for side in (kernel.old, kernel.new) if side is not None]
+        return abs(kernel.change_j or 0.0), max(times_s)
 
-def _longest(kernel: Kernel) -> float:
-    return max(side.time_s or 0.0 for side in (kernel.old, kernel.new) if side is not None)
+    return sorted(rows, key=size, reverse=True)
 
 
 def _kernel(changes: Changes, row: int) -> Kernel:
-    """A matched kernel in the document of a difference."""
     pair = changes.matches[row]
     parts = of_kernel(changes, row)
     rows = slice(row, row + 1)
@@ -266,7 +256,6 @@ def _kernel(changes: Changes, row: int) -> Kernel:
 
 
 def _kernel_side(changes: Changes, side: Variant, half: Half, place: int | None, row: int) -> KernelSide | None:
-    """What one side knows of a kernel, in the document."""
     if place is None:
         return None
     kernel = side.named[place]
@@ -305,7 +294,6 @@ def frame(changes: Changes) -> "pd.DataFrame":
 
 
 def _rows(changes: Changes, row: int) -> list[dict[str, Any]]:
-    """The rows of one matched kernel in the table of a difference."""
     pair = changes.matches[row]
     head = {
         "kernel_old": changes.old_side.name_of(pair.old),
@@ -317,23 +305,18 @@ def _rows(changes: Changes, row: int) -> list[dict[str, Any]]:
     parts = of_kernel(changes, row)
     words = {part.what for part in parts}
     cells = [{key: getattr(part, key) for key in _PART} | {"marks": " ".join(part.marks)} for part in parts]
-    cells += [_count_cells(changes, row, column) for column in _counted(changes, row) if WORDS[column] not in words]
-    return [{**head, **row_cells} for row_cells in cells]
-
-
-def _counted(changes: Changes, row: int) -> list[int]:
-    """The columns of the table: what at least one side counted, and is not 0 on both."""
     numbers = np.stack([changes.old.number[row, :TIME], changes.new.number[row, :TIME]])
-    return np.flatnonzero((numbers != 0).any(axis=0) & ~np.isnan(numbers).all(axis=0)).tolist()
-
-
-def _count_cells(changes: Changes, row: int, column: int) -> dict[str, Any]:
-    count = COUNTS[WORDS[column]]
-    return {
-        "what": count.name,
-        "kind": count.family,
-        "unit": count.unit,
-        "old": changes.old.number[row, column],
-        "new": changes.new.number[row, column],
-        "marks": " ".join(names(int(changes.old.counted[row, column] | changes.new.counted[row, column]))),
-    }
+    is_counted = (numbers != 0).any(axis=0) & ~np.isnan(numbers).all(axis=0)
+    cells += [
+        {
+            "what": count.name,
+            "kind": count.family,
+            "unit": count.unit,
+            "old": changes.old.number[row, column],
+            "new": changes.new.number[row, column],
+            "marks": " ".join(names(int(changes.old.counted[row, column] | changes.new.counted[row, column]))),
+        }
+        for column, count in enumerate(COUNTS.values())
+        if is_counted[column] and count.name not in words
+    ]
+    return [{**head, **row_cells} for row_cells in cells]

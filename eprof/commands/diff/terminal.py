@@ -40,9 +40,7 @@ def text(document: Document, verbose: bool = False, width: int = 110) -> str:
 
 
 def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
-    """What the terminal shows of a difference, in its order."""
-    head = diff_trust.head(document)
-    yield _line(Text(printable(head), style="dim"))
+    yield _line(Text(printable(diff_trust.head(document)), style="dim"))
     answer: list[_Text] = [
         Sentence(diff_trust.unlike(document)),
         diff_words.headline(document),
@@ -52,9 +50,13 @@ def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableTyp
     if verbose:
         yield from _details(document)
         return
-    last: list[_Text] = [*_gates(document), Sentence(_last(document), Tone.QUIET)]
-    if not document.is_zero:
-        yield from _drawn(document, _LINES - 1 - sum(map(_lines, [*answer, *last])))
+    more = when(document.warnings, counted(len(document.warnings), "note")) or "every number"
+    trust = Sentence(f"{diff_trust.trust(document)} -v: {more}.", Tone.QUIET)
+    last: list[_Text] = [*_gates(document), trust]
+    if not document.is_zero and len(document.kernels) > 1:
+        yield from _kernels(document, max(2, _LINES - 1 - sum(map(_lines, [*answer, *last]))))
+    elif not document.is_zero and (parts := diff_trust.bar(document)):
+        yield _bar(parts)
     yield from last
 
 
@@ -73,20 +75,6 @@ def _gates(document: Document) -> list[Verdict]:
         return verdicts
     passed = sum(verdict.passed is True for verdict in verdicts)
     return [Verdict(passed == len(verdicts), f"{passed} of {len(verdicts)} gates passed.")]
-
-
-def _last(document: Document) -> str:
-    """The last lines of a difference on the terminal: what to trust, and what -v adds."""
-    rest = when(document.warnings, counted(len(document.warnings), "note"))
-    return f"{diff_trust.trust(document)} -v: {rest or 'every number'}."
-
-
-def _drawn(document: Document, room: int) -> Iterator[RenderableType]:
-    """A difference's kernels that change most, in `room` lines at most; of one, the parts of its change."""
-    if len(document.kernels) > 1:
-        yield from _kernels(document, max(2, room))
-    elif parts := diff_trust.bar(document):
-        yield _bar(parts)
 
 
 def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
@@ -118,7 +106,6 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
 
 
 def _bar(parts: list[tuple[str, float]]) -> RenderableType:
-    """The parts of the change on the terminal side by side, each a bar as long as its share."""
     whole = max(1.0, sum(abs(share) for _, share in parts))
     pieces = []
     for label, share in parts:
@@ -128,7 +115,6 @@ def _bar(parts: list[tuple[str, float]]) -> RenderableType:
 
 
 def _line(content: Text) -> RenderableType:
-    """A line of a difference on the terminal, cut rather than wrapped."""
     grid = Grid.grid()
     grid.add_column(no_wrap=True, overflow="ellipsis")
     grid.add_row(content)
@@ -136,7 +122,6 @@ def _line(content: Text) -> RenderableType:
 
 
 def _details(document: Document) -> Iterator[Block]:
-    """What the terminal shows of a difference with -v."""
     document = diff_words.unmarked(document)
     if ratios := diff_words.ratios(document):
         yield Sentence(ratios)

@@ -22,7 +22,10 @@ def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine)
     m = old[1] / new[1]
     intensity = old[0] / old[1]
     balance = machine.time_balance
-    case = _case(intensity, f * m * intensity, balance)
+    is_compute_bound = f * m * intensity >= balance
+    case = 3 if is_compute_bound else None
+    if intensity < balance:
+        case = 2 if is_compute_bound else 1
     is_tradeoff = f >= 1 - _SAME and m >= 1 - _SAME
     free, constant = (
         _bounds(f, m, intensity, balance, machine.energy_balance, eta, case if is_tradeoff else None)
@@ -44,12 +47,6 @@ def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine)
         with_constant_power=constant,
         marks=names(machine.marks),
     )
-
-
-def _case(intensity: float, new_intensity: float, balance: float) -> int | None:
-    if intensity < balance:
-        return 1 if new_intensity < balance else 2
-    return 3 if new_intensity >= balance else None
 
 
 def effective_balance(intensity: float, balance: float, energy_balance: float, eta: float) -> float:

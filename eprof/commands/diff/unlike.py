@@ -5,6 +5,8 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable
 
+import numpy as np
+
 from eprof.base.text import listed
 from eprof.commands.diff.changes import Changes
 from eprof.commands.diff.schema import Unlike
@@ -22,12 +24,13 @@ def unlike(changes: Changes) -> list[Unlike]:
     """
     old, new = changes.old_side, changes.new_side
     before, after = _facts(old), _facts(new)
+    is_on_both = np.all(np.array(changes.launches) > 0, axis=0)
     pairs = [
         ("arguments", *_apart(_words(old), _words(new))),
         *((what, before[what], after[what]) for what in before if what in after),
         ("clocks", *_clocks(old, new)),
         ("environment", *_apart(_environment(old), _environment(new))),
-        ("launches", *_launches(changes)),
+        ("launches", *(f"{launches[is_on_both].sum():g}" for launches in changes.launches)),
     ]
     differing = {what: Unlike(what, *texts) for what, *texts in pairs if texts[0] != texts[1]}
     if "costs" in differing:
@@ -57,18 +60,11 @@ def _words(side: Side) -> list[str] | None:
 
 
 def _environment(side: Side) -> list[str] | None:
-    """The environment of a side's program."""
     run = side.first.profile.run
     if run is None:
         return None
     values = run.section("environment")
     return [f"{name}={value}" for name, value in values.items() if not name.startswith(_EACH_RUN)]
-
-
-def _launches(changes: Changes) -> list[str]:
-    """How often the kernels of both sides are launched, if that is unlike."""
-    old, new = changes.launches
-    return [f"{side[(old > 0) & (new > 0)].sum():g}" for side in (old, new)]
 
 
 def _clocks(old: Side, new: Side) -> tuple[str, str]:
@@ -82,15 +78,10 @@ def _clocks(old: Side, new: Side) -> tuple[str, str]:
     return before.label, after.label
 
 
-def _gpu(side: Side) -> str:
-    """The devices of a side; nothing where no log names one."""
-    names = sorted({part.device.name for part in side.first.profile.counted if part.device.name})
-    return listed(names) if names else ""
-
-
 def _facts(side: Side) -> dict[str, str]:
     """What may be unlike of a side: its GPU, its prices, and what the modelled time of a simulated device rests on."""
-    facts = {"gpu": _gpu(side)}
+    gpus = sorted({part.device.name for part in side.first.profile.counted if part.device.name})
+    facts = {"gpu": listed(gpus) if gpus else ""}
     if side.costs is not None:
         facts |= {"costs": side.costs.name, "setting": side.costs.setting.label}
     if side.efficiency is not None:

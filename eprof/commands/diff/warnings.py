@@ -51,7 +51,6 @@ def _meter(side: Side) -> str:
 
 
 def _devices(changes: Changes) -> Iterator[str]:
-    """Warnings on sides of other GPUs."""
     old_devices, new_devices = _device_names(changes.old_side), _device_names(changes.new_side)
     gpu = changes.old_side.nouns.processor
     if old_devices != new_devices:
@@ -76,7 +75,6 @@ def _device_names(side: Side) -> list[str]:
 
 
 def _programs(changes: Changes) -> Iterator[str]:
-    """Warnings on sides of other programs."""
     statuses = [changes.status(row) for row in range(len(changes.matches))]
     nouns = changes.old_side.nouns
     if MATCHED not in statuses:
@@ -93,7 +91,6 @@ def _programs(changes: Changes) -> Iterator[str]:
 
 
 def _left_out(changes: Changes) -> Iterator[str]:
-    """Warnings on what is left out of the comparison."""
     if changes.old_side.costs is None and changes.new_side.costs is None:
         yield "No cost table prices these logs, so energy is not compared; choose one with --costs (see `eprof costs`)."
         return
@@ -114,7 +111,9 @@ def _formulas(changes: Changes) -> Iterator[str]:
     differ = []
     for column, word in enumerate(COUNTS):
         counted = all((np.nan_to_num(half.number[:, column]) > 0).any() for _, half in changes.halves)
-        old, new = (_formulas_of(side, word) for side, _ in changes.halves)
+        old, new = (
+            {way.formula for way in side.first.counts.how.get(word, ()) if way.formula} for side, _ in changes.halves
+        )
         if counted and old and new and not old & new:
             differ.append(changes.old_side.nouns.label(word))
     if differ:
@@ -124,20 +123,13 @@ def _formulas(changes: Changes) -> Iterator[str]:
         )
 
 
-def _formulas_of(side: Side, word: str) -> set[str]:
-    """By which formulas a side counts a word, to warn where the two sides count it differently."""
-    return {way.formula for way in side.first.counts.how.get(word, ()) if way.formula}
-
-
 def _pairs(changes: Changes) -> Iterator[tuple[Match, Kernel, Kernel]]:
-    """The matched kernels of both sides, for the warnings."""
     for match in changes.matches:
         if match.old is not None and match.new is not None:
             yield match, changes.old_side.named[match.old], changes.new_side.named[match.new]
 
 
 def _matches(changes: Changes) -> Iterator[str]:
-    """Warnings on how kernels were matched."""
     similar = [
         f"{bare(old.name)} = {bare(new.name)} ({match.score:.2f})"
         for match, old, new in _pairs(changes)
@@ -163,7 +155,6 @@ def _launches(changes: Changes) -> Iterator[str]:
 
 
 def _noise(changes: Changes) -> Iterator[str]:
-    """Warnings on what noise may hide."""
     old, new = (len(side.energies) for side, _ in changes.halves)
     if min(old, new) >= 2:
         return

@@ -82,7 +82,6 @@ def _all(causes: Sequence[Cause], nouns: Nouns) -> str:
 
 
 def _phrase(cause: Cause, nouns: Nouns) -> str:
-    """The cause of a change, as a noun."""
     if cause.what in _PRICES:
         return _PRICES[cause.what]
     match cause.what:
@@ -93,15 +92,12 @@ def _phrase(cause: Cause, nouns: Nouns) -> str:
         case "launches":
             return f"{_fewer(cause, nouns.launches)} ({cause.old:g} to {cause.new:g})"
         case "appeared" | "vanished":
-            return _one_sided(cause, nouns)
+            number = max(cause.old, cause.new)  # the other side has none
+            article = "the" if number == 1 else f"{number:g}"
+            return f"{article} {nouns.of(number)} that only {_ONLY_IN[cause.what]} has"
     if cause.instead:
         return f"{nouns.group(cause.instead)} instead of {nouns.group(cause.what)}"
     return _fewer(cause, _noun(cause.what, nouns)) + (f" ({cause.through})" if cause.through else "")
-
-
-def _one_sided(cause: Cause, nouns: Nouns) -> str:
-    number = max(cause.old, cause.new)  # the other side has none
-    return f"{'the' if number == 1 else f'{number:g}'} {nouns.of(number)} that only {_ONLY_IN[cause.what]} has"
 
 
 def _fewer(cause: Cause, noun: str) -> str:
@@ -121,7 +117,6 @@ def _fewer(cause: Cause, noun: str) -> str:
 
 
 def _so(cause: Cause) -> str:
-    """The change of time that a count is the cause of."""
     if not cause.constant_j or cause.what in _WHOLE:
         return ""
     return f", so {_cause_time(cause)}"

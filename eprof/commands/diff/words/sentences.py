@@ -30,24 +30,18 @@ def answered(document: Document) -> Document:
 
     A change that is nothing but the rounding of its parts is none: shares of it would say nothing.
     """
-    document = _above_constant(document)
+    if above := document.above_constant:
+        document = replace(
+            document,
+            old=replace(document.old, compared_j=above.old_j),
+            new=replace(document.new, compared_j=above.new_j),
+            tests=replace(document.tests, energy=above.test),
+            **{name: getattr(above, name) for name in Document.__struct_fields__ if hasattr(above, name)},
+        )
     size_j = sum(abs(step.change_j) for step in document.steps)
     if document.change_j is None or abs(document.change_j) > _ROUNDING * size_j:
         return document
     return replace(document, change_j=0.0, change_share=0.0, interval_share=None)
-
-
-def _above_constant(document: Document) -> Document:
-    above = document.above_constant
-    if not above:
-        return document
-    return replace(
-        document,
-        old=replace(document.old, compared_j=above.old_j),
-        new=replace(document.new, compared_j=above.new_j),
-        tests=replace(document.tests, energy=above.test),
-        **{name: getattr(above, name) for name in Document.__struct_fields__ if hasattr(above, name)},
-    )
 
 
 def unmarked(document: Document) -> Document:
@@ -58,10 +52,16 @@ def unmarked(document: Document) -> Document:
 def headline(document: Document) -> Headline:
     """The headline of a difference: which variant uses less, by how much, and why."""
     document = answered(document)
+    if document.is_zero and document.same_inputs:
+        return Headline("No change: OLD and NEW are the same logs, priced alike.")
     if document.is_zero:
-        return Headline(_no_change(document))
+        energy = quantity_or("", document.old.energy_j.total, "J")
+        both = phrase("; both use {}, {}", energy, _basis_of_difference(document))
+        return Headline(f"No change: every count and time is the same{both}.")
     if document.change_j is None:
-        return Headline(_without_energy(document), " ".join(_lead(document)))
+        changes = [*_time_change(document, "takes "), *_count_changes(document)]
+        told = f"; NEW {listed(changes)}" if changes else ", and nothing else is known on both sides"
+        return Headline(f"Energy is not compared{told}.", " ".join(_lead(document)))
     return Headline(_headline(document, document.change_j), " ".join(_lead(document)), bits(document.marks))
 
 
@@ -117,7 +117,6 @@ def gate_words(gate: Gate) -> str:
 
 
 def _growth(gate: Gate) -> str:
-    """How much the amount of a gate grew."""
     assert gate.old is not None
     assert gate.new is not None
     name = {"total": "energy", "above_constant": "energy above constant power"}.get(gate.what, gate.what)
@@ -159,7 +158,13 @@ def _headline(document: Document, change: float) -> str:
         energy = f"{_scope(document)}the {_basis_of_difference(document)} {_energy(document)}"
         return capital(f"{energy} is the same, though not every count is.")
     if document.interval_j is not None and document.interval_j[0] < 0 < document.interval_j[1]:
-        return capital(_scope(document) + _undecided(document, change, *document.interval_j))
+        low, high = document.interval_j
+        possible = span(low, high, "J", signed=True)
+        less = f"{quantity(abs(change), 'J')}{_share(document)} {_less_more(change)}{above_constant(document)}"
+        return capital(
+            f"{_scope(document)}the prices do not tell whether NEW uses less energy than OLD: {less} is predicted, "
+            f"{possible} is possible."
+        )
     return (
         f"{_scope(document)}NEW uses {_size(document, change)}, {_basis_of_difference(document)}: {_from_to(document)}."
     )
@@ -183,15 +188,6 @@ def _from_to(document: Document) -> str:
     if document.above_constant:
         return f"{old} → {new}"
     return ", ".join([f"{old} → {new}", *_time_change(document, "")])
-
-
-def _undecided(document: Document, change: float, low: float, high: float) -> str:
-    """The sentence on a difference where the interval of the change holds 0."""
-    less = f"{quantity(abs(change), 'J')}{_share(document)} {_less_more(change)}{above_constant(document)}"
-    return (
-        f"the prices do not tell whether NEW uses less energy than OLD: {less} is predicted, "
-        f"{span(low, high, 'J', signed=True)} is possible."
-    )
 
 
 def is_metered(document: Document) -> bool:
@@ -233,25 +229,7 @@ def _interval_of_test(test: Test, unit: str) -> str:
     return f"from {quantity(test.low, unit)} to {quantity(test.high, unit)}"
 
 
-def _no_change(document: Document) -> str:
-    """The sentence where OLD and NEW take the same energy."""
-    if document.same_inputs:
-        return "No change: OLD and NEW are the same logs, priced alike."
-    energy = quantity_or("", document.old.energy_j.total, "J")
-    both = phrase("; both use {}, {}", energy, _basis_of_difference(document))
-    return f"No change: every count and time is the same{both}."
-
-
-def _without_energy(document: Document) -> str:
-    """The sentence where no energy of OLD and NEW is compared."""
-    changes = [*_time_change(document, "takes "), *_count_changes(document)]
-    if not changes:
-        return "Energy is not compared, and nothing else is known on both sides."
-    return f"Energy is not compared; NEW {listed(changes)}."
-
-
 def _time_change(document: Document, verb: str) -> Iterator[str]:
-    """How the time of OLD and NEW differs."""
     if document.speedup == 1:
         yield f"{verb}the same time"
     elif document.speedup is not None:
@@ -259,7 +237,6 @@ def _time_change(document: Document, verb: str) -> Iterator[str]:
 
 
 def _count_changes(document: Document) -> Iterator[str]:
-    """Which counts differ most from OLD to NEW."""
     instructions = [word for word in INSTRUCTIONS if word not in ISSUED]
     for verb, words, noun in (
         ("executes", instructions, "instructions"),
@@ -288,16 +265,12 @@ def _times(ratio: float, less: str) -> str:
 def _lead(document: Document) -> Iterator[str]:
     if document.change_j and is_shown(document):
         yield from diff_causes.sentences(document)
-        yield from _executed(document)
+        changes = list(_count_changes(document))
+        # How a CPU's counts differ says why its time does, also where they have no price.
+        if document.nouns.is_of_cpu and changes:
+            yield f"NEW {listed(changes[::-1])}{_most_changed(document)}."
     yield from _constant(document)
     yield from _measured(document)
-
-
-def _executed(document: Document) -> Iterator[str]:
-    """How a CPU's counts differ from OLD to NEW, which says why its time does, also where they have no price."""
-    changes = list(_count_changes(document))
-    if document.nouns.is_of_cpu and changes:
-        yield f"NEW {listed(changes[::-1])}{_most_changed(document)}."
 
 
 def _most_changed(document: Document) -> str:
@@ -338,19 +311,15 @@ def ratios(document: Document) -> str:
     if document.above_constant:
         known = {"greenup above constant power": document.greenup}
     text = ", ".join(f"{name} {plain(ratio)}" for name, ratio in known.items() if ratio is not None)
-    power = _power_and_time(known.get("powerup"), known.get("speedup"))
+    powerup, speedup = known.get("powerup"), known.get("speedup")
+    power = ""
+    if powerup is not None and speedup is not None and powerup != 1 and speedup != 1:
+        time = "a shorter time" if speedup > 1 else "a longer time"
+        power = f": it draws {_less_more(powerup - 1)} power for {time}"
     return when(text, f"{capital(text)}{power}.")
 
 
-def _power_and_time(powerup: float | None, speedup: float | None) -> str:
-    if powerup is None or speedup is None or powerup == 1 or speedup == 1:
-        return ""
-    time = "a shorter time" if speedup > 1 else "a longer time"
-    return f": it draws {_less_more(powerup - 1)} power for {time}"
-
-
 def _measured(document: Document) -> Iterator[str]:
-    """What a meter saw of OLD and NEW."""
     old, new = document.old.energy_j.measured, document.new.energy_j.measured
     if old is None or new is None:
         return
@@ -394,16 +363,20 @@ def reading(model: Model) -> str:
     intensities = f"{plain(model.old_intensity_flop_per_byte)} to {plain(model.new_intensity_flop_per_byte)} flop/B"
     greenup = plain(model.with_constant_power.greenup)
     without = plain(model.without_constant_power.greenup)
+    limit = model.with_constant_power.break_even_work_factor
+    saved = "With so much more traffic no cut in work would save energy."
+    if limit > 0:
+        free = break_even(model.without_constant_power)
+        saved = f"With this traffic, energy is saved below f = {plain(limit)} ({free} without constant power)."
     return (
         f"The two-level model: {plain(f)} times the work (f) and {moved} (m = {plain(m)}), from {intensities} against "
         f"a time balance of {plain(model.time_balance)}: {_CASES[model.case]}. On its roofline that is a speedup "
         f"of {plain(model.speedup)} and a greenup of {greenup} ({without} without constant power){_bounds(model)}. "
-        f"{_break_even(model)}"
+        f"{saved}"
     )
 
 
 def _bounds(model: Model) -> str:
-    """The model's bounds of the greenup in a sentence."""
     if not model.is_tradeoff:
         return "; its bounds are for more work against less traffic, and this change is none of that"
     if model.case is None:
@@ -420,15 +393,6 @@ def bounds_of(pair: Bounds, between: str) -> str:
 def break_even(pair: Bounds) -> str:
     """Below how many times the work a difference still saves energy."""
     return plain(pair.break_even_work_factor) if pair.break_even_work_factor > 0 else "none"
-
-
-def _break_even(model: Model) -> str:
-    """Up to how much work the same cut in traffic would have saved energy, by the model."""
-    limit = model.with_constant_power.break_even_work_factor
-    if limit <= 0:
-        return "With so much more traffic no cut in work would save energy."
-    free = break_even(model.without_constant_power)
-    return f"With this traffic, energy is saved below f = {plain(limit)} ({free} without constant power)."
 
 
 def shared_by_changes(document: Document) -> set[str]:

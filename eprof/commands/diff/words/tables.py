@@ -24,12 +24,23 @@ _REASONS = {"counts": "counts", "time": "time", "cost": "price", "setting": "set
 
 def sides(document: Document) -> Table:
     """Table of both sides: energy by family, time, power and what a meter saw, OLD beside NEW."""
-    rows = [*_energies(document), *_intervals(document), _time_row(document), *_power(document), *_measured(document)]
-    return Table([Column("", align="left"), *_SIDES, Column("of OLD")], rows, note=_interval_note(document))
+    both = document.old, document.new
+    rows = [*_energies(document), *_intervals(document)]
+    old, new = (Quantity(side.time_s, "s", bits(side.time_marks)) for side in both)
+    rows.append(_beside("Time", old, new, document.change_time_s, old.value))
+    old, new = (Quantity(side.power_w, "W", bits(side.marks)) for side in both)
+    if old.value is not None and new.value is not None:
+        rows.append(_beside("Mean power", old, new, new.value - old.value, old.value))
+    old, new = (Quantity(side.energy_j.measured, "J") for side in both)
+    if old.value is not None and new.value is not None:
+        rows.append(_beside("Measured", old, new, new.value - old.value, old.value))
+    note = ""
+    if refits := document.intervals:
+        note = intervals.of_change(document.nouns, refits.share, refits.replicas, refits.paired, refits.within)
+    return Table([Column("", align="left"), *_SIDES, Column("of OLD")], rows, note=note)
 
 
 def _energies(document: Document) -> Iterator[Row]:
-    """Rows of the energies of OLD beside NEW."""
     old, new = document.old, document.new
     if old.costs is None and new.costs is None:
         return
@@ -53,14 +64,6 @@ def _intervals(document: Document) -> Iterator[Row]:
     yield Row([intervals.label(document.intervals.share), old, new, change, ""])
 
 
-def _interval_note(document: Document) -> str:
-    """What the intervals in the tables of a difference are made of."""
-    refits = document.intervals
-    if refits is None:
-        return ""
-    return intervals.of_change(document.nouns, refits.share, refits.replicas, refits.paired, refits.within)
-
-
 def _beside(label: str, old: Quantity, new: Quantity, change: float | None, whole: float | None, lacks: int = 0) -> Row:
     """A number of both sides, and its change as a share of `whole`.
 
@@ -68,24 +71,6 @@ def _beside(label: str, old: Quantity, new: Quantity, change: float | None, whol
     """
     marks = (old.marks | new.marks) & ~MISSING | lacks
     return Row([label, old, new, Change(change, old.unit, marks), Share(ratio(change, whole), signed=True)])
-
-
-def _time_row(document: Document) -> Row:
-    old = Quantity(document.old.time_s, "s", bits(document.old.time_marks))
-    new = Quantity(document.new.time_s, "s", bits(document.new.time_marks))
-    return _beside("Time", old, new, document.change_time_s, old.value)
-
-
-def _power(document: Document) -> Iterator[Row]:
-    old, new = (Quantity(side.power_w, "W", bits(side.marks)) for side in (document.old, document.new))
-    if old.value is not None and new.value is not None:
-        yield _beside("Mean power", old, new, new.value - old.value, old.value)
-
-
-def _measured(document: Document) -> Iterator[Row]:
-    old, new = document.old.energy_j.measured, document.new.energy_j.measured
-    if old is not None and new is not None:
-        yield _beside("Measured", Quantity(old, "J"), Quantity(new, "J"), new - old, old)
 
 
 # ----------------------------------------------------------------------------------------------------- what changed
@@ -122,7 +107,6 @@ def steps(document: Document) -> Table:
 
 
 def _interval_column(document: Document) -> list[Column]:
-    """A column of intervals in a table of a difference, where the prices have any."""
     if document.intervals is None:
         return []
     return [Column(intervals.label(document.intervals.share))]
@@ -152,15 +136,11 @@ def kernels(document: Document, limit: int | None = None) -> Table:
     ]
     names = labels([kernel.name for kernel in shown])
     rows = [_kernel(document, kernel, name, largest) for kernel, name in zip(shown, names, strict=True)]
-    return Table(columns, rows, left_out=_rest(document, changes[len(shown) :]), browsable=True)
-
-
-def _rest(document: Document, changes: Sequence[float | None]) -> str:
-    if not changes:
-        return ""
-    known = sum(change for change in changes if change is not None)
-    together = signed_quantity(known, "J" if document.has_energy else "s")
-    return f"{whole(len(changes))} other {document.nouns.of(len(changes))}, together {together}"
+    left_out = ""
+    if others := changes[len(shown) :]:
+        together = signed_quantity(sum(filter(None, others)), "J" if document.has_energy else "s")
+        left_out = f"{whole(len(others))} other {document.nouns.of(len(others))}, together {together}"
+    return Table(columns, rows, left_out=left_out, browsable=True)
 
 
 def change_of(kernel: Kernel, has_energy: bool) -> tuple[float | None, float | None]:
@@ -180,12 +160,13 @@ def _taken(side: KernelSide | None, has_energy: bool) -> float | None:
 
 
 def _kernel(document: Document, kernel: Kernel, name: str, largest: float) -> Row:
-    """Row of a kernel in the table of changes."""
     has_energy = document.has_energy
     change, growth = change_of(kernel, has_energy)
     status: Cell = Share(growth, signed=True)
     if kernel.status in _STATUSES:
         status = Tag(_STATUSES[kernel.status])
+    launches = [side.launches for side in (kernel.old, kernel.new) if side is not None]
+    calls = " → ".join(dict.fromkeys(f"{number:g}" for number in launches))
     cells = [
         Name(name, kernel.name, _remark(kernel, document.nouns)),
         _amount(kernel.old, has_energy),
@@ -195,36 +176,26 @@ def _kernel(document: Document, kernel: Kernel, name: str, largest: float) -> Ro
         Bar((change or 0.0) / largest),
         status,
         Factor(kernel.speedup),
-        _calls(kernel),
+        Written(calls, launches[-1]),
     ]
     return Row(cells)
 
 
 def _remark(kernel: Kernel, nouns: Nouns) -> str:
-    """How a kernel of OLD was matched to one of NEW, and why it changed."""
     if kernel.status != "matched":
         return ""
-    return "; ".join(filter(None, [_match(kernel), diff_causes.of_kernel(kernel, nouns)]))
-
-
-def _match(kernel: Kernel) -> str:
-    """The kernel's name in OLD and how it was matched, unless by its full name."""
-    if kernel.match is None or kernel.old is None or kernel.match.how == "name":
-        return ""
-    # Back ticks are around the name here; no real name holds any.
-    name = labels([kernel.old.name])[0].replace("`", "'")
-    return f"was `{name}`: {kernel.match.how}, {kernel.match.score:.2f}"
+    was = ""
+    if kernel.match is not None and kernel.old is not None and kernel.match.how != "name":
+        # Back ticks are around the name here; no real name holds any.
+        name = labels([kernel.old.name])[0].replace("`", "'")
+        was = f"was `{name}`: {kernel.match.how}, {kernel.match.score:.2f}"
+    return "; ".join(filter(None, [was, diff_causes.of_kernel(kernel, nouns)]))
 
 
 def _amount(side: KernelSide | None, has_energy: bool) -> Cell:
     if side is None:
         return "–"
     return Quantity(side.energy_j, "J", bits(side.marks)) if has_energy else Quantity(side.time_s, "s")
-
-
-def _calls(kernel: Kernel) -> Written:
-    launches = [side.launches for side in (kernel.old, kernel.new) if side is not None]
-    return Written(" → ".join(dict.fromkeys(f"{number:g}" for number in launches)), launches[-1])
 
 
 # ---------------------------------------------------------------------------------------------- counts, model, rest
@@ -246,7 +217,6 @@ def counts(document: Document) -> Table:
 
 
 def _part(part: Part, document: Document) -> Row:
-    """Row of a part of the difference in the table of counts."""
     unit, marks = _UNITS[part.unit], _count_marks(part, document) & ~MISSING
     is_price = part.because in ("cost", "setting", "meter")
     return Row(

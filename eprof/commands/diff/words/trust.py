@@ -4,7 +4,7 @@ from eprof.base.labels import fitted
 from eprof.base.text import counted, cut, few, phrase, when
 from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
 from eprof.commands.diff.matching import SIMILAR
-from eprof.commands.diff.schema import Costs, Document, Unlike
+from eprof.commands.diff.schema import Costs, Document
 from eprof.commands.diff.words.sentences import moving, shared_by_changes, step_label
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import SIMULATED, bits
@@ -30,17 +30,15 @@ def head(document: Document) -> str:
 def unlike(document: Document) -> str:
     """What is not the same in OLD and NEW, and whether the work is; empty where all is."""
     labels = {"gpu": document.nouns.processor, "costs": "cost table", "launches": document.nouns.launches}
-    texts = [f"{labels.get(fact.what, fact.what)} {_pair(fact)}" for fact in document.unlike]
+    texts = []
+    for fact in document.unlike:
+        old, new = (cut(text, _LONGEST) or "none" for text in (fact.old, fact.new))
+        texts.append(f"{labels.get(fact.what, fact.what)} {old} → {new}{_UNITS.get(fact.what, '')}")
     if not texts:
         return ""
     if document.unlike[0].what == "arguments":
         texts[0] += _work(document)
     return f"Not the same: {'; '.join(texts)}."
-
-
-def _pair(fact: Unlike) -> str:
-    old, new = (cut(text, _LONGEST) or "none" for text in (fact.old, fact.new))
-    return f"{old} → {new}{_UNITS.get(fact.what, '')}"
 
 
 def _work(document: Document) -> str:
