@@ -40,7 +40,9 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
     known, unlike = _alike(known)
     runs = [_run(result) for result in known]
     kernels = _kernels(known)
-    noise = _noise(runs)
+    energies = [run.energy_j["total"] or 0.0 for run in runs]
+    parts = {part: [run.energy_j[part] for run in runs] for part in _PARTS}
+    clear_steps = steps(energies, _may_cut(runs), level)
     return History(
         eprof=__version__,
         title=title,
@@ -48,8 +50,11 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
         command_line=list(command_line),
         level=level,
         runs=runs,
-        noise=noise,
-        changes=[*_changes(runs, level), *_changes_of(kernels, known, runs, level)],
+        noise=_noise(runs),
+        changes=[
+            *_described(None, energies, parts, clear_steps, runs, range(len(runs))),
+            *_changes_of(kernels, known, runs, level),
+        ],
         kernels=kernels,
         warnings=[*left_out, *unlike, *_warnings(runs)],
     )
@@ -73,16 +78,6 @@ def _alike(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
     return alike, sentences
 
 
-def _devices(report: schema.Profile) -> set[str]:
-    return {device.name or "not named" for device in report.devices}
-
-
-def _efficiency(report: schema.Profile) -> set[str]:
-    """What modelled times of a history's run rest on."""
-    modelled = report.modelled_time
-    return {f"{modelled.efficiency:g}"} if modelled else set()
-
-
 def _known(report: schema.Profile) -> set[str]:
     """The counts of which the history knows all energy, and constant power."""
     known = {
@@ -95,15 +90,14 @@ def _known(report: schema.Profile) -> set[str]:
 
 
 _FACTS: dict[str, Callable[[schema.Profile], set[str]]] = {
-    "another GPU": _devices,
+    "another GPU": lambda report: {device.name or "not named" for device in report.devices},
     "other prices": lambda report: {_costs(report)},
-    "another efficiency": _efficiency,
+    "another efficiency": lambda report: {f"{report.modelled_time.efficiency:g}"} if report.modelled_time else set(),
     "other known counts": _known,
 }
 
 
 def _run(result: Result) -> Run:
-    """A run in the history."""
     report = result.report
     commit = report.commit or ""
     return Run(
@@ -152,14 +146,6 @@ def _sum(joules: Sequence[float | None]) -> float | None:
 
 
 # ---------------------------------------------------------------------------------------------------------- changes
-
-
-def _changes(runs: Sequence[Run], level: float) -> list[Change]:
-    """The changes in the history of the whole program."""
-    parts = {part: [run.energy_j[part] for run in runs] for part in _PARTS}
-    energies = [run.energy_j["total"] or 0.0 for run in runs]
-    clear_steps = steps(energies, _may_cut(runs), level)
-    return list(_described(None, energies, parts, clear_steps, runs, range(len(runs))))
 
 
 def _changes_of(
@@ -246,7 +232,6 @@ def _noise(runs: Sequence[Run]) -> Noise | None:
 
 
 def _warnings(runs: Sequence[Run]) -> Iterator[str]:
-    """What a reader should know of the history."""
     versions = list(dict.fromkeys(run.eprof for run in runs))
     if len(versions) > 1:
         yield f"The runs have several versions of eprof: {few(versions, _MOST_NAMED)}."

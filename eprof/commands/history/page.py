@@ -32,7 +32,6 @@ def html(document: History) -> str:
 
 
 def _figures(document: History) -> Iterator[Figure]:
-    """Key figures of the page of a history."""
     last = document.runs[-1]
     noise = document.noise
     yield Figure("Last run", quantity(last.energy_j["total"] or 0.0, "J"), words.label(last), bits(last.marks))
@@ -42,7 +41,6 @@ def _figures(document: History) -> Iterator[Figure]:
 
 
 def _sections(document: History) -> Iterator[Section]:
-    """The sections of the page of a history."""
     legend = "A dot a run, in the order of time; lines: the mean between changes. The axis does not start at zero."
     yield card("energy", "Energy", "Energy, run by run", _chart(document), quiet(legend))
     if document.changes:

@@ -39,7 +39,6 @@ def steps(values: Sequence[float], may_cut: Sequence[bool] | None = None, level:
 
 
 def _within(series: Floats, cuts: np.ndarray, start: int, end: int, level: float) -> list[Step]:
-    """The steps of a series between two places."""
     places = np.flatnonzero(cuts[start + LEAST : end - LEAST + 1]) + start + LEAST
     if not len(places):
         return []

@@ -41,14 +41,11 @@ def headline(document: History) -> Headline:
         by = percent(abs(step.change_share))
     where = label(document.runs[step.run])
     text = f"Energy {verb} by {by} at {where}, from {quantity(step.before_j, 'J')} to {quantity(step.after_j, 'J')}."
-    lead = [_reason(step), _earlier(len(steps) - 1), _noise(document), _outlier(document)]
+    earlier = when(len(steps) > 1, f"{len(steps) - 1} earlier changes.")
+    if len(steps) == 2:
+        earlier = "One earlier change."
+    lead = [_reason(step), earlier, _noise(document), _outlier(document)]
     return Headline(text, " ".join(filter(None, lead)), marks)
-
-
-def _earlier(number: int) -> str:
-    if number == 1:
-        return "One earlier change."
-    return when(number, f"{number} earlier changes.")
 
 
 def of_program(document: History) -> list[Change]:
@@ -69,7 +66,6 @@ def label(run: Run) -> str:
 
 
 def _reason(change: Change) -> str:
-    """The reason of a change in the history."""
     words = []
     if change.because is not None and change.because_j is not None:
         words.append(f"Most of it is {_PARTS[change.because]} ({signed_quantity(change.because_j, 'J')}).")
@@ -79,7 +75,6 @@ def _reason(change: Change) -> str:
 
 
 def _noise(document: History) -> str:
-    """The noise of a history in words."""
     noise = document.noise
     if noise is None:
         return ""
@@ -169,19 +164,17 @@ def kernels(document: History, limit: int | None) -> Table:
         (Column("run by run", "left"), lambda kernel: sparks(kernel.energy_j)),
         (Column("first"), lambda kernel: Quantity(_first(kernel.energy_j), "J")),
         (Column("last"), lambda kernel: Quantity(_first(kernel.energy_j[::-1]), "J")),
-        (Column("growth"), lambda kernel: Share(_grown(kernel.energy_j), signed=True)),
+        (
+            Column("growth"),
+            lambda kernel: Share(growth(_first(kernel.energy_j[::-1]), _first(kernel.energy_j)), signed=True),
+        ),
         (Column("changes"), lambda kernel: str(changes[kernel.name] or "")),
         left_out=and_more(len(document.kernels) - len(shown), nouns.kernel),
     )
 
 
 def _first(energies: Sequence[float | None]) -> float | None:
-    """The first energy that is known."""
     return next((energy_j for energy_j in energies if energy_j is not None), None)
-
-
-def _grown(energies: Sequence[float | None]) -> float | None:
-    return growth(_first(energies[::-1]), _first(energies))
 
 
 def runs(document: History) -> Table:

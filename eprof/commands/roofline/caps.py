@@ -1,7 +1,6 @@
 """Power caps ([T] 4.4): what a machine loses as its usable power shrinks; whether a cap explains measured speeds."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -51,22 +50,21 @@ def sweep(machines: Sequence[Machine]) -> Sweep:
     assert whole.usable_power_w is not None
     balance = whole.time_balance
     intensities = np.array([_MEMORY_BOUND * balance, balance, _COMPUTE_BOUND * balance])
-    steps = [_step(divisor, machine, whole, intensities) for divisor, machine in zip(DIVISORS, machines, strict=True)]
+    steps = []
+    for divisor, machine in zip(DIVISORS, machines, strict=True):
+        assert machine.power_cap_w is not None
+        speed = machine.roofline(intensities) / whole.roofline(intensities)
+        efficiency = machine.arch_line(intensities) / whole.arch_line(intensities)
+        step = Step(
+            divisor=divisor,
+            power_cap_w=machine.power_cap_w,
+            peak_power_w=machine.peak_power_w,
+            peak_power_share=machine.peak_power_w / whole.peak_power_w,
+            speed_shares=tuple(speed.tolist()),
+            efficiency_shares=tuple(efficiency.tolist()),
+        )
+        steps.append(step)
     return Sweep(whole.usable_power_w, tuple(intensities.tolist()), tuple(steps))
-
-
-def _step(divisor: int, machine: Machine, whole: Machine, intensities: Floats) -> Step:
-    assert machine.power_cap_w is not None
-    speed = machine.roofline(intensities) / whole.roofline(intensities)
-    efficiency = machine.arch_line(intensities) / whole.arch_line(intensities)
-    return Step(
-        divisor=divisor,
-        power_cap_w=machine.power_cap_w,
-        peak_power_w=machine.peak_power_w,
-        peak_power_share=machine.peak_power_w / whole.peak_power_w,
-        speed_shares=tuple(speed.tolist()),
-        efficiency_shares=tuple(efficiency.tolist()),
-    )
 
 
 class CapTest(Struct, frozen=True):
@@ -92,8 +90,17 @@ def compared(machine: Machine, time_s: Floats, roofline_s: Floats, drawn_j: Floa
     if machine.usable_power_w is None or known.sum() < _LEAST_KERNELS:
         return None
     capped_s = np.maximum(roofline_s, drawn_j / machine.usable_power_w)
-    uncapped_percent, capped_percent = (_speed_errors(time_s[known], model[known]) for model in (roofline_s, capped_s))
-    result = _ks_test()(uncapped_percent, capped_percent)
+    # Speeds go with 1/T.
+    uncapped_percent, capped_percent = (
+        100 * (time_s[known] / model_s[known] - 1) for model_s in (roofline_s, capped_s)
+    )
+    try:
+        from scipy.stats import ks_2samp
+    except ImportError as err:
+        raise EprofError(
+            "Comparing a power cap with kernels needs scipy; install it with: pip install 'eprof[fit]'."
+        ) from err
+    result = ks_2samp(uncapped_percent, capped_percent)
     return CapTest(
         kernels=int(known.sum()),
         uncapped_percent=float(np.median(uncapped_percent)),
@@ -101,18 +108,3 @@ def compared(machine: Machine, time_s: Floats, roofline_s: Floats, drawn_j: Floa
         statistic=float(result.statistic),
         p=float(result.pvalue),
     )
-
-
-def _speed_errors(time_s: Floats, model_s: Floats) -> Floats:
-    """100 (model - measured) / measured of speeds, which go with 1/T."""
-    return np.asarray(100 * (time_s / model_s - 1))
-
-
-def _ks_test() -> Any:
-    try:
-        from scipy.stats import ks_2samp
-    except ImportError as err:
-        raise EprofError(
-            "Comparing a power cap with kernels needs scipy; install it with: pip install 'eprof[fit]'."
-        ) from err
-    return ks_2samp

@@ -10,9 +10,7 @@ from eprof.cli.output import deliver, drawn, planned
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from eprof.commands.roofline.caps import Sweep
-    from eprof.commands.roofline.equal import Match
-    from eprof.costs import Costs, CostTable
+    from eprof.costs import Costs
     from eprof.profile.profile import Energy
     from eprof.profile.rooflines import Machine
 
@@ -59,15 +57,24 @@ def roofline(options: argparse.Namespace) -> int:
     outputs = planned(options)
     energy = _energy(options)
     machines, warnings = _machines(options, energy)
-    matches = _matches(machines) if options.equal_power else []
+    from eprof.commands.roofline.caps import sweep, swept
     from eprof.commands.roofline.document import document
+    from eprof.commands.roofline.equal import equal_power
 
-    if matches:
+    if options.equal_power and len(machines) < 2:
+        raise UsageError("--equal-power compares two tables or more: name each with --costs, the largest first.")
+    matches = []
+    if options.equal_power:
+        matches = [equal_power(machines[0], machine) for machine in machines[1:]]
         machines = [machines[0], *(match.machine for match in matches)]
-    sweep = None
+    losses = None
     if options.cap_sweep:
-        machines, sweep = _swept(machines)
-    made = document(machines, matches, energy, options.command_line, warnings, sweep)
+        if len(machines) > 1:
+            names = ", ".join(f"{machine.name} {machine.setting} {machine.precision}" for machine in machines)
+            raise UsageError(f"--cap-sweep draws one machine, and there are {names}: name one table and one setting.")
+        machines = swept(machines[0])
+        losses = sweep(machines)
+    made = document(machines, matches, energy, options.command_line, warnings, losses)
     deliver(drawn(made, __package__, options.verbose), outputs, options)
     return 0
 
@@ -78,6 +85,7 @@ def _energy(options: argparse.Namespace) -> "Energy | None":
         if any(is_given(options, key) for key in ("kernel_name", "efficiency", "capability")):
             raise UsageError("-k, --efficiency and --capability are about logs, and none is given.")
         return None
+    from eprof import costs
     from eprof.profile import api
 
     profile = api.load(
@@ -90,7 +98,8 @@ def _energy(options: argparse.Namespace) -> "Energy | None":
     name = setting = None
     if options.costs:
         name, setting = _table_and_setting(options.costs[0])
-    if setting is None and options.setting and (name is None or _has_settings(name)):
+    is_asked = setting is None and bool(options.setting)
+    if is_asked and (name is None or (name != costs.ESTIMATED and len(costs.load(name).settings) > 1)):
         setting = options.setting[0]
     energy = profile.energy(name, setting=setting, efficiency=options.efficiency)
     if energy.costs is None:
@@ -104,12 +113,6 @@ def _table_and_setting(text: str) -> tuple[str, str | None]:
     return (name, setting) if name else (text, None)
 
 
-def _has_settings(name: str) -> bool:
-    from eprof import costs
-
-    return name != costs.ESTIMATED and len(costs.load(name).settings) > 1
-
-
 def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[list["Machine"], list[str]]:
     """The machines of `eprof roofline`: every table at every setting asked for, the kernels' first."""
     from eprof.profile.rooflines import main_precision
@@ -119,7 +122,10 @@ def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[lis
     priced = _priced(options, energy)
     caps = _caps(options.power_cap, {costs.name for costs in priced})
     main = main_precision(energy.counts.amounts) if energy is not None else None
-    precisions = _precisions(options.precision, main)
+    # Without a wish, the other width stands in where a table cannot say.
+    precisions = ["fp64", "fp32"] if main == "fp64" else ["fp32", "fp64"]
+    if options.precision not in (None, "all"):
+        precisions = [options.precision]
     machines: list[Machine] = []
     warnings: list[str] = []
     for costs in priced:
@@ -135,10 +141,12 @@ def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[lis
 
 def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs"]:
     """The tables of `eprof roofline` at every setting that is asked for; that of the kernels first, and once."""
+    from eprof import costs as tables
+
     priced: list[Costs] = []
     for text in options.costs:
         name, setting = _table_and_setting(text)
-        table = _roofline_table(name, energy)
+        table = energy.profile.estimated() if energy and name == tables.ESTIMATED else tables.load(name)
         settings = [setting]
         if setting is None and options.setting and len(table.settings) > 1:
             settings = options.setting
@@ -149,21 +157,6 @@ def _priced(options: argparse.Namespace, energy: "Energy | None") -> list["Costs
         priced += [energy.table.at(setting) for setting in options.setting]
     own = energy.costs
     return [own, *(costs for costs in priced if (costs.name, costs.setting) != (own.name, own.setting))]
-
-
-def _roofline_table(name: str, energy: "Energy | None") -> "CostTable":
-    from eprof import costs
-
-    if name == costs.ESTIMATED and energy is not None:
-        return energy.profile.estimated()
-    return costs.load(name)
-
-
-def _precisions(wanted: str | None, main: str | None) -> list[str]:
-    """The widths of the roofline to try, the wanted one first; without a wish, the other stands in."""
-    if wanted not in (None, "all"):
-        return [str(wanted)]
-    return ["fp64", "fp32"] if main == "fp64" else ["fp32", "fp64"]
 
 
 def _machine(costs: "Costs", precision: str, caps: dict[str, float], warnings: list[str]) -> "Machine | None":
@@ -197,21 +190,3 @@ def _caps(texts: list[str], names: set[str]) -> dict[str, float]:
         if not caps[name] > 0:
             raise UsageError(f"--power-cap {text}: say more than 0 W.")
     return caps
-
-
-def _swept(machines: list["Machine"]) -> tuple[list["Machine"], "Sweep"]:
-    from eprof.commands.roofline.caps import sweep, swept
-
-    if len(machines) > 1:
-        names = ", ".join(f"{machine.name} {machine.setting} {machine.precision}" for machine in machines)
-        raise UsageError(f"--cap-sweep draws one machine, and there are {names}: name one table and one setting.")
-    capped = swept(machines[0])
-    return capped, sweep(capped)
-
-
-def _matches(machines: list["Machine"]) -> list["Match"]:
-    from eprof.commands.roofline.equal import equal_power
-
-    if len(machines) < 2:
-        raise UsageError("--equal-power compares two tables or more: name each with --costs, the largest first.")
-    return [equal_power(machines[0], machine) for machine in machines[1:]]

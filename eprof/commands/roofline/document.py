@@ -68,7 +68,12 @@ def document(
 
 def _cap_test(machine: Machine, dots: Sequence[schema.Dot], warnings: list[str]) -> schema.CapTest | UnsetType:
     """Whether the machine's power cap explains the kernels' times better; unset where that cannot be said."""
-    times = [(dot.time_s, dot.roofline_time_s, _drawn_j(dot)) for dot in dots if dot.speed_share and not dot.at_most]
+    # Of a kernel's energy, that of flops and DRAM bytes, as the capped line has it.
+    times = [
+        (dot.time_s, dot.roofline_time_s, (dot.parts_j.get("flops") or 0.0) + (dot.parts_j.get("dram") or 0.0))
+        for dot in dots
+        if dot.speed_share and not dot.at_most
+    ]
     if machine.usable_power_w is None or not times:
         return UNSET
     try:
@@ -79,13 +84,7 @@ def _cap_test(machine: Machine, dots: Sequence[schema.Dot], warnings: list[str])
     return UNSET if found is None else convert(found, schema.CapTest, from_attributes=True)
 
 
-def _drawn_j(dot: schema.Dot) -> float:
-    """The energy of a kernel that the lines know of: of flops and DRAM bytes, as the capped line has it."""
-    return (dot.parts_j.get("flops") or 0.0) + (dot.parts_j.get("dram") or 0.0)
-
-
 def _dots(profile: schema.Profile, energy: "Energy") -> list[schema.Dot]:
-    """The kernels below the lines in the roofline document."""
     if not profile.limits:
         return []
     for limit, peak in zip(profile.limits.kernels, mix_peaks(energy.whole()[0]), strict=False):

@@ -47,7 +47,6 @@ def html(document: schema.Roofline | Mapping[str, Any]) -> str:
 
 
 def _panels(document: schema.Roofline) -> list[Markup]:
-    """The three panels on the roofline's page."""
     dots = [
         panels.Dot(
             kernel.name,

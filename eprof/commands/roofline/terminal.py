@@ -37,7 +37,6 @@ def text(document: Document, verbose: bool = False, width: int = 110) -> str:
 
 
 def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
-    """What the terminal shows of rooflines, in its order."""
     document = schema.typed(document, schema.Roofline)
     yield Sentence(head(document), Tone.QUIET)
     first = headline(document)
@@ -60,12 +59,10 @@ def _summary(document: Document, verbose: bool) -> Iterator[Block | RenderableTy
 
 
 def _style(kind: int) -> tuple[str, str]:
-    """The stroke and the colour of a machine's roofline on the terminal."""
     return _STROKES[kind % len(_STROKES)], _STYLES[kind % len(_STYLES)]
 
 
 def _legend(machines: Sequence[schema.Machine]) -> Text:
-    """Which roofline on the terminal is which machine's."""
     legend = Text()
     for kind, machine in enumerate(machines):
         stroke, style = _style(kind)
@@ -96,17 +93,12 @@ class _Plot(Struct, frozen=True):
             [(point.intensity_flop_per_byte, getattr(point, self.key)) for point in machine.lines or []]
             for machine in self.document.machines
         ]
-        grid = _Grid(lines, self._dots(), max(30, min(options.max_width, _WIDEST) - _MARGIN))
-        yield grid.drawn()
-
-    def _dots(self) -> list[tuple[str, float, float]]:
-        """Letter and place of the first kernels below the roofline, where they are known."""
         dots = []
         for letter, dot in zip(_LETTERS, self.document.kernels, strict=False):
             intensity, height = dot.intensity_flop_per_byte.dram, getattr(dot, self.key)
             if intensity and height:
                 dots.append((letter, intensity, height))
-        return dots
+        yield _Grid(lines, dots, max(30, min(options.max_width, _WIDEST) - _MARGIN)).drawn()
 
 
 class _Grid:

@@ -106,12 +106,12 @@ def match(equal: schema.EqualPower) -> str:
 
 def regions(ranges: Sequence[schema.Region]) -> str:
     """Whose roofline is higher where: "gtx680 below 3.76 flop/B (up to 1.07 times), jetson-tk1 from there on"."""
-    return "; ".join(_region(region) for region in ranges)
-
-
-def _region(region: schema.Region) -> str:
-    times = when(region.winner, f" ({_times(region.least, region.most)} times)")
-    return f"{region.winner or 'both the same'} {_where(plain_or('', region.low), plain_or('', region.high))}{times}"
+    texts = []
+    for region in ranges:
+        times = when(region.winner, f" ({_times(region.least, region.most)} times)")
+        where = _where(plain_or("", region.low), plain_or("", region.high))
+        texts.append(f"{region.winner or 'both the same'} {where}{times}")
+    return "; ".join(texts)
 
 
 def _where(low: str, high: str) -> str:
