@@ -81,24 +81,18 @@ def _failed(err: Exception | KeyboardInterrupt) -> int:
             give_up_output()
             say(f"standard output cannot be written ({err.strerror}); make room, or name a file with -o.")
             return 1
-    reason = shortage(err) or _of_the_system(err)
+    reason = shortage(err)
+    if reason is None and isinstance(err, OSError) and err.filename is not None:
+        reason = f"{os.fsdecode(err.filename)}: {err.strerror}"
+    elif reason is None and isinstance(err, FileNotFoundError):
+        reason = "the working directory does not exist any more; change into another one"
     if reason is None:
         raise err
     say(f"{reason}.")
     return 1
 
 
-def _of_the_system(err: Exception) -> str | None:
-    """What the operating system refused, half a sentence."""
-    if isinstance(err, OSError) and err.filename is not None:
-        return f"{os.fsdecode(err.filename)}: {err.strerror}"
-    if isinstance(err, FileNotFoundError):
-        return "the working directory does not exist any more; change into another one"
-    return None
-
-
 def _run(words: list[str]) -> int:
-    """Run the command that the words name."""
     parser, commands = _parser(words[0] if words else "")
     ours = words
     program: list[str] = []
@@ -153,7 +147,6 @@ def _refuse_unknown(parser: Parser, commands: _Parsers, words: list[str]) -> Non
 
 
 def _configure(options: argparse.Namespace, words: list[str], found: Path | None) -> None:
-    """Take what the command line does not give from `--config`, or from the file that was found."""
     _, parsers = _parser()
     known: config.Actions = {}
     for parser in parsers.values():

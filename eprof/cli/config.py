@@ -90,7 +90,6 @@ def is_given(options: argparse.Namespace, key: str) -> bool:
 
 
 def _value(option: argparse.Action, node: "Node", folder: Path) -> Any:
-    """The value in a configuration file as the option takes it."""
     if option.nargs == 0:
         return node.truth()
     if isinstance(option.default, list):

@@ -70,7 +70,6 @@ def drawn(
 
 
 def _module(home: str, name: str) -> Any:
-    """A module of the folder `home`, imported late."""
     return import_module(f"{home}.{name}")
 
 
@@ -136,19 +135,15 @@ def _planned(name: str, options: argparse.Namespace, suffixes: Mapping[str, str]
     if name == "-":
         raise UsageError("-o -: name a file; without -o, --format writes to standard output.")
     path = Path(name)
-    kind = options.format or _kind(name, suffixes)
+    # The longest suffix counts: "a.speedscope.json" is no JSON of eprof.
+    known = [suffix for suffix in suffixes if name.lower().endswith(suffix)]
+    kind = options.format or suffixes.get(max(known, key=len, default=""))
     if kind is None:
         raise UsageError(f"-o {name}: cannot tell the format from the suffix; use {' '.join(suffixes)} or --format.")
     refuse_existing(path, options.force)
     if path.exists() and any(Path(log).exists() and path.samefile(log) for log in getattr(options, "inputs", ())):
         raise UsageError(f"-o {name}: is one of the inputs, and is not overwritten even with -f/--force.")
     return path, kind
-
-
-def _kind(name: str, suffixes: Mapping[str, str]) -> str | None:
-    """The format of an output file by the longest suffix of its name: "a.speedscope.json" is no JSON of eprof."""
-    known = [suffix for suffix in suffixes if name.lower().endswith(suffix)]
-    return suffixes[max(known, key=len)] if known else None
 
 
 def deliver(result: Result, outputs: list[Output], options: argparse.Namespace, page: Path | None = None) -> None:
@@ -169,7 +164,11 @@ def deliver(result: Result, outputs: list[Output], options: argparse.Namespace, 
     elif not options.quiet:
         result.show()
     if options.open:
-        _open(page or next(path for path, kind in outputs if kind == "html"))
+        import webbrowser
+
+        shown = page or next(path for path, kind in outputs if kind == "html")
+        if not webbrowser.open(shown.resolve().as_uri()):
+            say(f"no browser could be started; open {shown} yourself.")
 
 
 def typed(path: Path) -> str:
@@ -272,10 +271,3 @@ def print_bytes(content: bytes, kind: str) -> None:
         raise UsageError("Parquet is not for a terminal; name a file with -o, or redirect.")
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
-
-
-def _open(path: Path) -> None:
-    import webbrowser
-
-    if not webbrowser.open(path.resolve().as_uri()):
-        say(f"no browser could be started; open {path} yourself.")

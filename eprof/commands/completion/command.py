@@ -81,7 +81,6 @@ def candidates(words: Sequence[str], parsers: Parsers) -> list[str]:
 
 
 def _possible(before: Sequence[str], last: str, parsers: Parsers) -> Sequence[str]:
-    """What may follow the words before, for a shell to complete."""
     if not before:
         return [*parsers, "--help", "--version"]
     parser = parsers.get(before[0])
@@ -105,7 +104,10 @@ def _values(action: argparse.Action, before: Sequence[str]) -> Sequence[str]:
     if action.choices is not None:
         return list(action.choices)
     if action.metavar == SETTING:
-        return _settings(before)
+        from eprof import costs
+
+        table = next((word for word in before if word in costs.tables()), None)
+        return [] if table is None else [setting.label for setting in costs.load(table).settings]
     kind, _, _ = str(action.metavar).partition("[")
     names = _NAMES.get(kind)
     return names() if names is not None else []
@@ -136,14 +138,6 @@ def _mappings() -> list[str]:
     return [columns.name for columns in mapping.mappings()]
 
 
-def _settings(before: Sequence[str]) -> list[str]:
-    """The settings to complete, of the first table that is named so far."""
-    from eprof import costs
-
-    table = next((word for word in before if word in costs.tables()), None)
-    return [] if table is None else [setting.label for setting in costs.load(table).settings]
-
-
 _NAMES: Mapping[str, Callable[[], list[str]]] = {
     TABLE: _tables,
     GPU: _gpus,
@@ -153,7 +147,6 @@ _NAMES: Mapping[str, Callable[[], list[str]]] = {
 
 
 def _man_page(parser: argparse.ArgumentParser, parsers: Parsers) -> str:
-    """The manual page of section 1, in the macros of man(7)."""
     lines = [
         f'.TH EPROF 1 "" "eprof {__version__}" "User Commands"',
         ".SH NAME",
@@ -169,22 +162,17 @@ def _man_page(parser: argparse.ArgumentParser, parsers: Parsers) -> str:
         ".SH COMMANDS",
     ]
     for command_parser in parsers.values():
-        lines += _command_section(command_parser)
+        usage = " ".join(command_parser.format_usage().removeprefix("usage: ").split())
+        lines += [f'.SS "{command_parser.prog}"', _roff(usage), ".PP", _roff(command_parser.description)]
+        *own, _ = command_parser._action_groups
+        for group in own:
+            lines += _arguments(group)
+        if command_parser.epilog:
+            lines += [".PP", ".nf", *map(_roff, command_parser.epilog.splitlines()), ".fi"]
     *_, common = next(iter(parsers.values()))._action_groups
     lines += [".SH OPTIONS OF EVERY COMMAND", *_arguments(common)]
     lines += [".SH EXIT STATUS", "0 done, 1 bad input, 2 wrong usage, 3 a gate failed; of run: the program's own."]
     return "\n".join(lines) + "\n"
-
-
-def _command_section(parser: argparse.ArgumentParser) -> list[str]:
-    usage = " ".join(parser.format_usage().removeprefix("usage: ").split())
-    lines = [f'.SS "{parser.prog}"', _roff(usage), ".PP", _roff(parser.description)]
-    *own, _ = parser._action_groups
-    for group in own:
-        lines += _arguments(group)
-    if parser.epilog:
-        lines += [".PP", ".nf", *map(_roff, parser.epilog.splitlines()), ".fi"]
-    return lines
 
 
 def _arguments(group: argparse._ArgumentGroup) -> list[str]:

@@ -44,7 +44,20 @@ def costs(options: argparse.Namespace) -> int:
         if config.is_given(options, option):
             raise UsageError(f"--{option.replace('_', '-')} goes with --estimate GPU.")
     if options.name is None:
-        return _list_costs(options)
+        if config.is_given(options, "setting"):
+            raise UsageError("--setting is one of a table's: eprof costs NAME --setting CORE/MEMORY.")
+        rows = [
+            {
+                "name": table.name,
+                "device": table.device,
+                "basis": table.basis,
+                "settings": len(table.settings),
+                "books": table.books,
+                "source": table.source,
+            }
+            for table in map(tables.load, tables.tables())
+        ]
+        return listed(options, rows, terminal.show_tables, rows)
     mistakes: list[str] = []
     if tables.is_file(options.name):
         table, mistakes = tables.examine(options.name)
@@ -59,7 +72,6 @@ def costs(options: argparse.Namespace) -> int:
 
 
 def _estimate(options: argparse.Namespace) -> int:
-    """Write the table of a GPU that nobody measured, or show it."""
     from eprof.commands.costs import terminal
     from eprof.costs import estimate
 
@@ -74,26 +86,3 @@ def _estimate(options: argparse.Namespace) -> int:
             say(note)
         return 0
     return listed(options, table.explain(), terminal.show_costs, table.explain())
-
-
-def _list_costs(options: argparse.Namespace) -> int:
-    """List the cost tables, for `eprof costs`."""
-    from eprof import costs as tables
-    from eprof.commands.costs import terminal
-
-    if config.is_given(options, "setting"):
-        raise UsageError("--setting is one of a table's: eprof costs NAME --setting CORE/MEMORY.")
-    rows = []
-    for name in tables.tables():
-        table = tables.load(name)
-        rows.append(
-            {
-                "name": table.name,
-                "device": table.device,
-                "basis": table.basis,
-                "settings": len(table.settings),
-                "books": table.books,
-                "source": table.source,
-            }
-        )
-    return listed(options, rows, terminal.show_tables, rows)

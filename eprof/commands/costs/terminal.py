@@ -49,23 +49,16 @@ def _costs(explained: Row) -> Iterable[RenderableType]:
             f"Multiprocessors: {units['number']:g} of {lanes.replace('_', '-')} units; a load takes "
             f"{units['latency_cycles']:g} cycles ({'; '.join(filter(None, (units['source'], units['why'])))})."
         )
-    yield from _interval(explained)
+    if (watts := constant["interval_w"]) is not None:
+        yield f"Its interval: {watts[0]:.3g} to {watts[1]:.3g} W{phrase(', from {}', constant['from'])}."
+    if explained["interval_is"]:
+        yield f"Intervals: {explained['interval_is']}."
     yield _charges(explained)
     yield from _prices(explained)
     yield from explained["notes"]
     labels = [f"{setting['label']}{when(setting['default'], ' (default)')}" for setting in explained["settings"]]
     if len(labels) > 1:
         yield f"Settings, core/memory MHz: {', '.join(labels)}."
-
-
-def _interval(explained: Row) -> Iterable[RenderableType]:
-    """The range of constant power, and what the intervals of a table span."""
-    watts = explained["constant"]["interval_w"]
-    if watts is not None:
-        origin = phrase(", from {}", explained["constant"]["from"])
-        yield f"Its interval: {watts[0]:.3g} to {watts[1]:.3g} W{origin}."
-    if explained["interval_is"]:
-        yield f"Intervals: {explained['interval_is']}."
 
 
 def _prices(explained: Row) -> Iterable[RenderableType]:
@@ -100,19 +93,13 @@ def _charges(explained: Row) -> Table:
     for charge in explained["charges"]:
         if charge["status"] != "pays" and charge["word"] in foreign:
             continue
-        labels.setdefault((charge["status"], _pays(charge), _why(charge)), []).append(nouns.label(charge["word"]))
+        pays = {"pays": f"{charge['pj'] or 0:.4g} pJ", "nothing": "nothing"}.get(charge["status"], "no price")
+        labels.setdefault((charge["status"], pays, _why(charge)), []).append(nouns.label(charge["word"]))
 
     table = listing_table("counts", "pays", "why")
     for (status, pays, why), counts in labels.items():
         table.add_row(", ".join(counts), pays, printable(why), style=when(status != "pays", "dim"))
     return table
-
-
-def _pays(charge: Row) -> str:
-    """What a count pays by a cost table."""
-    if charge["status"] == "pays":
-        return f"{charge['pj'] or 0:.4g} pJ"
-    return "nothing" if charge["status"] == "nothing" else "no price"
 
 
 def _why(charge: Row) -> str:

@@ -44,7 +44,6 @@ def doctor(options: argparse.Namespace) -> int:
 
 
 def _cost_table() -> "Check":
-    """The check of `eprof doctor` whether a cost table was made for this GPU."""
     from eprof import costs, profilers
     from eprof.base.text import listed
     from eprof.collect.doctor import Check

@@ -2,7 +2,6 @@
 
 import argparse
 import gc
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,7 +62,11 @@ def add(commands: Commands) -> Parser:
     )
     parser.add_columns()
     _add_questions(parser)
-    _add_reading(parser)
+    parser.flag("--strict", "stop at a log that cannot be read (default: report on the others)")
+    parser.value(
+        "--scheduler", "ADDRESS", "read on a Dask cluster: tcp://HOST:PORT, or local (pip install eprof[dask])"
+    )
+    parser.flag("--no-cache", "read large logs anew, and keep nothing of them")
     parser.add_kernels()
     parser.add_output(f"{WRITTEN}{ALSO_WRITTEN}", suffixes=REPORT_SUFFIXES)
     return parser
@@ -87,14 +90,6 @@ def _add_questions(parser: Parser) -> None:
         "REGEX",
         r"with --group rank: where logs' paths tell it, e.g. 'rank(\d+)' (default: the one number that differs)",
     )
-
-
-def _add_reading(parser: Parser) -> None:
-    parser.flag("--strict", "stop at a log that cannot be read (default: report on the others)")
-    parser.value(
-        "--scheduler", "ADDRESS", "read on a Dask cluster: tcp://HOST:PORT, or local (pip install eprof[dask])"
-    )
-    parser.flag("--no-cache", "read large logs anew, and keep nothing of them")
 
 
 def report(options: argparse.Namespace) -> int:
@@ -163,11 +158,15 @@ def _deliver_energy(
     result = drawn(document, "eprof.show.report", options.verbose, energy.to_frame, for_tools)
     deliver(result, outputs, options, page)
     if not options.verbose or options.quiet or options.format and not outputs:
-        _say_left_out(document.warnings)
+        # No list of notes says which logs are missing.
+        left_out = [warning for warning in document.warnings if warning.startswith(_LEFT_OUT)]
+        for warning in left_out[:_SHOWN]:
+            say(warning)
+        if len(left_out) > _SHOWN:
+            say(f"{len(left_out) - _SHOWN} more logs are left out; the warnings in the document name them.")
 
 
 def _for_tool(energy: "Energy", document: "Profile", kind: str) -> bytes:
-    """The report in a format of another tool."""
     from eprof.show.files import trace
     from eprof.show.report import flame, openmetrics
 
@@ -180,12 +179,3 @@ def _for_tool(energy: "Energy", document: "Profile", kind: str) -> bytes:
             return flame.to_folded(document)
     assert energy.profile.timeline is not None, "the logs were loaded with it"
     return trace.to_trace(document, energy.profile.timeline, say)
-
-
-def _say_left_out(warnings: Sequence[str]) -> None:
-    """That logs are missing from the report, where no list of notes says so."""
-    left_out = [warning for warning in warnings if warning.startswith(_LEFT_OUT)]
-    for warning in left_out[:_SHOWN]:
-        say(warning)
-    if len(left_out) > _SHOWN:
-        say(f"{len(left_out) - _SHOWN} more logs are left out; the warnings in the document name them.")

@@ -10,7 +10,7 @@ from eprof.base.vocabulary import COUNTS
 from eprof.collect.collector import Collector, Tool
 from eprof.costs import Costs
 from eprof.counts import counters
-from eprof.profile.plan import Plan, plan
+from eprof.profile.plan import plan
 
 
 class CounterPlan(Struct, frozen=True):
@@ -44,7 +44,11 @@ def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capabili
             raise
         return _basic(basic, offered)
     planned = plan(definition, costs, offered)
-    return CounterPlan({name: planned.why(name) for name in planned.counters}, _missing(planned), definition.name)
+    labels_by_reason: dict[str, list[str]] = {}
+    for word, reason in planned.missing.items():
+        labels_by_reason.setdefault(reason, []).append(COUNTS[word].label)
+    missing = [f"{', '.join(labels)} will be missing: {reason}." for reason, labels in labels_by_reason.items()]
+    return CounterPlan({name: planned.why(name) for name in planned.counters}, missing, definition.name)
 
 
 def _basic(basic: dict[str, str], offered: Collection[str] | None) -> CounterPlan:
@@ -53,14 +57,6 @@ def _basic(basic: dict[str, str], offered: Collection[str] | None) -> CounterPla
     lacking = sorted(name for name in basic if name not in offered)
     missing = [f"Not offered here, so not collected: {', '.join(lacking)}."] if lacking else []
     return CounterPlan({name: why for name, why in basic.items() if name in offered}, missing)
-
-
-def _missing(planned: Plan) -> list[str]:
-    """A sentence for each reason why chosen counters are not there, with all that it keeps from being counted."""
-    labels_by_reason: dict[str, list[str]] = {}
-    for word, reason in planned.missing.items():
-        labels_by_reason.setdefault(reason, []).append(COUNTS[word].label)
-    return [f"{', '.join(labels)} will be missing: {reason}." for reason, labels in labels_by_reason.items()]
 
 
 def _capability(device: str | None, offered: Collection[str], profiler: str) -> str:

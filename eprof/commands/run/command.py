@@ -3,7 +3,7 @@
 import argparse
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -85,7 +85,10 @@ def add(commands: Commands) -> Parser:
     parser.add_pricing("the one made for this GPU; jetson-tk1 for the simulated device")
     parser.add_to_meter()
     _add_measuring(parser)
-    _add_cluster(parser)
+    group = parser.group("an MPI program on a simulated cluster (--profiler simgrid)")
+    group.value("--cluster", "NAME", "the cluster's table, or a file.toml (docs/scale.md)")
+    group.value("--processes", "N", "processes, one a node", type=positive, short="-n")
+    group.value("--size", "N", "the size of the problem, for `eprof scale`")
     purpose = f"the run directory, or a report: .html .json .csv .parquet .md .txt{ALSO_WRITTEN}"
     parser.add_kernels()
     parser.add_output(purpose, "run directory and existing files", REPORT_SUFFIXES)
@@ -120,21 +123,6 @@ def _add_measuring(parser: Parser) -> None:
     parser.flag("--lock-clocks", "let ncu lock the clocks to their base (it does not otherwise)")
 
 
-def _add_cluster(parser: Parser) -> None:
-    group = parser.group("an MPI program on a simulated cluster (--profiler simgrid)")
-    group.value("--cluster", "NAME", "the cluster's table, or a file.toml (docs/scale.md)")
-    group.value("--processes", "N", "processes, one a node", type=positive, short="-n")
-    group.value("--size", "N", "the size of the problem, for `eprof scale`")
-
-
-def _misplaced_options(options: argparse.Namespace) -> list[str]:
-    """The options of eprof that come after PROGRAM without a `--` that would show that they are meant for it."""
-    if "--" in options.command_line:
-        return []
-    known = {name for option in options.parser._actions for name in option.option_strings if name.startswith("--")}
-    return [word for word in options.program[1:] if word.partition("=")[0] in known]
-
-
 def run(options: argparse.Namespace) -> int:
     """Run `eprof run`. The exit code is the program's own, or 126, 127, 128+n, or 1 where nothing was collected."""
     if not options.program:
@@ -151,14 +139,20 @@ def _run(options: argparse.Namespace) -> int:
     from eprof.commands.run import settings
 
     selector(options.kernel_name)  # what is no regular expression is refused before anything runs
-    _check_marks(options.mark)
-    _refuse_foreign(options)
+    for pattern in options.mark:
+        try:
+            re.compile(pattern)
+        except re.error as err:
+            raise UsageError(f"--mark '{pattern}': is no regular expression ({err}).") from err
+    report = _reported(options)
+    for name in report.refused:
+        if getattr(options, name) != options.parser.get_default(name):
+            raise UsageError(f"--{name.replace('_', '-')} means nothing to {options.profiler}, {report.why}.")
     nodes = _nodes(options)
     place, files = _places(options)
     outputs = []
     if files:
-        suffixes = _reported(options).suffixes
-        outputs = planned(argparse.Namespace(**{**vars(options), "output": files, "open": False}), suffixes)
+        outputs = planned(argparse.Namespace(**{**vars(options), "output": files, "open": False}), report.suffixes)
     setup = settings.prepare(_settings(options, place, nodes))
     if has_trace(outputs, options):
         _check_trace(setup)
@@ -178,7 +172,8 @@ def _run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt as err:
         number = ended_by(err)
         shown = typed(session.directory.path)
-        say(f"ended by {number.name}; the raw logs are kept in {shown}; `{_again(options, shown)}` makes the report.")
+        again = f"eprof {report.command} {shown}"
+        say(f"ended by {number.name}; the raw logs are kept in {shown}; `{again}` makes the report.")
         return 128 + number
 
 
@@ -216,51 +211,18 @@ def _nodes(options: argparse.Namespace) -> "Nodes | None":
     return simulated.nodes(cluster.load(options.cluster), program, options.processes, size)
 
 
-def _refuse_foreign(options: argparse.Namespace) -> None:
-    """Raises UsageError for an option of `eprof run` that a simulated cluster, or no profiler, has no use for."""
-    report = _reported(options)
-    for name in report.refused:
-        if getattr(options, name) != options.parser.get_default(name):
-            raise UsageError(f"--{name.replace('_', '-')} means nothing to {options.profiler}, {report.why}.")
-
-
-def _check_marks(patterns: Sequence[str]) -> None:
-    """Raises UsageError for a mark of `eprof run --mark` that is no regular expression."""
-    for pattern in patterns:
-        try:
-            re.compile(pattern)
-        except re.error as err:
-            raise UsageError(f"--mark '{pattern}': is no regular expression ({err}).") from err
-
-
 def _settings(options: argparse.Namespace, place: str | None, nodes: "Nodes | None") -> "Settings":
-    """What the options of `eprof run` ask for."""
     from eprof.commands.run.settings import Settings
 
+    # Most settings are options of the same name.
+    same = {name: value for name, value in vars(options).items() if name in Settings._fields}
     return Settings(
-        program=tuple(options.program),
-        profiler=options.profiler,
-        costs=options.costs,
-        setting=options.setting,
-        efficiency=options.efficiency,
-        capability=options.capability,
+        **{**same, "program": tuple(options.program), "command_line": tuple(options.command_line)},
         kernels=tuple(options.kernel_name),
         place=place,
-        force=options.force,
-        repeat=options.repeat,
         timeout_s=options.timeout,
-        launch_skip=options.launch_skip,
-        launch_count=options.launch_count,
-        nvtx=options.nvtx,
-        time_only=options.time_only,
-        no_energy=options.no_energy,
-        host_energy=options.host_energy,
-        lock_clocks=options.lock_clocks,
-        checked=options.checked,
         marks=tuple(options.mark),
-        caches=options.caches,
         nodes=nodes,
-        command_line=tuple(options.command_line),
         stdout=2 if options.format and not options.output else 1,
     )
 
@@ -316,7 +278,8 @@ def _report(options: argparse.Namespace, session: "Session", outputs: list[Outpu
         where = f"the run is kept in {shown}" if home.is_dir() else f"{shown} is gone"
         say(f"Nothing was collected to report on; {where}.")
         return status or 1
-    again = _again(options, shown)
+    reported = _reported(options)
+    again = f"eprof {reported.command} {shown}"
     if options.profiler == ALONE and not (home / COMPONENTS).is_file():
         why = "as asked" if options.no_energy else "as no sensor can be read here"
         say(f"No power was measured, {why}; with the log of another meter: eprof timeline POWER --marks {shown}.")
@@ -329,36 +292,24 @@ def _report(options: argparse.Namespace, session: "Session", outputs: list[Outpu
         say(reason)
         return status or 1
     if not options.quiet:
-        say(f"run directory {shown}; `{again}` makes the report again, {_reported(options).beside}.")
+        say(f"run directory {shown}; `{again}` makes the report again, {reported.beside}.")
     return status
-
-
-def _again(options: argparse.Namespace, shown: str) -> str:
-    """The command, for the user, that reports on a run directory again."""
-    return f"eprof {_reported(options).command} {shown}"
 
 
 def _reported(options: argparse.Namespace) -> _Report:
     return _REPORTS.get(options.profiler, _OF_COUNTERS)
 
 
-def _deliver(options: argparse.Namespace, home: Path, outputs: list[Output]) -> None:
-    """Make the report of a run and write it where it is wanted, the page into the run directory too.
-
-    The command that reports on such runs makes it, and stands in its own folder.
-    """
+def _try_report(options: argparse.Namespace, home: Path, outputs: list[Output]) -> str | None:
+    """Make the report of `eprof run`; why that failed, or None. What was collected stays in any case."""
     from eprof.cli import commands
 
     shown = typed(home)
-    commands.module(_reported(options).command).deliver_run(shown, outputs, options, Path(shown) / "report.html")
-
-
-def _try_report(options: argparse.Namespace, home: Path, outputs: list[Output]) -> str | None:
-    """Make the report of `eprof run`; why that failed, or None. What was collected stays in any case."""
-    shown = typed(home)
-    again = f"The raw logs are kept; `{_again(options, shown)}` makes the report again."
+    name = _reported(options).command
+    again = f"The raw logs are kept; `eprof {name} {shown}` makes the report again."
     try:
-        _deliver(options, home, outputs)
+        # The command that reports on such runs stands in its own folder. The page goes into the run directory too.
+        commands.module(name).deliver_run(shown, outputs, options, Path(shown) / "report.html")
     except LogError as err:
         return f"{str(err).rstrip('.')}. The raw logs are kept in {shown}/logs."
     except EprofError as err:
@@ -373,6 +324,8 @@ def _try_report(options: argparse.Namespace, home: Path, outputs: list[Output]) 
 
 def _hint_at_misplaced_options(options: argparse.Namespace) -> None:
     """Where options of eprof stand behind PROGRAM, say so: they were the program's."""
-    misplaced = _misplaced_options(options)
-    if misplaced:
+    known = {name for option in options.parser._actions for name in option.option_strings if name.startswith("--")}
+    misplaced = [word for word in options.program[1:] if word.partition("=")[0] in known]
+    # A `--` shows that they are meant for PROGRAM.
+    if misplaced and "--" not in options.command_line:
         say(f"{', '.join(misplaced)} came after PROGRAM and was given to it; options of eprof come before it.")

@@ -245,7 +245,6 @@ def _measurements(setup: Setup, meter: "Meter | None", components: Sequence[Comp
 
 
 def _components(setup: Setup) -> list[Component]:
-    """What power of components a session records."""
     if ENERGY not in setup.kinds:
         return []
     from eprof.collect.meters import components
@@ -254,7 +253,6 @@ def _components(setup: Setup) -> list[Component]:
 
 
 def _meter(setup: Setup) -> "Meter | None":
-    """What measures the energy in a session, for its report."""
     if ENERGY not in setup.kinds or setup.collector.processor == PROGRAM:
         return None
     from eprof.collect.meters import meter
