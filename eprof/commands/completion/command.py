@@ -5,7 +5,7 @@ So it never gets old.
 """
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from eprof.base.version import __version__
 from eprof.cli.options import DEFINITION, GPU, MAPPING, SETTING, TABLE, Commands, Parser, command, split
@@ -109,41 +109,24 @@ def _values(action: argparse.Action, before: Sequence[str]) -> Sequence[str]:
         table = next((word for word in before if word in costs.tables()), None)
         return [] if table is None else [setting.label for setting in costs.load(table).settings]
     kind, _, _ = str(action.metavar).partition("[")
-    names = _NAMES.get(kind)
-    return names() if names is not None else []
+    if kind == TABLE:
+        from eprof import costs
 
+        return [*costs.tables(), costs.ESTIMATED, costs.NONE]
+    if kind == GPU:
+        from eprof.costs import datasheets
 
-def _tables() -> list[str]:
-    from eprof import costs
+        # As one word each; `eprof costs --estimate` takes them so.
+        return [sheet.name.replace(" ", "-") for sheet in datasheets.sheets()]
+    if kind == DEFINITION:
+        from eprof.counts import counters
 
-    return [*costs.tables(), costs.ESTIMATED, costs.NONE]
+        return [definition.name for definition in counters.definitions()]
+    if kind == MAPPING:
+        from eprof.lab.measurements import mapping
 
-
-def _gpus() -> list[str]:
-    """Names of boards to complete, as one word each; `eprof costs --estimate` takes them so."""
-    from eprof.costs import datasheets
-
-    return [sheet.name.replace(" ", "-") for sheet in datasheets.sheets()]
-
-
-def _definitions() -> list[str]:
-    from eprof.counts import counters
-
-    return [definition.name for definition in counters.definitions()]
-
-
-def _mappings() -> list[str]:
-    from eprof.lab.measurements import mapping
-
-    return [columns.name for columns in mapping.mappings()]
-
-
-_NAMES: Mapping[str, Callable[[], list[str]]] = {
-    TABLE: _tables,
-    GPU: _gpus,
-    DEFINITION: _definitions,
-    MAPPING: _mappings,
-}
+        return [columns.name for columns in mapping.mappings()]
+    return []
 
 
 def _man_page(parser: argparse.ArgumentParser, parsers: Parsers) -> str:

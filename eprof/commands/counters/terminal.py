@@ -33,10 +33,10 @@ def show_definition(summary: Row, counts: Sequence[Row]) -> None:
     show([Text(printable(head), style="bold"), f"Source: {summary['source']}", table])
 
 
-def show_found(wanted: str, matches: Sequence[Row]) -> None:
+def show_found(text: str, matches: Sequence[Row]) -> None:
     """`eprof counters --find` on the terminal: where a counter is used."""
     table = listing_table("definition", "counter", "helps to count")
     for match in matches:
         table.add_row(match["definition"] or "(none)", printable(match["counter"]), ", ".join(match["words"]))
     also = dict.fromkeys((match["counter"], sibling) for match in matches for sibling in match["also"])
-    show([f"Counters that match `{wanted}`:", table, *(f"{counter} is in {sibling}" for counter, sibling in also)])
+    show([f"Counters that match `{text}`:", table, *(f"{counter} is in {sibling}" for counter, sibling in also)])

@@ -261,13 +261,13 @@ def _constant_ends(side: Side) -> Range:
     return [math.fsum(fastest.tolist()), math.fsum(joules.tolist())]
 
 
-def _kept(old: Side, new: Side, matching: Matching, wanted: Sequence[str]) -> tuple[Side, Side, Matching]:
+def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> tuple[Side, Side, Matching]:
     """The matches of the difference of which either name is selected, and the sides without all other kernels.
 
     Raises LogError if none is.
     """
     names = [[kernel.name for kernel in each.named] for each in (old, new)]
-    keep = selection(wanted, *names)
+    keep = selection(kernels, *names)
     chosen = [
         pair
         for pair in matching.matches
@@ -275,7 +275,7 @@ def _kept(old: Side, new: Side, matching: Matching, wanted: Sequence[str]) -> tu
         or (pair.new is not None and keep(new.named[pair.new].name))
     ]
     if not chosen:
-        raise LogError(no_such_kernel(wanted, list(dict.fromkeys(chain(*names)))))
+        raise LogError(no_such_kernel(kernels, list(dict.fromkeys(chain(*names)))))
     places_old = [pair.old for pair in chosen if pair.old is not None]
     places_new = [pair.new for pair in chosen if pair.new is not None]
     rows_old: dict[int | None, int] = {place: row for row, place in enumerate(places_old)}

@@ -91,12 +91,12 @@ class _Side:
         """The kernels of OLD or NEW that have no partner."""
         return sorted({*self.free, *self.alone})
 
-    def named(self, wanted: str) -> list[int] | None:
+    def named(self, name: str) -> list[int] | None:
         """The unmatched kernels of a full name, else of a shorter one; [] for no name, None if there is none."""
-        if not wanted:
+        if not name:
             return []
         for form in (str, bare, own_name):
-            places = [place for place in self.free if form(self.kernels[place].name) == wanted]
+            places = [place for place in self.free if form(self.kernels[place].name) == name]
             if places:
                 return places
         return None
@@ -150,9 +150,9 @@ class _Work:
     def _no_such_pair(self, splits: Sequence[tuple[str, str]]) -> str:
         if not splits:
             return "write OLD=NEW, the names of two kernels."
-        for side, wanted in zip((self.old, self.new), splits[0], strict=True):
-            if side.named(wanted) is None:
-                return f"{side.label} has no free kernel `{wanted}`; it has {side.examples(side.free)}."
+        for side, name in zip((self.old, self.new), splits[0], strict=True):
+            if side.named(name) is None:
+                return f"{side.label} has no free kernel `{name}`; it has {side.examples(side.free)}."
         return "can be read in more than one way; give full names."
 
     def by_key(self, how: str, key: Callable[[Kernel], Hashable]) -> None:

@@ -10,7 +10,7 @@ from eprof.base.marks import names
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.diff.changes import MATCHED, Changes
 from eprof.commands.diff.intervals import Spread
-from eprof.commands.diff.schema import KernelPart, Part, Step
+from eprof.commands.diff.schema import Part, Step
 from eprof.commands.diff.side import WORDS
 
 Table: TypeAlias = "np.ndarray[Any, Any]"
@@ -70,11 +70,6 @@ def of_kernel(changes: Changes, row: int) -> list[Part]:
             )
             parts.append(part)
     return sorted(parts, key=lambda part: -abs(part.change_j))
-
-
-def short_form(part: Part) -> KernelPart:
-    """A part as the document lists it below its kernel."""
-    return KernelPart(*(getattr(part, name) for name in KernelPart.__struct_fields__))
 
 
 def _by_word(changes: Changes, spread: Spread | None, rows: Rows, kernel: str | None, kernels: str) -> Iterator[Part]:

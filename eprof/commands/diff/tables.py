@@ -16,7 +16,7 @@ from eprof.base.text import few
 from eprof.base.vocabulary import COUNTS
 from eprof.commands.diff.changes import LOWER, Changes, Half
 from eprof.commands.diff.intervals import Spread, of_side
-from eprof.commands.diff.parts import MARK_WORDS, of_kernel, short_form
+from eprof.commands.diff.parts import MARK_WORDS, of_kernel
 from eprof.commands.diff.schema import (
     Cause,
     Costs,
@@ -24,6 +24,7 @@ from eprof.commands.diff.schema import (
     Device,
     EnergyByFamily,
     Kernel,
+    KernelPart,
     KernelSide,
     Log,
     Match,
@@ -251,7 +252,7 @@ def _kernel(changes: Changes, row: int) -> Kernel:
         partial=bool(changes.uncompared[row].any()),
         marks=MARK_WORDS[changes.marks_of(rows)],
         test=test,
-        parts=[short_form(part) for part in parts],
+        parts=[KernelPart(*(getattr(part, name) for name in KernelPart.__struct_fields__)) for part in parts],
     )
 
 

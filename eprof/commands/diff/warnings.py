@@ -35,19 +35,18 @@ def warnings(changes: Changes, notes: Sequence[str]) -> list[str]:
 
 def _meters(old: Side, new: Side) -> Iterator[str]:
     """A warning on how the prices of the sides were scaled to what their meters saw."""
-    scaled = [_meter(side) for side in (old, new) if side.factors]
+    scaled = []
+    for side in (old, new):
+        if side.factors:
+            factor = sum(side.factors) / len(side.factors)
+            metered_j = sum(side.measured) / len(side.measured)
+            scaled.append(f"{side.label} {metered_j:.4g} J, prices times {factor:.3g}")
     if scaled:
         kernels = old.nouns.kernels
         yield f"Prices are scaled to what a meter saw: {'; '.join(scaled)}. Only the joules of {kernels} are compared."
     if len(scaled) == 1:
         lacking = "NEW" if old.factors else "OLD"
         yield f"{lacking} is not scaled to a meter, so part of the change may be the error of its prices."
-
-
-def _meter(side: Side) -> str:
-    factor = sum(side.factors) / len(side.factors)
-    metered_j = sum(side.measured) / len(side.measured)
-    return f"{side.label} {metered_j:.4g} J, prices times {factor:.3g}"
 
 
 def _devices(changes: Changes) -> Iterator[str]:

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType, convert, structs
 from eprof.base.errors import EprofError
 from eprof.base.known import ratio
 from eprof.base.version import __version__
-from eprof.commands.roofline.caps import Sweep, compared
+from eprof.commands.roofline.caps import compared
 from eprof.commands.roofline.equal import Match
 from eprof.profile import document as profile_document
 from eprof.profile import schema
@@ -28,7 +28,7 @@ def document(
     energy: "Energy | None" = None,
     command_line: Sequence[str] = (),
     warnings: Sequence[str] = (),
-    sweep: Sweep | None = None,
+    sweep: schema.CapSweep | None = None,
 ) -> schema.Roofline:
     """The document `eprof.roofline/1`: everything that a roofline report shows.
 
@@ -49,7 +49,7 @@ def document(
         command_line=list(command_line),
         machines=convert(drawn, list[schema.Machine]),
         equal_power=convert([match.data() for match in matches], list[schema.EqualPower]),
-        cap_sweep=UNSET if sweep is None else convert(sweep, schema.CapSweep, from_attributes=True),
+        cap_sweep=sweep or UNSET,
         cap_test=cap_test,
         inputs=[],
         kernels=dots,
@@ -81,7 +81,7 @@ def _cap_test(machine: Machine, dots: Sequence[schema.Dot], warnings: list[str])
     except EprofError as err:
         warnings.append(str(err))
         return UNSET
-    return UNSET if found is None else convert(found, schema.CapTest, from_attributes=True)
+    return found or UNSET
 
 
 def _dots(profile: schema.Profile, energy: "Energy") -> list[schema.Dot]:

@@ -167,11 +167,11 @@ def machine_table(machines: Sequence[schema.Machine]) -> Table:
     """The numbers behind the rooflines: a column a machine."""
     rows = [Row([name, *(read(machine) for machine in machines)]) for name, read in _ROWS]
     if any(machine.power_cap_w is not None for machine in machines):
-        rows.append(Row(["capped, flop/B", *map(_capped, machines)]))
+        rows.append(Row(["capped, flop/B", *map(_capped_range, machines)]))
     return Table([Column("", "left"), *(Column(label(machine)) for machine in machines)], rows)
 
 
-def _capped(machine: schema.Machine) -> str:
+def _capped_range(machine: schema.Machine) -> str:
     """From which to which flop/B the power cap limits speed."""
     low, high = machine.capped_from, machine.capped_to
     if machine.power_cap_w is None or low is None or low == high:

@@ -111,12 +111,12 @@ def gate_words(gate: Gate) -> str:
     if gate.failed is None:
         return f"--fail-above {gate.gate}: cannot be judged, because {gate.why_not}."
     if gate.is_noise and gate.growth:
-        return f"--fail-above {gate.gate}: {_growth(gate)}, which the repeats do not tell from noise."
+        return f"--fail-above {gate.gate}: {_amount_change(gate)}, which the repeats do not tell from noise."
     verdict = "above" if gate.failed else "within"
-    return f"--fail-above {gate.gate}: {_growth(gate)}, {verdict} the limit of {gate.limit * 100:g} %."
+    return f"--fail-above {gate.gate}: {_amount_change(gate)}, {verdict} the limit of {gate.limit * 100:g} %."
 
 
-def _growth(gate: Gate) -> str:
+def _amount_change(gate: Gate) -> str:
     assert gate.old is not None
     assert gate.new is not None
     name = {"total": "energy", "above_constant": "energy above constant power"}.get(gate.what, gate.what)
@@ -363,6 +363,12 @@ def reading(model: Model) -> str:
     intensities = f"{plain(model.old_intensity_flop_per_byte)} to {plain(model.new_intensity_flop_per_byte)} flop/B"
     greenup = plain(model.with_constant_power.greenup)
     without = plain(model.without_constant_power.greenup)
+    bounds = ""
+    if not model.is_tradeoff:
+        bounds = "; its bounds are for more work against less traffic, and this change is none of that"
+    elif model.case is not None:
+        texts = [bounds_of(pair, " and ") for pair in (model.with_constant_power, model.without_constant_power)]
+        bounds = f", which this case keeps between {texts[0]} ({texts[1]})"
     limit = model.with_constant_power.break_even_work_factor
     saved = "With so much more traffic no cut in work would save energy."
     if limit > 0:
@@ -371,18 +377,9 @@ def reading(model: Model) -> str:
     return (
         f"The two-level model: {plain(f)} times the work (f) and {moved} (m = {plain(m)}), from {intensities} against "
         f"a time balance of {plain(model.time_balance)}: {_CASES[model.case]}. On its roofline that is a speedup "
-        f"of {plain(model.speedup)} and a greenup of {greenup} ({without} without constant power){_bounds(model)}. "
+        f"of {plain(model.speedup)} and a greenup of {greenup} ({without} without constant power){bounds}. "
         f"{saved}"
     )
-
-
-def _bounds(model: Model) -> str:
-    if not model.is_tradeoff:
-        return "; its bounds are for more work against less traffic, and this change is none of that"
-    if model.case is None:
-        return ""
-    texts = [bounds_of(pair, " and ") for pair in (model.with_constant_power, model.without_constant_power)]
-    return f", which this case keeps between {texts[0]} ({texts[1]})"
 
 
 def bounds_of(pair: Bounds, between: str) -> str:

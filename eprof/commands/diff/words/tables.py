@@ -161,8 +161,8 @@ def _taken(side: KernelSide | None, has_energy: bool) -> float | None:
 
 def _kernel(document: Document, kernel: Kernel, name: str, largest: float) -> Row:
     has_energy = document.has_energy
-    change, growth = change_of(kernel, has_energy)
-    status: Cell = Share(growth, signed=True)
+    change, share = change_of(kernel, has_energy)
+    status: Cell = Share(share, signed=True)
     if kernel.status in _STATUSES:
         status = Tag(_STATUSES[kernel.status])
     launches = [side.launches for side in (kernel.old, kernel.new) if side is not None]

@@ -70,12 +70,21 @@ def _sum(document: Document, side: str, weights: dict[str, int]) -> float | None
 def trust(document: Document) -> str:
     """How far to trust a difference: what the answer rests on, and what is not in it."""
     similar = sum(kernel.match is not None and kernel.match.how == SIMILAR for kernel in document.kernels)
+    sides = document.old, document.new
+    counts = any(bits(side.marks) & SIMULATED for side in sides)
+    time = any(bits(side.time_marks) & SIMULATED for side in sides)
+    simulated = when(counts, f"{document.nouns.simulated} simulated"), when(time, "time modelled")
+    # Marks that all numbers have stand beside none of them.
+    shared = shared_by_changes(document)
+    words = [*(lost.what for lost in document.uncompared), *(lost.what for lost in document.unknown)]
+    left_out = list(dict.fromkeys(map(document.nouns.label, words)))
     parts = [
         _verdict(document),
         _prices(document),
-        _simulated(document),
-        *_shared(document),
-        _left_out(document),
+        " and ".join(filter(None, simulated)),
+        when("estimated" in shared, "all joules estimated"),
+        when("assumed" in shared, "all joules rest on assumptions"),
+        phrase("not in it: {}", few(left_out, _MOST_NAMED)),
         when(similar, f"{counted(similar, document.nouns.kernel)} paired by similar names"),
         when(document.old.repeats == document.new.repeats == 1, "one run of each"),
     ]
@@ -109,28 +118,6 @@ def _prices(document: Document) -> str:
         whose = when(document.nouns.is_of_cpu, f"of {tables[0].device}, ")
         texts.append(f"{whose}not made for this {document.nouns.processor}")
     return ", ".join(texts)
-
-
-def _simulated(document: Document) -> str:
-    """Trust: what of the difference was not measured."""
-    sides = document.old, document.new
-    counts = any(bits(side.marks) & SIMULATED for side in sides)
-    time = any(bits(side.time_marks) & SIMULATED for side in sides)
-    texts = when(counts, f"{document.nouns.simulated} simulated"), when(time, "time modelled")
-    return " and ".join(filter(None, texts))
-
-
-def _shared(document: Document) -> list[str]:
-    """Trust: the marks that stand beside no number of the difference, because all have them."""
-    marks = shared_by_changes(document) - {"simulated"}
-    meanings = {"estimated": "all joules estimated", "assumed": "all joules rest on assumptions"}
-    return [meaning for mark, meaning in meanings.items() if mark in marks]
-
-
-def _left_out(document: Document) -> str:
-    words = [*(lost.what for lost in document.uncompared), *(lost.what for lost in document.unknown)]
-    labels = list(dict.fromkeys(map(document.nouns.label, words)))
-    return phrase("not in it: {}", few(labels, _MOST_NAMED))
 
 
 def bar(document: Document) -> list[tuple[str, float]]:
