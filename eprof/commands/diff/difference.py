@@ -136,6 +136,7 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
     def typed(self) -> Document:
         """The whole difference as the document that every report is made of."""
         model = reading(self.old, self.new)
+        energy_test = self.test() if self.has_energy else None
         return Document(
             eprof=__version__,
             created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -160,7 +161,7 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
             tests=Tests(
                 confidence=CONFIDENCE,
                 method="Welch's t test",
-                energy=tables.test_of(self.test() if self.has_energy else None),
+                energy=tables.test_of(energy_test),
                 time=tables.test_of(self.time_test()),
                 measured=tables.test_of(welch(self.old.measured, self.new.measured)),
             ),
