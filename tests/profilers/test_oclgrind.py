@@ -16,6 +16,7 @@ from run_support import ROOT, STAND_INS, block
 
 from eprof import logs
 from eprof.base.errors import LogError, UsageError
+from eprof.base.marks import Mark
 from eprof.counts import counters
 from eprof.profile import api
 from eprof.profilers.oclgrind import reader as reader
@@ -321,3 +322,8 @@ def test_a_kernel_with_vectors_computes_at_least_what_was_counted(tmp_path):
         assert ("missing" in document["energy_marks"]["computation"]) == lower
         assert ("missing" in document["time_marks"]) == lower
         assert "lower_bound" not in counts["dram_read"] and "missing" not in counts["dram_read"]["marks"]
+    sectors = start.replace("8 - load global", "4 - cache load sectors\n  8 - load global") + "  2 - insertelement\n\n"
+    launches = signs.SIGNS.lower_bounds(count(tmp_path, sectors, "sectors.txt")[2].counted[0].launches)
+    marks = dict(zip(launches.names, launches.values[0].tolist(), strict=True))
+    assert not marks["cache load sectors"] & Mark.MISSING, "sectors of vectors are counted whole"
+    assert marks["call fmuladd f32"] & Mark.MISSING

@@ -17,7 +17,7 @@ KIND = "oclgrind-inst-counts"
 DEVICE = "Oclgrind Simulator"
 MARK = "Instructions executed for kernel '"
 VECTORS = ("insertelement", "extractelement", "shufflevector")
-_WHOLE = ("load ", "store ")  # counted in bytes too, which are right for vectors
+_WHOLE = ("load ", "store ", "cache ")  # counted in bytes and sectors too, which are right for vectors
 # Bytes of a piece; pieces of a program's own output before its first kernel.
 _PIECE = 1 << 16
 _LOOK_PIECES = 1 << 10

@@ -390,7 +390,8 @@ def _verdict(view: View) -> str:
         return "rough." if view.to_meter.idle_j else "good."
     off = _kernels_off(view, view.costs)
     is_own = view.costs.gpu_match == "own" and not view.is_modelled
-    word = "good" if off and is_own else "rough"
+    # What a good table says of a part is nothing good of a total that lacks others.
+    word = "good" if off and is_own and not lacking.in_trust(view) else "rough"
     if view.energy("total").lower and known(view.interval("total")) is None:
         word += f", a lower bound{lacking.in_headline(view)}"
     return f"{word} ({off or _spread(view) or 'error unknown'})."

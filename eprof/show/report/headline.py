@@ -160,7 +160,7 @@ def _share_span(view: View, group: str, total: float) -> str:
 def _constant_alone(view: View) -> Headline:
     """The headline where constant power is all the energy that is known: up to what the board can draw."""
     constant, pair = view.energy(CONSTANT), known(view.interval("total"))
-    joules = quantity(constant.value or 0, "J")
+    joules = quantity(view.least_total.value or 0, "J")
     if view.to_meter:
         text = f"{joules} {view.total_is}: only constant power is priced{_drawn(view, constant)}."
     elif pair:

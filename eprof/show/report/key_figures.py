@@ -29,7 +29,7 @@ def figures(view: View) -> list[Figure]:
     power = Amount(None) if view.time.lower else power_of(view.document)
     interval = phrase(", {}", wide(view.interval("total"), "J"))
     return [
-        _figure("Energy", view.energy("total"), "J", note=f"{view.total_is}{interval}"),
+        _figure("Energy", view.least_total, "J", note=f"{view.total_is}{interval}"),
         time,
         _figure("Mean power", power, "W", no_power),
         _figure("Energy per flop", view.per_flop(view.document), "J", no_flops),

@@ -265,6 +265,14 @@ class View:
         ends: Ends = getattr(intervals, part, None) or intervals.groups.get(part)
         return ends
 
+    @property
+    def least_total(self) -> Amount:
+        """The total; of one that lacks something, which is shown as "at least", the low end of its interval."""
+        total, ends = self.energy("total"), self.interval("total")
+        if not total.lower or ends is None or ends[0] is None:
+            return total
+        return Amount(ends[0], total.marks)
+
     def is_certain(self, part: str) -> bool:
         """Whether an energy of the whole, by family or by group of counts, is certain enough to name."""
         families = (COMPUTATION, DATA, CONSTANT, "total")
