@@ -35,7 +35,6 @@ def in_cpuinfo(text: str) -> str | None:
 
 @cache
 def _names() -> dict[str, re.Pattern[str]]:
-    """A pattern for each CPU microarchitecture: its own name, or one of the names of its CPUs."""
     patterns = {}
     for name, entry in _sections():
         names = [rf"(?<![\w-]){re.escape(name)}(?![\w-])", *entry["names"].texts()]

@@ -72,6 +72,5 @@ def told_in(output: bytes) -> str | None:
 
 
 def _longest_name(words: list[str]) -> str | None:
-    """The most words from the first on that name a GPU."""
     names = (" ".join(words[:number]) for number in range(len(words), 0, -1))
     return next((name for name in names if capabilities(name)), None)

@@ -79,7 +79,6 @@ def selection(wanted: Sequence[str], *names: Sequence[str]) -> Callable[[str], b
 
 
 def _labelled(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The kernels that reports show under labels in `wanted`, where these are no names."""
     other = [text for text in wanted if expression(text) is None and not any(map(selector([text]), names))]
     return [name for text in other for name in named_by(text, names)]
 
@@ -184,7 +183,6 @@ class _Library(Struct, frozen=True):
 
 @lru_cache(maxsize=1)
 def _libraries() -> tuple[dict[str, str], list[_Library]]:
-    """For labels, the names of types, and the patterns of kernels of libraries."""
     document = Document.read(resources.folder("counters") / "names.toml")
     types = {key: node.text() for key, node in document.root["type"].items()}
     rows = document.root["library"].entries()
@@ -336,7 +334,6 @@ def _with_own_words(texts: Sequence[str], fitted: Sequence[str], width: int, tim
 
 
 def _shared(text: str, other: str) -> tuple[int, int]:
-    """How many characters two labels share at their start, and then at their end."""
     start = len(os.path.commonprefix([text, other]))
     end = len(os.path.commonprefix([text[start:][::-1], other[start:][::-1]]))
     return start, end
@@ -390,7 +387,6 @@ def _shown(text: str, start: int, end: int, room: int) -> str:
 
 
 def _numbered(texts: Iterable[str]) -> list[str]:
-    """Labels with " #2" behind the second of two that are the same."""
     times: dict[str, int] = {}
     numbered = []
     for text in texts:

@@ -129,7 +129,6 @@ def _growing(tree: ast.expr) -> ast.expr | None:
 
 
 def _value(tree: ast.expr, values: Mapping[str, Any]) -> Any:
-    """The value of a formula's tree."""
     match tree:
         case ast.BinOp(left=left, right=ast.Constant(value=int() as power), op=ast.Pow()):
             # A float overflows where an integer would grow without end.
@@ -339,7 +338,6 @@ def _too_large(label: str) -> DefinitionError:
 
 
 def _integers(value: Any) -> Iterator[int]:
-    """Every integer in a TOML table."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):

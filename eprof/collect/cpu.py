@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,12 @@ class Cpu:
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
-        self._cores = _first_threads(root, sorted(os.sched_getaffinity(0)))
+        threads = sorted(os.sched_getaffinity(0))
+        cores: dict[Collection[int], int] = {}
+        for thread in threads:
+            siblings = _listed(text_of(root / _CORES / f"cpu{thread}/topology/thread_siblings_list"))
+            cores.setdefault(frozenset(siblings) or frozenset((thread,)), thread)
+        self._cores = list(cores.values())
         self._library: Any = None
         self._region = mmap.mmap(-1, _PAGE)
         self._share = 0
@@ -158,15 +163,6 @@ def _capability(root: Path) -> str:
     if "avx" not in known:
         return "16.0"
     return "32.1" if "fma" in known else "32.0"
-
-
-def _first_threads(root: Path, threads: Sequence[int]) -> list[int]:
-    """One hardware thread of each core of the processor."""
-    cores: dict[Collection[int], int] = {}
-    for thread in threads:
-        siblings = _listed(text_of(root / _CORES / f"cpu{thread}/topology/thread_siblings_list"))
-        cores.setdefault(frozenset(siblings) or frozenset((thread,)), thread)
-    return list(cores.values())
 
 
 def _listed(text: str) -> set[int]:

@@ -1,7 +1,7 @@
 """Clocks of this machine's processor through Linux's cpufreq: held and given back. Only where a user asks for it."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -24,7 +24,12 @@ def held(core_mhz: float | None, root: Path = Path("/")) -> Iterator[None]:
     cores = check(core_mhz, root)
     before = {core: (_number(core / _LOW), _number(core / _HIGH)) for core in cores}
     try:
-        _hold(cores, _khz(core_mhz))
+        khz = _khz(core_mhz)
+        try:
+            for core in cores:
+                _set(core, khz, khz)
+        except OSError as err:
+            raise CollectError("--clock: this machine does not let its clock be set, and none was changed.") from err
         yield
     finally:
         for core, (low_khz, high_khz) in before.items():
@@ -45,14 +50,6 @@ def check(core_mhz: float, root: Path = Path("/")) -> list[Path]:
             span = f"{slowest_khz / 1000:g} to {fastest_khz / 1000:g} MHz"
             raise CollectError(f"--clock {core_mhz:g}: this processor has {span}; no clock was changed.")
     return cores
-
-
-def _hold(cores: Sequence[Path], khz: int) -> None:
-    try:
-        for core in cores:
-            _set(core, khz, khz)
-    except OSError as err:
-        raise CollectError("--clock: this machine does not let its clock be set, and none was changed.") from err
 
 
 def _khz(core_mhz: float) -> int:

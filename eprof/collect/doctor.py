@@ -60,12 +60,10 @@ def can_run(checks: Sequence[Check]) -> bool:
 
 
 def _profilers(collector: Collector, tool: Tool, has_gpu: bool) -> list[Check]:
-    """Checks of the profilers, and of the tools that make their results better."""
     return [_profiler(collector, tool, has_gpu), *(_timer(collector, tool, timer) for timer in collector.helpers())]
 
 
 def _profiler(collector: Collector, tool: Tool, has_gpu: bool) -> Check:
-    """The check of a profiler."""
     kind = "cluster" if collector.processor == CLUSTER else "device"
     name = f"simulated {kind} ({tool.name})" if collector.simulated else f"profiler {tool.name}"
     device, capability = gpu()
@@ -81,7 +79,6 @@ def _profiler(collector: Collector, tool: Tool, has_gpu: bool) -> Check:
 
 
 def _timer(collector: Collector, tool: Tool, timer: Tool) -> Check:
-    """The check of a tool that times what another profiler counts."""
     name = f"timer {timer.name}"
     if timer.usable:
         return Check(name, True, _described(timer))
@@ -92,13 +89,11 @@ def _timer(collector: Collector, tool: Tool, timer: Tool) -> Check:
 
 
 def _described(tool: Tool) -> str:
-    """What a checked tool is good for, its version and its path."""
     where = ", ".join(word for word in (tool.version, tool.path) if word)
     return f"{tool.why} ({where})" if where else tool.why
 
 
 def _driver(root: Path, has_gpu: bool) -> Check:
-    """The check of NVIDIA's driver."""
     version = machine.driver_version(root)
     if version is not None:
         return Check("driver", True, version)
@@ -109,7 +104,6 @@ def _driver(root: Path, has_gpu: bool) -> Check:
 
 
 def _device(has_gpu: bool) -> Check:
-    """The check whether there is a GPU."""
     name, capability = gpu()
     if name is None and has_gpu:
         return Check("GPU", None, "there is one, but nvidia-smi does not name it")
@@ -136,7 +130,6 @@ def _library(has_gpu: bool) -> Check:
 
 
 def _open_mpi() -> Check:
-    """The check of Open MPI."""
     found, why = mpi.find()
     if found is None:
         return Check("Open MPI", None, f"{why}; `eprof comm` models messages without it", mpi.INSTALL)
@@ -144,7 +137,6 @@ def _open_mpi() -> Check:
 
 
 def _permission(root: Path, has_gpu: bool) -> Check:
-    """The check whether this user may read GPU counters."""
     name = "counter permission"
     restricted = machine.counters_restricted(root)
     if not has_gpu:
@@ -163,7 +155,6 @@ def _permission(root: Path, has_gpu: bool) -> Check:
 
 
 def _meter() -> Check:
-    """The check of the power meters."""
     best, reasons = meter.find()
     if best is None:
         remedies = [reason.partition("(")[2].rstrip(")") for reason in reasons if "pip install" in reason]
@@ -173,7 +164,6 @@ def _meter() -> Check:
 
 
 def _components(root: Path) -> Check:
-    """The check of what `eprof run` records for `eprof timeline`."""
     from eprof.collect.meters import components, rapl
 
     names = [component.name for component in components.find(root)]
@@ -183,7 +173,6 @@ def _components(root: Path) -> Check:
 
 
 def _clocks(root: Path, has_gpu: bool) -> Check:
-    """The check whether the GPU's clocks can be held."""
     if any(jetson.rails(root)):
         detail = "a Jetson board; clocks are below /sys/kernel/debug, readable by root only"
         return Check("clocks", None, detail, "sudo jetson_clocks")

@@ -60,7 +60,6 @@ class Marker:
                 return
 
     def _met(self, level: int, match: re.Match[str], time_s: float) -> None:
-        """A line that begins or ends a section was met."""
         nests = _END in match.re.groupindex
         if nests and match[_END] is not None:
             self._end(level, _named(match[_END]), time_s)
@@ -105,7 +104,6 @@ class Marker:
 
 
 def _named(text: str) -> str:
-    """A marked section's name as a cell of a table can hold it."""
     return visible(text).strip()[:_LONGEST_NAME].strip()
 
 

@@ -101,7 +101,11 @@ class Session:
         Raises CollectError if nothing could be run.
         """
         self._save(PARTIAL)
-        todo = self._todo()
+        repeated = (TIME, ENERGY) if TIME in self.kinds else self.kinds
+        todo = []
+        for kind in self.kinds:
+            repeats = self.repeat if kind in repeated else 1
+            todo += [(kind, number) for number in range(1, repeats + 1)]
         complete = False
         try:
             with held() as signals:
@@ -124,17 +128,7 @@ class Session:
         """Whether the session left anything to report on: logs that are not known to be without kernels."""
         return any(entry["logs"] and entry["kernels"] != 0 for entry in self.measurements)
 
-    def _todo(self) -> list[tuple[str, int]]:
-        """The session's measurements in order: time first (it disturbs least), then energy, then counters."""
-        repeated = (TIME, ENERGY) if TIME in self.kinds else self.kinds
-        todo = []
-        for kind in self.kinds:
-            repeats = self.repeat if kind in repeated else 1
-            todo += [(kind, number) for number in range(1, repeats + 1)]
-        return todo
-
     def _measure_all(self, todo: Sequence[tuple[str, int]], signals: Signals) -> bool:
-        """Make the session's measurements one after the other, until one ends the run."""
         source = Input(len(todo))
         self.runs_planned = len(todo)
         for index, (measurement, number) in enumerate(todo):
@@ -196,7 +190,6 @@ class Session:
             yield out.fileno(), err.fileno()
 
     def _kept(self, measurement: str, number: int, suffix: str) -> Path:
-        """Where the output of a measurement after the first goes."""
         return self.directory.path / "output" / f"{measurement}-{number}.{suffix}"
 
     def _measure(self, step: Step, number: int, signals: Signals, source: Input, outputs: tuple[int, int]) -> bool:
@@ -252,7 +245,6 @@ class Session:
     def _metered(
         self, meter: "Meter", step: Step, signals: Signals, source: Input, outputs: tuple[int, int]
     ) -> tuple[Ended, int]:
-        """Run the program often enough to fill the meter's window."""
         runs = 0
         total_s = 0.0
         with meter.sampling(self.directory.path / "power.csv"):
@@ -266,7 +258,6 @@ class Session:
                     return ended, runs
 
     def _once(self, step: Step, signals: Signals, source: Input, outputs: tuple[int, int]) -> Ended:
-        """Run the program of a step once."""
         name = Path(self.request.program[0]).name
         with source.open() as stdin, self._watch(step).program(name, outputs[0]) as stdout:
             streams = Streams(stdin, stdout, outputs[1])
@@ -313,7 +304,6 @@ class Session:
             self.progress.wipe()
 
     def _ticker(self, step: Step) -> Callable[[], None]:
-        """What keeps the user informed while a step of the session runs."""
         began = time.monotonic()
 
         def tick() -> None:
@@ -351,7 +341,15 @@ class Session:
         """
         self.warnings += verdict.messages
         status = self._status(ended, verdict)
-        self._compare_status(step, ended, status)
+        if self.status is None:
+            self.status = status
+            if ended.timed_out:
+                self.status = status or 1
+        elif status != self.status and not ended.timed_out:
+            self.warnings.append(
+                f"{self.request.program[0]} ended with {status} in the {step.what} run, but with {self.status} in the "
+                "first run."
+            )
         name = self.request.program[0]
         if ended.timed_out:
             self.warnings.append(f"{name} was still running after {self.timeout_s:g} s (--timeout) and was stopped.")
@@ -367,28 +365,14 @@ class Session:
         return not (failed or ended.timed_out or status > 128 or no_kernels)
 
     def _status(self, ended: Ended, verdict: Verdict) -> int:
-        """The program's exit status in a step, as far as it is known."""
         if not verdict.tells_status and not ended.timed_out:
             return self.status or 0
         return ended.status if verdict.program_status is None else verdict.program_status
-
-    def _compare_status(self, step: Step, ended: Ended, status: int) -> None:
-        """The first run's status is the program's; a warning where another run ends otherwise."""
-        if self.status is None:
-            self.status = status
-            if ended.timed_out:
-                self.status = status or 1
-        elif status != self.status and not ended.timed_out:
-            self.warnings.append(
-                f"{self.request.program[0]} ended with {status} in the {step.what} run, but with {self.status} in the "
-                "first run."
-            )
 
     def _save(self, status: str) -> None:
         self.directory.save(self._record(status), last=status == COMPLETE)
 
     def _record(self, status: str) -> dict[str, Any]:
-        """What `run.json` says of the session."""
         system = os.uname()
         return {
             "schema": SCHEMA,
@@ -424,7 +408,6 @@ def _tool(tool: Tool) -> dict[str, Any]:
 def _entry(
     step: Step, number: int, began: str, ended: Ended, runs: int, logs: Sequence[Path], verdict: Verdict
 ) -> dict[str, Any]:
-    """A measurement in the session's `run.json`."""
     entry: dict[str, Any] = {
         "what": step.what,
         "number": number,

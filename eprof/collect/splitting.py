@@ -106,7 +106,10 @@ class Splitter:
                 if size == _FAILED:
                     self.failed = self.failed or OSError(pid, os.strerror(pid), str(self._stem.parent))
                 else:
-                    self._take(pid, size)
+                    if pid not in self._writers:
+                        self._writers[pid] = _Writer(_path(self._stem, pid).open("rb"), self._strip())
+                    file, strip = self._writers[pid]
+                    self._pass(strip.feed(file.read(size)))
 
     def finish(self) -> None:
         """Pass on all split output so far; children that outlive the program go on writing into their files."""
@@ -121,12 +124,6 @@ class Splitter:
         for writer in self._writers.values():
             self._pass(writer.strip.feed(b"", final=True))
             writer.file.close()
-
-    def _take(self, pid: int, size: int) -> None:
-        if pid not in self._writers:
-            self._writers[pid] = _Writer(_path(self._stem, pid).open("rb"), self._strip())
-        file, strip = self._writers[pid]
-        self._pass(strip.feed(file.read(size)))
 
     def _pass(self, piece: bytes) -> None:
         if self._target is None or not piece:
@@ -202,7 +199,6 @@ class _Helper:
         self._tell(0, _DRAINED)
 
     def _receive(self) -> None:
-        """Receive a piece of output and the process that wrote it."""
         piece, more, _, _ = self._ours.recvmsg(_PIECE, CMSG_SPACE(_CREDENTIALS.size))
         if not piece:
             self._ended = True

@@ -51,21 +51,16 @@ class Input:
         elif self._kept is None:
             yield 0 if _is_open(0) else os.open(os.devnull, os.O_RDONLY)
         elif first:
-            copied = self._copied()
+            import threading
+
+            copied, write_end = os.pipe()
+            threading.Thread(target=self._pump, args=(write_end,), daemon=True).start()
             yield copied
             os.close(copied)
         else:
             again = os.open(f"/proc/self/fd/{self._kept.fileno()}", os.O_RDONLY | os.O_CLOEXEC)
             yield again
             os.close(again)
-
-    def _copied(self) -> int:
-        """A pipe that a thread fills with the standard input that comes in, keeping a copy."""
-        import threading
-
-        read_end, write_end = os.pipe()
-        threading.Thread(target=self._pump, args=(write_end,), daemon=True).start()
-        return read_end
 
     def _pump(self, target: int) -> None:
         with contextlib.suppress(OSError):

@@ -68,7 +68,6 @@ def near(device_name: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _listed() -> Mapping[str, DataSheet]:
-    """All boards with a data sheet, by their names for matching."""
     document = Document.read(folder("counters") / "boards.toml")
     sheets = [
         DataSheet(name, memory, numbers["w"], {key: number for key, number in numbers.items() if key != "w"})

@@ -91,7 +91,21 @@ def table_text(
     device_name: str, idle_w: float | None = None, tdp_w: float | None = None, idle_from: str = _GIVEN
 ) -> str:
     """The file of the table that `estimated` returns."""
-    board = _board(device_name, idle_w, tdp_w)
+    _check_watts("--idle-w", idle_w)
+    _check_watts("--tdp-w", tdp_w)
+    if not device_name.split():
+        raise CostError("Say which GPU is meant, such as `RTX 4090`.")
+    sheet = data_sheet(device_name)
+    if sheet is None and idle_w is None and tdp_w is None:
+        raise CostError(_unlisted(device_name))
+    board = sheet or DataSheet(" ".join(device_name.split()))
+    if tdp_w is not None:
+        board = replace(board, limit_w=tdp_w)
+    if idle_w is not None and board.limit_w is not None and idle_w >= board.limit_w:
+        raise CostError(
+            f"An idle power of {idle_w:g} W cannot be: the power limit of {board.name} is {board.limit_w:g} W; give "
+            "--idle-w in watts, as nvidia-smi prints it."
+        )
     constant = _constant(board, idle_w, idle_from)
     note = _estimate_note(printable(board.name), constant)
     origin = Origin("estimated", _SOURCE, _SHAPE_SOURCE, note, _TENSOR_SOURCE)
@@ -126,32 +140,43 @@ class Origin(Struct, frozen=True):
 
 
 def _text(device_name: str, board: DataSheet, constant: "_Constant", prices: Prices, origin: Origin) -> str:
-    head = _head(device_name, board, origin)
-    sections = (_price_lines(prices, constant, origin), _charge_lines(prices.pj), _fit_lines(prices, constant))
+    name = printable(board.name)
+    names = dict.fromkeys([printable(" ".join(device_name.split())), name])
+    lines = [
+        f"# What an instruction and a byte may cost on {name}: estimated, nobody measured this GPU.",
+        "# docs/costs.md says how, and how far off it may be.",
+        "schema = 1",
+        f"name = {quoted(origin.name)}",
+        f"device = {quoted(name)}",
+        f"devices = [{', '.join(map(quoted, names))}]",
+        f"source = {quoted(origin.source)}",
+        'basis = "estimated"',
+        'books = "accessed"',
+        f"notes = [{quoted(origin.note)}]",
+    ]
+    if board.limit_w is not None:
+        lines += ["", "[peak]", f"power_limit_w = {board.limit_w:g}"]
+        lines += [f"{name} = {peak:.6g}" for name, peak in board.peaks.items()]
+        lines.append('why = "the data sheet: power limit, and peaks at the boost clock"')
+    head = "\n".join(lines) + "\n"
+    steps = shape()["replicas"]["constant_steps"]
+    constants_w = [constant.watts * math.exp(constant.sd * step) for step in steps]
+    intervals = [f"{name} = {_interval(price, prices.replicas[name])}" for name, price in prices.pj.items()]
+    lines = [
+        "[fit]",
+        'form = "one shape for four GPUs, a scale and constant power for each, least absolute relative errors"',
+        f"interval_pj = {{ {', '.join(intervals)} }}",
+        f"interval_constant_w = {_interval(constant.watts, constants_w)}",
+        "",
+        "[fit.replicas]        # shapes of GPUs and kernels drawn at random, times a scale drawn for the GPU",
+        *(f"{name} = {_numbers(replicas)}" for name, replicas in prices.replicas.items()),
+        f"w = {_numbers(constants_w)}",
+    ]
+    sections = (_price_lines(prices, constant, origin), _charge_lines(prices.pj), "\n".join(lines) + "\n")
     return "\n".join([head, *sections])
 
 
 # ---- what is known of the board
-
-
-def _board(device_name: str, idle_w: float | None, tdp_w: float | None) -> DataSheet:
-    """The data sheet that an estimate is made from, of the board or as the user gave it."""
-    _check_watts("--idle-w", idle_w)
-    _check_watts("--tdp-w", tdp_w)
-    if not device_name.split():
-        raise CostError("Say which GPU is meant, such as `RTX 4090`.")
-    sheet = data_sheet(device_name)
-    if sheet is None and idle_w is None and tdp_w is None:
-        raise CostError(_unlisted(device_name))
-    board = sheet or DataSheet(" ".join(device_name.split()))
-    if tdp_w is not None:
-        board = replace(board, limit_w=tdp_w)
-    if idle_w is not None and board.limit_w is not None and idle_w >= board.limit_w:
-        raise CostError(
-            f"An idle power of {idle_w:g} W cannot be: the power limit of {board.name} is {board.limit_w:g} W; give "
-            "--idle-w in watts, as nvidia-smi prints it."
-        )
-    return board
 
 
 def _check_watts(option: str, watts: float | None) -> None:
@@ -177,7 +202,6 @@ class _Constant(Struct, frozen=True):
 
 
 def _constant(board: DataSheet, idle_w: float | None, idle_from: str) -> _Constant:
-    """The constant power that is estimated for a board."""
     shares = shape()["constant"]
     if idle_w is not None:
         return _Constant(idle_w, shares["idle_known_sd"], idle_from)
@@ -224,29 +248,6 @@ def _number(value: float) -> str:
 # ---- the file
 
 
-def _head(device_name: str, board: DataSheet, origin: Origin) -> str:
-    """The first lines of an estimated table's file."""
-    name = printable(board.name)
-    names = dict.fromkeys([printable(" ".join(device_name.split())), name])
-    lines = [
-        f"# What an instruction and a byte may cost on {name}: estimated, nobody measured this GPU.",
-        "# docs/costs.md says how, and how far off it may be.",
-        "schema = 1",
-        f"name = {quoted(origin.name)}",
-        f"device = {quoted(name)}",
-        f"devices = [{', '.join(map(quoted, names))}]",
-        f"source = {quoted(origin.source)}",
-        'basis = "estimated"',
-        'books = "accessed"',
-        f"notes = [{quoted(origin.note)}]",
-    ]
-    if board.limit_w is not None:
-        lines += ["", "[peak]", f"power_limit_w = {board.limit_w:g}"]
-        lines += [f"{name} = {peak:.6g}" for name, peak in board.peaks.items()]
-        lines.append('why = "the data sheet: power limit, and peaks at the boost clock"')
-    return "\n".join(lines) + "\n"
-
-
 def _estimate_note(name: str, constant: _Constant) -> str:
     return (
         f"The prices of {name} are estimated: nobody measured this GPU. They are those that four other GPUs share; "
@@ -255,7 +256,6 @@ def _estimate_note(name: str, constant: _Constant) -> str:
 
 
 def _price_lines(prices: Prices, constant: _Constant, origin: Origin) -> str:
-    """The lines of prices in an estimated table's file."""
     sources = dict.fromkeys(prices.pj, origin.of_prices)
     if origin.of_tensor:
         sources[TENSOR_FLOP] = origin.of_tensor
@@ -286,24 +286,6 @@ def _charge(word: str, entry: Mapping[str, str], prices: Collection[str]) -> str
         return f'{word} = {{ formula = "{entry["formula"]}", why = "{entry["why"]}", mark = "estimated" }}'
     kind = "nothing" if "nothing" in entry else "unpriced"
     return f'{word} = {{ {kind} = "{entry[kind]}" }}'
-
-
-def _fit_lines(prices: Prices, constant: _Constant) -> str:
-    """The section [fit] of an estimated table: intervals, and the replicas that they are of."""
-    steps = shape()["replicas"]["constant_steps"]
-    constants_w = [constant.watts * math.exp(constant.sd * step) for step in steps]
-    intervals = [f"{name} = {_interval(price, prices.replicas[name])}" for name, price in prices.pj.items()]
-    lines = [
-        "[fit]",
-        'form = "one shape for four GPUs, a scale and constant power for each, least absolute relative errors"',
-        f"interval_pj = {{ {', '.join(intervals)} }}",
-        f"interval_constant_w = {_interval(constant.watts, constants_w)}",
-        "",
-        "[fit.replicas]        # shapes of GPUs and kernels drawn at random, times a scale drawn for the GPU",
-        *(f"{name} = {_numbers(replicas)}" for name, replicas in prices.replicas.items()),
-        f"w = {_numbers(constants_w)}",
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def _numbers(values: Sequence[float]) -> str:

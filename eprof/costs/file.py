@@ -269,7 +269,6 @@ def _settings(node: Node) -> tuple[tuple[Setting, ...], Setting]:
 
 
 def _setting(entry: Node) -> Setting:
-    """A setting in a cost table's file."""
     if not isinstance(entry.value, dict):
         raise entry.error(f"a setting must be {{ core_mhz = ..., memory_mhz = ..., ... }}, not {entry.value!r}.")
     entry.table(_SETTING_KEYS)
@@ -321,7 +320,6 @@ def _check_settings(entries: list[Node], settings: tuple[Setting, ...]) -> None:
 
 
 def _voltage(volts: float | None, entry: Node, domain: str) -> str:
-    """A voltage in the unit of a cost table's file, in words."""
     if volts is None:
         return "no voltage"
     return f"{volts:g}" if f"{domain}_v_rel" in entry else f"{1e3 * volts:g} mV"
@@ -347,7 +345,6 @@ def _rates(root: Node) -> tuple[Rate, ...]:
 
 
 def _rate(price: Node, domain: str | None) -> Rate:
-    """A named price in a cost table's file."""
     name = price.name
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name.rpartition("_")[2] not in _PRICED_THINGS:
         ends = ", ".join(f"_{ending}" for ending in _PRICED_THINGS)
@@ -356,7 +353,6 @@ def _rate(price: Node, domain: str | None) -> Rate:
 
 
 def _constant(node: Node) -> Constant:
-    """Constant power in a cost table's file."""
     if node.value is None:
         raise node.error("[constant_power] is missing: the watts drawn whatever the GPU does, as `w = ...`.")
     node.table((*_CONSTANT_TERMS, "per", "why", "mark"))
@@ -372,7 +368,6 @@ def _constant(node: Node) -> Constant:
 
 
 def _peak(node: Node) -> Peak:
-    """The section [peak] of a cost table's file."""
     if node.value is None:
         return Peak({}, "", NONE)
     node.table((*_PEAK_TERMS, "why", "mark"))
@@ -387,7 +382,6 @@ def _peak(node: Node) -> Peak:
 
 
 def _caches(node: Node) -> dict[str, str]:
-    """The caches of a CPU in a cost table's file, as a simulator takes them: bytes, ways and bytes of a line each."""
     if node.value is None:
         return {}
     node.table(("d1", "ll", "why"))
@@ -443,7 +437,6 @@ def _fit(node: Node) -> FitRecord | None:
 
 
 def _intervals(root: Node) -> Intervals:
-    """The ranges of prices and of constant power that a cost table's file gives outside of [fit]."""
     prices = {name: _range(entry) for name, entry in root["interval_pj"].items()}
     constant = root["interval_constant_w"]
     constant_w = None if constant.value is None else _range(constant)
@@ -455,7 +448,6 @@ def _intervals(root: Node) -> Intervals:
 
 
 def _range(node: Node) -> Range:
-    """Two ascending numbers of a cost table's file."""
     kind = "two ascending numbers, such as [2.5, 4.0]"
     if not isinstance(node.value, list) or len(node.value) != 2:
         raise node.wrong(kind)
@@ -466,7 +458,6 @@ def _range(node: Node) -> Range:
 
 
 def _boards(node: Node) -> tuple[Board, ...]:
-    """The lists [[board]] of a cost table's file: other devices that the table serves."""
     return tuple(_board(entry.table(_BOARD_KEYS)) for entry in node.entries("a list of [[board]]"))
 
 
@@ -493,7 +484,6 @@ def _optional(parse: Callable[[Node], Made], entry: Node, key: str) -> Made | No
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value of a cost table's file, and all in it, can be written as JSON."""
     if isinstance(value, dict):
         return all(map(_is_plain, value.values()))
     if isinstance(value, list):
@@ -681,22 +671,16 @@ def _names_are_prices(root: Node, table: CostTable) -> None:
                 raise entry.error(f"`{name}` is not a price of this table; use one of: {', '.join(sorted(known))}.")
 
 
-def _with_interval(table: CostTable) -> set[str]:
-    """The prices in a cost table's file that have an interval, of their own or from refits; and constant power."""
-    known = set(table.intervals.prices_pj)
-    if table.intervals.constant_w is not None:
-        known.add(CONSTANT_POWER)
-    if table.fit is not None and table.fit.number:
-        known |= set(table.fit.replicas) | {CONSTANT_POWER}
-    return known
-
-
 def _certainty_stated(root: Node, table: CostTable) -> None:
     """Check a cost table not measured by its user: each price says where it is from and how far it is known."""
     if table.basis not in NEEDS_INTERVALS:
         return
     prices = [rate.name for rate in table.rates]
-    known = _with_interval(table)
+    known = set(table.intervals.prices_pj)
+    if table.intervals.constant_w is not None:
+        known.add(CONSTANT_POWER)
+    if table.fit is not None and table.fit.number:
+        known |= set(table.fit.replicas) | {CONSTANT_POWER}
     no_interval = [name for name in (*prices, CONSTANT_POWER) if name not in known]
     no_source = [name for name in (*prices, CONSTANT_POWER) if name not in table.sources]
     lacks = [

@@ -472,20 +472,16 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             unscaled = replace(self, scale=None).replicas(setting)
             return tuple(map(Costs.scaled, unscaled, self.scale.replicas))
         if self._has_refits:
-            return self._refits(setting)
+            assert self.fit is not None
+            replicas = self.fit.replicas
+            numbers = ({name: replicas[name][place] for name in replicas} for place in range(self.fit.number))
+            return tuple(self.with_numbers(chosen).at(setting) for chosen in numbers)
         default = self.at()
         prices_pj = {name: price.pj for name, price in default.prices.items()}
         spanning = self.intervals.replicas(prices_pj, default.constant_power_w)
         return tuple(self._times(factors, on_constant).at(setting) for factors, on_constant in spanning)
 
-    def _refits(self, setting: str | None) -> tuple[Costs, ...]:
-        assert self.fit is not None
-        replicas = self.fit.replicas
-        numbers = ({name: replicas[name][place] for name in replicas} for place in range(self.fit.number))
-        return tuple(self.with_numbers(chosen).at(setting) for chosen in numbers)
-
     def _times(self, factors: Mapping[str, float], on_constant: float) -> "CostTable":
-        """The table with its prices times factors, by name, and its constant power times one."""
         numbers = {rate.name: rate.number * factors.get(rate.name, 1.0) for rate in self.rates}
         terms = {term.name: term.number * on_constant for term in self.constant.terms}
         return self.with_numbers({**numbers, **terms})
@@ -543,6 +539,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         costs, point = self.at(setting), self._point(setting)
         spread = self.spread(setting)
         units = None if self.multiprocessors is None else _units_data(self.multiprocessors)
+        watts, formula, _ = self.constant.at(point)
         return {
             "name": self.name,
             "device": self.device,
@@ -559,7 +556,14 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             "settings": [{**_setting_data(setting), "default": setting == self.default} for setting in self.settings],
             "prices": [self._price_data(price, spread) for price in costs.prices.values()],
             "charges": [self._charge_data(word, costs) for word in COUNTS],
-            "constant": self._constant_data(point, costs, spread),
+            "constant": {
+                "power_w": watts,
+                "formula": formula,
+                "why": self.constant.why,
+                "marks": mark_words.names(costs.constant_marks),
+                "interval_w": _pair(spread.constant_w),
+                "from": self.sources.get(CONSTANT_POWER),
+            },
             "interval_is": self.interval_is,
             "boards": [_board_data(board) for board in self.boards],
             "peaks": {**asdict(costs.peaks), "marks": mark_words.names(costs.peaks.marks)},
@@ -570,19 +574,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             "fit": dict(self.fit.data) if self.fit else None,
         }
 
-    def _constant_data(self, point: Point, costs: Costs, spread: Intervals) -> dict[str, Any]:
-        watts, formula, _ = self.constant.at(point)
-        return {
-            "power_w": watts,
-            "formula": formula,
-            "why": self.constant.why,
-            "marks": mark_words.names(costs.constant_marks),
-            "interval_w": _pair(spread.constant_w),
-            "from": self.sources.get(CONSTANT_POWER),
-        }
-
     def _price_data(self, price: Price, spread: Intervals) -> dict[str, Any]:
-        """A row of the cost table's `explain`: a price, its interval, and where it is from."""
         unit = price.name.rpartition("_")[2]
         known = {"interval_pj": _pair(spread.prices_pj.get(price.name)), "from": self.sources.get(price.name)}
         return {"name": price.name, "unit": unit, **asdict(price), "marks": mark_words.names(price.marks), **known}
@@ -605,11 +597,12 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         if charge is not None:
             row |= {"pj": charge.pj, "formula": charge.formula, "marks": mark_words.names(charge.marks)}
             if charge.formula:
-                row["numbers"] = _numbers(charge.formula, costs.prices)
+                row["numbers"] = re.sub(
+                    r"(?<![\w.])[A-Za-z_]\w*", lambda name: f"{costs.prices[name[0]].pj:.5g}", charge.formula
+                )
         return row
 
     def _point(self, setting: str | None) -> Point:
-        """The point (clocks and voltages) of the cost table at a setting."""
         if setting is None:
             return Point(self.default, _DEFAULT_FROM)
         pair = clocks.parse(setting)
@@ -724,8 +717,3 @@ def name_in_tables(device_name: str) -> str:
 
 def _is_among(device_name: str, devices: Iterable[str]) -> bool:
     return name_in_tables(device_name) in map(name_in_tables, devices)
-
-
-def _numbers(formula: str, prices: Mapping[str, Price]) -> str:
-    """`formula` with the prices put in: "2 * dp_flop" -> "2 * 139.07"."""
-    return re.sub(r"(?<![\w.])[A-Za-z_]\w*", lambda name: f"{prices[name[0]].pj:.5g}", formula)

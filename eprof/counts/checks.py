@@ -87,7 +87,6 @@ def _rounding(sheet: Sheet, formula: Formula) -> Floats:
 
 
 def _sentence(sheet: Sheet, check: Check, left: Floats, right: Floats, failed: Bools) -> str:
-    """What a check that failed says."""
     with np.errstate(all="ignore"):
         off = np.where(failed, np.abs(left - right) / np.fmax(np.abs(left), np.abs(right)), -1.0)
     worst = int(np.argmax(off))

@@ -60,7 +60,6 @@ def _of_user(extra: Path | None) -> list[Definition]:
 
 @cache
 def _builtin(profiler: str | None = None) -> tuple[Definition, ...]:
-    """The built-in counter definitions (of a profiler)."""
     loaded = tuple(_load_once(place) for place in definition_files(profiler))
     label_of: dict[tuple[str, str], str] = {}
     for definition in loaded:
@@ -105,7 +104,6 @@ def names_in_use(profiler: str) -> frozenset[str]:
 
 
 def _with_extended(profiler: str) -> list[Traversable]:
-    """The definition files of a profiler's folder, and those that they extend in others."""
     home = resources.folder("counters")
     folder = home / profiler
     files = resources.tree(folder, ".toml") if folder.is_dir() else []

@@ -1,6 +1,6 @@
 """Counting: launches with their counters, read by a definition, become instructions by class and bytes by level."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -248,16 +248,11 @@ class Sheet(Struct, eq=False):
             if counter.partial:
                 values = np.where(number > 0, total / number * counter.expect, np.nan)
             else:
-                values = np.where(self._complete(known, counter.expect), total, np.nan)
+                # None is left out below the last.
+                last = np.where(known.any(axis=0), known.shape[0] - np.argmax(known[::-1], axis=0), 0)
+                complete: Bools = (number >= counter.expect) & (number == last)
+                values = np.where(complete, total, np.nan)
         return replace(self._all(values, (Way(counter.text, "", 0),)), marks=marks)
-
-    @staticmethod
-    def _complete(known: Bools, expect: int) -> Bools:
-        """At least the expected slices, none left out below the last: (n_slices, n_kernels) -> (n_kernels,)."""
-        number = known.sum(axis=0)
-        last = np.where(known.any(axis=0), known.shape[0] - np.argmax(known[::-1], axis=0), 0)
-        complete: Bools = (number >= expect) & (number == last)
-        return complete
 
     def unit_warning(self) -> list[str]:
         """One sentence about the counters that were not used because of their unit, if there were any."""
@@ -279,19 +274,17 @@ class Sheet(Struct, eq=False):
         counts a launch is no news.
         """
         results = [result for entry in entries if (result := self._result(entry)) is not None]
-        choice = self._choice(word, results, rounding, is_step)
-        if (choice < 0).all():
-            return None
-        return self._chosen(word, results, choice, rounding)
-
-    def _choice(self, word: str, results: Sequence[_Result], rounding: float, is_step: bool) -> Ints:
-        """Which result is used for each kernel; -1: none."""
         choice = np.full(self.length, -1, dtype=np.int64)
         contradicted = np.zeros(self.length, dtype=np.bool_)
         for number, result in enumerate(results):
             open_ = (choice < 0) & ~np.isnan(result.term.values)
             holds = self._holds(result, rounding)
-            choice[open_ & holds & ~result.term.high & ~self._leaves_out(results[:number], result, rounding)] = number
+            # Where a better entry cannot be true, what only leaves out some of its counters is no truer.
+            leaves_out = np.zeros(self.length, dtype=np.bool_)
+            for better in results[:number]:
+                if result.entry.formula.names < better.entry.formula.names:
+                    leaves_out |= better.term.high | ~self._holds(better, rounding)
+            choice[open_ & holds & ~result.term.high & ~leaves_out] = number
             refused = open_ & ~holds
             if (refused & ~contradicted).any():
                 self._warn_negative(word, result, refused, "not used")
@@ -300,18 +293,11 @@ class Sheet(Struct, eq=False):
             for number, result in enumerate(results):
                 above = result.term.high & ~result.term.low & ~np.isnan(result.term.values)
                 choice[(choice < 0) & above & self._holds(result, rounding)] = number
-        return choice
-
-    def _leaves_out(self, better: Sequence[_Result], result: _Result, rounding: float) -> Bools:
-        """Where a better entry cannot be true: what only leaves out some of its counters is no truer."""
-        leaves_out = np.zeros(self.length, dtype=np.bool_)
-        for other in better:
-            if result.entry.formula.names < other.entry.formula.names:
-                leaves_out |= other.term.high | ~self._holds(other, rounding)
-        return leaves_out
+        if (choice < 0).all():
+            return None
+        return self._chosen(word, results, choice, rounding)
 
     def _chosen(self, word: str, results: Sequence[_Result], choice: Ints, rounding: float) -> Cells:
-        """The cells of the results that were chosen."""
         values = np.full(self.length, np.nan)
         marks = np.zeros(self.length, dtype=np.int64)
         way_numbers = np.full(self.length, -1, dtype=np.int64)
@@ -428,7 +414,6 @@ class Sheet(Struct, eq=False):
         return f"{number} of {self.length} {nouns.kernels}" if self.length > 1 else f"the only {nouns.kernel}"
 
     def _texts(self, result: _Result, row: int) -> dict[str, str]:
-        """How the parts of a result were made for one kernel."""
         texts = {}
         for name, part in result.parts.items():
             formula = part.ways[part.choice[row]].formula
@@ -450,8 +435,24 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
         raise UsageError(f"`{books}` are not books; use one of: {', '.join(BOOKS)}.")
     sheet = Sheet(launches, definition)
     cells = {word: _word(sheet, word, books) for word in COUNTS}
+    # A total stands only where its parts are not known, and the parts only where it does not stand.
     for total, parts in PARTS.items():
-        _choose(cells, total, parts, definition.absent)
+        if total in TENSOR_PARTS:
+            kinds = np.stack([~np.isnan(cells[part].values) for part in parts if part not in definition.absent])
+            told_apart = kinds.any(axis=0) & (cells[total].values != 0)
+            for part in set(parts) & set(definition.absent):
+                cells[part] = _silence(cells[part], ~told_apart)
+        else:
+            kinds = np.stack([~np.isnan(cells[part].values) for part in parts if not part.endswith("_other")])
+            told_apart = kinds.all(axis=0)
+        if total in LEVEL_PARTS:
+            # All bytes of a level, counted, are better than their two halves, guessed.
+            told_apart &= ~np.logical_and.reduce([_is_surer(cells[total].marks, cells[part].marks) for part in parts])
+        use_total = ~told_apart & ~np.isnan(cells[total].values)
+        open_ = ~kinds.any(axis=0) & ~use_total & (total not in LEVEL_PARTS)
+        cells[total] = _silence(cells[total], ~use_total & ~open_)
+        for part in parts:
+            cells[part] = _silence(cells[part], use_total)
     if launches.lacks_rows:
         cells |= {word: _bounded(cells[word]) for word in cells if word not in definition.absent}
     how = {word: ways for word, counted in cells.items() if (ways := _how(counted))}
@@ -490,30 +491,6 @@ def _word(sheet: Sheet, word: str, books: str) -> Cells:
 def _bounded(cells: Cells) -> Cells:
     """The same as lower bounds: launches are missing, of all counters alike."""
     return replace(cells, marks=np.where(np.isnan(cells.values), cells.marks, cells.marks | _MISSING))
-
-
-def _choose(cells: dict[str, Cells], total: str, parts: Sequence[str], absent: Collection[str]) -> None:
-    """Let a total stand only where its parts are not known, and the parts only where it does not stand.
-
-    Where neither is known both are missing; of a memory level, reads and writes are. Of tensor work any type says more
-    than instructions do, unless there are none.
-    """
-    if total in TENSOR_PARTS:
-        kinds = np.stack([~np.isnan(cells[part].values) for part in parts if part not in absent])
-        told_apart = kinds.any(axis=0) & (cells[total].values != 0)
-        for part in set(parts) & set(absent):
-            cells[part] = _silence(cells[part], ~told_apart)
-    else:
-        kinds = np.stack([~np.isnan(cells[part].values) for part in parts if not part.endswith("_other")])
-        told_apart = kinds.all(axis=0)
-    if total in LEVEL_PARTS:
-        # All bytes of a level, counted, are better than their two halves, guessed.
-        told_apart &= ~np.logical_and.reduce([_is_surer(cells[total].marks, cells[part].marks) for part in parts])
-    use_total = ~told_apart & ~np.isnan(cells[total].values)
-    open_ = ~kinds.any(axis=0) & ~use_total & (total not in LEVEL_PARTS)
-    cells[total] = _silence(cells[total], ~use_total & ~open_)
-    for part in parts:
-        cells[part] = _silence(cells[part], use_total)
 
 
 def _is_surer(marks: Ints, than: Ints) -> Bools:

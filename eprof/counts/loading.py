@@ -180,6 +180,7 @@ def define(document: Document, place: Traversable | None) -> Definition:
     _check_names(stack, counters)
     partial = {name for name, counter in counters.items() if counter.partial}
     formulas = _Formulas((*counters, *parameters, *stack.tables["quantity"]), partial)
+    stated = {word for section in (*SECTIONS, *_REASONS) for word in stack.tables[section]}
     definition = Definition(
         name=stack.top["name"].text(f"{profiler}/{Path(document.label).stem}"),
         profiler=profiler,
@@ -196,10 +197,12 @@ def define(document: Document, place: Traversable | None) -> Definition:
         label=document.label,
         time_share=formulas.ways(stack.top["time_share"]) if "time_share" in stack.top else (),
         processor=processor,
-        not_here=_not_here(stack, processor),
+        not_here=frozenset(_OF_OTHERS[processor]) - stated,
         components=formulas.all_ways(stack.tables["component"]),
     )
-    _check_cycles(stack, definition)
+    for name, entries in definition.quantities.items():
+        if name in definition.closure(part for entry in entries for part in entry.formula.names):
+            raise stack.tables["quantity"][name].error(f"`{name}` is made of itself.")
     _check_size(stack, definition)
     _check_unused(stack)
     _check_complete(stack, definition)
@@ -207,7 +210,6 @@ def define(document: Document, place: Traversable | None) -> Definition:
 
 
 def _counter(name: str, entry: Node) -> Counter:
-    """A counter in a definition's file."""
     if isinstance(entry.value, str | list):
         return _named(name, entry, "count")
     if not isinstance(entry.value, dict) or ("name" in entry) == ("slices" in entry):
@@ -216,18 +218,6 @@ def _counter(name: str, entry: Node) -> Counter:
     unit = entry["unit"].choice(UNITS, "count")
     if "name" in entry:
         return _named(name, entry["name"], unit)
-    return _sliced(name, entry, unit)
-
-
-def _named(name: str, entry: Node, unit: str) -> Counter:
-    names = tuple(each.text() for each in entry.each())
-    if not names:
-        raise entry.error("a counter needs a name.")
-    return Counter(name, names=names, unit=unit, text=names[0])
-
-
-def _sliced(name: str, entry: Node, unit: str) -> Counter:
-    """A counter in slices in a definition's file."""
     slices, expect = entry["slices"].value, entry["expect"].value
     is_partial = entry["partial"].truth(False)
     if _is_numbered(slices, expect):
@@ -243,6 +233,13 @@ def _sliced(name: str, entry: Node, unit: str) -> Counter:
         raise entry.error("`slices` is a name with one {} in it and `expect` the number of slices, or a list of names.")
     text = f"{expect} * mean({text})" if is_partial else f"sum({text})"
     return Counter(name, slices=names, expect=expect, partial=is_partial, unit=unit, text=text)
+
+
+def _named(name: str, entry: Node, unit: str) -> Counter:
+    names = tuple(each.text() for each in entry.each())
+    if not names:
+        raise entry.error("a counter needs a name.")
+    return Counter(name, names=names, unit=unit, text=names[0])
 
 
 def _is_numbered(slices: Any, expect: Any) -> bool:
@@ -284,12 +281,6 @@ def _reasons(table: Mapping[str, Node]) -> dict[str, str]:
     return reasons
 
 
-def _not_here(stack: _Stack, processor: str) -> frozenset[str]:
-    """The words for what a definition's processor does not have, as far as it says nothing of them."""
-    stated = {word for section in (*SECTIONS, *_REASONS) for word in stack.tables[section]}
-    return frozenset(_OF_OTHERS[processor]) - stated
-
-
 def _listed(stack: _Stack, section: str) -> Iterator[Node]:
     """The entries of `[[check]]` or `[[time_pair]]` of all documents of a definition."""
     for document in stack.documents:
@@ -319,7 +310,10 @@ class _Formulas:
     def _way(self, way: Node) -> Entry:
         way.table(("formula", "mark", "mark_if", "note"))
         formula = way["formula"].formula(self.known)
-        mark = _mark(way["mark"])
+        node = way["mark"]
+        mark = NONE
+        for word in node.each():
+            mark |= Mark[word.choice(_MARKS).upper()]
         note = way["note"].text(None if mark else "")
         if not mark and formula.names & self.partial:
             raise way.error("a sum over some of the slices is not exact; give it a mark and a note.")
@@ -340,14 +334,6 @@ class _Formulas:
         entry.table(("bytes", "rate", "note"))
         moved, rate = entry["bytes"].formula(self.known), entry["rate"].formula(self.known)
         return TimePair(moved, rate, entry["note"].text(""))
-
-
-def _mark(node: Node) -> Mark:
-    """A mark in a definition or a list of them; `missing`: the formula leaves something out, a lower bound."""
-    mark = NONE
-    for word in node.each():
-        mark |= Mark[word.choice(_MARKS).upper()]
-    return mark
 
 
 # ---- rules on the whole
@@ -373,12 +359,6 @@ def _check_names(stack: _Stack, counters: Mapping[str, Counter]) -> None:
         same = (entry.document.label, counter.names, counter.slices, counter.expect, counter.partial)
         if first_name.setdefault(same, name) != name:
             raise entry.error(f"`{name}` is the same counter as `{first_name[same]}`.")
-
-
-def _check_cycles(stack: _Stack, definition: Definition) -> None:
-    for name, entries in definition.quantities.items():
-        if name in definition.closure(part for entry in entries for part in entry.formula.names):
-            raise stack.tables["quantity"][name].error(f"`{name}` is made of itself.")
 
 
 def _check_size(stack: _Stack, definition: Definition) -> None:
@@ -417,7 +397,6 @@ def _check_unused(stack: _Stack) -> None:
 
 
 def _formula_texts(value: Any) -> Iterator[str]:
-    """Every formula somewhere in a table of a definition file."""
     if isinstance(value, list):
         for entry in value:
             yield from _formula_texts(entry)
@@ -448,7 +427,6 @@ def _check_complete(stack: _Stack, definition: Definition) -> None:
 
 
 def _not_counted(stack: _Stack, word: str, books: str) -> Exception:
-    """The error that a definition says nothing of a word."""
     if word in INSTRUCTIONS:
         return stack.top["instruction"].error(f"`{word}` is neither counted nor said to be absent or uncountable.")
     return stack.top[books].error(f"`{word}` is not counted ({books} bytes), nor said to be absent or uncountable.")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Columns
 from eprof.counts.definition import COMPONENTS
-from eprof.logs.rows.log import Log, Shape
+from eprof.logs.rows.log import Log
 
 if TYPE_CHECKING:
     from eprof.counts.counts import Counts, Sheet
@@ -41,16 +41,11 @@ def with_traces(counts: Counts, logs: Iterable[Log]) -> Counts:
         return counts
     columns = {name: counts.shape[name] for name in counts.shape.names}
     for name in ("blocks", "threads", "registers", "shared_byte"):
-        mean = _means(shapes, name)
+        sums: dict[str, tuple[float, int]] = {}
+        for shape in shapes:
+            total, launches = sums.get(shape.kernel, (0.0, 0))
+            sums[shape.kernel] = total + getattr(shape, name), launches + shape.launches
+        mean = {kernel: total / launches for kernel, (total, launches) in sums.items()}
         traced = np.array([mean.get(kernel, np.nan) for kernel in counts.rows.kernel], dtype=np.float64)
         columns[name] = np.where(np.isnan(columns[name]), traced * counts.rows.launches, columns[name])
     return replace(counts, shape=Columns.of(columns, len(counts.rows)))
-
-
-def _means(shapes: Iterable[Shape], name: str) -> dict[str, float]:
-    """The mean of one number of the launch shapes over all launches of each kernel."""
-    sums: dict[str, tuple[float, int]] = {}
-    for shape in shapes:
-        total, launches = sums.get(shape.kernel, (0.0, 0))
-        sums[shape.kernel] = total + getattr(shape, name), launches + shape.launches
-    return {kernel: total / launches for kernel, (total, launches) in sums.items()}

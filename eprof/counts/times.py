@@ -260,7 +260,6 @@ def _is_again(names: Texts, chosen: Bools, seconds: float, spec: str, before: st
 
 
 def _seconds(text: str, spec: str) -> float:
-    """The seconds in a `--time` spec."""
     try:
         seconds = float(text)
     except ValueError:

@@ -76,16 +76,6 @@ def _search_definition(text: str, definition: Definition) -> list[dict[str, Any]
 
 
 def _usage_row(definition: str, profiler: str, counter: str, words: Iterable[str]) -> dict[str, Any]:
-    return {
-        "definition": definition,
-        "counter": counter,
-        "words": list(dict.fromkeys(words)),
-        "also": _also(profiler, counter),
-    }
-
-
-def _also(profiler: str, counter: str) -> list[str]:
-    """A counter's names in the other profiler, each with whose it is and what to mind."""
     also = []
     for pair in other_names():
         note = f" ({pair.note})" if pair.note else ""
@@ -93,7 +83,12 @@ def _also(profiler: str, counter: str) -> list[str]:
             also.append(f"ncu: {pair.ncu}{note}")
         elif profiler == "ncu" and _partition_name(counter) == _partition_name(pair.ncu):
             also.append(f"nvprof: {', '.join(pair.nvprof)}{note}")
-    return also
+    return {
+        "definition": definition,
+        "counter": counter,
+        "words": list(dict.fromkeys(words)),
+        "also": also,
+    }
 
 
 def _partition_name(metric: str) -> str:

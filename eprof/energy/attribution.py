@@ -127,6 +127,5 @@ def _priced(number: Floats, counted: Ints, charge: Charge | None) -> tuple[Float
 
 
 def _constant(rows: KernelRows, costs: Costs) -> tuple[Floats, Ints]:
-    """Constant energy pi0 T in joules and its marks."""
     marks = rows.time_marks | int(costs.constant_marks) | np.isnan(rows.time_s) * np.int64(Mark.MISSING)
     return rows.time_s * costs.constant_power_w, marks

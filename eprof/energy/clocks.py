@@ -95,7 +95,6 @@ def setting_of(table: CostTable, clocks: Clocks) -> str | None:
 
 
 def _far(costs: Costs, clocks: Clocks) -> list[str]:
-    """What of the run's clocks is far from the setting of the costs."""
     seen_and_known = {
         "core": (clocks.core_mhz, costs.setting.core_mhz),
         "memory": (clocks.memory_mhz, costs.setting.memory_mhz),

@@ -117,15 +117,25 @@ def components(work: Work, machine: Machine) -> Components:
     """
     at_a_time = machine.lanes("load_store") / _WARP
     # What one multiprocessor does for every warp of the launch, one after the other...
+    computation = np.zeros(len(work.blocks))
+    for kind, threads in work.instructions.items():
+        computation += known_or_zero(threads) / machine.lanes(kind)
     busy = {
-        "computation": _computation(work, machine),
+        "computation": computation,
         "shared": known_or_zero(work.shared) / at_a_time,
         "conflicts": known_or_zero(work.conflicts) / at_a_time,
         "texture": known_or_zero(work.texture),
     }
     loads = known_or_zero(work.loads)
     is_load_bound = loads * machine.departure_cycles > busy["computation"] + busy["shared"] + busy["conflicts"]
-    warps, active_warps, rounds = _rounds(work, machine, is_load_bound)
+    number, most = machine.units.number, machine.units.warps
+    block_warps = np.ceil(work.threads / _WARP)
+    blocks = _active_blocks(work, machine, block_warps, is_load_bound)
+    resident = np.maximum(1.0, most * np.where(np.isnan(work.occupancy), 1.0, work.occupancy))
+    has_shape = _has_shape(work)
+    warps = np.where(has_shape, work.blocks * block_warps, resident * number)
+    active_warps = np.where(has_shape, blocks * block_warps, resident)
+    rounds = np.where(has_shape, np.ceil(work.blocks / (number * blocks)), 1.0)
     # ... and what it waits for once a round.
     waits = {
         "loads": _load_cycles(loads / warps, machine),
@@ -141,22 +151,7 @@ def components(work: Work, machine: Machine) -> Components:
     return Components(Columns.of(cycles, len(loads)), active_warps, rounds, _missing(work))
 
 
-def _rounds(work: Work, machine: Machine, is_load_bound: Bools) -> tuple[Floats, Floats, Floats]:
-    """All warps of the launch, those active at a time on one multiprocessor, and the rounds that they take."""
-    number, most = machine.units.number, machine.units.warps
-    block_warps = np.ceil(work.threads / _WARP)
-    blocks = _active_blocks(work, machine, block_warps, is_load_bound)
-    resident = np.maximum(1.0, most * np.where(np.isnan(work.occupancy), 1.0, work.occupancy))
-    has_shape = _has_shape(work)
-    return (
-        np.where(has_shape, work.blocks * block_warps, resident * number),
-        np.where(has_shape, blocks * block_warps, resident),
-        np.where(has_shape, np.ceil(work.blocks / (number * blocks)), 1.0),
-    )
-
-
 def _has_shape(work: Work) -> Bools:
-    """Where the blocks and threads of a launch are known, and there are some."""
     return np.asarray(work.blocks * work.threads > 0)
 
 
@@ -164,14 +159,6 @@ def _load_cycles(transactions: Floats, machine: Machine) -> Floats:
     """T_ld = L + (g - 1) D of a warp with g transactions (5.6); 0 where nothing is loaded."""
     cycles = machine.units.latency_cycles + (transactions - 1) * machine.departure_cycles
     return np.where(transactions > 0, np.maximum(cycles, 0.0), 0.0)
-
-
-def _computation(work: Work, machine: Machine) -> Floats:
-    """Cycles of one multiprocessor for all instructions of the launch, sum of N_v 32 / U_v a warp (5.8)."""
-    total = np.zeros(len(work.blocks))
-    for kind, threads in work.instructions.items():
-        total += known_or_zero(threads) / machine.lanes(kind)
-    return total
 
 
 def _active_blocks(work: Work, machine: Machine, block_warps: Floats, is_load_bound: Bools) -> Floats:
@@ -227,20 +214,15 @@ def work_of(counts: Counts, machine: Machine) -> Work:
     transaction_byte = machine.units.transaction_byte
     sizes = {"loads": transaction_byte, "stores": transaction_byte, "shared": _WARP * _WORD_BYTE}
     told = {name: np.where(np.isnan(shape[name]), moved[name] / byte, shape[name]) for name, byte in sizes.items()}
-    return Work(
-        **{**shape, **told},
-        instructions=_instructions(amounts),
-        dram_byte=known_sum(amounts.only(("dram_read", "dram_write", "dram"))),
-    )
-
-
-def _instructions(amounts: Columns) -> dict[str, Floats]:
-    """Thread-level instructions by class of lanes, for time by component; NaN where a class was not counted."""
     words: dict[str, list[str]] = {}
     for word in INSTRUCTIONS:
         if word not in _NOT_COMPUTED:
             words.setdefault(_LANES.get(COUNTS[word].group, word), []).append(word)
-    return {kind: known_sum(amounts.only(of_kind)) for kind, of_kind in words.items()}
+    return Work(
+        **{**shape, **told},
+        instructions={kind: known_sum(amounts.only(of_kind)) for kind, of_kind in words.items()},
+        dram_byte=known_sum(amounts.only(("dram_read", "dram_write", "dram"))),
+    )
 
 
 def seconds(of_launch: Components, machine: Machine, launches: Array) -> Floats:

@@ -101,14 +101,26 @@ def metered(
     the smallest factor that is plausible.
     Raises MeterError: times are not known, or the joules cannot be those of these kernels.
     """
-    _check_times(counts)
+    rows = counts.rows
+    lacks = np.isnan(rows.time_s) | ((rows.time_marks & int(Mark.MISSING)) != 0)
+    if lacks.any():
+        unknown = f"{rows.chosen(lacks).n_kernels} of {rows.n_kernels} {counts.nouns.kernels}"
+        raise MeterError(
+            f"Metered energy cannot be split: the time of {unknown} is not known; give a trace along with the log, or "
+            "--time KERNEL=SECONDS."
+        )
+    if not rows.time_s.sum() > 0:
+        raise MeterError(f"Metered energy cannot be split: the {counts.nouns.kernels} take no time.")
     kernels_s = float(counts.rows.time_s.sum())
     idle_s = None if meter.duration_s is None else max(meter.duration_s - kernels_s, 0.0)
     whole_s = kernels_s + (idle_s or 0.0)
     mean_w = meter.joules / whole_s
     _check_limit(costs.peaks.power_limit_w if is_own and limit_w is None else limit_w, mean_w, meter, whole_s)
     if is_own:
-        _check_constant(costs, mean_w, meter, whole_s)
+        knows_constant = costs.basis != ESTIMATED and not costs.constant_marks & Mark.ASSUMED
+        if knows_constant and mean_w < costs.constant_power_w * (1 - _SENSOR):
+            bound = f"less than the {costs.constant_power_w:.4g} W that {costs.device} draws whatever it does"
+            raise _no_power(bound, mean_w, meter, whole_s)
 
     split = attribute(counts, costs)
     if not np.nansum(split.total_j) > np.nansum(split.constant_j):
@@ -134,32 +146,9 @@ def factors(counts: Counts, replicas: Sequence[Costs], scaling: Metered) -> tupl
     return tuple((scaling.meter.joules / modelled_j).tolist())
 
 
-def _check_times(counts: Counts) -> None:
-    """Raise MeterError unless the time of every kernel that was metered is known in full."""
-    rows = counts.rows
-    lacks = np.isnan(rows.time_s) | ((rows.time_marks & int(Mark.MISSING)) != 0)
-    if lacks.any():
-        unknown = f"{rows.chosen(lacks).n_kernels} of {rows.n_kernels} {counts.nouns.kernels}"
-        raise MeterError(
-            f"Metered energy cannot be split: the time of {unknown} is not known; give a trace along with the log, or "
-            "--time KERNEL=SECONDS."
-        )
-    if not rows.time_s.sum() > 0:
-        raise MeterError(f"Metered energy cannot be split: the {counts.nouns.kernels} take no time.")
-
-
 def _check_limit(limit_w: float | None, mean_w: float, meter: Meter, whole_s: float) -> None:
-    """Raise MeterError where the mean power is more than the board may draw."""
     if limit_w is not None and mean_w > limit_w * (1 + _SENSOR):
         raise _no_power(f"more than the {limit_w:.4g} W that this board may draw", mean_w, meter, whole_s)
-
-
-def _check_constant(costs: Costs, mean_w: float, meter: Meter, whole_s: float) -> None:
-    """Raise MeterError where the mean power is less than the constant power, if that is known of this GPU."""
-    knows_constant = costs.basis != ESTIMATED and not costs.constant_marks & Mark.ASSUMED
-    if knows_constant and mean_w < costs.constant_power_w * (1 - _SENSOR):
-        bound = f"less than the {costs.constant_power_w:.4g} W that {costs.device} draws whatever it does"
-        raise _no_power(bound, mean_w, meter, whole_s)
 
 
 def _no_power(bound: str, mean_w: float, meter: Meter, whole_s: float) -> MeterError:

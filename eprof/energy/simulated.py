@@ -59,7 +59,8 @@ def model_time(
     efficiency is not above 0 and at most 1.
     """
     share = DEFAULT_EFFICIENCY if efficiency is None else checked_efficiency(efficiency)
-    need = _need(counts)
+    is_simulated = np.asarray((counts.amount_marks.only(COMPUTATION_WORDS) & _SIMULATED).any(axis=1))
+    need = is_simulated & np.isnan(counts.rows.time_s)
     if not need.any():
         return counts, None, []
     seconds = roofline_s(counts.amounts, costs) / share
@@ -82,12 +83,6 @@ def model_time(
     return replace(counts, rows=timed), Modelled(how, share, given), warnings
 
 
-def _need(counts: Counts) -> Bools:
-    """The kernels that ran on a simulated device and have no time. Where only caches were simulated, a CPU ran them."""
-    is_simulated = np.asarray((counts.amount_marks.only(COMPUTATION_WORDS) & _SIMULATED).any(axis=1))
-    return is_simulated & np.isnan(counts.rows.time_s)
-
-
 def roofline_s(table: Columns, costs: Costs) -> Floats:
     """The least time in s at the peaks of `costs`; NaN where a peak that is needed is not known."""
     roofs = roofs_s(table, costs)
@@ -106,7 +101,6 @@ def roofs_s(table: Columns, costs: Costs) -> dict[str, Floats]:
 
 
 def _flops(table: Columns, kind: str) -> Floats:
-    """The flops of simulated kernels of one precision."""
     total = np.zeros(len(table))
     for name, count in COUNTS.items():
         if count.flops and count.group == kind:

@@ -77,7 +77,6 @@ def of_table(table: CostTable) -> TimeModel:
 
 
 def _byte_per_cycle(table: CostTable) -> float | None:
-    """The peak of DRAM in the time model, in bytes a memory clock cycle."""
     peak, mhz = table.peaks().dram_gb_per_s, table.default.memory_mhz
     if peak is not None and mhz:
         return peak * 1e3 / mhz

@@ -71,7 +71,11 @@ def load(
     frames = [given for given in inputs if not isinstance(given, str | Path)]
     sources = _sources([given for given in inputs if isinstance(given, str | Path)], parts, rank)
     gather = not sources.owner and not sources.rank_of
-    reading = _reading(columns, _split_by(parts, timeline), cache, gather)
+    names = None if columns is None else tuple(logs.read_columns(columns))
+    folder = cache_place() if cache else None
+    reading = Reading(
+        names, counters.descriptions(), counters.names_in_use, folder, _split_by(parts, timeline), gather=gather
+    )
     results = read_all(sources.paths, reading, scheduler=scheduler, workers=workers, progress=progress)
 
     def read_one(path: Path) -> Log:
@@ -171,16 +175,6 @@ def _split_by(parts: str | None, timeline: bool) -> str | None:
     return LAUNCH
 
 
-def _reading(columns: str | Path | None, split_by: str | None, cache: bool, gather: bool) -> Reading:
-    """The options of the reader, as `load` was given them.
-
-    It keeps only counters that a definition uses, so that wide traces fit in memory.
-    """
-    names = None if columns is None else tuple(logs.read_columns(columns))
-    folder = cache_place() if cache else None
-    return Reading(names, counters.descriptions(), counters.names_in_use, folder, split_by, gather=gather)
-
-
 def _only_run(directories: Sequence[Run], input_paths: Sequence[Path], kernels: Sequence[str]) -> Run | None:
     """The run directory, if `load` has no other input; kernels: those that are looked at, all if there are none."""
     if len(directories) != 1 or len(input_paths) != 1:
@@ -191,20 +185,15 @@ def _only_run(directories: Sequence[Run], input_paths: Sequence[Path], kernels: 
 def _check(launches: Launches, parts: str | None, timeline: bool) -> None:
     """Raises LogError where no loaded log tells the parts, or the starts, that are wanted."""
     if parts is not None and launches.rows.part is None:
-        raise LogError(_without_parts(parts, launches))
+        noun, ways = _TELLING[parts]
+        raise LogError(f"--group {parts}: none of these logs tells {noun}; logs of {_commands(ways, launches)} do.")
     if timeline and launches.timeline is None:
         raise LogError(_without_starts(launches))
 
 
-def _without_parts(parts: str, launches: Launches) -> str:
-    """That no loaded log has the streams or ranges of launches, and which commands log them on these GPUs."""
-    noun, ways = _TELLING[parts]
-    return f"--group {parts}: none of these logs tells {noun}; logs of {_commands(ways, launches)} do."
-
-
 def _without_starts(launches: Launches) -> str:
-    """That no loaded log tells when launches ran."""
-    if _is_of_cpu(launches):
+    known = set(launches.profilers.values())
+    if {each.processor for each in counters.definitions() if each.profiler in known} == {CPU}:
         return (
             "A trace shows when a GPU's kernels ran; these logs are of a CPU, and do not tell when its functions ran."
         )
@@ -214,14 +203,7 @@ def _without_starts(launches: Launches) -> str:
     )
 
 
-def _is_of_cpu(launches: Launches) -> bool:
-    """Whether all logs are of profilers of CPUs."""
-    known = set(launches.profilers.values())
-    return {each.processor for each in counters.definitions() if each.profiler in known} == {CPU}
-
-
 def _commands(purpose: str, launches: Launches) -> str:
-    """The commands for a purpose on the GPUs of some launches."""
     from eprof.profile.device import capabilities_of
 
     labels = [label for label in dict.fromkeys(launches.rows.device) if label is not None]

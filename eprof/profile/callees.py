@@ -59,7 +59,6 @@ def _keys(devices: Iterable[object], names: Iterable[object], parts: Iterable[ob
 
 
 def _places(log: Log, row_of: Mapping[Key, int]) -> dict[str, int]:
-    """The row of each function that a log has calls of."""
     keys = chain.from_iterable(
         _keys(rows.device.texts(), rows.kernel.texts(), None if rows.part is None else rows.part.texts())
         for rows in (table.rows for table in log.tables)
@@ -120,13 +119,8 @@ def _circles(nodes: int, beneath: _Edges) -> Iterator[list[int]]:
             if path:
                 lowest[path[-1][0]] = min(lowest[path[-1][0]], lowest[node])
             if lowest[node] == order[node]:
-                yield _closed(open_, is_open, node)
-
-
-def _closed(open_: list[int], is_open: set[int], node: int) -> list[int]:
-    """The nodes from `node` on, which are a circle."""
-    circle = [open_.pop()]
-    while circle[-1] != node:
-        circle.append(open_.pop())
-    is_open.difference_update(circle)
-    return circle
+                circle = [open_.pop()]
+                while circle[-1] != node:
+                    circle.append(open_.pop())
+                is_open.difference_update(circle)
+                yield circle

@@ -10,8 +10,6 @@ from eprof.base.marks import Mark, names
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
 from eprof.energy.components import (
-    Components,
-    Machine,
     components,
     machine_of,
     mix_of,
@@ -35,19 +33,8 @@ def of_energy(energy: "Energy") -> schema.TimeComponents | None:
     if machine is None:
         return None
     units = machine.units
-    return schema.TimeComponents(
-        device=energy.costs.device,
-        core_mhz=machine.core_hz / 1e6,
-        source=units.source,
-        assumes=units.why,
-        marks=names(units.marks | Mark.ESTIMATED),
-        kernels=_kernels(energy.counts, components(work_of(energy.counts, machine), machine), machine),
-    )
-
-
-def _kernels(counts: Counts, of_launch: Components, machine: Machine) -> list[schema.KernelCycles]:
-    """A structure a kernel: the cycles of all its launches."""
-    launches = counts.rows.launches
+    of_launch = components(work_of(energy.counts, machine), machine)
+    launches = energy.counts.rows.launches
     time_s = seconds(of_launch, machine, launches)
     cycles = of_launch.cycles.values * launches[:, None]
     kernels = [
@@ -63,7 +50,14 @@ def _kernels(counts: Counts, of_launch: Components, machine: Machine) -> list[sc
     for row in np.flatnonzero(time_s > 0):
         kernels[row].time_s = finite(time_s[row])
         kernels[row].cycles = dict(zip(of_launch.cycles.names, cycles[row].tolist(), strict=True))
-    return kernels
+    return schema.TimeComponents(
+        device=energy.costs.device,
+        core_mhz=machine.core_hz / 1e6,
+        source=units.source,
+        assumes=units.why,
+        marks=names(units.marks | Mark.ESTIMATED),
+        kernels=kernels,
+    )
 
 
 def mix_peaks(energy: "Energy") -> list[float | None]:

@@ -19,7 +19,7 @@ from eprof.logs.join.ranks import PARTS, RANK
 from eprof.profile import intervals, schema, totals, whatif
 from eprof.profile.callees import inclusive
 from eprof.profile.components import of_energy
-from eprof.profile.grouping import Grouping, shown, spread_of_ranks
+from eprof.profile.grouping import shown, spread_of_ranks
 from eprof.profile.operators import operators
 from eprof.profile.rooflines import described, machines, main_precision, place
 from eprof.profile.totals import ENERGIES, TOTAL, known_sum
@@ -43,6 +43,7 @@ def document(energy: "Energy") -> schema.Profile:
     sums = _sums(whole)
     sums["energy_j"].measured = energy.measured_j
     devices = [_device(counted) for counted in energy.profile.counted]
+    used = list(dict.fromkeys(counted.definition for counted in energy.profile.counted))
     made = schema.Profile(
         eprof=__version__,
         title=energy.profile.title,
@@ -51,7 +52,9 @@ def document(energy: "Energy") -> schema.Profile:
         inputs=[_input(log) for log in energy.profile.logs],
         device=devices[0],
         devices=devices,
-        definition=_definition(energy),
+        definition=schema.Definition(
+            ", ".join(definition.name for definition in used), " ".join(definition.source for definition in used)
+        ),
         costs=_costs(energy, whole.listed),
         time_from=energy.time_from,
         modelled_time=_modelled_time(energy),
@@ -97,14 +100,12 @@ def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:
 
 
 def _device(counted: "Counted") -> schema.Device:
-    """A device in the profile's document."""
     device = counted.device
     processor = in_document(counted.definition.processor)
     return schema.Device(device.name, device.index, device.capability, device.capability_from, processor)
 
 
 def _input(log: "Log") -> schema.Input:
-    """A log in the profile's document."""
     return schema.Input(
         path=log.path,
         format=log.format,
@@ -117,15 +118,7 @@ def _input(log: "Log") -> schema.Input:
     )
 
 
-def _definition(energy: "Energy") -> schema.Definition:
-    used = list(dict.fromkeys(counted.definition for counted in energy.profile.counted))
-    return schema.Definition(
-        ", ".join(definition.name for definition in used), " ".join(definition.source for definition in used)
-    )
-
-
 def _costs(energy: "Energy", listed: Collection[str]) -> schema.Costs | None:
-    """The cost table in force, in the profile's document."""
     costs = energy.costs
     if costs is None:
         return None
@@ -165,14 +158,12 @@ def _gpu_match(energy: "Energy") -> str:
 
 
 def _fit(table: "CostTable | None") -> dict[str, Any] | UnsetType:
-    """In the document: the record of the fit that made the table, without its replicas."""
     if table is None or table.fit is None:
         return UNSET
     return {key: value for key, value in table.fit.data.items() if key != "replicas"}
 
 
 def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
-    """In the document: how the table was scaled to a meter, if it was."""
     scaling = energy.metered
     table = energy.table
     if scaling is None or table is None:
@@ -307,7 +298,6 @@ def _kernels(energy: "Energy", cells: _Cells, replicas: "Replicas | None") -> li
 
 
 def _kernel_marks(energy: "Energy") -> list[schema.JouleMarks]:
-    """The marks on each kernel's energies in the document."""
     if energy.split is None:
         return [_joule_marks(*[MISSING] * len(ENERGIES))] * len(energy.counts.rows)
     return [_joule_marks(*marks) for marks in energy.split.family_marks.values.tolist()]
@@ -352,33 +342,22 @@ def _groups(energy: "Energy", place_of: np.ndarray, replicas: "Replicas | None")
         return {}
     members = grouping.members(energy.counts.rows)
     if grouping.by in PARTS:
-        return _groups_of_parts(energy, grouping, members, place_of, replicas)
+        groups = []
+        for part in shown(members, _weights(energy)):
+            # Some of what no log tells the part of may belong to any of the others.
+            is_bound = grouping.untold in members and part.name != grouping.untold
+            kernels = np.unique(place_of[part.places])
+            group = _group(part.name, energy.only(part.places), kernels, replicas, MISSING if is_bound else 0)
+            if part.stands_for > 1:
+                group.stands_for = part.stands_for
+            groups.append(group)
+
+        made: dict[str, Any] = {"grouped": grouping.how, "groups": groups}
+        if grouping.by == RANK:
+            made["ranks"] = msgspec.convert(spread_of_ranks(members, energy.counts, energy.split), schema.Ranks)
+        return made
     groups = [_group(name, energy.only(places), places, replicas) for name, places in members.items() if len(places)]
     return {"grouped": grouping.how, "groups": groups}
-
-
-def _groups_of_parts(
-    energy: "Energy",
-    grouping: Grouping,
-    members: dict[str, np.ndarray],
-    place_of: np.ndarray,
-    replicas: "Replicas | None",
-) -> dict[str, Any]:
-    """Ranks, streams or ranges in the document; of thousands those with the most energy; how ranks differ."""
-    groups = []
-    for part in shown(members, _weights(energy)):
-        # Some of what no log tells the part of may belong to any of the others.
-        is_bound = grouping.untold in members and part.name != grouping.untold
-        kernels = np.unique(place_of[part.places])
-        group = _group(part.name, energy.only(part.places), kernels, replicas, MISSING if is_bound else 0)
-        if part.stands_for > 1:
-            group.stands_for = part.stands_for
-        groups.append(group)
-
-    made: dict[str, Any] = {"grouped": grouping.how, "groups": groups}
-    if grouping.by == RANK:
-        made["ranks"] = msgspec.convert(spread_of_ranks(members, energy.counts, energy.split), schema.Ranks)
-    return made
 
 
 def _weights(energy: "Energy") -> np.ndarray:
@@ -402,21 +381,21 @@ def _group(
 
 
 def _modelled(energy: "Energy", replicas: "Replicas | None") -> dict[str, Any]:
-    """What the document says of limits, intervals, other clocks and changes: what there is of them."""
     if energy.costs is None or energy.split is None:
         return {}
+    answers = [energy.what_if(question) for question in energy.questions]
+    usual = [answer for answer in whatif.usual(energy) if answer.question not in energy.questions]
     models = {
         "limits": _limits(energy),
         "time_components": of_energy(energy),
         "interval_j": intervals.of_whole(energy, replicas),
         "clocks": whatif.clocks(energy),
-        "what_if": _answers(energy),
+        "what_if": [_answer(answer, True) for answer in answers] + [_answer(answer, False) for answer in usual],
     }
     return {name: model for name, model in models.items() if model}
 
 
 def _limits(energy: "Energy") -> schema.Limits | None:
-    """The machines of the costs in the document, that of the precision with most flops first, and kernels' limits."""
     assert energy.costs is not None and energy.split is not None
     known = machines(energy.costs)
     if not known:
@@ -425,13 +404,6 @@ def _limits(energy: "Energy") -> schema.Limits | None:
     known.sort(key=lambda machine: machine.precision != precision)
     rows = place(energy.counts, energy.costs, energy.split).rows()
     return msgspec.convert({"machines": [described(machine) for machine in known], "kernels": rows}, schema.Limits)
-
-
-def _answers(energy: "Energy") -> list[schema.Answer]:
-    """The what-if answers in the document: to what the user asked, then to what every report asks."""
-    answers = [energy.what_if(question) for question in energy.questions]
-    usual = [answer for answer in whatif.usual(energy) if answer.question not in energy.questions]
-    return [_answer(answer, True) for answer in answers] + [_answer(answer, False) for answer in usual]
 
 
 def _answer(answer: whatif.Answer, is_asked: bool) -> schema.Answer:

@@ -158,7 +158,6 @@ def merged(counts: Counts, split: Split | None) -> tuple[Counts, Split | None, I
 
 
 def _summed(values: Columns, marks: Columns, codes: Ints) -> tuple[Columns, Columns]:
-    """What is known of each group added up, and the marks joined."""
     return (
         Columns(values.names, group_sums(values.values, codes)),
         Columns(marks.names, group_marks(marks.values, codes)),
@@ -233,7 +232,6 @@ def _missing_if(lacks: bool) -> list[str]:
 
 
 def _spread(values: Floats) -> dict[str, float | None]:
-    """Smallest, median and largest of the ranks."""
     known = values[~np.isnan(values)]
     if not known.size:
         return dict.fromkeys(("min", "median", "max"))

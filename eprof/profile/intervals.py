@@ -144,7 +144,6 @@ def _summed(energy: "Energy") -> Floats:
 
 
 def _of_groups(energy: "Energy", refits: Replicas, amounts: Floats) -> dict[str, schema.Range | None]:
-    """The intervals of the groups of counts that cost something."""
     assert energy.split is not None
     constant_j, constant_marks = joules_of(energy)[CONSTANT], joule_marks_of(energy)[CONSTANT]
     intervals = {}
@@ -161,7 +160,6 @@ def _of_groups(energy: "Energy", refits: Replicas, amounts: Floats) -> dict[str,
 def _interval(
     refits: Replicas, amounts: Floats, words: tuple[str, ...], joules: float | None, marks: int, spread_j: float
 ) -> schema.Range | None:
-    """The interval of an energy of the profile."""
     if joules is None or marks & _MISSING:
         return None
     chosen = np.zeros_like(amounts)

@@ -120,7 +120,6 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
 
 
 def _notes(energy: "Energy", scaling: Metered) -> list[str]:
-    """What a reader should know of how metered energy was split, besides how it was made."""
     notes = []
     kernels = energy.counts.nouns.kernels
     if scaling.idle_s is None:

@@ -66,7 +66,6 @@ def operators(energy: "Energy", place_of: Ints) -> list[schema.Operator] | None:
 
 
 def _shares(energy: "Energy") -> _Shares | None:
-    """Which operators take how much of each row."""
     profile = energy.profile
     timeline = profile.timeline
     has_operators = timeline is not None and timeline.operator is not None and (timeline.operator.codes >= 0).any()
@@ -79,7 +78,6 @@ def _shares(energy: "Energy") -> _Shares | None:
 def _each_share(
     energy: "Energy", traced: dict[tuple[str | None, str], list[tuple[str, float, float]]], by_launch: bool
 ) -> Iterator[tuple[int, str, float, float]]:
-    """Which operators launched each row of the profile, and their share of it."""
     rows = energy.counts.rows
     for row, key in enumerate(zip(rows.device, rows.kernel, strict=True)):
         part = rows.part[row] if by_launch and rows.part is not None else None
@@ -137,7 +135,6 @@ def _joules(energy: "Energy", shares: _Shares) -> tuple[Floats, Ints]:
 
 
 def _kernels(energy: "Energy", shares: _Shares, place_of: Ints) -> list[list[tuple[int, float]]]:
-    """Of each operator, the places of its kernels and its share of each."""
     weight = energy.counts.rows.time_s if energy.split is None else energy.split.total_j
     weight = np.where(np.isnan(weight), 0.0, weight)
     whole = np.bincount(place_of, weight)
@@ -153,7 +150,6 @@ def _kernels(energy: "Energy", shares: _Shares, place_of: Ints) -> list[list[tup
 def _operator(
     path: str, joules: Floats, joule_marks: Ints, time_s: float, time_marks: int, launches: float
 ) -> schema.Operator:
-    """One operator with its energy, time and launches."""
     module, _, name = path.rpartition(BETWEEN)
     marks = [names(mark) for mark in joule_marks.tolist()]
     return schema.Operator(

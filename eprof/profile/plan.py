@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import COUNTS, PARTS, TENSOR_PARTS
 from eprof.costs import Costs
-from eprof.counts.definition import Counter, Definition, Entry
+from eprof.counts.definition import Definition, Entry
 
 _TENSOR = TENSOR_PARTS["tensor"]
 
@@ -96,17 +96,15 @@ class _Planner(Struct, frozen=True):
 
     def _for_name(self, short_name: str) -> tuple[str, ...] | None:
         if short_name in self.definition.counters:
-            return self._for_counter(self.definition.counters[short_name])
+            counter = self.definition.counters[short_name]
+            if self.offered is None:
+                return counter.slices[: counter.expect] or counter.names[:1]
+            # A profiler lists `metric[OPCODE]` as `metric`.
+            known = tuple(name for name in counter.wanted if name.partition("[")[0] in self.offered)
+            if not counter.slices:
+                return known[:1] or None
+            needed = 1 if counter.partial else counter.expect
+            return known if len(known) >= needed else None
         if short_name in self.definition.quantities:
             return self._first_offered([entry.formula for entry in self.definition.quantities[short_name]])
         return ()
-
-    def _for_counter(self, counter: Counter) -> tuple[str, ...] | None:
-        if self.offered is None:
-            return counter.slices[: counter.expect] or counter.names[:1]
-        # A profiler lists `metric[OPCODE]` as `metric`.
-        known = tuple(name for name in counter.wanted if name.partition("[")[0] in self.offered)
-        if not counter.slices:
-            return known[:1] or None
-        needed = 1 if counter.partial else counter.expect
-        return known if len(known) >= needed else None

@@ -141,7 +141,6 @@ class Profile(Result, Struct, frozen=True, eq=False):
     def _predicted(
         self, costs: str | CostTable | None, setting: str | None, efficiency: float | None, by_component: bool = False
     ) -> "Energy":
-        """The profile priced with a table as it is."""
         if efficiency is not None and all(part.device.capability != counters.SIMULATED for part in self.counted):
             raise UsageError("--efficiency is for simulated devices, whose time is modelled; these logs are of a GPU.")
         if costs is None and self.priced_as is not None:
@@ -199,7 +198,6 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return replace(timed, rows=rows), shared, notes, None
 
     def _table(self, costs: str | CostTable | None) -> CostTable | None:
-        """The cost table to price the profile with."""
         if isinstance(costs, CostTable):
             return costs
         if costs == NONE:
@@ -442,7 +440,6 @@ def _profile_title(logs: Sequence[Log]) -> str:
 
 
 def _counted(launches: Launches, label: str | None, capability: str | None, profiler: str | None) -> Counted:
-    """What one device of the profile did, counted."""
     known = np.asarray(~np.isnan(launches.counters.values).all(axis=0))
     names = list(compress(launches.counters.names, known))
     profiler = profiler or _profiler_of(launches, names)
@@ -704,7 +701,6 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def _bounded(self) -> str:
-        """What follows for the profile of work that lacks a count or a price."""
         return "totals are lower bounds" if self.metered is None else "only the metered total has it"
 
     def to_frame(self) -> "pd.DataFrame":
@@ -740,7 +736,6 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         }
 
     def _cells(self) -> dict[str, Array]:
-        """The counts that the profile lists, and beside each its energy."""
         columns: dict[str, Array] = {}
         for word in self.listed:
             columns[word] = self.counts.amounts[word]

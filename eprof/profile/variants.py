@@ -69,7 +69,13 @@ def _repeats(run: Run, load: Load) -> Iterator[Profile]:
         yield from _repeats_by_clock(run, load(run.path))
         return
     for number in numbers:
-        repeat = _repeat(run, number)
+        files = {
+            kind: {number: repeats.get(number, repeats[min(repeats)])} for kind, repeats in run.files.items() if repeats
+        }
+        measurements = run.manifest.get("measurements", [])
+        own = [measurement for measurement in measurements if measurement.get("number", number) == number]
+        manifest = {**run.manifest, "measurements": own} if run.manifest else {}
+        repeat = Run(run.path, manifest, files, run.whole)
         profile = load(*repeat.main_logs())
         yield replace(profile, run=repeat, priced_as=repeat, title=run.command or profile.title)
 
@@ -82,14 +88,3 @@ def _repeats_by_clock(run: Run, profile: Profile) -> Iterator[Profile]:
         return
     for alone_s in run.alone_s:
         yield profile.slowed(alone_s / usual_s)
-
-
-def _repeat(run: Run, number: int) -> Run:
-    """A variant's run directory as if only repetition `number` had been made."""
-    files = {
-        kind: {number: repeats.get(number, repeats[min(repeats)])} for kind, repeats in run.files.items() if repeats
-    }
-    measurements = run.manifest.get("measurements", [])
-    own = [measurement for measurement in measurements if measurement.get("number", number) == number]
-    manifest = {**run.manifest, "measurements": own} if run.manifest else {}
-    return Run(run.path, manifest, files, run.whole)

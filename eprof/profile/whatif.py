@@ -327,7 +327,6 @@ def _known(values: Sequence[float], lost: bool) -> float | None:
 
 
 def _scenario(energy: "Energy") -> Scenario:
-    """The profile as it is, before any what-if change."""
     if energy.costs is None:
         raise UsageError("What-if prices a profile again, and no cost table is chosen: name one with --costs.")
     time_s = energy.counts.rows.time_s
@@ -399,7 +398,6 @@ def _kept_share(now: Scenario, there: Scenario) -> Floats:
 
 
 def _assumed(now: Scenario) -> str:
-    """What a what-if answer takes for granted about times at other settings."""
     roofed = now.work.on_the_roof
     has_byte_rate = now.table is not None and of_table(now.table).byte_per_cycle is not None
     clocked = AT_CLOCKS if has_byte_rate else HALVES
@@ -491,7 +489,6 @@ def _factor(part: str, value: str) -> float:
 
 
 def _by(factor: float) -> str:
-    """The factor of a what-if change in words: "20 % less"."""
     if factor == 1:
         return "as much"
     return f"{abs(factor - 1) * 100:g} % {'less' if factor < 1 else 'more'}"
@@ -585,7 +582,6 @@ def _in_blocks(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
 
 
 def _conflicting(counts: Counts, key: str, value: str) -> tuple[Columns, str]:
-    """The launch shapes with more or less bank conflicts."""
     assert counts.shape is not None
     factor = _factor(key, value)
     columns = {name: counts.shape[name] * (factor if name == key else 1.0) for name in counts.shape.names}
@@ -648,7 +644,6 @@ def _flattered(now: Scenario) -> str:
 
 
 def _label(key: str, nouns: Nouns) -> str:
-    """What a key of a what-if question stands for, in the words of the reports."""
     name = _ALIASES.get(key.lower(), key.lower())
     if name in GROUPS:
         return nouns.group(name)
@@ -749,7 +744,6 @@ def usual(energy: "Energy") -> list[Answer]:
 
 
 def _largest_class(energy: "Energy") -> str:
-    """The group of instructions that takes most energy, for what-if questions."""
     assert energy.split is not None
     sums: dict[str, float] = {}
     for name, count in COUNTS.items():

@@ -73,7 +73,9 @@ def held(bus: str, setting: Setting | None) -> Iterator[None]:
         _hold(library, device, *setting)
         yield
     finally:
-        _restore(library, device)
+        for name in ("ResetGpuLockedClocks", "ResetMemoryLockedClocks", "ResetApplicationsClocks"):
+            with suppress(library.NVMLError, AttributeError):
+                getattr(library, f"nvmlDevice{name}")(device)
 
 
 def _hold(library: Any, device: Any, core: int, memory: int | None) -> None:
@@ -103,9 +105,3 @@ def _refused(core: int, memory: int | None, err: Any) -> CollectError:
         f"The clocks cannot be set to {words} MHz ({err}). It needs root (or `sudo nvidia-smi -acp 0` on GPUs with "
         "application clocks); leave --settings out to calibrate at the setting in force."
     )
-
-
-def _restore(library: Any, device: Any) -> None:
-    for name in ("ResetGpuLockedClocks", "ResetMemoryLockedClocks", "ResetApplicationsClocks"):
-        with suppress(library.NVMLError, AttributeError):
-            getattr(library, f"nvmlDevice{name}")(device)

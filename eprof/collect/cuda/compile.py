@@ -58,7 +58,6 @@ def compile_source(source: Path, capability: str, target: Path) -> Compiled:
 
 
 def _nvcc(nvcc: str, source: Path, capability: str, image: Path) -> str | None:
-    """Compile with nvcc: None if it worked, else what it said."""
     number = capability.replace(".", "")
     command = [nvcc, f"-arch=sm_{number}", "-cubin", "-w", "-o", str(image), str(source)]
     code, output, errors = answer(command, patience_s=_PATIENCE_S)

@@ -44,7 +44,6 @@ def sampling(components: Sequence[Component], path: Path, epoch_s: float) -> Abs
 
 
 def _cell(component: Component) -> str:
-    """The reading of a component's sensor, or nothing: a sensor may fail once."""
     try:
         value = component.read()
     except (OSError, RuntimeError, ValueError):

@@ -58,7 +58,6 @@ def rails(root: Path) -> Iterator[Component]:
 
 
 def _rail(label: Path, per_watt: float, *files: str) -> Component:
-    """A rail by the file with its label, and those beside it whose product is its power."""
     paths = [label.with_name(file) for file in files]
     return Component(label.read_text(errors="replace").strip(), "W", lambda: math.prod(map(_number, paths)) / per_watt)
 

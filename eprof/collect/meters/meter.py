@@ -114,7 +114,6 @@ def integrated(samples: Sequence[Sample], end_s: float) -> float | None:
 
 
 def _middle(values: Sequence[float | None]) -> float | None:
-    """The median of what a meter's samples know, such as of a clock."""
     known = sorted(value for value in values if value is not None)
     half = len(known) // 2
     return (known[half] + known[-half - 1]) / 2 if known else None

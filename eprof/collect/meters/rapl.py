@@ -83,7 +83,6 @@ def counters(root: Path = Path("/")) -> dict[Path, int]:
 
 
 def _domains(root: Path) -> tuple[list[Path], list[Path]]:
-    """Processor packages, and memories that they do not contain."""
     zones = sorted((root / _FOLDER).glob("intel-rapl:*"))
     packages = [zone for zone in zones if zone.name.count(":") == 1 and _label(zone) != PLATFORM]
     return packages, [zone for zone in zones if zone.name.count(":") == 2 and _label(zone) == _MEMORY]

@@ -60,7 +60,6 @@ class Dots(Struct, frozen=True, eq=False):
 
 
 def _records(columns: Mapping[str, list[float | None]]) -> list[dict[str, Any]]:
-    """A dict a row."""
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 

@@ -219,6 +219,8 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
             f"A power cap of {cap_w:g} W leaves nothing to compute with: {costs.name} at {costs.setting.label} "
             f"draws {costs.constant_power_w:.4g} W of constant power alone."
         )
+    flop_j = flop[0]
+    prices = {name: _byte(costs, name) for name in _LEVELS}
     made = Machine(
         name=costs.name,
         device=costs.device,
@@ -230,7 +232,7 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
         byte_j=byte[0],
         constant_power_w=costs.constant_power_w,
         usable_power_w=None if cap_w is None else cap_w - costs.constant_power_w,
-        levels=_levels(costs, flop[0]),
+        levels=tuple(Level(name, price[0], price[0] / flop_j) for name, price in prices.items() if price is not None),
         marks=flop[1] | byte[1] | costs.constant_marks | costs.peaks.marks,
         notes=tuple(note for note in (flop_note, _byte_note(costs)) if note),
         basis=costs.basis,
@@ -299,11 +301,6 @@ def _byte_note(costs: Costs) -> str:
     if costs.books != "accessed":
         return ""
     return "a DRAM byte carries its way through L2 and L1, which this table prices one by one"
-
-
-def _levels(costs: Costs, flop_j: float) -> tuple[Level, ...]:
-    prices = {name: _byte(costs, name) for name in _LEVELS}
-    return tuple(Level(name, price[0], price[0] / flop_j) for name, price in prices.items() if price is not None)
 
 
 def described(machine: Machine) -> dict[str, Any]:

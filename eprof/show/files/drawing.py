@@ -26,7 +26,6 @@ def markdown(heading: str, blocks: Iterable[Block]) -> bytes:
 
 
 def _lines(block: Block) -> Iterator[str]:
-    """A block as lines of Markdown."""
     match block:
         case Headline():
             yield f"**{in_markdown(block.text)}** {in_markdown(block.lead)}"
@@ -41,11 +40,20 @@ def _lines(block: Block) -> Iterator[str]:
         case Legend():
             yield legend(block.marks)
         case Notes():
-            yield from _notes(block)
+            if block.texts:
+                yield f"<details><summary>{counted(len(block.texts), block.noun)}</summary>"
+                yield ""
+                lines = [f"- {in_markdown(note)}" for note in block.texts]
+                ends = accumulate(map(len, lines))
+                shown = [line for line, end in zip(lines, ends, strict=True) if end <= _NOTES]
+                yield from shown
+                if len(shown) < len(lines):
+                    yield f"- and {counted(len(lines) - len(shown), f'more {block.noun}')} in the JSON"
+                yield ""
+                yield "</details>"
 
 
 def _table(table: Table) -> Iterator[str]:
-    """A table as lines of Markdown."""
     if table.title:
         yield from (in_markdown(table.title), "")
     yield _line(in_markdown(column.label) for column in table.columns)
@@ -67,23 +75,7 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    """A cell as Markdown."""
     if not isinstance(cell, Name):
         return in_markdown(plain_text(cell))
     note = f" ({in_markdown(cell.note)})" if cell.note else ""
     return in_code(cell.text) + note
-
-
-def _notes(notes: Notes) -> Iterator[str]:
-    """Notes as Markdown, folded away; as many as leave room for the rest of a comment on GitHub."""
-    if notes.texts:
-        yield f"<details><summary>{counted(len(notes.texts), notes.noun)}</summary>"
-        yield ""
-        lines = [f"- {in_markdown(note)}" for note in notes.texts]
-        ends = accumulate(map(len, lines))
-        shown = [line for line, end in zip(lines, ends, strict=True) if end <= _NOTES]
-        yield from shown
-        if len(shown) < len(lines):
-            yield f"- and {counted(len(lines) - len(shown), f'more {notes.noun}')} in the JSON"
-        yield ""
-        yield "</details>"

@@ -31,7 +31,6 @@ def to_json(document: Any) -> bytes:
 
 
 def _lines(values: Sequence[msgspec.Struct | Mapping[str, Any]]) -> bytes:
-    """Each as `dumped`, on a line of its own."""
     try:
         return _visible(_encoder.encode_lines(values))
     except UnicodeEncodeError:
@@ -52,7 +51,6 @@ def dumped(value: msgspec.Struct | Mapping[str, Any], indent: int | None = None)
 
 
 def _visible(encoded: bytes) -> bytes:
-    """JSON with escapes for letters that nobody sees."""
     if encoded.isascii() and b"\x7f" not in encoded:
         return encoded
     return _UNSEEN.sub(lambda letter: f"\\u{ord(letter[0]):04x}", encoded.decode()).encode()

@@ -49,7 +49,20 @@ def to_trace(document: schema.Profile, timeline: TableRows, warn: Callable[[str]
     time, is the energy of its launches. Kernels that the document does not have (`-k`) and launches without a time are
     left out. warn: takes the sentence that the trace does not hold all energy of the report, which stands in it too.
     """
-    launches = _launches(document, timeline)
+    kernel_of = {(kernel.device, kernel.name): kernel for kernel in document.kernels}
+    columns = (timeline.device, timeline.kernel, timeline.stream, timeline.operator)
+    texts = [[None] * len(timeline) if column is None else column.texts().tolist() for column in columns]
+    starts = [] if timeline.start_ns is None else timeline.start_ns.tolist()
+    lengths_ns = np.nan_to_num(timeline.time_s * 1e9, nan=UNKNOWN).round().astype(np.int64).tolist()
+    launches = [
+        _Launch(device or _GPU_NOT_NAMED, stream or "", start, start + length, kernel_of[device, kernel], operator)
+        for device, kernel, stream, operator, start, length in zip(*texts, starts, lengths_ns, strict=True)
+        if (device, kernel) in kernel_of and start != UNKNOWN and length != UNKNOWN
+    ]
+    # Streams by their numbers: shorter ones are smaller.
+    launches.sort(key=lambda launch: (launch.device, len(launch.stream), launch.stream, launch.start_ns))
+    for _, of_stream in groupby(launches, key=lambda launch: (launch.device, launch.stream)):
+        _into_lanes(of_stream)
     first_ns = min((launch.start_ns for launch in launches), default=0)
     head = {
         "eprof": __version__,
@@ -86,25 +99,6 @@ def _shortfall(document: schema.Profile, launches: Sequence[_Launch]) -> str:
     return f"The launches of this trace take {quantity(traced_j, 'J')} of the report's {quantity(total_j, 'J')}: {why}."
 
 
-def _launches(document: schema.Profile, timeline: TableRows) -> list[_Launch]:
-    """The launches in the trace, by device and stream, each on a lane of its own where they overlap."""
-    kernel_of = {(kernel.device, kernel.name): kernel for kernel in document.kernels}
-    columns = (timeline.device, timeline.kernel, timeline.stream, timeline.operator)
-    texts = [[None] * len(timeline) if column is None else column.texts().tolist() for column in columns]
-    starts = [] if timeline.start_ns is None else timeline.start_ns.tolist()
-    lengths_ns = np.nan_to_num(timeline.time_s * 1e9, nan=UNKNOWN).round().astype(np.int64).tolist()
-    launches = [
-        _Launch(device or _GPU_NOT_NAMED, stream or "", start, start + length, kernel_of[device, kernel], operator)
-        for device, kernel, stream, operator, start, length in zip(*texts, starts, lengths_ns, strict=True)
-        if (device, kernel) in kernel_of and start != UNKNOWN and length != UNKNOWN
-    ]
-    # Streams by their numbers: shorter ones are smaller.
-    launches.sort(key=lambda launch: (launch.device, len(launch.stream), launch.stream, launch.start_ns))
-    for _, of_stream in groupby(launches, key=lambda launch: (launch.device, launch.stream)):
-        _into_lanes(of_stream)
-    return launches
-
-
 def _into_lanes(launches: Iterable[_Launch]) -> None:
     """Perfetto drops what overlaps on one line, so that goes to further lines. Launches come by their starts."""
     free_ns: list[int] = []
@@ -114,7 +108,6 @@ def _into_lanes(launches: Iterable[_Launch]) -> None:
 
 
 def _rows(launches: Sequence[_Launch], first_ns: int) -> Iterator[dict[str, Any]]:
-    """The rows of the trace's file: a process a device, a thread a stream."""
     for number, (device, of_device) in enumerate(groupby(launches, key=attrgetter("device")), 1):
         own = list(of_device)
         yield named("process_name", number, 0, visible(device))
@@ -133,7 +126,6 @@ def named(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
 
 
 def _slice(launch: _Launch, process: int, thread: int, first_ns: int) -> dict[str, Any]:
-    """The row of the trace for one launch."""
     length_ns = launch.end_ns - launch.start_ns
     power_w = launch.kernel.power_w
     arguments: dict[str, Any] = {"kernel": visible(launch.kernel.name)}

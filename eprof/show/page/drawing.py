@@ -35,28 +35,34 @@ def cell(content: Cell) -> Markup:
         case Change():
             return change(content)
         case Bar():
-            return _bar(content.value)
+            width = 50 * min(abs(content.value), 1.0)
+            left = 50 - width if content.value < 0 else 50
+            return Markup(
+                '<svg class="mini" width="80" height="10" aria-hidden="true">'
+                '<line class="w-join" x1="50%" x2="50%" y1="0" y2="10"/>'
+                '<rect class="w-{}" x="{}" y="1" width="{}" height="8"/></svg>'
+            ).format("less" if content.value < 0 else "more", svg.pct(left), svg.pct(width))
         case Stack():
-            return _stack(content)
+            if not content.scale:
+                return Markup("")
+            spoken = ", ".join(
+                f"{GROUPS[group]} {quantity(value, 'J')}" for group, value in content.joules.items() if value
+            )
+            return svg.bar(svg.laid(content.joules.items(), content.scale), f"{content.name}: {spoken}")
         case Share() if content.marks and content.value is not None:
             return written(plain_text(content), content.marks, bound=False)
         case Tag():
             return Markup('<span class="pill">{}</span>').format(content.text)
         case Name():
-            return _name(content)
+            text = escape(content.text)
+            if content.place is not None:
+                text = Markup('<button type="button" class="name" data-kernel="{}" title="{}">{}</button>').format(
+                    content.place, content.full, text
+                )
+            note = content.note.replace("`", "")
+            below = Markup('<small title="{}">{}</small>').format(note, cut(note, _NOTE)) if note else ""
+            return text + below
     return escape(plain_text(content))
-
-
-def _name(name: Name) -> Markup:
-    """A name as HTML, a button where the page can show more of its kernel; a remark below."""
-    text = escape(name.text)
-    if name.place is not None:
-        text = Markup('<button type="button" class="name" data-kernel="{}" title="{}">{}</button>').format(
-            name.place, name.full, text
-        )
-    note = name.note.replace("`", "")
-    below = Markup('<small title="{}">{}</small>').format(note, cut(note, _NOTE)) if note else ""
-    return text + below
 
 
 def change(content: Change) -> Markup:
@@ -73,25 +79,6 @@ def change(content: Change) -> Markup:
         signed_quantity(content.value, content.unit),
         letters(content.marks & ~MISSING),
     )
-
-
-def _bar(share: float) -> Markup:
-    """A small bar as HTML: to the left for less, to the right for more."""
-    width = 50 * min(abs(share), 1.0)
-    left = 50 - width if share < 0 else 50
-    return Markup(
-        '<svg class="mini" width="80" height="10" aria-hidden="true">'
-        '<line class="w-join" x1="50%" x2="50%" y1="0" y2="10"/>'
-        '<rect class="w-{}" x="{}" y="1" width="{}" height="8"/></svg>'
-    ).format("less" if share < 0 else "more", svg.pct(left), svg.pct(width))
-
-
-def _stack(stack: Stack) -> Markup:
-    """Groups of counts as HTML, one beside the other; the label says their joules."""
-    if not stack.scale:
-        return Markup("")
-    spoken = ", ".join(f"{GROUPS[group]} {quantity(value, 'J')}" for group, value in stack.joules.items() if value)
-    return svg.bar(svg.laid(stack.joules.items(), stack.scale), f"{stack.name}: {spoken}")
 
 
 def sort_value(content: Cell) -> str:

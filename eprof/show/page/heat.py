@@ -14,7 +14,6 @@ def energy_map(cells: Mapping[tuple[float, float], HeatCell]) -> Markup:
 
 
 def _cell(cell: HeatCell) -> Markup:
-    """A cell of the heat map."""
     kinds = ["no" if cell.step is None else f"h{cell.step}"]
     if cell.is_now:
         kinds.append("now")

@@ -27,7 +27,6 @@ def cell(blocks: Iterable[Block | Markup]) -> str:
 
 
 def _block(block: Block | Markup) -> Markup:
-    """A block in a cell of a notebook."""
     match block:
         case Headline():
             return Markup("<p><b>{}</b><br>{}</p>").format(block.text, block.lead)
@@ -36,23 +35,17 @@ def _block(block: Block | Markup) -> Markup:
         case Legend():
             return Markup("<p><small>{}</small></p>").format(legend(block.marks))
         case Notes() if block.texts:
-            return _notes(block)
+            items = Markup("").join(Markup("<li>{}</li>").format(text) for text in block.texts)
+            number = len(block.texts)
+            return Markup("<details><summary>{} {}{}</summary><ol>{}</ol></details>").format(
+                number, block.noun, "s"[: number - 1], items
+            )
         case Table():
             return _table(block.on(Medium.TERMINAL, _WIDTH))
     return block if isinstance(block, Markup) else Markup("")
 
 
-def _notes(notes: Notes) -> Markup:
-    """Notes in a cell of a notebook, folded away, but for how many there are."""
-    items = Markup("").join(Markup("<li>{}</li>").format(text) for text in notes.texts)
-    number = len(notes.texts)
-    return Markup("<details><summary>{} {}{}</summary><ol>{}</ol></details>").format(
-        number, notes.noun, "s"[: number - 1], items
-    )
-
-
 def _table(table: Table) -> Markup:
-    """A table in a cell of a notebook."""
     labels = Markup("").join(Markup("<th>{}</th>").format(column.label) for column in table.columns)
     rows = Markup("\n").join(map(_notebook_row, (row.cells for row in table.rows)))
     below = Markup("<p><small>{}</small></p>").format(table.left_out) if table.left_out else ""
@@ -67,7 +60,6 @@ def _notebook_row(cells: Iterable[Cell]) -> Markup:
 
 
 def _cell(cell: Cell) -> Markup:
-    """A table's cell in a notebook."""
     if not isinstance(cell, Bar):
         return Markup("<td>{}</td>").format(plain_text(cell))
     half = 50 * min(abs(cell.value), 1.0)

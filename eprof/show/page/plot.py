@@ -94,6 +94,13 @@ class Panel(Struct, frozen=True):
 
 def drawn(panel: Panel, spoken: str, *, named: bool = True) -> Markup:
     """A plot's panel as HTML: tick labels beside a fluid SVG. `spoken` says in words what is to be seen."""
+    lines = [
+        Markup('<svg x="{}" overflow="visible"><path class="balance l{}" d="M0 {}V{}"/></svg>').format(
+            pct(100 * panel.x.position(balance)), kind % STROKES, _TOP, HEIGHT - _BOTTOM
+        )
+        for kind, balance in enumerate(panel.balances)
+        if panel.x.low < balance < panel.x.high and balance not in panel.balances[:kind]
+    ]
     return Markup(
         '<figure class="plot" role="group" aria-label="{}"><figcaption><b>{}</b> {}</figcaption>'
         '<svg class="ticks" width="46" height="{}" aria-hidden="true">{}</svg>'
@@ -112,7 +119,7 @@ def drawn(panel: Panel, spoken: str, *, named: bool = True) -> Markup:
         f"{panel.x.high:.6g}",
         f"{panel.y.low:.6g}",
         f"{panel.y.high:.6g}",
-        Markup("").join([_grid(panel), _curves(panel), _balances(panel), _dots(panel, named)]),
+        Markup("").join([_grid(panel), _curves(panel), Markup("").join(lines), _dots(panel, named)]),
         panel.below,
     )
 
@@ -150,7 +157,6 @@ def _y_ticks(y: Axis) -> Markup:
 
 
 def _grid(panel: Panel) -> Markup:
-    """Lines of the plot at the ticks, and the labels of x below."""
     bottom = HEIGHT - _BOTTOM
     rows = [Markup('<path class="grid" d="M0 {}h9999"/>').format(f"{_y(panel.y, tick):.1f}") for tick in panel.y.ticks]
     columns = [
@@ -192,17 +198,6 @@ def _thinned(points: _Points) -> _Points:
     if off[worst] < 0.2:
         return [points[0], points[-1]]
     return _thinned(points[: worst + 1])[:-1] + _thinned(points[worst:])
-
-
-def _balances(panel: Panel) -> Markup:
-    lines = [
-        Markup('<svg x="{}" overflow="visible"><path class="balance l{}" d="M0 {}V{}"/></svg>').format(
-            pct(100 * panel.x.position(balance)), kind % STROKES, _TOP, HEIGHT - _BOTTOM
-        )
-        for kind, balance in enumerate(panel.balances)
-        if panel.x.low < balance < panel.x.high and balance not in panel.balances[:kind]
-    ]
-    return Markup("").join(lines)
 
 
 def _dots(panel: Panel, named: bool) -> Markup:

@@ -24,7 +24,6 @@ def unmasked(document: Document) -> Document:
 
 
 def _has_unseen(document: Mapping[str, Any] | msgspec.Struct) -> bool:
-    """Whether a text in the document holds characters that nobody sees."""
     try:
         text = msgspec.json.encode(document)
     except UnicodeEncodeError:
@@ -39,7 +38,6 @@ def _has_unseen(document: Mapping[str, Any] | msgspec.Struct) -> bool:
 
 
 def _shown(value: Any) -> Any:
-    """A value of the document with texts whose unseen characters show."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, Mapping):

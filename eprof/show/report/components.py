@@ -43,7 +43,6 @@ def sentence(view: View) -> str:
 
 
 def _elsewhere(view: View) -> str:
-    """The GPU whose time by component was modelled, where it is not the one of the logs."""
     costs, parts = view.document.costs, view.document.time_components
     assert parts
     return when(costs is not None and costs.gpu_match == "other", f" for {parts.device}")

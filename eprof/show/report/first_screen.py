@@ -98,12 +98,10 @@ def _shown(view: View, entry: schema.Kernel | schema.Group, amount: Amount) -> f
 
 
 def _noun(view: View) -> str:
-    """What a row of the first screen's table is."""
     return "group" if view.document.groups else view.nouns.kernel
 
 
 def _name(view: View, entry: schema.Kernel | schema.Group) -> str:
-    """What a row of the first screen is called, with the device where there are several."""
     if isinstance(entry, schema.Group):
         return entry.name
     label = view.label(entry)
@@ -124,7 +122,6 @@ def _number_shown(view: View, entries: Sequence[schema.Kernel | schema.Group], m
 
 
 def _left_out(view: View, entries: Sequence[schema.Kernel | schema.Group], shown: int) -> str:
-    """How many kernels the first screen leaves out, and what they take."""
     rest = entries[shown:]
     if not rest:
         return ""
@@ -256,7 +253,6 @@ def what_to_try(view: View) -> Point:
 
 
 def _how_to_price(view: View) -> str:
-    """What to try where the first screen has no joules, or none that counts split."""
     if view.costs is not None:
         return "count what it does, with eprof run: nothing that was counted here has a price"
     if view.nouns.is_of_cpu:
@@ -265,7 +261,6 @@ def _how_to_price(view: View) -> str:
 
 
 def _why_nothing(view: View) -> str:
-    """Why the first screen has nothing to try."""
     if not any(view.is_certain(group) for group, amount in view.groups.items() if amount.value):
         return "the prices leave every part open"
     return f"{percent(_STEP)} less of any part that the prices tell saves less than {percent(_LITTLE)}"
@@ -287,7 +282,6 @@ def _of_loops(view: View) -> str:
 
 
 def _changes(view: View) -> Iterator[Try]:
-    """The changes that may be worth to try."""
     everything = view.counted_energy(view.document).value
     if not everything or view.above.value is None:
         return
@@ -295,20 +289,15 @@ def _changes(view: View) -> Iterator[Try]:
         if group != "tensor" and amount.value and view.is_certain(group):
             yield _fewer(view, group, amount.value / everything)
     if view.is_certain("tensor"):
-        yield from _narrower(view, everything)
+        for wide, narrow in _NARROWER:
+            price, narrower = view.charges.get(wide), view.charges.get(narrow)
+            joules = view.words[wide].energy.value if wide in view.words else None
+            if price is None or narrower is None or not narrower.pj or not joules:
+                continue
+            saves = joules / everything * (1 - narrower.pj / price.pj)
+            names = (COUNTS[word].label.removeprefix("Tensor ") for word in (narrow, wide))
+            yield Try(f"use {' for '.join(names)} on tensor cores, if accurate enough", saves)
     yield from _other_clocks(view)
-
-
-def _narrower(view: View, everything: float) -> Iterator[Try]:
-    """What to try for tensor cores: work on them is what the algorithm needs; a narrower type does it for less."""
-    for wide, narrow in _NARROWER:
-        price, narrower = view.charges.get(wide), view.charges.get(narrow)
-        joules = view.words[wide].energy.value if wide in view.words else None
-        if price is None or narrower is None or not narrower.pj or not joules:
-            continue
-        saves = joules / everything * (1 - narrower.pj / price.pj)
-        names = (COUNTS[word].label.removeprefix("Tensor ") for word in (narrow, wide))
-        yield Try(f"use {' for '.join(names)} on tensor cores, if accurate enough", saves)
 
 
 def _fewer(view: View, group: str, share: float) -> Try:
@@ -398,7 +387,6 @@ def _verdict(view: View) -> str:
 
 
 def _spread(view: View) -> str:
-    """Trust: how far the total may be from what is predicted."""
     total, pair = view.energy("total").value, known(view.interval("total"))
     if not total or pair is None or view.is_modelled:
         return ""
@@ -413,7 +401,6 @@ def notes(view: View) -> list[str]:
 
 
 def _prices(view: View) -> Iterator[str]:
-    """Trust: the prices of the report, whose they are and at which clocks."""
     costs = view.costs
     if costs is None:
         yield from view.document.warnings[:1]
@@ -434,7 +421,6 @@ def _prices(view: View) -> Iterator[str]:
 
 
 def _basis(view: View, costs: schema.Costs) -> str:
-    """Trust: what the report's prices rest on."""
     basis = _PRICES.get(costs.basis or "", "without a stated basis")
     basis = basis.format(processor=view.nouns.processor)
     if costs.gpu_match == "similar":
@@ -443,7 +429,6 @@ def _basis(view: View, costs: schema.Costs) -> str:
 
 
 def _range_of(view: View) -> Iterator[str]:
-    """Trust: what the range behind the report's total holds."""
     interval = view.document.interval_j
     if not interval or not in_brackets(interval.total, "J"):
         return
@@ -469,7 +454,6 @@ def _kernels_off(view: View, costs: schema.Costs) -> str:
 
 
 def _times(view: View) -> Iterator[str]:
-    """Trust: where the report's times are from."""
     if view.is_modelled:
         # A count that is not whole, or rests on an assumption, is not exact.
         is_exact = not any(word.value.marks & (MISSING | ASSUMED) for word in view.words.values())

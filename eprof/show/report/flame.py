@@ -38,9 +38,13 @@ def stacks(document: schema.Profile | Mapping[str, Any]) -> dict[Stack, float]:
 
 
 def _stacks(view: View) -> Iterator[tuple[Stack, float]]:
-    """The stacks of a flame graph: phase, kernel, part."""
     if view.document.operators:
-        yield from _by_operator(view, view.document.operators)
+        for operator in view.document.operators:
+            modules = operator.module.split(BETWEEN) if operator.module else []
+            for place, share in operator.kernels:
+                kernel = view.kernels[place]
+                for stack, joules in _part_frames(view, (*modules, operator.name, kernel.name), kernel):
+                    yield stack, joules * share
         return
     groups = view.document.groups or []
     phase_of = {place: group.name for group in groups for place in group.kernels}
@@ -52,16 +56,6 @@ def _stacks(view: View) -> Iterator[tuple[Stack, float]]:
     for place, kernel in enumerate(view.kernels):
         frames = [phase_of.get(place), kernel.device if view.several_devices else None, kernel.name]
         yield from _part_frames(view, tuple(frame for frame in frames if frame), kernel)
-
-
-def _by_operator(view: View, operators: Iterable[schema.Operator]) -> Iterator[tuple[Stack, float]]:
-    """Frames of a flame graph: annotations, modules, the operator, its kernels; parts by the kernel's share."""
-    for operator in operators:
-        modules = operator.module.split(BETWEEN) if operator.module else []
-        for place, share in operator.kernels:
-            kernel = view.kernels[place]
-            for stack, joules in _part_frames(view, (*modules, operator.name, kernel.name), kernel):
-                yield stack, joules * share
 
 
 def _part_frames(view: View, frames: Stack, entry: Entry) -> Iterable[tuple[Stack, float]]:

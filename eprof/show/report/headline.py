@@ -35,10 +35,23 @@ def _chosen(view: View) -> Headline:
             why = f"The time of all {view.nouns.kernels} is zero."
         return Headline("Nothing that was counted costs energy.", why, total.marks)
     if view.above.value is None:
-        return _constant_alone(view)
+        constant, pair = view.energy(CONSTANT), known(view.interval("total"))
+        joules = quantity(view.least_total.value or 0, "J")
+        if view.to_meter:
+            text = f"{joules} {view.total_is}: only constant power is priced{_drawn(view, constant)}."
+        elif pair:
+            text = (
+                f"{span(*pair, 'J')}{_known_how(view)}: constant power{_drawn(view, constant)} up to the board's limit."
+            )
+        else:
+            text = f"Total unknown, at least {joules}: only constant power is priced{_drawn(view, constant)}."
+        return Headline(f"{text} Cause unknown; shares are of time.", "", constant.marks | MISSING)
     if view.is_modelled:
         return _above_constant(view)
-    return _total(view)
+    time = when(view.time.value, f" in {at_least(view.time, 's')}")
+    without = when(total.lower, lacking.in_headline(view))
+    text = f"{_joules(view, total)}{time}{without}: {_parts(view, total)}."
+    return Headline(text, when(view.energy(CONSTANT).value is None, _constant_part(view)), total.marks)
 
 
 def at_least(amount: Amount, unit: str) -> str:
@@ -47,15 +60,6 @@ def at_least(amount: Amount, unit: str) -> str:
 
 
 # ---------------------------------------------------------------------------------------- the total and its parts
-
-
-def _total(view: View) -> Headline:
-    """The headline of a total: "287 mJ predicted (184 to 418 mJ) in 1.31 ms: 47 % DRAM, 18 % constant, 11 % L2."."""
-    total = view.energy("total")
-    time = when(view.time.value, f" in {at_least(view.time, 's')}")
-    without = when(total.lower, lacking.in_headline(view))
-    text = f"{_joules(view, total)}{time}{without}: {_parts(view, total)}."
-    return Headline(text, when(view.energy(CONSTANT).value is None, _constant_part(view)), total.marks)
 
 
 def _joules(view: View, total: Amount) -> str:
@@ -106,7 +110,6 @@ def constant_range(view: View) -> str:
 
 
 def _constant_ends(view: View) -> tuple[float, float]:
-    """Constant energy in J at the roofline's speed, and at the efficiency in force."""
     joules = view.energy(CONSTANT).value or 0.0
     return view.at_the_roofline(joules, lambda kernel: kernel.energy_j.constant), joules
 
@@ -157,19 +160,6 @@ def _share_span(view: View, group: str, total: float) -> str:
     return percent_span(low / total, min(high / total, 1.0))
 
 
-def _constant_alone(view: View) -> Headline:
-    """The headline where constant power is all the energy that is known: up to what the board can draw."""
-    constant, pair = view.energy(CONSTANT), known(view.interval("total"))
-    joules = quantity(view.least_total.value or 0, "J")
-    if view.to_meter:
-        text = f"{joules} {view.total_is}: only constant power is priced{_drawn(view, constant)}."
-    elif pair:
-        text = f"{span(*pair, 'J')}{_known_how(view)}: constant power{_drawn(view, constant)} up to the board's limit."
-    else:
-        text = f"Total unknown, at least {joules}: only constant power is priced{_drawn(view, constant)}."
-    return Headline(f"{text} Cause unknown; shares are of time.", "", constant.marks | MISSING)
-
-
 def _drawn(view: View, constant: Amount) -> str:
     """Power and time in a headline; the board may not be the one whose constant power the table gives."""
     power = view.costs.constant_power_w if view.costs else 0.0
@@ -192,7 +182,6 @@ def _constant_part(view: View) -> str:
 
 
 def _counts(view: View) -> Headline:
-    """The headline where no energy is known: what was executed and moved."""
     counted = _counted(view)
     marks = view.time.marks
     if counted:
@@ -209,7 +198,6 @@ def _counts(view: View) -> Headline:
 
 
 def _measured_alone(view: View, measured: float, counted: list[str], marks: int) -> Headline:
-    """The headline of a meter's joules, which nothing that was counted splits."""
     why = "no instruction and no byte was counted"
     if counted:
         why = "no count that has a price is in the logs"
@@ -218,7 +206,6 @@ def _measured_alone(view: View, measured: float, counted: list[str], marks: int)
 
 
 def _time(view: View) -> str:
-    """The time, nothing where it is not known."""
     return when(view.time.value is not None, at_least(view.time, "s"))
 
 

@@ -38,7 +38,6 @@ def figures(view: View) -> list[Figure]:
 
 
 def _modelled(view: View) -> list[Figure]:
-    """The key figures of a simulated device: what was counted, constant power and time at the roofline's speed."""
     constant, time = view.energy(CONSTANT), view.time
     least_j = view.at_the_roofline(constant.value or 0.0, lambda kernel: kernel.energy_j.constant)
     least_s = view.at_the_roofline(time.value or 0.0, lambda kernel: kernel.time_s)
@@ -57,7 +56,6 @@ def _time_of(view: View) -> str:
 
 
 def _figure(label: str, amount: Amount, unit: str, why: str = "", note: str = "") -> Figure:
-    """A key figure with its note, or why it is not known."""
     if amount.value is None:
         return Figure(label, "not known", why)
     return Figure(label, quantity(amount.value, unit), note, amount.marks)

@@ -11,7 +11,8 @@ _SHORT = 2  # things that the headline has room for
 
 def in_headline(view: View) -> str:
     """What a total lacks, where that is short: " without host memory"; else empty."""
-    lost = _lost_groups(view)
+    wholly, partly = _groups(view)
+    lost = wholly + [f"a part of {name}" for name in partly]
     return when(len(lost) <= _SHORT, phrase(" without {}", " and ".join(lost)))
 
 
@@ -22,11 +23,6 @@ def in_trust(view: View) -> str:
         return ""
     missing = {"wholly": few(wholly, _NAMED), "partly": few(partly, _NAMED)}
     return f"Missing {'; '.join(f'{how}: {names}' for how, names in missing.items() if names)}."
-
-
-def _lost_groups(view: View) -> list[str]:
-    wholly, partly = _groups(view)
-    return wholly + [f"a part of {name}" for name in partly]
 
 
 def _groups(view: View) -> tuple[list[str], list[str]]:

@@ -80,7 +80,6 @@ def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest
 
 
 def _row(name: Name, limit: schema.Limit, nouns: Nouns) -> Row:
-    """The row of a kernel below the lines."""
     of_levels = [getattr(limit.intensity_flop_per_byte, level) for level in ("dram", *nouns.nearer)]
     intensities = [UNKNOWN if value in (None, UNSET) else plain(value) for value in of_levels]
     speeds = (limit.flop_per_s, limit.mix_peak_flop_per_s or None, limit.flop_per_j)

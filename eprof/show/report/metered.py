@@ -14,9 +14,16 @@ def sentences(view: View) -> Iterator[str]:
     """How metered energy was split, in sentences; None where no meter was used."""
     if view.to_meter is None:
         return
-    yield _how(view, view.to_meter)
+    to_meter = view.to_meter
+    idle = ""
+    if to_meter.idle_j:
+        idle = f", {quantity(to_meter.idle_j, 'J')} of it idle for {quantity(to_meter.idle_s or 0, 's')}"
+    yield (
+        f"{quantity(to_meter.metered_j, 'J')} were metered ({to_meter.source}){idle}. They are split by counts: "
+        f"{_shape(view, to_meter)} times {plain(to_meter.factor)}."
+    )
     if len(view.kernels) > 1:
-        yield _by_time(view, view.to_meter)
+        yield _by_time(view, to_meter)
 
 
 def brief(view: View) -> str:
@@ -39,17 +46,6 @@ def certainty(view: View, to_meter: schema.ToMeter) -> str:
     return (
         f"Total{idle}: what the meter saw. Split over {kernels}: estimated, nine {kernels} of ten are a factor of "
         f"{to_meter.within:g} off at most."
-    )
-
-
-def _how(view: View, to_meter: schema.ToMeter) -> str:
-    """How metered energy was split: shape, factor and idle time."""
-    idle = ""
-    if to_meter.idle_j:
-        idle = f", {quantity(to_meter.idle_j, 'J')} of it idle for {quantity(to_meter.idle_s or 0, 's')}"
-    return (
-        f"{quantity(to_meter.metered_j, 'J')} were metered ({to_meter.source}){idle}. They are split by counts: "
-        f"{_shape(view, to_meter)} times {plain(to_meter.factor)}."
     )
 
 
@@ -83,7 +79,6 @@ def _apart(view: View, within: float) -> list[Kernel]:
 
 
 def _kernels(view: View) -> Iterator[Kernel]:
-    """Each kernel's metered energy, split by counts and by time alone, in J."""
     for kernel in view.kernels:
         by_counts, by_time = energy_of(kernel, "total").value, by_time_of(kernel).value
         if by_counts is not None and by_time is not None:

@@ -28,7 +28,6 @@ def to_openmetrics(document: schema.Profile | Mapping[str, Any]) -> bytes:
 
 
 def _families(view: View) -> Iterator[str]:
-    """The metric families of a report in OpenMetrics."""
     whole = view.document
     yield from _family(
         "eprof_run", "info", "The run, and the prices in force.", "", [(_run_labels(view), 1.0)], "_info"
@@ -54,7 +53,6 @@ def _run_labels(view: View) -> Labels:
 
 
 def _pricing(view: View) -> Labels:
-    """Which prices, for OpenMetrics: the cost table, its setting, and what it rests on."""
     if view.costs is None:
         return {}
     setting = view.costs.setting

@@ -27,20 +27,14 @@ def merged(operators: Iterable[schema.Operator]) -> list[schema.Operator]:
     """
     alike: dict[tuple[str, str], list[schema.Operator]] = {}
     for operator in operators:
-        alike.setdefault((operator.name, _kind(operator.module)), []).append(operator)
+        frames = [_INSTANCE.sub("", frame) for frame in (operator.module or "").split(BETWEEN)]
+        shown = [cut(frame, _LENGTH) for frame, _ in groupby(frames)]
+        alike.setdefault((operator.name, BETWEEN.join(shown[-_SHOWN:])), []).append(operator)
     sums = [_sum(name, module, members) for (name, module), members in alike.items()]
     return sorted(sums, key=lambda each: (-(each.energy_j.total or 0.0), -(each.time_s or 0.0)))
 
 
-def _kind(module: str | None) -> str:
-    """The innermost frames of an operator's path, each once where it repeats, without the numbers of instances."""
-    frames = [_INSTANCE.sub("", frame) for frame in (module or "").split(BETWEEN)]
-    shown = [cut(frame, _LENGTH) for frame, _ in groupby(frames)]
-    return BETWEEN.join(shown[-_SHOWN:])
-
-
 def _sum(name: str, module: str, members: Sequence[schema.Operator]) -> schema.Operator:
-    """All calls of one operator by modules of one kind together."""
     energies = {part: total(energy_of(each, part) for each in members) for part in _FAMILIES}
     time = total(map(time_of, members))
     marks = {part: names(amount.marks) for part, amount in energies.items()}

@@ -90,7 +90,6 @@ def _reads(whole: Integers, power: Integers, figures: int, numbers: Numbers, pri
 
 
 def _written(whole: Integers, figures: int) -> str:
-    """Packed integers with leading zeros, one after the other."""
     places = 10 ** np.arange(figures - 1, -1, -1)
     return ((whole[:, None] // places) % 10 + ord("0")).astype(np.uint8).tobytes().decode("ascii")
 

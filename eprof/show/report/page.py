@@ -35,13 +35,21 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
     cards = sections(view, full)
     data = {key: text for card in cards for key, text in card.data.items()}
     data["meanings"] = packed.text([str(mark.name).lower() for mark in Mark])
+    parts = [few(named(document.devices), _DEVICES)]
+    if document.costs is not None:
+        clocks = [part.partition(" at ")[0] for part in clocks_and_volts(document.costs.setting).split(", ")]
+        parts += [f"costs {costs_words.named(document.costs)}", *clocks]
+        if document.device.processor == CPU and document.costs.gpu_match == "other":
+            parts.append(f"prices of an {document.costs.device}")
+    if document.created_utc:
+        parts.append(f"{utc(document.created_utc)[:16]}{NARROW}UTC")
     return shell.filled(
         "page.html",
         ["report.css"],
         ["report.js"],
         data=Markup(packed.joined(data)),  # noqa: S704  escaped for script tags in `packed`
         title=document.title or "profile",
-        subtitle=_subtitle(document),
+        subtitle=" · ".join(part for part in parts if part),
         headline=headline(full),
         figures=figures(view),
         where=first_screen.where(view),
@@ -51,16 +59,3 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
         sections=cards,
         nouns=view.nouns,
     )
-
-
-def _subtitle(document: schema.Profile) -> str:
-    """Devices, costs, clocks and time stamp in the header of the report's page."""
-    parts = [few(named(document.devices), _DEVICES)]
-    if document.costs is not None:
-        clocks = [part.partition(" at ")[0] for part in clocks_and_volts(document.costs.setting).split(", ")]
-        parts += [f"costs {costs_words.named(document.costs)}", *clocks]
-        if document.device.processor == CPU and document.costs.gpu_match == "other":
-            parts.append(f"prices of an {document.costs.device}")
-    if document.created_utc:
-        parts.append(f"{utc(document.created_utc)[:16]}{NARROW}UTC")
-    return " · ".join(part for part in parts if part)

@@ -8,10 +8,11 @@ from eprof.show.words.numbers import percent, quantity, whole
 
 def rank_words(ranks: schema.Ranks, nouns: Nouns) -> str:
     """Times, energies and launches of the smallest, the median and the largest rank; the slowest; the imbalance."""
+    low, high = ranks.launches.min or 0, ranks.launches.max or 0
     spreads = [
         _spread(ranks.time_s, "s", "time"),
         _spread(ranks.energy_j, "J", "energy"),
-        _rank_launches(ranks.launches, nouns),
+        when(low != high, f"{nouns.launches} {whole(low)} to {whole(high)}"),
     ]
     marks = {"times": ranks.time_marks, "energies": ranks.energy_marks}
     lower = [numbers for numbers in marks if marks[numbers] and ranks.time_s.min is not None]
@@ -35,11 +36,5 @@ def slowest_words(ranks: schema.Ranks) -> str:
 
 
 def _spread(spread: schema.Spread, unit: str, noun: str) -> str:
-    """How a number differs between ranks."""
     numbers = [quantity(value, unit) for value in (spread.min, spread.median, spread.max) if value is not None]
     return phrase("{} {}", noun, ", ".join(numbers))
-
-
-def _rank_launches(spread: schema.Spread, nouns: Nouns) -> str:
-    low, high = spread.min or 0, spread.max or 0
-    return when(low != high, f"{nouns.launches} {whole(low)} to {whole(high)}")

@@ -58,7 +58,8 @@ def drawn(
     """The three roofline panels with one x axis. span: from which to which flop/B the lines are known."""
     balances = [machine.balance for machine in machines]
     x = plot.Axis(*span) if span else _axis(balances, dots)
-    grid = _grid(x, balances)
+    steps = {x.low * (x.high / x.low) ** (step / (_POINTS - 1)) for step in range(_POINTS)}
+    grid = sorted(steps.union(balance for balance in balances if x.low < balance < x.high))
     curves = [[(intensity, *machine.lines(intensity)) for intensity in grid] for machine in machines]
     tags = [*labels([dot.name for dot in dots[:named]], _TAG), *[""] * len(dots[named:])]
     names = labels([dot.name for dot in dots], _TITLE)
@@ -85,18 +86,8 @@ def drawn(
 
 
 def _axis(balances: Sequence[float], dots: Sequence[Dot]) -> plot.Axis:
-    """The x axis of the roofline panels: intensities of balances and kernels."""
     intensities = [dot.intensity for dot in dots if dot.intensity]
     return plot.axis([0.5, *balances, *(4 * balance for balance in balances), *intensities], 2)
-
-
-def _grid(x: plot.Axis, balances: Sequence[float]) -> list[float]:
-    """The intensities at which the lines of a roofline panel are evaluated.
-
-    The bend of a roof lies between two points of the grid: it is drawn sharp.
-    """
-    steps = {x.low * (x.high / x.low) ** (step / (_POINTS - 1)) for step in range(_POINTS)}
-    return sorted(steps.union(balance for balance in balances if x.low < balance < x.high))
 
 
 def _title(name: str, dot: Dot, key: str, unit: str) -> str:

@@ -69,7 +69,6 @@ def kernel_table(view: View, limit: int | None) -> Table:
 
 
 def _kernel_row(view: View, kernel: schema.Kernel, name: str) -> Row:
-    """The row of a kernel in the report's table."""
     cells = [
         Name(name, kernel.name),
         kernel.device or UNKNOWN,
@@ -104,7 +103,6 @@ def group_table(view: View, groups: Sequence[schema.Group]) -> Table:
 
 
 def _group_row(view: View, group: schema.Group, largest: float) -> Row:
-    """The row of a group in the report's table."""
     parts = {name: amount.value or 0.0 for name, amount in view.groups_of(group).items()}
     cells = [
         Name(group.name, group.name),
@@ -144,7 +142,6 @@ def _interval_label(view: View) -> str:
 
 
 def _interval_note(view: View) -> str:
-    """What the intervals in the report's tables are made of."""
     interval, costs = view.document.interval_j, view.costs
     if not interval or costs is None:
         return ""
@@ -180,7 +177,6 @@ def count_table(view: View, verbose: bool) -> Table:
 
 
 def _paid(view: View, name: str, energy: Amount) -> list[Cell]:
-    """Cells of the energy of a count and the price of one."""
     charge = view.charges.get(name)
     if charge is None:
         return ["", "no price"]

@@ -89,8 +89,10 @@ def _number_of_lines(parts: list[Part], width: int) -> int:
 
 
 def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
-    """The answer of a report on the terminal: the bar, the kernels, what to try, how sure."""
-    yield Sentence(_short_subject(view.document, width), Tone.QUIET)
+    devices = "".join(f" · {device}" for device in named(view.document.devices))
+    behind = cut(devices, width - _SHORTEST_TITLE)
+    program, space, arguments = view.document.title.partition(" ")
+    yield Sentence(cut(program.rpartition("/")[2] + space + arguments, width - len(behind)) + behind, Tone.QUIET)
     yield Headline(headline(view).text, metered.brief(view))
     if view.has_energy:
         yield from _bar(view, _SHORT_BAR)
@@ -113,7 +115,11 @@ def _notes_left(view: View) -> str:
 
 def _everything(view: View) -> Iterator[Part]:
     """What the terminal shows of a report with -v, in tables: every kernel, count, answer and note."""
-    yield Sentence(_subject(view.document), Tone.QUIET)
+    document = view.document
+    words = [document.title, ", ".join(named(document.devices, with_capability))]
+    if document.costs is not None:
+        words.append(f"costs {costs_words.priced(document.costs)}")
+    yield Sentence(" · ".join(words), Tone.QUIET)
     yield headline(view)
     if view.has_energy:
         yield from _bar(view, _BAR, legend=True)
@@ -125,7 +131,19 @@ def _everything(view: View) -> Iterator[Part]:
     if view.document.time_components:
         yield component_table(view, None)
     if view.has_energy:
-        yield from _modelled(view)
+        lines = []
+        limits = view.document.limits
+        clocks = view.document.clocks
+        answers = view.document.what_if or ()
+        if limits and view.kernels and limits.kernels[0].speed_share is not None:
+            lines.append(_limit(view.label(view.kernels[0]), limits.kernels[0]))
+        if clocks:
+            lines.append(clock_words(clocks))
+        lines += map(answer_words, answers)
+        if lines:
+            yield Sentence("Modelled, not measured:", Tone.QUIET)
+        for line in lines:
+            yield Sentence(f"- {line}")
     counts = count_table(view, verbose=True)
     if counts.rows:
         yield counts
@@ -133,22 +151,6 @@ def _everything(view: View) -> Iterator[Part]:
     if view.document.time_from:
         yield Sentence(f"Time: {view.document.time_from}", Tone.QUIET)
     yield Notes(view.document.warnings, "warning")
-
-
-def _subject(document: schema.Profile) -> str:
-    """What a report is of: its program, devices and prices."""
-    words = [document.title, ", ".join(named(document.devices, with_capability))]
-    if document.costs is not None:
-        words.append(f"costs {costs_words.priced(document.costs)}")
-    return " · ".join(words)
-
-
-def _short_subject(document: schema.Profile, width: int) -> str:
-    """What a report is of on one line of the terminal: program and GPU."""
-    devices = "".join(f" · {device}" for device in named(document.devices))
-    behind = cut(devices, width - _SHORTEST_TITLE)
-    program, space, arguments = document.title.partition(" ")
-    return cut(program.rpartition("/")[2] + space + arguments, width - len(behind)) + behind
 
 
 def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableType]:
@@ -160,14 +162,19 @@ def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableTyp
 
     if legend:
         yield Padding(_filled(parts, cells), (1, 0, 0, 0))
-        yield _group_legend(view, parts)
+        total_j = sum(parts.values())
+        names = Text()
+        for group, joules in parts.items():
+            share = f"{100 * joules / total_j:.0f}" if joules >= 0.005 * total_j else "<1"
+            names.append(f"{_FILLS[_FAMILY_OF[group]] * 2} ", style=_STYLES[group])
+            names.append(f"{view.nouns.group(group)} {share} %".replace(" ", "\u00a0") + "   ")
+        yield names
         return
     families = _family_legend(parts)
     yield _filled(parts, min(cells, _LINE - len(families))).append(families, style="dim")
 
 
 def _filled(parts: Mapping[str, float], cells: int) -> Text:
-    """The report's bar as text, each part as many cells as its share."""
     total_j = sum(parts.values())
     bar = Text()
     running_j = 0.0
@@ -181,16 +188,6 @@ def _filled(parts: Mapping[str, float], cells: int) -> Text:
     return bar
 
 
-def _group_legend(view: View, parts: Mapping[str, float]) -> Text:
-    total_j = sum(parts.values())
-    names = Text()
-    for group, joules in parts.items():
-        share = f"{100 * joules / total_j:.0f}" if joules >= 0.005 * total_j else "<1"
-        names.append(f"{_FILLS[_FAMILY_OF[group]] * 2} ", style=_STYLES[group])
-        names.append(f"{view.nouns.group(group)} {share} %".replace(" ", "\u00a0") + "   ")
-    return names
-
-
 def _family_legend(parts: Mapping[str, float]) -> str:
     total_j = sum(parts.values())
     legend = ""
@@ -201,7 +198,6 @@ def _family_legend(parts: Mapping[str, float]) -> str:
 
 
 def _groups(view: View) -> Iterator[Part]:
-    """Phases of a report on the terminal: each group with the same split as the whole."""
     groups = view.document.groups
     if not groups:
         return
@@ -210,24 +206,6 @@ def _groups(view: View) -> Iterator[Part]:
         yield Sentence(rank_words(view.document.ranks, view.nouns))
 
 
-def _modelled(view: View) -> Iterator[Part]:
-    """What the model says in a report of limits, clocks and changes."""
-    lines = []
-    limits = view.document.limits
-    clocks = view.document.clocks
-    answers = view.document.what_if or ()
-    if limits and view.kernels and limits.kernels[0].speed_share is not None:
-        lines.append(_limit(view.label(view.kernels[0]), limits.kernels[0]))
-    if clocks:
-        lines.append(clock_words(clocks))
-    lines += map(answer_words, answers)
-    if lines:
-        yield Sentence("Modelled, not measured:", Tone.QUIET)
-    for line in lines:
-        yield Sentence(f"- {line}")
-
-
 def _limit(kernel: str, limit: schema.Limit) -> str:
-    """How far the report's largest kernel is from its limits."""
     arch = phrase(" and {} of the arch line's flop/J", reached(limit, "energy_share"))
     return f"{kernel}: {reached(limit, 'speed_share')} of the roofline's speed{arch}; {lever(limit)}."

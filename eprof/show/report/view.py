@@ -294,7 +294,7 @@ class View:
         listed = self.document.counts
         return {
             name: Word(
-                self._count(name, listed[name]),
+                replace(COUNTS[name], unit=listed[name].unit, label=self.nouns.label(name)),
                 self._counted(name),
                 self.energy_of_count(listed[name]),
                 listed[name].how,
@@ -302,10 +302,6 @@ class View:
             for name in COUNTS
             if name in listed
         }
-
-    def _count(self, name: str, count: schema.Count) -> Count:
-        """A word of the vocabulary in the unit of the document, and as its processor calls it."""
-        return replace(COUNTS[name], unit=count.unit, label=self.nouns.label(name))
 
     def _counted(self, name: str) -> Amount:
         """A count of the whole profile: without the marks of its price, MISSING only if a kernel lacks it."""

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from eprof.base.text import cut, printable, visible, when
 from eprof.show.terminal.screen import into, terminal
-from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Row, Sentence, Table, Tone, Verdict
+from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Sentence, Table, Tone, Verdict
 from eprof.show.words.cells import Bar, Cell, Change, Name, legend, plain_text
 from eprof.show.words.numbers import and_more
 
@@ -52,14 +52,14 @@ def _stands_apart(block: Block | RenderableType) -> bool:
 
 
 def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterable[RenderableType]:
-    """A block as rich draws it on the terminal."""
     match block:
         case Headline():
             return _headline(block, width)
         case Sentence():
             return [Text(_wrapped(block.text, width), style=when(block.tone is Tone.QUIET, "dim"))]
         case Point():
-            return [_point(block, width)]
+            lines = _wrapped(block.text, width, " " * (len(block.label) + 2))
+            return [Text.assemble((block.label, "bold"), lines[len(block.label) :])]
         case Verdict():
             return [Text(printable(block.text), style="green" if block.passed else "red")]
         case Table():
@@ -81,12 +81,6 @@ def _wrapped(text: str, width: int, indent: str = "") -> str:
     return "\n".join(map(printable, lines))
 
 
-def _point(point: Point, width: int) -> Text:
-    """A point on the terminal: its sentences, wrapped beside their label."""
-    lines = _wrapped(point.text, width, " " * (len(point.label) + 2))
-    return Text.assemble((point.label, "bold"), lines[len(point.label) :])
-
-
 def _headline(headline: Headline, width: int) -> Iterator[Text]:
     yield Text(_wrapped(headline.text, width), style="bold")
     if headline.lead:
@@ -102,7 +96,6 @@ def _notes(notes: Notes, verbose: bool) -> Iterator[Text]:
 
 
 def _table(table: Table, width: int) -> Iterator[RenderableType]:
-    """A table as rich draws it on the terminal."""
     from_width = max(column.from_width for column in table.columns)
     table = table.on(Medium.TERMINAL, width)
     drawn = RichTable(
@@ -124,7 +117,12 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
     # A column takes two spaces and its divider beside what is in it.
     room = max(_NARROWEST, min(_WIDEST, width - sum(wide + 3 for wide in widths)))
     for row, cells in zip(table.fitted(room).rows, rows, strict=True):
-        drawn.add_row(_row_name(row, room), *cells, style=when(row.total, "bold"))
+        cell = row.cells[0]
+        name = Text(printable(plain_text(cell)))
+        if isinstance(cell, Name) and cell.note:
+            note = printable(cut(cell.note.replace("`", ""), 4 * room))
+            name.append("\n" + fill(note, room, initial_indent="  ", subsequent_indent="  "), style="dim")
+        drawn.add_row(name, *cells, style=when(row.total, "bold"))
     yield drawn
     if table.note:
         yield Text(printable(table.note), style="dim")
@@ -138,30 +136,14 @@ def _width(label: str, cells: Sequence[Text]) -> int:
     return max([len(label), *(cell.cell_len for cell in cells)])
 
 
-def _row_name(row: Row, room: int) -> Text:
-    """The first cell of a row on the terminal, with its remark below."""
-    cell = row.cells[0]
-    name = Text(printable(plain_text(cell)))
-    if isinstance(cell, Name) and cell.note:
-        note = printable(cut(cell.note.replace("`", ""), 4 * room))
-        name.append("\n" + fill(note, room, initial_indent="  ", subsequent_indent="  "), style="dim")
-    return name
-
-
 def _cell(cell: Cell) -> Text:
-    """A cell as text for the terminal."""
     if isinstance(cell, Bar):
-        return _bar(cell.value)
+        filled = "█" * max(1, round(abs(cell.value) * _HALF_BAR))
+        less, more = when(cell.value < 0, filled).rjust(_HALF_BAR), when(cell.value > 0, filled).ljust(_HALF_BAR)
+        return Text.assemble((less, _LESS), ("│", "dim"), (more, _MORE))
     words = printable(plain_text(cell))
     if isinstance(cell, Change) and cell.value is None:
         return Text(words, style="dim")
     if isinstance(cell, Change) and cell.value:
         return Text(words, style=_MORE if cell.value > 0 else _LESS)
     return Text(words)
-
-
-def _bar(share: float) -> Text:
-    """A bar in characters: to the left of the middle for less, to the right for more."""
-    filled = "█" * max(1, round(abs(share) * _HALF_BAR))
-    less, more = when(share < 0, filled).rjust(_HALF_BAR), when(share > 0, filled).ljust(_HALF_BAR)
-    return Text.assemble((less, _LESS), ("│", "dim"), (more, _MORE))

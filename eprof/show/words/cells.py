@@ -102,7 +102,9 @@ def plain_text(cell: Cell) -> str:
         case Quantity():
             return UNKNOWN if cell.value is None else signs(cell.marks) + quantity(cell.value, cell.unit)
         case Change():
-            return _change_text(cell)
+            if cell.value is None:
+                return "not known"
+            return signs(cell.marks) + signed_quantity(cell.value, cell.unit) if cell.value else "0"
         case Share():
             return share_text(cell)
         case Factor():
@@ -111,12 +113,6 @@ def plain_text(cell: Cell) -> str:
             return cell.text
         case Bar() | Stack():
             return ""
-
-
-def _change_text(change: Change) -> str:
-    if change.value is None:
-        return "not known"
-    return signs(change.marks) + signed_quantity(change.value, change.unit) if change.value else "0"
 
 
 def signed_quantity(value: float, unit: str) -> str:

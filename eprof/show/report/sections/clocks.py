@@ -25,7 +25,6 @@ def section(view: View) -> Section | None:
 
 
 def _cell(setting: schema.AtClocks, clocks: schema.Clocks, joules: list[float], unit: str) -> HeatCell:
-    """The energy at a pair of clocks, without the unit if it is that of the lowest."""
     sign = "*" if same_clocks(setting, clocks.lowest) else ""
     text = quantity(setting.energy_j or 0.0, "J").removesuffix(f"{NARROW}{unit}")
     return HeatCell(text, colour(setting.energy_j, joules), sign, is_now=setting.this)

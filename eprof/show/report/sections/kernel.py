@@ -63,10 +63,21 @@ def section(view: View) -> Section | None:
         return None
     kernel = view.kernels[view.order[0]]
     panels = [_panel(view, kernel, family) for family in FAMILIES]
+    total, per_byte = energy_of(kernel, "total"), view.intensity(kernel)
+    constant = ratio(energy_of(kernel, CONSTANT), total)
+    facts = [
+        ("Energy", total, quantity_of(total, "J")),
+        ("Constant power", constant, written(percent(constant.value or 0), constant.marks, bound=False)),
+        ("Time", time_of(kernel), quantity_of(time_of(kernel), "s")),
+        ("Calls", Amount(kernel.launches), written(whole(kernel.launches))),
+        ("Mean power", power_of(kernel), quantity_of(power_of(kernel), "W")),
+        ("Energy per flop", view.per_flop(kernel), quantity_of(view.per_flop(kernel), "J")),
+        ("Flop per DRAM byte", per_byte, written(plain(per_byte.value or 0), per_byte.marks, bound=False)),
+    ]
     content = {
         "name": kernel.name,
         "device": kernel.device if view.several_devices else None,
-        "facts": _facts(view, kernel),
+        "facts": [(label, text) for label, amount, text in facts if amount.value is not None],
         "message": _message(view, kernel),
         "panels": [panel for panel in panels if panel["lines"] or panel["none"]],
         "explained": _explained(view),
@@ -79,22 +90,6 @@ def _explained(view: View) -> str:
     if view.has_energy:
         return "A filled bar is a share of the energy, the outline around it the share of the count."
     return "Bars are shares of the count; energies are not known."
-
-
-def _facts(view: View, kernel: schema.Kernel) -> list[tuple[str, Markup]]:
-    """Label and number of each fact that is known of the one kernel."""
-    total, per_byte = energy_of(kernel, "total"), view.intensity(kernel)
-    constant = ratio(energy_of(kernel, CONSTANT), total)
-    facts = [
-        ("Energy", total, quantity_of(total, "J")),
-        ("Constant power", constant, written(percent(constant.value or 0), constant.marks, bound=False)),
-        ("Time", time_of(kernel), quantity_of(time_of(kernel), "s")),
-        ("Calls", Amount(kernel.launches), written(whole(kernel.launches))),
-        ("Mean power", power_of(kernel), quantity_of(power_of(kernel), "W")),
-        ("Energy per flop", view.per_flop(kernel), quantity_of(view.per_flop(kernel), "J")),
-        ("Flop per DRAM byte", per_byte, written(plain(per_byte.value or 0), per_byte.marks, bound=False)),
-    ]
-    return [(label, text) for label, amount, text in facts if amount.value is not None]
 
 
 def lines(view: View, kernel: schema.Kernel, family: Family) -> list[Line]:
@@ -115,7 +110,6 @@ def lines(view: View, kernel: schema.Kernel, family: Family) -> list[Line]:
 
 
 def _panel(view: View, kernel: schema.Kernel, family: Family) -> Mapping[str, Any]:
-    """The counts of one family of the one kernel."""
     known = lines(view, kernel, family)
     shown = [line for line in known if line.value.value != 0 or line.energy.value]
     scale = max([0.0001, *(max(line.of_count or 0, line.of_energy or 0) for line in shown)])
@@ -147,7 +141,6 @@ def _meter(line: Line, by: float, family: Family, all_energy: Amount) -> Meter:
 
 
 def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
-    """The bar of one count of the kernel where no energy is known: its share of the count."""
     marks = line.value.marks & ~MISSING
     of_count = line.of_count or 0
     share = None if line.of_count is None else percent(line.of_count)
@@ -159,7 +152,6 @@ def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
 
 
 def _detail(line: Line) -> Markup:
-    """What stands behind one count of the kernel."""
     if line.written_value is None:
         return Markup("not counted")
     has_price = line.energy.value is not None or not line.energy.marks & MISSING

@@ -87,13 +87,11 @@ def _bunches(view: View) -> list[Bunch]:
 
 
 def _length(view: View, bunch: Bunch) -> float:
-    """How far a kernel's bar reaches, with the interval of its energy."""
     ends = _interval(view, bunch.places[0]) if len(bunch.places) == 1 else None
     return max(bunch.amount.value or 0.0, ends[1] if ends else 0.0)
 
 
 def _interval(view: View, place: int) -> tuple[float, float] | None:
-    """The interval of a kernel's energy, if kernels are ranked by that."""
     is_total = view.measure == "total" and not view.is_modelled
     return known(view.kernels[place].interval_j) if is_total else None
 
@@ -106,7 +104,6 @@ def _whisker_label(view: View, bunches: Sequence[Bunch]) -> str:
 
 
 def _sentence(view: View, bunches: list[Bunch]) -> Markup:
-    """Which kernels: how few of them take most of the energy."""
     if len(view.kernels) == 1:
         return Markup("There is one {}. Bar length is {}.").format(view.nouns.kernel, _LENGTHS[view.measure])
 
@@ -142,7 +139,6 @@ def _legend(view: View) -> list[tuple[str, str]]:
 
 
 def _row(view: View, bunch: Bunch, scale: float) -> Row:
-    """The row of a bunch of kernels: its name, bar and numbers."""
     if len(bunch.places) == 1:
         return _kernel_row(view, bunch.places[0], scale)
     left = len(bunch.places) - MEMBERS
@@ -200,7 +196,6 @@ def _bar(
     name: str,
     ends: tuple[float, float] | None = None,
 ) -> Markup:
-    """The stacked bar of a kernel or a bunch of kernels."""
     spoken = [f"{GROUPS[group]} {quantity(value, 'J')}" for group, value in parts.items() if value and group in GROUPS]
     value = "not known" if amount.value is None else at_least(amount, UNITS[view.measure])
     detail = bracketed(", ".join(spoken))

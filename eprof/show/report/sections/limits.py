@@ -61,7 +61,6 @@ def _lines(machine: schema.Machine) -> panels.Lines:
 
 
 def _dot(kernel: schema.Kernel, limit: schema.Limit, place: int) -> panels.Dot:
-    """A kernel's dot below the limits."""
     return panels.Dot(
         kernel.name,
         limit.intensity_flop_per_byte.dram,
@@ -72,7 +71,6 @@ def _dot(kernel: schema.Kernel, limit: schema.Limit, place: int) -> panels.Dot:
 
 
 def _table(view: View, limits: Sequence[schema.Limit], drawable: Sequence[panels.Dot]) -> Table:
-    """The table of kernels and their limits."""
     shown = drawable[:ROWS]
     kernels = [
         (Name(label, dot.name, place=dot.place), limits[dot.place or 0])
@@ -82,7 +80,6 @@ def _table(view: View, limits: Sequence[schema.Limit], drawable: Sequence[panels
 
 
 def _sentence(view: View, machine: schema.Machine, drawable: Sequence[panels.Dot]) -> str:
-    """What the limits' lines are, and which side of the balance most energy is on."""
     balance = machine.time_balance
     best = f"the best that {machine.name} can do at this setting in {machine.precision.upper()}"
     lines = f"The line is {best}; area is energy."
@@ -105,7 +102,6 @@ def _sentence(view: View, machine: schema.Machine, drawable: Sequence[panels.Dot
 
 
 def _legend(machines: Sequence[schema.Machine]) -> list[tuple[int, str]]:
-    """Which line of the limits is which machine."""
     return [
         (kind, f"{GROUPS[machine.precision]}, balance {plain(machine.time_balance)} flop/B")
         for kind, machine in enumerate(machines)

@@ -68,7 +68,6 @@ def _price(charge: schema.Charge) -> str:
 
 
 def _costs(view: View, costs: schema.Costs) -> Mapping[str, Any]:
-    """The provenance of the prices: the cost table and what it says of itself."""
     return {
         "name": costs.name,
         "device": costs.device,
@@ -99,7 +98,6 @@ def _charges(view: View, costs: schema.Costs) -> list[Mapping[str, Any]]:
 
 
 def _count(view: View, name: str) -> Mapping[str, Any]:
-    """The method of a count: how it was made of counters."""
     word = view.words[name]
     return {
         "name": name,
@@ -122,7 +120,6 @@ def _derivation(view: View, derivation: schema.Derivation) -> Mapping[str, Any]:
 
 
 def _device(view: View, device: schema.Device) -> str:
-    """The provenance: a device of the report."""
     nouns = view.nouns
     name = device.name or f"The {nouns.processor} is not named in the logs"
     if device.index is not None:
@@ -133,7 +130,6 @@ def _device(view: View, device: schema.Device) -> str:
 
 
 def _input(log: schema.Input) -> Mapping[str, Any]:
-    """The provenance: a log that was read."""
     return {
         "path": log.path,
         "format": log.format,

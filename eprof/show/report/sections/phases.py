@@ -35,7 +35,6 @@ def of_operators(view: View) -> Section | None:
 
 
 def _sentence(view: View, groups: list[schema.Group]) -> str:
-    """What the groups or phases of the report take."""
     joules = view.energy("total").value
     if not joules:
         return f"{whole(len(groups))} groups; no energy is known."

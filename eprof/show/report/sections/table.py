@@ -1,7 +1,6 @@
 """All kernels: the table that the script windows, sorts and filters; its first rows are real HTML."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -16,7 +15,6 @@ from eprof.show.report import packed
 from eprof.show.report.section import Section
 from eprof.show.report.sections.kernels import UNITS
 from eprof.show.report.view import DRAM, Entry, View, by_time_of, callees_of, energy_of, power_of, time_of
-from eprof.show.report.view import Column as Counted
 from eprof.show.words.badges import Amount, quantity_of, share_of, written
 from eprof.show.words.numbers import percent, plain, quantity, whole
 
@@ -167,7 +165,6 @@ class Row(Struct, frozen=True):
 
 
 def _rows(table: _Table) -> list[Row]:
-    """The first rows of the table of all kernels."""
     view = table.view
     rows = []
     running = 0.0
@@ -181,7 +178,6 @@ def _rows(table: _Table) -> list[Row]:
 
 
 def _cell(table: _Table, column: Column, place: int, running: float, scale: float) -> Markup:
-    """A cell of the table of all kernels."""
     kernel = table.view.kernels[place]
     match column.kind:
         case "device":
@@ -196,7 +192,6 @@ def _cell(table: _Table, column: Column, place: int, running: float, scale: floa
 
 
 def _text(column: Column, value: float | None) -> str | None:
-    """A number in the table of all kernels."""
     if value is None:
         return None
     match column.kind:
@@ -218,7 +213,6 @@ def _mini(view: View, kernel: schema.Kernel, scale: float) -> Markup:
 
 
 def _data(table: _Table) -> dict[str, str]:
-    """Everything that the script needs for the table of all kernels, as JSON texts."""
     view = table.view
     kernel_names = [kernel.name for kernel in view.kernels]
     heads, tails = packed.split(kernel_names)
@@ -305,9 +299,13 @@ def _counts(view: View) -> dict[str, str]:
         counts[name] = packed.column(column.values, price, figures=_figures(view, name))
         # The marks of a 0 are never shown, so they need not keep a column from being one number.
         marks[name] = packed.flags(column.marks.tolist(), (column.values != 0).tolist())
-        if not _follows(column, price):
+        nothing = column.values == 0
+        expected = np.where(nothing, 0.0, column.values * (np.nan if price is None else price))
+        if not _is_close(expected, np.where(nothing & np.isnan(column.joules), 0.0, column.joules)):
             energies[name] = packed.column(column.joules, figures=_figures(view, name))
-        words.append(_word(view, name, price))
+        count = view.words[name].count
+        is_added = name in (*view.byte_words, *view.instruction_words)
+        words.append([name, count.label, count.group, count.unit, price, int(is_added), view.masks[name]])
     return {
         "words": packed.text(words),
         "counts": packed.joined(counts),
@@ -322,17 +320,3 @@ def _price(view: View, name: str) -> float | None:
     if charge is None:
         return None
     return charge.pj * 1e-12 if charge.pays else 0.0
-
-
-def _follows(column: Counted, price: float | None) -> bool:
-    """Whether the table's script works out every energy: count times price, 0 for a count of 0, else not known."""
-    nothing = column.values == 0
-    expected = np.where(nothing, 0.0, column.values * (np.nan if price is None else price))
-    return _is_close(expected, np.where(nothing & np.isnan(column.joules), 0.0, column.joules))
-
-
-def _word(view: View, name: str, price: float | None) -> list[Any]:
-    """A count for the table's script: name, label, group, unit, price, 1 if it adds to the count of all, its marks."""
-    count = view.words[name].count
-    is_added = name in (*view.byte_words, *view.instruction_words)
-    return [name, count.label, count.group, count.unit, price, int(is_added), view.masks[name]]

@@ -29,10 +29,20 @@ def section(view: View) -> Section | None:
     if not total.value:
         return None
     measured = view.document.energy_j.measured or None
+    energies = [view.energy_of_count(count) for count in view.document.counts.values()]
+    energies.append(view.energy(CONSTANT))
+    rows = []
+    for mark, sign in LETTERS.items():
+        marked = [energy.value or 0.0 for energy in energies if energy.marks & mark]
+        if mark == MISSING or not marked:
+            continue
+        share = sum(marked) / total.value
+        bar = svg.bar(svg.laid([("plain", share)], 1.0), f"{percent(share)} of the known energy")
+        rows.append((sign, MEANINGS[mark], quantity(sum(marked), "J"), percent(share), bar))
     content = {
         "sentence": _sentence(view, total, measured),
         "runs": list(_bars(view, total, measured)),
-        "rests": _rests(view, total.value),
+        "rests": rows,
         "fit": list(_fit_words(view)),
     }
     return Section("trust", "Trust", "How far to trust it", "trust.html", content)
@@ -44,7 +54,6 @@ def _fit(view: View) -> Mapping[str, Any]:
 
 
 def _sentence(view: View, total: Amount, measured: float | None) -> str:
-    """In a sentence, how far to trust the total."""
     if view.to_meter is not None:
         return metered.certainty(view, view.to_meter)
     if measured:
@@ -82,7 +91,6 @@ def _bars(view: View, total: Amount, measured: float | None) -> Iterator[Row]:
 
 
 def _of_interval(view: View, interval: schema.Interval) -> str:
-    """How far to trust the energy: what its range holds."""
     if interval.share < 1:
         return f"{percent(interval.share)} of {interval.replicas} refits"
     return (view.costs.interval_is if view.costs else None) or "The table's intervals"
@@ -92,21 +100,6 @@ def _trust_bar(label: str, group: str, amount: Amount, scale: float) -> Row:
     joules = amount.value or 0.0
     bar = svg.bar(svg.laid([(group, joules)], scale), f"{label}: {quantity(joules, 'J')}")
     return label, bar, quantity_of(amount, "J")
-
-
-def _rests(view: View, total_j: float) -> list[tuple[str, str, str, str, Markup]]:
-    """What the energy rests on: each mark's sign, its meaning, how much energy carries it, its share, and a bar."""
-    energies = [view.energy_of_count(count) for count in view.document.counts.values()]
-    energies.append(view.energy(CONSTANT))
-    rows = []
-    for mark, sign in LETTERS.items():
-        marked = [energy.value or 0.0 for energy in energies if energy.marks & mark]
-        if mark == MISSING or not marked:
-            continue
-        share = sum(marked) / total_j
-        bar = svg.bar(svg.laid([("plain", share)], 1.0), f"{percent(share)} of the known energy")
-        rows.append((sign, MEANINGS[mark], quantity(sum(marked), "J"), percent(share), bar))
-    return rows
 
 
 def _fit_words(view: View) -> Iterator[tuple[str, str]]:

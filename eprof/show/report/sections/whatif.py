@@ -33,7 +33,6 @@ def section(view: View) -> Section | None:
 
 
 def _sentence(answers: list[schema.Answer]) -> str:
-    """Which what-if answer saves most."""
     best = min(answers, key=lambda answer: answer.change_j or 0.0)
     modelled = "Every answer is modelled, none is measured."
     if not (best.change_j or 0.0) < 0 or best.change_share is None:
@@ -42,7 +41,6 @@ def _sentence(answers: list[schema.Answer]) -> str:
 
 
 def _row(answer: schema.Answer, scale: float) -> Mapping[str, Any]:
-    """The row of a what-if answer."""
     joules = answer.energy_j.total
     return {
         "says": capital(answer.says),

@@ -28,26 +28,6 @@ def section(view: View) -> Section | None:
     counted = view.counted_energy(view.document)
     if _is_alone(counted, known):
         counted = Amount(None, counted.marks)  # 100 % of what is known would be no share of anything
-    content = {
-        "sentence": _sentence(view),
-        "all": everything,
-        "above": above,
-        "parts": [
-            (group, _label(view, group), quantity_of(amount, "J"), share_of(amount, counted))
-            for group, amount in view.groups.items()
-        ],
-        "unknown": _unknown(view),
-    }
-    return Section("where", "Where it goes", "Where the energy goes", "where.html", content)
-
-
-def _label(view: View, group: str) -> str:
-    """A group of where the energy goes, with its interval where the prices do not tell how large it is."""
-    return view.nouns.group(group) + when(not view.is_certain(group), in_brackets(view.interval(group), "J"))
-
-
-def _sentence(view: View) -> Markup:
-    """Where the energy goes: "Computation takes 955 mJ, data movement 1.16 J, constant power 10.3 J."."""
     pieces = []
     parts = {COMPUTATION: "Computation", DATA: "data movement", CONSTANT: "constant power"}
     if view.is_modelled:
@@ -62,7 +42,22 @@ def _sentence(view: View) -> Markup:
             pieces.append(Markup("{}{} {}{}").format(name, verb, quantity_of(amount, "J"), interval))
     if constant := constant_range(view):
         pieces.append(escape(constant))
-    return Markup("{}.").format(Markup(", ").join(pieces))
+    content = {
+        "sentence": Markup("{}.").format(Markup(", ").join(pieces)),
+        "all": everything,
+        "above": above,
+        "parts": [
+            (group, _label(view, group), quantity_of(amount, "J"), share_of(amount, counted))
+            for group, amount in view.groups.items()
+        ],
+        "unknown": _unknown(view),
+    }
+    return Section("where", "Where it goes", "Where the energy goes", "where.html", content)
+
+
+def _label(view: View, group: str) -> str:
+    """A group of where the energy goes, with its interval where the prices do not tell how large it is."""
+    return view.nouns.group(group) + when(not view.is_certain(group), in_brackets(view.interval(group), "J"))
 
 
 def _all(total: Amount, known: dict[str, Amount]) -> dict[str, Markup]:
