@@ -265,7 +265,6 @@ def _rising(node: Node) -> tuple[float, ...]:
 
 
 def _link(node: Node) -> Link | None:
-    """The link in a cluster's file."""
     if node.value is None:
         return None
     node.table(("bandwidth_byte_per_s", "latency_s", "idle_w", "busy_w", "collectives"))

@@ -199,7 +199,6 @@ def _fit(session: "Session", path: Path, rows: Sequence["Row"], options: argpars
 
 
 def _dry_run(request: "Request", on_cpu: bool) -> int:
-    """Print the benchmarks of `eprof calibrate` for this device, or for all where there is none."""
     from eprof.collect import cpu
     from eprof.collect.cuda import processes
     from eprof.commands.calibrate import schedule
@@ -232,7 +231,6 @@ def _dry_run(request: "Request", on_cpu: bool) -> int:
 
 
 def _threads(benchmark: "Benchmark") -> str:
-    """How many threads a benchmark of `eprof calibrate` runs."""
     if benchmark.block > 1:
         return f"blocks = {benchmark.blocks.text}, {benchmark.block} threads each"
     return "on one core" if benchmark.blocks.text == "1" else "on every core"

@@ -69,19 +69,15 @@ def tally(body: Sequence[Instruction]) -> Counter[str]:
     for instruction in body:
         head = instruction.opcode.split(".")[0]
         if head in _MEMORY:
-            counts[_MEMORY[head]] += _bytes_of_opcode(instruction.opcode)
+            wide = re.search(r"\.(64|128)\b", instruction.opcode)
+            narrow = re.search(r"\.[US](8|16)\b", instruction.opcode)
+            size = wide or narrow
+            counts[_MEMORY[head]] += int(size[1]) // 8 if size else 4
         elif _moves(instruction):
             counts["misc"] += 1
         elif head != "NOP":
             counts[_words().get(head, "misc")] += 1
     return counts
-
-
-def _bytes_of_opcode(opcode: str) -> int:
-    wide = re.search(r"\.(64|128)\b", opcode)
-    narrow = re.search(r"\.[US](8|16)\b", opcode)
-    size = wide or narrow
-    return int(size[1]) // 8 if size else 4
 
 
 def _moves(instruction: Instruction) -> bool:

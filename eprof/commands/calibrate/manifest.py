@@ -183,7 +183,6 @@ def _rate(node: Node) -> Rate:
 
 
 def _benchmark(entry: Node, known: Collection[str], block: int) -> Benchmark:
-    """One benchmark of the manifest."""
     entry.table(_BENCHMARK)
     return Benchmark(
         name=entry["name"].text(),
@@ -210,7 +209,6 @@ def _optional(node: Node, least: float, most: float, default: float) -> float:
 
 
 def _counts(node: Node, known: Collection[str]) -> dict[str, Formula]:
-    """What one launch counts, in the manifest."""
     for word, formula in node.items():
         if word not in COUNTS:
             raise formula.error(f"`{word}` is not a word of the vocabulary.")

@@ -210,7 +210,6 @@ def _row(
     setting: tuple[float, float],
     contradictions: Sequence[str],
 ) -> Row:
-    """The results of a benchmark as a row, judged."""
     last = rounds[-1]
     capability = capability_of(str(device["capability"]))
     launch = benchmark, capability, last["blocks"] * last["block"], last["iterations"]
@@ -247,7 +246,6 @@ def _row(
 
 
 def _unusable(benchmark: Benchmark, power_w: float | None) -> Iterator[str]:
-    """Why the results of a benchmark cannot be used."""
     if power_w is None or power_w <= 0:
         yield "the meter gave no power"
     if benchmark.needs_counters:
@@ -283,7 +281,6 @@ def _other_clock(core: float | None, wanted: float, seen: Sequence[Mapping[str, 
 
 
 def _oddities(spread: float, seen: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What is odd about the results of a benchmark."""
     if spread > _APART:
         yield f"its rounds differ by {spread:.0%} in power"
     moved = max((clocks.get("core_mhz_spread") or 0.0 for clocks in seen), default=0.0)

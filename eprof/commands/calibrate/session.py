@@ -110,7 +110,11 @@ class Session(Struct):
         if self.request.settings:
             cuda_clocks.check(self.request.settings, self.backend.clocks(str(self.device["bus"])))
         self._open_directory()
-        self._compile()
+        for name in sorted({benchmark.source for benchmark in self.benchmarks}):
+            source = self.request.directory / "build" / name
+            source.write_text(source_text(name), encoding="utf-8")
+            compiled = self.backend.compile(source, str(self.device["capability"]), source.with_suffix(""))
+            self.images.append(compiled)
         self._look_at_machine_code()
 
     def _chosen(self, capability: Capability) -> list[Benchmark]:
@@ -144,13 +148,6 @@ class Session(Struct):
         except OSError as err:
             raise EprofError(f"{place}: cannot be made ({err.strerror or err}).") from err
 
-    def _compile(self) -> None:
-        for name in sorted({benchmark.source for benchmark in self.benchmarks}):
-            source = self.request.directory / "build" / name
-            source.write_text(source_text(name), encoding="utf-8")
-            compiled = self.backend.compile(source, str(self.device["capability"]), source.with_suffix(""))
-            self.images.append(compiled)
-
     def _look_at_machine_code(self) -> None:
         """Check that each loop has the mix that the manifest says; where it cannot be looked at, say so."""
         code: dict[str, Any] = {}
@@ -174,12 +171,6 @@ class Session(Struct):
 
     def measure(self) -> None:
         """Measure what a calibration lacks, in every setting. Raises CollectError if nothing can be measured."""
-        self._write_about()
-        for setting in self.request.settings or (None,):
-            with self.backend.held(str(self.device["bus"]), setting):
-                self._measure_setting(setting)
-
-    def _write_about(self) -> None:
         about = {
             "schema": SCHEMA,
             "eprof": __version__,
@@ -195,6 +186,9 @@ class Session(Struct):
         beside = path.with_suffix(".json.new")
         beside.write_text(json.dumps(about, indent=1), encoding="utf-8")
         beside.replace(path)
+        for setting in self.request.settings or (None,):
+            with self.backend.held(str(self.device["bus"]), setting):
+                self._measure_setting(setting)
 
     def _measure_setting(self, setting: Setting | None) -> None:
         """Start the worker of a calibration until all is done, the time is up, or it crashed too often."""
@@ -218,7 +212,12 @@ class Session(Struct):
                 self.progress.wipe()
             if why is None:
                 return
-            self._after_crash(setting, why)
+            name = results.crashed(self._events(setting))
+            if name is None:
+                raise CollectError(f"The benchmarks cannot be run: {why.rstrip('.')}.")
+            self.say(f"{name} failed ({why.rstrip('.')}); going on with the others.")
+            with self.events_file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"event": FAILED, "setting": label(setting), "name": name, "why": why}) + "\n")
         self.say(f"The worker crashed {_MOST_STARTS} times at {label(setting)}; what it measured is kept.")
 
     def _line(self, setting: Setting | None, seconds: float) -> str:
@@ -227,15 +226,6 @@ class Session(Struct):
         left = max(self.request.timing.budget_s - seconds, 0.0)
         now = results.crashed(events) or "warming up"
         return f"{label(setting)} · {done} of {len(self.benchmarks)} benchmarks · {now} · at most {left:.0f} s left"
-
-    def _after_crash(self, setting: Setting | None, why: str) -> None:
-        """Take note of the benchmark that crashed; raise CollectError if it was none of them."""
-        name = results.crashed(self._events(setting))
-        if name is None:
-            raise CollectError(f"The benchmarks cannot be run: {why.rstrip('.')}.")
-        self.say(f"{name} failed ({why.rstrip('.')}); going on with the others.")
-        with self.events_file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"event": FAILED, "setting": label(setting), "name": name, "why": why}) + "\n")
 
     def _events(self, setting: Setting | None) -> list[results.Event]:
         return results.of_setting(results.read(self.events_file), label(setting))

@@ -60,7 +60,6 @@ def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
 
 
 def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
-    """The head of a calibration's cost table."""
     device = session.device
     gpu = str(device["name"])
     warm = [row.temperature_c for row in rows if row.temperature_c is not None]
@@ -105,7 +104,6 @@ def _peaks(session: Session) -> dict[str, float]:
 
 
 def _notes(known: quality.Quality, alone: bool) -> list[str]:
-    """What a calibration's table says of how far it is known."""
     watts, low, high = known.constant_w
     error = f"{known.errors['fit']:.1f} %"
     notes = [f"The fit is {error} off on average; constant power is {watts:.1f} W ({low:.1f} to {high:.1f} W)."]

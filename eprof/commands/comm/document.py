@@ -81,7 +81,6 @@ def measured(case: Case, samples: Sequence[Sample], mpi: str, joules_from: str) 
 
 
 def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
-    """The document `eprof.comm/1` of some samples."""
     rows = list(_rows(samples))
     processes = None if about["kind"] == MODELLED else case.processes
     made = Comm(

@@ -48,7 +48,6 @@ def read(path: str) -> tuple[list[Sent], list[str]]:
 
 
 def _added_up(sent: Iterable[Sent]) -> list[Sent]:
-    """One row for the messages of a call and a size."""
     numbers: Counter[tuple[str, float, bool]] = Counter()
     for message in sent:
         numbers[message.call, message.size, message.is_floor] += message.number

@@ -53,7 +53,15 @@ def add(commands: Commands) -> Parser:
     )
     data.repeatable("--without", "TERM", "leave a term out (repeatable)")
     _add_form(parser)
-    _add_head(parser)
+    group = parser.group("what the table says of itself")
+    group.value("--name", "NAME", "of the table (default: of the file that -o names)")
+    group.repeatable("--device", "NAME", "the GPU as logs name it (repeatable)")
+    group.value("--title", "TEXT", "the GPU for people (default: the first --device)")
+    group.value("--default", SETTING, "its default setting, of those measured (default: the highest clocks)")
+    group.value("--source", "TEXT", "where the measurements come from (default: the files)")
+    group.value("--year", "YEAR", "of the source", type=int)
+    group.repeatable("--note", "TEXT", "to stand in reports (repeatable)")
+    group.repeatable("--peak", "KEY=NUMBER", f"for rooflines: {', '.join(_PEAKS)}")
     return parser
 
 
@@ -79,27 +87,23 @@ def _add_form(parser: Parser) -> None:
     group.value("--seed", "N", "of random numbers (default 0)", type=whole, default=0)
 
 
-def _add_head(parser: Parser) -> None:
-    group = parser.group("what the table says of itself")
-    group.value("--name", "NAME", "of the table (default: of the file that -o names)")
-    group.repeatable("--device", "NAME", "the GPU as logs name it (repeatable)")
-    group.value("--title", "TEXT", "the GPU for people (default: the first --device)")
-    group.value("--default", SETTING, "its default setting, of those measured (default: the highest clocks)")
-    group.value("--source", "TEXT", "where the measurements come from (default: the files)")
-    group.value("--year", "YEAR", "of the source", type=int)
-    group.repeatable("--note", "TEXT", "to stand in reports (repeatable)")
-    group.repeatable("--peak", "KEY=NUMBER", f"for rooflines: {', '.join(_PEAKS)}")
-
-
 def fit(options: argparse.Namespace) -> int:
     """Run `eprof fit`."""
     options.inputs = matching(options.inputs)
     outputs = planned(options, _SUFFIXES)
     _peaks(options.peak)
-    _check_texts(options)
+    # No table has a text that says nothing.
+    texts = {"device": options.device, "note": options.note}
+    texts |= {name: [text] for name in ("title", "source") if (text := getattr(options, name))}
+    for name, given in texts.items():
+        if not all(map(str.strip, given)):
+            raise UsageError(f"--{name} is empty; leave it out.")
     if options.replicas < 0:
         raise UsageError(f"--replicas {options.replicas}: must not be negative; 0 is none.")
-    _needs_scipy()
+    try:
+        import scipy  # noqa: F401
+    except ImportError as err:
+        raise EprofError("Fitting needs scipy; install it with: pip install 'eprof[fit]'.") from err
     from eprof.commands.fit.document import document
     from eprof.lab.fitting import fit as solve
     from eprof.lab.fitting.quality import examine
@@ -121,24 +125,7 @@ def fit(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_texts(options: argparse.Namespace) -> None:
-    """Raises UsageError for a text of the table that says nothing: no table has such."""
-    texts = {"device": options.device, "note": options.note}
-    texts |= {name: [text] for name in ("title", "source") if (text := getattr(options, name))}
-    for name, given in texts.items():
-        if not all(map(str.strip, given)):
-            raise UsageError(f"--{name} is empty; leave it out.")
-
-
-def _needs_scipy() -> None:
-    try:
-        import scipy  # noqa: F401
-    except ImportError as err:
-        raise EprofError("Fitting needs scipy; install it with: pip install 'eprof[fit]'.") from err
-
-
 def _read(options: argparse.Namespace) -> "Measurements":
-    """The measurements that `eprof fit` is given."""
     from eprof.lab.measurements import read
     from eprof.lab.measurements.reading import joined
     from eprof.logs import runs
@@ -184,7 +171,6 @@ def _of_runs(homes: list[str], reference: tuple[float, float] | None) -> "tuple[
 
 
 def _noted(measurements: "Measurements", form: "Form", options: argparse.Namespace) -> "Measurements":
-    """The measurements to fit with a first note if the prior may have seen them."""
     from msgspec.structs import replace
 
     from eprof.lab.fitting.defaults import prior_may_have_seen
@@ -200,7 +186,6 @@ def _device_to_fit(options: argparse.Namespace) -> str | None:
 
 
 def _clocks(text: str | None, option: str) -> tuple[float, float] | None:
-    """The clocks of an option, if it is given. Raises UsageError: they are none."""
     if text is None:
         return None
     pair = clocks.parse(text)
@@ -210,7 +195,6 @@ def _clocks(text: str | None, option: str) -> tuple[float, float] | None:
 
 
 def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
-    """The form that the options of `eprof fit` ask for."""
     from eprof.lab.fitting import Form
     from eprof.lab.fitting.defaults import form_for, ridge_for
 
@@ -307,7 +291,6 @@ def _table(measurements: "Measurements", fitted: "Fit", quality: "Quality", head
 
 
 def _head(options: argparse.Namespace, path: Path | None, measurements: "Measurements") -> "Head":
-    """The head of the fitted table."""
     from eprof.lab.fitting.table_text import Head
 
     first = Path(options.inputs[0])
@@ -328,7 +311,6 @@ def _head(options: argparse.Namespace, path: Path | None, measurements: "Measure
 
 
 def _peaks(texts: list[str]) -> dict[str, float]:
-    """The peaks of `eprof fit --peak`."""
     peaks = {}
     for text in texts:
         key, _, value = text.partition("=")

@@ -75,13 +75,21 @@ def from_profiles(
             notes.append(f"{path} was left out: {row}.")
         else:
             programs.append(row)
-    mapping = _one_mapping(programs)
+    processors = {program.processor for program in programs}
+    if len(processors) > 1:
+        raise MeasurementError("Some run directories are of GPUs and some of CPUs; fit them one by one.")
+    mapping = MAPPINGS[processors.pop() if processors else GPU]
     counts, count_notes = _common(programs, mapping)
     kept = [program for program in programs if program.path in counts.index]
     notes += count_notes
     if not kept:
         raise MeasurementError(f"No run directory can be a row of measurements. {' '.join(notes)}")
-    device = _one_device(kept)
+    names = list(dict.fromkeys(program.device for program in kept if program.device))
+    if len(names) > 1:
+        raise MeasurementError(
+            f"The run directories are of several processors ({', '.join(names)}); fit them one by one."
+        )
+    device = names[0] if names else None
     frame = pd.DataFrame([_row(program) for program in kept]).join(counts.reset_index(drop=True))
     measurements = from_frame(frame, kept[0].path, mapping, reference)
     notes += [note for program in kept for note in program.notes]
@@ -195,14 +203,6 @@ def _whole(amounts: Columns, marks: Columns, as_flops: bool) -> dict[str, float]
     return sums
 
 
-def _one_mapping(programs: Sequence[Program]) -> str:
-    """The mapping that reads the rows of programs. Raises MeasurementError where some are of GPUs and some of CPUs."""
-    processors = {program.processor for program in programs}
-    if len(processors) > 1:
-        raise MeasurementError("Some run directories are of GPUs and some of CPUs; fit them one by one.")
-    return MAPPINGS[processors.pop() if processors else GPU]
-
-
 def _common(programs: Sequence[Program], mapping: str) -> tuple[pd.DataFrame, list[str]]:
     """The words known of programs, by path: without runs that lack what others have, and words that all lack."""
     table = pd.DataFrame({program.path: dict(program.counts) for program in programs}).T
@@ -221,22 +221,12 @@ def _common(programs: Sequence[Program], mapping: str) -> tuple[pd.DataFrame, li
 
 
 def _row(program: Program) -> dict[str, Any]:
-    """The row of measurements of a program."""
     row = {"kernel": program.command, "time_s": program.time_s}
     power_w = program.joules / program.time_s
     if program.setting is None:
         return {**row, "benchmark": program.command, "cpu": program.device or "CPU", "power_w": power_w}
     core_mhz, memory_mhz = program.setting
     return {**row, "core_mhz": core_mhz, "memory_mhz": memory_mhz, "measured_power_w": power_w}
-
-
-def _one_device(programs: Sequence[Program]) -> str | None:
-    names = list(dict.fromkeys(program.device for program in programs if program.device))
-    if len(names) > 1:
-        raise MeasurementError(
-            f"The run directories are of several processors ({', '.join(names)}); fit them one by one."
-        )
-    return names[0] if names else None
 
 
 def _mostly_idle(programs: Sequence[Program]) -> list[str]:

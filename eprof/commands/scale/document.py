@@ -151,7 +151,6 @@ def _run(case: Case, point: Point, is_alone: bool = False) -> Run:
 
 
 def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
-    """Rows of the scaling document, one a run, against one processor at its clock, and at the slowest clock."""
     at_clock = {(*run.problem, run.core_mhz): run for run in alone}
     slowest: dict[tuple[str, float | None], Run] = {}
     for run in sorted((run for run in alone if run.core_mhz), key=_order, reverse=True):
@@ -160,7 +159,6 @@ def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
 
 
 def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
-    """A row of the scaling document."""
     base_j, slowest_j = (_alike_j(other, run) for other in (base, slowest))
     base_s = base.time_s if base else None
     row = Row(

@@ -75,7 +75,6 @@ def _largest(cluster: Cluster, program: Program, processors: int, share: float) 
 
 
 def _why_none(reached: Callable[[float], float], largest: float, at_bound: float, cluster: Cluster) -> str:
-    """Why no size keeps the efficiency."""
     slope = (at_bound - reached(largest / math.e)) if largest > math.e * _LEAST_SIZE else 0.0
     bound = "the largest that memory holds" if cluster.memory_bytes and largest < _LARGEST_SIZE else "any size"
     if abs(slope) < _NO_REACTION:

@@ -41,7 +41,6 @@ def html(document: Scale) -> str:
 
 
 def _figures(document: Scale) -> Iterator[Figure]:
-    """Key figures of scaling: the best places of the program, one a figure; of several programs there is a table."""
     if len({(best.program, best.size) for best in document.best}) != 1:
         return
     for best in document.best:
@@ -54,7 +53,6 @@ def _figures(document: Scale) -> Iterator[Figure]:
 
 
 def _sections(document: Scale) -> Iterator[Section]:
-    """The sections of the page on scaling."""
     yield card("best", "Best", "Best node counts and clocks", *words.points(document), words.best(document))
     if charts := _charts(document):
         legend = "A line a program, size and clock; logarithmic axes. Large dots: nothing takes less energy and time."
@@ -139,7 +137,6 @@ def _known(row: Row) -> dict[str, float]:
 
 
 def _method(document: Scale) -> dict[str, list[str]]:
-    """How the numbers on scaling came to be."""
     parts = {
         "Efficiency": [
             "Energy efficiency is the energy on one processor over that on p, at the same clock (Song's "

@@ -216,7 +216,15 @@ def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterato
     nodes = [_nodes(report, beside) for report in reports]
     unit = _unit(reports, nodes)
     for report, count in zip(reports, nodes, strict=True):
-        _check_gpus(report)
+        # The times of kernels on several GPUs do not add up to their rank's own.
+        kernels = report.profile.kernels
+        groups = [group.kernels for group in report.profile.groups or () if group.stands_for is msgspec.UNSET]
+        for places in groups or [list(range(len(kernels)))]:
+            gpus = sorted({kernels[place].device or "" for place in places} - {""})
+            if len(gpus) > 1:
+                raise LogError(
+                    f"{report.path}: a rank runs kernels on {listed(gpus)}, whose times overlap; use one GPU a rank."
+                )
         run = _run(report, count, beside, is_timed)
         notes += _beyond_the_meter(report, run)
         given_s, kernels_s = report.seen.time_s, report.kernels_s
@@ -227,18 +235,6 @@ def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterato
             )
         yield replace(run, processors=report.ranks, unit=unit) if unit == GPU else run
     notes += dict.fromkeys([*_notes(reports, beside, is_timed), *_unlike(reports)])
-
-
-def _check_gpus(report: Report) -> None:
-    """Raises LogError: a rank has several GPUs, so that the times of its kernels do not add up to its own."""
-    kernels = report.profile.kernels
-    groups = [group.kernels for group in report.profile.groups or () if group.stands_for is msgspec.UNSET]
-    for places in groups or [list(range(len(kernels)))]:
-        gpus = sorted({kernels[place].device or "" for place in places} - {""})
-        if len(gpus) > 1:
-            raise LogError(
-                f"{report.path}: a rank runs kernels on {listed(gpus)}, whose times overlap; use one GPU a rank."
-            )
 
 
 def _unit(reports: Sequence[Report], nodes: Sequence[int]) -> str:
@@ -257,13 +253,19 @@ def _unit(reports: Sequence[Report], nodes: Sequence[int]) -> str:
 
 
 def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
-    """The run of a report of ranks."""
     profile, costs = report.profile, report.profile.costs
     of_kernels = _of_kernels(report)
     time_s, time_marks = _time(report, is_timed)
     waiting_s = _waiting_s(report, nodes, time_s, is_timed, beside)
     gpus = _metered(of_kernels | _of_waiting(report, waiting_s, beside), report.seen.gpus_j)
-    parts = _metered(gpus | _of_nodes(report, nodes * time_s, beside, time_marks & Mark.MISSING), report.seen.all_j)
+    node_s = nodes * time_s
+    marks = time_marks & Mark.MISSING
+    hosts = _part(beside.host_w, node_s, beside.marks | marks)
+    if beside.host_w is None and report.seen.hosts_j is not None:
+        hosts = Part(energy_j=report.seen.hosts_j, marks=names(Mark.MISSING))
+    parts = _metered(
+        gpus | {"host": hosts, "network": _part(beside.network_w, node_s, beside.marks | marks)}, report.seen.all_j
+    )
     # A meter leaves no doubt of what it saw.
     metered = () if report.seen.gpus_j is None else _GPU
     unseen = [part for cause, part in parts.items() if report.seen.all_j is None and cause not in metered]
@@ -367,14 +369,6 @@ def _of_waiting(report: Report, waiting_s: Mapping[str, float | None], beside: B
     return {cause: _part(idle_w, seconds, marks) for cause, seconds in waiting_s.items()}
 
 
-def _of_nodes(report: Report, node_s: float, beside: Beside, marks: Mark) -> dict[str, Part]:
-    """What hosts and network of ranks take in so many seconds of all nodes."""
-    hosts = _part(beside.host_w, node_s, beside.marks | marks)
-    if beside.host_w is None and report.seen.hosts_j is not None:
-        hosts = Part(energy_j=report.seen.hosts_j, marks=names(Mark.MISSING))
-    return {"host": hosts, "network": _part(beside.network_w, node_s, beside.marks | marks)}
-
-
 def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
     """A power over a time, as a part of the ranks' energy; nothing is sure to be nothing."""
     if watts is None or seconds is None:
@@ -391,7 +385,6 @@ def _commands(profile: schema.Profile) -> list[str]:
 
 
 def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterator[str]:
-    """What there is to say on reports of ranks."""
     powers = {"the hosts": beside.host_w, "the network": beside.network_w}
     unknown = [name for name, watts in powers.items() if watts is None]
     if unknown:

@@ -180,7 +180,6 @@ def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None
 
 
 def _component(fused: Fused, series: Series) -> Component:
-    """A component in the document of a timeline."""
     window = np.array([fused.begin_s]), np.array([fused.end_s])
     energy_j = float(series.energy_j(*window)[0])
     known_s = float(series.known_s(*window)[0])
@@ -213,7 +212,6 @@ def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:
 
 
 def _functions(fused: Fused) -> Iterator[Function]:
-    """The functions in the document of a timeline."""
     own, whole = fused.exclusive, fused.inclusive
     own_s, whole_s = own.summed(own.end_s - own.begin_s), whole.summed(whole.end_s - whole.begin_s)
     own_j, own_known_s = _by_function(fused, own)

@@ -41,7 +41,6 @@ def _figures(document: Timeline) -> Iterator[Figure]:
 
 
 def _sections(document: Timeline) -> Iterator[Section]:
-    """The sections of the page of a timeline."""
     legend = (
         "Power of each component as its meter saw it, from zero; dashed: idle power. Below, when functions ran, the "
         "outer ones first, each with the joules of its own."
@@ -116,7 +115,6 @@ def _lane(document: Timeline, function: Function, place: int) -> Markup:
 
 
 def _axis(document: Timeline) -> Markup:
-    """The seconds below the chart of a timeline."""
     ticks = [_tick(document.duration_s * part / _TICKS, part) for part in range(_TICKS + 1)]
     return _row("", Markup(""), Markup('<svg width="100%" height="18">{}</svg>').format(Markup("").join(ticks)))
 

@@ -72,7 +72,14 @@ def from_profile(
     """
     if table.default.core_mhz is None or max(len(table.settings), len(wanted)) < 2:
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
-    _check_timed(energy)
+    nouns = energy.counts.nouns
+    if energy.total_s is not None:
+        raise EprofError(
+            f"Only the time of all {nouns.kernels} together is known, and how it follows the clocks differs from "
+            f"{nouns.kernel} to {nouns.kernel}; give --time KERNEL=SECONDS, or a trace."
+        )
+    if np.isnan(energy.counts.rows.time_s).all():
+        raise EprofError(f"No {nouns.kernel} has a time, so nothing is known of its energy; give a trace, or --time.")
     assert energy.costs is not None
     places, refused = _places(table, wanted)
     here = Point(*parse(now or energy.costs.setting.label))
@@ -99,17 +106,6 @@ def from_profile(
     )
 
 
-def _check_timed(energy: Energy) -> None:
-    nouns = energy.counts.nouns
-    if energy.total_s is not None:
-        raise EprofError(
-            f"Only the time of all {nouns.kernels} together is known, and how it follows the clocks differs from "
-            f"{nouns.kernel} to {nouns.kernel}; give --time KERNEL=SECONDS, or a trace."
-        )
-    if np.isnan(energy.counts.rows.time_s).all():
-        raise EprofError(f"No {nouns.kernel} has a time, so nothing is known of its energy; give a trace, or --time.")
-
-
 def _places(table: CostTable, wanted: Sequence[str]) -> tuple[list[_Place], list[str]]:
     """The settings of the grids with the costs at each, and a sentence for each that the table cannot price."""
     listed = [setting.label for setting in table.settings if setting.core_mhz is not None]
@@ -128,7 +124,6 @@ def _places(table: CostTable, wanted: Sequence[str]) -> tuple[list[_Place], list
 
 
 def _point(costs: Costs, listed: Sequence[str]) -> Point:
-    """A setting of the grids: its clocks and voltages."""
     setting = costs.setting
     estimated = costs.marks & Mark.ESTIMATED
     assert setting.core_mhz is not None

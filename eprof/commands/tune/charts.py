@@ -69,7 +69,6 @@ def trade(document: Tune, settings: Sequence[Setting]) -> Markup:
 
 
 def _axes(scale: _Scale) -> Markup:
-    """The axes of the chart of energy against time."""
     body = Markup('<line class="axis" x1="0%" x2="100%" y1="{0}" y2="{0}"/>').format(_HEIGHT - 18)
     for share in (0.0, 0.5, 1.0):
         body += Markup('<text class="tick" x="{}" y="{}" text-anchor="middle">+{:.0f} % time</text>').format(
@@ -79,7 +78,6 @@ def _axes(scale: _Scale) -> Markup:
 
 
 def _dot(document: Tune, setting: Setting, scale: _Scale) -> Markup:
-    """The dot of a setting in the chart of energy against time."""
     kind = "dot"
     if same(setting, document.best):
         kind = "dot best"

@@ -43,7 +43,15 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         **_picks(program, whole, tuning.points),
         each_its_own=_each_its_own(tuning.grids, choices),
         settings=_settings(program, objective, tuning.points),
-        front=_front(program, tuning.points),
+        front=[
+            schema.FrontPoint(
+                tuning.points[place].core_mhz,
+                tuning.points[place].memory_mhz,
+                float(program.energy_j[place]),
+                float(program.time_s[place]),
+            )
+            for place in front(program)
+        ],
         mispredictions=_mispredictions(choices),
         energy_lost_percent=_lost_by_picks(choices),
         marks=tuple(names(int(program.marks))),
@@ -67,7 +75,6 @@ def _time_error(checked: TimeCheck | None) -> schema.TimeError | None:
 
 
 def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, schema.At | None]:
-    """What was picked for a kernel or the program, in the document of tuning."""
     return {
         "best": _at(grid, choice.best, points),
         "fastest": _at(grid, choice.fastest, points),
@@ -81,7 +88,6 @@ def _at(grid: Grid, place: int | None, points: Sequence[Point]) -> schema.At | N
 
 
 def _fields(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:
-    """A grid at one setting, in the document of tuning."""
     energy, time = grid.energy_j[place], grid.time_s[place]
     point = points[place]
     return {
@@ -98,21 +104,11 @@ def _fields(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:
 
 
 def _settings(grid: Grid, objective: Objective, points: Sequence[Point]) -> list[schema.Setting]:
-    """Every setting of the program, in the document of tuning."""
     values = objective.value(grid.energy_j, grid.time_s)
     allowed = objective.allowed(grid.energy_j, grid.time_s)
     return [
         schema.Setting(**_fields(grid, place, points), value=finite(values[place]), allowed=bool(allowed[place]))
         for place in range(len(points))
-    ]
-
-
-def _front(grid: Grid, points: Sequence[Point]) -> list[schema.FrontPoint]:
-    return [
-        schema.FrontPoint(
-            points[place].core_mhz, points[place].memory_mhz, float(grid.energy_j[place]), float(grid.time_s[place])
-        )
-        for place in front(grid)
     ]
 
 
@@ -133,7 +129,6 @@ def _lost_by_picks(choices: Sequence[Choice]) -> schema.LostBy | None:
 
 
 def _kernel(grid: Grid, choice: Choice, points: Sequence[Point]) -> schema.Kernel:
-    """A kernel with its picks, in the document of tuning."""
     return schema.Kernel(
         name=grid.name,
         kernel=grid.kernel,
@@ -164,7 +159,6 @@ def _each_its_own(grids: Sequence[Grid], choices: Sequence[Choice]) -> schema.Jo
 
 
 def _unpicked(whole: Choice, choices: Sequence[Choice], grids: Sequence[Grid], objective: Objective) -> Iterator[str]:
-    """Why no setting was picked, in the document of tuning."""
     unpicked = [grid.name for grid, choice in zip(grids, choices, strict=True) if choice.best is None]
     if unpicked:
         yield f"No setting can be picked for {few(unpicked, 1)}: none is known that gives {objective.words}."

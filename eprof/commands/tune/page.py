@@ -25,7 +25,6 @@ def html(document: Tune) -> str:
 
 
 def _figures(document: Tune) -> Iterator[Figure]:
-    """Key figures of tuning: the pick, its energy and time, against the fastest, what clocks by kernel would add."""
     best, fastest, own = document.best, document.fastest, document.each_its_own
     if best is None:
         yield Figure("Best setting", "none")
@@ -54,7 +53,6 @@ def _growth(value: float | None, before: float | None) -> str:
 
 
 def _sections(document: Tune) -> Iterator[Section]:
-    """The sections of the page on tuning."""
     yield from _clocks(document)
     yield from _trade(document)
     if len(document.kernels) > 1:
@@ -65,7 +63,6 @@ def _sections(document: Tune) -> Iterator[Section]:
 
 
 def _clocks(document: Tune) -> Iterator[Section]:
-    """The section of heat maps by clocks: of the program, and one for each kernel."""
     heat = words.heat(document)
     if heat is None:
         return
@@ -100,7 +97,6 @@ def _trade(document: Tune) -> Iterator[Section]:
 
 
 def _kernels(document: Tune) -> Section:
-    """The section of every kernel's best and fastest setting."""
     nouns = document.nouns
     others = sum(not same(kernel.best, kernel.fastest) for kernel in document.kernels)
     answer = (
@@ -138,7 +134,6 @@ def _meter(document: Tune, losses: LostBy) -> Section:
 
 
 def _method(document: Tune) -> Section:
-    """How the numbers of tuning came to be."""
     parts = {
         "Chosen for": [f"{capital(document.objective_words)}."],
         "Power": [_power(document.model)],
@@ -148,7 +143,6 @@ def _method(document: Tune) -> Section:
 
 
 def _power(model: PowerModel) -> str:
-    """How the power at other clocks was predicted."""
     error = model.power_error_percent
     tested = ""
     if error is not UNSET and error is not None:

@@ -66,7 +66,9 @@ def histogram(histogram: Histogram) -> Markup:
     edges, counts = histogram.edges_percent, histogram.counts
     filled = [place for place, several in enumerate(counts) if several]
     reach = max(10.0, -edges[filled[0]], edges[filled[-1] + 1])
-    body = Markup("").join(_ticks(reach))
+    step = 10 if reach > 20 else 5
+    many = int(reach // step)
+    body = Markup("").join([_tick(step * number, reach) for number in range(-many, many + 1)])
     for place in filled:
         body += _column(edges[place], edges[place + 1], counts[place], counts[place] / max(counts), reach)
     label = f"Histogram of errors from {-reach:g} to {reach:g} per cent"
@@ -76,7 +78,6 @@ def histogram(histogram: Histogram) -> Markup:
 
 
 def _column(low: float, high: float, several: int, share: float, reach: float) -> Markup:
-    """A bar of the histogram of errors."""
     height = max(1.0, share * (_HEIGHT - 20))
     return Markup(
         '<rect class="v-predicted" x="{}" y="{:.1f}" width="{}" height="{:.1f}">'
@@ -90,13 +91,6 @@ def _column(low: float, high: float, several: int, share: float, reach: float) -
         high,
         several,
     )
-
-
-def _ticks(reach: float) -> list[Markup]:
-    """Ticks below the histogram of errors."""
-    step = 10 if reach > 20 else 5
-    several = int(reach // step)
-    return [_tick(step * number, reach) for number in range(-several, several + 1)]
 
 
 def _tick(error: float, reach: float) -> Markup:
@@ -115,7 +109,6 @@ def error_map(settings: Sequence[SettingScores]) -> Markup:
 
 
 def _error_cell(setting: SettingScores) -> Markup:
-    """A cell of the map of errors by clocks."""
     scores = setting.scores
     if scores.mean_percent is None:
         return Markup('<td class="no"></td>')

@@ -39,25 +39,6 @@ def add(commands: Commands) -> Parser:
     parser.add_inputs("measurements (CSV, Parquet), or run directories with measured energy")
     parser.value("--costs", TABLE, "score this cost table as it is")
     parser.value("--setting", SETTING, "of the table, for run directories and rows alike (default: their own)")
-    _add_protocols(parser)
-    _add_fits(parser)
-    parser.repeatable(
-        "--power",
-        "FILE",
-        "what an external meter logged while the run directories were made, as for eprof timeline (repeatable)",
-    )
-    parser.repeatable("--component", "NAME", "of the logs of --power: what the program ran on")
-    parser.mapping()
-    parser.repeatable("--profile", "INPUT", "logs of your kernels: which measured ones are like them")
-    parser.flag("--time", "also modelled against measured times: by component, and the roofline's")
-    parser.value("--max-error", "PERCENT", "exit with 3 if a mean error is above this, e.g. 10%%")
-    parser.add_jobs()
-    parser.add_kernels()
-    parser.add_output()
-    return parser
-
-
-def _add_protocols(parser: Parser) -> None:
     parser.choice(
         "--protocol",
         _PROTOCOLS,
@@ -70,9 +51,6 @@ def _add_protocols(parser: Parser) -> None:
     parser.value("--holdout", "CORE/MEMORY,...", "settings to test on (default: every other one, as on a chess board)")
     parser.value("--folds", "K", "parts of k-fold (default 10)", type=int, default=10)
     parser.value("--seed", "N", "of what is dealt at random (default 0)", type=whole, default=0)
-
-
-def _add_fits(parser: Parser) -> None:
     parser.choice(
         "--scale",
         ("kernel", "card"),
@@ -87,6 +65,20 @@ def _add_fits(parser: Parser) -> None:
         "NAME",
         "the measured GPU: fits are drawn to energies of other GPUs, as those of `eprof fit` (default: to none)",
     )
+    parser.repeatable(
+        "--power",
+        "FILE",
+        "what an external meter logged while the run directories were made, as for eprof timeline (repeatable)",
+    )
+    parser.repeatable("--component", "NAME", "of the logs of --power: what the program ran on")
+    parser.mapping()
+    parser.repeatable("--profile", "INPUT", "logs of your kernels: which measured ones are like them")
+    parser.flag("--time", "also modelled against measured times: by component, and the roofline's")
+    parser.value("--max-error", "PERCENT", "exit with 3 if a mean error is above this, e.g. 10%%")
+    parser.add_jobs()
+    parser.add_kernels()
+    parser.add_output()
+    return parser
 
 
 def validate(options: argparse.Namespace) -> int:
@@ -150,7 +142,6 @@ def _external_meter(
 
 
 def _study(files: list[Path], table: "CostTable | None", options: argparse.Namespace) -> "Study":
-    """The study that `eprof validate` makes."""
     from eprof.commands.validate import study
     from eprof.lab import measurements
     from eprof.lab.fitting.defaults import form_for

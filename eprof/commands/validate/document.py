@@ -59,7 +59,16 @@ def document(
         times=times,
     )
     if study is not None:
-        _add_study(made, study)
+        made.n += len(study.measurements)
+        made.protocols = {name: _protocol(name, outcome, study) for name, outcome in study.outcomes.items()}
+        made.baselines = {
+            model: {name: outcome.scores for name, outcome in by_protocol.items()}
+            for model, by_protocol in study.baselines.items()
+        }
+        made.notes = list(dict.fromkeys([*made.notes, *study.notes]))
+        made.rows = _rows(study)
+        made.to_meter = _to_meter(study)
+        made.measured = _measured(study)
     if whole_runs:
         made.protocols["runs"] = _of_runs(whole_runs)
     if max_error_percent is not None:
@@ -77,19 +86,6 @@ def gate(tested: Mapping[str, schema.Protocol], limit_percent: float) -> schema.
     worst = max(tested, key=badness)
     error = tested[worst].mean_percent
     return schema.Gate(limit_percent, worst, error, error is not None and error <= limit_percent)
-
-
-def _add_study(made: schema.Validation, study: Study) -> None:
-    made.n += len(study.measurements)
-    made.protocols = {name: _protocol(name, outcome, study) for name, outcome in study.outcomes.items()}
-    made.baselines = {
-        model: {name: outcome.scores for name, outcome in by_protocol.items()}
-        for model, by_protocol in study.baselines.items()
-    }
-    made.notes = list(dict.fromkeys([*made.notes, *study.notes]))
-    made.rows = _rows(study)
-    made.to_meter = _to_meter(study)
-    made.measured = _measured(study)
 
 
 def _to_meter(study: Study) -> dict[str, schema.MeteredRuns]:
@@ -111,7 +107,6 @@ def _of_runs(whole_runs: Sequence[schema.WholeRun]) -> schema.Protocol:
 
 
 def _protocol(name: str, outcome: Outcome, study: Study) -> schema.Protocol:
-    """A protocol with its scores, in the document of a validation."""
     meaning = _SAW if name == protocols.TABLE and study.table_saw_these else _meaning(name)
     return schema.Protocol(**asdict(outcome.scores), folds=outcome.folds, meaning=meaning)
 
@@ -126,7 +121,6 @@ def _meaning(name: str) -> str:
 
 
 def _measured(study: Study) -> schema.Measured:
-    """What was measured, in the document of a validation."""
     measurements = study.measurements
     predicted = study.outcomes[study.main].predicted
     shares = similarity.mixes(study.parts, measurements.rows["benchmark"])

@@ -174,7 +174,12 @@ class _Work(Struct, frozen=True, eq=False):
             _same_terms(train, self.measurements)
             outcomes[protocols.TRANSFER] = self.outcome(train_and_test(model, train, self.measurements), 1)
         for name in self.plan.protocols:
-            self._check_split(name)
+            by_benchmark = name in (protocols.LEAVE_ONE_BENCHMARK_OUT, protocols.K_FOLD_BENCHMARKS)
+            if self.measurements.own and by_benchmark:
+                raise EprofError(
+                    f"{name.replace('_', '-')}: these measurements hold no counts, so each benchmark has unknowns of "
+                    "its own, and none can be predicted from the others. Use --protocol leave-one-setting-out."
+                )
             outcomes[name] = self.refit(model, name, self.report)
         return outcomes
 
@@ -221,14 +226,6 @@ class _Work(Struct, frozen=True, eq=False):
         middle = pd.DataFrame(predicted).median().to_numpy()
         return Outcome(middle, outcome.folds, score(measured[known], predicted[known]))
 
-    def _check_split(self, protocol: str) -> None:
-        by_benchmark = protocol in (protocols.LEAVE_ONE_BENCHMARK_OUT, protocols.K_FOLD_BENCHMARKS)
-        if self.measurements.own and by_benchmark:
-            raise EprofError(
-                f"{protocol.replace('_', '-')}: these measurements hold no counts, so each benchmark has unknowns of "
-                "its own, and none can be predicted from the others. Use --protocol leave-one-setting-out."
-            )
-
 
 def _baselines(work: _Work, train: Measurements | None) -> tuple[dict[str, dict[str, Outcome]], list[str]]:
     """Every baseline by every protocol that trains something, and notes on those that cannot run here."""
@@ -246,7 +243,11 @@ def _no_better_than_means(
 ) -> Iterator[str]:
     """A sentence for each protocol that leaves something out, or a table, that a plain mean does as well as."""
     power = work.measurements.power_w
-    for name, protocol in _left_out_by(work, outcomes).items():
+    # Beside a table, plain means are tested on kernels that they have not seen.
+    names = {name: name for name in outcomes if name in work.plan.protocols and name != protocols.FIT}
+    if protocols.TABLE in outcomes and work.measurements.rows["benchmark"].nunique() > 1:
+        names[protocols.TABLE] = protocols.LEAVE_ONE_BENCHMARK_OUT
+    for name, protocol in names.items():
         ours = outcomes[name]
         known = ~np.isnan(ours.predicted)
         errors = {}
@@ -256,14 +257,6 @@ def _no_better_than_means(
         sentence = means.sentence(_LEFT_OUT[name], _mean_error(ours.scores), errors)
         if sentence is not None:
             yield sentence
-
-
-def _left_out_by(work: _Work, outcomes: Mapping[str, Outcome]) -> dict[str, str]:
-    """By which protocol plain means are tested beside ours; beside a table, on kernels that they have not seen."""
-    names = {name: name for name in outcomes if name in work.plan.protocols and name != protocols.FIT}
-    if protocols.TABLE in outcomes and work.measurements.rows["benchmark"].nunique() > 1:
-        names[protocols.TABLE] = protocols.LEAVE_ONE_BENCHMARK_OUT
-    return names
 
 
 def _mean_error(scores: Scores) -> float:

@@ -3,10 +3,9 @@
 import numpy as np
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
 from eprof.commands.validate.schema import Times
-from eprof.costs import Costs, CostTable
+from eprof.costs import CostTable
 from eprof.costs.table import Multiprocessors
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
 from eprof.energy.components import Work, components, machine_of
@@ -39,7 +38,13 @@ def times(table: CostTable, measurements: Measurements) -> Times:
         modelled = components(work_of(some), machine)
         predicted[BY_COMPONENT][rows] = modelled.total / machine.core_hz
         predicted[UNBOUND][rows] = (modelled.total - modelled.cycles["bandwidth"]) / machine.core_hz
-        predicted[ROOFLINE][rows] = _roofline_s(some, costs)
+        # T = max(W tau_flop, Q tau_mem) ([R] II), as `simulated.roofline_s` has it.
+        peaks, work = costs.peaks, some.work
+        of_flops = np.zeros(len(some))
+        for flops, peak in (("fp32_flop", peaks.sp_gflops), ("fp64_flop", peaks.dp_gflops)):
+            of_flops += work[flops].to_numpy(dtype=np.float64) / (np.nan if peak is None else peak * 1e9)
+        of_bytes = some.counts()["dram_byte"].to_numpy() / ((peaks.dram_gb_per_s or np.nan) * 1e9)
+        predicted[ROOFLINE][rows] = np.maximum(of_flops, of_bytes)
         missing |= dict.fromkeys(word for words in modelled.missing for word in words)
     predicted[AS_SIMULATED] = predicted[ROOFLINE] / DEFAULT_EFFICIENCY
     measured = measurements.rows["time_s"].to_numpy(dtype=np.float64)
@@ -75,13 +80,3 @@ def work_of(measurements: Measurements) -> Work:
         instructions["control"] = told["control"]
     launch = {name: told.get(name, nothing) for name in OF_LAUNCH}
     return Work(**launch, instructions=instructions, dram_byte=counts["dram_byte"].to_numpy())
-
-
-def _roofline_s(measurements: Measurements, costs: Costs) -> Floats:
-    """The roofline's time, T = max(W tau_flop, Q tau_mem) ([R] II), as `simulated.roofline_s` has it."""
-    peaks, work = costs.peaks, measurements.work
-    of_flops = np.zeros(len(measurements))
-    for flops, peak in (("fp32_flop", peaks.sp_gflops), ("fp64_flop", peaks.dp_gflops)):
-        of_flops += work[flops].to_numpy(dtype=np.float64) / (np.nan if peak is None else peak * 1e9)
-    of_bytes = measurements.counts()["dram_byte"].to_numpy() / ((peaks.dram_gb_per_s or np.nan) * 1e9)
-    return np.maximum(of_flops, of_bytes)

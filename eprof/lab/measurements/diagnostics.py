@@ -118,7 +118,10 @@ def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
     three and more measurements at one setting, their middle is.
     """
     rows = measurements.rows
-    is_wild = _strays(rows)
+    # Off by half and more from the middle of three and more measurements of the same.
+    again = rows.groupby([*SAME], sort=False)["power_w"]
+    off = np.abs(np.log(rows["power_w"] / again.transform("median"))) > np.log(_WILD)
+    is_wild = np.array((again.transform("size") >= _REPEATS) & off, dtype=np.bool_)
     if len(rows) < _NEIGHBOURS:
         return is_wild
     group = rows.groupby([name for name in SAME if name != "core_mhz"], sort=False).ngroup().to_numpy()
@@ -131,13 +134,6 @@ def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
     is_far = np.abs(logs[middles] - np.median(windows, axis=1)) > np.log(_WILD)
     is_wild[order[middles]] |= is_of_one_group & is_far
     return is_wild
-
-
-def _strays(rows: pd.DataFrame) -> npt.NDArray[np.bool_]:
-    """Rows that are off by half and more from the middle of three and more measurements of the same."""
-    again = rows.groupby([*SAME], sort=False)["power_w"]
-    off = np.abs(np.log(rows["power_w"] / again.transform("median"))) > np.log(_WILD)
-    return np.array((again.transform("size") >= _REPEATS) & off, dtype=np.bool_)
 
 
 def strays(measurements: Measurements) -> list[str]:

@@ -75,7 +75,6 @@ def read(path: str) -> Marks:
 
 
 def _checked(path: str, marks: Iterable[Mark], absolute: bool, notes: Sequence[str] = ()) -> Marks:
-    """The marks of a file, checked."""
     kept = tuple(marks)
     if not kept:
         raise LogError(f"{path}: no ranges of a program are in it; give begin_s,end_s,name in CSV, or NVTX ranges.")
@@ -116,7 +115,6 @@ def _of_csv(path: str, lines: Sequence[str]) -> Marks:
 
 
 def _second(path: str, number: int, text: str) -> float:
-    """A time in a table of marks."""
     try:
         seconds = float(text)
     except ValueError:

@@ -104,7 +104,11 @@ def _network(measurements: Measurements) -> _Network:
     """
     terms = _terms(measurements, extra=True)
     inputs = _inputs(measurements, terms)
-    columns = _strongest(inputs, measurements.power_w)
+    # Ten at most, whose correlation with power is strongest; they vary.
+    varying = np.flatnonzero(inputs.std(axis=0) > 0)
+    strength = [abs(float(np.corrcoef(inputs[:, column], measurements.power_w)[0, 1])) for column in varying]
+    strongest = varying[np.argsort(strength)[::-1][:_ANN_INPUTS]]
+    columns = np.sort(strongest)
     inputs = inputs[:, columns]
     scales = _Scale.of(inputs), _Scale.of(measurements.power_w)
     network = _best_network(scales[0].apply(inputs), scales[1].apply(measurements.power_w))
@@ -128,14 +132,6 @@ def _best_network(inputs: Floats, power: Floats) -> Any:
         with np.errstate(all="ignore"), _quiet():
             networks.append(network.fit(inputs, power))
     return min(networks, key=lambda network: network.loss_)
-
-
-def _strongest(inputs: Floats, power: Floats) -> Floats:
-    """Inputs of the network, a baseline: ten at most, whose correlation with power is strongest; they vary."""
-    varying = np.flatnonzero(inputs.std(axis=0) > 0)
-    strength = [abs(float(np.corrcoef(inputs[:, column], power)[0, 1])) for column in varying]
-    chosen = varying[np.argsort(strength)[::-1][:_ANN_INPUTS]]
-    return np.sort(chosen)
 
 
 @contextmanager
