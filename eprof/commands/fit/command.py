@@ -3,7 +3,7 @@
 import argparse
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,14 +104,23 @@ def fit(options: argparse.Namespace) -> int:
         import scipy  # noqa: F401
     except ImportError as err:
         raise EprofError("Fitting needs scipy; install it with: pip install 'eprof[fit]'.") from err
+    from msgspec.structs import replace
+
     from eprof.commands.fit.document import document
     from eprof.lab.fitting import fit as solve
-    from eprof.lab.fitting.quality import examine
+    from eprof.lab.fitting.defaults import prior_may_have_seen
+    from eprof.lab.fitting.quality import Unknowns, examine
 
     measurements = _read(options)
     form = _form(options, measurements)
-    measurements = _noted(measurements, form, options)
-    _enough(measurements, form)
+    note = prior_may_have_seen(form, _device_to_fit(options)) if options.prior == "pooled" else None
+    if note:
+        measurements = replace(measurements, notes=(note, *measurements.notes))
+    few = Unknowns.of(measurements, form).too_many(len(measurements))
+    if few is not None:
+        rest = "" if measurements.own else ", or leave terms out with --without"
+        doubts = "".join(f" {note}" for note in measurements.notes if "round them" in note)
+        raise EprofError(f"{measurements.sources[0]}: {few}; measure more kernels or settings{rest}.{doubts}")
     protocols = () if options.no_validate else ("setting", "benchmark")
     with Progress(options.quiet).begin("fitting") as progress:
         fitted = solve(measurements, form, options.seed)
@@ -170,17 +179,6 @@ def _of_runs(homes: list[str], reference: tuple[float, float] | None) -> "tuple[
     return from_profiles(profiles, reference, lost)
 
 
-def _noted(measurements: "Measurements", form: "Form", options: argparse.Namespace) -> "Measurements":
-    from msgspec.structs import replace
-
-    from eprof.lab.fitting.defaults import prior_may_have_seen
-
-    if options.prior != "pooled":
-        return measurements
-    note = prior_may_have_seen(form, _device_to_fit(options))
-    return replace(measurements, notes=(note, *measurements.notes)) if note else measurements
-
-
 def _device_to_fit(options: argparse.Namespace) -> str | None:
     return options.device[0] if options.device else None
 
@@ -195,6 +193,7 @@ def _clocks(text: str | None, option: str) -> tuple[float, float] | None:
 
 
 def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
+    from eprof import costs
     from eprof.lab.fitting import Form
     from eprof.lab.fitting.defaults import form_for, ridge_for
 
@@ -205,7 +204,11 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
         case "none":
             prior = None
         case _:
-            prior = _prior(options.prior, measurements)
+            # The prices of a cost table at its default setting that are of the same name.
+            prices = costs.load(options.prior).at().prices
+            prior = {term: prices[term].pj for term in measurements.terms if term in prices and prices[term].pj > 0}
+            if not prior:
+                raise UsageError(f"--prior {options.prior}: has none of the prices {', '.join(measurements.terms)}.")
     ridge = options.ridge
     if ridge is None:
         ridge = ridge_for(measurements, prior)
@@ -225,31 +228,6 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
         prior=prior,
         starts=default.starts,
     )
-
-
-def _prior(name: str, measurements: "Measurements") -> Mapping[str, float]:
-    """The prior of `eprof fit --prior`: prices of a cost table at its default setting that are of the same name.
-
-    Raises CostError, UsageError.
-    """
-    from eprof import costs
-
-    prices = costs.load(name).at().prices
-    energies = {term: prices[term].pj for term in measurements.terms if term in prices and prices[term].pj > 0}
-    if not energies:
-        raise UsageError(f"--prior {name}: has none of the prices {', '.join(measurements.terms)}.")
-    return energies
-
-
-def _enough(measurements: "Measurements", form: "Form") -> None:
-    """Raise EprofError if there are fewer rows to fit than unknowns."""
-    from eprof.lab.fitting.quality import Unknowns
-
-    few = Unknowns.of(measurements, form).too_many(len(measurements))
-    if few is not None:
-        rest = "" if measurements.own else ", or leave terms out with --without"
-        doubts = "".join(f" {note}" for note in measurements.notes if "round them" in note)
-        raise EprofError(f"{measurements.sources[0]}: {few}; measure more kernels or settings{rest}.{doubts}")
 
 
 def _deliver(
@@ -296,6 +274,9 @@ def _head(options: argparse.Namespace, path: Path | None, measurements: "Measure
     first = Path(options.inputs[0])
     name = options.name or (path or first).stem
     name = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.") or "table"
+    # Bare names of files: nobody else has these directories.
+    words = [str(word) for word in options.command_line]
+    bare = [Path(word).name if word in options.inputs or word in options.output else word for word in words]
     files = few([Path(file).name for file in options.inputs], _NAMED)
     return Head(
         name=name,
@@ -305,7 +286,7 @@ def _head(options: argparse.Namespace, path: Path | None, measurements: "Measure
         year=options.year,
         notes=tuple(options.note),
         peaks=_peaks(options.peak),
-        command=_command(options),
+        command=shlex.join(bare),
         default=_clocks(options.default, "--default"),
     )
 
@@ -321,10 +302,3 @@ def _peaks(texts: list[str]) -> dict[str, float]:
         if key not in _PEAKS or not 0 < peaks[key] < _MOST:
             raise UsageError(f"--peak {text}: the keys are {', '.join(_PEAKS)}, the numbers above 0, below {_MOST:g}.")
     return peaks
-
-
-def _command(options: argparse.Namespace) -> str:
-    """The command line in the fitted table's header, with bare names of files: nobody else has these directories."""
-    words = [str(word) for word in options.command_line]
-    bare = [Path(word).name if word in options.inputs or word in options.output else word for word in words]
-    return shlex.join(bare)

@@ -159,8 +159,11 @@ def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
 
 
 def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
-    base_j, slowest_j = (_alike_j(other, run) for other in (base, slowest))
-    base_s = base.time_s if base else None
+    # A lower bound is not set against a known energy.
+    base_j, slowest_j = (
+        None if other is None or (other.marks ^ run.marks) & Mark.MISSING else other.energy_j
+        for other in (base, slowest)
+    )
     row = Row(
         program=run.program,
         size=run.size,
@@ -171,7 +174,7 @@ def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
         power_w=ratio(run.energy_j, run.time_s),
         efficiency=ratio(base_j, run.energy_j),
         efficiency_to_slowest_clock=ratio(slowest_j, run.energy_j),
-        speedup=ratio(base_s, run.time_s),
+        speedup=ratio(base.time_s if base else None, run.time_s),
         overhead_j=_beyond(base, run),
         repeats=run.repeats,
         marks=names(run.marks),
@@ -182,12 +185,6 @@ def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
     )
     # Of a time that is a lower bound the power is neither a lower nor an upper one.
     return replace(row, power_w=None) if run.time_marks & Mark.MISSING else row
-
-
-def _alike_j(base: Run | None, run: Run) -> float | None:
-    """The energy of a run that another is set against in the document; None where one of two is a lower bound."""
-    is_alike = base is not None and not (base.marks ^ run.marks) & Mark.MISSING
-    return base.energy_j if base is not None and is_alike else None
 
 
 def _beyond(base: Run | None, run: Run) -> dict[str, float] | None:

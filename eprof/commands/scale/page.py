@@ -112,17 +112,14 @@ def _bars(document: Scale) -> Markup:
     key = Markup('<li><i class="swatch s-{}"></i>{}</li>')
     keys = Markup("").join(key.format(_COLOURS[cause], words.CAUSES[cause]) for cause in causes)
     line = Markup('<div class="row"><span class="name">{}</span>{}<span class="num">{}</span><span></span></div>')
-    lines = Markup("").join(
-        line.format(words.place(document, row), _node_bar(row, largest), _joules(document, row)) for row in rows
-    )
-    return Markup('<ul class="legend">{}</ul>{}').format(keys, lines)
-
-
-def _node_bar(row: Row, largest: float) -> Markup:
-    known = _known(row)
-    spoken = ", ".join(f"{words.CAUSES[cause]} {quantity(energy_j, 'J')}" for cause, energy_j in known.items())
-    segments = svg.laid([(_COLOURS[cause], energy_j) for cause, energy_j in known.items()], largest)
-    return svg.bar(segments, spoken, open_end="missing" in row.marks)
+    lines = []
+    for row in rows:
+        known = _known(row)
+        spoken = ", ".join(f"{words.CAUSES[cause]} {quantity(energy_j, 'J')}" for cause, energy_j in known.items())
+        segments = svg.laid([(_COLOURS[cause], energy_j) for cause, energy_j in known.items()], largest)
+        bar = svg.bar(segments, spoken, open_end="missing" in row.marks)
+        lines.append(line.format(words.place(document, row), bar, _joules(document, row)))
+    return Markup('<ul class="legend">{}</ul>{}').format(keys, Markup("").join(lines))
 
 
 def _joules(document: Scale, entry: Row | Best) -> str:

@@ -95,7 +95,7 @@ def headline(document: Scale) -> Headline:
     where = place(document, row) + _of_known(document, row)
     text = f"{row.program}{of_size(row.size)}: {_objective(row_for(document, row))} on {where}."
     # A table has the numbers of each node count.
-    numbers = when(not row.parts, _how_efficient(row))
+    numbers = "" if row.parts else _how_efficient(row)
     return Headline(text, " ".join(filter(None, [numbers, _largest_cause(row)])))
 
 

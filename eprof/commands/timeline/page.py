@@ -102,29 +102,29 @@ def _panel(document: Timeline, component: Component, height: int) -> Markup:
 def _lane(document: Timeline, function: Function, place: int) -> Markup:
     """The lane of a function over time: when it ran, and its joules."""
     groups = ("fp64", "int", "shared", "l1", "tensor", "fp16")
-    spans = Markup("").join(
-        Markup('<rect class="c-{}" x="{}" width="{}" y="2" height="{}"/>').format(
-            groups[place % _COLOURS], *_across(document, begin, end), _LANE - 4
-        )
-        for begin, end in function.spans
-    )
+    rect = Markup('<rect class="c-{}" x="{}" width="{}" y="2" height="{}"/>')
+    spans, scale = [], 100 / document.duration_s
+    for begin_s, end_s in function.spans:
+        begin, end = max(begin_s, 0.0) * scale, min(end_s, document.duration_s) * scale
+        spans.append(rect.format(groups[place % _COLOURS], pct(begin), pct(max(end - begin, 0.0)), _LANE - 4))
     drawing = Markup('<svg width="100%" height="{}" role="img" aria-label="when {} ran">{}</svg>')
     energy_j = words.total_of(document, function.energy_j)
     joules = None if energy_j is None else quantity(energy_j, "J")
-    return _row(function.name, written(joules, words.marks(function)), drawing.format(_LANE, function.name, spans))
+    return _row(
+        function.name,
+        written(joules, words.marks(function)),
+        drawing.format(_LANE, function.name, Markup("").join(spans)),
+    )
 
 
 def _axis(document: Timeline) -> Markup:
-    ticks = [_tick(document.duration_s * part / _TICKS, part) for part in range(_TICKS + 1)]
+    tick = Markup('<text class="tick" x="{}" y="13" text-anchor="{}">{}</text>')
+    ticks = []
+    for part in range(_TICKS + 1):
+        time_s = document.duration_s * part / _TICKS
+        anchor = {0: "start", _TICKS: "end"}.get(part, "middle")
+        ticks.append(tick.format(pct(100 * part / _TICKS), anchor, quantity(time_s, "s") if time_s else "0"))
     return _row("", Markup(""), Markup('<svg width="100%" height="18">{}</svg>').format(Markup("").join(ticks)))
-
-
-def _tick(seconds: float, part: int) -> Markup:
-    anchor = {0: "start", _TICKS: "end"}.get(part, "middle")
-    words_ = quantity(seconds, "s") if seconds else "0"
-    return Markup('<text class="tick" x="{}" y="13" text-anchor="{}">{}</text>').format(
-        pct(100 * part / _TICKS), anchor, words_
-    )
 
 
 def _row(name: str, about: Markup, drawing: Markup) -> Markup:
@@ -137,13 +137,6 @@ def _row(name: str, about: Markup, drawing: Markup) -> Markup:
 def _x(document: Timeline, time_s: float) -> str:
     """Where a moment is in a panel of the timeline."""
     return f"{_WIDE * min(max(time_s / document.duration_s, 0.0), 1.0):.1f}"
-
-
-def _across(document: Timeline, begin_s: float, end_s: float) -> tuple[str, str]:
-    """Where a stretch of time is in the timeline and how wide, in per cent."""
-    scale = 100 / document.duration_s
-    begin, end = max(begin_s, 0.0) * scale, min(end_s, document.duration_s) * scale
-    return pct(begin), pct(max(end - begin, 0.0))
 
 
 def _heat(document: Timeline) -> Markup:

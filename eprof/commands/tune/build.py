@@ -84,10 +84,14 @@ def from_profile(
     places, refused = _places(table, wanted)
     here = Point(*parse(now or energy.costs.setting.label))
     grids = _grids(energy, of_table(table), here, places)
-    notes = [
-        *energy.costs.notes,
-        *refused,
-        *_of_simulated(energy.counts),
+    notes = [*energy.costs.notes, *refused]
+    simulated = has_modelled_time(energy.counts)
+    if simulated.any():
+        notes.append(
+            f"The times of simulated kernels ({int(simulated.sum())} of {len(simulated)}) are the roofline's over the "
+            "efficiency at every setting, and not those of the model above."
+        )
+    notes += [
         *_beyond_measured(table, energy),
         *_profile_notes(energy.counts, grids, here, table, now_from),
     ]
@@ -97,7 +101,7 @@ def from_profile(
         grids,
         whole="the program",
         time_from=MODELLED,
-        of_simulated=bool(has_modelled_time(energy.counts).any()),
+        of_simulated=bool(simulated.any()),
         time_model=of_table(table),
         time_check=None,
         model=power_model(table),
@@ -117,23 +121,17 @@ def _places(table: CostTable, wanted: Sequence[str]) -> tuple[list[_Place], list
         except CostError as err:
             refused.append(f"{name} is left out: {err}")
         else:
-            places.append(_Place(_point(costs, listed), costs))
+            setting = costs.setting
+            estimated = costs.marks & Mark.ESTIMATED
+            assert setting.core_mhz is not None
+            assert setting.memory_mhz is not None
+            why = costs.setting_from.partition("; ")[2] if estimated else _UNLISTED
+            if setting.label in listed:
+                why = ""
+            places.append(_Place(Point(setting.core_mhz, setting.memory_mhz, estimated, why), costs))
     if not places:
         raise CostError(refused[0])
     return sorted(places, key=lambda place: (place.point.memory_mhz, place.point.core_mhz)), refused
-
-
-def _point(costs: Costs, listed: Sequence[str]) -> Point:
-    setting = costs.setting
-    estimated = costs.marks & Mark.ESTIMATED
-    assert setting.core_mhz is not None
-    assert setting.memory_mhz is not None
-    why = _UNLISTED
-    if estimated:
-        why = costs.setting_from.partition("; ")[2]
-    if setting.label in listed:
-        why = ""
-    return Point(setting.core_mhz, setting.memory_mhz, estimated, why)
 
 
 def _grids(energy: Energy, model: TimeModel, here: Point, places: Sequence[_Place]) -> list[Grid]:
@@ -186,16 +184,6 @@ def _times_at(model: TimeModel, energy: Energy, here: Point, place: _Place) -> F
     with np.errstate(invalid="ignore", divide="ignore"):
         by_roofline = known * roofline_s(table, place.costs) / roofline_s(table, energy.costs)
     return np.where(simulated, by_roofline, times)
-
-
-def _of_simulated(counts: Counts) -> Iterator[str]:
-    """A sentence on the times of simulated kernels, if there are some."""
-    simulated = has_modelled_time(counts)
-    if simulated.any():
-        yield (
-            f"The times of simulated kernels ({int(simulated.sum())} of {len(simulated)}) are the roofline's over the "
-            "efficiency at every setting, and not those of the model above."
-        )
 
 
 def _beyond_measured(table: CostTable, energy: Energy) -> Iterator[str]:
@@ -295,7 +283,6 @@ def from_measurements(
     if len(measurements.settings) < 2:
         raise EprofError("All rows are at one setting, so there is nothing to choose from.")
     notes = list(notes)
-    fitted = checked.model if checked is not None else None
     time_from = MEASURED
     if modelled_rows is not None:
         time_from = MODELLED
@@ -307,14 +294,13 @@ def from_measurements(
     )
     points = [Point(core, memory) for core, memory in setting_keys(rows)]
     names = list(dict.fromkeys(rows["benchmark"]))
-    several = f"all {len(names)} kernels, one launch each"
     return Tuning(
         title=", ".join(source.rpartition("/")[2] for source in measurements.sources),
         points=points,
         grids=[_measured_grid(name, data[data["benchmark"] == name], points, reference) for name in names],
-        whole=several if len(names) > 1 else "the kernel, one launch",
+        whole=f"all {len(names)} kernels, one launch each" if len(names) > 1 else "the kernel, one launch",
         time_from=time_from,
-        time_model=fitted,
+        time_model=checked.model if checked is not None else None,
         time_check=checked,
         model=model,
         notes=tuple(notes),

@@ -14,8 +14,6 @@ from eprof.commands.tune import schema
 from eprof.commands.tune.build import Tuning
 from eprof.commands.tune.choice import Choice, choose, lost
 from eprof.commands.tune.grid import Grid, Point, front, together
-from eprof.commands.tune.time_fit import TimeCheck
-from eprof.energy.time_model import TimeModel
 from eprof.lab.objective import Objective
 
 
@@ -25,6 +23,10 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
     whole = choose(program, objective)
     choices = [choose(grid, objective) for grid in tuning.grids]
     slowdown = objective.max_slowdown
+    losses, mispredictions = _lost_by_picks(choices), None
+    if losses is not None:
+        broken = sum(bool(choice.broken) for choice in choices)
+        mispredictions = schema.Mispredictions(losses.model.cases, losses.model.wrong, losses.oracle.wrong, broken)
     return schema.Tune(
         schema=schema.SCHEMA,
         eprof=__version__,
@@ -37,9 +39,7 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         objective_words=objective.words,
         max_slowdown_percent=None if slowdown is None else 100 * slowdown,
         power_limit_w=objective.power_limit_w,
-        time=schema.Time(
-            tuning.time_from, _time_model(tuning.time_model), _time_error(tuning.time_check), tuning.of_simulated
-        ),
+        time=_time(tuning),
         **_picks(program, whole, tuning.points),
         each_its_own=_each_its_own(tuning.grids, choices),
         settings=_settings(program, objective, tuning.points),
@@ -52,8 +52,8 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
             )
             for place in front(program)
         ],
-        mispredictions=_mispredictions(choices),
-        energy_lost_percent=_lost_by_picks(choices),
+        mispredictions=mispredictions,
+        energy_lost_percent=losses,
         marks=tuple(names(int(program.marks))),
         processor=tuning.processor,
         notes=[*tuning.notes, *_unpicked(whole, choices, tuning.grids, objective)],
@@ -61,17 +61,15 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
     )
 
 
-def _time_model(model: TimeModel | None) -> schema.TimeModelUsed | None:
-    if model is None:
-        return None
-    return schema.TimeModelUsed(model.byte_per_cycle, model.exponent, model.share, model.words)
-
-
-def _time_error(checked: TimeCheck | None) -> schema.TimeError | None:
-    if checked is None:
-        return None
-    rows = int(np.isfinite(checked.signed_percent).sum())
-    return schema.TimeError(rows, checked.mean_percent, checked.max_percent, "leave_one_benchmark_out")
+def _time(tuning: Tuning) -> schema.Time:
+    model, checked = tuning.time_model, tuning.time_check
+    used = error = None
+    if model is not None:
+        used = schema.TimeModelUsed(model.byte_per_cycle, model.exponent, model.share, model.words)
+    if checked is not None:
+        rows = int(np.isfinite(checked.signed_percent).sum())
+        error = schema.TimeError(rows, checked.mean_percent, checked.max_percent, "leave_one_benchmark_out")
+    return schema.Time(tuning.time_from, used, error, tuning.of_simulated)
 
 
 def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, schema.At | None]:
@@ -110,14 +108,6 @@ def _settings(grid: Grid, objective: Objective, points: Sequence[Point]) -> list
         schema.Setting(**_fields(grid, place, points), value=finite(values[place]), allowed=bool(allowed[place]))
         for place in range(len(points))
     ]
-
-
-def _mispredictions(choices: Sequence[Choice]) -> schema.Mispredictions | None:
-    losses = _lost_by_picks(choices)
-    if losses is None:
-        return None
-    broken = sum(bool(choice.broken) for choice in choices)
-    return schema.Mispredictions(losses.model.cases, losses.model.wrong, losses.oracle.wrong, broken)
 
 
 def _lost_by_picks(choices: Sequence[Choice]) -> schema.LostBy | None:

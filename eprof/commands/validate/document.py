@@ -128,11 +128,16 @@ def _measured(study: Study) -> schema.Measured:
     at_settings = grouped(measurements.rows, ("core_mhz", "memory_mhz"), "power_w", predicted)
     table, trained_on = study.table, study.trained_on
     costs = None if table is None else schema.Costs(table.name, table.device, table.source, table.basis)
+    form = None
+    if study.plan.form is not None and not all(name.startswith(protocols.TABLE) for name in study.outcomes):
+        plain = asdict(study.plan.form)
+        plain["prior"] = dict(plain["prior"]) if plain["prior"] else None
+        form = schema.FittedForm(**plain, seed=study.plan.seed)
     return schema.Measured(
         inputs=list(map(schema.Input, measurements.sources)),
         trained_on=None if trained_on is None else list(map(schema.Input, trained_on.sources)),
         costs=costs,
-        form=_form(study),
+        form=form,
         benchmarks=int(measurements.rows["benchmark"].nunique()),
         settings=[Clocks(core, memory) for core, memory in protocols.settings(measurements.rows)],
         reference=Clocks(*measurements.reference),
@@ -146,16 +151,6 @@ def _measured(study: Study) -> schema.Measured:
     )
 
 
-def _form(study: Study) -> schema.FittedForm | None:
-    """In the document: how validated models were fitted; None where none was."""
-    form = study.plan.form
-    if form is None or all(name.startswith(protocols.TABLE) for name in study.outcomes):
-        return None
-    plain = asdict(form)
-    plain["prior"] = dict(form.prior) if form.prior else None
-    return schema.FittedForm(**plain, seed=study.plan.seed)
-
-
 def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.DataFrame) -> list[schema.KernelScores]:
     """The kernels in the document of a validation, worst mean error first."""
     rows = measurements.rows.assign(predicted=predicted)
@@ -163,26 +158,22 @@ def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.Data
     kernels = []
     for (name,), scores in grouped(rows, ("benchmark",), "power_w", predicted):
         mine = rows[rows["benchmark"] == name]
+        mix = {}
+        if name in shares.index:
+            largest_first = pd.Series(shares.loc[name]).sort_values(ascending=False)
+            mix = {str(term): float(share) for term, share in largest_first.items() if share > 0}
         kernels.append(
             schema.KernelScores(
                 benchmark=str(name),
                 kernel=str(mine["kernel"].iloc[0]),
                 scores=scores,
                 reference=_reference(mine, measurements.reference),
-                mix=_mix(shares, name),
+                mix=mix,
                 nearest=str(near.loc[name, "nearest"]) if name in near.index else None,
                 distance=finite(near["distance"].get(name, np.nan)),
             )
         )
     return sorted(kernels, key=lambda kernel: -(kernel.scores.mean_percent or -1.0))
-
-
-def _mix(shares: pd.DataFrame, benchmark: str) -> dict[str, float]:
-    """Shares of a kernel's power in the document of a validation, the largest first."""
-    if benchmark not in shares.index:
-        return {}
-    mix = pd.Series(shares.loc[benchmark]).sort_values(ascending=False)
-    return {str(term): float(share) for term, share in mix.items() if share > 0}
 
 
 def _reference(rows: pd.DataFrame, reference: tuple[float, float]) -> schema.Reference:
@@ -228,7 +219,6 @@ def _rows(study: Study) -> list[schema.Row]:
     power = study.measurements.power_w
     predicted = {name: outcome.predicted for name, outcome in study.outcomes.items()}
     errors = errors_percent(power, predicted[study.main])
-    rows = study.measurements.rows.to_dict("records")
     return [
         schema.Row(
             benchmark=str(row["benchmark"]),
@@ -240,5 +230,5 @@ def _rows(study: Study) -> list[schema.Row]:
             predicted_w={name: finite(watts[place]) for name, watts in predicted.items()},
             error_percent=finite(errors[place]),
         )
-        for place, row in enumerate(rows)
+        for place, row in enumerate(study.measurements.rows.to_dict("records"))
     ]

@@ -236,12 +236,9 @@ class _Text(Struct, frozen=True, eq=False):
             watts = values["core_w_per_v"] * core_v + values["memory_w_per_v"] * memory_v + values["w"]
             watts += values["core_w_per_mhz_v2"] * core_mhz * core_v**2
             return {"w": float(watts + values["memory_w_per_mhz_v2"] * memory_mhz * memory_v**2)}
-        return {name: values[name] for name in CONSTANTS if self._is_ever_used(name)} or {"w": 0.0}
-
-    def _is_ever_used(self, name: str) -> bool:
-        """Whether a term of constant power is not 0, in the fit or in a replica."""
-        replicas = self.quality.replicas
-        return self.fitted.constants[name] > 0 or (name in replicas and bool((replicas[name] > 0).any()))
+        replicas, fitted = self.quality.replicas, self.fitted.constants
+        used = [name for name in CONSTANTS if fitted[name] > 0 or (name in replicas and (replicas[name] > 0).any())]
+        return {name: values[name] for name in used} or {"w": 0.0}
 
     def peaks(self) -> str:
         """The peaks in the table's text, for rooflines, if they were given."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Floats, Ints
 from eprof.lab.fitting import means
 from eprof.lab.fitting.form import Form
 from eprof.lab.fitting.solve import fit
@@ -86,7 +86,7 @@ class _Scale(Struct, frozen=True, eq=False):
 
 class _Network(Struct, frozen=True, eq=False):
     network: Any
-    columns: Floats
+    columns: Ints
     inputs: _Scale
     power: _Scale
     terms: tuple[str, ...]
