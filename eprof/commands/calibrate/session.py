@@ -7,7 +7,7 @@ measurements.csv (what the fit reads) and rows.csv (everything, with what was le
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -234,7 +234,10 @@ class Session(Struct):
         """Write the plan that the calibration's worker runs."""
         timing = self.request.timing
         place = self.request.directory
-        _drop_torn_line(self.events_file)
+        # A crash may have left the worker's last line unfinished: the next must not grow onto it.
+        content = self.events_file.read_bytes() if self.events_file.exists() else b""
+        if content and not content.endswith(b"\n"):
+            self.events_file.write_bytes(content[: content.rfind(b"\n") + 1])
         plan = {
             "schema": SCHEMA,
             "device": self.request.device,
@@ -258,26 +261,24 @@ class Session(Struct):
     def rows(self) -> list[Row]:
         """Everything that the calibration measured so far, judged, setting by setting."""
         rows: list[Row] = []
-        events = results.read(self.events_file)
         for setting in self.request.settings or (None,):
-            own_events = results.of_setting(events, label(setting))
-            rows += results.rows(self.manifest, self.benchmarks, self.device, own_events, setting, self.contradictions)
+            events = self._events(setting)
+            rows += results.rows(self.manifest, self.benchmarks, self.device, events, setting, self.contradictions)
         return rows
 
     def missing(self) -> list[str]:
         """A sentence on each benchmark that has no result."""
-        events = results.read(self.events_file)
-        return [sentence for setting in self.request.settings or (None,) for sentence in self._missing(events, setting)]
-
-    def _missing(self, events: Sequence[results.Event], setting: Setting | None) -> Iterator[str]:
-        own_events = results.of_setting(events, label(setting))
-        finished = results.done(own_events)
-        failed = {event["name"]: event.get("why", "") for event in own_events if event["event"] == FAILED}
-        for name, why in failed.items():
-            yield f"{name} at {label(setting)} failed: {str(why).rstrip('.')}."
-        late = [benchmark.name for benchmark in self.benchmarks if benchmark.name not in finished]
-        if late:
-            yield f"Not measured at {label(setting)}, for want of time: {', '.join(late)} (--resume goes on)."
+        sentences = []
+        for setting in self.request.settings or (None,):
+            events = self._events(setting)
+            finished = results.done(events)
+            failed = {event["name"]: event.get("why", "") for event in events if event["event"] == FAILED}
+            for name, why in failed.items():
+                sentences.append(f"{name} at {label(setting)} failed: {str(why).rstrip('.')}.")
+            late = ", ".join(benchmark.name for benchmark in self.benchmarks if benchmark.name not in finished)
+            if late:
+                sentences.append(f"Not measured at {label(setting)}, for want of time: {late} (--resume goes on).")
+        return sentences
 
     def save(self, rows: Sequence[Row]) -> Path:
         """Write the calibration's measurements.csv and rows.csv; returns the former.
@@ -313,12 +314,3 @@ def label(setting: Setting | None) -> str:
         return IN_FORCE
     core, memory = setting
     return f"{core}" if memory is None else f"{core}/{memory}"
-
-
-def _drop_torn_line(path: Path) -> None:
-    """Cut off a last line of the worker's that a crash left unfinished, so that the next does not grow onto it."""
-    if not path.exists():
-        return
-    content = path.read_bytes()
-    if content and not content.endswith(b"\n"):
-        path.write_bytes(content[: content.rfind(b"\n") + 1])

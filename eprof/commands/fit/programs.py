@@ -93,7 +93,12 @@ def from_profiles(
     frame = pd.DataFrame([_row(program) for program in kept]).join(counts.reset_index(drop=True))
     measurements = from_frame(frame, kept[0].path, mapping, reference)
     notes += [note for program in kept for note in program.notes]
-    notes += _mostly_idle(kept)
+    idle = [program.path for program in kept if program.kernel_s < _BUSY * program.time_s]
+    if idle:
+        notes.append(
+            f"Kernels fill less than half of the metered time of {few(idle, _NAMED)}: such rows tell of idle "
+            "power more than of what instructions and bytes cost. Make the program do more work a run."
+        )
     if any(" line" in note for note in measurements.notes):
         notes.append("Lines of run directories are counted from 2, in the order in which they were named and used.")
     sources = tuple(program.path for program in kept)
@@ -227,13 +232,3 @@ def _row(program: Program) -> dict[str, Any]:
         return {**row, "benchmark": program.command, "cpu": program.device or "CPU", "power_w": power_w}
     core_mhz, memory_mhz = program.setting
     return {**row, "core_mhz": core_mhz, "memory_mhz": memory_mhz, "measured_power_w": power_w}
-
-
-def _mostly_idle(programs: Sequence[Program]) -> list[str]:
-    idle = [program.path for program in programs if program.kernel_s < _BUSY * program.time_s]
-    if not idle:
-        return []
-    return [
-        f"Kernels fill less than half of the metered time of {few(idle, _NAMED)}: such rows tell of idle "
-        "power more than of what instructions and bytes cost. Make the program do more work a run."
-    ]

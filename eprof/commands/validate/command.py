@@ -13,7 +13,7 @@ from eprof.cli.output import deliver, of_document, planned, say
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from eprof.commands.validate.schema import Candidate, Times
+    from eprof.commands.validate.schema import Candidate
     from eprof.commands.validate.study import Study
     from eprof.costs import CostTable
     from eprof.logs.runs import Measured, Run
@@ -85,6 +85,7 @@ def validate(options: argparse.Namespace) -> int:
     """Run `eprof validate`; 3 if the gate fails."""
     from eprof import costs
     from eprof.commands.validate.document import document as document_of
+    from eprof.commands.validate.times import times
     from eprof.commands.validate.whole_runs import held_against_meter, sorted_inputs
     from eprof.lab.objective import percentage
 
@@ -102,14 +103,20 @@ def validate(options: argparse.Namespace) -> int:
     power_notes: list[str] = []
     meter = _external_meter(options, runs, power_notes)
     whole_runs, notes = held_against_meter(runs, options.costs, options.setting, options.kernel_name, meter)
+    candidates = _candidates(options.profile, table, study)
+    modelled_times = None
+    if options.time:
+        if table is None or study is None:
+            raise UsageError("--time needs measurements, and --costs, which describes the GPU's multiprocessors.")
+        modelled_times = times(table, study.measurements)
     document = document_of(
         study,
         whole_runs=whole_runs,
-        candidates=_candidates(options.profile, table, study),
+        candidates=candidates,
         command_line=options.command_line,
         notes=[*power_notes, *notes],
         max_error_percent=limit,
-        times=_validated_times(table, study) if options.time else None,
+        times=modelled_times,
     )
     deliver(of_document(document, __package__, options.verbose), outputs, options)
     if document.gate is None or document.gate.passed:
@@ -170,14 +177,6 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
     )
     with Progress(options.quiet).begin("validating") as progress:
         return study.validate(measured, plan, table=table, setting=options.setting, train=train, report=progress.count)
-
-
-def _validated_times(table: "CostTable | None", study: "Study | None") -> "Times":
-    if table is None or study is None:
-        raise UsageError("--time needs measurements, and --costs, which describes the GPU's multiprocessors.")
-    from eprof.commands.validate.times import times
-
-    return times(table, study.measurements)
 
 
 def _candidates(inputs: list[str], table: "CostTable | None", study: "Study | None") -> "list[Candidate]":

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from eprof.base.text import cut, when
 from eprof.commands.validate import charts, words
-from eprof.commands.validate.schema import KernelScores, Measured, Validation, WholeRun
+from eprof.commands.validate.schema import Measured, Validation, WholeRun
 from eprof.commands.validate.words import protocol
 from eprof.lab.validation.protocols import FIT
 from eprof.lab.validation.scores import Scores
@@ -139,7 +139,12 @@ def _ranges(measured: Measured) -> Table:
 
 def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
     """The section of predicted against measured power of each kernel, as in the figures of [FMM] and [S]."""
-    pairs = list(_kernel_pairs(measured.by_benchmark))
+    pairs = []
+    for kernel in measured.by_benchmark:
+        measured_w, predicted_w = kernel.reference.measured_w, kernel.reference.predicted_w
+        if measured_w is not None and predicted_w is not None:
+            name = kernel.benchmark
+            pairs.append(charts.Pair(name, cut(name, _NAME), measured_w, predicted_w, "W"))
     if not pairs:
         return
     off = sum((kernel.scores.mean_percent or 0.0) > _FAR for kernel in measured.by_benchmark)
@@ -153,13 +158,6 @@ def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
     more = quiet(when(rest > 0, f"{rest} kernels with smaller errors are in the table below."))
     chart = charts.bars(pairs[:_BARS], _FAR)
     yield card("kernels", "Kernels", "Predicted against measured", Sentence(answer), chart, more)
-
-
-def _kernel_pairs(kernels: Sequence[KernelScores]) -> Iterator[charts.Pair]:
-    for kernel in kernels:
-        measured, predicted = kernel.reference.measured_w, kernel.reference.predicted_w
-        if measured is not None and predicted is not None:
-            yield charts.Pair(kernel.benchmark, cut(kernel.benchmark, _NAME), measured, predicted, "W")
 
 
 def _spread(document: Validation, measured: Measured) -> Iterator[Section]:

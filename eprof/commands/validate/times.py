@@ -6,7 +6,6 @@ from msgspec.structs import replace
 from eprof.base.errors import CostError, EprofError
 from eprof.commands.validate.schema import Times
 from eprof.costs import CostTable
-from eprof.costs.table import Multiprocessors
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
 from eprof.energy.components import Work, components, machine_of
 from eprof.energy.simulated import DEFAULT_EFFICIENCY
@@ -24,7 +23,13 @@ def times(table: CostTable, measurements: Measurements) -> Times:
 
     Raises EprofError: the table does not describe multiprocessors, the measurements lack what the models need.
     """
-    units = _checked(table, measurements)
+    if table.multiprocessors is None:
+        raise CostError(f"--time: {table.name} does not describe multiprocessors; it needs a [time_components].")
+    if not {"fp32_flop", "fp64_flop"} <= set(measurements.work) or "dram_byte" not in measurements.terms:
+        raise EprofError(
+            f"--time: the mapping {measurements.mapping} does not say what flops these rows did (fp32_flop, fp64_flop "
+            "in [time]), or which bytes DRAM moved (the term dram_byte)."
+        )
     predicted = {name: np.full(len(measurements), np.nan) for name in (BY_COMPONENT, UNBOUND, ROOFLINE, AS_SIMULATED)}
     missing: dict[str, None] = {}
     for setting, rows in rows_by_setting(measurements).items():
@@ -50,22 +55,7 @@ def times(table: CostTable, measurements: Measurements) -> Times:
     measured = measurements.rows["time_s"].to_numpy(dtype=np.float64)
     # Errors of seconds are no watts.
     scores = {name: replace(score(measured, time_s), rmse_w=None) for name, time_s in predicted.items()}
-    return Times(scores, list(missing), units.why)
-
-
-def _checked(table: CostTable, measurements: Measurements) -> Multiprocessors:
-    """The multiprocessors of the table, for times by component.
-
-    Raises EprofError if it does not describe them, or the rows tell too little.
-    """
-    if table.multiprocessors is None:
-        raise CostError(f"--time: {table.name} does not describe multiprocessors; it needs a [time_components].")
-    if not {"fp32_flop", "fp64_flop"} <= set(measurements.work) or "dram_byte" not in measurements.terms:
-        raise EprofError(
-            f"--time: the mapping {measurements.mapping} does not say what flops these rows did (fp32_flop, fp64_flop "
-            "in [time]), or which bytes DRAM moved (the term dram_byte)."
-        )
-    return table.multiprocessors
+    return Times(scores, list(missing), table.multiprocessors.why)
 
 
 def work_of(measurements: Measurements) -> Work:

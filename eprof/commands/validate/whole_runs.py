@@ -59,17 +59,15 @@ def held_against_meter(
             joules = np.asarray(split.total_j, dtype=float)
             predicted = np.nan if np.isnan(joules).all() else float(np.nansum(joules))
             marks = int(np.bitwise_or.reduce(np.asarray(split.row_marks, dtype=np.int64)))
-            runs.append(
-                WholeRun(
-                    path=str(path),
-                    predicted_j=finite(predicted),
-                    measured_j=measured.joules,
-                    method=measured.method,
-                    reasons=measured.reasons(),
-                    marks=tuple(names(marks)),
-                    error_percent=finite(100 * (predicted - measured.joules) / measured.joules)
-                    if measured.joules > 0
-                    else None,
-                )
+            error = 100 * (predicted - measured.joules) / measured.joules if measured.joules > 0 else np.nan
+            run = WholeRun(
+                path=str(path),
+                predicted_j=finite(predicted),
+                measured_j=measured.joules,
+                method=measured.method,
+                reasons=measured.reasons(),
+                marks=tuple(names(marks)),
+                error_percent=finite(error),
             )
+            runs.append(run)
     return runs, notes

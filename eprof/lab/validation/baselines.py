@@ -4,8 +4,7 @@ Only training rows are looked at. A baseline that cannot run here is named in a 
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -118,6 +117,7 @@ def _network(measurements: Measurements) -> _Network:
 def _best_network(inputs: Floats, power: Floats) -> Any:
     """The best of some networks, a baseline, from several random starts."""
     from sklearn.neural_network import MLPRegressor
+    from threadpoolctl import threadpool_limits
 
     networks = []
     for start in range(_ANN_STARTS):
@@ -129,19 +129,11 @@ def _best_network(inputs: Floats, power: Floats) -> Any:
             max_iter=300,
             random_state=_SEED + start,
         )
-        with np.errstate(all="ignore"), _quiet():
+        # Matrices are so small that one thread is quickest; that it could be trained longer need not be said.
+        with np.errstate(all="ignore"), threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             networks.append(network.fit(inputs, power))
     return min(networks, key=lambda network: network.loss_)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No warning that the network, a baseline, could be trained longer; one thread, as its matrices are small."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 PLAIN = (Model(means.CONSTANT, means.ConstantPower.of), Model(means.LINEAR, means.ClockPower.of))
