@@ -231,7 +231,6 @@ class Session(Struct):
         return results.of_setting(results.read(self.events_file), label(setting))
 
     def _write_plan(self, setting: Setting | None, finished: Mapping[str, int], left_s: float) -> Path:
-        """Write the plan that the calibration's worker runs."""
         timing = self.request.timing
         place = self.request.directory
         # A crash may have left the worker's last line unfinished: the next must not grow onto it.

@@ -52,7 +52,25 @@ def add(commands: Commands) -> Parser:
         "MHz at which relative voltages are 1 (default: the highest clocks), or that a CPU ran at",
     )
     data.repeatable("--without", "TERM", "leave a term out (repeatable)")
-    _add_form(parser)
+    form_group = parser.group("the form of the fit (defaults were chosen by leaving kernels out: docs/fit.md)")
+    form_group.choice(
+        "--voltages",
+        ("estimated", "given", "one"),
+        "one free voltage a clock level, those of the file, or V = 1 (default: given where the file has them)",
+    )
+    form_group.flag("--no-clock-tree", "no power that goes with the clock alone")
+    form_group.choice("--weights", ("relative", "absolute"), "default: relative, 1/P", default="relative")
+    form_group.choice("--loss", ("l1", "l2"), "absolute residuals or squares (default: l2; l1 where rows are wild)")
+    form_group.value("--ridge", "X", "how strongly energies are drawn (default 0.003, or 0)", type=float)
+    form_group.value(
+        "--prior",
+        "pooled|none|TABLE",
+        "energies to draw to: of other GPUs of its kind (default), none (to zero), or a cost table",
+        default="pooled",
+    )
+    form_group.value("--replicas", "N", "of the bootstrap (default 40, 0: none)", type=int, default=40)
+    form_group.flag("--no-validate", "do not leave settings and kernels out: quicker")
+    form_group.value("--seed", "N", "of random numbers (default 0)", type=whole, default=0)
     group = parser.group("what the table says of itself")
     group.value("--name", "NAME", "of the table (default: of the file that -o names)")
     group.repeatable("--device", "NAME", "the GPU as logs name it (repeatable)")
@@ -63,28 +81,6 @@ def add(commands: Commands) -> Parser:
     group.repeatable("--note", "TEXT", "to stand in reports (repeatable)")
     group.repeatable("--peak", "KEY=NUMBER", f"for rooflines: {', '.join(_PEAKS)}")
     return parser
-
-
-def _add_form(parser: Parser) -> None:
-    group = parser.group("the form of the fit (defaults were chosen by leaving kernels out: docs/fit.md)")
-    group.choice(
-        "--voltages",
-        ("estimated", "given", "one"),
-        "one free voltage a clock level, those of the file, or V = 1 (default: given where the file has them)",
-    )
-    group.flag("--no-clock-tree", "no power that goes with the clock alone")
-    group.choice("--weights", ("relative", "absolute"), "default: relative, 1/P", default="relative")
-    group.choice("--loss", ("l1", "l2"), "absolute residuals or squares (default: l2; l1 where rows are wild)")
-    group.value("--ridge", "X", "how strongly energies are drawn (default 0.003, or 0)", type=float)
-    group.value(
-        "--prior",
-        "pooled|none|TABLE",
-        "energies to draw to: of other GPUs of its kind (default), none (to zero), or a cost table",
-        default="pooled",
-    )
-    group.value("--replicas", "N", "of the bootstrap (default 40, 0: none)", type=int, default=40)
-    group.flag("--no-validate", "do not leave settings and kernels out: quicker")
-    group.value("--seed", "N", "of random numbers (default 0)", type=whole, default=0)
 
 
 def fit(options: argparse.Namespace) -> int:

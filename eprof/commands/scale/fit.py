@@ -62,7 +62,14 @@ class _Fitted(Struct, frozen=True):
 
 def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequence[int]) -> Fit:
     """The fit of a program to its runs below the node counts to `predict`, and its errors. Raises UsageError."""
-    known = list(_known_runs(cluster, replace(program, alpha=1.0), runs))
+    known = []
+    for run in runs:
+        if run.size is not None and run.energy_j is not None:
+            clock = cluster.at(run.core_mhz)
+            at_alpha_1 = replace(program, alpha=1.0)
+            point = points(cluster, at_alpha_1, [run.size], [run.processors], clock, INTERRUPT)[0]
+            polling_w = clock.on_chip_w if cluster.waiting == POLL else 0.0
+            known.append(_Known(run, point, clock.idle_w, clock.idle_w + polling_w))
     small = [each for each in known if each.run.processors < min(predict, default=math.inf)]
     counts = sorted({each.run.processors for each in small})
     if len(counts) < _LEAST_NODE_COUNTS:
@@ -108,15 +115,6 @@ def warnings(cluster: Cluster, fitted: Fit) -> list[str]:
             f"count: the message times of {cluster.name} do not hold at all message sizes, so predictions drift."
         ]
     return []
-
-
-def _known_runs(cluster: Cluster, program: Program, runs: Sequence[Run]) -> Iterator[_Known]:
-    for run in runs:
-        if run.size is not None and run.energy_j is not None:
-            clock = cluster.at(run.core_mhz)
-            point = points(cluster, program, [run.size], [run.processors], clock, INTERRUPT)[0]
-            polling_w = clock.on_chip_w if cluster.waiting == POLL else 0.0
-            yield _Known(run, point, clock.idle_w, clock.idle_w + polling_w)
 
 
 def _solved(known: Sequence[_Known]) -> _Fitted:

@@ -251,7 +251,12 @@ def _unit(reports: Sequence[Report], nodes: Sequence[int]) -> str:
 
 def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
     profile, costs = report.profile, report.profile.costs
-    of_kernels = _of_kernels(report)
+    if profile.energy_j.total is None and report.seen.gpus_j is None and report.seen.all_j is None:
+        raise LogError(f"{report.path}: no cost table is made for its GPU; name one with --costs.")
+    of_kernels = {
+        family: Part(energy_j=getattr(profile.energy_j, family), marks=getattr(profile.energy_marks, family))
+        for family in _KERNELS
+    }
     time_s, time_marks = _time(report, is_timed)
     waiting_s = _waiting_s(report, nodes, time_s, is_timed, beside)
     # GPUs wait at the power in the cluster's table, else at constant power of their own.
@@ -336,17 +341,6 @@ def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
     if not kernels_s:
         raise LogError(f"{report.path}: the times of its kernels are not known; a log with times, such as a trace, is.")
     return kernels_s, from_names(report.profile.time_marks) | Mark.MISSING
-
-
-def _of_kernels(report: Report) -> dict[str, Part]:
-    """What kernels of all ranks take. Raises LogError: nothing has a price, and there is no meter."""
-    profile = report.profile
-    if profile.energy_j.total is None and report.seen.gpus_j is None and report.seen.all_j is None:
-        raise LogError(f"{report.path}: no cost table is made for its GPU; name one with --costs.")
-    return {
-        family: Part(energy_j=getattr(profile.energy_j, family), marks=getattr(profile.energy_marks, family))
-        for family in _KERNELS
-    }
 
 
 def _waiting_s(report: Report, nodes: int, time_s: float, is_timed: bool, beside: Beside) -> dict[str, float | None]:

@@ -23,10 +23,13 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
     whole = choose(program, objective)
     choices = [choose(grid, objective) for grid in tuning.grids]
     slowdown = objective.max_slowdown
-    losses, mispredictions = _lost_by_picks(choices), None
-    if losses is not None:
+    model = lost([(choice.wrong, choice.lost_percent) for choice in choices])
+    oracle = lost([(choice.oracle_wrong, choice.oracle_lost_percent) for choice in choices])
+    losses = mispredictions = None
+    if model is not None and oracle is not None:
+        losses = schema.LostBy(model, oracle)
         broken = sum(bool(choice.broken) for choice in choices)
-        mispredictions = schema.Mispredictions(losses.model.cases, losses.model.wrong, losses.oracle.wrong, broken)
+        mispredictions = schema.Mispredictions(model.cases, model.wrong, oracle.wrong, broken)
     return schema.Tune(
         schema=schema.SCHEMA,
         eprof=__version__,
@@ -108,14 +111,6 @@ def _settings(grid: Grid, objective: Objective, points: Sequence[Point]) -> list
         schema.Setting(**_fields(grid, place, points), value=finite(values[place]), allowed=bool(allowed[place]))
         for place in range(len(points))
     ]
-
-
-def _lost_by_picks(choices: Sequence[Choice]) -> schema.LostBy | None:
-    model = lost([(choice.wrong, choice.lost_percent) for choice in choices])
-    oracle = lost([(choice.oracle_wrong, choice.oracle_lost_percent) for choice in choices])
-    if model is None or oracle is None:
-        return None
-    return schema.LostBy(model, oracle)
 
 
 def _kernel(grid: Grid, choice: Choice, points: Sequence[Point]) -> schema.Kernel:

@@ -152,7 +152,6 @@ def _measured(study: Study) -> schema.Measured:
 
 
 def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.DataFrame) -> list[schema.KernelScores]:
-    """The kernels in the document of a validation, worst mean error first."""
     rows = measurements.rows.assign(predicted=predicted)
     near = similarity.nearest(shares)
     kernels = []

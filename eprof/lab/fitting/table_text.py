@@ -174,7 +174,6 @@ class _Text(Struct, frozen=True, eq=False):
         return "\n".join([*lines, "]"]) + "\n"
 
     def _clock(self, domain: str, mhz: float) -> str:
-        """A clock of a setting and its voltage, in the table's text."""
         volts = float(self.fitted.volts[domain][mhz])
         if self.relative:
             return f"{domain}_mhz = {mhz:g}, {domain}_v_rel = {volts:.4f}"
@@ -291,7 +290,6 @@ class _Text(Struct, frozen=True, eq=False):
         return next((total for total in _TOTALS if word in (total, *FLOAT_PARTS[total])), word)
 
     def _why(self, word: str, price: str) -> str:
-        """Why a word pays a price, in the table's text."""
         why = "fitted"
         if self._is_untold(price):
             low, high = self._interval(price)
