@@ -87,7 +87,11 @@ def calibrate(options: argparse.Namespace) -> int:
     make = of_cpu if options.cpu else Session
     session = make(request, say, progress=Progress(options.quiet))
     _prepare(session, options)
-    _measure(session)
+    try:
+        session.measure()
+    except KeyboardInterrupt:
+        say(f"interrupted; what was measured is in {typed(session.request.directory)}, and --resume goes on.")
+        raise
     rows = session.rows()
     path = session.save(rows)
     if not options.quiet:
@@ -154,14 +158,6 @@ def _prepare(session: "Session", options: argparse.Namespace) -> None:
     )
     if timing.benchmarks() < count:
         say(f"The budget of {timing.budget_s:.0f} s holds {timing.benchmarks()} of them: the last ones are left out.")
-
-
-def _measure(session: "Session") -> None:
-    try:
-        session.measure()
-    except KeyboardInterrupt:
-        say(f"interrupted; what was measured is in {typed(session.request.directory)}, and --resume goes on.")
-        raise
 
 
 def _show(session: "Session", rows: Sequence["Row"]) -> None:

@@ -106,10 +106,10 @@ def contradictions(
     rough = {word: formula({"threads": 1, "iterations": 1}) for word, formula in benchmark.overhead.items()}
     sentences = []
     for word in sorted({*expected, *seen} - {"misc"}):
-        wanted = expected.get(word, 0.0) + rough.get(word, 0.0)
+        claim = expected.get(word, 0.0) + rough.get(word, 0.0)
         slack = _SLACK if word in rough else 0.0
-        if abs(seen[word] - wanted) > slack:
-            sentences.append(f"a turn of its loop has {seen[word]:g} of {word} in machine code, not {wanted:g}")
+        if abs(seen[word] - claim) > slack:
+            sentences.append(f"a turn of its loop has {seen[word]:g} of {word} in machine code, not {claim:g}")
     if seen["misc"] > _SLACK + 0.05 * sum(seen.values()) and claimed:
         sentences.append(f"a turn of its loop has {seen['misc']} instructions that do nothing of what is measured")
     return sentences

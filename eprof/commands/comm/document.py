@@ -177,7 +177,6 @@ def _why_not(row: Row) -> str | None:
 
 
 def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
-    """All messages of a program in each way, in the document."""
     ways: dict[tuple[str, float | None], list[Sample]] = {}
     for sample in samples:
         ways.setdefault((sample.waiting, sample.core_mhz), []).append(sample)

@@ -52,25 +52,25 @@ def add(commands: Commands) -> Parser:
         "MHz at which relative voltages are 1 (default: the highest clocks), or that a CPU ran at",
     )
     data.repeatable("--without", "TERM", "leave a term out (repeatable)")
-    form_group = parser.group("the form of the fit (defaults were chosen by leaving kernels out: docs/fit.md)")
-    form_group.choice(
+    form = parser.group("the form of the fit (defaults were chosen by leaving kernels out: docs/fit.md)")
+    form.choice(
         "--voltages",
         ("estimated", "given", "one"),
         "one free voltage a clock level, those of the file, or V = 1 (default: given where the file has them)",
     )
-    form_group.flag("--no-clock-tree", "no power that goes with the clock alone")
-    form_group.choice("--weights", ("relative", "absolute"), "default: relative, 1/P", default="relative")
-    form_group.choice("--loss", ("l1", "l2"), "absolute residuals or squares (default: l2; l1 where rows are wild)")
-    form_group.value("--ridge", "X", "how strongly energies are drawn (default 0.003, or 0)", type=float)
-    form_group.value(
+    form.flag("--no-clock-tree", "no power that goes with the clock alone")
+    form.choice("--weights", ("relative", "absolute"), "default: relative, 1/P", default="relative")
+    form.choice("--loss", ("l1", "l2"), "absolute residuals or squares (default: l2; l1 where rows are wild)")
+    form.value("--ridge", "X", "how strongly energies are drawn (default 0.003, or 0)", type=float)
+    form.value(
         "--prior",
         "pooled|none|TABLE",
         "energies to draw to: of other GPUs of its kind (default), none (to zero), or a cost table",
         default="pooled",
     )
-    form_group.value("--replicas", "N", "of the bootstrap (default 40, 0: none)", type=int, default=40)
-    form_group.flag("--no-validate", "do not leave settings and kernels out: quicker")
-    form_group.value("--seed", "N", "of random numbers (default 0)", type=whole, default=0)
+    form.value("--replicas", "N", "of the bootstrap (default 40, 0: none)", type=int, default=40)
+    form.flag("--no-validate", "do not leave settings and kernels out: quicker")
+    form.value("--seed", "N", "of random numbers (default 0)", type=whole, default=0)
     group = parser.group("what the table says of itself")
     group.value("--name", "NAME", "of the table (default: of the file that -o names)")
     group.repeatable("--device", "NAME", "the GPU as logs name it (repeatable)")
@@ -112,11 +112,11 @@ def fit(options: argparse.Namespace) -> int:
     note = prior_may_have_seen(form, _device_to_fit(options)) if options.prior == "pooled" else None
     if note:
         measurements = replace(measurements, notes=(note, *measurements.notes))
-    few = Unknowns.of(measurements, form).too_many(len(measurements))
-    if few is not None:
+    too_few = Unknowns.of(measurements, form).too_many(len(measurements))
+    if too_few is not None:
         rest = "" if measurements.own else ", or leave terms out with --without"
         doubts = "".join(f" {note}" for note in measurements.notes if "round them" in note)
-        raise EprofError(f"{measurements.sources[0]}: {few}; measure more kernels or settings{rest}.{doubts}")
+        raise EprofError(f"{measurements.sources[0]}: {too_few}; measure more kernels or settings{rest}.{doubts}")
     protocols = () if options.no_validate else ("setting", "benchmark")
     with Progress(options.quiet).begin("fitting") as progress:
         fitted = solve(measurements, form, options.seed)

@@ -239,7 +239,6 @@ def _best(rows: Sequence[Row], asked: Asked) -> Iterator[Best]:
 
 
 def _keep(case: Case, asked: Asked) -> Iterator[Keep]:
-    """In the document: what keeps the efficiency."""
     if asked.keep is None:
         return
     cluster, program, waiting, target = case.cluster, case.program, case.waiting, asked.keep
@@ -287,7 +286,6 @@ def _about_program(program: Program) -> dict[str, Any]:
 
 
 def _lacks(rows: Sequence[Row]) -> Iterable[str]:
-    """What the document cannot tell of measured runs, and why."""
     no_energy = sum(row.energy_j is None for row in rows)
     if no_energy:
         yield f"{no_energy} of {counted(len(rows), 'run')} without energy (blank or 0): nothing is taken for it."

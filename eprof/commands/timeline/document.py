@@ -130,7 +130,6 @@ def _chosen(marks: Marks, series: Sequence[Series], warnings: list[str]) -> list
 
 
 def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, warnings: list[str]) -> Series:
-    """The power of the timeline on the clock of the marks."""
     if series.absolute != marks.absolute:
         series = series.shifted(chosen[0].begin_s - float(series.edges[0]))
     elif zone_s := fuse.zone_s(series, chosen):

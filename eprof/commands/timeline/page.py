@@ -100,7 +100,6 @@ def _panel(document: Timeline, component: Component, height: int) -> Markup:
 
 
 def _lane(document: Timeline, function: Function, place: int) -> Markup:
-    """The lane of a function over time: when it ran, and its joules."""
     groups = ("fp64", "int", "shared", "l1", "tensor", "fp16")
     rect = Markup('<rect class="c-{}" x="{}" width="{}" y="2" height="{}"/>')
     spans, scale = [], 100 / document.duration_s
@@ -149,23 +148,17 @@ def _heat(document: Timeline) -> Markup:
     rows.append((words.OUTSIDE, document.outside_j, [words.marks_outside(document, each) for each in components]))
     most_j = max((joules or 0.0 for _, energy_j, _ in rows for joules in energy_j.values()), default=0.0)
     heads = Markup("").join(Markup('<th scope="col">{}</th>').format(component.name) for component in components)
-    lines = Markup("").join(
-        Markup('<tr><th scope="row">{}</th>{}</tr>').format(
-            name,
-            Markup("").join(
-                _warm(energy_j[component.name], most_j, mark) for component, mark in zip(components, marks, strict=True)
-            ),
-        )
-        for name, energy_j, marks in rows
-    )
+    line, cell = Markup('<tr><th scope="row">{}</th>{}</tr>'), Markup('<td class="h{}">{}</td>')
+    lines = []
+    for name, energy_j, marks in rows:
+        cells = []
+        for component, mark in zip(components, marks, strict=True):
+            joules = energy_j[component.name]
+            step = round(_DARKEST * max(joules or 0.0, 0.0) / most_j) if most_j > 0 else 0
+            text = None if joules is None else quantity(joules, "J")
+            cells.append(cell.format(step, written(text, mark)))
+        lines.append(line.format(name, Markup("").join(cells)))
     return Markup(
         '<div class="wide" tabindex="0" role="region" aria-label="Joules by component and function">'
         '<table class="heat by-function"><thead><tr><td class="no"></td>{}</tr></thead><tbody>{}</tbody></table></div>'
-    ).format(heads, lines)
-
-
-def _warm(joules: float | None, most_j: float, marks: int) -> Markup:
-    if joules is None:
-        return Markup('<td class="h0">{}</td>').format(written(None, marks))
-    step = round(_DARKEST * max(joules, 0.0) / most_j) if most_j > 0 else 0
-    return Markup('<td class="h{}">{}</td>').format(step, written(quantity(joules, "J"), marks))
+    ).format(heads, Markup("").join(lines))

@@ -83,7 +83,10 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
             f"{source}: power is known from {logged} UTC, and {run.path} ran the program from "
             f"{_clock(window.begin_s)} to {_clock(window.end_s)} UTC; give a log of that time {_TO_DOCS}."
         )
-    notes.extend(_moved(run, seen[0], series))
+    for source in dict.fromkeys(each.source for each in series):
+        shifts_s = [_zone_s(seen[0], each) for each in series if each.source == source]
+        if any(shifts_s):
+            notes.append(f"{source}: its dates have no zone; moved by {shifts_s[0] / 3600:+g} h they meet {run.path}.")
     joules = [_joules(window, series) / window.runs for window in seen]
     names = listed([each.component for each in series])
     sources = listed(list(dict.fromkeys(each.source for each in series)))
@@ -108,26 +111,15 @@ def _windows(run: Run) -> Iterator[_Window]:
         seconds = (measurement.get("energy") or {}).get("window_s") or measurement.get("seconds")
         if measurement.get("what") not in (TIME, ENERGY) or not seconds or "started_utc" not in measurement:
             continue
-        begin_s = _epoch_s(measurement["started_utc"])
+        utc = measurement["started_utc"]
+        try:
+            begin_s = datetime.fromisoformat(utc).replace(tzinfo=UTC).timestamp()
+        except ValueError as err:
+            raise MeterError(f"run.json: `{utc[:40]}` is no time.") from err
         alone = measurement.get("command") == run.manifest.get("program")
         windows.append(_Window(begin_s, begin_s + seconds, max(int(measurement.get("runs", 1)), 1), alone))
     has_alone = any(window.alone for window in windows)
     yield from (window for window in windows if window.alone or not has_alone)
-
-
-def _epoch_s(utc: str) -> float:
-    try:
-        return datetime.fromisoformat(utc).replace(tzinfo=UTC).timestamp()
-    except ValueError as err:
-        raise MeterError(f"run.json: `{utc[:40]}` is no time.") from err
-
-
-def _moved(run: Run, window: _Window, series: Sequence[Series]) -> Iterator[str]:
-    """By how much the clock of each external meter's log was moved to meet the run, where it was."""
-    for source in dict.fromkeys(each.source for each in series):
-        shifts_s = [_zone_s(window, each) for each in series if each.source == source]
-        if any(shifts_s):
-            yield f"{source}: its dates have no zone; moved by {shifts_s[0] / 3600:+g} h they meet {run.path}."
 
 
 def _zone_s(window: _Window, series: Series) -> float:

@@ -179,7 +179,7 @@ class _Work(Struct, frozen=True, eq=False):
                     f"--train: {', '.join(train.sources)} does not count the same things as "
                     f"{', '.join(test.sources)}: {why}."
                 )
-            outcomes[protocols.TRANSFER] = self.outcome(train_and_test(model, train, self.measurements), 1)
+            outcomes[protocols.TRANSFER] = self.outcome(train_and_test(model, train, test), 1)
         for name in self.plan.protocols:
             by_benchmark = name in (protocols.LEAVE_ONE_BENCHMARK_OUT, protocols.K_FOLD_BENCHMARKS)
             if self.measurements.own and by_benchmark:

@@ -295,7 +295,6 @@ def ranges(measurements: Measurements) -> pd.DataFrame:
 
 
 def _status(fitted: Fit, intervals: pd.DataFrame) -> pd.Series:
-    """By term, whether the data tell its energy."""
     status = pd.Series(LOOSE, index=fitted.prices_pj.index, dtype=object)
     of_terms = intervals.loc[fitted.prices_pj.index]
     status[of_terms["high"] <= _TELLS * of_terms["low"]] = TOLD

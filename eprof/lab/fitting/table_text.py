@@ -357,20 +357,19 @@ class _Text(Struct, frozen=True, eq=False):
         clocks = "" if self.is_cpu else "clocks in MHz, "
         lines.append(f"range = {{ {_pairs_text(quality.ranges)} }}        # {clocks}W, 1e9 events a second")
         lines.append(f"notes = {_quoted_list((*measurements.notes, *quality.notes))}")
-        return "\n".join([*lines, "", *self._replicas()]) + "\n"
-
-    def _replicas(self) -> list[str]:
-        replicas = self.quality.replicas.head(_REPLICAS)
-        if not len(replicas):
-            return []
-        rows = ["[fit.replicas]        # the same fit to benchmarks drawn at random: how far the numbers are known"]
-        for term in self.fitted.prices_pj.index:
-            rows.append(f"{term} = {_list(_filled(replicas[term], float(self.fitted.prices_pj[term])))}")
-        rows_of_constants = replicas[list(CONSTANTS)].to_numpy(dtype=np.float64).tolist()
-        constants = [self._constants(dict(zip(CONSTANTS, row, strict=True))) for row in rows_of_constants]
-        for name in self._constants():
-            rows.append(f"{name} = {_list([values[name] for values in constants])}")
-        return rows
+        lines.append("")
+        replicas = quality.replicas.head(_REPLICAS)
+        if len(replicas):
+            lines.append(
+                "[fit.replicas]        # the same fit to benchmarks drawn at random: how far the numbers are known"
+            )
+            for term, fitted_pj in self.fitted.prices_pj.items():
+                lines.append(f"{term} = {_list(_filled(replicas[term], float(fitted_pj)))}")
+            rows_of_constants = replicas[list(CONSTANTS)].to_numpy(dtype=np.float64).tolist()
+            constants = [self._constants(dict(zip(CONSTANTS, row, strict=True))) for row in rows_of_constants]
+            for name in self._constants():
+                lines.append(f"{name} = {_list([values[name] for values in constants])}")
+        return "\n".join(lines) + "\n"
 
 
 def _pairs_text(table: pd.DataFrame) -> str:

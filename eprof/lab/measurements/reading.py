@@ -224,7 +224,6 @@ def _mapping(mapping: str | Columns | None, frame: pd.DataFrame, label: str, dev
 
 
 def _formula(text: str) -> Cells | None:
-    """A column's entry of the measurements as a formula, where it is one."""
     try:
         return Cells.parse(text)
     except ValueError:

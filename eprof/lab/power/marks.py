@@ -198,8 +198,8 @@ def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
     """
     clock = next((match[1] for match in map(_OTF2_CLOCK.fullmatch, lines) if match), None)
     tick_s = 1 / float(clock) if clock else _NANOSECOND
-    steps = [match.groups() for match in map(_OTF2.match, lines) if match]
-    first = float(steps[0][2]) if steps else 0.0
+    first = next((float(match[3]) for match in map(_OTF2.match, lines) if match), 0.0)
+    steps = (match.groups() for match in map(_OTF2.match, lines) if match)
     marks, endless = _nested(
         (location, kind == "ENTER", region, (float(ticks) - first) * tick_s) for kind, location, ticks, region in steps
     )

@@ -362,10 +362,9 @@ def _of_threads(form: Table, header: _Header, number: int, line: str) -> list[st
     return [*cells[:first], *map(str, sums)]
 
 
-def _at(names: Sequence[str], wanted: str) -> int | None:
-    """The place of the first column whose name matches, with its unit or without."""
-    wanted = f"(?i:{wanted})"
-    fits = (any(re.fullmatch(wanted, form) for form in (name, _bare(name))) for name in names)
+def _at(names: Sequence[str], text: str) -> int | None:
+    """The place of the first column whose name matches a pattern, with its unit or without."""
+    fits = (any(re.fullmatch(text, form, re.I) for form in (name, _bare(name))) for name in names)
     return next((at for at, does_fit in enumerate(fits) if does_fit), None)
 
 

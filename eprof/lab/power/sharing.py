@@ -108,7 +108,7 @@ def _fits(part: Series, whole: Series) -> bool:
     """Whether a part may share a whole's joules: it has no more power while both are known, or that cannot be told."""
     # A part without a number is of all packages, of which the whole is one.
     found, package = _IN_PACKAGE.fullmatch(part.component), _PACKAGE.fullmatch(whole.component)
-    if bool(found and package and package[1] and not found[1]):
+    if found and package and package[1] and not found[1]:
         return True
     edges = np.unique(np.concatenate([part.edges, whole.edges]))
     begin_s, end_s = edges[:-1], edges[1:]

@@ -115,7 +115,6 @@ def _network(measurements: Measurements) -> _Network:
 
 
 def _best_network(inputs: Floats, power: Floats) -> Any:
-    """The best of some networks, a baseline, from several random starts."""
     from sklearn.neural_network import MLPRegressor
     from threadpoolctl import threadpool_limits
 

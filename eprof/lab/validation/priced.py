@@ -77,7 +77,6 @@ def rows_by_setting(measurements: Measurements) -> dict[str, list[int]]:
 
 
 def _notes(table: CostTable, measurements: Measurements, refused: list[str], interpolated: list[str]) -> Iterator[str]:
-    """What is not priced as it was measured, in sentences."""
     if refused:
         yield f"{len(refused)} settings are not predicted: {refused[0]}"
     if interpolated:
