@@ -164,6 +164,7 @@ def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
         None if other is None or (other.marks ^ run.marks) & Mark.MISSING else other.energy_j
         for other in (base, slowest)
     )
+    base_s = base.time_s if base else None
     row = Row(
         program=run.program,
         size=run.size,
@@ -174,7 +175,7 @@ def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
         power_w=ratio(run.energy_j, run.time_s),
         efficiency=ratio(base_j, run.energy_j),
         efficiency_to_slowest_clock=ratio(slowest_j, run.energy_j),
-        speedup=ratio(base.time_s if base else None, run.time_s),
+        speedup=ratio(base_s, run.time_s),
         overhead_j=_beyond(base, run),
         repeats=run.repeats,
         marks=names(run.marks),

@@ -279,6 +279,7 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
     commands = {Path(command.split()[0]).name for command in _commands(profile)}
     # A table's default is no run's clock.
     core_mhz = costs.setting.get("core_mhz") if costs and costs.setting_from != _DEFAULT else None
+    imbalance = profile.ranks.imbalance if profile.ranks else None
     return Run(
         program=commands.pop() if len(commands) == 1 else "program",
         size=None,
@@ -290,7 +291,7 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
         time_marks=time_marks,
         parts=parts,
         ranks=report.ranks,
-        imbalance=profile.ranks.imbalance if profile.ranks else None,
+        imbalance=imbalance,
     )
 
 

@@ -283,6 +283,7 @@ def from_measurements(
     if len(measurements.settings) < 2:
         raise EprofError("All rows are at one setting, so there is nothing to choose from.")
     notes = list(notes)
+    fitted = checked.model if checked is not None else None
     time_from = MEASURED
     if modelled_rows is not None:
         time_from = MODELLED
@@ -294,13 +295,14 @@ def from_measurements(
     )
     points = [Point(core, memory) for core, memory in setting_keys(rows)]
     names = list(dict.fromkeys(rows["benchmark"]))
+    several = f"all {len(names)} kernels, one launch each"
     return Tuning(
         title=", ".join(source.rpartition("/")[2] for source in measurements.sources),
         points=points,
         grids=[_measured_grid(name, data[data["benchmark"] == name], points, reference) for name in names],
-        whole=f"all {len(names)} kernels, one launch each" if len(names) > 1 else "the kernel, one launch",
+        whole=several if len(names) > 1 else "the kernel, one launch",
         time_from=time_from,
-        time_model=checked.model if checked is not None else None,
+        time_model=fitted,
         time_check=checked,
         model=model,
         notes=tuple(notes),
