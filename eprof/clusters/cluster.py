@@ -251,21 +251,19 @@ def _messages(node: Node) -> Messages:
     if "bytes" not in node:
         start_s, byte_s = node["start_s"].number(0, _MOST), node["byte_s"].number(0, _MOST)
         return Messages((0.0, 1.0), (start_s, start_s + byte_s))
-    sizes, seconds = (_rising(node[key]) for key in ("bytes", "seconds"))
+    lists = []
+    for entry in (node["bytes"], node["seconds"]):
+        numbers = tuple(each.number(0, _MOST) for each in entry.entries("a list of numbers"))
+        if any(after <= before for before, after in zip(numbers, numbers[1:], strict=False)):
+            raise entry.error(f"`{entry.name}` must rise from number to number.")
+        lists.append(numbers)
+    sizes, seconds = lists
     if len(sizes) != len(seconds) or len(sizes) < 2:
         raise node["seconds"].error("`bytes` and `seconds` are lists of equal length, of two numbers or more.")
     return Messages(sizes, seconds)
 
 
-def _rising(node: Node) -> tuple[float, ...]:
-    numbers = tuple(entry.number(0, _MOST) for entry in node.entries("a list of numbers"))
-    if any(after <= before for before, after in zip(numbers, numbers[1:], strict=False)):
-        raise node.error(f"`{node.name}` must rise from number to number.")
-    return numbers
-
-
 def _link(node: Node) -> Link | None:
-    """The link in a cluster's file."""
     if node.value is None:
         return None
     node.table(("bandwidth_byte_per_s", "latency_s", "idle_w", "busy_w", "collectives"))

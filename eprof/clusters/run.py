@@ -58,13 +58,9 @@ def medians(runs: Sequence[Run], notes: list[str]) -> list[Run]:
         groups.setdefault((run.program, run.size, run.processors, run.core_mhz), []).append(run)
     if len(groups) < len(runs):
         notes.append(f"{len(runs)} rows are {len(groups)} different runs: repeats are shown as their medians")
-    if any(_is_lower_of_two(same) for same in groups.values()):
+    if any(same[0].parts is not None and len(same) % 2 == 0 for same in groups.values()):
         notes.append("of an even number of repeats in parts, the lower in energy of the two in the middle is shown")
     return [_median(same) for same in groups.values()]
-
-
-def _is_lower_of_two(same: Sequence[Run]) -> bool:
-    return same[0].parts is not None and len(same) % 2 == 0
 
 
 def _median(same: Sequence[Run]) -> Run:

@@ -10,7 +10,7 @@ from eprof.base.errors import CollectError, LogError, UsageError
 from eprof.base.marks import NONE, Mark, from_names, names
 from eprof.base.text import pattern
 from eprof.clusters import simgrid
-from eprof.clusters.cluster import POLL, Clock, Cluster
+from eprof.clusters.cluster import POLL, Cluster
 from eprof.clusters.run import Run
 from eprof.collect import directory
 from eprof.collect.collector import Nodes, Speed
@@ -27,11 +27,22 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
         raise UsageError(f"{cluster.name} has no [network], which a simulation needs.")
     if cluster.nodes is not None and processes > cluster.nodes:
         raise UsageError(f"-n {processes}: {cluster.name} has {cluster.nodes} {cluster.unit}s, with a process each.")
-    computes = not _states_flops(Path(program[0]))
-    clocks = [cluster.default, *(clock for clock in cluster.clocks if clock != cluster.default)]
+    try:
+        content = Path(program[0]).read_bytes()
+    except OSError as err:
+        raise UsageError(f"{Path(program[0])}: cannot be read ({err.strerror or err}).") from err
+    if _LIBRARY not in content:
+        raise UsageError(f"{Path(program[0])}: is not linked with SimGrid; compile it with smpicc, smpicxx or smpif90.")
+    # A program that does not say how much it computes is timed.
+    computes = _STATES_FLOPS not in content
+    speeds = []
+    for clock in (cluster.default, *(clock for clock in cluster.clocks if clock != cluster.default)):
+        computing_w = clock.idle_w + clock.on_chip_w
+        waiting_w = computing_w if cluster.waiting == POLL else clock.idle_w
+        speeds.append(Speed(clock.core_mhz, 1 / cluster.on_chip_s(clock), waiting_w, computing_w))
     return Nodes(
         processes,
-        tuple(_speed(cluster, clock) for clock in clocks),
+        tuple(speeds),
         link.bandwidth_byte_per_s,
         link.latency_s,
         link.watts,
@@ -48,26 +59,6 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
             "marks": names(Mark.SIMULATED | cluster.marks | (Mark.ESTIMATED if computes else NONE)),
         },
     )
-
-
-def _states_flops(program: Path) -> bool:
-    """Whether a simulated program says how much it computes; else it is timed.
-
-    Raises UsageError: it is none of smpicc.
-    """
-    try:
-        content = program.read_bytes()
-    except OSError as err:
-        raise UsageError(f"{program}: cannot be read ({err.strerror or err}).") from err
-    if _LIBRARY not in content:
-        raise UsageError(f"{program}: is not linked with SimGrid; compile it with smpicc, smpicxx or smpif90.")
-    return _STATES_FLOPS in content
-
-
-def _speed(cluster: Cluster, clock: Clock) -> Speed:
-    computing_w = clock.idle_w + clock.on_chip_w
-    waiting_w = computing_w if cluster.waiting == POLL else clock.idle_w
-    return Speed(clock.core_mhz, 1 / cluster.on_chip_s(clock), waiting_w, computing_w)
 
 
 def _named(program: Sequence[str], size: float | None) -> str:

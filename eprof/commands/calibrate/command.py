@@ -75,13 +75,23 @@ def calibrate(options: argparse.Namespace) -> int:
     request = _request(options)
     if options.dry_run:
         return _dry_run(request, options.cpu)
-    _check_output(options)
+    from eprof.cli.writing import refuse_existing
     from eprof.commands.calibrate.session import Session, of_cpu
+
+    # Before it runs for minutes: may the table be written?
+    if options.output is not None:
+        if Path(options.output).suffix != ".toml":
+            raise UsageError(f"-o {options.output}: a cost table is a .toml file.")
+        refuse_existing(Path(options.output), options.force)
 
     make = of_cpu if options.cpu else Session
     session = make(request, say, progress=Progress(options.quiet))
     _prepare(session, options)
-    _measure(session)
+    try:
+        session.measure()
+    except KeyboardInterrupt:
+        say(f"interrupted; what was measured is in {typed(session.request.directory)}, and --resume goes on.")
+        raise
     rows = session.rows()
     path = session.save(rows)
     if not options.quiet:
@@ -128,17 +138,6 @@ def _request(options: argparse.Namespace) -> "Request":
     )
 
 
-def _check_output(options: argparse.Namespace) -> None:
-    """Before `eprof calibrate` runs for minutes: may the table be written?"""
-    if options.output is None:
-        return
-    from eprof.cli.writing import refuse_existing
-
-    if Path(options.output).suffix != ".toml":
-        raise UsageError(f"-o {options.output}: a cost table is a .toml file.")
-    refuse_existing(Path(options.output), options.force)
-
-
 def _prepare(session: "Session", options: argparse.Namespace) -> None:
     session.prepare()
     timing, count = session.request.timing, len(session.benchmarks)
@@ -150,26 +149,15 @@ def _prepare(session: "Session", options: argparse.Namespace) -> None:
     say(f"{device['name']} ({kind_of(device)}), {session.images[0].how}.")
     for note in session.notes:
         say(note)
-    each = timing.expected_s(count)
     number = max(len(session.request.settings), 1)
+    seconds = timing.expected_s(count) * number
+    duration = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
     say(
-        f"{count} benchmarks at {counted(number, 'setting')}, about {_duration(each * number)}; "
+        f"{count} benchmarks at {counted(number, 'setting')}, about {duration}; "
         f"raw results go to {typed(session.request.directory)}."
     )
     if timing.benchmarks() < count:
         say(f"The budget of {timing.budget_s:.0f} s holds {timing.benchmarks()} of them: the last ones are left out.")
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
-
-
-def _measure(session: "Session") -> None:
-    try:
-        session.measure()
-    except KeyboardInterrupt:
-        say(f"interrupted; what was measured is in {typed(session.request.directory)}, and --resume goes on.")
-        raise
 
 
 def _show(session: "Session", rows: Sequence["Row"]) -> None:
@@ -199,7 +187,6 @@ def _fit(session: "Session", path: Path, rows: Sequence["Row"], options: argpars
 
 
 def _dry_run(request: "Request", on_cpu: bool) -> int:
-    """Print the benchmarks of `eprof calibrate` for this device, or for all where there is none."""
     from eprof.collect import cpu
     from eprof.collect.cuda import processes
     from eprof.commands.calibrate import schedule
@@ -232,7 +219,6 @@ def _dry_run(request: "Request", on_cpu: bool) -> int:
 
 
 def _threads(benchmark: "Benchmark") -> str:
-    """How many threads a benchmark of `eprof calibrate` runs."""
     if benchmark.block > 1:
         return f"blocks = {benchmark.blocks.text}, {benchmark.block} threads each"
     return "on one core" if benchmark.blocks.text == "1" else "on every core"

@@ -69,19 +69,15 @@ def tally(body: Sequence[Instruction]) -> Counter[str]:
     for instruction in body:
         head = instruction.opcode.split(".")[0]
         if head in _MEMORY:
-            counts[_MEMORY[head]] += _bytes_of_opcode(instruction.opcode)
+            wide = re.search(r"\.(64|128)\b", instruction.opcode)
+            narrow = re.search(r"\.[US](8|16)\b", instruction.opcode)
+            size = wide or narrow
+            counts[_MEMORY[head]] += int(size[1]) // 8 if size else 4
         elif _moves(instruction):
             counts["misc"] += 1
         elif head != "NOP":
             counts[_words().get(head, "misc")] += 1
     return counts
-
-
-def _bytes_of_opcode(opcode: str) -> int:
-    wide = re.search(r"\.(64|128)\b", opcode)
-    narrow = re.search(r"\.[US](8|16)\b", opcode)
-    size = wide or narrow
-    return int(size[1]) // 8 if size else 4
 
 
 def _moves(instruction: Instruction) -> bool:
@@ -100,24 +96,20 @@ def contradictions(
         return [f"its machine code has {len(bodies)} loops instead of one"]
     seen = tally(bodies[0])
     claimed = manifest.counts(benchmark, capability, 1, 1, overhead=False)
-    expected = _by_way(claimed)
-    rough = {word: formula({"threads": 1, "iterations": 1}) for word, formula in benchmark.overhead.items()}
-    sentences = []
-    for word in sorted({*expected, *seen} - {"misc"}):
-        wanted = expected.get(word, 0.0) + rough.get(word, 0.0)
-        slack = _SLACK if word in rough else 0.0
-        if abs(seen[word] - wanted) > slack:
-            sentences.append(f"a turn of its loop has {seen[word]:g} of {word} in machine code, not {wanted:g}")
-    if seen["misc"] > _SLACK + 0.05 * sum(seen.values()) and claimed:
-        sentences.append(f"a turn of its loop has {seen['misc']} instructions that do nothing of what is measured")
-    return sentences
-
-
-def _by_way(claimed: Mapping[str, float]) -> dict[str, float]:
-    """Claimed counts with global memory by way: machine code does not show which level serves a byte."""
-    counts = {word: count for word, count in claimed.items() if not any(word in levels for levels in _LEVELS.values())}
+    # Machine code does not show which level serves a byte of global memory: claims are added up by way.
+    of_memory = {level for levels in _LEVELS.values() for level in levels}
+    expected = {word: count for word, count in claimed.items() if word not in of_memory}
     for way, levels in _LEVELS.items():
         total = sum(claimed.get(level, 0.0) for level in levels)
         if total:
-            counts[way] = total
-    return counts
+            expected[way] = total
+    rough = {word: formula({"threads": 1, "iterations": 1}) for word, formula in benchmark.overhead.items()}
+    sentences = []
+    for word in sorted({*expected, *seen} - {"misc"}):
+        claim = expected.get(word, 0.0) + rough.get(word, 0.0)
+        slack = _SLACK if word in rough else 0.0
+        if abs(seen[word] - claim) > slack:
+            sentences.append(f"a turn of its loop has {seen[word]:g} of {word} in machine code, not {claim:g}")
+    if seen["misc"] > _SLACK + 0.05 * sum(seen.values()) and claimed:
+        sentences.append(f"a turn of its loop has {seen['misc']} instructions that do nothing of what is measured")
+    return sentences

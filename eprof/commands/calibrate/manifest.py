@@ -150,7 +150,10 @@ def parse(document: Document) -> Manifest:
     root.table(_KEYS)
     books = root["books"].choice(BOOKS)
     constants = {name: _levels(levels) for name, levels in root["constant"].items()}
-    rates = {name: _rate(rate) for name, rate in root["rate"].items()}
+    rates = {}
+    for name, rate in root["rate"].items():
+        rate.table(("ceiling", "at"))
+        rates[name] = Rate(rate["ceiling"].truth(), _levels(rate["at"]))
     block = int(_optional(root["block"], 1, _BLOCK, _BLOCK))
     benchmarks: dict[str, Benchmark] = {}
     for entry in root["benchmark"].entries():
@@ -177,13 +180,7 @@ def _capability(text: str, node: Node) -> Capability:
         raise node.error(f'`{text}` is not a compute capability such as "8.6".') from err
 
 
-def _rate(node: Node) -> Rate:
-    node.table(("ceiling", "at"))
-    return Rate(node["ceiling"].truth(), _levels(node["at"]))
-
-
 def _benchmark(entry: Node, known: Collection[str], block: int) -> Benchmark:
-    """One benchmark of the manifest."""
     entry.table(_BENCHMARK)
     return Benchmark(
         name=entry["name"].text(),
@@ -210,7 +207,6 @@ def _optional(node: Node, least: float, most: float, default: float) -> float:
 
 
 def _counts(node: Node, known: Collection[str]) -> dict[str, Formula]:
-    """What one launch counts, in the manifest."""
     for word, formula in node.items():
         if word not in COUNTS:
             raise formula.error(f"`{word}` is not a word of the vocabulary.")

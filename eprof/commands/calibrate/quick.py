@@ -57,7 +57,10 @@ def scaled(rows: Sequence[Row], capability: Capability, device_name: str) -> Sca
     of (idle + f_core sum_core c r + f_memory c_dram r_dram) / measured power - 1, neither below 0.
     """
     used = {row.benchmark: row for row in rows if row.used}
-    idle_w = _idle(used)
+    idle_watts = [power for name in _IDLE if name in used and (power := used[name].power_w) is not None]
+    if not idle_watts:
+        raise EprofError(f"--quick has no idle power: {' and '.join(_IDLE)} gave no row; see rows.csv.")
+    idle_w = min(idle_watts)
     zeros = [_quick_run(used, name + ZEROS) for name in SCALED]
     random = [_quick_run(used, name) for name in SCALED]
     shared = shape_prices(device_name)
@@ -78,13 +81,6 @@ def scaled(rows: Sequence[Row], capability: Capability, device_name: str) -> Sca
         pj[TENSOR_FLOP] = (low_pj + high_pj) / 2
         replicas[TENSOR_FLOP] = [low_pj + place * (high_pj - low_pj) for place in places]
     return Scaled(Prices(pj, replicas), factors(shared.pj, 0.0), factors(shared.pj, 1.0), idle_w)
-
-
-def _idle(used: Mapping[str, Row]) -> float:
-    watts = [power for name in _IDLE if name in used and (power := used[name].power_w) is not None]
-    if not watts:
-        raise EprofError(f"--quick has no idle power: {' and '.join(_IDLE)} gave no row; see rows.csv.")
-    return min(watts)
 
 
 def _quick_run(used: Mapping[str, Row], name: str) -> Row:
@@ -108,17 +104,14 @@ def _factors(run: Sequence[Row], prices: Mapping[str, float], capability: Capabi
     """The factors that the quick runs ask for, by least squares of relative errors."""
     from scipy.optimize import nnls
 
-    watts = np.array([_watts(row, prices, capability) for row in run])
+    watts = []
+    for row in run:
+        by_price = {name: prices[name] * rate for name, rate in _rates(row, capability).items()}
+        memory_w = by_price.pop(_DRAM)
+        watts.append((sum(by_price.values()), memory_w))
     power_w = np.array([row.power_w for row in run], dtype=np.float64)
-    core, memory = nnls(watts / power_w[:, None], 1.0 - idle_w / power_w)[0]
+    core, memory = nnls(np.array(watts) / power_w[:, None], 1.0 - idle_w / power_w)[0]
     return Factors(float(core), float(memory))
-
-
-def _watts(row: Row, prices: Mapping[str, float], capability: Capability) -> tuple[float, float]:
-    """Power in W above idle of a quick run at these prices: of the core, and of memory."""
-    watts = {name: prices[name] * rate for name, rate in _rates(row, capability).items()}
-    memory_w = watts.pop(_DRAM)
-    return sum(watts.values()), memory_w
 
 
 def _times_factors(prices: Mapping[str, float], factors: Factors) -> dict[str, float]:

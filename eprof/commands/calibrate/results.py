@@ -210,13 +210,14 @@ def _row(
     setting: tuple[float, float],
     contradictions: Sequence[str],
 ) -> Row:
-    """The results of a benchmark as a row, judged."""
     last = rounds[-1]
     capability = capability_of(str(device["capability"]))
     launch = benchmark, capability, last["blocks"] * last["block"], last["iterations"]
     # Rounds may differ in iterations: their times are brought to those of the last.
     time_s = statistics.median(event["time_s"] * last["iterations"] / event["iterations"] for event in rounds)
-    power, spread = _power([event["power_w"] for event in rounds if event["power_w"] is not None])
+    watts = [event["power_w"] for event in rounds if event["power_w"] is not None]
+    power = _middle_of_rounds(watts)
+    spread = (max(watts) - min(watts)) / power if power else 0.0
     seen = [event["seen"] for event in rounds]
     core = _middle_of_rounds([clocks.get("core_mhz") for clocks in seen])
     memory = _middle_of_rounds([clocks.get("memory_mhz") for clocks in seen])
@@ -226,8 +227,17 @@ def _row(
         *contradictions,
         *_too_slow(manifest, benchmark, reached, bound),
         *_other_clock(core, setting[0], seen),
-        *_unusable(benchmark, power),
     ]
+    if power is None or power <= 0:
+        reasons.append("the meter gave no power")
+    if benchmark.needs_counters:
+        reasons.append(f"its counts are not confirmed: {benchmark.needs_counters}")
+    if benchmark.unfitted:
+        reasons.append(benchmark.unfitted)
+    oddities = [f"its rounds differ by {spread:.0%} in power"] if spread > _APART else []
+    moved = max((clocks.get("core_mhz_spread") or 0.0 for clocks in seen), default=0.0)
+    if moved > _RESTLESS:
+        oddities.append(f"its clock moved by {moved:.0%}")
     return Row(
         benchmark.name,
         benchmark.kernel,
@@ -242,25 +252,8 @@ def _row(
         bound=bound,
         rounds=len(rounds),
         reasons=tuple(reasons),
-        notes=tuple(_oddities(spread, seen)),
+        notes=tuple(oddities),
     )
-
-
-def _unusable(benchmark: Benchmark, power_w: float | None) -> Iterator[str]:
-    """Why the results of a benchmark cannot be used."""
-    if power_w is None or power_w <= 0:
-        yield "the meter gave no power"
-    if benchmark.needs_counters:
-        yield f"its counts are not confirmed: {benchmark.needs_counters}"
-    if benchmark.unfitted:
-        yield benchmark.unfitted
-
-
-def _power(watts: Sequence[float]) -> tuple[float | None, float]:
-    """The median power of a benchmark over rounds, and how far they differ, relative to it."""
-    power = _middle_of_rounds(watts)
-    spread = (max(watts) - min(watts)) / power if power else 0.0
-    return power, spread
 
 
 def _too_slow(manifest: Manifest, benchmark: Benchmark, reached: float | None, bound: str | None) -> Iterator[str]:
@@ -280,15 +273,6 @@ def _other_clock(core: float | None, wanted: float, seen: Sequence[Mapping[str, 
     why = sorted({reason for clocks in seen for reason in clocks.get("slowed_by", ())})
     because = f" ({', '.join(why)})" if why else ""
     yield f"it ran at {core:.0f} MHz{because}, the setting is {wanted:.0f} MHz"
-
-
-def _oddities(spread: float, seen: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What is odd about the results of a benchmark."""
-    if spread > _APART:
-        yield f"its rounds differ by {spread:.0%} in power"
-    moved = max((clocks.get("core_mhz_spread") or 0.0 for clocks in seen), default=0.0)
-    if moved > _RESTLESS:
-        yield f"its clock moved by {moved:.0%}"
 
 
 def _middle_of_rounds(values: Sequence[float | None]) -> float | None:

@@ -7,7 +7,7 @@ measurements.csv (what the fit reads) and rows.csv (everything, with what was le
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,7 +110,11 @@ class Session(Struct):
         if self.request.settings:
             cuda_clocks.check(self.request.settings, self.backend.clocks(str(self.device["bus"])))
         self._open_directory()
-        self._compile()
+        for name in sorted({benchmark.source for benchmark in self.benchmarks}):
+            source = self.request.directory / "build" / name
+            source.write_text(source_text(name), encoding="utf-8")
+            compiled = self.backend.compile(source, str(self.device["capability"]), source.with_suffix(""))
+            self.images.append(compiled)
         self._look_at_machine_code()
 
     def _chosen(self, capability: Capability) -> list[Benchmark]:
@@ -144,13 +148,6 @@ class Session(Struct):
         except OSError as err:
             raise EprofError(f"{place}: cannot be made ({err.strerror or err}).") from err
 
-    def _compile(self) -> None:
-        for name in sorted({benchmark.source for benchmark in self.benchmarks}):
-            source = self.request.directory / "build" / name
-            source.write_text(source_text(name), encoding="utf-8")
-            compiled = self.backend.compile(source, str(self.device["capability"]), source.with_suffix(""))
-            self.images.append(compiled)
-
     def _look_at_machine_code(self) -> None:
         """Check that each loop has the mix that the manifest says; where it cannot be looked at, say so."""
         code: dict[str, Any] = {}
@@ -174,12 +171,6 @@ class Session(Struct):
 
     def measure(self) -> None:
         """Measure what a calibration lacks, in every setting. Raises CollectError if nothing can be measured."""
-        self._write_about()
-        for setting in self.request.settings or (None,):
-            with self.backend.held(str(self.device["bus"]), setting):
-                self._measure_setting(setting)
-
-    def _write_about(self) -> None:
         about = {
             "schema": SCHEMA,
             "eprof": __version__,
@@ -195,6 +186,9 @@ class Session(Struct):
         beside = path.with_suffix(".json.new")
         beside.write_text(json.dumps(about, indent=1), encoding="utf-8")
         beside.replace(path)
+        for setting in self.request.settings or (None,):
+            with self.backend.held(str(self.device["bus"]), setting):
+                self._measure_setting(setting)
 
     def _measure_setting(self, setting: Setting | None) -> None:
         """Start the worker of a calibration until all is done, the time is up, or it crashed too often."""
@@ -218,7 +212,12 @@ class Session(Struct):
                 self.progress.wipe()
             if why is None:
                 return
-            self._after_crash(setting, why)
+            name = results.crashed(self._events(setting))
+            if name is None:
+                raise CollectError(f"The benchmarks cannot be run: {why.rstrip('.')}.")
+            self.say(f"{name} failed ({why.rstrip('.')}); going on with the others.")
+            with self.events_file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"event": FAILED, "setting": label(setting), "name": name, "why": why}) + "\n")
         self.say(f"The worker crashed {_MOST_STARTS} times at {label(setting)}; what it measured is kept.")
 
     def _line(self, setting: Setting | None, seconds: float) -> str:
@@ -228,23 +227,16 @@ class Session(Struct):
         now = results.crashed(events) or "warming up"
         return f"{label(setting)} · {done} of {len(self.benchmarks)} benchmarks · {now} · at most {left:.0f} s left"
 
-    def _after_crash(self, setting: Setting | None, why: str) -> None:
-        """Take note of the benchmark that crashed; raise CollectError if it was none of them."""
-        name = results.crashed(self._events(setting))
-        if name is None:
-            raise CollectError(f"The benchmarks cannot be run: {why.rstrip('.')}.")
-        self.say(f"{name} failed ({why.rstrip('.')}); going on with the others.")
-        with self.events_file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"event": FAILED, "setting": label(setting), "name": name, "why": why}) + "\n")
-
     def _events(self, setting: Setting | None) -> list[results.Event]:
         return results.of_setting(results.read(self.events_file), label(setting))
 
     def _write_plan(self, setting: Setting | None, finished: Mapping[str, int], left_s: float) -> Path:
-        """Write the plan that the calibration's worker runs."""
         timing = self.request.timing
         place = self.request.directory
-        _drop_torn_line(self.events_file)
+        # A crash may have left the worker's last line unfinished: the next must not grow onto it.
+        content = self.events_file.read_bytes() if self.events_file.exists() else b""
+        if content and not content.endswith(b"\n"):
+            self.events_file.write_bytes(content[: content.rfind(b"\n") + 1])
         plan = {
             "schema": SCHEMA,
             "device": self.request.device,
@@ -268,26 +260,24 @@ class Session(Struct):
     def rows(self) -> list[Row]:
         """Everything that the calibration measured so far, judged, setting by setting."""
         rows: list[Row] = []
-        events = results.read(self.events_file)
         for setting in self.request.settings or (None,):
-            own_events = results.of_setting(events, label(setting))
-            rows += results.rows(self.manifest, self.benchmarks, self.device, own_events, setting, self.contradictions)
+            events = self._events(setting)
+            rows += results.rows(self.manifest, self.benchmarks, self.device, events, setting, self.contradictions)
         return rows
 
     def missing(self) -> list[str]:
         """A sentence on each benchmark that has no result."""
-        events = results.read(self.events_file)
-        return [sentence for setting in self.request.settings or (None,) for sentence in self._missing(events, setting)]
-
-    def _missing(self, events: Sequence[results.Event], setting: Setting | None) -> Iterator[str]:
-        own_events = results.of_setting(events, label(setting))
-        finished = results.done(own_events)
-        failed = {event["name"]: event.get("why", "") for event in own_events if event["event"] == FAILED}
-        for name, why in failed.items():
-            yield f"{name} at {label(setting)} failed: {str(why).rstrip('.')}."
-        late = [benchmark.name for benchmark in self.benchmarks if benchmark.name not in finished]
-        if late:
-            yield f"Not measured at {label(setting)}, for want of time: {', '.join(late)} (--resume goes on)."
+        sentences = []
+        for setting in self.request.settings or (None,):
+            events = self._events(setting)
+            finished = results.done(events)
+            failed = {event["name"]: event.get("why", "") for event in events if event["event"] == FAILED}
+            for name, why in failed.items():
+                sentences.append(f"{name} at {label(setting)} failed: {str(why).rstrip('.')}.")
+            late = ", ".join(benchmark.name for benchmark in self.benchmarks if benchmark.name not in finished)
+            if late:
+                sentences.append(f"Not measured at {label(setting)}, for want of time: {late} (--resume goes on).")
+        return sentences
 
     def save(self, rows: Sequence[Row]) -> Path:
         """Write the calibration's measurements.csv and rows.csv; returns the former.
@@ -323,12 +313,3 @@ def label(setting: Setting | None) -> str:
         return IN_FORCE
     core, memory = setting
     return f"{core}" if memory is None else f"{core}/{memory}"
-
-
-def _drop_torn_line(path: Path) -> None:
-    """Cut off a last line of the worker's that a crash left unfinished, so that the next does not grow onto it."""
-    if not path.exists():
-        return
-    content = path.read_bytes()
-    if content and not content.endswith(b"\n"):
-        path.write_bytes(content[: content.rfind(b"\n") + 1])

@@ -37,7 +37,18 @@ def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
     fitted = fit(measured, form)
     known = quality.examine(measured, fitted, _REPLICAS)
     text = table_text.text(measured, fitted, known, _head(session, rows, name))
-    return Made(text, tuple(_notes(known, alone and not session.is_cpu)))
+    watts, low, high = known.constant_w
+    error = f"{known.errors['fit']:.1f} %"
+    notes = [f"The fit is {error} off on average; constant power is {watts:.1f} W ({low:.1f} to {high:.1f} W)."]
+    if alone and not session.is_cpu:
+        notes.append(
+            "One setting was measured: the table holds there alone, and how constant power splits into leakage, "
+            "clocks and the rest is not known (--settings measures more)."
+        )
+    unclear = [term for term, status in known.status.items() if status == quality.UNTOLD]
+    if unclear:
+        notes.append(f"The data cannot tell these prices well: {', '.join(map(str, unclear))}.")
+    return Made(text, tuple(notes))
 
 
 def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
@@ -60,7 +71,6 @@ def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
 
 
 def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
-    """The head of a calibration's cost table."""
     device = session.device
     gpu = str(device["name"])
     warm = [row.temperature_c for row in rows if row.temperature_c is not None]
@@ -102,19 +112,3 @@ def _peaks(session: Session) -> dict[str, float]:
         "dp_flop_per_core_cycle": 2 * double * sms,
         "dram_byte_per_memory_cycle": 2 * float(bus) / 8,
     }
-
-
-def _notes(known: quality.Quality, alone: bool) -> list[str]:
-    """What a calibration's table says of how far it is known."""
-    watts, low, high = known.constant_w
-    error = f"{known.errors['fit']:.1f} %"
-    notes = [f"The fit is {error} off on average; constant power is {watts:.1f} W ({low:.1f} to {high:.1f} W)."]
-    if alone:
-        notes.append(
-            "One setting was measured: the table holds there alone, and how constant power splits into leakage, "
-            "clocks and the rest is not known (--settings measures more)."
-        )
-    unclear = [term for term, status in known.status.items() if status == quality.UNTOLD]
-    if unclear:
-        notes.append(f"The data cannot tell these prices well: {', '.join(map(str, unclear))}.")
-    return notes

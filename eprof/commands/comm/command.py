@@ -59,7 +59,13 @@ def add(commands: Commands) -> Parser:
 def comm(options: argparse.Namespace) -> int:
     """Run `eprof comm`."""
     if options.shim:
-        return _write_shim(options)
+        from eprof.commands.comm import benchmark
+
+        target = Path(options.shim)
+        refuse_existing(target, options.force)
+        benchmark.library(target)
+        say(f"wrote {target}; use it: mpirun -n 2 env LD_PRELOAD={target.resolve()} EPROF_WAIT_BYTES=32768 PROGRAM")
+        return 0
     from eprof.clusters import cluster
     from eprof.commands.comm import benchmark, messages
     from eprof.commands.comm import document as comm_document
@@ -88,16 +94,6 @@ def comm(options: argparse.Namespace) -> int:
     else:
         document = comm_document.modelled(case, sizes)
     deliver(of_document(document, __package__, options.verbose), outputs, options)
-    return 0
-
-
-def _write_shim(options: argparse.Namespace) -> int:
-    from eprof.commands.comm import benchmark
-
-    target = Path(options.shim)
-    refuse_existing(target, options.force)
-    benchmark.library(target)
-    say(f"wrote {target}; use it: mpirun -n 2 env LD_PRELOAD={target.resolve()} EPROF_WAIT_BYTES=32768 PROGRAM")
     return 0
 
 

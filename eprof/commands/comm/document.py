@@ -81,7 +81,6 @@ def measured(case: Case, samples: Sequence[Sample], mpi: str, joules_from: str) 
 
 
 def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
-    """The document `eprof.comm/1` of some samples."""
     rows = list(_rows(samples))
     processes = None if about["kind"] == MODELLED else case.processes
     made = Comm(
@@ -155,18 +154,15 @@ def _thresholds(rows: Sequence[Row]) -> Iterator[Threshold]:
         if (waiting, core_mhz) == (POLLING, first_mhz):
             continue
         same = [row for row in rows if (row.primitive, row.waiting, row.core_mhz) == (primitive, waiting, core_mhz)]
-        least, because = _threshold(sorted(same, key=lambda row: -row.bytes))
-        yield Threshold(primitive=primitive, waiting=waiting, core_mhz=core_mhz, bytes=least, because=because)
-
-
-def _threshold(rows: Sequence[Row]) -> tuple[float | None, str | None]:
-    """A threshold in the document: the least size from which on all pay; else None, and why not the largest."""
-    least = None
-    for row in rows:
-        if why := _why_not(row):
-            return least, why if least is None else None
-        least = row.bytes
-    return least, None
+        # The least size from which on all pay; else why the largest does not.
+        least = because = None
+        for row in sorted(same, key=lambda row: -row.bytes):
+            because = _why_not(row)
+            if because:
+                break
+            least = row.bytes
+        why = because if least is None else None
+        yield Threshold(primitive=primitive, waiting=waiting, core_mhz=core_mhz, bytes=least, because=why)
 
 
 def _why_not(row: Row) -> str | None:
@@ -181,7 +177,6 @@ def _why_not(row: Row) -> str | None:
 
 
 def _totals(samples: Sequence[Sample]) -> Iterator[Total]:
-    """All messages of a program in each way, in the document."""
     ways: dict[tuple[str, float | None], list[Sample]] = {}
     for sample in samples:
         ways.setdefault((sample.waiting, sample.core_mhz), []).append(sample)

@@ -1,7 +1,7 @@
 """The messages that a program sent, as mpiP reports them or `otf2-print` prints them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from re import Pattern
 
 from eprof.base.errors import LogError
@@ -38,22 +38,16 @@ def read(path: str) -> tuple[list[Sent], list[str]]:
     lines = lines_of(log_content(path, _MOST_BYTES))
     notes: list[str] = []
     is_mpip = any(line.startswith("@ mpiP") or line.startswith("@---") for line in lines)
-    sent = _added_up(_of_mpip(path, lines, notes) if is_mpip else _of_otf2(path, lines, notes))
-    if not sent:
+    numbers: Counter[tuple[str, float, bool]] = Counter()
+    for message in _of_mpip(path, lines, notes) if is_mpip else _of_otf2(path, lines, notes):
+        numbers[message.call, message.size, message.is_floor] += message.number
+    if not numbers:
         raise LogError(
             f"{path}: has no messages; give a report of mpiP (with `{_ALL}`), or what otf2-print printed (MPI_SEND, "
             "RMA_PUT)."
         )
-    return sent, notes
-
-
-def _added_up(sent: Iterable[Sent]) -> list[Sent]:
-    """One row for the messages of a call and a size."""
-    numbers: Counter[tuple[str, float, bool]] = Counter()
-    for message in sent:
-        numbers[message.call, message.size, message.is_floor] += message.number
     ordered = sorted(numbers.items(), key=lambda item: -item[0][1])
-    return [Sent(call, number, size, is_floor) for (call, size, is_floor), number in ordered]
+    return [Sent(call, number, size, is_floor) for (call, size, is_floor), number in ordered], notes
 
 
 def _of_mpip(path: str, lines: Sequence[str], notes: list[str]) -> Iterator[Sent]:

@@ -24,7 +24,6 @@ def html(document: Comm) -> str:
 
 
 def _figures(document: Comm) -> Iterator[Figure]:
-    """Key figures of the page: break-even and limit of a cluster, the least joules of a program's messages."""
     if document.totals:
         first = document.totals[0]
         least = min(document.totals, key=lambda total: total.energy_j)
@@ -39,7 +38,6 @@ def _figures(document: Comm) -> Iterator[Figure]:
 
 
 def _sections(document: Comm) -> Iterator[Section]:
-    """The sections of the page on messages."""
     heading = "All messages" if document.totals else "When it pays"
     yield card("pays", heading, heading, *words.points(document), *words.tables(document))
     if charts := _charts(document):
@@ -90,7 +88,6 @@ def _charts(document: Comm) -> Markup:
 
 
 def _method(document: Comm) -> dict[str, list[str]]:
-    """How the numbers on waiting for messages came to be."""
     cluster = document.cluster or {}
     return {
         "Joules per MB": [

@@ -1,10 +1,10 @@
 """A document `eprof.comm/1` in words: from which size on blocking pays, what it saves, every row."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from eprof.base.known import growth
 from eprof.base.text import capital, listed, phrase, when
-from eprof.commands.comm.schema import MEASURED, Comm, Row, Threshold
+from eprof.commands.comm.schema import MEASURED, Comm, Row
 from eprof.show.words.badges import MISSING, bits
 from eprof.show.words.blocks import Block, Column, Field, Headline, Notes, Point, Sentence, Table, Tone, table_of
 from eprof.show.words.blocks import Row as Cells
@@ -117,24 +117,20 @@ def thresholds(document: Comm) -> Table:
     columns += [Column(name) for name in ("latency", "power", "J/MB")]
     alike: dict[str, tuple[list[str], list[Cell]]] = {}
     for threshold in document.thresholds:
-        cells = _of_threshold(document, threshold)
+        row = max(document.rows_of(threshold), key=lambda row: row.bytes)
+        start = "never" if threshold.bytes is None else size_text(threshold.bytes)
+        changes = [_of(row, name) for name in ("latency", "power", "j_per_mb")]
+        waiting = way(document, threshold.waiting, threshold.core_mhz)
+        cells: list[Cell] = [waiting, Written(start, threshold.bytes), *changes]
         names, _ = alike.setdefault(" ".join(map(plain_text, cells)), ([], cells))
         names.append(threshold.primitive)
-    lines = [Cells([_operations(document, names), *cells]) for names, cells in alike.values()]
+    primitives = {row.primitive for row in document.rows}
+    lines = []
+    for names, cells in alike.values():
+        is_all = len(names) > 1 and len(names) == len(primitives)
+        lines.append(Cells(["all" if is_all else ", ".join(names), *cells]))
     largest = size_text(max(row.bytes for row in document.rows))
     return Table(columns, lines, title=f"From which size on it pays, and changes at {largest}")
-
-
-def _operations(document: Comm, names: Sequence[str]) -> str:
-    is_all = len(names) > 1 and len(names) == len({row.primitive for row in document.rows})
-    return "all" if is_all else ", ".join(names)
-
-
-def _of_threshold(document: Comm, threshold: Threshold) -> list[Cell]:
-    largest = max(document.rows_of(threshold), key=lambda row: row.bytes)
-    start = "never" if threshold.bytes is None else size_text(threshold.bytes)
-    changes = [_of(largest, name) for name in ("latency", "power", "j_per_mb")]
-    return [way(document, threshold.waiting, threshold.core_mhz), Written(start, threshold.bytes), *changes]
 
 
 def totals(document: Comm) -> Table:

@@ -3,7 +3,7 @@
 import argparse
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,34 +52,25 @@ def add(commands: Commands) -> Parser:
         "MHz at which relative voltages are 1 (default: the highest clocks), or that a CPU ran at",
     )
     data.repeatable("--without", "TERM", "leave a term out (repeatable)")
-    _add_form(parser)
-    _add_head(parser)
-    return parser
-
-
-def _add_form(parser: Parser) -> None:
-    group = parser.group("the form of the fit (defaults were chosen by leaving kernels out: docs/fit.md)")
-    group.choice(
+    form = parser.group("the form of the fit (defaults were chosen by leaving kernels out: docs/fit.md)")
+    form.choice(
         "--voltages",
         ("estimated", "given", "one"),
         "one free voltage a clock level, those of the file, or V = 1 (default: given where the file has them)",
     )
-    group.flag("--no-clock-tree", "no power that goes with the clock alone")
-    group.choice("--weights", ("relative", "absolute"), "default: relative, 1/P", default="relative")
-    group.choice("--loss", ("l1", "l2"), "absolute residuals or squares (default: l2; l1 where rows are wild)")
-    group.value("--ridge", "X", "how strongly energies are drawn (default 0.003, or 0)", type=float)
-    group.value(
+    form.flag("--no-clock-tree", "no power that goes with the clock alone")
+    form.choice("--weights", ("relative", "absolute"), "default: relative, 1/P", default="relative")
+    form.choice("--loss", ("l1", "l2"), "absolute residuals or squares (default: l2; l1 where rows are wild)")
+    form.value("--ridge", "X", "how strongly energies are drawn (default 0.003, or 0)", type=float)
+    form.value(
         "--prior",
         "pooled|none|TABLE",
         "energies to draw to: of other GPUs of its kind (default), none (to zero), or a cost table",
         default="pooled",
     )
-    group.value("--replicas", "N", "of the bootstrap (default 40, 0: none)", type=int, default=40)
-    group.flag("--no-validate", "do not leave settings and kernels out: quicker")
-    group.value("--seed", "N", "of random numbers (default 0)", type=whole, default=0)
-
-
-def _add_head(parser: Parser) -> None:
+    form.value("--replicas", "N", "of the bootstrap (default 40, 0: none)", type=int, default=40)
+    form.flag("--no-validate", "do not leave settings and kernels out: quicker")
+    form.value("--seed", "N", "of random numbers (default 0)", type=whole, default=0)
     group = parser.group("what the table says of itself")
     group.value("--name", "NAME", "of the table (default: of the file that -o names)")
     group.repeatable("--device", "NAME", "the GPU as logs name it (repeatable)")
@@ -89,6 +80,7 @@ def _add_head(parser: Parser) -> None:
     group.value("--year", "YEAR", "of the source", type=int)
     group.repeatable("--note", "TEXT", "to stand in reports (repeatable)")
     group.repeatable("--peak", "KEY=NUMBER", f"for rooflines: {', '.join(_PEAKS)}")
+    return parser
 
 
 def fit(options: argparse.Namespace) -> int:
@@ -96,18 +88,35 @@ def fit(options: argparse.Namespace) -> int:
     options.inputs = matching(options.inputs)
     outputs = planned(options, _SUFFIXES)
     _peaks(options.peak)
-    _check_texts(options)
+    # No table has a text that says nothing.
+    texts = {"device": options.device, "note": options.note}
+    texts |= {name: [text] for name in ("title", "source") if (text := getattr(options, name))}
+    for name, given in texts.items():
+        if not all(map(str.strip, given)):
+            raise UsageError(f"--{name} is empty; leave it out.")
     if options.replicas < 0:
         raise UsageError(f"--replicas {options.replicas}: must not be negative; 0 is none.")
-    _needs_scipy()
+    try:
+        import scipy  # noqa: F401
+    except ImportError as err:
+        raise EprofError("Fitting needs scipy; install it with: pip install 'eprof[fit]'.") from err
+    from msgspec.structs import replace
+
     from eprof.commands.fit.document import document
     from eprof.lab.fitting import fit as solve
-    from eprof.lab.fitting.quality import examine
+    from eprof.lab.fitting.defaults import prior_may_have_seen
+    from eprof.lab.fitting.quality import Unknowns, examine
 
     measurements = _read(options)
     form = _form(options, measurements)
-    measurements = _noted(measurements, form, options)
-    _enough(measurements, form)
+    note = prior_may_have_seen(form, _device_to_fit(options)) if options.prior == "pooled" else None
+    if note:
+        measurements = replace(measurements, notes=(note, *measurements.notes))
+    too_few = Unknowns.of(measurements, form).too_many(len(measurements))
+    if too_few is not None:
+        rest = "" if measurements.own else ", or leave terms out with --without"
+        doubts = "".join(f" {note}" for note in measurements.notes if "round them" in note)
+        raise EprofError(f"{measurements.sources[0]}: {too_few}; measure more kernels or settings{rest}.{doubts}")
     protocols = () if options.no_validate else ("setting", "benchmark")
     with Progress(options.quiet).begin("fitting") as progress:
         fitted = solve(measurements, form, options.seed)
@@ -121,24 +130,7 @@ def fit(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_texts(options: argparse.Namespace) -> None:
-    """Raises UsageError for a text of the table that says nothing: no table has such."""
-    texts = {"device": options.device, "note": options.note}
-    texts |= {name: [text] for name in ("title", "source") if (text := getattr(options, name))}
-    for name, given in texts.items():
-        if not all(map(str.strip, given)):
-            raise UsageError(f"--{name} is empty; leave it out.")
-
-
-def _needs_scipy() -> None:
-    try:
-        import scipy  # noqa: F401
-    except ImportError as err:
-        raise EprofError("Fitting needs scipy; install it with: pip install 'eprof[fit]'.") from err
-
-
 def _read(options: argparse.Namespace) -> "Measurements":
-    """The measurements that `eprof fit` is given."""
     from eprof.lab.measurements import read
     from eprof.lab.measurements.reading import joined
     from eprof.logs import runs
@@ -183,24 +175,11 @@ def _of_runs(homes: list[str], reference: tuple[float, float] | None) -> "tuple[
     return from_profiles(profiles, reference, lost)
 
 
-def _noted(measurements: "Measurements", form: "Form", options: argparse.Namespace) -> "Measurements":
-    """The measurements to fit with a first note if the prior may have seen them."""
-    from msgspec.structs import replace
-
-    from eprof.lab.fitting.defaults import prior_may_have_seen
-
-    if options.prior != "pooled":
-        return measurements
-    note = prior_may_have_seen(form, _device_to_fit(options))
-    return replace(measurements, notes=(note, *measurements.notes)) if note else measurements
-
-
 def _device_to_fit(options: argparse.Namespace) -> str | None:
     return options.device[0] if options.device else None
 
 
 def _clocks(text: str | None, option: str) -> tuple[float, float] | None:
-    """The clocks of an option, if it is given. Raises UsageError: they are none."""
     if text is None:
         return None
     pair = clocks.parse(text)
@@ -210,7 +189,7 @@ def _clocks(text: str | None, option: str) -> tuple[float, float] | None:
 
 
 def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
-    """The form that the options of `eprof fit` ask for."""
+    from eprof import costs
     from eprof.lab.fitting import Form
     from eprof.lab.fitting.defaults import form_for, ridge_for
 
@@ -221,7 +200,11 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
         case "none":
             prior = None
         case _:
-            prior = _prior(options.prior, measurements)
+            # The prices of a cost table at its default setting that are of the same name.
+            prices = costs.load(options.prior).at().prices
+            prior = {term: prices[term].pj for term in measurements.terms if term in prices and prices[term].pj > 0}
+            if not prior:
+                raise UsageError(f"--prior {options.prior}: has none of the prices {', '.join(measurements.terms)}.")
     ridge = options.ridge
     if ridge is None:
         ridge = ridge_for(measurements, prior)
@@ -241,31 +224,6 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
         prior=prior,
         starts=default.starts,
     )
-
-
-def _prior(name: str, measurements: "Measurements") -> Mapping[str, float]:
-    """The prior of `eprof fit --prior`: prices of a cost table at its default setting that are of the same name.
-
-    Raises CostError, UsageError.
-    """
-    from eprof import costs
-
-    prices = costs.load(name).at().prices
-    energies = {term: prices[term].pj for term in measurements.terms if term in prices and prices[term].pj > 0}
-    if not energies:
-        raise UsageError(f"--prior {name}: has none of the prices {', '.join(measurements.terms)}.")
-    return energies
-
-
-def _enough(measurements: "Measurements", form: "Form") -> None:
-    """Raise EprofError if there are fewer rows to fit than unknowns."""
-    from eprof.lab.fitting.quality import Unknowns
-
-    few = Unknowns.of(measurements, form).too_many(len(measurements))
-    if few is not None:
-        rest = "" if measurements.own else ", or leave terms out with --without"
-        doubts = "".join(f" {note}" for note in measurements.notes if "round them" in note)
-        raise EprofError(f"{measurements.sources[0]}: {few}; measure more kernels or settings{rest}.{doubts}")
 
 
 def _deliver(
@@ -307,12 +265,14 @@ def _table(measurements: "Measurements", fitted: "Fit", quality: "Quality", head
 
 
 def _head(options: argparse.Namespace, path: Path | None, measurements: "Measurements") -> "Head":
-    """The head of the fitted table."""
     from eprof.lab.fitting.table_text import Head
 
     first = Path(options.inputs[0])
     name = options.name or (path or first).stem
     name = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.") or "table"
+    # Bare names of files: nobody else has these directories.
+    words = [str(word) for word in options.command_line]
+    bare = [Path(word).name if word in options.inputs or word in options.output else word for word in words]
     files = few([Path(file).name for file in options.inputs], _NAMED)
     return Head(
         name=name,
@@ -322,13 +282,12 @@ def _head(options: argparse.Namespace, path: Path | None, measurements: "Measure
         year=options.year,
         notes=tuple(options.note),
         peaks=_peaks(options.peak),
-        command=_command(options),
+        command=shlex.join(bare),
         default=_clocks(options.default, "--default"),
     )
 
 
 def _peaks(texts: list[str]) -> dict[str, float]:
-    """The peaks of `eprof fit --peak`."""
     peaks = {}
     for text in texts:
         key, _, value = text.partition("=")
@@ -339,10 +298,3 @@ def _peaks(texts: list[str]) -> dict[str, float]:
         if key not in _PEAKS or not 0 < peaks[key] < _MOST:
             raise UsageError(f"--peak {text}: the keys are {', '.join(_PEAKS)}, the numbers above 0, below {_MOST:g}.")
     return peaks
-
-
-def _command(options: argparse.Namespace) -> str:
-    """The command line in the fitted table's header, with bare names of files: nobody else has these directories."""
-    words = [str(word) for word in options.command_line]
-    bare = [Path(word).name if word in options.inputs or word in options.output else word for word in words]
-    return shlex.join(bare)

@@ -70,7 +70,6 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
 
 
 def _price(fitted: Fit, quality: Quality, term: str) -> dict[str, Any]:
-    """A fitted price in the document, with its interval."""
     return {
         "name": term,
         "domain": fitted.domains[term],

@@ -75,17 +75,30 @@ def from_profiles(
             notes.append(f"{path} was left out: {row}.")
         else:
             programs.append(row)
-    mapping = _one_mapping(programs)
+    processors = {program.processor for program in programs}
+    if len(processors) > 1:
+        raise MeasurementError("Some run directories are of GPUs and some of CPUs; fit them one by one.")
+    mapping = MAPPINGS[processors.pop() if processors else GPU]
     counts, count_notes = _common(programs, mapping)
     kept = [program for program in programs if program.path in counts.index]
     notes += count_notes
     if not kept:
         raise MeasurementError(f"No run directory can be a row of measurements. {' '.join(notes)}")
-    device = _one_device(kept)
+    names = list(dict.fromkeys(program.device for program in kept if program.device))
+    if len(names) > 1:
+        raise MeasurementError(
+            f"The run directories are of several processors ({', '.join(names)}); fit them one by one."
+        )
+    device = names[0] if names else None
     frame = pd.DataFrame([_row(program) for program in kept]).join(counts.reset_index(drop=True))
     measurements = from_frame(frame, kept[0].path, mapping, reference)
     notes += [note for program in kept for note in program.notes]
-    notes += _mostly_idle(kept)
+    idle = [program.path for program in kept if program.kernel_s < _BUSY * program.time_s]
+    if idle:
+        notes.append(
+            f"Kernels fill less than half of the metered time of {few(idle, _NAMED)}: such rows tell of idle "
+            "power more than of what instructions and bytes cost. Make the program do more work a run."
+        )
     if any(" line" in note for note in measurements.notes):
         notes.append("Lines of run directories are counted from 2, in the order in which they were named and used.")
     sources = tuple(program.path for program in kept)
@@ -195,14 +208,6 @@ def _whole(amounts: Columns, marks: Columns, as_flops: bool) -> dict[str, float]
     return sums
 
 
-def _one_mapping(programs: Sequence[Program]) -> str:
-    """The mapping that reads the rows of programs. Raises MeasurementError where some are of GPUs and some of CPUs."""
-    processors = {program.processor for program in programs}
-    if len(processors) > 1:
-        raise MeasurementError("Some run directories are of GPUs and some of CPUs; fit them one by one.")
-    return MAPPINGS[processors.pop() if processors else GPU]
-
-
 def _common(programs: Sequence[Program], mapping: str) -> tuple[pd.DataFrame, list[str]]:
     """The words known of programs, by path: without runs that lack what others have, and words that all lack."""
     table = pd.DataFrame({program.path: dict(program.counts) for program in programs}).T
@@ -221,29 +226,9 @@ def _common(programs: Sequence[Program], mapping: str) -> tuple[pd.DataFrame, li
 
 
 def _row(program: Program) -> dict[str, Any]:
-    """The row of measurements of a program."""
     row = {"kernel": program.command, "time_s": program.time_s}
     power_w = program.joules / program.time_s
     if program.setting is None:
         return {**row, "benchmark": program.command, "cpu": program.device or "CPU", "power_w": power_w}
     core_mhz, memory_mhz = program.setting
     return {**row, "core_mhz": core_mhz, "memory_mhz": memory_mhz, "measured_power_w": power_w}
-
-
-def _one_device(programs: Sequence[Program]) -> str | None:
-    names = list(dict.fromkeys(program.device for program in programs if program.device))
-    if len(names) > 1:
-        raise MeasurementError(
-            f"The run directories are of several processors ({', '.join(names)}); fit them one by one."
-        )
-    return names[0] if names else None
-
-
-def _mostly_idle(programs: Sequence[Program]) -> list[str]:
-    idle = [program.path for program in programs if program.kernel_s < _BUSY * program.time_s]
-    if not idle:
-        return []
-    return [
-        f"Kernels fill less than half of the metered time of {few(idle, _NAMED)}: such rows tell of idle "
-        "power more than of what instructions and bytes cost. Make the program do more work a run."
-    ]

@@ -21,7 +21,9 @@ def blocks(document: Document) -> Iterator[Block]:
     size = f"{document['rows']} rows, {document['benchmarks']} kernels, {document['settings']} settings"
     yield Sentence(f"{size} (columns read as {document['mapping']}); {document['form']}", Tone.QUIET)
     yield Headline(_headline(document))
-    yield _errors(document)
+    errors = document["mean_absolute_error_percent"]
+    rows = [Row([_PROTOCOLS.get(name, name), f"{value:.1f}"]) for name, value in errors.items()]
+    yield Table([*texts("mean error of power"), *numbers("%")], rows)
     if document["prices"]:
         yield _prices(document)
     yield Sentence(_constant(document))
@@ -43,14 +45,7 @@ def _headline(document: Document) -> str:
     )
 
 
-def _errors(document: Document) -> Table:
-    errors = document["mean_absolute_error_percent"]
-    rows = [Row([_PROTOCOLS.get(name, name), f"{value:.1f}"]) for name, value in errors.items()]
-    return Table([*texts("mean error of power"), *numbers("%")], rows)
-
-
 def _prices(document: Document) -> Table:
-    """The fitted prices, a row each."""
     unit = f"pJ{_place(document)}"
     if not document["relative_voltages"]:
         unit = "pJ/V^2"
@@ -84,7 +79,6 @@ def _span(low: float | None, high: float | None, digits: str) -> str:
 
 
 def _constant(document: Document) -> str:
-    """The fitted constant power in words."""
     constant = document["constant"]
     known = phrase(" ({} W)", _span(constant["low_w"], constant["high_w"], ".3g"))
     return (

@@ -95,7 +95,6 @@ def scale(options: argparse.Namespace) -> int:
 
 
 def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
-    """The document of `eprof scale` for measured runs, with a fit if a program is named."""
     from eprof.clusters import cluster
     from eprof.commands.scale import document as scale_document
     from eprof.commands.scale import measured, program
@@ -114,7 +113,6 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
 
 
 def _reading(options: argparse.Namespace) -> "Reading":
-    """How `eprof scale` reads and prices ranks, and what their nodes draw beside."""
     from msgspec.structs import replace
 
     from eprof.base.marks import Mark
@@ -150,7 +148,6 @@ def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, p
 
 
 def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
-    """The document of `eprof scale` for a program modelled on a cluster."""
     from eprof.clusters import cluster
     from eprof.commands.scale import document as scale_document
     from eprof.commands.scale import program

@@ -151,7 +151,6 @@ def _run(case: Case, point: Point, is_alone: bool = False) -> Run:
 
 
 def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
-    """Rows of the scaling document, one a run, against one processor at its clock, and at the slowest clock."""
     at_clock = {(*run.problem, run.core_mhz): run for run in alone}
     slowest: dict[tuple[str, float | None], Run] = {}
     for run in sorted((run for run in alone if run.core_mhz), key=_order, reverse=True):
@@ -160,8 +159,11 @@ def _rows(runs: Sequence[Run], alone: Sequence[Run]) -> list[Row]:
 
 
 def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
-    """A row of the scaling document."""
-    base_j, slowest_j = (_alike_j(other, run) for other in (base, slowest))
+    # A lower bound is not set against a known energy.
+    base_j, slowest_j = (
+        None if other is None or (other.marks ^ run.marks) & Mark.MISSING else other.energy_j
+        for other in (base, slowest)
+    )
     base_s = base.time_s if base else None
     row = Row(
         program=run.program,
@@ -184,12 +186,6 @@ def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
     )
     # Of a time that is a lower bound the power is neither a lower nor an upper one.
     return replace(row, power_w=None) if run.time_marks & Mark.MISSING else row
-
-
-def _alike_j(base: Run | None, run: Run) -> float | None:
-    """The energy of a run that another is set against in the document; None where one of two is a lower bound."""
-    is_alike = base is not None and not (base.marks ^ run.marks) & Mark.MISSING
-    return base.energy_j if base is not None and is_alike else None
 
 
 def _beyond(base: Run | None, run: Run) -> dict[str, float] | None:
@@ -244,7 +240,6 @@ def _best(rows: Sequence[Row], asked: Asked) -> Iterator[Best]:
 
 
 def _keep(case: Case, asked: Asked) -> Iterator[Keep]:
-    """In the document: what keeps the efficiency."""
     if asked.keep is None:
         return
     cluster, program, waiting, target = case.cluster, case.program, case.waiting, asked.keep
@@ -292,7 +287,6 @@ def _about_program(program: Program) -> dict[str, Any]:
 
 
 def _lacks(rows: Sequence[Row]) -> Iterable[str]:
-    """What the document cannot tell of measured runs, and why."""
     no_energy = sum(row.energy_j is None for row in rows)
     if no_energy:
         yield f"{no_energy} of {counted(len(rows), 'run')} without energy (blank or 0): nothing is taken for it."

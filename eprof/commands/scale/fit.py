@@ -62,7 +62,14 @@ class _Fitted(Struct, frozen=True):
 
 def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequence[int]) -> Fit:
     """The fit of a program to its runs below the node counts to `predict`, and its errors. Raises UsageError."""
-    known = list(_known_runs(cluster, replace(program, alpha=1.0), runs))
+    known = []
+    for run in runs:
+        if run.size is not None and run.energy_j is not None:
+            clock = cluster.at(run.core_mhz)
+            at_alpha_1 = replace(program, alpha=1.0)
+            point = points(cluster, at_alpha_1, [run.size], [run.processors], clock, INTERRUPT)[0]
+            polling_w = clock.on_chip_w if cluster.waiting == POLL else 0.0
+            known.append(_Known(run, point, clock.idle_w, clock.idle_w + polling_w))
     small = [each for each in known if each.run.processors < min(predict, default=math.inf)]
     counts = sorted({each.run.processors for each in small})
     if len(counts) < _LEAST_NODE_COUNTS:
@@ -72,11 +79,15 @@ def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequen
         )
     fitted = _solved(small)
     left_out = list(_left_out(cluster, program, small, counts))
+    by_count: dict[int, list[float]] = {}
+    for each in known:
+        modelled_s = fitted.work * each.work_s + fitted.network * each.point.network_s
+        by_count.setdefault(each.run.processors, []).append(each.run.processors * each.run.time_s / modelled_s)
     return Fit(
         fitted_on=counts,
         factors={"work": fitted.work, "network": fitted.network},
         alpha=fitted.alpha,
-        alpha_by_processors=_alphas(known, fitted),
+        alpha_by_processors={str(count): float(np.mean(alphas)) for count, alphas in sorted(by_count.items())},
         left_out_time=max((abs(error.time_error or 0.0) for error in left_out), default=None),
         left_out_energy=max((abs(error.energy_error or 0.0) for error in left_out), default=None),
         predictions=list(_predicted(cluster, fitted.program(program), known, small, predict)),
@@ -106,15 +117,6 @@ def warnings(cluster: Cluster, fitted: Fit) -> list[str]:
     return []
 
 
-def _known_runs(cluster: Cluster, program: Program, runs: Sequence[Run]) -> Iterator[_Known]:
-    for run in runs:
-        if run.size is not None and run.energy_j is not None:
-            clock = cluster.at(run.core_mhz)
-            point = points(cluster, program, [run.size], [run.processors], clock, INTERRUPT)[0]
-            polling_w = clock.on_chip_w if cluster.waiting == POLL else 0.0
-            yield _Known(run, point, clock.idle_w, clock.idle_w + polling_w)
-
-
 def _solved(known: Sequence[_Known]) -> _Fitted:
     """The fit: least squares of relative errors, no factor below 0; unknowns w, alpha w and alpha m."""
     equations = []
@@ -125,15 +127,8 @@ def _solved(known: Sequence[_Known]) -> _Fitted:
         joules = [above_idle_j, each.idle_w * each.work_s, each.waiting_w * each.point.network_s]
         equations.append(np.array(joules) / (each.run.energy_j or np.nan))
     matrix: Floats = np.stack(equations)
-    work, alpha_work, alpha_network = _non_negative(matrix, np.ones(len(matrix)))
-    if not work or not alpha_work:
-        raise UsageError("The runs do not show how much work the program does; give runs on one processor too.")
-    alpha = alpha_work / work
-    return _Fitted(float(work), float(alpha_network / alpha), float(alpha))
-
-
-def _non_negative(matrix: Floats, target: Floats) -> Floats:
-    """A fit by least squares with no unknown below 0; of so few, every choice of those not 0 can be tried."""
+    # Least squares with no unknown below 0: of so few, every choice of those not 0 can be tried.
+    target = np.ones(len(matrix))
     best: Floats = np.zeros(matrix.shape[1])
     for chosen in product((False, True), repeat=matrix.shape[1]):
         solution = np.zeros(matrix.shape[1])
@@ -141,20 +136,15 @@ def _non_negative(matrix: Floats, target: Floats) -> Floats:
             solution[list(chosen)] = np.linalg.lstsq(matrix[:, list(chosen)], target)[0]
         if solution.min() >= 0 and _residual(matrix, solution, target) < _residual(matrix, best, target):
             best = solution
-    return best
+    work, alpha_work, alpha_network = best
+    if not work or not alpha_work:
+        raise UsageError("The runs do not show how much work the program does; give runs on one processor too.")
+    alpha = alpha_work / work
+    return _Fitted(float(work), float(alpha_network / alpha), float(alpha))
 
 
 def _residual(matrix: Floats, solution: Floats, target: Floats) -> float:
     return float(np.square(matrix @ solution - target).sum())
-
-
-def _alphas(known: Sequence[_Known], fitted: _Fitted) -> dict[str, float]:
-    """Measured over modelled time for the fit, by processors: the mean over sizes and clocks."""
-    by_count: dict[int, list[float]] = {}
-    for each in known:
-        modelled_s = fitted.work * each.work_s + fitted.network * each.point.network_s
-        by_count.setdefault(each.run.processors, []).append(each.run.processors * each.run.time_s / modelled_s)
-    return {str(count): float(np.mean(alphas)) for count, alphas in sorted(by_count.items())}
 
 
 def _left_out(

@@ -28,7 +28,11 @@ def size(
     largest = _largest(cluster, program, processors, share)
     at_bound = reached(largest)
     if not at_bound >= target:
-        reason = _why_none(reached, largest, at_bound, cluster)
+        slope = (at_bound - reached(largest / math.e)) if largest > math.e * _LEAST_SIZE else 0.0
+        bound = "the largest that memory holds" if cluster.memory_bytes and largest < _LARGEST_SIZE else "any size"
+        reason = f"the efficiency is {at_bound:.3g} at {largest:.3g}, {bound}"
+        if abs(slope) < _NO_REACTION:
+            reason = f"the efficiency no longer reacts to the size: it is {at_bound:.3g} at {largest:.3g}"
         return Keep(processors=processors, target=target, size=None, clocks_mhz=[], because=reason)
     found = _least(lambda at_size: reached(at_size) >= target, largest)
     return Keep(processors=processors, target=target, size=found, clocks_mhz=[clock.core_mhz], because=None)
@@ -72,12 +76,3 @@ def _largest(cluster: Cluster, program: Program, processors: int, share: float) 
     if not is_too_large(_LARGEST_SIZE):
         return _LARGEST_SIZE
     return _least(is_too_large, _LARGEST_SIZE)
-
-
-def _why_none(reached: Callable[[float], float], largest: float, at_bound: float, cluster: Cluster) -> str:
-    """Why no size keeps the efficiency."""
-    slope = (at_bound - reached(largest / math.e)) if largest > math.e * _LEAST_SIZE else 0.0
-    bound = "the largest that memory holds" if cluster.memory_bytes and largest < _LARGEST_SIZE else "any size"
-    if abs(slope) < _NO_REACTION:
-        return f"the efficiency no longer reacts to the size: it is {at_bound:.3g} at {largest:.3g}"
-    return f"the efficiency is {at_bound:.3g} at {largest:.3g}, {bound}"

@@ -41,7 +41,6 @@ def html(document: Scale) -> str:
 
 
 def _figures(document: Scale) -> Iterator[Figure]:
-    """Key figures of scaling: the best places of the program, one a figure; of several programs there is a table."""
     if len({(best.program, best.size) for best in document.best}) != 1:
         return
     for best in document.best:
@@ -54,7 +53,6 @@ def _figures(document: Scale) -> Iterator[Figure]:
 
 
 def _sections(document: Scale) -> Iterator[Section]:
-    """The sections of the page on scaling."""
     yield card("best", "Best", "Best node counts and clocks", *words.points(document), words.best(document))
     if charts := _charts(document):
         legend = "A line a program, size and clock; logarithmic axes. Large dots: nothing takes less energy and time."
@@ -114,17 +112,14 @@ def _bars(document: Scale) -> Markup:
     key = Markup('<li><i class="swatch s-{}"></i>{}</li>')
     keys = Markup("").join(key.format(_COLOURS[cause], words.CAUSES[cause]) for cause in causes)
     line = Markup('<div class="row"><span class="name">{}</span>{}<span class="num">{}</span><span></span></div>')
-    lines = Markup("").join(
-        line.format(words.place(document, row), _node_bar(row, largest), _joules(document, row)) for row in rows
-    )
-    return Markup('<ul class="legend">{}</ul>{}').format(keys, lines)
-
-
-def _node_bar(row: Row, largest: float) -> Markup:
-    known = _known(row)
-    spoken = ", ".join(f"{words.CAUSES[cause]} {quantity(energy_j, 'J')}" for cause, energy_j in known.items())
-    segments = svg.laid([(_COLOURS[cause], energy_j) for cause, energy_j in known.items()], largest)
-    return svg.bar(segments, spoken, open_end="missing" in row.marks)
+    lines = []
+    for row in rows:
+        known = _known(row)
+        spoken = ", ".join(f"{words.CAUSES[cause]} {quantity(energy_j, 'J')}" for cause, energy_j in known.items())
+        segments = svg.laid([(_COLOURS[cause], energy_j) for cause, energy_j in known.items()], largest)
+        bar = svg.bar(segments, spoken, open_end="missing" in row.marks)
+        lines.append(line.format(words.place(document, row), bar, _joules(document, row)))
+    return Markup('<ul class="legend">{}</ul>{}').format(keys, Markup("").join(lines))
 
 
 def _joules(document: Scale, entry: Row | Best) -> str:
@@ -139,7 +134,6 @@ def _known(row: Row) -> dict[str, float]:
 
 
 def _method(document: Scale) -> dict[str, list[str]]:
-    """How the numbers on scaling came to be."""
     parts = {
         "Efficiency": [
             "Energy efficiency is the energy on one processor over that on p, at the same clock (Song's "

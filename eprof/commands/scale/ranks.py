@@ -6,7 +6,7 @@ T: of the whole program where every run tells it, else of the slowest rank's ker
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -110,7 +110,10 @@ def read(given: str, reading: Reading) -> Report:
         _check_whole(report, ())
         return report
     inputs = _inputs(path)
-    by_rank = reading.rank is not None or _are_of_ranks(inputs)
+    alike = {_NUMBER.sub("#", str(each)) for each in inputs}
+    # Ranks are named alike but for numbers; a log of counters and one of times are not.
+    are_of_ranks = len(alike) < len(inputs) or len(inputs) > 1 and directories.is_run(inputs[0])
+    by_rank = reading.rank is not None or are_of_ranks
     parts = {"parts": "rank", "rank": reading.rank} if by_rank else {}
     energy = reading.price(reading.load(*inputs, **parts))
     profile = described(energy.grouped("rank") if by_rank else energy)
@@ -139,12 +142,6 @@ def _inputs(path: Path) -> list[Path]:
     if not inputs:
         raise LogError(f"{path}: is a folder without run directories or logs.")
     return inputs
-
-
-def _are_of_ranks(inputs: Sequence[Path]) -> bool:
-    """Whether some inputs are of ranks: named alike but for numbers; not a log of counters and one of times."""
-    alike = {_NUMBER.sub("#", str(path)) for path in inputs}
-    return len(alike) < len(inputs) or len(inputs) > 1 and directories.is_run(inputs[0])
 
 
 def _seen(runs: Sequence[directories.Run]) -> _Seen:
@@ -216,7 +213,15 @@ def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterato
     nodes = [_nodes(report, beside) for report in reports]
     unit = _unit(reports, nodes)
     for report, count in zip(reports, nodes, strict=True):
-        _check_gpus(report)
+        # The times of kernels on several GPUs do not add up to their rank's own.
+        kernels = report.profile.kernels
+        groups = [group.kernels for group in report.profile.groups or () if group.stands_for is msgspec.UNSET]
+        for places in groups or [list(range(len(kernels)))]:
+            gpus = sorted({kernels[place].device or "" for place in places} - {""})
+            if len(gpus) > 1:
+                raise LogError(
+                    f"{report.path}: a rank runs kernels on {listed(gpus)}, whose times overlap; use one GPU a rank."
+                )
         run = _run(report, count, beside, is_timed)
         notes += _beyond_the_meter(report, run)
         given_s, kernels_s = report.seen.time_s, report.kernels_s
@@ -226,19 +231,7 @@ def runs(reports: Sequence[Report], beside: Beside, notes: list[str]) -> Iterato
                 f"kernels, {kernels_s:.4g} s, which is taken instead."
             )
         yield replace(run, processors=report.ranks, unit=unit) if unit == GPU else run
-    notes += dict.fromkeys([*_notes(reports, beside, is_timed), *_unlike(reports)])
-
-
-def _check_gpus(report: Report) -> None:
-    """Raises LogError: a rank has several GPUs, so that the times of its kernels do not add up to its own."""
-    kernels = report.profile.kernels
-    groups = [group.kernels for group in report.profile.groups or () if group.stands_for is msgspec.UNSET]
-    for places in groups or [list(range(len(kernels)))]:
-        gpus = sorted({kernels[place].device or "" for place in places} - {""})
-        if len(gpus) > 1:
-            raise LogError(
-                f"{report.path}: a rank runs kernels on {listed(gpus)}, whose times overlap; use one GPU a rank."
-            )
+    notes += dict.fromkeys(_notes(reports, beside, is_timed))
 
 
 def _unit(reports: Sequence[Report], nodes: Sequence[int]) -> str:
@@ -257,13 +250,29 @@ def _unit(reports: Sequence[Report], nodes: Sequence[int]) -> str:
 
 
 def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
-    """The run of a report of ranks."""
     profile, costs = report.profile, report.profile.costs
-    of_kernels = _of_kernels(report)
+    if profile.energy_j.total is None and report.seen.gpus_j is None and report.seen.all_j is None:
+        raise LogError(f"{report.path}: no cost table is made for its GPU; name one with --costs.")
+    of_kernels = {
+        family: Part(energy_j=getattr(profile.energy_j, family), marks=getattr(profile.energy_marks, family))
+        for family in _KERNELS
+    }
     time_s, time_marks = _time(report, is_timed)
     waiting_s = _waiting_s(report, nodes, time_s, is_timed, beside)
-    gpus = _metered(of_kernels | _of_waiting(report, waiting_s, beside), report.seen.gpus_j)
-    parts = _metered(gpus | _of_nodes(report, nodes * time_s, beside, time_marks & Mark.MISSING), report.seen.all_j)
+    # GPUs wait at the power in the cluster's table, else at constant power of their own.
+    idle_w, idle_marks = beside.gpu_idle_w, beside.marks
+    if idle_w is None and costs is not None:
+        idle_w, idle_marks = costs.constant_power_w, from_names(profile.energy_marks.constant) | Mark.ASSUMED
+    idle_marks |= from_names(profile.time_marks)
+    of_waiting = {cause: _part(idle_w, seconds, idle_marks) for cause, seconds in waiting_s.items()}
+    gpus = _metered(of_kernels | of_waiting, report.seen.gpus_j)
+    node_s = nodes * time_s
+    node_marks = beside.marks | time_marks & Mark.MISSING
+    hosts = _part(beside.host_w, node_s, node_marks)
+    if beside.host_w is None and report.seen.hosts_j is not None:
+        hosts = Part(energy_j=report.seen.hosts_j, marks=names(Mark.MISSING))
+    of_nodes = {"host": hosts, "network": _part(beside.network_w, node_s, node_marks)}
+    parts = _metered(gpus | of_nodes, report.seen.all_j)
     # A meter leaves no doubt of what it saw.
     metered = () if report.seen.gpus_j is None else _GPU
     unseen = [part for cause, part in parts.items() if report.seen.all_j is None and cause not in metered]
@@ -335,17 +344,6 @@ def _time(report: Report, is_timed: bool) -> tuple[float, Mark]:
     return kernels_s, from_names(report.profile.time_marks) | Mark.MISSING
 
 
-def _of_kernels(report: Report) -> dict[str, Part]:
-    """What kernels of all ranks take. Raises LogError: nothing has a price, and there is no meter."""
-    profile = report.profile
-    if profile.energy_j.total is None and report.seen.gpus_j is None and report.seen.all_j is None:
-        raise LogError(f"{report.path}: no cost table is made for its GPU; name one with --costs.")
-    return {
-        family: Part(energy_j=getattr(profile.energy_j, family), marks=getattr(profile.energy_marks, family))
-        for family in _KERNELS
-    }
-
-
 def _waiting_s(report: Report, nodes: int, time_s: float, is_timed: bool, beside: Beside) -> dict[str, float | None]:
     """How long GPUs wait, all together: for the slowest rank, between kernels, and those of nodes without a rank."""
     ranks, kernels_s, total_s = report.ranks, report.kernels_s, report.profile.time_s
@@ -356,23 +354,6 @@ def _waiting_s(report: Report, nodes: int, time_s: float, is_timed: bool, beside
     if beside.gpus is not None:
         waiting_s["unused"] = (nodes * beside.gpus - ranks) * time_s
     return waiting_s
-
-
-def _of_waiting(report: Report, waiting_s: Mapping[str, float | None], beside: Beside) -> dict[str, Part]:
-    """What GPUs of ranks take that wait: at the power in the cluster's table, else at constant power of their own."""
-    profile, idle_w, marks = report.profile, beside.gpu_idle_w, beside.marks
-    if idle_w is None and profile.costs is not None:
-        idle_w, marks = profile.costs.constant_power_w, from_names(profile.energy_marks.constant) | Mark.ASSUMED
-    marks |= from_names(profile.time_marks)
-    return {cause: _part(idle_w, seconds, marks) for cause, seconds in waiting_s.items()}
-
-
-def _of_nodes(report: Report, node_s: float, beside: Beside, marks: Mark) -> dict[str, Part]:
-    """What hosts and network of ranks take in so many seconds of all nodes."""
-    hosts = _part(beside.host_w, node_s, beside.marks | marks)
-    if beside.host_w is None and report.seen.hosts_j is not None:
-        hosts = Part(energy_j=report.seen.hosts_j, marks=names(Mark.MISSING))
-    return {"host": hosts, "network": _part(beside.network_w, node_s, beside.marks | marks)}
 
 
 def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
@@ -391,7 +372,6 @@ def _commands(profile: schema.Profile) -> list[str]:
 
 
 def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterator[str]:
-    """What there is to say on reports of ranks."""
     powers = {"the hosts": beside.host_w, "the network": beside.network_w}
     unknown = [name for name, watts in powers.items() if watts is None]
     if unknown:
@@ -412,6 +392,16 @@ def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterato
             yield f"{costs.name} was made for another GPU: that these cost the same is assumed."
     for report in reports:
         yield from (f"{report.path}: {sentence}" for sentence in _of_report(report, beside))
+    profiles = [report.profile for report in reports]
+    told = {
+        "commands": [", ".join(_commands(profile)) for profile in profiles],
+        "GPUs": [listed(sorted({device.name or "not named" for device in profile.devices})) for profile in profiles],
+        "cost tables": [profile.costs.name if profile.costs else "none" for profile in profiles],
+    }
+    for what, values in told.items():
+        different = list(dict.fromkeys(values))
+        if len(different) > 1:
+            yield f"The runs differ in their {what}, so more than the node count changes: {few(different, 3)}."
 
 
 def _of_report(report: Report, beside: Beside) -> Iterator[str]:
@@ -451,17 +441,3 @@ def _beyond_the_meter(report: Report, run: Run) -> Iterator[str]:
         f"{report.path}: the meter saw {metered_j:.3g} J, but {what} {joules:.3g} J, so the prices, the powers or the "
         "meter are wrong, and the energy has no shares."
     )
-
-
-def _unlike(reports: Sequence[Report]) -> Iterator[str]:
-    """What is not the same of the ranks' runs at all node counts."""
-    profiles = [report.profile for report in reports]
-    told = {
-        "commands": [", ".join(_commands(profile)) for profile in profiles],
-        "GPUs": [listed(sorted({device.name or "not named" for device in profile.devices})) for profile in profiles],
-        "cost tables": [profile.costs.name if profile.costs else "none" for profile in profiles],
-    }
-    for what, values in told.items():
-        different = list(dict.fromkeys(values))
-        if len(different) > 1:
-            yield f"The runs differ in their {what}, so more than the node count changes: {few(different, 3)}."

@@ -120,7 +120,6 @@ def read(path: str, notes: list[str]) -> list[Row]:
 
 
 def _of_lines(path: str, lines: Sequence[str], notes: list[str]) -> list[Row]:
-    """The rows of a table of runs in lines."""
     filled = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
     if not filled:
         raise LogError(

@@ -95,7 +95,7 @@ def headline(document: Scale) -> Headline:
     where = place(document, row) + _of_known(document, row)
     text = f"{row.program}{of_size(row.size)}: {_objective(row_for(document, row))} on {where}."
     # A table has the numbers of each node count.
-    numbers = when(not row.parts, _how_efficient(row))
+    numbers = "" if row.parts else _how_efficient(row)
     return Headline(text, " ".join(filter(None, [numbers, _largest_cause(row)])))
 
 
@@ -226,7 +226,16 @@ def points(document: Scale) -> Iterator[Block]:
 def best(document: Scale) -> Table:
     """The best node count and clock for each objective: a row each, or, of several problems, a column each."""
     if len({(entry.program, entry.size) for entry in document.best}) > 1:
-        return _best_of_each(document)
+        problems: dict[tuple[str, float | None], list[Best]] = {}
+        for entry in document.best:
+            problems.setdefault((entry.program, entry.size), []).append(entry)
+        names = dict.fromkeys(entry.objective for entry in document.best)
+        columns = [Column("problem", "left"), *(Column(_objective(name), "left") for name in names)]
+        lines = []
+        for (program, size), entries in problems.items():
+            where = [place(document, entry).replace(" at ", ", ") for entry in entries]
+            lines.append(Cells([f"{program}{of_size(size)}", *where]))
+        return Table(columns, lines, title="Best")
     return table_of(
         document.best,
         (Column("for", "left"), lambda entry: _objective(entry.objective)),
@@ -235,19 +244,6 @@ def best(document: Scale) -> Table:
         (Column("time"), lambda entry: _time(document, entry)),
         title="Best",
     )
-
-
-def _best_of_each(document: Scale) -> Table:
-    problems: dict[tuple[str, float | None], list[Best]] = {}
-    for entry in document.best:
-        problems.setdefault((entry.program, entry.size), []).append(entry)
-    names = dict.fromkeys(entry.objective for entry in document.best)
-    columns = [Column("problem", "left"), *(Column(_objective(name), "left") for name in names)]
-    lines = []
-    for (program, size), entries in problems.items():
-        where = [place(document, entry).replace(" at ", ", ") for entry in entries]
-        lines.append(Cells([f"{program}{of_size(size)}", *where]))
-    return Table(columns, lines, title="Best")
 
 
 def _places(document: Scale) -> str:

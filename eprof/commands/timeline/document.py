@@ -84,8 +84,14 @@ def fused(series: Sequence[Series], marks: Marks | None, asked: Asked, notes: It
     if marks is not None:
         chosen = _chosen(marks, series, warnings)
         moved = [_moved(each, marks, chosen, asked, warnings) for each in series]
-    begin_s, end_s = _window(moved, chosen)
+    begin_s = min(float(each.edges[0]) for each in moved)
+    end_s = max(float(each.edges[-1]) for each in moved)
     seen = [mark for mark in chosen if mark.begin_s < end_s and mark.end_s > begin_s]
+    if chosen and not seen:
+        raise LogError(
+            "The power and the marks are of different times: power ends "
+            f"{abs(chosen[0].begin_s - end_s):.4g} s away from the first mark; say --offset S to move the power."
+        )
     if len(seen) < len(chosen):
         warnings.append(f"{len(chosen) - len(seen)} marks lie where no power was logged, and are left out.")
     cut = [mark for mark in seen if mark.begin_s < begin_s or end_s < mark.end_s < np.inf]
@@ -124,7 +130,6 @@ def _chosen(marks: Marks, series: Sequence[Series], warnings: list[str]) -> list
 
 
 def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, warnings: list[str]) -> Series:
-    """The power of the timeline on the clock of the marks."""
     if series.absolute != marks.absolute:
         series = series.shifted(chosen[0].begin_s - float(series.edges[0]))
     elif zone_s := fuse.zone_s(series, chosen):
@@ -143,21 +148,6 @@ def _moved(series: Series, marks: Marks, chosen: Sequence[Mark], asked: Asked, w
         )
         return series.shifted(offset_s)
     return series
-
-
-def _window(series: Sequence[Series], marks: Sequence[Mark]) -> tuple[float, float]:
-    """The window of the timeline: from the first to the last moment of which power is known.
-
-    Raises LogError: no mark lies in it.
-    """
-    begin_s = min(float(each.edges[0]) for each in series)
-    end_s = max(float(each.edges[-1]) for each in series)
-    if marks and not any(mark.begin_s < end_s and mark.end_s > begin_s for mark in marks):
-        raise LogError(
-            "The power and the marks are of different times: power ends "
-            f"{abs(marks[0].begin_s - end_s):.4g} s away from the first mark; say --offset S to move the power."
-        )
-    return begin_s, end_s
 
 
 def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None:
@@ -180,7 +170,6 @@ def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None
 
 
 def _component(fused: Fused, series: Series) -> Component:
-    """A component in the document of a timeline."""
     window = np.array([fused.begin_s]), np.array([fused.end_s])
     energy_j = float(series.energy_j(*window)[0])
     known_s = float(series.known_s(*window)[0])
@@ -213,7 +202,6 @@ def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:
 
 
 def _functions(fused: Fused) -> Iterator[Function]:
-    """The functions in the document of a timeline."""
     own, whole = fused.exclusive, fused.inclusive
     own_s, whole_s = own.summed(own.end_s - own.begin_s), whole.summed(whole.end_s - whole.begin_s)
     own_j, own_known_s = _by_function(fused, own)

@@ -41,7 +41,6 @@ def _figures(document: Timeline) -> Iterator[Figure]:
 
 
 def _sections(document: Timeline) -> Iterator[Section]:
-    """The sections of the page of a timeline."""
     legend = (
         "Power of each component as its meter saw it, from zero; dashed: idle power. Below, when functions ran, the "
         "outer ones first, each with the joules of its own."
@@ -101,32 +100,30 @@ def _panel(document: Timeline, component: Component, height: int) -> Markup:
 
 
 def _lane(document: Timeline, function: Function, place: int) -> Markup:
-    """The lane of a function over time: when it ran, and its joules."""
     groups = ("fp64", "int", "shared", "l1", "tensor", "fp16")
-    spans = Markup("").join(
-        Markup('<rect class="c-{}" x="{}" width="{}" y="2" height="{}"/>').format(
-            groups[place % _COLOURS], *_across(document, begin, end), _LANE - 4
-        )
-        for begin, end in function.spans
-    )
+    rect = Markup('<rect class="c-{}" x="{}" width="{}" y="2" height="{}"/>')
+    spans, scale = [], 100 / document.duration_s
+    for begin_s, end_s in function.spans:
+        begin, end = max(begin_s, 0.0) * scale, min(end_s, document.duration_s) * scale
+        spans.append(rect.format(groups[place % _COLOURS], pct(begin), pct(max(end - begin, 0.0)), _LANE - 4))
     drawing = Markup('<svg width="100%" height="{}" role="img" aria-label="when {} ran">{}</svg>')
     energy_j = words.total_of(document, function.energy_j)
     joules = None if energy_j is None else quantity(energy_j, "J")
-    return _row(function.name, written(joules, words.marks(function)), drawing.format(_LANE, function.name, spans))
+    return _row(
+        function.name,
+        written(joules, words.marks(function)),
+        drawing.format(_LANE, function.name, Markup("").join(spans)),
+    )
 
 
 def _axis(document: Timeline) -> Markup:
-    """The seconds below the chart of a timeline."""
-    ticks = [_tick(document.duration_s * part / _TICKS, part) for part in range(_TICKS + 1)]
+    tick = Markup('<text class="tick" x="{}" y="13" text-anchor="{}">{}</text>')
+    ticks = []
+    for part in range(_TICKS + 1):
+        time_s = document.duration_s * part / _TICKS
+        anchor = {0: "start", _TICKS: "end"}.get(part, "middle")
+        ticks.append(tick.format(pct(100 * part / _TICKS), anchor, quantity(time_s, "s") if time_s else "0"))
     return _row("", Markup(""), Markup('<svg width="100%" height="18">{}</svg>').format(Markup("").join(ticks)))
-
-
-def _tick(seconds: float, part: int) -> Markup:
-    anchor = {0: "start", _TICKS: "end"}.get(part, "middle")
-    words_ = quantity(seconds, "s") if seconds else "0"
-    return Markup('<text class="tick" x="{}" y="13" text-anchor="{}">{}</text>').format(
-        pct(100 * part / _TICKS), anchor, words_
-    )
 
 
 def _row(name: str, about: Markup, drawing: Markup) -> Markup:
@@ -141,13 +138,6 @@ def _x(document: Timeline, time_s: float) -> str:
     return f"{_WIDE * min(max(time_s / document.duration_s, 0.0), 1.0):.1f}"
 
 
-def _across(document: Timeline, begin_s: float, end_s: float) -> tuple[str, str]:
-    """Where a stretch of time is in the timeline and how wide, in per cent."""
-    scale = 100 / document.duration_s
-    begin, end = max(begin_s, 0.0) * scale, min(end_s, document.duration_s) * scale
-    return pct(begin), pct(max(end - begin, 0.0))
-
-
 def _heat(document: Timeline) -> Markup:
     """The heat table of a timeline: joules by component and function, and in none; the darker, the more."""
     components = document.components
@@ -158,23 +148,17 @@ def _heat(document: Timeline) -> Markup:
     rows.append((words.OUTSIDE, document.outside_j, [words.marks_outside(document, each) for each in components]))
     most_j = max((joules or 0.0 for _, energy_j, _ in rows for joules in energy_j.values()), default=0.0)
     heads = Markup("").join(Markup('<th scope="col">{}</th>').format(component.name) for component in components)
-    lines = Markup("").join(
-        Markup('<tr><th scope="row">{}</th>{}</tr>').format(
-            name,
-            Markup("").join(
-                _warm(energy_j[component.name], most_j, mark) for component, mark in zip(components, marks, strict=True)
-            ),
-        )
-        for name, energy_j, marks in rows
-    )
+    line, cell = Markup('<tr><th scope="row">{}</th>{}</tr>'), Markup('<td class="h{}">{}</td>')
+    lines = []
+    for name, energy_j, marks in rows:
+        cells = []
+        for component, mark in zip(components, marks, strict=True):
+            joules = energy_j[component.name]
+            step = round(_DARKEST * max(joules or 0.0, 0.0) / most_j) if most_j > 0 else 0
+            text = None if joules is None else quantity(joules, "J")
+            cells.append(cell.format(step, written(text, mark)))
+        lines.append(line.format(name, Markup("").join(cells)))
     return Markup(
         '<div class="wide" tabindex="0" role="region" aria-label="Joules by component and function">'
         '<table class="heat by-function"><thead><tr><td class="no"></td>{}</tr></thead><tbody>{}</tbody></table></div>'
-    ).format(heads, lines)
-
-
-def _warm(joules: float | None, most_j: float, marks: int) -> Markup:
-    if joules is None:
-        return Markup('<td class="h0">{}</td>').format(written(None, marks))
-    step = round(_DARKEST * max(joules, 0.0) / most_j) if most_j > 0 else 0
-    return Markup('<td class="h{}">{}</td>').format(step, written(quantity(joules, "J"), marks))
+    ).format(heads, Markup("").join(lines))

@@ -1,6 +1,6 @@
 """A timeline as a trace for Perfetto: power of each component over time, functions beneath (docs/timeline.md)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,6 @@ def to_trace(document: Timeline, fused: Fused) -> bytes:
 
 
 def _rows(fused: Fused) -> Iterator[dict[str, Any]]:
-    """The rows of a power trace for Perfetto."""
     yield named("process_name", _POWER, 0, "power")
     for series in fused.series:
         whole = fused.wholes.get(series.component)
@@ -37,7 +36,12 @@ def _rows(fused: Fused) -> Iterator[dict[str, Any]]:
     if not fused.marks:
         return
     yield named("process_name", _FUNCTIONS, 0, "functions")
-    for number, lane in enumerate(_lanes(fused.marks), 1):
+    lanes: list[_Lane] = []
+    for mark in sorted(fused.marks, key=lambda mark: (mark.begin_s, -mark.end_s)):
+        if not any(lane.takes(mark) for lane in lanes):
+            lanes.append(_Lane())
+            lanes[-1].takes(mark)
+    for number, lane in enumerate(lanes, 1):
         name = "functions" if number == 1 else f"functions (overlap {number - 1})"
         yield named("thread_name", _FUNCTIONS, number, name)
         yield from (_slice(fused, mark, number) for mark in lane.marks)
@@ -73,18 +77,7 @@ class _Lane:
         return True
 
 
-def _lanes(marks: Sequence[Mark]) -> list[_Lane]:
-    """Marks of a power trace on as few lines as they need."""
-    lanes: list[_Lane] = []
-    for mark in sorted(marks, key=lambda mark: (mark.begin_s, -mark.end_s)):
-        if not any(lane.takes(mark) for lane in lanes):
-            lanes.append(_Lane())
-            lanes[-1].takes(mark)
-    return lanes
-
-
 def _slice(fused: Fused, mark: Mark, lane: int) -> dict[str, Any]:
-    """The row of the power trace for one mark."""
     begin_s, end_s = np.array([mark.begin_s]), np.array([mark.end_s])
     known = [series for series in fused.series if series.known_s(begin_s, end_s)[0] > 0]
     joules = {series.component: float(series.energy_j(begin_s, end_s)[0]) for series in known}

@@ -173,11 +173,7 @@ def components(document: Timeline) -> Table:
         (Column("component", "left"), lambda component: component.name),
         (Column("energy"), lambda component: Quantity(component.energy_j, "J", missing(component))),
         (Column("mean"), lambda component: Quantity(component.mean_w, "W")),
-        (Column("idle"), _idle_power),
+        (Column("idle"), lambda each: "not seen" if each.idle_w is None else Quantity(each.idle_w, "W")),
         (Column("samples every"), lambda component: Quantity(component.period_s, "s")),
         (Column("", "left"), lambda component: phrase("part of {}", component.part_of)),
     )
-
-
-def _idle_power(component: Component) -> Cell:
-    return "not seen" if component.idle_w is None else Quantity(component.idle_w, "W")

@@ -72,15 +72,26 @@ def from_profile(
     """
     if table.default.core_mhz is None or max(len(table.settings), len(wanted)) < 2:
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
-    _check_timed(energy)
+    nouns = energy.counts.nouns
+    if energy.total_s is not None:
+        raise EprofError(
+            f"Only the time of all {nouns.kernels} together is known, and how it follows the clocks differs from "
+            f"{nouns.kernel} to {nouns.kernel}; give --time KERNEL=SECONDS, or a trace."
+        )
+    if np.isnan(energy.counts.rows.time_s).all():
+        raise EprofError(f"No {nouns.kernel} has a time, so nothing is known of its energy; give a trace, or --time.")
     assert energy.costs is not None
     places, refused = _places(table, wanted)
     here = Point(*parse(now or energy.costs.setting.label))
     grids = _grids(energy, of_table(table), here, places)
-    notes = [
-        *energy.costs.notes,
-        *refused,
-        *_of_simulated(energy.counts),
+    notes = [*energy.costs.notes, *refused]
+    simulated = has_modelled_time(energy.counts)
+    if simulated.any():
+        notes.append(
+            f"The times of simulated kernels ({int(simulated.sum())} of {len(simulated)}) are the roofline's over the "
+            "efficiency at every setting, and not those of the model above."
+        )
+    notes += [
         *_beyond_measured(table, energy),
         *_profile_notes(energy.counts, grids, here, table, now_from),
     ]
@@ -90,24 +101,13 @@ def from_profile(
         grids,
         whole="the program",
         time_from=MODELLED,
-        of_simulated=bool(has_modelled_time(energy.counts).any()),
+        of_simulated=bool(simulated.any()),
         time_model=of_table(table),
         time_check=None,
         model=power_model(table),
         notes=tuple(notes),
         processor=in_document(energy.profile.counted[0].definition.processor),
     )
-
-
-def _check_timed(energy: Energy) -> None:
-    nouns = energy.counts.nouns
-    if energy.total_s is not None:
-        raise EprofError(
-            f"Only the time of all {nouns.kernels} together is known, and how it follows the clocks differs from "
-            f"{nouns.kernel} to {nouns.kernel}; give --time KERNEL=SECONDS, or a trace."
-        )
-    if np.isnan(energy.counts.rows.time_s).all():
-        raise EprofError(f"No {nouns.kernel} has a time, so nothing is known of its energy; give a trace, or --time.")
 
 
 def _places(table: CostTable, wanted: Sequence[str]) -> tuple[list[_Place], list[str]]:
@@ -121,24 +121,17 @@ def _places(table: CostTable, wanted: Sequence[str]) -> tuple[list[_Place], list
         except CostError as err:
             refused.append(f"{name} is left out: {err}")
         else:
-            places.append(_Place(_point(costs, listed), costs))
+            setting = costs.setting
+            estimated = costs.marks & Mark.ESTIMATED
+            assert setting.core_mhz is not None
+            assert setting.memory_mhz is not None
+            why = costs.setting_from.partition("; ")[2] if estimated else _UNLISTED
+            if setting.label in listed:
+                why = ""
+            places.append(_Place(Point(setting.core_mhz, setting.memory_mhz, estimated, why), costs))
     if not places:
         raise CostError(refused[0])
     return sorted(places, key=lambda place: (place.point.memory_mhz, place.point.core_mhz)), refused
-
-
-def _point(costs: Costs, listed: Sequence[str]) -> Point:
-    """A setting of the grids: its clocks and voltages."""
-    setting = costs.setting
-    estimated = costs.marks & Mark.ESTIMATED
-    assert setting.core_mhz is not None
-    assert setting.memory_mhz is not None
-    why = _UNLISTED
-    if estimated:
-        why = costs.setting_from.partition("; ")[2]
-    if setting.label in listed:
-        why = ""
-    return Point(setting.core_mhz, setting.memory_mhz, estimated, why)
 
 
 def _grids(energy: Energy, model: TimeModel, here: Point, places: Sequence[_Place]) -> list[Grid]:
@@ -191,16 +184,6 @@ def _times_at(model: TimeModel, energy: Energy, here: Point, place: _Place) -> F
     with np.errstate(invalid="ignore", divide="ignore"):
         by_roofline = known * roofline_s(table, place.costs) / roofline_s(table, energy.costs)
     return np.where(simulated, by_roofline, times)
-
-
-def _of_simulated(counts: Counts) -> Iterator[str]:
-    """A sentence on the times of simulated kernels, if there are some."""
-    simulated = has_modelled_time(counts)
-    if simulated.any():
-        yield (
-            f"The times of simulated kernels ({int(simulated.sum())} of {len(simulated)}) are the roofline's over the "
-            "efficiency at every setting, and not those of the model above."
-        )
 
 
 def _beyond_measured(table: CostTable, energy: Energy) -> Iterator[str]:

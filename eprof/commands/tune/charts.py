@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from eprof.base.clocks import Clocks
 from eprof.base.labels import labels
 from eprof.commands.tune import words
 from eprof.commands.tune.schema import Setting, Tune, label, same
@@ -59,7 +58,12 @@ class _Scale:
 def trade(document: Tune, settings: Sequence[Setting]) -> Markup:
     """The chart of energy against time: a dot a setting; those on the front have names."""
     scale = _Scale(settings)
-    body = _axes(scale)
+    body = Markup('<line class="axis" x1="0%" x2="100%" y1="{0}" y2="{0}"/>').format(_HEIGHT - 18)
+    for share in (0.0, 0.5, 1.0):
+        body += Markup('<text class="tick" x="{}" y="{}" text-anchor="middle">+{:.0f} % time</text>').format(
+            pct(_LEFT + _WIDTH * share), _HEIGHT - 2, 100 * scale.more_time * share
+        )
+    body += Markup('<text class="tick" x="0%" y="14">+{:.0f} % energy</text>').format(100 * scale.more_energy)
     for setting in settings:
         body += _dot(document, setting, scale)
     body += _names(document, scale)
@@ -68,18 +72,7 @@ def trade(document: Tune, settings: Sequence[Setting]) -> Markup:
     ).format(_HEIGHT, len(settings), body)
 
 
-def _axes(scale: _Scale) -> Markup:
-    """The axes of the chart of energy against time."""
-    body = Markup('<line class="axis" x1="0%" x2="100%" y1="{0}" y2="{0}"/>').format(_HEIGHT - 18)
-    for share in (0.0, 0.5, 1.0):
-        body += Markup('<text class="tick" x="{}" y="{}" text-anchor="middle">+{:.0f} % time</text>').format(
-            pct(_LEFT + _WIDTH * share), _HEIGHT - 2, 100 * scale.more_time * share
-        )
-    return body + Markup('<text class="tick" x="0%" y="14">+{:.0f} % energy</text>').format(100 * scale.more_energy)
-
-
 def _dot(document: Tune, setting: Setting, scale: _Scale) -> Markup:
-    """The dot of a setting in the chart of energy against time."""
     kind = "dot"
     if same(setting, document.best):
         kind = "dot best"
@@ -96,19 +89,16 @@ def _names(document: Tune, scale: _Scale) -> Markup:
     """Names below the dots of settings on the front, where other dots are not; none too close to the last."""
     body = Markup("")
     last = -100.0, 0.0
+    is_short = len(document.front) <= _NAMED_DOTS
     for setting in document.front:
         right, top = scale.at(setting.time_s, setting.energy_j)
         is_close = abs(right - last[0]) < _APART[0] and abs(top - last[1]) < _APART[1]
-        if is_close or not _is_named(document, setting):
+        # All of a short front have names; of a long one its fast end and the best.
+        is_named = is_short or same(setting, document.best) or same(setting, document.front[0])
+        if is_close or not is_named:
             continue
         last = right, top
         body += Markup('<text class="dot-name" x="{}" y="{:.1f}" text-anchor="middle">{}</text>').format(
             pct(right), top + 18, setting.label
         )
     return body
-
-
-def _is_named(document: Tune, setting: Clocks) -> bool:
-    """Whether a setting on the front has a name: all of a short front; of a long one its fast end and the best."""
-    few = len(document.front) <= _NAMED_DOTS
-    return few or same(setting, document.best) or same(setting, document.front[0])

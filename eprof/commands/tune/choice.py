@@ -35,7 +35,10 @@ class Choice(Struct, frozen=True):
 def choose(grid: Grid, objective: Objective) -> Choice:
     """Choose the settings for one kernel or program."""
     best = objective.pick(grid.energy_j, grid.time_s)
-    fastest = _fastest(grid)
+    # By measured times where there are some to choose from.
+    several = np.isfinite(grid.measured_s).sum() > 1
+    time_s = grid.measured_s if several else grid.time_s
+    fastest = int(np.nanargmin(time_s)) if np.isfinite(time_s).any() else None
     measured = objective.pick(grid.measured_j, grid.measured_s) if grid.is_measured else None
     if measured is None:
         return Choice(best, fastest, None)
@@ -47,13 +50,6 @@ def choose(grid: Grid, objective: Objective) -> Choice:
     if best is not None and not np.isnan(grid.measured_j[best]):
         broken = not objective.allowed(grid.measured_j, grid.measured_s)[best]
     return Choice(best, fastest, measured, wrong, oracle_wrong, lost, oracle_lost, broken)
-
-
-def _fastest(grid: Grid) -> int | None:
-    """The choice by time: by measured times where there are some to choose from."""
-    several = np.isfinite(grid.measured_s).sum() > 1
-    time_s = grid.measured_s if several else grid.time_s
-    return int(np.nanargmin(time_s)) if np.isfinite(time_s).any() else None
 
 
 def _against(pick: int | None, measured: int, value: Floats, energy_j: Floats) -> tuple[bool | None, float | None]:

@@ -62,7 +62,6 @@ def tune(options: argparse.Namespace) -> int:
 
 
 def _measured(options: argparse.Namespace) -> "Tuning":
-    """The document of `eprof tune` for measurements."""
     from eprof import costs
     from eprof.commands.tune import build, inputs
     from eprof.lab import measurements
@@ -81,7 +80,6 @@ def _measured(options: argparse.Namespace) -> "Tuning":
 
 
 def _profiled(options: argparse.Namespace) -> "Tuning":
-    """The document of `eprof tune` for a profile."""
     from eprof.commands.tune import build, inputs
     from eprof.profile import api
 

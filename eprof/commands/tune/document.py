@@ -14,8 +14,6 @@ from eprof.commands.tune import schema
 from eprof.commands.tune.build import Tuning
 from eprof.commands.tune.choice import Choice, choose, lost
 from eprof.commands.tune.grid import Grid, Point, front, together
-from eprof.commands.tune.time_fit import TimeCheck
-from eprof.energy.time_model import TimeModel
 from eprof.lab.objective import Objective
 
 
@@ -25,6 +23,13 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
     whole = choose(program, objective)
     choices = [choose(grid, objective) for grid in tuning.grids]
     slowdown = objective.max_slowdown
+    model = lost([(choice.wrong, choice.lost_percent) for choice in choices])
+    oracle = lost([(choice.oracle_wrong, choice.oracle_lost_percent) for choice in choices])
+    losses = mispredictions = None
+    if model is not None and oracle is not None:
+        losses = schema.LostBy(model, oracle)
+        broken = sum(bool(choice.broken) for choice in choices)
+        mispredictions = schema.Mispredictions(model.cases, model.wrong, oracle.wrong, broken)
     return schema.Tune(
         schema=schema.SCHEMA,
         eprof=__version__,
@@ -37,15 +42,21 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         objective_words=objective.words,
         max_slowdown_percent=None if slowdown is None else 100 * slowdown,
         power_limit_w=objective.power_limit_w,
-        time=schema.Time(
-            tuning.time_from, _time_model(tuning.time_model), _time_error(tuning.time_check), tuning.of_simulated
-        ),
+        time=_time(tuning),
         **_picks(program, whole, tuning.points),
         each_its_own=_each_its_own(tuning.grids, choices),
         settings=_settings(program, objective, tuning.points),
-        front=_front(program, tuning.points),
-        mispredictions=_mispredictions(choices),
-        energy_lost_percent=_lost_by_picks(choices),
+        front=[
+            schema.FrontPoint(
+                tuning.points[place].core_mhz,
+                tuning.points[place].memory_mhz,
+                float(program.energy_j[place]),
+                float(program.time_s[place]),
+            )
+            for place in front(program)
+        ],
+        mispredictions=mispredictions,
+        energy_lost_percent=losses,
         marks=tuple(names(int(program.marks))),
         processor=tuning.processor,
         notes=[*tuning.notes, *_unpicked(whole, choices, tuning.grids, objective)],
@@ -53,21 +64,18 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
     )
 
 
-def _time_model(model: TimeModel | None) -> schema.TimeModelUsed | None:
-    if model is None:
-        return None
-    return schema.TimeModelUsed(model.byte_per_cycle, model.exponent, model.share, model.words)
-
-
-def _time_error(checked: TimeCheck | None) -> schema.TimeError | None:
-    if checked is None:
-        return None
-    rows = int(np.isfinite(checked.signed_percent).sum())
-    return schema.TimeError(rows, checked.mean_percent, checked.max_percent, "leave_one_benchmark_out")
+def _time(tuning: Tuning) -> schema.Time:
+    model, checked = tuning.time_model, tuning.time_check
+    used = error = None
+    if model is not None:
+        used = schema.TimeModelUsed(model.byte_per_cycle, model.exponent, model.share, model.words)
+    if checked is not None:
+        rows = int(np.isfinite(checked.signed_percent).sum())
+        error = schema.TimeError(rows, checked.mean_percent, checked.max_percent, "leave_one_benchmark_out")
+    return schema.Time(tuning.time_from, used, error, tuning.of_simulated)
 
 
 def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, schema.At | None]:
-    """What was picked for a kernel or the program, in the document of tuning."""
     return {
         "best": _at(grid, choice.best, points),
         "fastest": _at(grid, choice.fastest, points),
@@ -81,7 +89,6 @@ def _at(grid: Grid, place: int | None, points: Sequence[Point]) -> schema.At | N
 
 
 def _fields(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:
-    """A grid at one setting, in the document of tuning."""
     energy, time = grid.energy_j[place], grid.time_s[place]
     point = points[place]
     return {
@@ -98,7 +105,6 @@ def _fields(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:
 
 
 def _settings(grid: Grid, objective: Objective, points: Sequence[Point]) -> list[schema.Setting]:
-    """Every setting of the program, in the document of tuning."""
     values = objective.value(grid.energy_j, grid.time_s)
     allowed = objective.allowed(grid.energy_j, grid.time_s)
     return [
@@ -107,33 +113,7 @@ def _settings(grid: Grid, objective: Objective, points: Sequence[Point]) -> list
     ]
 
 
-def _front(grid: Grid, points: Sequence[Point]) -> list[schema.FrontPoint]:
-    return [
-        schema.FrontPoint(
-            points[place].core_mhz, points[place].memory_mhz, float(grid.energy_j[place]), float(grid.time_s[place])
-        )
-        for place in front(grid)
-    ]
-
-
-def _mispredictions(choices: Sequence[Choice]) -> schema.Mispredictions | None:
-    losses = _lost_by_picks(choices)
-    if losses is None:
-        return None
-    broken = sum(bool(choice.broken) for choice in choices)
-    return schema.Mispredictions(losses.model.cases, losses.model.wrong, losses.oracle.wrong, broken)
-
-
-def _lost_by_picks(choices: Sequence[Choice]) -> schema.LostBy | None:
-    model = lost([(choice.wrong, choice.lost_percent) for choice in choices])
-    oracle = lost([(choice.oracle_wrong, choice.oracle_lost_percent) for choice in choices])
-    if model is None or oracle is None:
-        return None
-    return schema.LostBy(model, oracle)
-
-
 def _kernel(grid: Grid, choice: Choice, points: Sequence[Point]) -> schema.Kernel:
-    """A kernel with its picks, in the document of tuning."""
     return schema.Kernel(
         name=grid.name,
         kernel=grid.kernel,
@@ -164,7 +144,6 @@ def _each_its_own(grids: Sequence[Grid], choices: Sequence[Choice]) -> schema.Jo
 
 
 def _unpicked(whole: Choice, choices: Sequence[Choice], grids: Sequence[Grid], objective: Objective) -> Iterator[str]:
-    """Why no setting was picked, in the document of tuning."""
     unpicked = [grid.name for grid, choice in zip(grids, choices, strict=True) if choice.best is None]
     if unpicked:
         yield f"No setting can be picked for {few(unpicked, 1)}: none is known that gives {objective.words}."

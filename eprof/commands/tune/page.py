@@ -7,7 +7,7 @@ from msgspec import UNSET
 from eprof.base.known import growth
 from eprof.base.text import capital, when
 from eprof.commands.tune import charts, words
-from eprof.commands.tune.schema import LostBy, PowerModel, Tune, same
+from eprof.commands.tune.schema import LostBy, Tune, same
 from eprof.show.page.frame import Figure, card, method, page, quiet
 from eprof.show.page.heat import energy_map
 from eprof.show.words.blocks import Column, Row, Section, Sentence, Table
@@ -25,7 +25,6 @@ def html(document: Tune) -> str:
 
 
 def _figures(document: Tune) -> Iterator[Figure]:
-    """Key figures of tuning: the pick, its energy and time, against the fastest, what clocks by kernel would add."""
     best, fastest, own = document.best, document.fastest, document.each_its_own
     if best is None:
         yield Figure("Best setting", "none")
@@ -34,17 +33,17 @@ def _figures(document: Tune) -> Iterator[Figure]:
     yield Figure("Energy there", quantity_or("not known", best.energy_j, "J"), "predicted")
     yield Figure("Time there", quantity_or("not known", best.time_s, "s"), document.time.source)
     if fastest is not None and not same(best, fastest):
-        yield Figure("Energy against the fastest", _growth(best.energy_j, fastest.energy_j))
-        yield Figure("Time against the fastest", _growth(best.time_s, fastest.time_s))
+        yield Figure("Energy against the fastest", _signed_percent(best.energy_j, fastest.energy_j))
+        yield Figure("Time against the fastest", _signed_percent(best.time_s, fastest.time_s))
     if own is not None and len(document.kernels) > 1:
         yield Figure(
             f"Each {document.nouns.kernel} at its own",
-            _growth(own.energy_j, best.energy_j),
+            _signed_percent(own.energy_j, best.energy_j),
             "energy, if switching were free",
         )
 
 
-def _growth(value: float | None, before: float | None) -> str:
+def _signed_percent(value: float | None, before: float | None) -> str:
     share = growth(value, before)
     if share is None:
         return "not known"
@@ -54,7 +53,6 @@ def _growth(value: float | None, before: float | None) -> str:
 
 
 def _sections(document: Tune) -> Iterator[Section]:
-    """The sections of the page on tuning."""
     yield from _clocks(document)
     yield from _trade(document)
     if len(document.kernels) > 1:
@@ -65,7 +63,6 @@ def _sections(document: Tune) -> Iterator[Section]:
 
 
 def _clocks(document: Tune) -> Iterator[Section]:
-    """The section of heat maps by clocks: of the program, and one for each kernel."""
     heat = words.heat(document)
     if heat is None:
         return
@@ -100,7 +97,6 @@ def _trade(document: Tune) -> Iterator[Section]:
 
 
 def _kernels(document: Tune) -> Section:
-    """The section of every kernel's best and fastest setting."""
     nouns = document.nouns
     others = sum(not same(kernel.best, kernel.fastest) for kernel in document.kernels)
     answer = (
@@ -138,24 +134,19 @@ def _meter(document: Tune, losses: LostBy) -> Section:
 
 
 def _method(document: Tune) -> Section:
-    """How the numbers of tuning came to be."""
+    model, tested = document.model, ""
+    error = model.power_error_percent
+    if error is not UNSET and error is not None:
+        tested = f" Its mean error on the measured power of these rows is {percent(error)}."
+    left_out = "kernel" if model.protocol == "leave_one_benchmark_out" else "setting"
+    power = (
+        f"A fit for each {left_out}, made from all the others: nothing is predicted by a fit that has seen it.{tested}"
+    )
+    if model.kind == "table":
+        power = f"Cost table {model.name} for {model.device}. {model.source}{tested}"
     parts = {
         "Chosen for": [f"{capital(document.objective_words)}."],
-        "Power": [_power(document.model)],
+        "Power": [power],
         "Time": [words.time_words(document)],
     }
     return method(document, parts, document.notes)
-
-
-def _power(model: PowerModel) -> str:
-    """How the power at other clocks was predicted."""
-    error = model.power_error_percent
-    tested = ""
-    if error is not UNSET and error is not None:
-        tested = f" Its mean error on the measured power of these rows is {percent(error)}."
-    if model.kind == "table":
-        return f"Cost table {model.name} for {model.device}. {model.source}{tested}"
-    left_out = "kernel" if model.protocol == "leave_one_benchmark_out" else "setting"
-    return (
-        f"A fit for each {left_out}, made from all the others: nothing is predicted by a fit that has seen it.{tested}"
-    )

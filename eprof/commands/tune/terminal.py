@@ -39,7 +39,6 @@ def _heat(document: Tune) -> Iterator[Block | RenderableType]:
 
 
 def _table(heat: Heat) -> Table:
-    """The heat map as a table for the terminal."""
     cores = sorted({core for core, _ in heat.cells})
     table = Table("", *(f"{core:g}" for core in cores), box=None, pad_edge=False)
     for column in table.columns:
@@ -51,7 +50,6 @@ def _table(heat: Heat) -> Table:
 
 
 def _cell(cell: HeatCell | None) -> Text:
-    """A cell of the heat map on the terminal."""
     if cell is None:
         return Text("")
     words = printable(cell.text + cell.sign)

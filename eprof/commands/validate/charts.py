@@ -66,64 +66,43 @@ def histogram(histogram: Histogram) -> Markup:
     edges, counts = histogram.edges_percent, histogram.counts
     filled = [place for place, several in enumerate(counts) if several]
     reach = max(10.0, -edges[filled[0]], edges[filled[-1] + 1])
-    body = Markup("").join(_ticks(reach))
+    step = 10 if reach > 20 else 5
+    many = int(reach // step)
+    tick = Markup(
+        '<line class="{0}" x1="{1}" x2="{1}" y1="6" y2="{2}"/>'
+        '<text class="tick" x="{1}" y="{3}" text-anchor="{4}">{5} %</text>'
+    )
+    body = Markup("")
+    for error in (step * number for number in range(-many, many + 1)):
+        anchor = {-reach: "start", reach: "end"}.get(error, "middle")
+        words = f"{error:+g}".replace("-", MINUS) if error else "0"
+        kind = "axis" if error else "axis zero"
+        body += tick.format(kind, pct(50 * (error + reach) / reach), _HEIGHT, _HEIGHT + 16, anchor, words)
+    bar = Markup(
+        '<rect class="v-predicted" x="{}" y="{:.1f}" width="{}" height="{:.1f}">'
+        "<title>{:g} to {:g} %: {}</title></rect>"
+    )
     for place in filled:
-        body += _column(edges[place], edges[place + 1], counts[place], counts[place] / max(counts), reach)
+        low, high = edges[place], edges[place + 1]
+        height = max(1.0, counts[place] / max(counts) * (_HEIGHT - 20))
+        left, width = pct(50 * (low + reach) / reach + 0.08), pct(50 * (high - low) / reach - 0.16)
+        body += bar.format(left, _HEIGHT - height, width, height, low, high, counts[place])
     label = f"Histogram of errors from {-reach:g} to {reach:g} per cent"
     return Markup('<svg class="bar" width="100%" height="{}" role="img" aria-label="{}">{}</svg>').format(
         _HEIGHT + 20, label, body
     )
 
 
-def _column(low: float, high: float, several: int, share: float, reach: float) -> Markup:
-    """A bar of the histogram of errors."""
-    height = max(1.0, share * (_HEIGHT - 20))
-    return Markup(
-        '<rect class="v-predicted" x="{}" y="{:.1f}" width="{}" height="{:.1f}">'
-        "<title>{:g} to {:g} %: {}</title></rect>"
-    ).format(
-        pct(50 * (low + reach) / reach + 0.08),
-        _HEIGHT - height,
-        pct(50 * (high - low) / reach - 0.16),
-        height,
-        low,
-        high,
-        several,
-    )
-
-
-def _ticks(reach: float) -> list[Markup]:
-    """Ticks below the histogram of errors."""
-    step = 10 if reach > 20 else 5
-    several = int(reach // step)
-    return [_tick(step * number, reach) for number in range(-several, several + 1)]
-
-
-def _tick(error: float, reach: float) -> Markup:
-    anchor = {-reach: "start", reach: "end"}.get(error, "middle")
-    kind = "axis" if error else "axis zero"
-    words = f"{error:+g}".replace("-", MINUS) if error else "0"
-    return Markup(
-        '<line class="{0}" x1="{1}" x2="{1}" y1="6" y2="{2}"/>'
-        '<text class="tick" x="{1}" y="{3}" text-anchor="{4}">{5} %</text>'
-    ).format(kind, pct(50 * (error + reach) / reach), _HEIGHT, _HEIGHT + 16, anchor, words)
-
-
 def error_map(settings: Sequence[SettingScores]) -> Markup:
     """Mean errors of predictions as a table of core by memory clock."""
-    return heat_table({(setting.core_mhz, setting.memory_mhz): _error_cell(setting) for setting in settings})
-
-
-def _error_cell(setting: SettingScores) -> Markup:
-    """A cell of the map of errors by clocks."""
-    scores = setting.scores
-    if scores.mean_percent is None:
-        return Markup('<td class="no"></td>')
-    step = sum(scores.mean_percent >= edge for edge in STEPS)
-    title = (
-        f"{setting.label} MHz: {scores.n} rows, mean {percent(scores.mean_percent)}, "
-        f"largest {percent(scores.max_percent)}"
-    )
-    return Markup('<td class="h{}" title="{}">{:.1f} <small>{}</small></td>').format(
-        step, title, scores.mean_percent, signed(scores.bias_percent)
-    )
+    cells = {}
+    known = Markup('<td class="h{}" title="{}">{:.1f} <small>{}</small></td>')
+    for setting in settings:
+        scores, cell = setting.scores, Markup('<td class="no"></td>')
+        if scores.mean_percent is not None:
+            step = sum(scores.mean_percent >= edge for edge in STEPS)
+            errors = f"mean {percent(scores.mean_percent)}, largest {percent(scores.max_percent)}"
+            title = f"{setting.label} MHz: {scores.n} rows, {errors}"
+            cell = known.format(step, title, scores.mean_percent, signed(scores.bias_percent))
+        cells[setting.core_mhz, setting.memory_mhz] = cell
+    return heat_table(cells)

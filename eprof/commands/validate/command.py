@@ -13,7 +13,7 @@ from eprof.cli.output import deliver, of_document, planned, say
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from eprof.commands.validate.schema import Candidate, Times
+    from eprof.commands.validate.schema import Candidate
     from eprof.commands.validate.study import Study
     from eprof.costs import CostTable
     from eprof.logs.runs import Measured, Run
@@ -39,8 +39,32 @@ def add(commands: Commands) -> Parser:
     parser.add_inputs("measurements (CSV, Parquet), or run directories with measured energy")
     parser.value("--costs", TABLE, "score this cost table as it is")
     parser.value("--setting", SETTING, "of the table, for run directories and rows alike (default: their own)")
-    _add_protocols(parser)
-    _add_fits(parser)
+    parser.choice(
+        "--protocol",
+        _PROTOCOLS,
+        "refit in every fold of this protocol (repeatable; default without --costs and --train: fit, "
+        "leave-one-setting-out and leave-one-benchmark-out)",
+        action="append",
+        default=[],
+    )
+    parser.repeatable("--train", "FILE", "train on FILE, test on INPUT")
+    parser.value("--holdout", "CORE/MEMORY,...", "settings to test on (default: every other one, as on a chess board)")
+    parser.value("--folds", "K", "parts of k-fold (default 10)", type=int, default=10)
+    parser.value("--seed", "N", "of what is dealt at random (default 0)", type=whole, default=0)
+    parser.choice(
+        "--scale",
+        ("kernel", "card"),
+        "also with measured scale factors for kernels that are new to the model: one for each kernel (default), "
+        "or that of one metered kernel for all others",
+        nargs="?",
+        const="kernel",
+    )
+    parser.flag("--baselines", "also constant power, V = 1, regressions, a neural network")
+    parser.value(
+        "--device",
+        "NAME",
+        "the measured GPU: fits are drawn to energies of other GPUs, as those of `eprof fit` (default: to none)",
+    )
     parser.repeatable(
         "--power",
         "FILE",
@@ -57,42 +81,11 @@ def add(commands: Commands) -> Parser:
     return parser
 
 
-def _add_protocols(parser: Parser) -> None:
-    parser.choice(
-        "--protocol",
-        _PROTOCOLS,
-        "refit in every fold of this protocol (repeatable; default without --costs and --train: fit, "
-        "leave-one-setting-out and leave-one-benchmark-out)",
-        action="append",
-        default=[],
-    )
-    parser.repeatable("--train", "FILE", "train on FILE, test on INPUT")
-    parser.value("--holdout", "CORE/MEMORY,...", "settings to test on (default: every other one, as on a chess board)")
-    parser.value("--folds", "K", "parts of k-fold (default 10)", type=int, default=10)
-    parser.value("--seed", "N", "of what is dealt at random (default 0)", type=whole, default=0)
-
-
-def _add_fits(parser: Parser) -> None:
-    parser.choice(
-        "--scale",
-        ("kernel", "card"),
-        "also with measured scale factors for kernels that are new to the model: one for each kernel (default), "
-        "or that of one metered kernel for all others",
-        nargs="?",
-        const="kernel",
-    )
-    parser.flag("--baselines", "also constant power, V = 1, regressions, a neural network")
-    parser.value(
-        "--device",
-        "NAME",
-        "the measured GPU: fits are drawn to energies of other GPUs, as those of `eprof fit` (default: to none)",
-    )
-
-
 def validate(options: argparse.Namespace) -> int:
     """Run `eprof validate`; 3 if the gate fails."""
     from eprof import costs
     from eprof.commands.validate.document import document as document_of
+    from eprof.commands.validate.times import times
     from eprof.commands.validate.whole_runs import held_against_meter, sorted_inputs
     from eprof.lab.objective import percentage
 
@@ -110,14 +103,20 @@ def validate(options: argparse.Namespace) -> int:
     power_notes: list[str] = []
     meter = _external_meter(options, runs, power_notes)
     whole_runs, notes = held_against_meter(runs, options.costs, options.setting, options.kernel_name, meter)
+    candidates = _candidates(options.profile, table, study)
+    modelled_times = None
+    if options.time:
+        if table is None or study is None:
+            raise UsageError("--time needs measurements, and --costs, which describes the GPU's multiprocessors.")
+        modelled_times = times(table, study.measurements)
     document = document_of(
         study,
         whole_runs=whole_runs,
-        candidates=_candidates(options.profile, table, study),
+        candidates=candidates,
         command_line=options.command_line,
         notes=[*power_notes, *notes],
         max_error_percent=limit,
-        times=_validated_times(table, study) if options.time else None,
+        times=modelled_times,
     )
     deliver(of_document(document, __package__, options.verbose), outputs, options)
     if document.gate is None or document.gate.passed:
@@ -150,7 +149,6 @@ def _external_meter(
 
 
 def _study(files: list[Path], table: "CostTable | None", options: argparse.Namespace) -> "Study":
-    """The study that `eprof validate` makes."""
     from eprof.commands.validate import study
     from eprof.lab import measurements
     from eprof.lab.fitting.defaults import form_for
@@ -179,14 +177,6 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
     )
     with Progress(options.quiet).begin("validating") as progress:
         return study.validate(measured, plan, table=table, setting=options.setting, train=train, report=progress.count)
-
-
-def _validated_times(table: "CostTable | None", study: "Study | None") -> "Times":
-    if table is None or study is None:
-        raise UsageError("--time needs measurements, and --costs, which describes the GPU's multiprocessors.")
-    from eprof.commands.validate.times import times
-
-    return times(table, study.measurements)
 
 
 def _candidates(inputs: list[str], table: "CostTable | None", study: "Study | None") -> "list[Candidate]":

@@ -59,7 +59,16 @@ def document(
         times=times,
     )
     if study is not None:
-        _add_study(made, study)
+        made.n += len(study.measurements)
+        made.protocols = {name: _protocol(name, outcome, study) for name, outcome in study.outcomes.items()}
+        made.baselines = {
+            model: {name: outcome.scores for name, outcome in by_protocol.items()}
+            for model, by_protocol in study.baselines.items()
+        }
+        made.notes = list(dict.fromkeys([*made.notes, *study.notes]))
+        made.rows = _rows(study)
+        made.to_meter = _to_meter(study)
+        made.measured = _measured(study)
     if whole_runs:
         made.protocols["runs"] = _of_runs(whole_runs)
     if max_error_percent is not None:
@@ -77,19 +86,6 @@ def gate(tested: Mapping[str, schema.Protocol], limit_percent: float) -> schema.
     worst = max(tested, key=badness)
     error = tested[worst].mean_percent
     return schema.Gate(limit_percent, worst, error, error is not None and error <= limit_percent)
-
-
-def _add_study(made: schema.Validation, study: Study) -> None:
-    made.n += len(study.measurements)
-    made.protocols = {name: _protocol(name, outcome, study) for name, outcome in study.outcomes.items()}
-    made.baselines = {
-        model: {name: outcome.scores for name, outcome in by_protocol.items()}
-        for model, by_protocol in study.baselines.items()
-    }
-    made.notes = list(dict.fromkeys([*made.notes, *study.notes]))
-    made.rows = _rows(study)
-    made.to_meter = _to_meter(study)
-    made.measured = _measured(study)
 
 
 def _to_meter(study: Study) -> dict[str, schema.MeteredRuns]:
@@ -111,7 +107,6 @@ def _of_runs(whole_runs: Sequence[schema.WholeRun]) -> schema.Protocol:
 
 
 def _protocol(name: str, outcome: Outcome, study: Study) -> schema.Protocol:
-    """A protocol with its scores, in the document of a validation."""
     meaning = _SAW if name == protocols.TABLE and study.table_saw_these else _meaning(name)
     return schema.Protocol(**asdict(outcome.scores), folds=outcome.folds, meaning=meaning)
 
@@ -126,7 +121,6 @@ def _meaning(name: str) -> str:
 
 
 def _measured(study: Study) -> schema.Measured:
-    """What was measured, in the document of a validation."""
     measurements = study.measurements
     predicted = study.outcomes[study.main].predicted
     shares = similarity.mixes(study.parts, measurements.rows["benchmark"])
@@ -134,11 +128,16 @@ def _measured(study: Study) -> schema.Measured:
     at_settings = grouped(measurements.rows, ("core_mhz", "memory_mhz"), "power_w", predicted)
     table, trained_on = study.table, study.trained_on
     costs = None if table is None else schema.Costs(table.name, table.device, table.source, table.basis)
+    form = None
+    if study.plan.form is not None and not all(name.startswith(protocols.TABLE) for name in study.outcomes):
+        plain = asdict(study.plan.form)
+        plain["prior"] = dict(plain["prior"]) if plain["prior"] else None
+        form = schema.FittedForm(**plain, seed=study.plan.seed)
     return schema.Measured(
         inputs=list(map(schema.Input, measurements.sources)),
         trained_on=None if trained_on is None else list(map(schema.Input, trained_on.sources)),
         costs=costs,
-        form=_form(study),
+        form=form,
         benchmarks=int(measurements.rows["benchmark"].nunique()),
         settings=[Clocks(core, memory) for core, memory in protocols.settings(measurements.rows)],
         reference=Clocks(*measurements.reference),
@@ -152,43 +151,28 @@ def _measured(study: Study) -> schema.Measured:
     )
 
 
-def _form(study: Study) -> schema.FittedForm | None:
-    """In the document: how validated models were fitted; None where none was."""
-    form = study.plan.form
-    if form is None or all(name.startswith(protocols.TABLE) for name in study.outcomes):
-        return None
-    plain = asdict(form)
-    plain["prior"] = dict(form.prior) if form.prior else None
-    return schema.FittedForm(**plain, seed=study.plan.seed)
-
-
 def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.DataFrame) -> list[schema.KernelScores]:
-    """The kernels in the document of a validation, worst mean error first."""
     rows = measurements.rows.assign(predicted=predicted)
     near = similarity.nearest(shares)
     kernels = []
     for (name,), scores in grouped(rows, ("benchmark",), "power_w", predicted):
         mine = rows[rows["benchmark"] == name]
+        mix = {}
+        if name in shares.index:
+            largest_first = pd.Series(shares.loc[name]).sort_values(ascending=False)
+            mix = {str(term): float(share) for term, share in largest_first.items() if share > 0}
         kernels.append(
             schema.KernelScores(
                 benchmark=str(name),
                 kernel=str(mine["kernel"].iloc[0]),
                 scores=scores,
                 reference=_reference(mine, measurements.reference),
-                mix=_mix(shares, name),
+                mix=mix,
                 nearest=str(near.loc[name, "nearest"]) if name in near.index else None,
                 distance=finite(near["distance"].get(name, np.nan)),
             )
         )
     return sorted(kernels, key=lambda kernel: -(kernel.scores.mean_percent or -1.0))
-
-
-def _mix(shares: pd.DataFrame, benchmark: str) -> dict[str, float]:
-    """Shares of a kernel's power in the document of a validation, the largest first."""
-    if benchmark not in shares.index:
-        return {}
-    mix = pd.Series(shares.loc[benchmark]).sort_values(ascending=False)
-    return {str(term): float(share) for term, share in mix.items() if share > 0}
 
 
 def _reference(rows: pd.DataFrame, reference: tuple[float, float]) -> schema.Reference:
@@ -234,7 +218,6 @@ def _rows(study: Study) -> list[schema.Row]:
     power = study.measurements.power_w
     predicted = {name: outcome.predicted for name, outcome in study.outcomes.items()}
     errors = errors_percent(power, predicted[study.main])
-    rows = study.measurements.rows.to_dict("records")
     return [
         schema.Row(
             benchmark=str(row["benchmark"]),
@@ -246,5 +229,5 @@ def _rows(study: Study) -> list[schema.Row]:
             predicted_w={name: finite(watts[place]) for name, watts in predicted.items()},
             error_percent=finite(errors[place]),
         )
-        for place, row in enumerate(rows)
+        for place, row in enumerate(study.measurements.rows.to_dict("records"))
     ]

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eprof.base.arrays import Floats
 from eprof.base.errors import MeterError
 from eprof.base.text import listed
 from eprof.lab.power import fuse, sharing
@@ -71,10 +70,23 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
             f"{run.path}: run.json does not tell when the program ran without counting; collect it again with this "
             "version of eprof."
         )
-    seen = [window for window in windows if _is_seen(window, series)]
+    # The power is known of nearly all of the time that the program ran.
+    seen = [
+        window
+        for window in windows
+        if all(_known(window, each)[0] >= _LEAST_KNOWN * (window.end_s - window.begin_s) for each in series)
+    ]
     if not seen:
-        raise MeterError(_not_seen(run, windows[0], series[0]))
-    notes.extend(_moved(run, seen[0], series))
+        window, source = windows[0], series[0].source
+        logged = f"{_clock(float(series[0].edges[0]))} to {_clock(float(series[0].edges[-1]))}"
+        raise MeterError(
+            f"{source}: power is known from {logged} UTC, and {run.path} ran the program from "
+            f"{_clock(window.begin_s)} to {_clock(window.end_s)} UTC; give a log of that time {_TO_DOCS}."
+        )
+    for source in dict.fromkeys(each.source for each in series):
+        shifts_s = [_zone_s(seen[0], each) for each in series if each.source == source]
+        if any(shifts_s):
+            notes.append(f"{source}: its dates have no zone; moved by {shifts_s[0] / 3600:+g} h they meet {run.path}.")
     joules = [_joules(window, series) / window.runs for window in seen]
     names = listed([each.component for each in series])
     sources = listed(list(dict.fromkeys(each.source for each in series)))
@@ -99,66 +111,35 @@ def _windows(run: Run) -> Iterator[_Window]:
         seconds = (measurement.get("energy") or {}).get("window_s") or measurement.get("seconds")
         if measurement.get("what") not in (TIME, ENERGY) or not seconds or "started_utc" not in measurement:
             continue
-        begin_s = _epoch_s(measurement["started_utc"])
+        utc = measurement["started_utc"]
+        try:
+            begin_s = datetime.fromisoformat(utc).replace(tzinfo=UTC).timestamp()
+        except ValueError as err:
+            raise MeterError(f"run.json: `{utc[:40]}` is no time.") from err
         alone = measurement.get("command") == run.manifest.get("program")
         windows.append(_Window(begin_s, begin_s + seconds, max(int(measurement.get("runs", 1)), 1), alone))
     has_alone = any(window.alone for window in windows)
     yield from (window for window in windows if window.alone or not has_alone)
 
 
-def _epoch_s(utc: str) -> float:
-    try:
-        return datetime.fromisoformat(utc).replace(tzinfo=UTC).timestamp()
-    except ValueError as err:
-        raise MeterError(f"run.json: `{utc[:40]}` is no time.") from err
-
-
-def _edges(window: _Window) -> tuple[Floats, Floats]:
-    return np.array([window.begin_s]), np.array([window.end_s])
-
-
-def _moved(run: Run, window: _Window, series: Sequence[Series]) -> Iterator[str]:
-    """By how much the clock of each external meter's log was moved to meet the run, where it was."""
-    for source in dict.fromkeys(each.source for each in series):
-        shifts_s = [_zone_s(window, each) for each in series if each.source == source]
-        if any(shifts_s):
-            yield f"{source}: its dates have no zone; moved by {shifts_s[0] / 3600:+g} h they meet {run.path}."
-
-
 def _zone_s(window: _Window, series: Series) -> float:
     return fuse.zone_s(series, [Mark("run", window.begin_s, window.end_s)])
 
 
-def _on_clock_of(window: _Window, series: Series) -> Series:
-    """The external meter's series in UTC, where its dates have no zone."""
-    return series.shifted(_zone_s(window, series))
-
-
-def _known_s(window: _Window, series: Series) -> float:
-    return float(_on_clock_of(window, series).known_s(*_edges(window))[0])
-
-
-def _is_seen(window: _Window, series: Sequence[Series]) -> bool:
-    """Whether the external meter knows the power of nearly all of the time that the program ran."""
-    least_s = _LEAST_KNOWN * (window.end_s - window.begin_s)
-    return all(_known_s(window, each) >= least_s for each in series)
+def _known(window: _Window, series: Series) -> tuple[float, float]:
+    """For how long the external meter knows the power while the program ran, in s, and the joules of that time."""
+    in_utc = series.shifted(_zone_s(window, series))
+    edges = np.array([window.begin_s]), np.array([window.end_s])
+    return float(in_utc.known_s(*edges)[0]), float(in_utc.energy_j(*edges)[0])
 
 
 def _joules(window: _Window, series: Sequence[Series]) -> float:
     """The external meter's joules of all components; what little is not known is taken for their mean power."""
     total_j = 0.0
     for each in series:
-        joules = float(_on_clock_of(window, each).energy_j(*_edges(window))[0])
-        total_j += joules * (window.end_s - window.begin_s) / _known_s(window, each)
+        known_s, joules = _known(window, each)
+        total_j += joules * (window.end_s - window.begin_s) / known_s
     return total_j
-
-
-def _not_seen(run: Run, window: _Window, series: Series) -> str:
-    logged = f"{_clock(float(series.edges[0]))} to {_clock(float(series.edges[-1]))}"
-    return (
-        f"{series.source}: power is known from {logged} UTC, and {run.path} ran the program from "
-        f"{_clock(window.begin_s)} to {_clock(window.end_s)} UTC; give a log of that time {_TO_DOCS}."
-    )
 
 
 def _clock(epoch_s: float) -> str:

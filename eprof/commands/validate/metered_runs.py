@@ -18,7 +18,13 @@ RUNS, KERNELS = 200, 4
 def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) -> MeteredRuns | None:
     """Errors of the energy of each kernel of the runs; None where no setting has four predicted kernels."""
     power_w = measurements.power_w
-    pools = _pools(measurements, np.isfinite(predicted_w) & (predicted_w > 0) & (power_w > 0))
+    # At each setting that has enough predicted kernels.
+    known = np.isfinite(predicted_w) & (predicted_w > 0) & (power_w > 0)
+    places: dict[tuple[float, float], list[int]] = {}
+    for place, setting in enumerate(setting_of(measurements.rows)):
+        if known[place]:
+            places.setdefault(setting, []).append(place)
+    pools = [np.array(rows) for rows in places.values() if len(rows) >= KERNELS]
     if not pools:
         return None
     draw = np.random.default_rng(seed)
@@ -40,15 +46,6 @@ def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) 
         by_time_mean_percent=_metered_error(truth, by_time),
         by_time_within=_within(truth, by_time),
     )
-
-
-def _pools(measurements: Measurements, known: np.ndarray) -> list[np.ndarray]:
-    """The places of the rows that metered runs are made of, at each setting that has enough of them."""
-    places: dict[tuple[float, float], list[int]] = {}
-    for place, setting in enumerate(setting_of(measurements.rows)):
-        if known[place]:
-            places.setdefault(setting, []).append(place)
-    return [np.array(rows) for rows in places.values() if len(rows) >= KERNELS]
 
 
 def _metered_error(truth: Floats, estimate: Floats) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from eprof.base.text import cut, when
 from eprof.commands.validate import charts, words
-from eprof.commands.validate.schema import KernelScores, Measured, Validation, WholeRun
+from eprof.commands.validate.schema import Measured, Validation, WholeRun
 from eprof.commands.validate.words import protocol
 from eprof.lab.validation.protocols import FIT
 from eprof.lab.validation.scores import Scores
@@ -32,7 +32,6 @@ def html(document: Validation) -> str:
 
 
 def _figures(document: Validation) -> list[Figure]:
-    """Key figures of a validation: typical, wide and worst error, RMSE, and on how much this rests."""
     scores = words.main(document)
     row = "run" if document.main_protocol == "runs" else "row"
     about = ""
@@ -52,7 +51,6 @@ def _large(error: float | None) -> str:
 
 
 def _sections(document: Validation) -> Iterator[Section]:
-    """The sections of the page of a validation."""
     if document.runs:
         yield _programs(document.runs)
     measured = document.measured
@@ -69,7 +67,6 @@ def _sections(document: Validation) -> Iterator[Section]:
 
 
 def _programs(runs: Sequence[WholeRun]) -> Section:
-    """The section of predicted against measured energy of whole programs."""
     pairs = [
         charts.Pair(run.path, run.path.rpartition("/")[2], run.measured_j, run.predicted_j, "J")
         for run in runs
@@ -83,7 +80,6 @@ def _programs(runs: Sequence[WholeRun]) -> Section:
 
 
 def _tested(document: Validation) -> Section:
-    """The section on which models were validated, and how far off they are."""
     explained = quiet(
         "Errors are relative to the measured power: 100 (predicted − measured) / measured. Mean, sd, min and max are "
         "of their size, the bias is their signed mean: above 0, too much is predicted. "
@@ -112,7 +108,6 @@ def _seen_and_unseen(document: Validation) -> str:
 
 
 def _trust(document: Validation, measured: Measured) -> Section:
-    """The section of a validation's page on whether to trust predictions for a kernel of the reader's own."""
     worst = measured.by_benchmark[0]
     sentences = [
         "A prediction is as good as for the measured kernels that are like yours: whose power goes to the same things, "
@@ -144,7 +139,12 @@ def _ranges(measured: Measured) -> Table:
 
 def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
     """The section of predicted against measured power of each kernel, as in the figures of [FMM] and [S]."""
-    pairs = list(_kernel_pairs(measured.by_benchmark))
+    pairs = []
+    for kernel in measured.by_benchmark:
+        measured_w, predicted_w = kernel.reference.measured_w, kernel.reference.predicted_w
+        if measured_w is not None and predicted_w is not None:
+            name = kernel.benchmark
+            pairs.append(charts.Pair(name, cut(name, _NAME), measured_w, predicted_w, "W"))
     if not pairs:
         return
     off = sum((kernel.scores.mean_percent or 0.0) > _FAR for kernel in measured.by_benchmark)
@@ -160,15 +160,7 @@ def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
     yield card("kernels", "Kernels", "Predicted against measured", Sentence(answer), chart, more)
 
 
-def _kernel_pairs(kernels: Sequence[KernelScores]) -> Iterator[charts.Pair]:
-    for kernel in kernels:
-        measured, predicted = kernel.reference.measured_w, kernel.reference.predicted_w
-        if measured is not None and predicted is not None:
-            yield charts.Pair(kernel.benchmark, cut(kernel.benchmark, _NAME), measured, predicted, "W")
-
-
 def _spread(document: Validation, measured: Measured) -> Iterator[Section]:
-    """The section on how signed errors of predictions are spread."""
     scores = words.main(document)
     if not sum(measured.histogram.counts):
         return
@@ -183,7 +175,6 @@ def _spread(document: Validation, measured: Measured) -> Iterator[Section]:
 
 
 def _settings(document: Validation, measured: Measured) -> Iterator[Section]:
-    """The section of the mean error at each pair of clocks."""
     errors = {setting.label: setting.scores.mean_percent for setting in measured.by_setting}
     known = {label: error for label, error in errors.items() if error is not None}
     if len(known) < 2:
@@ -203,7 +194,6 @@ def _settings(document: Validation, measured: Measured) -> Iterator[Section]:
 
 
 def _baselines(document: Validation) -> Section:
-    """The section of our model beside simpler baselines, and beside a network."""
     names = list(next(iter(document.baselines.values())))
     tested = document.main_protocol if document.main_protocol in names else names[-1]
     answer = _closer_models(document, tested) + _learnt_by_heart(document, tested)
@@ -244,7 +234,6 @@ def _mean(scores: Scores) -> float:
 
 
 def _all_kernels(document: Validation, measured: Measured) -> Section:
-    """The section of every validated kernel with its errors, what its power goes to, and the most similar one."""
     answer = f"{protocol(document.main_protocol).capitalize()}, over all settings."
     below = (
         "What power goes to is the model's reading, not a measurement. The same: the share of the power that goes to "
@@ -255,7 +244,6 @@ def _all_kernels(document: Validation, measured: Measured) -> Section:
 
 
 def _method(document: Validation) -> Section:
-    """How the errors of the validation came to be."""
     parts: dict[str, Sequence[str]] = {}
     if document.measured is not None:
         parts = {

@@ -171,10 +171,22 @@ class _Work(Struct, frozen=True, eq=False):
         """A model trained on other measurements, and by each protocol of the plan."""
         outcomes = {}
         if train is not None:
-            _same_terms(train, self.measurements)
-            outcomes[protocols.TRANSFER] = self.outcome(train_and_test(model, train, self.measurements), 1)
+            test = self.measurements
+            apart = sorted(set(test.terms) ^ set(train.terms))
+            if train.kind != test.kind or apart:
+                why = f"only one of the two counts {', '.join(apart)}" if apart else f"{train.kind} against {test.kind}"
+                raise EprofError(
+                    f"--train: {', '.join(train.sources)} does not count the same things as "
+                    f"{', '.join(test.sources)}: {why}."
+                )
+            outcomes[protocols.TRANSFER] = self.outcome(train_and_test(model, train, test), 1)
         for name in self.plan.protocols:
-            self._check_split(name)
+            by_benchmark = name in (protocols.LEAVE_ONE_BENCHMARK_OUT, protocols.K_FOLD_BENCHMARKS)
+            if self.measurements.own and by_benchmark:
+                raise EprofError(
+                    f"{name.replace('_', '-')}: these measurements hold no counts, so each benchmark has unknowns of "
+                    "its own, and none can be predicted from the others. Use --protocol leave-one-setting-out."
+                )
             outcomes[name] = self.refit(model, name, self.report)
         return outcomes
 
@@ -200,34 +212,22 @@ class _Work(Struct, frozen=True, eq=False):
 
     def scaled(self, outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
         """The validation's outcome with measured scale factors, where benchmarks are new to the model."""
-        new = {name: outcome for name, outcome in outcomes.items() if name in _NEW_KERNELS}
-        if self.plan.scale == "card":
-            return {name + CARD_SCALED: self._scaled_by_one(outcome) for name, outcome in new.items()}
-        return {name + SCALED: self._scaled_each(outcome) for name, outcome in new.items()}
-
-    def _scaled_each(self, outcome: Outcome) -> Outcome:
-        """Predictions in a validation with one factor per benchmark."""
-        predicted = scaled(self.measurements, outcome.predicted, self.measurements.reference)
-        known = ~np.isnan(predicted)
-        scores = score(self.measurements.power_w[known], predicted[known], self.constant_w[known])
-        return Outcome(predicted, outcome.folds, scores)
-
-    def _scaled_by_one(self, outcome: Outcome) -> Outcome:
-        """With the factor of one benchmark for all others: each in turn is the one that was metered."""
-        power_w = self.measurements.power_w
-        predicted = scaled_by_one(self.measurements, outcome.predicted, self.measurements.reference)
-        measured = np.broadcast_to(power_w, predicted.shape)
-        known = ~np.isnan(predicted)
-        middle = pd.DataFrame(predicted).median().to_numpy()
-        return Outcome(middle, outcome.folds, score(measured[known], predicted[known]))
-
-    def _check_split(self, protocol: str) -> None:
-        by_benchmark = protocol in (protocols.LEAVE_ONE_BENCHMARK_OUT, protocols.K_FOLD_BENCHMARKS)
-        if self.measurements.own and by_benchmark:
-            raise EprofError(
-                f"{protocol.replace('_', '-')}: these measurements hold no counts, so each benchmark has unknowns of "
-                "its own, and none can be predicted from the others. Use --protocol leave-one-setting-out."
-            )
+        power_w, reference = self.measurements.power_w, self.measurements.reference
+        with_factors = {}
+        for name, outcome in ((name, outcomes[name]) for name in outcomes if name in _NEW_KERNELS):
+            if self.plan.scale == "card":
+                # The factor of one benchmark for all others: each in turn is the one that was metered.
+                predicted = scaled_by_one(self.measurements, outcome.predicted, reference)
+                known = ~np.isnan(predicted)
+                scores = score(np.broadcast_to(power_w, predicted.shape)[known], predicted[known])
+                middle = pd.DataFrame(predicted).median().to_numpy()
+                with_factors[name + CARD_SCALED] = Outcome(middle, outcome.folds, scores)
+            else:
+                predicted = scaled(self.measurements, outcome.predicted, reference)
+                known = ~np.isnan(predicted)
+                scores = score(power_w[known], predicted[known], self.constant_w[known])
+                with_factors[name + SCALED] = Outcome(predicted, outcome.folds, scores)
+        return with_factors
 
 
 def _baselines(work: _Work, train: Measurements | None) -> tuple[dict[str, dict[str, Outcome]], list[str]]:
@@ -246,7 +246,11 @@ def _no_better_than_means(
 ) -> Iterator[str]:
     """A sentence for each protocol that leaves something out, or a table, that a plain mean does as well as."""
     power = work.measurements.power_w
-    for name, protocol in _left_out_by(work, outcomes).items():
+    # Beside a table, plain means are tested on kernels that they have not seen.
+    names = {name: name for name in outcomes if name in work.plan.protocols and name != protocols.FIT}
+    if protocols.TABLE in outcomes and work.measurements.rows["benchmark"].nunique() > 1:
+        names[protocols.TABLE] = protocols.LEAVE_ONE_BENCHMARK_OUT
+    for name, protocol in names.items():
         ours = outcomes[name]
         known = ~np.isnan(ours.predicted)
         errors = {}
@@ -258,27 +262,8 @@ def _no_better_than_means(
             yield sentence
 
 
-def _left_out_by(work: _Work, outcomes: Mapping[str, Outcome]) -> dict[str, str]:
-    """By which protocol plain means are tested beside ours; beside a table, on kernels that they have not seen."""
-    names = {name: name for name in outcomes if name in work.plan.protocols and name != protocols.FIT}
-    if protocols.TABLE in outcomes and work.measurements.rows["benchmark"].nunique() > 1:
-        names[protocols.TABLE] = protocols.LEAVE_ONE_BENCHMARK_OUT
-    return names
-
-
 def _mean_error(scores: Scores) -> float:
     return np.nan if scores.mean_percent is None else scores.mean_percent
-
-
-def _same_terms(train: Measurements, test: Measurements) -> None:
-    """Raise EprofError if the training rows lack what the test rows count, or count in other units."""
-    apart = sorted(set(test.terms) ^ set(train.terms))
-    if train.kind == test.kind and not apart:
-        return
-    why = f"only one of the two counts {', '.join(apart)}" if apart else f"{train.kind} against {test.kind}"
-    raise EprofError(
-        f"--train: {', '.join(train.sources)} does not count the same things as {', '.join(test.sources)}: {why}."
-    )
 
 
 def _parts(train: Measurements, test: Measurements, form: Form, seed: int) -> pd.DataFrame:

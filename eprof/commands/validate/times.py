@@ -3,11 +3,9 @@
 import numpy as np
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
 from eprof.commands.validate.schema import Times
-from eprof.costs import Costs, CostTable
-from eprof.costs.table import Multiprocessors
+from eprof.costs import CostTable
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
 from eprof.energy.components import Work, components, machine_of
 from eprof.energy.simulated import DEFAULT_EFFICIENCY
@@ -25,7 +23,13 @@ def times(table: CostTable, measurements: Measurements) -> Times:
 
     Raises EprofError: the table does not describe multiprocessors, the measurements lack what the models need.
     """
-    units = _checked(table, measurements)
+    if table.multiprocessors is None:
+        raise CostError(f"--time: {table.name} does not describe multiprocessors; it needs a [time_components].")
+    if not {"fp32_flop", "fp64_flop"} <= set(measurements.work) or "dram_byte" not in measurements.terms:
+        raise EprofError(
+            f"--time: the mapping {measurements.mapping} does not say what flops these rows did (fp32_flop, fp64_flop "
+            "in [time]), or which bytes DRAM moved (the term dram_byte)."
+        )
     predicted = {name: np.full(len(measurements), np.nan) for name in (BY_COMPONENT, UNBOUND, ROOFLINE, AS_SIMULATED)}
     missing: dict[str, None] = {}
     for setting, rows in rows_by_setting(measurements).items():
@@ -39,28 +43,19 @@ def times(table: CostTable, measurements: Measurements) -> Times:
         modelled = components(work_of(some), machine)
         predicted[BY_COMPONENT][rows] = modelled.total / machine.core_hz
         predicted[UNBOUND][rows] = (modelled.total - modelled.cycles["bandwidth"]) / machine.core_hz
-        predicted[ROOFLINE][rows] = _roofline_s(some, costs)
+        # T = max(W tau_flop, Q tau_mem) ([R] II), as `simulated.roofline_s` has it.
+        peaks, work = costs.peaks, some.work
+        of_flops = np.zeros(len(some))
+        for flops, peak in (("fp32_flop", peaks.sp_gflops), ("fp64_flop", peaks.dp_gflops)):
+            of_flops += work[flops].to_numpy(dtype=np.float64) / (np.nan if peak is None else peak * 1e9)
+        of_bytes = some.counts()["dram_byte"].to_numpy() / ((peaks.dram_gb_per_s or np.nan) * 1e9)
+        predicted[ROOFLINE][rows] = np.maximum(of_flops, of_bytes)
         missing |= dict.fromkeys(word for words in modelled.missing for word in words)
     predicted[AS_SIMULATED] = predicted[ROOFLINE] / DEFAULT_EFFICIENCY
     measured = measurements.rows["time_s"].to_numpy(dtype=np.float64)
     # Errors of seconds are no watts.
     scores = {name: replace(score(measured, time_s), rmse_w=None) for name, time_s in predicted.items()}
-    return Times(scores, list(missing), units.why)
-
-
-def _checked(table: CostTable, measurements: Measurements) -> Multiprocessors:
-    """The multiprocessors of the table, for times by component.
-
-    Raises EprofError if it does not describe them, or the rows tell too little.
-    """
-    if table.multiprocessors is None:
-        raise CostError(f"--time: {table.name} does not describe multiprocessors; it needs a [time_components].")
-    if not {"fp32_flop", "fp64_flop"} <= set(measurements.work) or "dram_byte" not in measurements.terms:
-        raise EprofError(
-            f"--time: the mapping {measurements.mapping} does not say what flops these rows did (fp32_flop, fp64_flop "
-            "in [time]), or which bytes DRAM moved (the term dram_byte)."
-        )
-    return table.multiprocessors
+    return Times(scores, list(missing), table.multiprocessors.why)
 
 
 def work_of(measurements: Measurements) -> Work:
@@ -75,13 +70,3 @@ def work_of(measurements: Measurements) -> Work:
         instructions["control"] = told["control"]
     launch = {name: told.get(name, nothing) for name in OF_LAUNCH}
     return Work(**launch, instructions=instructions, dram_byte=counts["dram_byte"].to_numpy())
-
-
-def _roofline_s(measurements: Measurements, costs: Costs) -> Floats:
-    """The roofline's time, T = max(W tau_flop, Q tau_mem) ([R] II), as `simulated.roofline_s` has it."""
-    peaks, work = costs.peaks, measurements.work
-    of_flops = np.zeros(len(measurements))
-    for flops, peak in (("fp32_flop", peaks.sp_gflops), ("fp64_flop", peaks.dp_gflops)):
-        of_flops += work[flops].to_numpy(dtype=np.float64) / (np.nan if peak is None else peak * 1e9)
-    of_bytes = measurements.counts()["dram_byte"].to_numpy() / ((peaks.dram_gb_per_s or np.nan) * 1e9)
-    return np.maximum(of_flops, of_bytes)

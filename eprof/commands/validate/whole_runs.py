@@ -11,7 +11,6 @@ from eprof.base.marks import names
 from eprof.commands.validate.schema import WholeRun
 from eprof.logs.runs import Measured, Run, is_run, open_run
 from eprof.profile import api
-from eprof.profile.profile import Energy
 
 
 def sorted_inputs(inputs: Iterable[str | Path]) -> tuple[list[Path], list[Path]]:
@@ -55,22 +54,20 @@ def held_against_meter(
         if measured is None:
             notes.append(f"{path}: no meter was read in this run, so there is nothing to hold a prediction against.")
         else:
-            runs.append(_whole_run(path, energy, measured))
+            split = energy.split
+            assert split is not None
+            joules = np.asarray(split.total_j, dtype=float)
+            predicted = np.nan if np.isnan(joules).all() else float(np.nansum(joules))
+            marks = int(np.bitwise_or.reduce(np.asarray(split.row_marks, dtype=np.int64)))
+            error = 100 * (predicted - measured.joules) / measured.joules if measured.joules > 0 else np.nan
+            run = WholeRun(
+                path=str(path),
+                predicted_j=finite(predicted),
+                measured_j=measured.joules,
+                method=measured.method,
+                reasons=measured.reasons(),
+                marks=tuple(names(marks)),
+                error_percent=finite(error),
+            )
+            runs.append(run)
     return runs, notes
-
-
-def _whole_run(path: Path, energy: Energy, measured: Measured) -> WholeRun:
-    split = energy.split
-    assert split is not None
-    joules = np.asarray(split.total_j, dtype=float)
-    predicted = np.nan if np.isnan(joules).all() else float(np.nansum(joules))
-    marks = int(np.bitwise_or.reduce(np.asarray(split.row_marks, dtype=np.int64)))
-    return WholeRun(
-        path=str(path),
-        predicted_j=finite(predicted),
-        measured_j=measured.joules,
-        method=measured.method,
-        reasons=measured.reasons(),
-        marks=tuple(names(marks)),
-        error_percent=finite(100 * (predicted - measured.joules) / measured.joules) if measured.joules > 0 else None,
-    )

@@ -229,22 +229,22 @@ def kernels(document: Validation, kernels: Sequence[KernelScores], most: int | N
         Column("its power goes to", "left", Medium.PAGE),
         Column("most similar", "left", Medium.PAGE),
     ]
+    rows = []
+    for kernel in shown:
+        similar = "–"
+        if kernel.nearest is not None and kernel.distance is not None:
+            similar = f"{cut(kernel.nearest, 32)} ({alike(kernel.distance)} the same)"
+        watts = [number(kernel.reference.measured_w), number(kernel.reference.predicted_w)]
+        name = Name(kernel.benchmark, kernel.benchmark)
+        rows.append(Row([name, *_numbers(kernel.scores), *watts, mix(kernel), similar]))
     more = len(kernels) - len(shown)
     return Table(
         columns,
-        [_validated_kernel(kernel) for kernel in shown],
+        rows,
         title=f"Kernels, error in %, {protocol(document.main_protocol)}",
         left_out=when(more, f"{more} more with smaller errors"),
         browsable=True,
     )
-
-
-def _validated_kernel(kernel: KernelScores) -> Row:
-    similar = "–"
-    if kernel.nearest is not None and kernel.distance is not None:
-        similar = f"{cut(kernel.nearest, 32)} ({alike(kernel.distance)} the same)"
-    watts = [number(kernel.reference.measured_w), number(kernel.reference.predicted_w)]
-    return Row([Name(kernel.benchmark, kernel.benchmark), *_numbers(kernel.scores), *watts, mix(kernel), similar])
 
 
 def whole_runs(runs: Sequence[WholeRun]) -> Table:

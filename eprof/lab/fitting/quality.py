@@ -4,7 +4,7 @@ Intervals come from a bootstrap over benchmarks, not over rows: the settings of 
 drawn one by one would promise far too much.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -214,17 +214,14 @@ def bootstrap(
             progress("bootstrap", done + 1, number)
         drawn = random.integers(0, len(names), len(names))
         rows = measurements.take(np.concatenate([members[code] for code in drawn]))
-        again = fit(rows, replace(quick, prior=_drawn(form.prior, random)))
+        prior = form.prior
+        if prior is not None:
+            # As another GPU might have given it: intervals must not be narrow for want of data.
+            prior = {term: float(pj * np.exp(_PRIOR_SPREAD * random.normal())) for term, pj in prior.items()}
+        again = fit(rows, replace(quick, prior=prior))
         is_seen = (rows.rates > 0).any().to_numpy()
         fits.append(replace(again, prices_pj=again.prices_pj.where(is_seen)))
     return fits
-
-
-def _drawn(prior: Mapping[str, float] | None, random: np.random.Generator) -> dict[str, float] | None:
-    """A prior as another GPU might have given it: intervals of the fit must not be narrow for want of data."""
-    if prior is None:
-        return None
-    return {term: float(pj * np.exp(_PRIOR_SPREAD * random.normal())) for term, pj in prior.items()}
 
 
 def groups(measurements: Measurements, by: str) -> Ints:
@@ -298,7 +295,6 @@ def ranges(measurements: Measurements) -> pd.DataFrame:
 
 
 def _status(fitted: Fit, intervals: pd.DataFrame) -> pd.Series:
-    """By term, whether the data tell its energy."""
     status = pd.Series(LOOSE, index=fitted.prices_pj.index, dtype=object)
     of_terms = intervals.loc[fitted.prices_pj.index]
     status[of_terms["high"] <= _TELLS * of_terms["low"]] = TOLD

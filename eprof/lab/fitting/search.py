@@ -116,7 +116,10 @@ class Search:
         """The Gauss-Newton step within bounds: a level that stands at a bound and would cross it stays there."""
         free = np.ones(len(volts[0]), dtype=np.bool_), np.ones(len(volts[1]), dtype=np.bool_)
         target = self._newton(volts, unknowns, free)
-        stuck = [_stuck(volts[domain], target[domain]) for domain in (0, 1)]
+        stuck = [
+            (old <= LOWEST) & (new < LOWEST) | (old >= HIGHEST) & (new > HIGHEST)
+            for old, new in zip(volts, target, strict=True)
+        ]
         if stuck[0].any() or stuck[1].any():
             target = self._newton(volts, unknowns, (~stuck[0], ~stuck[1]))
         return np.clip(target[0], LOWEST, HIGHEST), np.clip(target[1], LOWEST, HIGHEST)
@@ -126,8 +129,11 @@ class Search:
         scale = scales(self.layout, self.settings, volts)
         level = self.settings.level
         both = np.stack([volts[domain][level[:, domain]] for domain in (0, 1)], axis=1)
-        is_free = [free[domain][level[:, domain]][:, None] for domain in (0, 1)]
-        slopes = [self._slope(scale, unknowns, both, domain) * is_free[domain] for domain in (0, 1)]
+        # (s, p): the change of each unknown's part with the voltage of a domain, where that is free.
+        slopes = []
+        for domain in (0, 1):
+            mine = np.where(self.layout.domain == domain, self.layout.power, 0) * unknowns
+            slopes.append(scale * mine / both[:, [domain]] * free[domain][level[:, domain]][:, None])
         steps = [_steps(len(volts[domain]), self.pins[domain]) for domain in (0, 1)]
         # (s, p, u): what each of the u unknowns, energies and then increments of voltage, adds at each setting.
         moved = [slopes[domain][:, :, None] * steps[domain][level[:, domain]][:, None, :] for domain in (0, 1)]
@@ -143,19 +149,6 @@ class Search:
         cut = number + steps[0].shape[1]
         core, memory = 1.0 + steps[0] @ solution[number:cut], 1.0 + steps[1] @ solution[cut:]
         return np.where(free[0], core, volts[0]), np.where(free[1], memory, volts[1])
-
-    def _slope(self, scale: Floats, unknowns: Floats, both: Floats, domain: int) -> Floats:
-        """(s, p): the change of each unknown's part with the voltage of a domain."""
-        layout = self.layout
-        mine = np.where(layout.domain == domain, layout.power, 0) * unknowns
-        slope: Floats = scale * mine / both[:, [domain]]
-        return slope
-
-
-def _stuck(volts: Floats, target: Floats) -> npt.NDArray[np.bool_]:
-    """The voltage levels at a bound that the search's step would cross."""
-    is_stuck: npt.NDArray[np.bool_] = (volts <= LOWEST) & (target < LOWEST) | (volts >= HIGHEST) & (target > HIGHEST)
-    return is_stuck
 
 
 class _Ridge(Struct, frozen=True, eq=False):

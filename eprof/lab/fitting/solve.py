@@ -112,12 +112,31 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
     weights = np.ones(len(rows)) / rows[:, -1].mean()
     if chosen.weights == "relative":
         weights = 1.0 / measurements.power_w
-    pins = _pins(measurements, settings)
+    # The levels whose voltage is 1: those of the reference, or the nearest that were measured.
+    of_domains = zip(settings.levels, measurements.reference, strict=True)
+    core, memory = (int(np.argmin(np.abs(clocks - mhz))) for clocks, mhz in of_domains)
+    pins = core, memory
     search = Search(layout, settings, moments(rows, weights, settings), chosen, pins, float(len(rows)))
     best = search.best(_starts(measurements, settings, chosen, pins, seed))
     if chosen.loss == "l1":
         best = _least_absolute(rows, weights, search, best)
-    return _made(measurements, chosen, settings, layout, best)
+    values = dict(zip(layout.names, best.unknowns.tolist(), strict=True))
+    prices = pd.Series({term: values[term] / WATTS_PER_PJ for term in measurements.terms}, dtype="float64")
+    if measurements.own:
+        prices = prices.where((measurements.rates > 0).any())
+    return Fit(
+        form=chosen,
+        prices_pj=prices,
+        constants={name: values.get(name, 0.0) / (1e3 if "mhz" in name else 1.0) for name in CONSTANTS},
+        volts={
+            domain: pd.Series(best.volts[number], index=settings.levels[number], dtype="float64")
+            for number, domain in enumerate(DOMAINS)
+        },
+        domains=dict(measurements.domains),
+        reference=(float(settings.levels[0][pins[0]]), float(settings.levels[1][pins[1]])),
+        objective=best.objective,
+        rounds=best.rounds,
+    )
 
 
 def _least_absolute(rows: Floats, weights: Floats, search: Search, best: Found) -> Found:
@@ -131,16 +150,6 @@ def _least_absolute(rows: Floats, weights: Floats, search: Search, best: Found) 
         again = Search(layout, settings, moments(rows, own, settings), search.form, search.pins, search.number)
         best = again.descend(best.volts, alternating=0, most=2)
     return best
-
-
-def _pins(measurements: Measurements, settings: Settings) -> tuple[int, int]:
-    """The levels whose voltage is 1: those of the reference, or the nearest that were measured."""
-    core, memory = zip(settings.levels, measurements.reference, strict=True)
-    return _nearest(*core), _nearest(*memory)
-
-
-def _nearest(clocks: Floats, mhz: float) -> int:
-    return int(np.argmin(np.abs(clocks - mhz)))
 
 
 def _starts(
@@ -172,27 +181,3 @@ def _given(measurements: Measurements, settings: Settings) -> Volts:
             raise MeasurementError(f"The {domain} voltage at {clock:g} MHz is not given; let voltages be estimated.")
         by_domain.append(means.to_numpy(dtype=np.float64))
     return by_domain[0], by_domain[1]
-
-
-def _made(measurements: Measurements, form: Form, settings: Settings, layout: Layout, search: Found) -> Fit:
-    """A fit of what its search found."""
-    values = dict(zip(layout.names, search.unknowns.tolist(), strict=True))
-    constants = {name: values.get(name, 0.0) / (1e3 if "mhz" in name else 1.0) for name in CONSTANTS}
-    prices = pd.Series({term: values[term] / WATTS_PER_PJ for term in measurements.terms}, dtype="float64")
-    if measurements.own:
-        prices = prices.where((measurements.rates > 0).any())
-    volts = {
-        domain: pd.Series(search.volts[number], index=settings.levels[number], dtype="float64")
-        for number, domain in enumerate(DOMAINS)
-    }
-    core, memory = _pins(measurements, settings)
-    return Fit(
-        form=form,
-        prices_pj=prices,
-        constants=constants,
-        volts=volts,
-        domains=dict(measurements.domains),
-        reference=(float(settings.levels[0][core]), float(settings.levels[1][memory])),
-        objective=search.objective,
-        rounds=search.rounds,
-    )

@@ -174,7 +174,6 @@ class _Text(Struct, frozen=True, eq=False):
         return "\n".join([*lines, "]"]) + "\n"
 
     def _clock(self, domain: str, mhz: float) -> str:
-        """A clock of a setting and its voltage, in the table's text."""
         volts = float(self.fitted.volts[domain][mhz])
         if self.relative:
             return f"{domain}_mhz = {mhz:g}, {domain}_v_rel = {volts:.4f}"
@@ -236,12 +235,9 @@ class _Text(Struct, frozen=True, eq=False):
             watts = values["core_w_per_v"] * core_v + values["memory_w_per_v"] * memory_v + values["w"]
             watts += values["core_w_per_mhz_v2"] * core_mhz * core_v**2
             return {"w": float(watts + values["memory_w_per_mhz_v2"] * memory_mhz * memory_v**2)}
-        return {name: values[name] for name in CONSTANTS if self._is_ever_used(name)} or {"w": 0.0}
-
-    def _is_ever_used(self, name: str) -> bool:
-        """Whether a term of constant power is not 0, in the fit or in a replica."""
-        replicas = self.quality.replicas
-        return self.fitted.constants[name] > 0 or (name in replicas and bool((replicas[name] > 0).any()))
+        replicas, fitted = self.quality.replicas, self.fitted.constants
+        used = [name for name in CONSTANTS if fitted[name] > 0 or (name in replicas and (replicas[name] > 0).any())]
+        return {name: values[name] for name in used} or {"w": 0.0}
 
     def peaks(self) -> str:
         """The peaks in the table's text, for rooflines, if they were given."""
@@ -294,7 +290,6 @@ class _Text(Struct, frozen=True, eq=False):
         return next((total for total in _TOTALS if word in (total, *FLOAT_PARTS[total])), word)
 
     def _why(self, word: str, price: str) -> str:
-        """Why a word pays a price, in the table's text."""
         why = "fitted"
         if self._is_untold(price):
             low, high = self._interval(price)
@@ -362,20 +357,19 @@ class _Text(Struct, frozen=True, eq=False):
         clocks = "" if self.is_cpu else "clocks in MHz, "
         lines.append(f"range = {{ {_pairs_text(quality.ranges)} }}        # {clocks}W, 1e9 events a second")
         lines.append(f"notes = {_quoted_list((*measurements.notes, *quality.notes))}")
-        return "\n".join([*lines, "", *self._replicas()]) + "\n"
-
-    def _replicas(self) -> list[str]:
-        replicas = self.quality.replicas.head(_REPLICAS)
-        if not len(replicas):
-            return []
-        rows = ["[fit.replicas]        # the same fit to benchmarks drawn at random: how far the numbers are known"]
-        for term in self.fitted.prices_pj.index:
-            rows.append(f"{term} = {_list(_filled(replicas[term], float(self.fitted.prices_pj[term])))}")
-        rows_of_constants = replicas[list(CONSTANTS)].to_numpy(dtype=np.float64).tolist()
-        constants = [self._constants(dict(zip(CONSTANTS, row, strict=True))) for row in rows_of_constants]
-        for name in self._constants():
-            rows.append(f"{name} = {_list([values[name] for values in constants])}")
-        return rows
+        lines.append("")
+        replicas = quality.replicas.head(_REPLICAS)
+        if len(replicas):
+            lines.append(
+                "[fit.replicas]        # the same fit to benchmarks drawn at random: how far the numbers are known"
+            )
+            for term, fitted_pj in self.fitted.prices_pj.items():
+                lines.append(f"{term} = {_list(_filled(replicas[term], float(fitted_pj)))}")
+            rows_of_constants = replicas[list(CONSTANTS)].to_numpy(dtype=np.float64).tolist()
+            constants = [self._constants(dict(zip(CONSTANTS, row, strict=True))) for row in rows_of_constants]
+            for name in self._constants():
+                lines.append(f"{name} = {_list([values[name] for values in constants])}")
+        return "\n".join(lines) + "\n"
 
 
 def _pairs_text(table: pd.DataFrame) -> str:

@@ -16,7 +16,8 @@ _NEWTON_STEPS = 7
 def lowest_points(quartics: Floats, low: Floats, high: Floats) -> Floats:
     """The voltages where each quartic (l, 5; highest power first) is least in [low, high]: a grid, then Newton."""
     points = low[:, None] + (high - low)[:, None] * _GRID
-    best = np.argmin(_quartic_value(quartics, points), axis=1)
+    a, b, c, d, e = quartics.T[:, :, None]
+    best = np.argmin((((a * points + b) * points + c) * points + d) * points + e, axis=1)
     step = (high - low) / (len(_GRID) - 1)
     volts: Floats = low + step * best
     left, right = np.maximum(volts - step, low), np.minimum(volts + step, high)
@@ -28,12 +29,6 @@ def lowest_points(quartics: Floats, low: Floats, high: Floats) -> Floats:
             move = np.where(bend > 0, slope / bend, 0.0)
         volts = np.clip(volts - move, left, right)
     return volts
-
-
-def _quartic_value(quartics: Floats, points: Floats) -> Floats:
-    a, b, c, d, e = quartics.T[:, :, None]
-    value: Floats = (((a * points + b) * points + c) * points + d) * points + e
-    return value
 
 
 def monotone(quartics: Floats, low: Floats, high: Floats) -> Floats:

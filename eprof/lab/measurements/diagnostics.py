@@ -1,6 +1,7 @@
 """Checks of measurements: units that do not match, rows that stand out, settings that are too few."""
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -118,7 +119,10 @@ def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
     three and more measurements at one setting, their middle is.
     """
     rows = measurements.rows
-    is_wild = _strays(rows)
+    # Off by half and more from the middle of three and more measurements of the same.
+    again = rows.groupby([*SAME], sort=False)["power_w"]
+    off = np.abs(np.log(rows["power_w"] / again.transform("median"))) > np.log(_WILD)
+    is_wild = np.array((again.transform("size") >= _REPEATS) & off, dtype=np.bool_)
     if len(rows) < _NEIGHBOURS:
         return is_wild
     group = rows.groupby([name for name in SAME if name != "core_mhz"], sort=False).ngroup().to_numpy()
@@ -131,13 +135,6 @@ def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
     is_far = np.abs(logs[middles] - np.median(windows, axis=1)) > np.log(_WILD)
     is_wild[order[middles]] |= is_of_one_group & is_far
     return is_wild
-
-
-def _strays(rows: pd.DataFrame) -> npt.NDArray[np.bool_]:
-    """Rows that are off by half and more from the middle of three and more measurements of the same."""
-    again = rows.groupby([*SAME], sort=False)["power_w"]
-    off = np.abs(np.log(rows["power_w"] / again.transform("median"))) > np.log(_WILD)
-    return np.array((again.transform("size") >= _REPEATS) & off, dtype=np.bool_)
 
 
 def strays(measurements: Measurements) -> list[str]:
@@ -155,11 +152,10 @@ def strays(measurements: Measurements) -> list[str]:
     ]
 
 
-def _repeated(measurements: Measurements) -> list[str]:
-    """A sentence on measurements that were repeated."""
+def _repeated(measurements: Measurements) -> Iterator[str]:
     again = measurements.rows.duplicated([*SAME])
     if not again.any():
-        return []
+        return
     sentence = f"{int(again.sum())} rows measure a benchmark again at the same setting; all are used."
     powers = measurements.rows.groupby([*SAME])["power_w"]
     spread = float((powers.max() / powers.min())[powers.size() > 1].median())
@@ -168,67 +164,52 @@ def _repeated(measurements: Measurements) -> list[str]:
             f" Half of them differ by {100 * (spread - 1):.0f} % and more: are several GPUs, inputs or parts of runs "
             "under one name? No fit follows both."
         )
-    return [sentence]
+    yield sentence
 
 
-def _settings(measurements: Measurements) -> list[str]:
-    """A sentence if measurements have too few settings."""
-    sentences = []
+def _settings(measurements: Measurements) -> Iterator[str]:
+    """Sentences on settings that are too few, and on clocks and benchmarks with a single row or setting."""
     if measurements.processor == CPU:
-        return []
+        return
     if len(measurements.settings) == 1:
-        sentences.append(
+        yield (
             "All rows are at one setting: voltages and how energies change with clocks cannot be told, and the table "
             "will hold at that setting only."
         )
     elif measurements.rows["memory_mhz"].nunique() == 1:
-        sentences.append("There is one memory clock: what goes with it cannot be told from constant power.")
-    return [*sentences, *_alone_at_a_clock(measurements), *_alone_at_a_setting(measurements)]
-
-
-def _alone_at_a_clock(measurements: Measurements) -> list[str]:
-    """Clocks that a single row was measured at."""
-    sentences = []
+        yield "There is one memory clock: what goes with it cannot be told from constant power."
     for domain, reference in zip(DOMAINS, measurements.reference, strict=True):
         often = measurements.rows[f"{domain}_mhz"].value_counts()
         if len(often) > 1 and often.get(reference) == 1 and often.max() > _LEVELS:
-            sentences.append(
+            yield (
                 f"The {domain} clock of the reference, {reference:g} MHz, was measured in one row alone, and all "
                 "prices are those at it; --reference names another."
             )
         single = int((often == 1).sum())
         if len(often) >= _LEVELS and 2 * single >= len(often):
-            sentences.append(
+            yield (
                 f"{single} of {len(often)} {domain} clocks were measured in one row alone, and their voltages follow "
                 "that row whatever its power. If clocks are means of what a meter saw, round them to what was set."
             )
-    return sentences
-
-
-def _alone_at_a_setting(measurements: Measurements) -> list[str]:
-    """Benchmarks without counts that were measured at one setting."""
     if not measurements.own:
-        return []
+        return
     pairs = measurements.rows[["benchmark", "core_mhz", "memory_mhz"]].drop_duplicates()["benchmark"].value_counts()
     once = sorted(str(name) for name in pairs.index[pairs == 1])
-    if not once:
-        return []
-    return [
-        f"Kernels that were measured at one setting only: {len(once)} of {len(pairs)} "
-        f"({few([brief(name, 40) for name in once], 4)}). Without counts nothing is known of them at another."
-    ]
+    if once:
+        yield (
+            f"Kernels that were measured at one setting only: {len(once)} of {len(pairs)} "
+            f"({few([brief(name, 40) for name in once], 4)}). Without counts nothing is known of them at another."
+        )
 
 
-def _constant(measurements: Measurements) -> list[str]:
+def _constant(measurements: Measurements) -> Iterator[str]:
     """Terms that are the same in all rows, so that their energy cannot be told."""
     if measurements.own:
-        return []
+        return
     rates = measurements.rates
     zero = [term for term in measurements.terms if not (rates[term] != 0).any()]
     same = [term for term in measurements.terms if term not in zero and len(rates) > 1 and rates[term].nunique() == 1]
-    sentences = []
     if zero:
-        sentences.append(f"{', '.join(zero)}: 0 in every row, so nothing can be said of the energy.")
+        yield f"{', '.join(zero)}: 0 in every row, so nothing can be said of the energy."
     if same:
-        sentences.append(f"{', '.join(same)}: the same in every row, so the energy cannot be told from constant power.")
-    return sentences
+        yield f"{', '.join(same)}: the same in every row, so the energy cannot be told from constant power."

@@ -222,7 +222,6 @@ def parse(document: Document) -> Columns:
 
 
 def _columns(node: Node, processor: str) -> dict[str, Any]:
-    """A column mapping's entries."""
     if node.value is None:
         raise node.error("[columns] is missing: which column is the benchmark, the clocks, the power.")
     node.table((*_NAMES, *_NUMBERS, *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS))

@@ -75,18 +75,14 @@ def read(
     that were measured; of a CPU the one setting that all ran at. without: terms that are not read, so that no row is
     left out for them. kernels: what `-k` names, which are kept; none: all. only: column -> the cell that rows must have
     there to be read.
-    Raises MeasurementError, DefinitionError.
+    Raises MeasurementError, DefinitionError; EprofError: no kernel is left.
     """
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
     if not listed:
         raise MeasurementError("Name at least one file of measurements.")
     frames = [(table(Path(path)), path) for path in dict.fromkeys(map(str, listed))]
     parts = [_of_frame(frame, label, mapping, reference, without, device, only or {}) for frame, label in frames]
-    return _of_kernels(_noted(joined(parts, reference)), kernels)
-
-
-def _of_kernels(measured: Measurements, kernels: Sequence[str]) -> Measurements:
-    """The rows of kernels that `-k` names, all without it. Raises EprofError: none is left."""
+    measured = _noted(joined(parts, reference))
     if not kernels:
         return measured
     is_wanted = selector(kernels)
@@ -156,7 +152,13 @@ def _of_frame(
     kept = sheet.kept(rows, rates)
     rows, rates = rows[kept].reset_index(drop=True), rates[kept].reset_index(drop=True)
     if columns.kind == ENERGIES_ONLY:
-        rates, domains = _own_energies(rows)
+        # A core and a memory energy for each benchmark: launches a second, where it runs.
+        number, names = pd.factorize(rows["benchmark"])
+        launches = 1e-9 / rows["time_s"].to_numpy(dtype=np.float64)
+        each = np.where(number[:, None] == np.arange(len(names)), launches[:, None], 0.0)
+        titles = [f"{domain} of {name}" for domain in DOMAINS for name in names]
+        domains = {title: title.partition(" of ")[0] for title in titles}
+        rates = pd.DataFrame(np.hstack([each, each]), columns=titles)
     highest = float(rows["core_mhz"].max()), float(rows["memory_mhz"].max())
     measurements = Measurements(
         rows=rows,
@@ -222,21 +224,10 @@ def _mapping(mapping: str | Columns | None, frame: pd.DataFrame, label: str, dev
 
 
 def _formula(text: str) -> Cells | None:
-    """A column's entry of the measurements as a formula, where it is one."""
     try:
         return Cells.parse(text)
     except ValueError:
         return None
-
-
-def _own_energies(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
-    """A core and a memory energy for each measured benchmark: launches a second, where it runs."""
-    number, names = pd.factorize(rows["benchmark"])
-    launches = 1e-9 / rows["time_s"].to_numpy(dtype=np.float64)
-    each = np.where(number[:, None] == np.arange(len(names)), launches[:, None], 0.0)
-    titles = [f"{domain} of {name}" for domain in DOMAINS for name in names]
-    domains = {title: title.partition(" of ")[0] for title in titles}
-    return pd.DataFrame(np.hstack([each, each]), columns=titles), domains
 
 
 class _Sheet(Struct, eq=False):

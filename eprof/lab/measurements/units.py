@@ -15,7 +15,6 @@ _VOLT = {"V": 1.0, "mV": 1e-3, "uV": 1e-6}
 
 
 def _keys(words: Mapping[str, float], *names: str) -> dict[str, float]:
-    """The keys of a mapping in these units of measurements: "time_ms"."""
     return {f"{name}_{word.lower()}": size for name in names for word, size in words.items()}
 
 

@@ -114,8 +114,8 @@ def without_changes(times: Floats) -> tuple[Floats, list[tuple[float, float]]]:
         # The hour that it leaves or enters is full, as nearly as samples can tell; the jump only on the nights of it.
         at_hour = (times[1:] % _HOUR_S) <= 2 * period_s
         for place in np.flatnonzero(odd & at_hour & (period_s < _HOUR_S / 12)):
-            when = datetime.fromtimestamp(times[place + 1], UTC)
-            if when.weekday() == 6 and when.hour <= 4:
+            stamp = datetime.fromtimestamp(times[place + 1], UTC)
+            if stamp.weekday() == 6 and stamp.hour <= 4:
                 set_s[place + 1 :] -= way
                 changes.append((float(times[place + 1]), way))
     return times + set_s, changes

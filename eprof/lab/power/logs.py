@@ -184,7 +184,6 @@ def _moments(
 
 
 def _tracks(meter: Meter, found: Sequence[Row], moments: Sequence[float]) -> Iterator[_Track]:
-    """What the rows of a log say of each component and device."""
     tracks: dict[tuple[str, str], _Track] = {}
     has_times = not all(map(math.isnan, moments))
     for row, time_s in zip(found, moments, strict=True):

@@ -75,7 +75,6 @@ def read(path: str) -> Marks:
 
 
 def _checked(path: str, marks: Iterable[Mark], absolute: bool, notes: Sequence[str] = ()) -> Marks:
-    """The marks of a file, checked."""
     kept = tuple(marks)
     if not kept:
         raise LogError(f"{path}: no ranges of a program are in it; give begin_s,end_s,name in CSV, or NVTX ranges.")
@@ -116,7 +115,6 @@ def _of_csv(path: str, lines: Sequence[str]) -> Marks:
 
 
 def _second(path: str, number: int, text: str) -> float:
-    """A time in a table of marks."""
     try:
         seconds = float(text)
     except ValueError:
@@ -180,24 +178,17 @@ def _of_caliper(path: str, content: bytes) -> Marks:
         records = decode(content, type=list[dict[str, Any]])
     except DecodeError as err:
         raise LogError(f"{path}: is no trace of Caliper, a list of records in JSON ({err}).") from err
-    open_: dict[str, list[tuple[str, float]]] = {}
-    marks = []
+    steps = []
     for record in records:
         key = next((key for key in record if key.startswith((_BEGINS, _ENDS))), None)
         offset = next((name for name in _OFFSETS if isinstance(record.get(name), int | float)), None)
-        if key is None or offset is None:
-            continue
-        time_s = float(record[offset]) * _OFFSETS[offset]
-        rank = " ".join(str(record[name]) for name in _RANKS if name in record)
-        stack = open_.setdefault(rank, [])
-        if key.startswith(_BEGINS):
-            stack.append((str(record[key]), time_s))
-        elif stack and stack[-1][0] == str(record[key]):
-            name, begin_s = stack.pop()
-            marks.append(Mark(name, begin_s, time_s, rank))
-    marks += [Mark(name, begin_s, math.inf, rank) for rank, stack in open_.items() for name, begin_s in stack]
-    ordered = sorted((mark for mark in marks if mark.end_s >= mark.begin_s), key=attrgetter("begin_s"))
-    return _checked(path, ordered, False)
+        if key is not None and offset is not None:
+            rank = " ".join(str(record[name]) for name in _RANKS if name in record)
+            time_s = float(record[offset]) * _OFFSETS[offset]
+            steps.append((rank, key.startswith(_BEGINS), str(record[key]), time_s))
+    ended, endless = _nested(steps)
+    marks = [mark for mark in [*ended, *endless] if mark.end_s >= mark.begin_s]
+    return _checked(path, sorted(marks, key=attrgetter("begin_s")), False)
 
 
 def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
@@ -207,20 +198,25 @@ def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
     """
     clock = next((match[1] for match in map(_OTF2_CLOCK.fullmatch, lines) if match), None)
     tick_s = 1 / float(clock) if clock else _NANOSECOND
+    first = next((float(match[3]) for match in map(_OTF2.match, lines) if match), 0.0)
+    steps = (match.groups() for match in map(_OTF2.match, lines) if match)
+    marks, endless = _nested(
+        (location, kind == "ENTER", region, (float(ticks) - first) * tick_s) for kind, location, ticks, region in steps
+    )
+    notes = [] if clock else ["times of otf2-print are ticks, taken for ns; with -A it prints how long a tick is"]
+    if endless:
+        notes.append(f"{len(endless)} regions never end and were left out")
+    return _checked(path, sorted(marks, key=attrgetter("begin_s")), False, notes)
+
+
+def _nested(steps: Iterable[tuple[str, bool, str, float]]) -> tuple[list[Mark], list[Mark]]:
+    """Marks of what begins (True) and ends, by rank, name and time in s; and of what never ends."""
     open_: dict[str, list[tuple[str, float]]] = {}
     marks = []
-    first: float | None = None
-    for kind, location, ticks, region in (match.groups() for match in map(_OTF2.match, lines) if match):
-        first = float(ticks) if first is None else first
-        time_s = (float(ticks) - first) * tick_s
-        stack = open_.setdefault(location, [])
-        if kind == "ENTER":
-            stack.append((region, time_s))
-        elif stack and stack[-1][0] == region:
-            name, begin_s = stack.pop()
-            marks.append(Mark(name, begin_s, time_s, location))
-    never = sum(map(len, open_.values()))
-    notes = [] if clock else ["times of otf2-print are ticks, taken for ns; with -A it prints how long a tick is"]
-    if never:
-        notes.append(f"{never} regions never end and were left out")
-    return _checked(path, sorted(marks, key=attrgetter("begin_s")), False, notes)
+    for rank, begins, name, time_s in steps:
+        stack = open_.setdefault(rank, [])
+        if begins:
+            stack.append((name, time_s))
+        elif stack and stack[-1][0] == name:
+            marks.append(Mark(*stack.pop(), time_s, rank))
+    return marks, [Mark(*region, math.inf, rank) for rank, stack in open_.items() for region in stack]

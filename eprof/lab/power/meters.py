@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -209,26 +210,22 @@ def _of_lines(form: Lines, lines: Sequence[str]) -> Iterator[Row]:
             time, found = told.get("time") or "", {}
             elapsed_s = float(told["elapsed_ms"]) * 1e-3 if "elapsed_ms" in told else None
         for match in reading.finditer(line) if begun or not form.in_line else ():
-            one = _read(form, match)
-            if (one.component, one.device) in found:
+            told = match.groupdict()
+            written = told["component"] or told["component2"].capitalize()
+            component, device = form.names.get(written, written), told.get("device") or ""
+            kind, size = _unit(told.get("unit") or form.unit) or (WATT, 1.0)
+            value, _ = _amount(told["value"], kind, size)
+            if (component, device) in found:
                 yield Row(number, time, list(found.values()), elapsed_s)
                 time, found = "", {}
-            found[one.component, one.device] = one
+            within = form.within.get(component, "")
+            found[component, device] = Reading(component, device, value, kind, within=within)
         ended = end.search(line)
         if ended and found:
             yield Row(number, ended["time"], list(found.values()))
             found = {}
     if found:
         yield Row(len(lines), time, list(found.values()), elapsed_s)
-
-
-def _read(form: Lines, match: re.Match[str]) -> Reading:
-    told = match.groupdict()
-    written = told["component"] or told["component2"].capitalize()
-    kind, size = _unit(told.get("unit") or form.unit) or (WATT, 1.0)
-    name = form.names.get(written, written)
-    value, _ = _amount(told["value"], kind, size)
-    return Reading(name, told.get("device") or "", value, kind, within=form.within.get(name, ""))
 
 
 # ---- tables
@@ -255,11 +252,16 @@ class _Header(NamedTuple):
 
 def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
     """The rows of a table with a header; none where no line is one. Raises LogError, with the line."""
-    header = next((one for one in _headers(form, lines) if _fits(form, one, path, lines)), None)
-    if header is None:
+    for header in _headers(form, lines):
+        names = header.names
+        has_names = all(any(re.fullmatch(text, name, re.I) for name in names) for text in form.header)
+        powers = _powers(form, names, path) if has_names else []
+        times = _times(form, header, lines) if powers else []
+        if powers and (form.header or times):
+            break
+    else:
         return
-    names, powers = header.names, list(_powers(form, header.names, path))
-    times, device_at = _times(form, header, lines), _device(form, header, lines)
+    device_at = _device(form, header, lines)
     last = max(power.at for power in powers)
     unit_s = _SECONDS.get(_written(names[times[0]]).lower()) if times else None
     only = [(at, re.compile(text)) for name, text in form.rows.items() if (at := _at(names, name)) is not None]
@@ -271,7 +273,9 @@ def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
         if not all(test.fullmatch(cells[at]) for at, test in only):
             continue
         if any(_unit(cells[power.at]) for power in powers):  # a row of units
-            powers = [_with_unit(power, cells[power.at]) for power in powers]
+            for place, power in enumerate(powers):
+                kind, size = _unit(cells[power.at]) or (power.kind, power.size)
+                powers[place] = power._replace(kind=kind, size=size, told=True)
             unit_s = unit_s or next((_SECONDS.get(cells[at].lower()) for at in times), None)
             continue
         device = cells[device_at] if device_at is not None and device_at < len(cells) else ""
@@ -280,11 +284,6 @@ def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
         # A line among the rows that has neither a time nor a number is none of the meter's.
         if not times or not all(math.isnan(one.value) for one in readings) or not math.isnan(moment(time).seconds):
             yield Row(number, time, readings, unit_s=unit_s)
-
-
-def _with_unit(power: _Power, text: str) -> _Power:
-    kind, size = _unit(text) or (power.kind, power.size)
-    return power._replace(kind=kind, size=size, told=True)
 
 
 def _reading(form: Table, power: _Power, number: int, text: str, device: str, separator: str) -> Reading:
@@ -319,14 +318,6 @@ def _headers(form: Table, lines: Sequence[str]) -> Iterator[_Header]:
                 place - 1, ",", [names.get(at, "uuid" if "GPU-" in cell else "") for at, cell in enumerate(cells)]
             )
             return
-
-
-def _fits(form: Table, header: _Header, path: str, lines: Sequence[str]) -> bool:
-    """Whether a line is the header of this table."""
-    has_names = all(any(re.fullmatch(text, name, re.I) for name in header.names) for text in form.header)
-    if not has_names or not any(_powers(form, header.names, path)):
-        return False
-    return bool(form.header or _times(form, header, lines))
 
 
 def _cells(line: str, separator: str) -> list[str]:
@@ -371,10 +362,9 @@ def _of_threads(form: Table, header: _Header, number: int, line: str) -> list[st
     return [*cells[:first], *map(str, sums)]
 
 
-def _at(names: Sequence[str], wanted: str) -> int | None:
-    """The place of the first column whose name matches, with its unit or without."""
-    wanted = f"(?i:{wanted})"
-    fits = (any(re.fullmatch(wanted, form) for form in (name, _bare(name))) for name in names)
+def _at(names: Sequence[str], text: str) -> int | None:
+    """The place of the first column whose name matches a pattern, with its unit or without."""
+    fits = (any(re.fullmatch(text, form, re.I) for form in (name, _bare(name))) for name in names)
     return next((at for at, does_fit in enumerate(fits) if does_fit), None)
 
 
@@ -411,23 +401,22 @@ def _device(form: Table, header: _Header, lines: Sequence[str]) -> int | None:
     return max((at for at in places if seen[at] <= most), key=seen.__getitem__, default=None)
 
 
-def _powers(form: Table, names: Sequence[str], path: str) -> Iterator[_Power]:
+def _powers(form: Table, names: Sequence[str], path: str) -> list[_Power]:
     """The columns of power of a table, one a component: of several the first, joules before watts."""
     found: dict[str, _Power] = {}
-    described = [_of_column(one, at, name) for one in form.columns for at, name in enumerate(names)]
-    for power in filter(None, described if form.columns else _undescribed(form, names, path)):
+    for power in _described(form, names) if form.columns else _undescribed(form, names, path):
         before = found.get(power.component)
         if before is None or (power.kind == JOULE != before.kind):
             found[power.component] = power
-    yield from found.values()
+    return list(found.values())
 
 
-def _of_column(column: Column, at: int, name: str) -> _Power | None:
-    match = re.fullmatch(column.name, name, re.I)
-    unit = _unit(_written(name)) or _unit(column.unit)
-    if match is None or unit is None:
-        return None
-    return _Power(at, match.expand(column.component), *unit, bool(column.unit), column.value == "joules")
+def _described(form: Table, names: Sequence[str]) -> Iterator[_Power]:
+    for column, (at, name) in product(form.columns, enumerate(names)):
+        match = re.fullmatch(column.name, name, re.I)
+        unit = _unit(_written(name)) or _unit(column.unit)
+        if match and unit:
+            yield _Power(at, match.expand(column.component), *unit, bool(column.unit), column.value == "joules")
 
 
 def _undescribed(form: Table, names: Sequence[str], path: str) -> Iterator[_Power]:

@@ -106,7 +106,9 @@ def _width(series: Series) -> tuple[int, bool, float, str, str]:
 
 def _fits(part: Series, whole: Series) -> bool:
     """Whether a part may share a whole's joules: it has no more power while both are known, or that cannot be told."""
-    if _is_of_several(part, whole):
+    # A part without a number is of all packages, of which the whole is one.
+    found, package = _IN_PACKAGE.fullmatch(part.component), _PACKAGE.fullmatch(whole.component)
+    if found and package and package[1] and not found[1]:
         return True
     edges = np.unique(np.concatenate([part.edges, whole.edges]))
     begin_s, end_s = edges[:-1], edges[1:]
@@ -114,12 +116,6 @@ def _fits(part: Series, whole: Series) -> bool:
     both = (part.known_s(begin_s, end_s) > seconds / 2) & (whole.known_s(begin_s, end_s) > seconds / 2)
     part_j = float(part.energy_j(begin_s, end_s)[both].sum())
     return not both.any() or part_j <= _MOST * float(whole.energy_j(begin_s, end_s)[both].sum())
-
-
-def _is_of_several(part: Series, whole: Series) -> bool:
-    """Whether a part without a number shares joules with all packages, of which the whole is one."""
-    found, package = _IN_PACKAGE.fullmatch(part.component), _PACKAGE.fullmatch(whole.component)
-    return bool(found and package and package[1] and not found[1])
 
 
 def _same(kind: re.Pattern[str], whole: Series, of_part: re.Pattern[str], part: Series) -> bool:

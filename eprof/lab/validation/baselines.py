@@ -4,8 +4,7 @@ Only training rows are looked at. A baseline that cannot run here is named in a 
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Floats, Ints
 from eprof.lab.fitting import means
 from eprof.lab.fitting.form import Form
 from eprof.lab.fitting.solve import fit
@@ -86,7 +85,7 @@ class _Scale(Struct, frozen=True, eq=False):
 
 class _Network(Struct, frozen=True, eq=False):
     network: Any
-    columns: Floats
+    columns: Ints
     inputs: _Scale
     power: _Scale
     terms: tuple[str, ...]
@@ -104,7 +103,11 @@ def _network(measurements: Measurements) -> _Network:
     """
     terms = _terms(measurements, extra=True)
     inputs = _inputs(measurements, terms)
-    columns = _strongest(inputs, measurements.power_w)
+    # Ten at most, whose correlation with power is strongest; they vary.
+    varying = np.flatnonzero(inputs.std(axis=0) > 0)
+    strength = [abs(float(np.corrcoef(inputs[:, column], measurements.power_w)[0, 1])) for column in varying]
+    strongest = varying[np.argsort(strength)[::-1][:_ANN_INPUTS]]
+    columns = np.sort(strongest)
     inputs = inputs[:, columns]
     scales = _Scale.of(inputs), _Scale.of(measurements.power_w)
     network = _best_network(scales[0].apply(inputs), scales[1].apply(measurements.power_w))
@@ -112,8 +115,8 @@ def _network(measurements: Measurements) -> _Network:
 
 
 def _best_network(inputs: Floats, power: Floats) -> Any:
-    """The best of some networks, a baseline, from several random starts."""
     from sklearn.neural_network import MLPRegressor
+    from threadpoolctl import threadpool_limits
 
     networks = []
     for start in range(_ANN_STARTS):
@@ -125,27 +128,11 @@ def _best_network(inputs: Floats, power: Floats) -> Any:
             max_iter=300,
             random_state=_SEED + start,
         )
-        with np.errstate(all="ignore"), _quiet():
+        # Matrices are so small that one thread is quickest; that it could be trained longer need not be said.
+        with np.errstate(all="ignore"), threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             networks.append(network.fit(inputs, power))
     return min(networks, key=lambda network: network.loss_)
-
-
-def _strongest(inputs: Floats, power: Floats) -> Floats:
-    """Inputs of the network, a baseline: ten at most, whose correlation with power is strongest; they vary."""
-    varying = np.flatnonzero(inputs.std(axis=0) > 0)
-    strength = [abs(float(np.corrcoef(inputs[:, column], power)[0, 1])) for column in varying]
-    chosen = varying[np.argsort(strength)[::-1][:_ANN_INPUTS]]
-    return np.sort(chosen)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No warning that the network, a baseline, could be trained longer; one thread, as its matrices are small."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 PLAIN = (Model(means.CONSTANT, means.ConstantPower.of), Model(means.LINEAR, means.ClockPower.of))

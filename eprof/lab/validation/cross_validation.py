@@ -155,7 +155,6 @@ def _factors(measurements: Measurements, predicted: Floats, reference: tuple[flo
 
 
 def _at(measurements: Measurements, reference: tuple[float, float]) -> npt.NDArray[np.bool_]:
-    """Whether a row was measured at the reference's clocks, (n,)."""
     rows = measurements.rows
     is_here = (rows["core_mhz"] == reference[0]) & (rows["memory_mhz"] == reference[1])
     return is_here.to_numpy(dtype=np.bool_)

@@ -37,7 +37,14 @@ def price(table: CostTable, measurements: Measurements, setting: str | None = No
     setting: at which all rows are priced; None: each at its own.
     Raises CostError: the table does not price what was counted, or has none of the settings.
     """
-    _check(table, measurements)
+    prices = table.at().prices
+    happened = measurements.rates.columns[(measurements.rates.fillna(0) != 0).any()]
+    unpriced = [str(term) for term in happened if term not in prices]
+    if unpriced:
+        raise CostError(
+            f"{table.name} has no price for {', '.join(unpriced)}, which these measurements count; it prices "
+            f"{', '.join(prices)}. Give a table that was fitted to measurements of this kind (`eprof fit`)."
+        )
     terms = list(measurements.terms)
     rates = measurements.rates.to_numpy(dtype=float)
     # A CPU's rows are at clocks of its own choice, and priced at the table's.
@@ -69,20 +76,7 @@ def rows_by_setting(measurements: Measurements) -> dict[str, list[int]]:
     return places
 
 
-def _check(table: CostTable, measurements: Measurements) -> None:
-    """Raise CostError if something that happened in the measurements has no price in the table."""
-    prices = table.at().prices
-    happened = measurements.rates.columns[(measurements.rates.fillna(0) != 0).any()]
-    unpriced = [str(term) for term in happened if term not in prices]
-    if unpriced:
-        raise CostError(
-            f"{table.name} has no price for {', '.join(unpriced)}, which these measurements count; it prices "
-            f"{', '.join(prices)}. Give a table that was fitted to measurements of this kind (`eprof fit`)."
-        )
-
-
 def _notes(table: CostTable, measurements: Measurements, refused: list[str], interpolated: list[str]) -> Iterator[str]:
-    """What is not priced as it was measured, in sentences."""
     if refused:
         yield f"{len(refused)} settings are not predicted: {refused[0]}"
     if interpolated:

@@ -70,18 +70,14 @@ def holdout(rows: pd.DataFrame, tested: Sequence[SettingKey] = ()) -> list[Fold]
         raise EprofError(
             f"--holdout {label(absent[0])}: no row was measured there; there are {', '.join(map(label, known))}."
         )
-    chosen = set(tested) or _chess_board(known)
+    cores, memories = (sorted({setting[place] for setting in known}) for place in (0, 1))
+    chess_board = {setting for setting in known if (cores.index(setting[0]) + memories.index(setting[1])) % 2}
+    chosen = set(tested) or chess_board
     out = np.array([setting in chosen for setting in setting_of(rows)], dtype=bool)
     if out.all() or not out.any():
         raise EprofError("Hold-out needs settings to train on and others to test on; all rows are on one side.")
     names = ", ".join(label(setting) for setting in known if setting in chosen)
     return [Fold(names, np.flatnonzero(~out), np.flatnonzero(out))]
-
-
-def _chess_board(known: Sequence[SettingKey]) -> set[SettingKey]:
-    cores = sorted({core for core, _ in known})
-    memories = sorted({memory for _, memory in known})
-    return {(core, memory) for core, memory in known if (cores.index(core) + memories.index(memory)) % 2}
 
 
 def leave_one_setting_out(rows: pd.DataFrame) -> list[Fold]:
