@@ -190,7 +190,6 @@ Tell = Callable[[int], None]
 def _coming(
     paths: Sequence[Path], reading: Reading, tell: Tell, sizes: dict[Path, int], scheduler: str | None, workers: int
 ) -> Iterator[Read]:
-    """Many logs as they are read: by a Dask cluster, by processes where that pays, or here."""
     can_share = not any(is_pipe(path) for path in paths)
     if scheduler is not None and can_share:
         return _dask(paths, reading, scheduler)
@@ -246,13 +245,11 @@ def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int
 
 
 def _block(paths: Sequence[Path], reading: Reading) -> list[Read]:
-    """Read a few of many logs: the work of one process. Tables that are put together there are sent in fewer pieces."""
     results = [attempt(path, reading) for path in paths]
     return _gathered(results) if reading.gather and len(paths) == _AT_ONCE else results
 
 
 def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[Read]:
-    """Read many logs over a Dask cluster. A task whose worker dies is run again by Dask on another."""
     client = _client(scheduler)
     try:
         tasks = client.map(attempt, [path.absolute() for path in paths], reading=reading, pure=False, retries=3)
@@ -266,7 +263,6 @@ def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[R
 
 
 def _client(scheduler: str) -> Any:
-    """A connection to the Dask cluster that a user names."""
     try:
         from dask import distributed
     except ImportError as err:

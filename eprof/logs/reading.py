@@ -54,7 +54,6 @@ def _read(
     keep: Keep,
     parts: str | None,
 ) -> Log:
-    """Read a log, as `read` does, from a file that is open."""
     head = _unpacked_head(source)
     pieces = blocks(source, tuning)
     size = os.fstat(source.handle.fileno()).st_size
@@ -95,12 +94,10 @@ def _likely_bytes(size: int, source: Source) -> int:
 
 
 def _reader_of(block: bytes) -> "_Reader | None":
-    """Which profiler's reader reads a log with such a block. None: no sign is in it, as in most logs of nvprof."""
     return _first((folder, signs.reader_of(block)) for folder, signs in profilers.signs().items())
 
 
 def _first(modules: Iterable[tuple[str, str | None]]) -> "_Reader | None":
-    """The first reader of a profiler that is not None, with its profiler's folder."""
     return next((_Reader(folder, module) for folder, module in modules if module is not None), None)
 
 

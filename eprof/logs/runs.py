@@ -192,7 +192,6 @@ class Run(Brief, Struct, frozen=True):
         )
 
     def _boards(self) -> int | None:
-        """How many GPU boards the meter of the run covers."""
         meter = self.section("meter")
         if meter.get("name") == _HOST_METER:
             return 0
@@ -371,7 +370,6 @@ def _median_times(launches: Launches, repetitions: Sequence[Launches]) -> Launch
 
 
 def _median(key: Key, seconds: float, times: Mapping[Key, list[float]]) -> float:
-    """The median time of a kernel; the time that it has where no repetition timed it."""
     if math.isnan(seconds):
         return seconds
     for known in (key, key._replace(device=None), Key(None, key.kernel, None)):
@@ -390,7 +388,6 @@ def _kernel_time(totals: Sequence[float]) -> str:
 
 
 def _timed(launches: Launches) -> Iterator[tuple[Key, float]]:
-    """Every kernel of a repetition and its time in s (NaN = not known)."""
     rows = launches.rows
     parts = [None] * len(rows) if rows.part is None else rows.part
     keys = map(Key, rows.device, rows.kernel, parts)
@@ -417,7 +414,6 @@ def _work_notes(kind: str, repetitions: Sequence[Launches]) -> list[str]:
 
 
 def _sums(launches: Launches) -> dict[str, float]:
-    """Each counter of a repetition, added up over all launches."""
     sums = np.nansum(launches.counters.values, axis=0).tolist()
     return dict(zip(launches.counters.names, sums, strict=True))
 
@@ -428,7 +424,6 @@ def between(several: Sequence[Run], read: Reader) -> list[str]:
 
 
 def _spread_notes(noun: str, groups: Sequence[Sequence[Path]], read: Reader) -> list[str]:
-    """One sentence on the spread over processes or runs, each with its logs."""
     if len(groups) < 2:
         return []
     parts = []

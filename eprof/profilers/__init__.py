@@ -117,7 +117,6 @@ def _names_gpu_library(path: Path) -> bool:
 
 
 def _reasons(tools: "list[Tool]") -> str:
-    """Why no profiler can be used; those with the same reason together."""
     reasons: dict[str, list[str]] = {}
     for tool in tools:
         remedy = f" ({tool.remedy})" if tool.remedy else ""

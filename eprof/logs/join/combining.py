@@ -164,7 +164,6 @@ def _added_up(
     names: Sequence[str],
     warnings: list[str],
 ) -> tuple[Sums, Times]:
-    """The joined tables: the sums of all counters in their units, and those of the times of each kind of table."""
     whole = _empty(size, units)
     times = dict[str, Sums]()
     of_passes = passes([table for table, _ in placed])
@@ -183,7 +182,6 @@ def _empty(size: int, units: Mapping[str, str]) -> Sums:
 
 
 def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[str, str]) -> tuple[Sums, Times]:
-    """The sums over the tables of one pass: of the counters, and of the times of each kind of table."""
     sums = _empty(size, units)
     times = {table.kind: Sums(size, [True]) for table, _ in placed if _is_timed(table)}
     place = {label: number for number, label in enumerate(units)}
@@ -224,7 +222,6 @@ def _told(table: Table) -> Collection[str]:
 
 
 def _listed(labels: Sequence[str]) -> str:
-    """Counters of a pass, the first of them by name."""
     return few([f"`{label}`" for label in labels], _EXAMPLES, "counters")
 
 
@@ -271,7 +268,6 @@ class _Kernels(Struct):
 
 
 def _devices(table: Table) -> list[str]:
-    """The devices of a table of a log, as they come."""
     devices = table.rows.device
     first = numbered(devices.codes)[1]
     return [devices.names[code] for code in devices.codes[first].tolist() if code >= 0]
@@ -402,7 +398,6 @@ def _with_values(table: Table) -> set[str]:
 
 
 def _units(placed: Sequence[tuple[Table, Array]], warnings: list[str]) -> dict[str, str]:
-    """The unit of each joined counter: that of the first table that has a value of it."""
     units: dict[str, str] = {}
     for table, _ in placed:
         known = _with_values(table)

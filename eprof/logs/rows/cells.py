@@ -94,7 +94,6 @@ def shows_wrong(text: str) -> bool:
 
 
 def _cell(text: str, rates: Rates) -> tuple[float, int]:
-    """The value of one cell, and what it is."""
     match = _WITH_UNIT.fullmatch(text)
     if not match:
         return _other(text)
@@ -107,7 +106,6 @@ def _cell(text: str, rates: Rates) -> tuple[float, int]:
 
 
 def _other(text: str) -> tuple[float, int]:
-    """The value of a cell that is neither a plain nor a suffixed number."""
     level = _LEVEL_TEXT.fullmatch(text)
     if level:
         return float(level[1]), _LEVEL

@@ -168,7 +168,6 @@ def utf16(head: bytes) -> str | None:
 
 
 def _whole_lines(chunks: Iterable[bytes], source: Source, longest: int) -> Iterator[bytes]:
-    """Blocks of a log's whole lines."""
     rest = b""
     dropping = False
     for chunk in chunks:

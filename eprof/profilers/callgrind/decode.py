@@ -112,7 +112,6 @@ def _with_lanes(costs: Costs, found: list[Instruction | None]) -> tuple[Columns,
 
 
 def _runs_on(costs: Costs, row: int) -> bool:
-    """Whether the next row of a callgrind profile is of the instruction behind this one."""
     of_function = costs.addresses[costs.places == costs.places[row]]
     behind = of_function[of_function > costs.addresses[row]].min(initial=_NOWHERE)
     return row + 1 < len(costs.places) and bool(costs.addresses[row + 1] == behind)

@@ -126,7 +126,6 @@ class _Names(dict[tuple[str, str], int]):
 
 
 def _cost(costs: Sequence[float]) -> str:
-    """A line of costs in a callgrind file, without the zeros at its end."""
     words = [str(int(cost)) for cost in costs]
     while words and words[-1] == "0":
         words.pop()
@@ -221,12 +220,10 @@ class _Walk(Struct):
             self.place = self._function(None, text)
 
     def _function(self, object_name: str | None, name: str) -> int:
-        """The place of a function; of one that calls itself, callgrind may number the depths."""
         home = object_name or self.now.get("ob") or self.now.get("fl", "")
         return self.functions.setdefault(Function(home, _RECURSION.sub("", name)), len(self.functions))
 
     def _header(self, key: str, colon: str, value: str) -> None:
-        """Take a header line of a callgrind file."""
         value = value.strip()
         if key == "desc":
             about, _, text = value.partition(":")
@@ -293,7 +290,6 @@ def _number(text: str) -> int:
 
 
 def _moved(address: int, text: str) -> int:
-    """An address in a callgrind file, given, or told from the last one."""
     if text == "*":
         return address
     if text[0] in "+-":

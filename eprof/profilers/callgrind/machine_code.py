@@ -65,7 +65,6 @@ class Code:
         return known
 
     def _decode(self, first: int, last: int, wanted: set[int], known: dict[int, Instruction]) -> None:
-        """Disassemble the machine code between two addresses."""
         code = self._between(first, last + _LONGEST)
         known |= {
             address: _instruction(mnemonic, operands)
@@ -74,7 +73,6 @@ class Code:
         }
 
     def _between(self, first: int, last: int) -> bytes:
-        """The bytes of machine code between two addresses."""
         for address, offset, size in self._segments:
             if address <= first < address + size:
                 start = offset + first - address
@@ -114,7 +112,6 @@ def _runs(addresses: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _instruction(mnemonic: str, operands: str) -> Instruction:
-    """A machine instruction: its class, and the bytes that it moves."""
     has_operand = "[" in operands
     width = max(_WIDTHS[kind] for kind in _VECTOR.findall(operands)) if "mm" in operands else 0
     # "rax, qword ptr [rsp + 8]": without a regular expression, for every instruction comes by here.

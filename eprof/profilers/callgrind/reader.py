@@ -44,13 +44,11 @@ def _decoded(costs: Costs, path: Path) -> Costs:
 
 
 def _shortened(notes: list[str]) -> list[str]:
-    """The first few notes of a callgrind profile: a Python program has a hundred libraries."""
     rest = len(notes) - _FEW
     return notes if rest <= 0 else [*notes[:_FEW], f"{rest} more objects likewise"]
 
 
 def _table(costs: Costs, keep: Container[str] | None) -> Table:
-    """A callgrind profile as a table, a row a function."""
     names = _names([costs.functions[place] for place in costs.places.tolist()])
     device = costs.descriptions.get(MACHINE)
     called = Counter[int]()
@@ -91,7 +89,6 @@ def _unknown(own: Columns, names: Sequence[str]) -> Bools:
 
 
 def _names(functions: list[Function]) -> list[str]:
-    """What callgrind's functions are called: with their object where names are the same, or no more than an address."""
     times = Counter(function.name for function in functions)
     return [_function_name(function, times[function.name] > 1) for function in functions]
 

@@ -125,7 +125,6 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
 
 
 def _operators(events: Sequence[Event], calls: Sequence[Event | None], notes: list[str]) -> Names | None:
-    """The operator path of each launch; None where the PyTorch trace has no operators."""
     if not operators.has_operators(events):
         notes.append(f"the trace is of the GPU alone, so it tells no operators; {_RECORD}")
         return None
@@ -171,7 +170,6 @@ def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
 
 
 def _left_out(events: Sequence[Event]) -> Iterator[str]:
-    """What of a PyTorch trace is no kernel, and left out."""
     phrases = []
     for category, noun in _OTHERS.items():
         times_us = [event.dur for event in events if event.cat == category]

@@ -171,14 +171,12 @@ class _Walk(Struct):
         return lacks_rows or self.is_damaged or bool(rest.strip())
 
     def _about(self, line: str) -> bool:
-        """Take a line of LIKWID's that says something about the machine or the run."""
         about = _ABOUT.fullmatch(line)
         if about:
             self.cpu[about[1]] = about[2]
         return about is not None
 
     def _title(self, line: str) -> bool:
-        """Take the title of a LIKWID table: its region and its group."""
         title = next(filter(None, (each.fullmatch(line.rstrip()) for each in _TITLES)), None)
         if title is None and not line.startswith(("TABLE,", "STRUCT,")):
             return False
@@ -207,7 +205,6 @@ class _Walk(Struct):
         return True
 
     def _row(self, cells: Sequence[str]) -> bool:
-        """Take a row of a LIKWID table."""
         if self.table is None or not self.blocks or len(cells) != _TABLES[self.table] + self.threads:
             return False
         block = self.blocks[-1]
@@ -295,7 +292,6 @@ def _share_energy(run: Sequence[_Block]) -> None:
 
 
 def _alike(blocks: Sequence[_Block]) -> Iterable[list[_Block]]:
-    """The LIKWID tables of each group of events."""
     groups: dict[str, list[_Block]] = {}
     for block in blocks:
         groups.setdefault(block.collection, []).append(block)
@@ -303,7 +299,6 @@ def _alike(blocks: Sequence[_Block]) -> Iterable[list[_Block]]:
 
 
 def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[str]:
-    """What there is to say on LIKWID's tables."""
     if is_cut:
         yield "titles or rows of tables are lost, or the file ends in the middle of one, so counts are lower bounds"
     if is_scaled:
@@ -325,7 +320,6 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
 
 
 def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: bool, is_cut: bool) -> Table:
-    """The table of LIKWID groups with the same events."""
     amounts = [block.amounts() for block in blocks]
     events = blocks[0].counts
     units = {name: COUNT if name in events else JOULE for each in amounts for name in each}

@@ -160,7 +160,6 @@ def _about() -> Mapping[str, Any]:
 
 @functools.cache
 def _options(path: str) -> str:
-    """What ncu prints of its command-line options."""
     return ask([path, "--help"])
 
 

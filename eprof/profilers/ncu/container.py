@@ -78,7 +78,6 @@ def _whole_launches(number: int) -> str:
 
 
 def _block(handle: IO[bytes], size: int, report: Shape) -> None:
-    """Take a block of an ncu report file."""
     header = _message(handle, size)
     process = parse(_bytes_field(header, _PROCESS))
     session = _bytes_field(header, _SESSION)
@@ -108,7 +107,6 @@ def _length(handle: IO[bytes]) -> int:
 
 
 def _message(handle: IO[bytes], size: int) -> Message:
-    """The message at the head of a block of an ncu report file."""
     length = _length(handle)
     if length > _LARGEST_HEADER:
         raise _Damaged("damaged")

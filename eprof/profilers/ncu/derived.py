@@ -140,7 +140,6 @@ def _cycles(metrics: Mapping[str, Array], number: int) -> Array:
 
 
 def _first_known(columns: Sequence[Array], number: int) -> Array:
-    """For each launch the first of these metrics that is known."""
     known = np.full(number, np.nan)
     for column in columns:
         known = np.where(np.isnan(known), column, known)

@@ -45,7 +45,6 @@ def log_of(path: str, launches: Sequence[Launch], keep: Container[str] | None = 
 
 
 def _sheet(launches: Sequence[Launch], keep: Container[str] | None, split: bool) -> Sheet:
-    """Launches with metrics by name: a row a launch, a column a metric of ncu."""
     names = list(dict.fromkeys(name for launch in launches for name in launch.values))
     units: dict[str, Unit] = {}
     for launch in launches:

@@ -133,7 +133,6 @@ class Long(Struct, dict=True):
         return part_of(self._sheet(style, keep), keep)
 
     def _sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
-        """The launches and metrics of ncu's table of one row a metric."""
         units, matrix, remarks = self._numbers(style, keep)
         for column, metric in _SHAPE.items():
             if column in self.columns and metric not in units and keep is not None and metric in keep:
@@ -223,7 +222,6 @@ class Long(Struct, dict=True):
         return np.array([*products, np.nan])[words.codes]
 
     def _gpus(self) -> list[str | None]:
-        """The name of each launch's GPU, where a row of ncu's has it: it is a metric that a user asks for."""
         names: list[str | None] = [None] * len(self.launches[0])
         for row in self._rows_of(GPU_NAME):
             names[self.launches[1][row]] = self.cells[int(row)]
@@ -263,7 +261,6 @@ def _without_labels(names: Names) -> Names:
 
 
 def _where(column: Names, is_good: Sequence[bool]) -> Array:
-    """The rows of ncu's table whose word is good."""
     return np.array([*is_good, False], dtype=bool)[column.codes]
 
 

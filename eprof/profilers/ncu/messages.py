@@ -79,7 +79,6 @@ class Messages:
         return self._findings.explanation() or self._wrong_page() or self._failure() or self._nothing()
 
     def _wrong_page(self) -> str | None:
-        """Why there is no table, where ncu was told to print another page."""
         if self._other_page is not None:
             number, page = self._other_page
             return f"ncu printed {page} (line {number}), which is nothing to count with; print {IMPORTED}"
@@ -91,14 +90,12 @@ class Messages:
         return None
 
     def _failure(self) -> str | None:
-        """Why there is no table, where a message of ncu says that it failed."""
         for number, kind, text in self._lines:
             if kind == "ERROR":
                 return f"ncu failed (line {number} says: {shortened(text)}); mend that, and profile again"
         return None
 
     def _nothing(self) -> str:
-        """Why there is no table, where ncu profiled no kernel."""
         if not self.processes:
             return f"no table of ncu was found; make one with `{CSV}`"
         number = len(self.processes)

@@ -62,7 +62,6 @@ def _countable(part: Part) -> Iterable[str]:
 
 
 def _mean_rates(part: Part) -> Iterable[str]:
-    """A note on ncu's rates that are averages over several launches, and so no totals."""
     several = part.rows["launches"] > 1
     for name, values in part.counters.items():
         if name.endswith(derived.TOTAL) and np.isnan(values[several]).any():

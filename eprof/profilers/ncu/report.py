@@ -112,7 +112,6 @@ def _pids(shape: Shape) -> list[str]:
 
 
 def _sheet(actions: Sequence[Any], pids: Sequence[str], keep: Container[str] | None) -> Sheet:
-    """The launches in an ncu report: a row a launch, a column a metric."""
     names = [dict.fromkeys(action.metric_names()) for action in actions]
     metrics = list(dict.fromkeys(chain.from_iterable(names)))
     chosen = [name for name in metrics if derived.is_read(name, keep)]
@@ -151,7 +150,6 @@ def _number(metric: Any) -> float:
 
 
 def _by_opcode(actions: Sequence[Any], names: Sequence[Iterable[str]], keep: Container[str] | None) -> dict[str, Array]:
-    """Counters for each opcode, of the metrics in an ncu report that have a value for each."""
     counters: dict[str, Array] = {}
     for name in dict.fromkeys(name for own in names for name in own if instances.PER_OPCODE.fullmatch(name)):
         metrics = [
@@ -164,7 +162,6 @@ def _by_opcode(actions: Sequence[Any], names: Sequence[Iterable[str]], keep: Con
 
 
 def _opcodes(metric: Any) -> instances.Opcodes:
-    """The value of each opcode in an ncu report; None if there is no metric, or its instances have no names."""
     if metric is None or not metric.has_correlation_ids():
         return None
     names = metric.correlation_ids()

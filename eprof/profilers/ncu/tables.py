@@ -21,7 +21,6 @@ def tables_of(parts: Sequence[Part]) -> list[Table]:
 
 
 def _table(parts: Sequence[Part]) -> Table:
-    """The table of parts of an ncu log."""
     units: dict[str, str] = {}
     for part in parts:
         units = {**part.units, **units}

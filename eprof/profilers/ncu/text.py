@@ -118,7 +118,6 @@ class Page(Struct):
         self.begun = False
 
     def _row(self, text: str) -> bool:
-        """Take a row of a table in ncu's text."""
         assert self.spans is not None
         if len(self.spans) not in _KINDS:
             return False
@@ -163,7 +162,6 @@ class Page(Struct):
             self.rows[LONG].append((*self.launch, *metric))
 
     def _end_row(self, last: tuple[str, str, str]) -> None:
-        """The row of ncu's text that was open is whole."""
         name, unit, value = last
         if self.more:
             name = _joined([name, *(text for place, text in self.more if place == 0)])
@@ -195,14 +193,12 @@ class Page(Struct):
         return self._kernel(text)
 
     def _begin(self, device: tuple[str, str]) -> None:
-        """A process or a device begins in ncu's text: what follows is of no kernel yet."""
         self._end()
         self.device = device
         self.name = ""
         self.launch = None
 
     def _kernel(self, text: str) -> bool:
-        """Take a line of ncu's text that names a kernel."""
         if text.rstrip().endswith(" invocations"):
             return self._old_summary(text)
         place = max(text.rfind(", Context "), text.rfind(", Invocations "))
@@ -237,7 +233,6 @@ class Page(Struct):
         return True
 
     def _launch(self, kind: str, launch: tuple[str, ...]) -> None:
-        """The launch that the next rows of ncu's text are of."""
         self._end()
         self.launch = launch
         self.kind = kind

@@ -70,7 +70,6 @@ def units_of(section: Section, lines: Sequence[str], others: list[int]) -> dict[
 
 
 def _metrics(section: Section) -> Iterator[tuple[int, str]]:
-    """Place and name of the columns of ncu's raw page that are metrics; a repeated name gets a number."""
     seen: dict[str, int] = {}
     for place, name in enumerate(section.columns, section.prefix):
         if name not in FIXED:
@@ -109,7 +108,6 @@ class Wide:
         return texts_of(self.table[self.section.at(name) or 0])
 
     def _words(self, *names: str) -> list[str | None]:
-        """The texts of the first of these columns that ncu's raw page has."""
         for name in names:
             if name in self.section.columns:
                 return [cell or None for cell in self._texts(name)]
@@ -138,7 +136,6 @@ class Wide:
         return part_of(self._sheet(style, keep), keep)
 
     def _sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
-        """The launches and metrics of ncu's raw page."""
         places = {name: place for place, name in self.metrics if derived.is_read(name, keep)}
         units = {name: self.units.get(place, NO_UNIT) for name, place in places.items()}
         matrix = np.empty((len(places), self.size))

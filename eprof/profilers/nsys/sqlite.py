@@ -34,8 +34,6 @@ _NO_KERNELS = (
 
 
 class _Database(Struct):
-    """An open database, and the columns of its tables."""
-
     connection: sqlite3.Connection
     columns: dict[str, set[str]]
 
@@ -152,14 +150,12 @@ def _text(value: object) -> str:
 
 
 def _pids(database: _Database) -> list[object]:
-    """The processes in nsys's database that launched kernels."""
     if not database.has(KERNELS, "globalPid"):
         return []
     return [pid for (pid,) in database.connection.execute(f"select distinct {_PID} from {KERNELS}")]
 
 
 def _command(database: _Database, pids: list[object]) -> str | None:
-    """What was profiled: the command that nsys's database has, else the name of the only process."""
     if database.has(_CAPTURE, "name", "value"):
         query = f"select name, value from {_CAPTURE} where name like 'PROCESS_0:%'"
         settings = dict(database.connection.execute(query))
@@ -175,7 +171,6 @@ def _command(database: _Database, pids: list[object]) -> str | None:
 
 
 def _notes(database: _Database, kernels: list[Timed]) -> Iterable[str]:
-    """What there is to say on nsys's database."""
     lost = sum(kernel.launches for kernel in kernels if math.isnan(kernel.time_s))
     if lost:
         launches = "1 launch of kernels has" if lost == 1 else f"{lost} launches of kernels have"
@@ -202,7 +197,6 @@ def _notes(database: _Database, kernels: list[Timed]) -> Iterable[str]:
 
 
 def _sum(database: _Database, table: str) -> tuple[int, float]:
-    """How many rows a table of nsys's database has, and the seconds between their starts and ends."""
     number, ns = database.connection.execute(
         f"select count(*), total(case when {_TIMED.format('t')} then t.end - t.start end) from {table} t"
     ).fetchone()

@@ -170,7 +170,6 @@ class Nsys(Struct):
         return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.spans) - 1))
 
     def _header(self, number: int, names: Sequence[str]) -> None:
-        """Take the names of columns of an nsys table."""
         self.shape = shape_of(names)
         self.heading = None
         if self.shape is None:
@@ -256,7 +255,6 @@ class Nsys(Struct):
 
 
 def _is_kernel(row: Mapping[str, str], name: str) -> bool:
-    """Whether a row of an nsys table is of a kernel: no copy, no memset."""
     return bool(name) and row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith("[CUDA mem")
 
 

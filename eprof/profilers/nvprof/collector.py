@@ -99,7 +99,6 @@ class Nvprof(GpuCollector):
 
 
 def _status(outcome: Outcome, ended: Ended, failed: bool) -> int | None:
-    """The program's own status, as far as nvprof's log or exit code tell it."""
     if outcome.status is not None or ended.code is None:
         return outcome.status
     if failed or ended.code in _OF_THE_PROGRAM:

@@ -145,7 +145,6 @@ class Walk:
             section.close()
 
     def _line(self, line: str) -> None:
-        """Take a line of nvprof's log."""
         self.seen.lines += 1
         self._last_skipped = False
         self._whole = line
@@ -191,7 +190,6 @@ class Walk:
         self.seen.messages.hear(self.seen.lines, line)
 
     def _profiler_line(self, message: re.Match[str]) -> None:
-        """Take a line that nvprof itself says (`==PID==`)."""
         self._end_table()
         pid, words = message["pid"] or "", message["text"]
         if pid in ("PROF", "WARNING", "ERROR"):
@@ -220,7 +218,6 @@ class Walk:
         return taken
 
     def _name_device(self, line: str) -> None:
-        """Remember the device that a line beside the tables names: nvprof's, or that of NVIDIA's samples."""
         match = _NAMES_DEVICE.match(line)
         if match:
             name = match["whole"] or f"{match['name'].strip()} ({match['number']})"
@@ -330,7 +327,6 @@ class Block:
 
     @cached_property
     def _bytes(self) -> Array:
-        """The bytes of a block of nvprof's lines."""
         return np.frombuffer(self.data, dtype=np.uint8)
 
     @cached_property

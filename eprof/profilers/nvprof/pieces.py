@@ -112,7 +112,6 @@ def _groups(piece: Piece) -> tuple[Ints, Ints]:
 
 
 def _sum(values: Floats, kinds: Array, piece: Piece, number: Ints, launches: Ints) -> Floats:
-    """The sum of a piece's counts, the mean of others."""
     is_count: Bools = kinds == as_cell(COUNT)
     if is_count.all():
         return _pieces_total(number, values)
@@ -127,7 +126,6 @@ def _pieces_total(number: Ints, values: Floats) -> Floats:
 
 
 def _joined(pieces: Sequence[Piece]) -> Piece:
-    """The rows of all pieces below each other."""
     columns = {name: np.concatenate([piece.columns()[name] for piece in pieces]) for name in pieces[0].columns()}
     counters = {}
     for label in pieces[0].counters:

@@ -64,7 +64,6 @@ def read(source: Source, _: object, keep: Container[str] | None, parts: str | No
 
 
 def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | None) -> Log:
-    """The log of nvprof's database at `path`."""
     store = Store({}, keep, parts if parts == LAUNCH else None)
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)) as base:
@@ -96,8 +95,6 @@ def _check(source: Source, tables: set[str]) -> None:
 
 
 class _Metrics:
-    """The metrics of an export that are wanted, a value a metric and launch."""
-
     def __init__(self, base: sqlite3.Connection, store: Store) -> None:
         self.store = store
         self.unknown = 0
@@ -207,7 +204,6 @@ def _copies(base: sqlite3.Connection, tables: set[str], store: Store) -> None:
 
 
 def _log(source: Source, store: Store, counted: Collection[str], metrics: _Metrics | None) -> Log:
-    """The log of nvprof's database."""
     notes = []
     if metrics:
         notes.append("the export knows metrics by number only; they are named as nvprof 11.8 names them")

@@ -67,7 +67,6 @@ class SummarySection(ColumnSection):
         super().take(fields)
 
     def _summed(self, values: str) -> str:
-        """The sum of the counts of hardware instances in nvprof's summary."""
         if _LIST.fullmatch(values.strip()):
             self.store.note("counts told by hardware instance (--aggregate-mode off) were added up")
             return str(sum(map(int, values.split(","))))
@@ -95,7 +94,6 @@ class SummarySection(ColumnSection):
             self.finish()
 
     def _keys(self, rows: Rows) -> tuple[Array, ...]:
-        """Numbers of devices, kernels, launches and counters of nvprof's summary."""
         return (
             rows.each(self.device, self.store.each(self.store.devices.of, np.int32)),
             rows.each(self.kernel, self.store.each(self.store.kernels.of, np.int32)),

@@ -106,7 +106,6 @@ class WideSection(ColumnSection):
         self._sums.add(piece)
 
     def _in_unit(self, column: _Column, values: Floats, kinds: Array) -> Cells:
-        """Values of a column of nvprof's wide trace in the unit that the row of units gives."""
         count = as_cell(COUNT)
         unit = unit_of(self._units[column.place], self.rates) if self._units else None
         if unit is not None:
@@ -119,7 +118,6 @@ class WideSection(ColumnSection):
         return values, kinds
 
     def _add_instance(self, label: str, cells: Cells, piece: Piece) -> None:
-        """Add what one unit of the GPU counted to the counter, in nvprof's wide trace."""
         values, kinds = cells
         known = values[kinds >= 0]
         if (kinds > as_cell(COUNT)).any() or not (known == np.floor(known)).all():

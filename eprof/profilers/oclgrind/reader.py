@@ -50,8 +50,6 @@ class Kernel(Struct):
 
 
 class _Walk(Struct):
-    """The state of a reader between two lines."""
-
     kernels: dict[str, Kernel] = field(default_factory=dict)
     block: dict[str, int] | None = None
     name: str = ""
@@ -103,7 +101,6 @@ def _whole(text: str) -> int:
 
 
 def _count(kernel: Kernel, text: str, number: int) -> None:
-    """Add one line of Oclgrind's block to what is known of a kernel."""
     memory = _MEMORY.fullmatch(text)
     if memory:
         kernel.counts[f"{memory[1]} {memory[2]}"] += number
@@ -153,7 +150,6 @@ def decide_type(kernel: Kernel) -> tuple[str, bool]:
 
 
 def _calls_of(kernel: Kernel, kind: str) -> int:
-    """How many typed calls of a kernel on Oclgrind are of a type."""
     return sum(number for text, number in kernel.counts.items() if text.endswith(f" {kind}"))
 
 
@@ -194,7 +190,6 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
 
 
 def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[Table, list[str]]:
-    """The table of kernels that Oclgrind counted."""
     notes: list[str] = []
     columns = [_columns(name, kernel, notes) for name, kernel in kernels.items()]
     names = list(dict.fromkeys(chain.from_iterable(columns)))
@@ -227,7 +222,6 @@ def _is_known(call: str, keep: Container[str]) -> bool:
 
 
 def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
-    """All Oclgrind counters of a kernel, the untyped ones under their type."""
     counters: dict[str, float] = dict(kernel.counts)
     kernel_type, certain = decide_type(kernel)
     for opcode in UNTYPED:

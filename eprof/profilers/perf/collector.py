@@ -102,7 +102,6 @@ def _trial(path: str, *options: str) -> str:
 
 @cache
 def _listed(path: str) -> frozenset[str]:
-    """The events that perf may count here, by their plain names."""
     events = frozenset(plain(event)[0] for event in ask([path, "list", "--raw-dump"]).split())
     return events if _may_count_sockets(path) else frozenset(event for event in events if not _is_of_socket(event))
 
@@ -120,7 +119,6 @@ def _good_for(path: str) -> str:
 
 
 def _trouble(answer: str) -> tuple[str, str | None]:
-    """Why perf cannot count, and what mends it."""
     if re.search(_REFUSED, answer):
         level = Path("/proc/sys/kernel/perf_event_paranoid")
         now = f" (perf_event_paranoid is {level.read_text().strip()})" if level.exists() else ""

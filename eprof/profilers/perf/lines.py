@@ -132,7 +132,6 @@ class Lines:
         return True
 
     def _take_json(self, line: str) -> bool:
-        """Take a line of perf's JSON."""
         for text in re.findall(r"\{[^{}]*\}", line):
             cells = {key: (quoted or plain).strip(",") for key, quoted, plain in _JSON.findall(text)}
             if not cells.get("counter-value") or not cells.get("event"):
@@ -157,7 +156,6 @@ class Lines:
         return True
 
     def _take_csv(self, line: str, row: re.Match[str]) -> bool:
-        """Take a line of perf's CSV."""
         sep = row["sep"]
         if sep == "," and "," in row["running"]:
             raise LogError(
@@ -185,7 +183,6 @@ class Lines:
         )  # fmt: skip
 
     def _take_text(self, line: str) -> bool:
-        """Take a line of perf's text."""
         run = self.runs[-1]
         elapsed = _ELAPSED.match(line)
         if elapsed:

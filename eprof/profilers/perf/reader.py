@@ -183,7 +183,6 @@ def _holds(cgroup: str, other: str) -> bool:
 
 
 def _count(counted: _Counted, row: Row, run: Run, lines: Lines) -> None:
-    """Add one row of perf's to what it counted."""
     event, pmu = plain(row.event)
     if event in SOFTWARE:
         return
@@ -226,13 +225,11 @@ def _packages(run: Run, lines: Lines, time_s: float) -> int | None:
 
 
 def _is_cut(run: Run) -> bool:
-    """Whether perf's last interval lacks rows that the first has."""
     times = [row.time for row in run.rows]
     return bool(times[0]) and times.count(times[-1]) < times.count(times[0])
 
 
 def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) -> Table:
-    """The table of what perf counted."""
     amounts = [row.amounts() for row in rows]
     units = {name: unit for each in amounts for name, (_, unit) in each.items()}
     if keep is not None:
@@ -258,7 +255,6 @@ def _absent(name: str) -> float:
 
 
 def _nothing(rows: Sequence[_Counted]) -> str:
-    """That perf counted nothing, and what can."""
     names = [f"`{name}`" for row in rows for name in row.events]
     what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted" if names else "no event is in it"
     times = [row.time_s for row in rows if not math.isnan(row.time_s)]
@@ -270,7 +266,6 @@ def _nothing(rows: Sequence[_Counted]) -> str:
 
 
 def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] | None) -> Iterator[str]:
-    """What there is to say on perf's output."""
     if keep is not None:
         events = dict.fromkeys(
             name for row in rows for name, total in row.events.items() if not math.isnan(total.value)
