@@ -52,14 +52,16 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     apart. Counters are totals over a row's launches where their unit is one of TOTALS, else averages weighted by
     launches. Raises nothing: `warnings` names what does not match.
     """
-    warnings = list(_programs(logs))
+    programs = of_several_programs([log.command for log in logs if log.command])
+    warnings = [f"joined logs of {programs}"] if programs else []
     logs, spelling_notes = spelling.agree(logs)
     collected = together([part for log in logs for table in log.tables for part in by_collection(table)])
     tables, twice = copies.without(collected, logs)
     tables, views = _without_views(tables)
     warnings += [*twice, *views, *spelling_notes]
     kernels = _Kernels()
-    beside = _beside(logs)
+    named_devices = {log.device for log in logs if log.device}
+    beside = named_devices.pop() if len(named_devices) == 1 else None
     _name_devices(tables, kernels, capability_of or (lambda _: ()), warnings, beside)
     placed = list(_place(tables, kernels, beside, warnings))
     placed = list(_settle_parts(placed, kernels, warnings))
@@ -95,19 +97,6 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     )
 
 
-def _programs(logs: Sequence[Log]) -> Iterable[str]:
-    """A sentence on joined logs that are of several programs, or of one that ran with other arguments."""
-    sentence = of_several_programs([log.command for log in logs if log.command])
-    if sentence:
-        yield f"joined logs of {sentence}"
-
-
-def _beside(logs: Sequence[Log]) -> str | None:
-    """The one device that logs name beside their tables; None if they name none, or several."""
-    named_devices = {log.device for log in logs if log.device}
-    return named_devices.pop() if len(named_devices) == 1 else None
-
-
 def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
     """The tables to join without those in which nsys repeats a run: as many launches in the same time.
 
@@ -122,7 +111,8 @@ def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
         time_s = float(np.nansum(table.rows.time_s))
         if not table.kind.startswith("nsys") or not time_s > 0:
             continue
-        same = next((kind for (many, other_s), kind in kept.items() if _is_same(launches, time_s, many, other_s)), None)
+        apart_s = 1e-9 * launches + 1e-9 * time_s  # nsys rounds to whole ns
+        same = next((kept[run] for run in kept if run[0] == launches and abs(time_s - run[1]) <= apart_s), None)
         if same is None or same == table.kind:
             kept.setdefault((launches, time_s), table.kind)
         else:
@@ -144,11 +134,6 @@ def _is_slowed(kind: str) -> bool:
 
 def _is_timed(table: Table) -> bool:
     return not np.isnan(table.rows.time_s).all()
-
-
-def _is_same(launches: int, time_s: float, others: int, other_s: float) -> bool:
-    """Whether two tables are of one run: nsys rounds to whole ns."""
-    return launches == others and abs(time_s - other_s) <= 1e-9 * launches + 1e-9 * time_s
 
 
 def _seen(placed: Sequence[tuple[Table, Array]], size: int) -> Array:

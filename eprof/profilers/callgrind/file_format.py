@@ -229,7 +229,10 @@ class _Walk(Struct):
             about, _, text = value.partition(":")
             self.descriptions[about.strip()] = text.strip()
         elif key == "events":
-            self._events(tuple(value.split()))
+            events = tuple(value.split())
+            if self.events not in ((), events) or len(events) > _MOST_EVENTS:
+                raise LogError("its parts count different events; give each as a profile of its own")
+            self.events = events
         elif key == "part":
             self.has_end = False
         elif key == "totals" or (key == "summary" and "version" not in self.header):
@@ -241,12 +244,6 @@ class _Walk(Struct):
             self.positions = len(value.split()) if key == "positions" else self.positions
         elif key:
             self.skipped += 1
-
-    def _events(self, events: tuple[str, ...]) -> None:
-        """The events that a callgrind file counts: its parts must have the same."""
-        if self.events not in ((), events) or len(events) > _MOST_EVENTS:
-            raise LogError("its parts count different events; give each as a profile of its own")
-        self.events = events
 
     def costs(self) -> Costs:
         """All lines of the callgrind file together."""

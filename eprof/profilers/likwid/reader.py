@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 import numpy as np
@@ -255,18 +255,23 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
         raise LogError(f"{source.path}: no table of LIKWID's raw counts is in it; was likwid-perfctr stopped?")
     is_cut = walk.is_cut(rest)
     _share_time(blocks)
-    tables = [_table(of_collection, keep, walk.is_scaled, is_cut) for of_collection in _alike(blocks)]
+    alike: dict[str, list[_Block]] = {}
+    for block in blocks:
+        alike.setdefault(block.collection, []).append(block)
+    tables = [_table(of_collection, keep, walk.is_scaled, is_cut) for of_collection in alike.values()]
     notes = [*source.notes, *_notes(blocks, walk.is_scaled, is_cut)]
     if keep is not None:
         events = dict.fromkeys(event for block in blocks for event in block.counts)
-        notes += filter(
-            None, [unused_note([event for event in events if event not in (*_PACKAGES, *_DRAM, *_A64FX)], keep)]
-        )
+        not_joules = [event for event in events if event not in (*_PACKAGES, *_DRAM, *_A64FX)]
+        notes += filter(None, [unused_note(not_joules, keep)])
     return source.log(tables, notes, lines=walk.lines, skipped_lines=walk.others)
 
 
 def _share_time(blocks: Sequence[_Block]) -> None:
-    """Give LIKWID groups that were counted in turn in one run, without markers, the time of all of them."""
+    """Give LIKWID groups that were counted in turn in one run, without markers, the time of all of them.
+
+    And the joules, where each has them.
+    """
     runs: list[list[_Block]] = []
     for block in blocks:
         if block.region != WHOLE_PROGRAM:
@@ -276,26 +281,12 @@ def _share_time(blocks: Sequence[_Block]) -> None:
         runs[-1].append(block)
     for run in runs:
         if len(run) > 1:
+            joules = {name: sum(block.counts.pop(name, math.nan) for block in run) for name in (*_PACKAGES, *_DRAM)}
+            known = {name: number for name, number in joules.items() if not math.isnan(number)}
             total_s = sum(block.time_s for block in run)
-            _share_energy(run)
             for block in run:
+                block.counts |= known
                 block.times, block.is_share = [f"{total_s:f}"], True
-
-
-def _share_energy(run: Sequence[_Block]) -> None:
-    """Give LIKWID groups that were counted in turn the joules of all of them; none where one of them has no joules."""
-    for name in (*_PACKAGES, *_DRAM):
-        joules = [block.counts.pop(name, math.nan) for block in run]
-        if not math.isnan(sum(joules)):
-            for block in run:
-                block.counts[name] = sum(joules)
-
-
-def _alike(blocks: Sequence[_Block]) -> Iterable[list[_Block]]:
-    groups: dict[str, list[_Block]] = {}
-    for block in blocks:
-        groups.setdefault(block.collection, []).append(block)
-    return groups.values()
 
 
 def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[str]:

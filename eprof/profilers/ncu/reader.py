@@ -162,12 +162,12 @@ class _Reader(Struct):
         for place in places:
             line = lines[place]
             number = self.lines + 1 + place
-            if not self._is_of_use(number, uncommented(line)) and line.strip(" \t\r#/*>"):
+            text = uncommented(line)
+            if self.messages.hear(number, text) or self.page.feed(number, text) or self.nsys.feed(number, text):
+                continue
+            if line.strip(" \t\r#/*>"):
                 self._skip(line)
         self._take_page()
-
-    def _is_of_use(self, number: int, text: str) -> bool:
-        return self.messages.hear(number, text) or self.page.feed(number, text) or self.nsys.feed(number, text)
 
     def _take_page(self) -> None:
         for kind in COLUMNS:
@@ -361,21 +361,18 @@ class _Reader(Struct):
                 f"collect metrics with `{CSV}`"
             )
         if self.closed:
-            return self._why_no_rows(self.closed[0][0].section)
+            begins = f"a table begins (line {self.closed[0][0].section.first_line}) but has no rows"
+            if not self.skipped:
+                return f"{begins}; profile again"
+            return (
+                f"{begins}: no line below it has as many fields, for example: {self.example}; give the log as ncu "
+                "wrote it, with all quotes and with nothing in front of its lines"
+            )
         if self.page.launches and not self.page.orphans:
             launches = "1 launch" if self.page.launches == 1 else f"{self.page.launches} launches"
             return f"ncu's page names {launches} but no metric, which is nothing to count with; print {IMPORTED}"
         self.messages.page = self.page.first_line or None
         return self.messages.why_no_table()
-
-    def _why_no_rows(self, section: Section) -> str:
-        begins = f"a table begins (line {section.first_line}) but has no rows"
-        if not self.skipped:
-            return f"{begins}; profile again"
-        return (
-            f"{begins}: no line below it has as many fields, for example: {self.example}; give the log as ncu "
-            "wrote it, with all quotes and with nothing in front of its lines"
-        )
 
 
 def _names(section: Section) -> Sequence[int]:

@@ -48,12 +48,11 @@ def columns_of(section: Section, keep: Container[str] | None) -> list[int]:
     return [
         place
         for place, name in enumerate(section.columns, section.prefix)
-        if keep is None or name in about or _is_read(metric_of(name), keep)
+        if keep is None
+        or name in about
+        or derived.is_read(metric_of(name), keep)
+        or instances.PER_OPCODE.fullmatch(metric_of(name))
     ]
-
-
-def _is_read(name: str, keep: Container[str] | None) -> bool:
-    return derived.is_read(name, keep) or instances.PER_OPCODE.fullmatch(name) is not None
 
 
 def units_of(section: Section, lines: Sequence[str], others: list[int]) -> dict[int, Unit] | None:
@@ -140,7 +139,9 @@ class Wide:
         units = {name: self.units.get(place, NO_UNIT) for name, place in places.items()}
         matrix = np.empty((len(places), self.size))
         for row, name in zip(matrix, places, strict=True):
-            row[:] = self._numbers(places[name], name, style)
+            unit = units[name]
+            is_count = np.array(kind_of(name, unit) == COUNT)
+            row[:] = known_counts(values(self._cells(places[name]), style) * unit.factor, is_count)
         several = [name for name, place in places.items() if self._is_several(place)]
         lost = dict(zip(places, np.isnan(matrix).sum(axis=1).tolist(), strict=True))
         counts = [name for name, unit in units.items() if kind_of(name, unit) == COUNT]
@@ -168,11 +169,6 @@ class Wide:
     def _cells(self, place: int) -> Cells:
         """The cells of a metric on ncu's raw page: with instances, the total before them; "1; 2; 3" is no number."""
         return instances.totals(self.table[place])
-
-    def _numbers(self, place: int, name: str, style: Style) -> Array:
-        unit = self.units.get(place, NO_UNIT)
-        is_count = np.array(kind_of(name, unit) == COUNT)
-        return known_counts(values(self._cells(place), style) * unit.factor, is_count)
 
     def _is_several(self, place: int) -> bool:
         """Whether a cell of ncu's raw page holds the values of several instances, and no total."""

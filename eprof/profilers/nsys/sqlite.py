@@ -54,10 +54,14 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
 
     Raises LogError, one sentence, if it tells no kernels; sqlite3.Error if the database is damaged.
     """
-    columns = {
-        table: {str(row[1]) for row in connection.execute(f'pragma table_info("{_quoted(table)}")')} for table in tables
-    }
-    database = _Database(connection, columns)
+    quoted = {table: table.replace('"', '""') for table in tables}
+    database = _Database(
+        connection,
+        {
+            table: {str(row[1]) for row in connection.execute(f'pragma table_info("{name}")')}
+            for table, name in quoted.items()
+        },
+    )
     if not database.has(KERNELS, "start", "end", "deviceId"):
         raise LogError(f"{source.path}: {_NO_KERNELS}")
     kernels = list(_kernels(database, parts))
@@ -71,10 +75,6 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
         command=_command(database, pids),
         processes=max(1, len(pids)),
     )
-
-
-def _quoted(name: str) -> str:
-    return name.replace('"', '""')
 
 
 def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:

@@ -159,7 +159,10 @@ class Walk:
         elif message := PROFILER_LINE.fullmatch(line):
             self._profiler_line(message)
         elif is_chatter(line):
-            self._chatter(line)
+            self._name_device(line)
+            if isinstance(self._section, TextSection):
+                self._section.accepts(line)
+            self.seen.messages.hear(self.seen.lines, line)
         elif text.is_header(line):
             self._open_text(line)
         else:
@@ -182,12 +185,6 @@ class Walk:
             self._row(line)
         else:
             self._skip(line)
-
-    def _chatter(self, line: str) -> None:
-        self._name_device(line)
-        if isinstance(self._section, TextSection):
-            self._section.accepts(line)
-        self.seen.messages.hear(self.seen.lines, line)
 
     def _profiler_line(self, message: re.Match[str]) -> None:
         self._end_table()

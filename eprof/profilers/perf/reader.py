@@ -161,7 +161,11 @@ def _rows(run: Run, lines: Lines) -> list[_Counted]:
     Of cgroups inside of each other only the innermost, which no other counts again.
     """
     cgroups = dict.fromkeys(row.cgroup for row in run.rows if plain(row.event)[0] not in SOFTWARE)
-    inner = [each for each in cgroups if not any(other != each and _holds(each, other) for other in cgroups)]
+    inner = [
+        each
+        for each in cgroups
+        if not any(other.startswith(each.rstrip("/") + "/") for other in cgroups if other != each)
+    ]
     time_s = _time_s(run, lines)
     counted = {
         cgroup: _Counted(cgroup or run.command or WHOLE_PROGRAM, time_s if len(inner) < 2 else math.nan)
@@ -176,10 +180,6 @@ def _rows(run: Run, lines: Lines) -> list[_Counted]:
         each.leave_out_wrapped()
         each.packages = _packages(run, lines, time_s)
     return list(counted.values())
-
-
-def _holds(cgroup: str, other: str) -> bool:
-    return other.startswith(cgroup.rstrip("/") + "/")
 
 
 def _count(counted: _Counted, row: Row, run: Run, lines: Lines) -> None:
@@ -236,7 +236,9 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
         units = {
             name: unit for name, unit in units.items() if unit in (JOULE, OTHER) or name.removesuffix(RUNNING) in keep
         }
-    values = [[each.get(name, (_absent(name), ""))[0] for name in units] for each in amounts]
+    # An event that was not scaled was counted all the time.
+    absent = {name: (_ALL if name.endswith(RUNNING) else math.nan, "") for name in units}
+    values = [[each.get(name, absent[name])[0] for name in units] for each in amounts]
     table_rows = TableRows(
         device=Names.of([None] * len(rows)),
         kernel=Names.of(row.kernel for row in rows),
@@ -247,11 +249,6 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
     counters = Columns(tuple(units), np.array(values, dtype=np.float64).reshape(len(rows), len(units)))
     events = frozenset(name for name in units if not name.endswith(RUNNING))
     return Table(KIND, table_rows, counters, units, events, lacks_rows=is_cut)
-
-
-def _absent(name: str) -> float:
-    """What a row of perf's without a counter has: an event that was not scaled was counted all the time."""
-    return _ALL if name.endswith(RUNNING) else math.nan
 
 
 def _nothing(rows: Sequence[_Counted]) -> str:
