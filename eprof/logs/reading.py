@@ -70,7 +70,7 @@ def _read(
     unsigned = profilers.module_of(lambda signs: signs.takes_unsigned)
     if unsigned is None:
         raise LogError(f"{source.path}: no profiler that this eprof knows writes such logs")
-    size_bytes = _likely_bytes(size, source)
+    size_bytes = size if packing.kind(source.head) is None else _TIMES_PACKED * size
     kept = _of(keep, unsigned.__name__.split(".")[-2])
     walked = unsigned.walk(source, chain([first], pieces), tuning, columns, names, kept, parts, size_bytes)
     if columns is None and not walked.store.pieces:
@@ -86,11 +86,6 @@ def _read(
 
 def _of(keep: Keep, profiler: str) -> Container[str] | None:
     return keep(profiler) if callable(keep) else keep
-
-
-def _likely_bytes(size: int, source: Source) -> int:
-    """How long a log of `size` bytes on disk is when it is unpacked."""
-    return size if packing.kind(source.head) is None else _TIMES_PACKED * size
 
 
 def _reader_of(block: bytes) -> "_Reader | None":

@@ -77,7 +77,9 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     if units and (best.launches > 0).any():
         warnings += _unmatched(launches, best, names)
     time_s, time_marks = _to_launches(best, launches, names, warnings)
-    timed = np.where(best.launches > 0, best.launches, _seen(placed, size))
+    # Of a kernel without counters or time, the launches in the table that has most of them.
+    seen = [np.bincount(row, table.rows.launches, size) for table, row in placed]
+    timed = np.where(best.launches > 0, best.launches, np.max([np.zeros(size), *seen], axis=0))
     return Launches(
         KernelRows(
             device=np.array([device for device, _, _ in kernels.rows], dtype=object),
@@ -134,12 +136,6 @@ def _is_slowed(kind: str) -> bool:
 
 def _is_timed(table: Table) -> bool:
     return not np.isnan(table.rows.time_s).all()
-
-
-def _seen(placed: Sequence[tuple[Table, Array]], size: int) -> Array:
-    """The launches of each kernel in the table that has most of them, (size,)."""
-    launches = [np.bincount(row, table.rows.launches, size) for table, row in placed]
-    return np.asarray(np.max(launches, axis=0)) if launches else np.zeros(size)
 
 
 def _added_up(
@@ -308,18 +304,6 @@ def _only_part(table: Table) -> str | None:
     return part.names[0] if part is not None and len(part.names) == 1 else None
 
 
-def _devices_of_ranks(tables: Sequence[Table], kernels: _Kernels) -> dict[str, list[str]]:
-    """The devices that tables of one part only name: where a rank has one GPU, its rows without a device are of it."""
-    devices: dict[str, list[str]] = {}
-    for table in tables:
-        part = _only_part(table)
-        for name in _devices(table) if part is not None else ():
-            device = kernels.device(name)
-            if device not in devices.setdefault(part or "", []):
-                devices[part or ""].append(device)
-    return devices
-
-
 def _place(
     tables: Sequence[Table], kernels: _Kernels, beside: str | None, warnings: list[str]
 ) -> Iterable[tuple[Table, Array]]:
@@ -331,7 +315,13 @@ def _place(
     if not all_devices and beside is not None:
         all_devices = [kernels.device(beside)]
         warnings.append(f"no table names the GPU; it is taken to be {beside}, which a line beside them names")
-    of_rank = _devices_of_ranks(tables, kernels)
+    # Where a rank has one GPU, its rows without a device are of it.
+    of_rank: dict[str, list[str]] = {}
+    for table in tables:
+        if (part := _only_part(table)) is not None:
+            named = [kernels.device(name) for name in _devices(table)]
+            of_rank[part] = list(dict.fromkeys([*of_rank.get(part, ()), *named]))
+    of_rank = {part: devices for part, devices in of_rank.items() if devices}
     for table in tables:
         known = of_rank.get(_only_part(table) or "", all_devices)
         nowhere = table.rows.device.codes < 0
@@ -373,19 +363,12 @@ def _settle_parts(
     return [(table, moved[row]) for table, row in placed]
 
 
-def _with_values(table: Table) -> set[str]:
-    """The counters of the joined logs of which some row has a value."""
-    labels = table.counters.names
-    counters: set[str] = set()
-    for part, values in blocks(table.counters):
-        counters.update(compress(labels[part], ~np.asarray(np.isnan(values).all(axis=1))))
-    return counters
-
-
 def _units(placed: Sequence[tuple[Table, Array]], warnings: list[str]) -> dict[str, str]:
     units: dict[str, str] = {}
     for table, _ in placed:
-        known = _with_values(table)
+        known: set[str] = set()  # the counters of which some row has a value
+        for part, values in blocks(table.counters):
+            known.update(compress(table.counters.names[part], ~np.asarray(np.isnan(values).all(axis=1))))
         for label, unit in table.units.items():
             if label in known and units.setdefault(label, unit) != unit:
                 warnings.append(

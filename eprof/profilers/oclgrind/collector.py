@@ -225,7 +225,9 @@ class BlockStrip(Strip):
             return True
         before, mark, after = self._held.partition(_MARK)
         if not mark:
-            keep = 0 if final else _overlap(self._held)
+            # What may be the beginning of a block is held.
+            size = min(len(_MARK) - 1, len(self._held)) if not final else 0
+            keep = next((n for n in range(size, 0, -1) if self._held.endswith(_MARK[:n])), 0)
             out.append(self._held[: len(self._held) - keep])
             self._held = self._held[len(self._held) - keep :]
             return False
@@ -239,11 +241,6 @@ class BlockStrip(Strip):
             out.append(mark + name + end)
         self._held = rest
         return True
-
-
-def _overlap(held: bytes) -> int:
-    """How many bytes at the end of `held` may be the beginning of a block of Oclgrind's."""
-    return next((n for n in range(min(len(_MARK) - 1, len(held)), 0, -1) if held.endswith(_MARK[:n])), 0)
 
 
 COLLECTOR = Oclgrind()

@@ -78,16 +78,13 @@ class _Walk(Struct):
         elif count:
             self.block[count[2]] = self.block.get(count[2], 0) + _whole(count[1])
         elif not line.strip():
-            self._close(self.block)
+            kernel = self.kernels.setdefault(self.name, Kernel())
+            kernel.launches += 1
+            for text, number in self.block.items():
+                _count(kernel, text, number)
             self.block = None
         else:
             self.others += 1
-
-    def _close(self, block: Mapping[str, int]) -> None:
-        kernel = self.kernels.setdefault(self.name, Kernel())
-        kernel.launches += 1
-        for text, number in block.items():
-            _count(kernel, text, number)
 
     def finish(self) -> None:
         """The file is at its end: a block of Oclgrind's counts that is still open was cut off."""
@@ -133,30 +130,25 @@ def decide_type(kernel: Kernel) -> tuple[str, bool]:
     Certain: all typed calls have one type, no instruction converts between widths, no vectors (which count once), and
     the bytes per access of global, local and constant memory can be of that type.
     """
-    sizes = _sizes(kernel)
+    # Bytes per access, for each kind of access to memory that a program's arrays are in.
+    spaces = [f"{operation} {space}" for operation in ("load", "store") for space in ("global", "local", "constant")]
+    sizes = [kernel.counts[f"{space} bytes"] / kernel.counts[space] for space in spaces if kernel.counts[space]]
     converts = kernel.counts["fpext"] + kernel.counts["fptrunc"]
     if len(kernel.typed) == 1:
         (kind,) = kernel.typed
         fits = not sizes or any(_may_hold(size, _BYTES[kind]) for size in sizes)
         return kind, fits and not converts and not kernel.has_vectors
     if kernel.typed:
-        return max(sorted(kernel.typed), key=lambda kind: _calls_of(kernel, kind)), False
+        calls = {
+            kind: sum(kernel.counts[text] for text in kernel.counts if text.endswith(f" {kind}")) for kind in TYPES
+        }
+        return max(sorted(kernel.typed), key=lambda kind: calls[kind]), False
     for kind in ("f64", "f32", "f16"):
         if sizes and all(size == _BYTES[kind] for size in sizes):
             return kind, False
     if sizes and max(sizes) > _BYTES["f32"] and not kernel.has_vectors:
         return "f64", False
     return _GUESS, False
-
-
-def _calls_of(kernel: Kernel, kind: str) -> int:
-    return sum(number for text, number in kernel.counts.items() if text.endswith(f" {kind}"))
-
-
-def _sizes(kernel: Kernel) -> list[float]:
-    """Bytes per access on Oclgrind, for each kind of access to memory that a program's arrays are in."""
-    spaces = [f"{operation} {space}" for operation in ("load", "store") for space in ("global", "local", "constant")]
-    return [kernel.counts[f"{space} bytes"] / kernel.counts[space] for space in spaces if kernel.counts[space]]
 
 
 def _may_hold(mean: float, size: int) -> bool:
@@ -194,8 +186,9 @@ def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[
     columns = [_columns(name, kernel, notes) for name, kernel in kernels.items()]
     names = list(dict.fromkeys(chain.from_iterable(columns)))
     if keep is not None:
-        unknown = sorted({name for name in names if _plain_call(name) and not _is_known(name, keep)})
-        _gather_unknown(columns, unknown, kernels, notes)
+        calls = {name for name in names if name.startswith("call ") and name.count(" ") == 1}
+        known = {call for call in calls if call in keep or any(f"{call} {kind}" in keep for kind in TYPES)}
+        _gather_unknown(columns, sorted(calls - known), kernels, notes)
         listed = keep if isinstance(keep, (set, frozenset)) else frozenset(names)
         names = sorted(name for name in {*listed, *names, "call other"} if _OWN.fullmatch(name) and name in keep)
     notes += cache_notes(kernels)
@@ -211,14 +204,6 @@ def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[
     )
     counters = Columns(tuple(names), values.reshape(len(names), -1).T)
     return Table(KIND, rows, counters, dict.fromkeys(names, COUNT)), notes
-
-
-def _plain_call(name: str) -> bool:
-    return name.startswith("call ") and name.count(" ") == 1
-
-
-def _is_known(call: str, keep: Container[str]) -> bool:
-    return call in keep or any(f"{call} {kind}" in keep for kind in TYPES)
 
 
 def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:

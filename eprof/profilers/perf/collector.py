@@ -46,7 +46,12 @@ class Perf(Collector):
             from eprof.collect import cpu
 
             capability = in_cpuinfo(_CPUINFO.read_text())
-            return tool._replace(usable=True, why=_good_for(path), device=cpu.name(), capability=capability)
+            good_for = (
+                "the processor's own counters, without memory controllers and energy, which only root may read here"
+            )
+            if _may_count_sockets(path):
+                good_for = "the processor's own counters, with memory controllers and energy where it has them"
+            return tool._replace(usable=True, why=good_for, device=cpu.name(), capability=capability)
         why, remedy = _trouble(answer)
         return tool._replace(why=why, remedy=remedy)
 
@@ -110,12 +115,6 @@ def _listed(path: str) -> frozenset[str]:
 def _may_count_sockets(path: str) -> bool:
     """Whether perf may count all that runs on the machine, and not this user's programs only."""
     return bool(re.search(r"(?m)^\d+.*;cpu-clock;", _trial(path, "-a", "-e", "cpu-clock")))
-
-
-def _good_for(path: str) -> str:
-    if _may_count_sockets(path):
-        return "the processor's own counters, with memory controllers and energy where it has them"
-    return "the processor's own counters, without memory controllers and energy, which only root may read here"
 
 
 def _trouble(answer: str) -> tuple[str, str | None]:
