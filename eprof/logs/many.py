@@ -268,6 +268,7 @@ def _client(scheduler: str) -> Any:
     except ImportError as err:
         raise UsageError("--scheduler needs Dask; install it with: pip install 'eprof[dask]'") from err
     import logging
+    import socket
 
     library: Any = distributed  # its classes have no types
     try:
@@ -281,7 +282,10 @@ def _client(scheduler: str) -> Any:
                 scheduler_kwargs={"dashboard_address": f"{_LOOPBACK}:0"}, silence_logs=logging.CRITICAL,
             )  # fmt: skip
             return library.Client(own)
-        _answers(scheduler)
+        # Dask itself would try again and again where nobody listens.
+        address = re.fullmatch(r"(?:tcp://)?\[?([^\[\]/]+?)\]?:(\d+)", scheduler)
+        if address:
+            socket.create_connection((address[1], int(address[2])), timeout=10).close()
         return library.Client(scheduler, timeout="10s")
     except (OSError, ValueError) as err:
         raise UsageError(
@@ -304,15 +308,6 @@ def _enough() -> None:
                 f"--scheduler local: a cluster needs more than the {allowed} {noun} that are allowed here; allow "
                 f"{needed} ({remedy}), or leave it to this command's own processes."
             )
-
-
-def _answers(scheduler: str) -> None:
-    """Raises OSError at once where no scheduler of Dask listens; Dask itself would try again and again."""
-    import socket
-
-    address = re.fullmatch(r"(?:tcp://)?\[?([^\[\]/]+?)\]?:(\d+)", scheduler)
-    if address:
-        socket.create_connection((address[1], int(address[2])), timeout=10).close()
 
 
 def _result(path: Path, task: Any, reading: Reading, scheduler: str) -> Read:

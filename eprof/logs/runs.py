@@ -283,7 +283,9 @@ def _not_read(names: Sequence[str]) -> str:
 
 def titled(run: Run, log: Log) -> Log:
     """`log` with the run's command line and the GPU's name, where it does not tell them itself."""
-    log = _named(run, log)
+    name = run.section("device").get("name")
+    tables = [_of_program(table, run, name) for table in log.tables]
+    log = replace(log, tables=tuple(_with_device(table, name) if name else table for table in tables))
     if run.files.get(TIME):
         # These notes are for logs whose slowed times are all there is; here kernels were traced.
         slowed = {signs.slowed_note for signs in profilers.signs().values()}
@@ -291,13 +293,6 @@ def titled(run: Run, log: Log) -> Log:
     if run.command is not None and not log.command:
         log = replace(log, command=run.command)
     return log
-
-
-def _named(run: Run, log: Log) -> Log:
-    """A run's log with what only the directory knows: the program, and the first GPU where ncu has but its number."""
-    name = run.section("device").get("name")
-    tables = [_of_program(table, run, name) for table in log.tables]
-    return replace(log, tables=tuple(_with_device(table, name) if name else table for table in tables))
 
 
 def _of_program(table: Table, run: Run, device: str | None) -> Table:
@@ -351,17 +346,12 @@ def _median_times(launches: Launches, repetitions: Sequence[Launches]) -> Launch
     for key in list(times):
         if str(key.kernel) in spellings:
             times[key._replace(kernel=spellings[str(key.kernel)])] = times[key]
-    medians = [_median(key, seconds, times) for key, seconds in _timed(launches)]
+    medians = []
+    for key, seconds in _timed(launches):
+        alike = (key, key._replace(device=None), Key(None, key.kernel, None))
+        known = next((times[one] for one in alike if one in times and not math.isnan(seconds)), [seconds])
+        medians.append(median(known))
     return replace(launches, rows=replace(launches.rows, time_s=np.array(medians)))
-
-
-def _median(key: Key, seconds: float, times: Mapping[Key, list[float]]) -> float:
-    if math.isnan(seconds):
-        return seconds
-    for known in (key, key._replace(device=None), Key(None, key.kernel, None)):
-        if known in times:
-            return median(times[known])
-    return seconds
 
 
 def _kernel_time(totals: Sequence[float]) -> str:

@@ -182,7 +182,10 @@ def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[st
 
 def _counted_once(of_passes: Sequence[Sequence[Table]]) -> Iterable[str]:
     """One sentence on counters of several passes, where only their lists of counters show that these are passes."""
-    counters = [{label for table in tables for label in _told(table)} - profilers.aside() for tables in of_passes]
+    counters: list[set[str]] = []  # by which passes are told apart: those of its list, where a table has one
+    for tables in of_passes:
+        listed = (table.units if table.collected is None else table.units.keys() & table.collected for table in tables)
+        counters.append(set[str]().union(*listed) - profilers.aside())
     kinds = [{table.kind for table in tables} for tables in of_passes]
     shared = {
         label
@@ -195,11 +198,6 @@ def _counted_once(of_passes: Sequence[Sequence[Table]]) -> Iterable[str]:
             f"{_listed(sorted(shared))}: counted in tables whose other counters are not the same, so these are taken "
             "for passes over the same launches, and it is counted once"
         )
-
-
-def _told(table: Table) -> Collection[str]:
-    """The counters by which passes are told apart: those of its list, where the table has one."""
-    return table.units if table.collected is None else table.units.keys() & table.collected
 
 
 def _listed(labels: Sequence[str]) -> str:

@@ -326,21 +326,18 @@ def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: boo
         for each, block in zip(amounts, blocks, strict=True)
     ]
     values = [[each.get(name, math.nan) for name in units] for each in amounts]
+    seen: Counter[str] = Counter()
+    runs = []  # a region that stands in a file again is of a further run
+    for block in blocks:
+        runs.append(seen[block.region])
+        seen[block.region] += 1
     rows = TableRows(
         device=Names.of(block.device for block in blocks),
         kernel=Names.of(block.region for block in blocks),
-        run=np.array(list(_runs(blocks)), dtype=np.int64),
+        run=np.array(runs, dtype=np.int64),
         launches=np.array([block.calls for block in blocks], dtype=np.int64),
         time_s=np.array([block.time_s for block in blocks]),
     )
     counters = Columns(tuple(units), np.array(values, dtype=np.float64).reshape(len(blocks), len(units)))
     lacks_rows = is_cut or any(block.is_share for block in blocks)
     return Table(KIND, rows, counters, units, frozenset({blocks[0].collection}), lacks_rows)
-
-
-def _runs(blocks: Sequence[_Block]) -> Iterator[int]:
-    """The run of each LIKWID table: a region that stands in a file again is of a further run."""
-    seen: Counter[str] = Counter()
-    for block in blocks:
-        yield seen[block.region]
-        seen[block.region] += 1

@@ -67,7 +67,9 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
     kernels = list(_kernels(database, parts))
     if not kernels:
         raise LogError(f"{source.path}: {_NO_KERNELS}")
-    pids = _pids(database)
+    pids: list[object] = []
+    if database.has(KERNELS, "globalPid"):
+        pids = [pid for (pid,) in connection.execute(f"select distinct {_PID} from {KERNELS}")]
     return source.log(
         [table_of(kernels, DATABASE, parts)],
         [*source.notes, *_notes(database, kernels)],
@@ -147,12 +149,6 @@ def _gpus(database: _Database) -> Mapping[object, str]:
 
 def _text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""
-
-
-def _pids(database: _Database) -> list[object]:
-    if not database.has(KERNELS, "globalPid"):
-        return []
-    return [pid for (pid,) in database.connection.execute(f"select distinct {_PID} from {KERNELS}")]
 
 
 def _command(database: _Database, pids: list[object]) -> str | None:

@@ -222,7 +222,10 @@ class Lines:
         for run in self.runs:
             keys = [(row.place, row.event, row.cgroup) for row in run.rows]
             is_timed = any(row.time for row in run.rows)
-            size = len(keys) if run.is_text or is_timed else _period(keys)
+            size = len(keys)
+            if not (run.is_text or is_timed):
+                periods = (some for some in range(1, size) if size % some == 0 and keys[some:] == keys[:-some])
+                size = next(periods, size)
             for first in range(0, len(keys), size or 1):
                 yield replace(run, rows=run.rows[first : first + size])
 
@@ -230,9 +233,3 @@ class Lines:
 def seconds(time: str) -> float:
     """The time of an interval of perf's."""
     return float(time.replace(",", "."))
-
-
-def _period(keys: list[tuple[str, str, str]]) -> int:
-    """After how many keys perf's rows come again in the same order, to the end; all of them if they do not."""
-    ends = (size for size in range(1, len(keys)) if len(keys) % size == 0 and keys[size:] == keys[:-size])
-    return next(ends, len(keys))
