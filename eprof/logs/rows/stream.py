@@ -205,16 +205,15 @@ def _clean(block: bytes, source: Source) -> bytes:
         block.decode()
     except UnicodeDecodeError:
         _note_once(source, "some lines are not UTF-8; they were read as Latin-1, so names may look odd")
-        return b"\n".join(_utf8_line(line) for line in block.split(b"\n"))
-    return block
-
-
-def _utf8_line(line: bytes) -> bytes:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return line.decode("latin-1").encode()
-    return line
+    else:
+        return block
+    lines = block.split(b"\n")
+    for place, line in enumerate(lines):
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            lines[place] = line.decode("latin-1").encode()
+    return b"\n".join(lines)
 
 
 def _note_once(source: Source, note: str) -> None:

@@ -162,22 +162,19 @@ class _Walk(Struct):
         """Take one line. A damaged one is left out, and so are the costs of damaged calls."""
         self.lines += 1
         try:
-            self._take(line)
+            if line[:1] in _COST_STARTS:
+                self._cost(line.split())
+            elif line.startswith("calls="):
+                self.called = _JUMP
+                self.called = _number(line[6:].split()[0])
+            elif line.startswith(("jump=", "jcnd=")):
+                self.called = _JUMP
+            elif name := _NAME.fullmatch(line):
+                self._name(line.partition("=")[0], *name.groups())
+            elif not line.startswith("#"):
+                self._header(*line.partition(":"))
         except (ValueError, IndexError):
             self.skipped += 1
-
-    def _take(self, line: str) -> None:
-        if line[:1] in _COST_STARTS:
-            self._cost(line.split())
-        elif line.startswith("calls="):
-            self.called = _JUMP
-            self.called = _number(line[6:].split()[0])
-        elif line.startswith(("jump=", "jcnd=")):
-            self.called = _JUMP
-        elif name := _NAME.fullmatch(line):
-            self._name(line.partition("=")[0], *name.groups())
-        elif not line.startswith("#"):
-            self._header(*line.partition(":"))
 
     def _cost(self, words: Sequence[str]) -> None:
         """A line of costs of a callgrind file: a function's own, or, after a line of calls, those of what was

@@ -117,18 +117,15 @@ class Wide:
         be.
         """
         own = Locale()
-        whole = {place: self._is_whole(place, name) for place, name in self.metrics}
+        units = {place: self.units.get(place) for place, _ in self.metrics}
+        unscaled = {place: unit.base for place, unit in units.items() if unit is not None and unit.factor == 1}
+        whole = {place: place in unscaled and is_whole(name, unscaled[place]) for place, name in self.metrics}
         for row in self.sample.rows:
             own.look(texts_of(instances.totals([row[place] for place in whole])), whole.values())
         for place in whole:
             if not own.proof and place in self.table:
                 own.look(texts_of(instances.totals(self.table[place])), [whole[place]] * self.size)
         locale.join(own)
-
-    def _is_whole(self, place: int, name: str) -> bool:
-        """Whether the values of a column of ncu's raw page can have no decimals."""
-        unit = self.units.get(place)
-        return unit is not None and unit.factor == 1 and is_whole(name, unit.base)
 
     def part(self, style: Style, keep: Container[str] | None) -> Part:
         """A row a launch of ncu's raw page, and its counters."""
@@ -142,13 +139,17 @@ class Wide:
             unit = units[name]
             is_count = np.array(kind_of(name, unit) == COUNT)
             row[:] = known_counts(values(self._cells(places[name]), style) * unit.factor, is_count)
+        capability = self._words("CC")
+        if "CC" not in self.section.columns:
+            versions = zip(*(_whole(self._words(name)) for name in _VERSION), strict=True)
+            capability = [f"{major}.{minor}" if major and minor else None for major, minor in versions]
         several = [name for name, place in places.items() if self._is_several(place)]
         lost = dict(zip(places, np.isnan(matrix).sum(axis=1).tolist(), strict=True))
         counts = [name for name, unit in units.items() if kind_of(name, unit) == COUNT]
         return Sheet(
             kind=self.section.kind,
             device=_whole(self._words("Device", *_INDEX)),
-            capability=self._capabilities(),
+            capability=capability,
             gpu=self._words(GPU_NAME),
             kernel=self._texts("Kernel Name"),
             process=self._words("Process ID"),
@@ -196,12 +197,6 @@ class Wide:
                 opcodes = instances.opcodes(texts_of(self.table[place]), style)
                 counters |= instances.columns(name, opcodes, values(self._cells(place), style), keep)
         return counters
-
-    def _capabilities(self) -> list[str | None]:
-        if "CC" in self.section.columns:
-            return self._words("CC")
-        major, minor = (_whole(self._words(name)) for name in _VERSION)
-        return [f"{a}.{b}" if a and b else None for a, b in zip(major, minor, strict=True)]
 
 
 def _whole(words: Sequence[str | None]) -> list[str | None]:

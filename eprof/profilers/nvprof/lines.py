@@ -339,10 +339,6 @@ class Block:
         ends = np.append(self._ends, len(self.data))[: len(starts)]
         first = self._bytes[starts]
         is_row = (first == _QUOTE) | ((first >= _ZERO) & (first <= _NINE))
-        is_row &= (self._bytes[ends - 1] != _COMMA) & ~np.isin(self._fours(starts), _HEADER_STARTS)
+        fours = np.ndarray(len(self.data), _FOUR_BYTES, self.data + bytes(3), strides=(1,))[starts]
+        is_row &= (self._bytes[ends - 1] != _COMMA) & ~np.isin(fours, _HEADER_STARTS)
         return np.asarray(starts[~is_row])
-
-    def _fours(self, starts: Array) -> Array:
-        """The first four bytes of each line of a block, as a number."""
-        text = self.data + bytes(3)
-        return np.ndarray(len(self.data), _FOUR_BYTES, text, strides=(1,))[starts]

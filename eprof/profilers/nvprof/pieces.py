@@ -91,7 +91,8 @@ class Sums:
 
 def _added_up(piece: Piece) -> Piece:
     """Rows of pieces added up: totals and times; rates and percentages become averages weighted by launches."""
-    number, first = _groups(piece)
+    kinds_of = [kinds for _, kinds in piece.counters.values()]
+    number, first = alike(piece.device, piece.kernel, piece.parts(), np.isnan(piece.times()), *kinds_of)
     size = len(first)
     if size == len(number):
         return piece
@@ -103,12 +104,6 @@ def _added_up(piece: Piece) -> Piece:
     }
     time_s: Floats | None = None if piece.time_s is None else _pieces_total(number, piece.time_s)
     return replace(piece.chosen(first), launches=launches, rows=rows, counters=counters, time_s=time_s)
-
-
-def _groups(piece: Piece) -> tuple[Ints, Ints]:
-    """What rows of pieces go together: by row, a number for each device, kernel, part and pattern of cells."""
-    kinds = [kinds for _, kinds in piece.counters.values()]
-    return alike(piece.device, piece.kernel, piece.parts(), np.isnan(piece.times()), *kinds)
 
 
 def _sum(values: Floats, kinds: Array, piece: Piece, number: Ints, launches: Ints) -> Floats:

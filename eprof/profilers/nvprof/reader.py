@@ -137,10 +137,6 @@ def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str:
         )
     if has_columns and not seen.tables:
         return "no row has as many fields as the list of columns; give the list that belongs to this log"
-    return _why_no_kernels(seen, store)
-
-
-def _why_no_kernels(seen: Outcome, store: Store) -> str:
     if store.ranges:
         return (
             "the log holds only tables by NVTX range, and ranges may overlap; give the whole log, with the table below "

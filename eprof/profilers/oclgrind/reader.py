@@ -188,7 +188,13 @@ def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[
     if keep is not None:
         calls = {name for name in names if name.startswith("call ") and name.count(" ") == 1}
         known = {call for call in calls if call in keep or any(f"{call} {kind}" in keep for kind in TYPES)}
-        _gather_unknown(columns, sorted(calls - known), kernels, notes)
+        # Functions of the program itself, or new built-in ones.
+        unknown = [name.removeprefix("call ") for name in sorted(calls - known)]
+        for counts, kernel in zip(columns, kernels.values(), strict=True):
+            counts["call other"] = sum(kernel.calls[name] for name in unknown)
+        if unknown:
+            shown = ", ".join(unknown[:5]) + (" ..." if len(unknown) > 5 else "")
+            notes.append(f"calls that no definition names are counted as control, one each: {shown}")
         listed = keep if isinstance(keep, (set, frozenset)) else frozenset(names)
         names = sorted(name for name in {*listed, *names, "call other"} if _OWN.fullmatch(name) and name in keep)
     notes += cache_notes(kernels)
@@ -230,17 +236,6 @@ def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
         counters[counter] = np.nan
         notes.append(f"`{name}`: copies or images moved data that Oclgrind does not count, so `{counter}` is not known")
     return counters
-
-
-def _gather_unknown(
-    columns: list[dict[str, float]], unknown: list[str], kernels: Mapping[str, Kernel], notes: list[str]
-) -> None:
-    """Calls on Oclgrind that no definition knows: functions of the program itself, or new built-in ones."""
-    for counts, kernel in zip(columns, kernels.values(), strict=True):
-        counts["call other"] = sum(kernel.calls[name.removeprefix("call ")] for name in unknown)
-    if unknown:
-        listed = ", ".join(name.removeprefix("call ") for name in unknown[:5]) + (" ..." if len(unknown) > 5 else "")
-        notes.append(f"calls that no definition names are counted as control, one each: {listed}")
 
 
 def _line_notes(walk: _Walk) -> Iterator[str]:
