@@ -82,8 +82,9 @@ class Cache(Struct, frozen=True):
             if stamp.is_settled and known.is_file():
                 return self._load(self._entry(stamp.size, known.read_text()), stamp)
             if next(self.folder.glob(f"{stamp.size}-*-{self.request}"), None) is not None:
-                entry = self._entry(stamp.size, _hash(Path(stamp.path)))
-                return self._load(entry, stamp)
+                with Path(stamp.path).open("rb") as file:
+                    sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+                return self._load(self._entry(stamp.size, sha256), stamp)
         return None
 
     def put(self, stamp: Stamp, log: Log) -> None:
@@ -140,11 +141,6 @@ def request_digest(
     options = {"columns": columns and list(columns), "names": sorted(names.items()), "parts": parts}
     code.update(json.dumps({**options, "keep": None if keep is None else sorted(keep)}).encode())
     return code.hexdigest()[:16]
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _write(path: Path, content: bytes) -> None:

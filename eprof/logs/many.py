@@ -190,7 +190,6 @@ Tell = Callable[[int], None]
 def _coming(
     paths: Sequence[Path], reading: Reading, tell: Tell, sizes: dict[Path, int], scheduler: str | None, workers: int
 ) -> Iterator[Read]:
-    """Many logs as they are read: by a Dask cluster, by processes where that pays, or here."""
     can_share = not any(is_pipe(path) for path in paths)
     if scheduler is not None and can_share:
         return _dask(paths, reading, scheduler)
@@ -246,13 +245,11 @@ def _processes(paths: Sequence[Path], reading: Reading, tell: Tell, workers: int
 
 
 def _block(paths: Sequence[Path], reading: Reading) -> list[Read]:
-    """Read a few of many logs: the work of one process. Tables that are put together there are sent in fewer pieces."""
     results = [attempt(path, reading) for path in paths]
     return _gathered(results) if reading.gather and len(paths) == _AT_ONCE else results
 
 
 def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[Read]:
-    """Read many logs over a Dask cluster. A task whose worker dies is run again by Dask on another."""
     client = _client(scheduler)
     try:
         tasks = client.map(attempt, [path.absolute() for path in paths], reading=reading, pure=False, retries=3)
@@ -266,12 +263,12 @@ def _dask(paths: Sequence[Path], reading: Reading, scheduler: str) -> Iterator[R
 
 
 def _client(scheduler: str) -> Any:
-    """A connection to the Dask cluster that a user names."""
     try:
         from dask import distributed
     except ImportError as err:
         raise UsageError("--scheduler needs Dask; install it with: pip install 'eprof[dask]'") from err
     import logging
+    import socket
 
     library: Any = distributed  # its classes have no types
     try:
@@ -285,7 +282,10 @@ def _client(scheduler: str) -> Any:
                 scheduler_kwargs={"dashboard_address": f"{_LOOPBACK}:0"}, silence_logs=logging.CRITICAL,
             )  # fmt: skip
             return library.Client(own)
-        _answers(scheduler)
+        # Dask itself would try again and again where nobody listens.
+        address = re.fullmatch(r"(?:tcp://)?\[?([^\[\]/]+?)\]?:(\d+)", scheduler)
+        if address:
+            socket.create_connection((address[1], int(address[2])), timeout=10).close()
         return library.Client(scheduler, timeout="10s")
     except (OSError, ValueError) as err:
         raise UsageError(
@@ -308,15 +308,6 @@ def _enough() -> None:
                 f"--scheduler local: a cluster needs more than the {allowed} {noun} that are allowed here; allow "
                 f"{needed} ({remedy}), or leave it to this command's own processes."
             )
-
-
-def _answers(scheduler: str) -> None:
-    """Raises OSError at once where no scheduler of Dask listens; Dask itself would try again and again."""
-    import socket
-
-    address = re.fullmatch(r"(?:tcp://)?\[?([^\[\]/]+?)\]?:(\d+)", scheduler)
-    if address:
-        socket.create_connection((address[1], int(address[2])), timeout=10).close()
 
 
 def _result(path: Path, task: Any, reading: Reading, scheduler: str) -> Read:

@@ -54,7 +54,6 @@ def _read(
     keep: Keep,
     parts: str | None,
 ) -> Log:
-    """Read a log, as `read` does, from a file that is open."""
     head = _unpacked_head(source)
     pieces = blocks(source, tuning)
     size = os.fstat(source.handle.fileno()).st_size
@@ -71,7 +70,7 @@ def _read(
     unsigned = profilers.module_of(lambda signs: signs.takes_unsigned)
     if unsigned is None:
         raise LogError(f"{source.path}: no profiler that this eprof knows writes such logs")
-    size_bytes = _likely_bytes(size, source)
+    size_bytes = size if packing.kind(source.head) is None else _TIMES_PACKED * size
     kept = _of(keep, unsigned.__name__.split(".")[-2])
     walked = unsigned.walk(source, chain([first], pieces), tuning, columns, names, kept, parts, size_bytes)
     if columns is None and not walked.store.pieces:
@@ -89,18 +88,11 @@ def _of(keep: Keep, profiler: str) -> Container[str] | None:
     return keep(profiler) if callable(keep) else keep
 
 
-def _likely_bytes(size: int, source: Source) -> int:
-    """How long a log of `size` bytes on disk is when it is unpacked."""
-    return size if packing.kind(source.head) is None else _TIMES_PACKED * size
-
-
 def _reader_of(block: bytes) -> "_Reader | None":
-    """Which profiler's reader reads a log with such a block. None: no sign is in it, as in most logs of nvprof."""
     return _first((folder, signs.reader_of(block)) for folder, signs in profilers.signs().items())
 
 
 def _first(modules: Iterable[tuple[str, str | None]]) -> "_Reader | None":
-    """The first reader of a profiler that is not None, with its profiler's folder."""
     return next((_Reader(folder, module) for folder, module in modules if module is not None), None)
 
 

@@ -4,7 +4,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -17,9 +17,6 @@ from eprof.base.text import few, pattern
 from eprof.collect import directory
 from eprof.logs.join import spelling
 from eprof.logs.rows.log import Launches, Log, Names, Table
-
-if TYPE_CHECKING:
-    from eprof.collect.collector import Collector
 
 TIME, ENERGY, COUNTERS = "time", "energy", "counters"
 _BY_PRODUCTS = (".out", ".err", ".nsys-rep", ".sqlite", ".part")
@@ -176,28 +173,20 @@ class Run(Brief, Struct, frozen=True):
         joules = [float(energy["joules"]) for energy in results]
         windows = [(energy.get("window_s"), max(int(energy.get("runs", 1)), 1)) for energy in results]
         seconds = [float(window) / runs for window, runs in windows if window]
-        first = results[0]
+        first, meter = results[0], self.section("meter")
         duration_s = median(seconds) if len(seconds) == len(results) else None
         return Measured(
             median(joules),
             str(first.get("method")),
-            str(self.section("meter").get("covers", "the meter's domain")),
+            str(meter.get("covers", "the meter's domain")),
             sum(int(energy.get("runs", 1)) for energy in results),
             spread=spread(joules) if len(joules) > 1 else None,
             core_mhz=first.get("core_mhz"),
             memory_mhz=first.get("memory_mhz"),
             slowed_by=tuple(sorted({str(why) for energy in results for why in energy.get("slowed_by", [])})),
             seconds=duration_s,
-            boards=self._boards(),
+            boards=0 if meter.get("name") == _HOST_METER else len(meter.get("devices") or ()) or None,
         )
-
-    def _boards(self) -> int | None:
-        """How many GPU boards the meter of the run covers."""
-        meter = self.section("meter")
-        if meter.get("name") == _HOST_METER:
-            return 0
-        devices = meter.get("devices")
-        return len(devices) if devices else None
 
 
 def metered_in(several: Sequence[Launches]) -> Measured | None:
@@ -248,7 +237,9 @@ def open_run(path: Path) -> Run:
             strange.append(f"logs/{file.name}")
             continue
         name = _LOG_NAME.match(file.name)
-        if name and _is_log(file, collectors):
+        # Of standard outputs only those of processes that ran kernels.
+        is_result = file.suffix not in _BY_PRODUCTS and file.stat().st_size > 0
+        if name and is_result and all(collector.is_log(file) for collector in collectors):
             kind, number = name[1], int(name[2])
             repeats = files.setdefault(kind, {})
             repeats[number] = (*repeats.get(number, ()), file)
@@ -290,16 +281,11 @@ def _not_read(names: Sequence[str]) -> str:
     )
 
 
-def _is_log(file: Path, collectors: "Sequence[Collector]") -> bool:
-    """Whether a run's file is worth reading: of standard outputs, only those of processes that ran kernels."""
-    if file.suffix in _BY_PRODUCTS or not file.stat().st_size:
-        return False
-    return all(collector.is_log(file) for collector in collectors)
-
-
 def titled(run: Run, log: Log) -> Log:
     """`log` with the run's command line and the GPU's name, where it does not tell them itself."""
-    log = _named(run, log)
+    name = run.section("device").get("name")
+    tables = [_of_program(table, run, name) for table in log.tables]
+    log = replace(log, tables=tuple(_with_device(table, name) if name else table for table in tables))
     if run.files.get(TIME):
         # These notes are for logs whose slowed times are all there is; here kernels were traced.
         slowed = {signs.slowed_note for signs in profilers.signs().values()}
@@ -307,13 +293,6 @@ def titled(run: Run, log: Log) -> Log:
     if run.command is not None and not log.command:
         log = replace(log, command=run.command)
     return log
-
-
-def _named(run: Run, log: Log) -> Log:
-    """A run's log with what only the directory knows: the program, and the first GPU where ncu has but its number."""
-    name = run.section("device").get("name")
-    tables = [_of_program(table, run, name) for table in log.tables]
-    return replace(log, tables=tuple(_with_device(table, name) if name else table for table in tables))
 
 
 def _of_program(table: Table, run: Run, device: str | None) -> Table:
@@ -350,7 +329,8 @@ def settle(run: Run, launches: Launches, read: Reader) -> tuple[Launches, list[s
             notes += _work_notes(kind, repetitions)
             if kind == TIME:
                 launches = _median_times(launches, repetitions)
-                notes.append(_times_note(repetitions))
+                totals = [float(np.nansum(repetition.rows.time_s)) for repetition in repetitions]
+                notes.append(f"Times are medians over {len(repetitions)} repetitions; {_kernel_time(totals)}.")
     return launches, notes
 
 
@@ -366,23 +346,12 @@ def _median_times(launches: Launches, repetitions: Sequence[Launches]) -> Launch
     for key in list(times):
         if str(key.kernel) in spellings:
             times[key._replace(kernel=spellings[str(key.kernel)])] = times[key]
-    medians = [_median(key, seconds, times) for key, seconds in _timed(launches)]
+    medians = []
+    for key, seconds in _timed(launches):
+        alike = (key, key._replace(device=None), Key(None, key.kernel, None))
+        known = next((times[one] for one in alike if one in times and not math.isnan(seconds)), [seconds])
+        medians.append(median(known))
     return replace(launches, rows=replace(launches.rows, time_s=np.array(medians)))
-
-
-def _median(key: Key, seconds: float, times: Mapping[Key, list[float]]) -> float:
-    """The median time of a kernel; the time that it has where no repetition timed it."""
-    if math.isnan(seconds):
-        return seconds
-    for known in (key, key._replace(device=None), Key(None, key.kernel, None)):
-        if known in times:
-            return median(times[known])
-    return seconds
-
-
-def _times_note(repetitions: Sequence[Launches]) -> str:
-    totals = [float(np.nansum(repetition.rows.time_s)) for repetition in repetitions]
-    return f"Times are medians over {len(repetitions)} repetitions; {_kernel_time(totals)}."
 
 
 def _kernel_time(totals: Sequence[float]) -> str:
@@ -390,7 +359,6 @@ def _kernel_time(totals: Sequence[float]) -> str:
 
 
 def _timed(launches: Launches) -> Iterator[tuple[Key, float]]:
-    """Every kernel of a repetition and its time in s (NaN = not known)."""
     rows = launches.rows
     parts = [None] * len(rows) if rows.part is None else rows.part
     keys = map(Key, rows.device, rows.kernel, parts)
@@ -404,7 +372,8 @@ def _work_notes(kind: str, repetitions: Sequence[Launches]) -> list[str]:
     totals = [int(repetition.rows.launches.sum()) for repetition in repetitions]
     if len(set(totals)) > 1:
         notes.append(f"The program does other work each time: {min(totals):,} to {max(totals):,} launches in {runs}.")
-    sums = [_sums(repetition) for repetition in repetitions]
+    counters = [repetition.counters for repetition in repetitions]
+    sums = [dict(zip(each.names, np.nansum(each.values, axis=0).tolist(), strict=True)) for each in counters]
     names = [name for name in sums[0] if all(name in counted for counted in sums)]
     values = {name: [counted[name] for counted in sums] for name in names}
     worst = max(names, key=lambda name: (spread(values[name]), name), default=None)
@@ -416,19 +385,12 @@ def _work_notes(kind: str, repetitions: Sequence[Launches]) -> list[str]:
     return notes
 
 
-def _sums(launches: Launches) -> dict[str, float]:
-    """Each counter of a repetition, added up over all launches."""
-    sums = np.nansum(launches.counters.values, axis=0).tolist()
-    return dict(zip(launches.counters.names, sums, strict=True))
-
-
 def between(several: Sequence[Run], read: Reader) -> list[str]:
     """One sentence on the spread over run directories, such as those that MPI ranks made."""
     return _spread_notes("runs", [run.main_logs() for run in several], read)
 
 
 def _spread_notes(noun: str, groups: Sequence[Sequence[Path]], read: Reader) -> list[str]:
-    """One sentence on the spread over processes or runs, each with its logs."""
     if len(groups) < 2:
         return []
     parts = []

@@ -56,8 +56,6 @@ def _shared_out(jobs: Sequence[Any], team: Sequence["_Worker"]) -> Iterator[Any]
 
 
 class _Worker:
-    """A process, and the number of the job that it works on."""
-
     def __init__(self, work: Callable[[Any], Any]) -> None:
         context = get_context("spawn")
         self._ours, worker_end = context.Pipe()

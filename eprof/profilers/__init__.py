@@ -102,7 +102,11 @@ def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> "tu
             if tools[-1].usable:
                 return collector, tools[-1], tools
     refusal = "No profiler can be used here." if wanted == "auto" else f"{wanted} cannot be used here."
-    raise CollectError(f"{refusal} {_reasons(tools)}")
+    reasons: dict[str, list[str]] = {}
+    for tool in tools:
+        remedy = f" ({tool.remedy})" if tool.remedy else ""
+        reasons.setdefault(f"{tool.why}{remedy}.", []).append(tool.name)
+    raise CollectError(" ".join([refusal, *(f"{', '.join(same)}: {reason}" for reason, same in reasons.items())]))
 
 
 def _names_gpu_library(path: Path) -> bool:
@@ -114,12 +118,3 @@ def _names_gpu_library(path: Path) -> bool:
             return _GPU_LIBRARY.search(file.read(_MOST_BYTES)) is not None
     except (OSError, ValueError):
         return False
-
-
-def _reasons(tools: "list[Tool]") -> str:
-    """Why no profiler can be used; those with the same reason together."""
-    reasons: dict[str, list[str]] = {}
-    for tool in tools:
-        remedy = f" ({tool.remedy})" if tool.remedy else ""
-        reasons.setdefault(f"{tool.why}{remedy}.", []).append(tool.name)
-    return " ".join(f"{', '.join(same)}: {reason}" for reason, same in reasons.items())

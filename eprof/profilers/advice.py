@@ -14,7 +14,8 @@ def commands(purpose: str, capabilities: Iterable[str | None]) -> str:
     Where a capability is not known, or no profiler can do it on all of them, each command says for which GPUs it is.
     """
     known = {_number(capability) for capability in capabilities} or {None}
-    able = [signs for signs in _oldest_first() if purpose in signs.commands]
+    oldest_first = sorted(profilers.signs().values(), key=lambda signs: signs.capabilities)
+    able = [signs for signs in oldest_first if purpose in signs.commands]
     usable = [signs for signs in able if all(_fits(signs, number) for number in known)]
     if usable:
         return " or ".join(signs.commands[purpose] for signs in usable)
@@ -27,10 +28,6 @@ def trace(profiler: str) -> str:
     signs = profilers.signs_of(profiler)
     newest = signs.capabilities[1]
     return signs.commands.get(TIMES) or commands(TIMES, [str(newest)])
-
-
-def _oldest_first() -> list[Signs]:
-    return sorted(profilers.signs().values(), key=lambda signs: signs.capabilities)
 
 
 def _number(capability: str | None) -> float | None:

@@ -195,9 +195,9 @@ def test_the_first_block_is_found_wherever_pieces_of_the_file_end(tmp_path, monk
     monkeypatch.setattr(signs, "_PIECE", 64)
     path = tmp_path / "out"
     path.write_text("x" * before + "\n" + block())
-    assert signs.is_in(str(path))
+    assert signs.SIGNS.reader_of_file(str(path))
     path.write_text("x" * before + "\n" + block().replace("kernel", "kernels"))
-    assert not signs.is_in(str(path))
+    assert not signs.SIGNS.reader_of_file(str(path))
 
 
 def test_copies_of_unknown_size_make_bytes_unknown(tmp_path):

@@ -52,14 +52,16 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     apart. Counters are totals over a row's launches where their unit is one of TOTALS, else averages weighted by
     launches. Raises nothing: `warnings` names what does not match.
     """
-    warnings = list(_programs(logs))
+    programs = of_several_programs([log.command for log in logs if log.command])
+    warnings = [f"joined logs of {programs}"] if programs else []
     logs, spelling_notes = spelling.agree(logs)
     collected = together([part for log in logs for table in log.tables for part in by_collection(table)])
     tables, twice = copies.without(collected, logs)
     tables, views = _without_views(tables)
     warnings += [*twice, *views, *spelling_notes]
     kernels = _Kernels()
-    beside = _beside(logs)
+    named_devices = {log.device for log in logs if log.device}
+    beside = named_devices.pop() if len(named_devices) == 1 else None
     _name_devices(tables, kernels, capability_of or (lambda _: ()), warnings, beside)
     placed = list(_place(tables, kernels, beside, warnings))
     placed = list(_settle_parts(placed, kernels, warnings))
@@ -75,7 +77,9 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     if units and (best.launches > 0).any():
         warnings += _unmatched(launches, best, names)
     time_s, time_marks = _to_launches(best, launches, names, warnings)
-    timed = np.where(best.launches > 0, best.launches, _seen(placed, size))
+    # Of a kernel without counters or time, the launches in the table that has most of them.
+    seen = [np.bincount(row, table.rows.launches, size) for table, row in placed]
+    timed = np.where(best.launches > 0, best.launches, np.max([np.zeros(size), *seen], axis=0))
     return Launches(
         KernelRows(
             device=np.array([device for device, _, _ in kernels.rows], dtype=object),
@@ -95,19 +99,6 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     )
 
 
-def _programs(logs: Sequence[Log]) -> Iterable[str]:
-    """A sentence on joined logs that are of several programs, or of one that ran with other arguments."""
-    sentence = of_several_programs([log.command for log in logs if log.command])
-    if sentence:
-        yield f"joined logs of {sentence}"
-
-
-def _beside(logs: Sequence[Log]) -> str | None:
-    """The one device that logs name beside their tables; None if they name none, or several."""
-    named_devices = {log.device for log in logs if log.device}
-    return named_devices.pop() if len(named_devices) == 1 else None
-
-
 def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
     """The tables to join without those in which nsys repeats a run: as many launches in the same time.
 
@@ -122,7 +113,8 @@ def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
         time_s = float(np.nansum(table.rows.time_s))
         if not table.kind.startswith("nsys") or not time_s > 0:
             continue
-        same = next((kind for (many, other_s), kind in kept.items() if _is_same(launches, time_s, many, other_s)), None)
+        apart_s = 1e-9 * launches + 1e-9 * time_s  # nsys rounds to whole ns
+        same = next((kept[run] for run in kept if run[0] == launches and abs(time_s - run[1]) <= apart_s), None)
         if same is None or same == table.kind:
             kept.setdefault((launches, time_s), table.kind)
         else:
@@ -146,17 +138,6 @@ def _is_timed(table: Table) -> bool:
     return not np.isnan(table.rows.time_s).all()
 
 
-def _is_same(launches: int, time_s: float, others: int, other_s: float) -> bool:
-    """Whether two tables are of one run: nsys rounds to whole ns."""
-    return launches == others and abs(time_s - other_s) <= 1e-9 * launches + 1e-9 * time_s
-
-
-def _seen(placed: Sequence[tuple[Table, Array]], size: int) -> Array:
-    """The launches of each kernel in the table that has most of them, (size,)."""
-    launches = [np.bincount(row, table.rows.launches, size) for table, row in placed]
-    return np.asarray(np.max(launches, axis=0)) if launches else np.zeros(size)
-
-
 def _added_up(
     placed: Sequence[tuple[Table, Array]],
     size: int,
@@ -164,7 +145,6 @@ def _added_up(
     names: Sequence[str],
     warnings: list[str],
 ) -> tuple[Sums, Times]:
-    """The joined tables: the sums of all counters in their units, and those of the times of each kind of table."""
     whole = _empty(size, units)
     times = dict[str, Sums]()
     of_passes = passes([table for table, _ in placed])
@@ -183,7 +163,6 @@ def _empty(size: int, units: Mapping[str, str]) -> Sums:
 
 
 def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[str, str]) -> tuple[Sums, Times]:
-    """The sums over the tables of one pass: of the counters, and of the times of each kind of table."""
     sums = _empty(size, units)
     times = {table.kind: Sums(size, [True]) for table, _ in placed if _is_timed(table)}
     place = {label: number for number, label in enumerate(units)}
@@ -203,7 +182,10 @@ def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[st
 
 def _counted_once(of_passes: Sequence[Sequence[Table]]) -> Iterable[str]:
     """One sentence on counters of several passes, where only their lists of counters show that these are passes."""
-    counters = [{label for table in tables for label in _told(table)} - profilers.aside() for tables in of_passes]
+    counters: list[set[str]] = []  # by which passes are told apart: those of its list, where a table has one
+    for tables in of_passes:
+        listed = (table.units if table.collected is None else table.units.keys() & table.collected for table in tables)
+        counters.append(set[str]().union(*listed) - profilers.aside())
     kinds = [{table.kind for table in tables} for tables in of_passes]
     shared = {
         label
@@ -218,13 +200,7 @@ def _counted_once(of_passes: Sequence[Sequence[Table]]) -> Iterable[str]:
         )
 
 
-def _told(table: Table) -> Collection[str]:
-    """The counters by which passes are told apart: those of its list, where the table has one."""
-    return table.units if table.collected is None else table.units.keys() & table.collected
-
-
 def _listed(labels: Sequence[str]) -> str:
-    """Counters of a pass, the first of them by name."""
     return few([f"`{label}`" for label in labels], _EXAMPLES, "counters")
 
 
@@ -271,7 +247,6 @@ class _Kernels(Struct):
 
 
 def _devices(table: Table) -> list[str]:
-    """The devices of a table of a log, as they come."""
     devices = table.rows.device
     first = numbered(devices.codes)[1]
     return [devices.names[code] for code in devices.codes[first].tolist() if code >= 0]
@@ -327,18 +302,6 @@ def _only_part(table: Table) -> str | None:
     return part.names[0] if part is not None and len(part.names) == 1 else None
 
 
-def _devices_of_ranks(tables: Sequence[Table], kernels: _Kernels) -> dict[str, list[str]]:
-    """The devices that tables of one part only name: where a rank has one GPU, its rows without a device are of it."""
-    devices: dict[str, list[str]] = {}
-    for table in tables:
-        part = _only_part(table)
-        for name in _devices(table) if part is not None else ():
-            device = kernels.device(name)
-            if device not in devices.setdefault(part or "", []):
-                devices[part or ""].append(device)
-    return devices
-
-
 def _place(
     tables: Sequence[Table], kernels: _Kernels, beside: str | None, warnings: list[str]
 ) -> Iterable[tuple[Table, Array]]:
@@ -350,7 +313,13 @@ def _place(
     if not all_devices and beside is not None:
         all_devices = [kernels.device(beside)]
         warnings.append(f"no table names the GPU; it is taken to be {beside}, which a line beside them names")
-    of_rank = _devices_of_ranks(tables, kernels)
+    # Where a rank has one GPU, its rows without a device are of it.
+    of_rank: dict[str, list[str]] = {}
+    for table in tables:
+        if (part := _only_part(table)) is not None:
+            named = [kernels.device(name) for name in _devices(table)]
+            of_rank[part] = list(dict.fromkeys([*of_rank.get(part, ()), *named]))
+    of_rank = {part: devices for part, devices in of_rank.items() if devices}
     for table in tables:
         known = of_rank.get(_only_part(table) or "", all_devices)
         nowhere = table.rows.device.codes < 0
@@ -392,20 +361,12 @@ def _settle_parts(
     return [(table, moved[row]) for table, row in placed]
 
 
-def _with_values(table: Table) -> set[str]:
-    """The counters of the joined logs of which some row has a value."""
-    labels = table.counters.names
-    counters: set[str] = set()
-    for part, values in blocks(table.counters):
-        counters.update(compress(labels[part], ~np.asarray(np.isnan(values).all(axis=1))))
-    return counters
-
-
 def _units(placed: Sequence[tuple[Table, Array]], warnings: list[str]) -> dict[str, str]:
-    """The unit of each joined counter: that of the first table that has a value of it."""
     units: dict[str, str] = {}
     for table, _ in placed:
-        known = _with_values(table)
+        known: set[str] = set()  # the counters of which some row has a value
+        for part, values in blocks(table.counters):
+            known.update(compress(table.counters.names[part], ~np.asarray(np.isnan(values).all(axis=1))))
         for label, unit in table.units.items():
             if label in known and units.setdefault(label, unit) != unit:
                 warnings.append(

@@ -6,7 +6,7 @@ not tell processes, the same cells are taken for the same run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,12 @@ def without(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[Table], 
 
     logs: those that the tables are of.
     """
-    twins = list(_same_files(logs))
+    twins = []
+    first: dict[str, str] = {}
+    for log in logs:
+        if log.sha256 in first:
+            twins.append(f"{log.path} is the same file as {first[log.sha256]}")
+        first.setdefault(log.sha256, log.path)
     again = _again(tables)
     if not again:
         return list(tables), [f"{twin}; it was added as if it were a further run" for twin in twins]
@@ -43,15 +48,6 @@ def without(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[Table], 
         f"{stand} in these logs twice, cell by cell{these}, and {are} counted once; if they are of different runs, "
         "make each run a file of its own and add --group rank"
     ]
-
-
-def _same_files(logs: Sequence[Log]) -> Iterable[str]:
-    """A phrase for each log that is a copy of one before it, byte by byte."""
-    first: dict[str, str] = {}
-    for log in logs:
-        if log.sha256 in first:
-            yield f"{log.path} is the same file as {first[log.sha256]}"
-        first.setdefault(log.sha256, log.path)
 
 
 def _again(tables: Sequence[Table]) -> dict[int, list[int]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from eprof.base.arrays import Array, Columns
+from eprof.base.arrays import Columns
 from eprof.logs.rows.log import Log, Table, TableRows
 
 # Rows beyond which a table is no longer short, and copying it would take room for nothing.
@@ -32,7 +32,14 @@ def together(tables: Sequence[Table]) -> tuple[Table, ...]:
     groups: dict[tuple[Any, ...], list[Table]] = {}
     for number, table in enumerate(tables):
         groups.setdefault(_signature(table, number), []).append(table)
-    return tuple(_joined_tables(group) if len(group) > 1 else group[0] for group in groups.values())
+    joined = []
+    for first, *more in groups.values():
+        if more:
+            values = np.concatenate([table.counters.values for table in (first, *more)])
+            rows = below_each_other([table.rows for table in (first, *more)])
+            first = replace(first, rows=rows, counters=Columns(first.counters.names, values))
+        joined.append(first)
+    return tuple(joined)
 
 
 def _signature(table: Table, number: int) -> tuple[Any, ...]:
@@ -47,23 +54,11 @@ def _signature(table: Table, number: int) -> tuple[Any, ...]:
     return (table.kind, *columns, table.collected, table.lacks_rows, part)
 
 
-def _joined_tables(tables: Sequence[Table]) -> Table:
-    values = np.concatenate([table.counters.values for table in tables])
-    rows = below_each_other([table.rows for table in tables])
-    return replace(tables[0], rows=rows, counters=Columns(tables[0].counters.names, values))
-
-
 def below_each_other(rows: Sequence[TableRows]) -> TableRows:
     """Gathered tables of the same columns as one; no two of them share the number of a run."""
-    return replace(TableRows.below(rows), run=_runs([piece.run for piece in rows]))
-
-
-def _runs(columns: Sequence[Array]) -> Array:
-    """New numbers of runs, so that no two gathered tables share one."""
-    moved = [columns[0][:0]]
+    moved = [rows[0].run[:0]]
     start = 0
-    for runs in columns:
-        if len(runs):
-            moved.append(runs - runs.min() + start)
-            start += int(np.ptp(runs)) + 1
-    return np.concatenate(moved)
+    for runs in (piece.run for piece in rows if len(piece)):
+        moved.append(runs - runs.min() + start)
+        start += int(np.ptp(runs)) + 1
+    return replace(TableRows.below(rows), run=np.concatenate(moved))

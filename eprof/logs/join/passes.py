@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof import profilers
-from eprof.base.arrays import Array, Columns, numbered
+from eprof.base.arrays import Columns, numbered
 from eprof.logs.rows.header import EVENTS, METRICS
 from eprof.logs.rows.log import Table
 
@@ -59,7 +59,8 @@ def _are_runs(signature: _Signature, known: Sequence[_Signature]) -> bool:
     """Whether a table is of further runs and no further pass: one list of counters holds most of the other's."""
     if are_opposite({signature[0]}, {kind for kind, _ in known}):
         return False
-    return any(_are_alike(signature[1], counters) for _, counters in known)
+    own = signature[1]
+    return any(own == other or 2 * len(own & other) > min(len(own), len(other)) for _, other in known)
 
 
 def are_opposite(kinds: Collection[str], others: Collection[str]) -> bool:
@@ -71,11 +72,6 @@ def are_opposite(kinds: Collection[str], others: Collection[str]) -> bool:
     if views and other_views and views != other_views:
         return True
     return any(_OPPOSITE.get(kind) in others for kind in kinds)
-
-
-def _are_alike(counters: frozenset[str], other_counters: frozenset[str]) -> bool:
-    smaller = min(len(counters), len(other_counters))
-    return counters == other_counters or 2 * len(counters & other_counters) > smaller
 
 
 def by_collection(table: Table) -> Iterable[Table]:
@@ -93,10 +89,10 @@ def by_collection(table: Table) -> Iterable[Table]:
     of_run = np.logical_or.reduceat(known[order], np.unique(run[order], return_index=True)[1])
     patterns, pattern = np.unique(of_run, axis=0, return_inverse=True)
     pattern = pattern.ravel()[run]
-    return [_with_counters(table.chosen(pattern == number), has[1:]) for number, has in enumerate(patterns)]
-
-
-def _with_counters(table: Table, has: Array) -> Table:
-    labels = tuple(compress(table.counters.names, has))
-    counters = Columns(labels, table.counters.values[:, has])
-    return replace(table, counters=counters, units={label: table.units[label] for label in labels})
+    parts = []
+    for number, has in enumerate(patterns[:, 1:]):
+        part = table.chosen(pattern == number)
+        labels = tuple(compress(part.counters.names, has))
+        counters = Columns(labels, part.counters.values[:, has])
+        parts.append(replace(part, counters=counters, units={label: part.units[label] for label in labels}))
+    return parts

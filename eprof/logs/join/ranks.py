@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from eprof.base.errors import UsageError
 from eprof.base.text import pattern
-from eprof.logs.rows.log import Log, Names, Table
+from eprof.logs.rows.log import Log, Names
 
 # What rows of one kernel can be told apart by.
 RANK, STREAM, NVTX = "rank", "stream", "nvtx"
@@ -30,7 +30,8 @@ def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dic
     single log. each: where the names give none,
     every path is a rank of its own (run directories), by its name. Raises UsageError, one sentence, if there is none.
     """
-    names = _below(paths)
+    folder = os.path.commonpath([path.parent for path in paths])
+    names = [os.path.relpath(path, folder) for path in paths]
     if pattern is not None:
         return dict(zip(paths, _matched(paths, names, _compiled_rank_pattern(pattern)), strict=True))
     alike: dict[str, list[int]] = {}
@@ -39,7 +40,9 @@ def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dic
     rank_of: dict[Path, str] = {}
     for places in alike.values():
         of_names = [_NUMBER.findall(names[place]) for place in places]
-        numbers = _only(of_names[0]) if len(paths) == 1 else _differing(of_names)
+        numbers = _differing(of_names)
+        if len(paths) == 1:
+            numbers = of_names[0][:1] if len(set(map(int, of_names[0]))) == 1 else None
         if numbers is None and each and len(paths) > 1:
             return dict(zip(paths, names, strict=True))
         if numbers is None:
@@ -55,18 +58,11 @@ def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dic
 
 def labelled(log: Log, rank: str) -> Log:
     """The log with its MPI rank as the part of all its rows."""
-    return replace(log, tables=tuple(_labelled(table, rank) for table in log.tables))
-
-
-def _labelled(table: Table, rank: str) -> Table:
-    part = Names((rank,), np.zeros(len(table.rows), dtype=np.int8))
-    return replace(table, rows=replace(table.rows, part=part))
-
-
-def _below(paths: Sequence[Path]) -> list[str]:
-    """The paths of ranks' logs as seen from the folder that they share."""
-    folder = os.path.commonpath([path.parent for path in paths])
-    return [os.path.relpath(path, folder) for path in paths]
+    tables = []
+    for table in log.tables:
+        part = Names((rank,), np.zeros(len(table.rows), dtype=np.int8))
+        tables.append(replace(table, rows=replace(table.rows, part=part)))
+    return replace(log, tables=tuple(tables))
 
 
 def _compiled_rank_pattern(pattern: str) -> re.Pattern[str]:
@@ -101,14 +97,6 @@ def _differing(numbers: Sequence[Sequence[str]]) -> list[str] | None:
     """
     columns = {tuple(map(int, column)): list(column) for column in zip(*numbers, strict=True) if len(set(column)) > 1}
     return next(iter(columns.values())) if len(columns) == 1 else None
-
-
-def _only(numbers: Sequence[str]) -> list[str] | None:
-    """The one number in the name of a single log, its rank; a number that is written twice is one.
-
-    None if there is none, or several.
-    """
-    return [numbers[0]] if len(set(map(int, numbers))) == 1 else None
 
 
 def _plain_rank(rank: str) -> str:

@@ -44,13 +44,7 @@ OLD_RATES = {"B/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
 Rates = Mapping[str, float]
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _TIME = pattern(rf"({_NUMBER})(ns|us|ms|s)?")
-_MISSING = {
-    "": EMPTY,
-    "-": EMPTY,
-    "n/a": EMPTY,
-    "nan": EMPTY,
-    "-nan": EMPTY,
-    "inf": EMPTY,
+_MISSING = dict.fromkeys(("", "-", "n/a", "nan", "-nan", "inf"), EMPTY) | {
     "<OVERFLOW>": OVERFLOW,
     "<INVALID>": INVALID,
 }
@@ -94,7 +88,6 @@ def shows_wrong(text: str) -> bool:
 
 
 def _cell(text: str, rates: Rates) -> tuple[float, int]:
-    """The value of one cell, and what it is."""
     match = _WITH_UNIT.fullmatch(text)
     if not match:
         return _other(text)
@@ -107,7 +100,6 @@ def _cell(text: str, rates: Rates) -> tuple[float, int]:
 
 
 def _other(text: str) -> tuple[float, int]:
-    """The value of a cell that is neither a plain nor a suffixed number."""
     level = _LEVEL_TEXT.fullmatch(text)
     if level:
         return float(level[1]), _LEVEL

@@ -176,12 +176,10 @@ Rows: TypeAlias = LineRows | ParsedRows
 
 
 def _code(place: int) -> str:
-    """The column of the codes of the texts at `place`."""
     return f"{place} code"
 
 
 def _number(place: int) -> str:
-    """The column of the numbers that the texts at `place` are; NaN for a text that is none."""
     return f"{place} number"
 
 

@@ -320,17 +320,14 @@ def of_several_programs(commands: Iterable[str]) -> str | None:
     A command without arguments may be one whose arguments are not known.
     """
     whole = list(dict.fromkeys(" ".join(command.split()) for command in commands if command.strip()))
-    programs = list(dict.fromkeys(_program(command) for command in whole))
+    names = [re.split(r"[/\\]", command.split()[0])[-1].partition("@")[0] for command in whole]
+    programs = list(dict.fromkeys(names))
     detailed = [command for command in whole if " " in command]
     if len(programs) > 1:
         return f"{len(programs)} programs: {_listed(programs)}; their counts and times are added up or set side by side"
     if len(detailed) > 1:
         return f"{len(detailed)} commands: {_listed(detailed)}; what they counted and timed is taken for one program's"
     return None
-
-
-def _program(command: str) -> str:
-    return re.split(r"[/\\]", command.split()[0])[-1].partition("@")[0]
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -64,8 +64,6 @@ def content(path: str, most: int) -> bytes:
 
 
 class _Counted:
-    """Chunks, and how many bytes of them were taken."""
-
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self.chunks = iter(chunks)
         self.bytes = 0
@@ -77,7 +75,6 @@ class _Counted:
 
 
 def _gunzip(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[bytes]:
-    """The unpacked bytes of a gzip file."""
     engine = zlib.decompressobj(wbits=31)
     started = False
     for chunk in chunks:
@@ -121,7 +118,6 @@ class _Chunks(io.RawIOBase):
 
 
 def _unzstd(chunks: Iterable[bytes], notes: list[str], size: int) -> Iterator[bytes]:
-    """The unpacked bytes of a zstd file."""
     import pyarrow as pa  # not where logs are only recognised
 
     stream = pa.CompressedInputStream(pa.PythonFile(_Chunks(chunks), mode="r"), "zstd")

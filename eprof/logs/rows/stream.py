@@ -97,7 +97,9 @@ def open_source(path: str | Path, progress: Callable[[int], None] | None = None)
     name = str(path)
     try:
         handle = Path(path).open("rb")  # noqa: SIM115 - the reader closes it
-        source = Source(name, handle, handle.read(_HEAD), _length(handle), progress=progress)
+        status = os.fstat(handle.fileno())
+        length = status.st_size if stat.S_ISREG(status.st_mode) and status.st_size else None
+        source = Source(name, handle, handle.read(_HEAD), length, progress=progress)
     except FileNotFoundError as err:
         raise LogError(f"{name}: there is no such file; check the path") from err
     except IsADirectoryError as err:
@@ -106,15 +108,10 @@ def open_source(path: str | Path, progress: Callable[[int], None] | None = None)
         raise LogError(f"{name}: no permission to read this file; change its mode or owner") from err
     except (OSError, ValueError) as err:
         raise LogError(f"{name}: cannot be opened: {err}") from err
-    if source.head and stat.S_ISCHR(os.fstat(handle.fileno()).st_mode) and not handle.isatty():
+    if source.head and stat.S_ISCHR(status.st_mode) and not handle.isatty():
         handle.close()
         raise LogError(f"{name}: this is a device, which may give bytes without end; give a file")
     return source
-
-
-def _length(handle: IO[bytes]) -> int | None:
-    status = os.fstat(handle.fileno())
-    return status.st_size if stat.S_ISREG(status.st_mode) and status.st_size else None
 
 
 def unpacked(source: Source, chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
@@ -168,7 +165,6 @@ def utf16(head: bytes) -> str | None:
 
 
 def _whole_lines(chunks: Iterable[bytes], source: Source, longest: int) -> Iterator[bytes]:
-    """Blocks of a log's whole lines."""
     rest = b""
     dropping = False
     for chunk in chunks:
@@ -186,18 +182,14 @@ def _whole_lines(chunks: Iterable[bytes], source: Source, longest: int) -> Itera
             rest = b""
         rest += chunk[cut:]
         if len(rest) > longest:
-            yield _stand_in(rest)
+            # In place of a line too long to hold, one that can be no row of a table.
+            start = re.sub(rb"[^ -~]|[\",]", b" ", rest[:80])
+            yield b"(a very long line that starts with: " + start + b")\n"
             source.notes.append(f"a line of more than {longest >> 20} MB was skipped")
             rest = b""
             dropping = True
     if rest:
         yield rest
-
-
-def _stand_in(line: bytes) -> bytes:
-    """One line that can be no row of a table, in place of a line of the log too long to hold."""
-    start = re.sub(rb"[^ -~]|[\",]", b" ", line[:80])
-    return b"(a very long line that starts with: " + start + b")\n"
 
 
 def _clean(block: bytes, source: Source) -> bytes:
@@ -213,16 +205,15 @@ def _clean(block: bytes, source: Source) -> bytes:
         block.decode()
     except UnicodeDecodeError:
         _note_once(source, "some lines are not UTF-8; they were read as Latin-1, so names may look odd")
-        return b"\n".join(_utf8_line(line) for line in block.split(b"\n"))
-    return block
-
-
-def _utf8_line(line: bytes) -> bytes:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return line.decode("latin-1").encode()
-    return line
+    else:
+        return block
+    lines = block.split(b"\n")
+    for place, line in enumerate(lines):
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            lines[place] = line.decode("latin-1").encode()
+    return b"\n".join(lines)
 
 
 def _note_once(source: Source, note: str) -> None:

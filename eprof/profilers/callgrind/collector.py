@@ -40,6 +40,10 @@ _STARTED = "For interactive control"  # what a process says that was started, an
 _DUMPED = b"Trigger: --dump-before="
 _FIRST_WORD = re.compile(r"(?:\\.|\S)+")  # blanks in a name are escaped
 _SHOWN = 3
+_NO_INSTRUCTION = (
+    "Valgrind met an instruction that it cannot run, AVX-512 for example, and the program ended there: build it "
+    "without (-march=haswell, or -mno-avx512f)."
+)
 _UNKNOWN = re.compile(r"unhandled instruction bytes|Unrecognised instruction|unrecognised instruction at address")
 
 
@@ -95,15 +99,8 @@ class Callgrind(Collector):
             f"--callgrind-out-file={_for_each_process(log, 'out')}",
             f"--log-file={_for_each_process(place.log(_MESSAGES, ''), 'txt')}",
         )  # fmt: skip
-        decoder = (
-            sys.executable,
-            "-P",
-            "-m",
-            "eprof.profilers.callgrind.decode",
-            EACH,
-            tool.device or "",
-            request.program[0],
-        )
+        module = "eprof.profilers.callgrind.decode"
+        decoder = (sys.executable, "-P", "-m", module, EACH, tool.device or "", request.program[0])
         return Step(
             what,
             (*command, *request.program),
@@ -118,9 +115,9 @@ class Callgrind(Collector):
             return Verdict()
         folder = step.then.source.parent
         said = "".join(path.read_text(errors="replace") for path in folder.glob(f"{_MESSAGES}-*.txt"))
-        messages = [_unknown_instruction()] if _UNKNOWN.search(said) else []
+        messages = [_NO_INSTRUCTION] if _UNKNOWN.search(said) else []
         failures = [path for path in sorted(folder.glob("*.callgrind.err")) if path.stat().st_size]
-        messages += [_last_line(path) for path in failures[:_SHOWN]]
+        messages += [f"Not decoded: {_last(path.read_text(errors='replace'))}" for path in failures[:_SHOWN]]
         processes = list(_processes(folder))
         messages += [*_counted_twice(folder, processes), *_replaced(step.command, processes)]
         if not logs and not messages:
@@ -132,13 +129,6 @@ class Callgrind(Collector):
 def _for_each_process(stem: Path, suffix: str) -> str:
     """A file name for callgrind with valgrind's pattern for the process id."""
     return f"{str(stem).replace('%', '%%')}-%p.{suffix}"
-
-
-def _unknown_instruction() -> str:
-    return (
-        "Valgrind met an instruction that it cannot run, AVX-512 for example, and the program ended there: build it "
-        "without (-march=haswell, or -mno-avx512f)."
-    )
 
 
 class _Process(NamedTuple):
@@ -206,23 +196,15 @@ def _counted_twice(folder: Path, processes: Sequence[_Process]) -> list[str]:
     commands = {process.number: process.command for process in processes}
     # A parent that became another program since has a profile of that one only.
     same = [each for each in processes if each.is_forked and each.parent and each.command == commands.get(each.parent)]
-    twice = [each for each in same if not _was_dumped(folder, each.parent)]
+    dumped = {each.parent: folder.glob(f"{COUNTERS}-*-{each.parent}.out") for each in same}
+    written = {parent for parent, paths in dumped.items() if any(_DUMPED in path.read_bytes() for path in paths)}
+    twice = [each for each in same if each.parent not in written]
     if not twice:
         return []
     return [
         f"What a parent did before it forked is counted again in {len(twice)} of its children, so totals are too high: "
         "callgrind found no function `fork` in the program. Build it with symbols, or not statically."
     ]
-
-
-def _was_dumped(folder: Path, process: str) -> bool:
-    """Whether callgrind wrote down the costs of a process before it forked."""
-    return any(_DUMPED in path.read_bytes() for path in folder.glob(f"{COUNTERS}-*-{process}.out"))
-
-
-def _last_line(path: Path) -> str:
-    """Why a callgrind profile was not decoded: the last line of what was said."""
-    return f"Not decoded: {_last(path.read_text(errors='replace'))}"
 
 
 def _last(text: str) -> str:

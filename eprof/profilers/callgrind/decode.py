@@ -71,7 +71,9 @@ def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instructi
             continue
         is_small = executed[rows].sum() < _MOST_STUBS * executed.sum()
         try:
-            _check_age(Path(name), written_s)
+            # Another build may have the same layout.
+            if Path(name).is_file() and Path(name).stat().st_mtime > written_s:
+                raise LogError("was changed after the profile was written")
             instructions = _instructions(name, costs.addresses[rows], moved[rows], beside, is_small)
         except (OSError, ValueError, LogError) as err:
             reason = err.strerror if isinstance(err, OSError) else err
@@ -112,16 +114,9 @@ def _with_lanes(costs: Costs, found: list[Instruction | None]) -> tuple[Columns,
 
 
 def _runs_on(costs: Costs, row: int) -> bool:
-    """Whether the next row of a callgrind profile is of the instruction behind this one."""
     of_function = costs.addresses[costs.places == costs.places[row]]
     behind = of_function[of_function > costs.addresses[row]].min(initial=_NOWHERE)
     return row + 1 < len(costs.places) and bool(costs.addresses[row + 1] == behind)
-
-
-def _check_age(place: Path, written_s: float) -> None:
-    """Raise LogError if an object file was built again since callgrind ran: another build may have the same layout."""
-    if place.is_file() and place.stat().st_mtime > written_s:
-        raise LogError("was changed after the profile was written")
 
 
 def _instructions(name: str, addresses: Ints, moved: Array, beside: Path, is_small: bool) -> dict[int, Instruction]:

@@ -126,7 +126,6 @@ class _Names(dict[tuple[str, str], int]):
 
 
 def _cost(costs: Sequence[float]) -> str:
-    """A line of costs in a callgrind file, without the zeros at its end."""
     words = [str(int(cost)) for cost in costs]
     while words and words[-1] == "0":
         words.pop()
@@ -163,22 +162,19 @@ class _Walk(Struct):
         """Take one line. A damaged one is left out, and so are the costs of damaged calls."""
         self.lines += 1
         try:
-            self._take(line)
+            if line[:1] in _COST_STARTS:
+                self._cost(line.split())
+            elif line.startswith("calls="):
+                self.called = _JUMP
+                self.called = _number(line[6:].split()[0])
+            elif line.startswith(("jump=", "jcnd=")):
+                self.called = _JUMP
+            elif name := _NAME.fullmatch(line):
+                self._name(line.partition("=")[0], *name.groups())
+            elif not line.startswith("#"):
+                self._header(*line.partition(":"))
         except (ValueError, IndexError):
             self.skipped += 1
-
-    def _take(self, line: str) -> None:
-        if line[:1] in _COST_STARTS:
-            self._cost(line.split())
-        elif line.startswith("calls="):
-            self.called = _JUMP
-            self.called = _number(line[6:].split()[0])
-        elif line.startswith(("jump=", "jcnd=")):
-            self.called = _JUMP
-        elif name := _NAME.fullmatch(line):
-            self._name(line.partition("=")[0], *name.groups())
-        elif not line.startswith("#"):
-            self._header(*line.partition(":"))
 
     def _cost(self, words: Sequence[str]) -> None:
         """A line of costs of a callgrind file: a function's own, or, after a line of calls, those of what was
@@ -221,18 +217,19 @@ class _Walk(Struct):
             self.place = self._function(None, text)
 
     def _function(self, object_name: str | None, name: str) -> int:
-        """The place of a function; of one that calls itself, callgrind may number the depths."""
         home = object_name or self.now.get("ob") or self.now.get("fl", "")
         return self.functions.setdefault(Function(home, _RECURSION.sub("", name)), len(self.functions))
 
     def _header(self, key: str, colon: str, value: str) -> None:
-        """Take a header line of a callgrind file."""
         value = value.strip()
         if key == "desc":
             about, _, text = value.partition(":")
             self.descriptions[about.strip()] = text.strip()
         elif key == "events":
-            self._events(tuple(value.split()))
+            events = tuple(value.split())
+            if self.events not in ((), events) or len(events) > _MOST_EVENTS:
+                raise LogError("its parts count different events; give each as a profile of its own")
+            self.events = events
         elif key == "part":
             self.has_end = False
         elif key == "totals" or (key == "summary" and "version" not in self.header):
@@ -244,12 +241,6 @@ class _Walk(Struct):
             self.positions = len(value.split()) if key == "positions" else self.positions
         elif key:
             self.skipped += 1
-
-    def _events(self, events: tuple[str, ...]) -> None:
-        """The events that a callgrind file counts: its parts must have the same."""
-        if self.events not in ((), events) or len(events) > _MOST_EVENTS:
-            raise LogError("its parts count different events; give each as a profile of its own")
-        self.events = events
 
     def costs(self) -> Costs:
         """All lines of the callgrind file together."""
@@ -293,7 +284,6 @@ def _number(text: str) -> int:
 
 
 def _moved(address: int, text: str) -> int:
-    """An address in a callgrind file, given, or told from the last one."""
     if text == "*":
         return address
     if text[0] in "+-":

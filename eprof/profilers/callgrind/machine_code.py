@@ -65,21 +65,17 @@ class Code:
         return known
 
     def _decode(self, first: int, last: int, wanted: set[int], known: dict[int, Instruction]) -> None:
-        """Disassemble the machine code between two addresses."""
-        code = self._between(first, last + _LONGEST)
+        code = b""
+        for start, offset, size in self._segments:
+            if start <= first < start + size:
+                place = offset + first - start
+                code = self._bytes[place : min(place + last + _LONGEST - first, offset + size)]
+                break
         known |= {
             address: _instruction(mnemonic, operands)
             for address, _, mnemonic, operands in self._disassembler.disasm_lite(code, first)
             if address in wanted
         }
-
-    def _between(self, first: int, last: int) -> bytes:
-        """The bytes of machine code between two addresses."""
-        for address, offset, size in self._segments:
-            if address <= first < address + size:
-                start = offset + first - address
-                return self._bytes[start : min(start + last - first, offset + size)]
-        return b""
 
 
 def _segments(data: mmap.mmap) -> Iterator[tuple[int, int, int]]:
@@ -114,7 +110,6 @@ def _runs(addresses: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _instruction(mnemonic: str, operands: str) -> Instruction:
-    """A machine instruction: its class, and the bytes that it moves."""
     has_operand = "[" in operands
     width = max(_WIDTHS[kind] for kind in _VECTOR.findall(operands)) if "mm" in operands else 0
     # "rax, qword ptr [rsp + 8]": without a regular expression, for every instruction comes by here.

@@ -29,28 +29,23 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     except LogError as err:
         raise LogError(f"{source.path}: {err}") from err
     is_of_run = UNDECODED in costs.own
-    functions = costs if is_of_run else _decoded(costs, Path(source.path))
+    path = Path(source.path)
+    functions = costs
+    if not is_of_run:
+        functions = decoded(costs, path.parent, path.stat().st_mtime if path.is_file() else math.inf)
     # A run directory knows the program, of which this may be a child.
     command = None if is_of_run else costs.header.get("cmd")
     table = _table(functions, keep)
-    notes = [*_shortened(functions.notes), *filter(None, [damage])]
+    notes = functions.notes[:_FEW]
+    if len(functions.notes) > _FEW:  # a Python program has a hundred libraries
+        notes.append(f"{len(functions.notes) - _FEW} more objects likewise")
+    notes += filter(None, [damage])
     return source.log(
         [table], notes, lines=costs.lines, skipped_lines=costs.skipped, command=command, calls=_calls(functions)
     )
 
 
-def _decoded(costs: Costs, path: Path) -> Costs:
-    return decoded(costs, path.parent, path.stat().st_mtime if path.is_file() else math.inf)
-
-
-def _shortened(notes: list[str]) -> list[str]:
-    """The first few notes of a callgrind profile: a Python program has a hundred libraries."""
-    rest = len(notes) - _FEW
-    return notes if rest <= 0 else [*notes[:_FEW], f"{rest} more objects likewise"]
-
-
 def _table(costs: Costs, keep: Container[str] | None) -> Table:
-    """A callgrind profile as a table, a row a function."""
     names = _names([costs.functions[place] for place in costs.places.tolist()])
     device = costs.descriptions.get(MACHINE)
     called = Counter[int]()
@@ -84,21 +79,17 @@ def _calls(costs: Costs) -> Calls | None:
 
 def _unknown(own: Columns, names: Sequence[str]) -> Bools:
     """The counts by class of callgrind's functions of which no instruction was decoded, (n_rows, n)."""
-    by_class = np.array([name not in SIMULATED for name in names], dtype=bool)
     is_dark = own[UNDECODED] >= own["Ir"] if UNDECODED in own else np.zeros(len(own), dtype=bool)
-    unknown: Bools = np.outer(is_dark, by_class)
-    return unknown
+    return np.asarray(np.outer(is_dark, [name not in SIMULATED for name in names]))
 
 
 def _names(functions: list[Function]) -> list[str]:
-    """What callgrind's functions are called: with their object where names are the same, or no more than an address."""
+    """What functions are called: with their object where names are the same, or no more than an address."""
     times = Counter(function.name for function in functions)
-    return [_function_name(function, times[function.name] > 1) for function in functions]
-
-
-def _function_name(function: Function, is_shared: bool) -> str:
-    is_address = _ADDRESS.fullmatch(function.name) is not None
-    name = hex(int(function.name, 16)) if is_address else function.name
-    if not (is_shared or is_address) or not function.object:
-        return name
-    return f"{name} ({Path(function.object).name})"
+    names = []
+    for home, name in functions:
+        is_address = _ADDRESS.fullmatch(name) is not None
+        is_unclear = is_address or times[name] > 1
+        name = hex(int(name, 16)) if is_address else name
+        names.append(f"{name} ({Path(home).name})" if is_unclear and home else name)
+    return names

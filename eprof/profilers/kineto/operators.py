@@ -55,7 +55,6 @@ def _enclosed(rows: Iterable[Event], wanted: set[int]) -> Iterator[tuple[Event, 
 
 
 def _path(launch: Event, around: Sequence[Event]) -> str:
-    """The operator path of a launch, from the events around it."""
     operators = [scope.name for scope in around if scope.cat == _OPERATOR]
     frames = [frame for scope in around if (frame := _frame(scope))]
     if "GraphLaunch" in launch.name:

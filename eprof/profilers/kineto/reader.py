@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from eprof.base.arrays import Columns, Floats
+from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.logs.rows.events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
 from eprof.logs.rows.launches import LAUNCH
@@ -64,28 +64,24 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
     if not kernels:
         return None
     links = [link(kernel) for kernel in kernels]
-    call_of = _calls_by_correlation(events)
+    call_of = {link(event).correlation: event for event in events if event.cat in _CALLS}
+    call_of.pop(None, None)  # nothing belongs to a call without a number
+    time_s = np.array([kernel.dur for kernel in kernels]) * 1e-6
+    lost = int((time_s < 0).sum())  # as some versions of Kineto wrote
+    if lost:
+        notes.append(f"{lost} launches of kernels end before they start, so their times are not known")
     rows = TableRows(
         device=_devices(links, trace.gpus),
         kernel=_kernel_names(kernels),
         run=np.zeros(len(kernels), dtype=np.int64),
         launches=np.ones(len(kernels), dtype=np.int64),
-        time_s=_seconds(kernels, notes),
+        time_s=np.where(time_s < 0, np.nan, time_s),
         part=Names.of(_stream(each) for each in links) if parts == "stream" else None,
         start_ns=np.array([_nanoseconds(kernel) for kernel in kernels], dtype=np.int64) + trace.base_ns,
         stream=Names.of(_stream(each) for each in links),
         operator=_operators(events, [call_of.get(each.correlation) for each in links], notes),
     )
     return Table(TRACE, rows, Columns.of({}, len(kernels)), {})
-
-
-def _seconds(kernels: Sequence[Event], notes: list[str]) -> Floats:
-    """The durations of kernels in a PyTorch trace; NaN below 0, which some versions of Kineto wrote."""
-    time_s = np.array([kernel.dur for kernel in kernels]) * 1e-6
-    lost = int((time_s < 0).sum())
-    if lost:
-        notes.append(f"{lost} launches of kernels end before they start, so their times are not known")
-    return np.where(time_s < 0, np.nan, time_s)
 
 
 def _nanoseconds(kernel: Event) -> int:
@@ -106,7 +102,8 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
         "its counters are of CUPTI's range profiler, whose rows have no times of their own; give a trace without "
         "profiler_metrics along with it for times"
     )
-    calls = sorted((event for event in events if _is_launch(event)), key=lambda event: event.ts)
+    launches = [event for event in events if "Launch" in event.name and "HostFunc" not in event.name]
+    calls = sorted((event for event in launches if event.cat in _CALLS), key=lambda event: event.ts)
     operator = None
     if len(calls) == len(ranges):
         operator = _operators(events, calls, notes)
@@ -125,7 +122,6 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
 
 
 def _operators(events: Sequence[Event], calls: Sequence[Event | None], notes: list[str]) -> Names | None:
-    """The operator path of each launch; None where the PyTorch trace has no operators."""
     if not operators.has_operators(events):
         notes.append(f"the trace is of the GPU alone, so it tells no operators; {_RECORD}")
         return None
@@ -138,17 +134,6 @@ def _operators(events: Sequence[Event], calls: Sequence[Event | None], notes: li
             f"{operators.GRAPH}; record without CUDA or HIP graphs to tell them apart"
         )
     return Names.of(texts)
-
-
-def _calls_by_correlation(events: Sequence[Event]) -> dict[int | None, Event]:
-    """The calls of the CUDA runtime in a PyTorch trace; nothing belongs to a call without a number."""
-    calls = {link(event).correlation: event for event in events if event.cat in _CALLS}
-    calls.pop(None, None)
-    return calls
-
-
-def _is_launch(event: Event) -> bool:
-    return event.cat in _CALLS and "Launch" in event.name and "HostFunc" not in event.name
 
 
 def _kernel_names(kernels: Sequence[Event]) -> Names:
@@ -171,7 +156,6 @@ def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
 
 
 def _left_out(events: Sequence[Event]) -> Iterator[str]:
-    """What of a PyTorch trace is no kernel, and left out."""
     phrases = []
     for category, noun in _OTHERS.items():
         times_us = [event.dur for event in events if event.cat == category]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 import numpy as np
@@ -171,14 +171,12 @@ class _Walk(Struct):
         return lacks_rows or self.is_damaged or bool(rest.strip())
 
     def _about(self, line: str) -> bool:
-        """Take a line of LIKWID's that says something about the machine or the run."""
         about = _ABOUT.fullmatch(line)
         if about:
             self.cpu[about[1]] = about[2]
         return about is not None
 
     def _title(self, line: str) -> bool:
-        """Take the title of a LIKWID table: its region and its group."""
         title = next(filter(None, (each.fullmatch(line.rstrip()) for each in _TITLES)), None)
         if title is None and not line.startswith(("TABLE,", "STRUCT,")):
             return False
@@ -207,7 +205,6 @@ class _Walk(Struct):
         return True
 
     def _row(self, cells: Sequence[str]) -> bool:
-        """Take a row of a LIKWID table."""
         if self.table is None or not self.blocks or len(cells) != _TABLES[self.table] + self.threads:
             return False
         block = self.blocks[-1]
@@ -258,18 +255,23 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
         raise LogError(f"{source.path}: no table of LIKWID's raw counts is in it; was likwid-perfctr stopped?")
     is_cut = walk.is_cut(rest)
     _share_time(blocks)
-    tables = [_table(of_collection, keep, walk.is_scaled, is_cut) for of_collection in _alike(blocks)]
+    alike: dict[str, list[_Block]] = {}
+    for block in blocks:
+        alike.setdefault(block.collection, []).append(block)
+    tables = [_table(of_collection, keep, walk.is_scaled, is_cut) for of_collection in alike.values()]
     notes = [*source.notes, *_notes(blocks, walk.is_scaled, is_cut)]
     if keep is not None:
         events = dict.fromkeys(event for block in blocks for event in block.counts)
-        notes += filter(
-            None, [unused_note([event for event in events if event not in (*_PACKAGES, *_DRAM, *_A64FX)], keep)]
-        )
+        not_joules = [event for event in events if event not in (*_PACKAGES, *_DRAM, *_A64FX)]
+        notes += filter(None, [unused_note(not_joules, keep)])
     return source.log(tables, notes, lines=walk.lines, skipped_lines=walk.others)
 
 
 def _share_time(blocks: Sequence[_Block]) -> None:
-    """Give LIKWID groups that were counted in turn in one run, without markers, the time of all of them."""
+    """Give LIKWID groups that were counted in turn in one run, without markers, the time of all of them.
+
+    And the joules, where each has them.
+    """
     runs: list[list[_Block]] = []
     for block in blocks:
         if block.region != WHOLE_PROGRAM:
@@ -279,31 +281,15 @@ def _share_time(blocks: Sequence[_Block]) -> None:
         runs[-1].append(block)
     for run in runs:
         if len(run) > 1:
+            joules = {name: sum(block.counts.pop(name, math.nan) for block in run) for name in (*_PACKAGES, *_DRAM)}
+            known = {name: number for name, number in joules.items() if not math.isnan(number)}
             total_s = sum(block.time_s for block in run)
-            _share_energy(run)
             for block in run:
+                block.counts |= known
                 block.times, block.is_share = [f"{total_s:f}"], True
 
 
-def _share_energy(run: Sequence[_Block]) -> None:
-    """Give LIKWID groups that were counted in turn the joules of all of them; none where one of them has no joules."""
-    for name in (*_PACKAGES, *_DRAM):
-        joules = [block.counts.pop(name, math.nan) for block in run]
-        if not math.isnan(sum(joules)):
-            for block in run:
-                block.counts[name] = sum(joules)
-
-
-def _alike(blocks: Sequence[_Block]) -> Iterable[list[_Block]]:
-    """The LIKWID tables of each group of events."""
-    groups: dict[str, list[_Block]] = {}
-    for block in blocks:
-        groups.setdefault(block.collection, []).append(block)
-    return groups.values()
-
-
 def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[str]:
-    """What there is to say on LIKWID's tables."""
     if is_cut:
         yield "titles or rows of tables are lost, or the file ends in the middle of one, so counts are lower bounds"
     if is_scaled:
@@ -325,7 +311,6 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
 
 
 def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: bool, is_cut: bool) -> Table:
-    """The table of LIKWID groups with the same events."""
     amounts = [block.amounts() for block in blocks]
     events = blocks[0].counts
     units = {name: COUNT if name in events else JOULE for each in amounts for name in each}
@@ -341,21 +326,18 @@ def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: boo
         for each, block in zip(amounts, blocks, strict=True)
     ]
     values = [[each.get(name, math.nan) for name in units] for each in amounts]
+    seen: Counter[str] = Counter()
+    runs = []  # a region that stands in a file again is of a further run
+    for block in blocks:
+        runs.append(seen[block.region])
+        seen[block.region] += 1
     rows = TableRows(
         device=Names.of(block.device for block in blocks),
         kernel=Names.of(block.region for block in blocks),
-        run=np.array(list(_runs(blocks)), dtype=np.int64),
+        run=np.array(runs, dtype=np.int64),
         launches=np.array([block.calls for block in blocks], dtype=np.int64),
         time_s=np.array([block.time_s for block in blocks]),
     )
     counters = Columns(tuple(units), np.array(values, dtype=np.float64).reshape(len(blocks), len(units)))
     lacks_rows = is_cut or any(block.is_share for block in blocks)
     return Table(KIND, rows, counters, units, frozenset({blocks[0].collection}), lacks_rows)
-
-
-def _runs(blocks: Sequence[_Block]) -> Iterator[int]:
-    """The run of each LIKWID table: a region that stands in a file again is of a further run."""
-    seen: Counter[str] = Counter()
-    for block in blocks:
-        yield seen[block.region]
-        seen[block.region] += 1

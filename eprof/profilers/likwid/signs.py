@@ -27,7 +27,6 @@ def _reader_of(block: bytes) -> str | None:
 
 
 def _refusal(path: str, head: bytes) -> str | None:
-    """Why a file of LIKWID cannot be read."""
     if head.lstrip().startswith(_AMD):
         return (
             "AMDuProfPcm tells floating-point work as a rate without the time of the run, so no counts follow from it; "

@@ -83,7 +83,6 @@ def _starts(cells: Sequence[str], width: int, shapes: dict[int, re.Pattern[str]]
 
 
 def _begins(cells: Sequence[str], start: int, shapes: dict[int, re.Pattern[str]]) -> bool:
-    """Whether a row of a broken ncu summary begins with this cell."""
     if start + max(shapes) >= len(cells):
         return False
     return all(shape.fullmatch(cells[start + place]) for place, shape in shapes.items())

@@ -92,7 +92,8 @@ class Ncu(GpuCollector):
         if any("[" in name for name in counters) and _tells_opcodes(str(tool.path)):
             command += [_INSTANCES, "details"]
         if request.kernels:
-            command += ["-k", _pattern(request.kernels)]
+            patterns = [expression(kernel) or f"^{re.escape(kernel)}$" for kernel in request.kernels]
+            command += ["-k", request.kernels[0] if len(patterns) == 1 else f"regex:{'|'.join(patterns)}"]
         if request.launch_skip:
             command += ["--launch-skip", str(request.launch_skip)]
         if request.launch_count:
@@ -160,7 +161,6 @@ def _about() -> Mapping[str, Any]:
 
 @functools.cache
 def _options(path: str) -> str:
-    """What ncu prints of its command-line options."""
     return ask([path, "--help"])
 
 
@@ -196,12 +196,6 @@ def _by_opcode(path: str, wanted: Collection[str]) -> frozenset[str]:
         return frozenset()
     text = ask([path, "--list-metrics", "--metrics", ",".join(sorted(names))])
     return frozenset(names & set(re.findall(r"(?m)^[ \t-]*+(?=\w+?__\w)(\w++)[ \t]*$", text)))
-
-
-def _pattern(kernels: Sequence[str]) -> str:
-    if len(kernels) == 1:
-        return kernels[0]
-    return "regex:" + "|".join(expression(kernel) or f"^{re.escape(kernel)}$" for kernel in kernels)
 
 
 COLLECTOR = Ncu()

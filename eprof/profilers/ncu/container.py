@@ -64,21 +64,16 @@ def shape(path: str, handle: IO[bytes]) -> Shape:
         while handle.tell() < size:
             _block(handle, size, report)
     except _Damaged as err:
+        launches = "1 whole launch" if report.results == 1 else f"{report.results} whole launches"
+        before = f"; {launches} before that" if report.results else ""
         raise LogError(
-            f"{path}: the report file is {err} at byte {handle.tell()} of {size}{_whole_launches(report.results)}; "
+            f"{path}: the report file is {err} at byte {handle.tell()} of {size}{before}; "
             "copy the file again, or profile again"
         ) from err
     return report
 
 
-def _whole_launches(number: int) -> str:
-    if not number:
-        return ""
-    return f"; {number} whole launch{'es' if number > 1 else ''} before that"
-
-
 def _block(handle: IO[bytes], size: int, report: Shape) -> None:
-    """Take a block of an ncu report file."""
     header = _message(handle, size)
     process = parse(_bytes_field(header, _PROCESS))
     session = _bytes_field(header, _SESSION)
@@ -108,7 +103,6 @@ def _length(handle: IO[bytes]) -> int:
 
 
 def _message(handle: IO[bytes], size: int) -> Message:
-    """The message at the head of a block of an ncu report file."""
     length = _length(handle)
     if length > _LARGEST_HEADER:
         raise _Damaged("damaged")

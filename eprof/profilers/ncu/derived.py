@@ -35,16 +35,8 @@ _MULTIPROCESSORS = ("launch__sm_count", _SCHEDULERS[0])
 _PIPE = "_pipe_tensor_"
 _OF_ACTIVE, _OF_ELAPSED = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
 TIMES = frozenset(
-    (
-        *DURATIONS,
-        *(name for pair in CLOCKS for name in pair),
-        *_MEMORY,
-        *_SCHEDULERS,
-        *_MULTIPROCESSORS,
-        _ACTIVE,
-        _MEAN_ACTIVE,
-    )
-)
+    (*DURATIONS, *(name for pair in CLOCKS for name in pair), *_MEMORY, *_SCHEDULERS, *_MULTIPROCESSORS)
+) | {_ACTIVE, _MEAN_ACTIVE}
 _A_SECOND = ".per_second"
 _PER_CYCLE, _PER_SECOND = ".sum.per_cycle_elapsed", ".sum" + _A_SECOND
 _FEW = 512  # bytes: below, the rounding of their rate shows
@@ -140,7 +132,6 @@ def _cycles(metrics: Mapping[str, Array], number: int) -> Array:
 
 
 def _first_known(columns: Sequence[Array], number: int) -> Array:
-    """For each launch the first of these metrics that is known."""
     known = np.full(number, np.nan)
     for column in columns:
         known = np.where(np.isnan(known), column, known)

@@ -45,14 +45,18 @@ def log_of(path: str, launches: Sequence[Launch], keep: Container[str] | None = 
 
 
 def _sheet(launches: Sequence[Launch], keep: Container[str] | None, split: bool) -> Sheet:
-    """Launches with metrics by name: a row a launch, a column a metric of ncu."""
     names = list(dict.fromkeys(name for launch in launches for name in launch.values))
     units: dict[str, Unit] = {}
     for launch in launches:
         for name in launch.values:
             if name not in units and derived.is_read(name, keep):
                 units[name] = unit_of(launch.units.get(name, ""))
-    values = [[_number(launch, name) for launch in launches] for name in units]
+    matrix = np.full((len(units), len(launches)), np.nan)
+    for row, name in zip(matrix, units, strict=True):
+        for place, launch in enumerate(launches):
+            value = launch.values.get(name, np.nan)
+            if not is_wrong(value):
+                row[place] = value * unit_of(launch.units.get(name, "")).factor
     return Sheet(
         kind=KIND,
         device=["0"] * len(launches),
@@ -62,13 +66,7 @@ def _sheet(launches: Sequence[Launch], keep: Container[str] | None, split: bool)
         process=["0"] * len(launches),
         launches=np.ones(len(launches), dtype=np.int64),
         units=units,
-        values=np.array(values, dtype=np.float64).reshape(len(units), len(launches)),
+        values=matrix,
         part=[launch.part for launch in launches] if split else None,
         remarks=Remarks(metrics=names),
     )
-
-
-def _number(launch: Launch, name: str) -> float:
-    """A metric of ncu in its base unit; NaN where it has none."""
-    value = launch.values.get(name, np.nan)
-    return np.nan if is_wrong(value) else value * unit_of(launch.units.get(name, "")).factor

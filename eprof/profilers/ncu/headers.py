@@ -72,7 +72,6 @@ def _named_kind(match: re.Match[str], columns: Sequence[str]) -> str:
 
 
 def _kind(columns: Sequence[str]) -> str:
-    """The kind of table that these columns of an ncu header line are of."""
     names = set(columns)
     if "Kernel Name" not in names:
         return UNKNOWN

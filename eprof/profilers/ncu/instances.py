@@ -44,16 +44,12 @@ def is_several(cell: str) -> bool:
 
 def opcodes(cells: Sequence[str], style: Style) -> list[Opcodes]:
     """The value of each opcode in each of these cells of an ncu metric; None where a cell does not have them."""
-    return [_opcodes(cell, style) for cell in cells]
-
-
-def _opcodes(cell: str, style: Style) -> Opcodes:
-    match = _NAMED.search(cell)
-    if match is None:
-        return None
-    pairs = [pair.partition(": ") for pair in match[1].split("; ")]
-    counts = {name: value(text, style) for name, _, text in pairs}
-    return counts if all(count >= 0 for count in counts.values()) else None
+    found: list[Opcodes] = []
+    for match in map(_NAMED.search, cells):
+        pairs = [pair.partition(": ") for pair in match[1].split("; ")] if match else []
+        counts = {name: value(text, style) for name, _, text in pairs}
+        found.append(counts if counts and all(count >= 0 for count in counts.values()) else None)
+    return found
 
 
 def columns(metric: str, launches: Sequence[Opcodes], total: Array, keep: Container[str] | None) -> dict[str, Array]:
@@ -62,7 +58,10 @@ def columns(metric: str, launches: Sequence[Opcodes], total: Array, keep: Contai
     launches: the opcodes of each; None, or opcodes that do not add up to the launch's `total`: NaN, not known.
     keep: the counters to make (opcodes that no launch has are 0 in all); None: the opcodes that occur.
     """
-    known = [_adding_up(counts, sum_) for counts, sum_ in zip(launches, total, strict=True)]
+    known = [
+        None if counts is None or not np.isclose(sum(counts.values()), sum_, rtol=_TOLERANCE, atol=0.5) else counts
+        for counts, sum_ in zip(launches, total, strict=True)
+    ]
     if metric == WITH_MODIFIERS:
         return _flops(known, keep)
     wanted = list(dict.fromkeys(opcode for counts in known if counts for opcode in counts))
@@ -82,12 +81,6 @@ def _flops(launches: Sequence[Opcodes], keep: Container[str] | None) -> dict[str
         for name, kind in names.items()
         if keep is None or name in keep
     }
-
-
-def _adding_up(counts: Opcodes, total: float) -> Opcodes:
-    if counts is None or not np.isclose(sum(counts.values()), total, rtol=_TOLERANCE, atol=0.5):
-        return None
-    return counts
 
 
 def _opcode_count(counts: Opcodes, opcode: str) -> float:

@@ -107,7 +107,10 @@ def kernel_tuner(costs: str, gpu: str | None = None, setting: str | None = None)
             'eprof.kernel_tuner("a100", gpu="NVIDIA A100-SXM4-40GB").'
         )
     definition = counters.find("ncu", counters.capability_of(name)[0])
-    tuner = KernelTuner(table, name, setting, plan(definition, table.at(setting), _offered()))
+    # nvmetrics collects hardware counters by full names, not what ncu makes by opcode.
+    every = counters.names_in_use("ncu")
+    offered = {counter for counter in every if "*" not in counter and not counter.startswith("sass__")}
+    tuner = KernelTuner(table, name, setting, plan(definition, table.at(setting), offered))
     if tuner.missing:
         warnings.warn(
             f"No counter that nvmetrics collects tells {listed(tuner.missing)}; joules of kernels with such work are "
@@ -115,8 +118,3 @@ def kernel_tuner(costs: str, gpu: str | None = None, setting: str | None = None)
             stacklevel=2,
         )
     return tuner
-
-
-def _offered() -> set[str]:
-    """What nvmetrics can collect for Kernel Tuner: hardware counters by full names, not what ncu makes by opcode."""
-    return {name for name in counters.names_in_use("ncu") if "*" not in name and not name.startswith("sass__")}

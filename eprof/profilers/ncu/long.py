@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -133,8 +133,10 @@ class Long(Struct, dict=True):
         return part_of(self._sheet(style, keep), keep)
 
     def _sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
-        """The launches and metrics of ncu's table of one row a metric."""
         units, matrix, remarks = self._numbers(style, keep)
+        gpu: list[str | None] = [None] * len(self.launches[0])
+        for row in self._rows_of(GPU_NAME).tolist():
+            gpu[self.launches[1][row]] = self.cells[row]
         for column, metric in _SHAPE.items():
             if column in self.columns and metric not in units and keep is not None and metric in keep:
                 units[metric] = NO_UNIT
@@ -143,7 +145,7 @@ class Long(Struct, dict=True):
             kind=self.section.kind,
             device=self.names("Device"),
             capability=self.names("CC"),
-            gpu=self._gpus(),
+            gpu=gpu,
             kernel=self.names("Kernel Name"),
             process=self.names("Process ID"),
             part=parts.labels(self.section, self.words),
@@ -222,13 +224,6 @@ class Long(Struct, dict=True):
         products = [math.prod(map(float, size.groups())) if size else np.nan for size in sizes]
         return np.array([*products, np.nan])[words.codes]
 
-    def _gpus(self) -> list[str | None]:
-        """The name of each launch's GPU, where a row of ncu's has it: it is a metric that a user asks for."""
-        names: list[str | None] = [None] * len(self.launches[0])
-        for row in self._rows_of(GPU_NAME):
-            names[self.launches[1][row]] = self.cells[int(row)]
-        return names
-
     def _rows_of(self, metric: str) -> Array:
         names = self.columns["Metric Name"]
         if metric not in names.names:
@@ -238,19 +233,16 @@ class Long(Struct, dict=True):
     def _by_opcode(self, style: Style, keep: Container[str] | None) -> dict[str, Array]:
         """Counters for each opcode, from the rows of ncu's metrics that have a value for each."""
         counters: dict[str, Array] = {}
-        for name in self.columns["Metric Name"].names:
-            if self.section.kind == LONG and instances.PER_OPCODE.fullmatch(name):
-                for counter, rows, numbers in self._opcodes_of(name, style, keep):
-                    counters[counter] = np.full(len(self.launches[0]), np.nan)
-                    counters[counter][self.launches[1][rows]] = numbers
+        if self.section.kind != LONG:
+            return counters
+        for name in filter(instances.PER_OPCODE.fullmatch, self.columns["Metric Name"].names):
+            rows = self._rows_of(name)
+            texts = [self.texts[row] for row in rows.tolist()]
+            total = values(instances.totals(texts), style)
+            for counter, numbers in instances.columns(name, instances.opcodes(texts, style), total, keep).items():
+                counters[counter] = np.full(len(self.launches[0]), np.nan)
+                counters[counter][self.launches[1][rows]] = numbers
         return counters
-
-    def _opcodes_of(self, name: str, style: Style, keep: Container[str] | None) -> Iterator[tuple[str, Array, Array]]:
-        rows = self._rows_of(name)
-        texts = [self.texts[row] for row in rows.tolist()]
-        total = values(instances.totals(texts), style)
-        for counter, numbers in instances.columns(name, instances.opcodes(texts, style), total, keep).items():
-            yield counter, rows, numbers
 
 
 def _without_labels(names: Names) -> Names:
@@ -263,7 +255,6 @@ def _without_labels(names: Names) -> Names:
 
 
 def _where(column: Names, is_good: Sequence[bool]) -> Array:
-    """The rows of ncu's table whose word is good."""
     return np.array([*is_good, False], dtype=bool)[column.codes]
 
 

@@ -76,10 +76,8 @@ class Messages:
 
     def why_no_table(self) -> str:
         """One sentence for a log without a table of ncu, by its messages."""
-        return self._findings.explanation() or self._wrong_page() or self._failure() or self._nothing()
-
-    def _wrong_page(self) -> str | None:
-        """Why there is no table, where ncu was told to print another page."""
+        if explanation := self._findings.explanation():
+            return explanation
         if self._other_page is not None:
             number, page = self._other_page
             return f"ncu printed {page} (line {number}), which is nothing to count with; print {IMPORTED}"
@@ -88,22 +86,13 @@ class Messages:
                 f"the tables of ncu's page for reading (line {self.page}) are not below a line that names their kernel "
                 f"(`name(...), Context 1, Stream 7`); give the whole page, or make a CSV with `{CSV}`"
             )
-        return None
-
-    def _failure(self) -> str | None:
-        """Why there is no table, where a message of ncu says that it failed."""
         for number, kind, text in self._lines:
             if kind == "ERROR":
                 return f"ncu failed (line {number} says: {shortened(text)}); mend that, and profile again"
-        return None
-
-    def _nothing(self) -> str:
-        """Why there is no table, where ncu profiled no kernel."""
         if not self.processes:
             return f"no table of ncu was found; make one with `{CSV}`"
-        number = len(self.processes)
-        plural = "es" if number > 1 else ""
+        processes = "1 process" if len(self.processes) == 1 else f"{len(self.processes)} processes"
         return (
-            f"ncu watched {number} process{plural} but wrote no table; see that the program launches kernels on the "
+            f"ncu watched {processes} but wrote no table; see that the program launches kernels on the "
             "GPU, ends by itself, and that no filter (-k, -s, -c) leaves out all of them"
         )

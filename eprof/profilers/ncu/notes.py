@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 import numpy as np
 
@@ -29,7 +29,14 @@ def of_parts(parts: Sequence[Part], keep: Container[str] | None) -> Iterator[str
         missing = [f"{name} ({number})" for name, number in remarks.missing.items()]
         if missing:
             yield f"cells without a number, by metric: {few(missing, _SHOWN)}; these are not known"
-    if parts and not any(counting(_countable(part)) for part in parts):
+    # Totals that rates do not give for any row, for lack of cycles, say, count nothing.
+    countable = [
+        name
+        for part in parts
+        for name in part.units
+        if not name.endswith(derived.TOTAL) or not np.isnan(part.column(name)).all()
+    ]
+    if parts and not counting(countable):
         yield _not_counted(remarks.metrics)
 
 
@@ -38,10 +45,15 @@ def of_lines(parts: Sequence[Part], is_page_scaled: bool) -> Iterator[str]:
     is_summary = any(part.kind == SUMMARY for part in parts)
     if is_summary:
         yield "totals of a summary are its averages times the invocations; averages are rounded"
-    averages = list(dict.fromkeys(name for part in parts for name in _mean_rates(part)))
+    averages: dict[str, None] = {}  # of several launches, and so no totals
+    for part in parts:
+        several = part.rows["launches"] > 1
+        for name, values in part.counters.items():
+            if name.endswith(derived.TOTAL) and np.isnan(values[several]).any():
+                averages[name.removesuffix(derived.TOTAL)] = None
     if averages and is_summary:
         yield (
-            f"{few(averages, _SHOWN)}: a summary has only the mean rate of launches, which tells no total; "
+            f"{few(list(averages), _SHOWN)}: a summary has only the mean rate of launches, which tells no total; "
             "print the log without --print-summary"
         )
     remarks = Remarks.of_all(parts)
@@ -52,21 +64,6 @@ def of_lines(parts: Sequence[Part], is_page_scaled: bool) -> Iterator[str]:
             f"printed in scaled units, so rounded, and 0 may stand for a few: {few(remarks.scaled, _FEW)}; "
             "`--csv --page raw --print-units base` writes them whole"
         )
-
-
-def _countable(part: Part) -> Iterable[str]:
-    """The metrics of an ncu table, less the totals that its rates do not give for any row: for lack of cycles, say."""
-    for name in part.units:
-        if not name.endswith(derived.TOTAL) or not np.isnan(part.column(name)).all():
-            yield name
-
-
-def _mean_rates(part: Part) -> Iterable[str]:
-    """A note on ncu's rates that are averages over several launches, and so no totals."""
-    several = part.rows["launches"] > 1
-    for name, values in part.counters.items():
-        if name.endswith(derived.TOTAL) and np.isnan(values[several]).any():
-            yield name.removesuffix(derived.TOTAL)
 
 
 def _not_counted(metrics: Sequence[str]) -> str:

@@ -61,7 +61,10 @@ def of_rows(path: str, rows: Iterable[Row], keep: Container[str] | None, parts: 
         # The metrics of one run stand together, those of the next run, or derived ones, behind them.
         run = seen[about, metric]
         seen[about, metric] += 1
-        launch = launches.setdefault((about, run), _launch(row))
+        arguments = [f"{name}={row[name]}" for name in row if name not in _OF_METRIC | _ALWAYS]
+        part = " ".join([str(row["Annotation"]), *arguments])
+        new = Launch(str(row["Kernel"]), str(row.get("GPU") or "") or None, {}, {}, part)
+        launch = launches.setdefault((about, run), new)
         launch.values[metric] = _number(next(row[name] for name in _VALUES if name in row))
         launch.units[metric] = str(row["Unit"])
     if not launches:
@@ -82,13 +85,6 @@ def _check(path: str, row: Row) -> None:
             f"{path}: its values are normalized against {row['Normalized']}, which are no counts; profile without "
             "`normalize_against`."
         )
-
-
-def _launch(row: Row) -> Launch:
-    """A launch of nsight-python without metrics yet; its part is its annotation with the arguments."""
-    arguments = [f"{name}={row[name]}" for name in row if name not in _OF_METRIC | _ALWAYS]
-    gpu = str(row.get("GPU") or "") or None
-    return Launch(str(row["Kernel"]), gpu, {}, {}, " ".join([str(row["Annotation"]), *arguments]))
 
 
 def _number(value: Any) -> float:

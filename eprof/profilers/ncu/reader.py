@@ -87,8 +87,6 @@ class _Table(Struct):
 
 
 class _Block(Struct):
-    """Whole lines. rows: those of `table`, if all lines are rows of it; None if they are not, or may not be."""
-
     lines: bytes
     table: _Table | None = None
     rows: Piece | None = None
@@ -164,15 +162,14 @@ class _Reader(Struct):
         for place in places:
             line = lines[place]
             number = self.lines + 1 + place
-            if not self._is_of_use(number, uncommented(line)) and line.strip(" \t\r#/*>"):
+            text = uncommented(line)
+            if self.messages.hear(number, text) or self.page.feed(number, text) or self.nsys.feed(number, text):
+                continue
+            if line.strip(" \t\r#/*>"):
                 self._skip(line)
         self._take_page()
 
-    def _is_of_use(self, number: int, text: str) -> bool:
-        return self.messages.hear(number, text) or self.page.feed(number, text) or self.nsys.feed(number, text)
-
     def _take_page(self) -> None:
-        """Take the rows that came of ncu's page for reading."""
         for kind in COLUMNS:
             piece = self.page.take(kind)
             if piece is not None:
@@ -185,14 +182,12 @@ class _Reader(Struct):
         self.example = self.example or text[:80]
 
     def _opened(self, section: Section) -> _Table:
-        """The ncu table that a header line opens."""
         section.part = parts_of.column_of(section, self.parts_by)
         if section.kind == UNKNOWN:
             self.unknown.append(section.first_line)
         return _Table(section, self._wanted(section), _names(section))
 
     def _wanted(self, section: Section) -> Sequence[int]:
-        """Which columns of an ncu table are read."""
         if section.kind in _NO_COLUMNS:
             return ()
         if section.kind == TRACE:
@@ -202,7 +197,6 @@ class _Reader(Struct):
         return list(long.columns_of(section).values())
 
     def _rows(self, table: _Table, lines: Sequence[str]) -> None:
-        """Take lines of an ncu table."""
         section = table.section
         if section.kind == UNKNOWN:
             return
@@ -221,7 +215,6 @@ class _Reader(Struct):
         self._take(table, parsed.pieces)
 
     def _take(self, table: _Table, pieces: Sequence[Piece]) -> None:
-        """Take rows of an ncu table, and add launches up where many are held."""
         if table.section.kind == TRACE:
             self._stray(trace.add(self.nsys, table.section, pieces))
         else:
@@ -280,7 +273,6 @@ class _Reader(Struct):
             self._skip("(a line that looks like a row, without its numbers)", number)
 
     def _close(self) -> None:
-        """All rows of an ncu table are there: put them together."""
         self.page.end()
         self._take_page()
         for table in (*self.tables, *self.pages.values()):
@@ -317,7 +309,6 @@ class _Reader(Struct):
         )
 
     def _parts(self) -> list[Part]:
-        """The parts of the ncu log: what each of its tables holds."""
         for _, launches in self.closed:
             if not launches.is_empty:
                 launches.look(self.locale)
@@ -331,7 +322,6 @@ class _Reader(Struct):
         return parts
 
     def _notes(self, parts: Sequence[Part]) -> Iterable[str]:
-        """What there is to say on the ncu log."""
         yield from notes.of_parts(parts, self.keep)
         yield from notes.of_lines(parts, self.page.is_scaled)
         if self.is_mended:
@@ -356,7 +346,6 @@ class _Reader(Struct):
         return self.messages.processes.get(str(first)) or self.program
 
     def _why_nothing(self) -> str:
-        """What happened and what to do, for an ncu log without kernels."""
         if not self.closed:
             reason = self.nsys.why_no_table()
             if reason:
@@ -372,22 +361,18 @@ class _Reader(Struct):
                 f"collect metrics with `{CSV}`"
             )
         if self.closed:
-            return self._why_no_rows(self.closed[0][0].section)
+            begins = f"a table begins (line {self.closed[0][0].section.first_line}) but has no rows"
+            if not self.skipped:
+                return f"{begins}; profile again"
+            return (
+                f"{begins}: no line below it has as many fields, for example: {self.example}; give the log as ncu "
+                "wrote it, with all quotes and with nothing in front of its lines"
+            )
         if self.page.launches and not self.page.orphans:
             launches = "1 launch" if self.page.launches == 1 else f"{self.page.launches} launches"
             return f"ncu's page names {launches} but no metric, which is nothing to count with; print {IMPORTED}"
         self.messages.page = self.page.first_line or None
         return self.messages.why_no_table()
-
-    def _why_no_rows(self, section: Section) -> str:
-        """Why an ncu table has no rows."""
-        begins = f"a table begins (line {section.first_line}) but has no rows"
-        if not self.skipped:
-            return f"{begins}; profile again"
-        return (
-            f"{begins}: no line below it has as many fields, for example: {self.example}; give the log as ncu "
-            "wrote it, with all quotes and with nothing in front of its lines"
-        )
 
 
 def _names(section: Section) -> Sequence[int]:
@@ -407,7 +392,6 @@ def _all_rows(table: _Table, block: bytes) -> Piece | None:
 
 
 def _program(section: Section, lines: Sequence[str]) -> str | None:
-    """The name of the process in the first row of an ncu table."""
     place = section.at("Process Name")
     if place is None:
         return None

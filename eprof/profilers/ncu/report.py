@@ -49,7 +49,9 @@ def read(source: Source, _: object, keep: Container[str] | None, *__: object) ->
             )
         actions = _actions(source.path, handle.name, shape)
         try:
-            part = part_of(_sheet(actions, _pids(shape), keep), keep)
+            # Ranges do not tell their processes apart.
+            pids = ["0"] * shape.results if shape.ranges else [str(pid) for pid in shape.pids]
+            part = part_of(_sheet(actions, pids, keep), keep)
         except (TypeError, ValueError, RuntimeError) as err:  # of names and values that are none
             raise LogError(f"{source.path}: the report file is damaged ({err}); copy the file again") from err
     return source.log(
@@ -106,13 +108,7 @@ def _mend(shape: Shape) -> str:
     return f"pip install --upgrade ncu-report, or make a CSV of it with the ncu{by} that wrote it: `{IMPORT}`"
 
 
-def _pids(shape: Shape) -> list[str]:
-    """The process of each action of an ncu report; ranges do not tell theirs apart."""
-    return ["0"] * shape.results if shape.ranges else [str(pid) for pid in shape.pids]
-
-
 def _sheet(actions: Sequence[Any], pids: Sequence[str], keep: Container[str] | None) -> Sheet:
-    """The launches in an ncu report: a row a launch, a column a metric."""
     names = [dict.fromkeys(action.metric_names()) for action in actions]
     metrics = list(dict.fromkeys(chain.from_iterable(names)))
     chosen = [name for name in metrics if derived.is_read(name, keep)]
@@ -151,7 +147,6 @@ def _number(metric: Any) -> float:
 
 
 def _by_opcode(actions: Sequence[Any], names: Sequence[Iterable[str]], keep: Container[str] | None) -> dict[str, Array]:
-    """Counters for each opcode, of the metrics in an ncu report that have a value for each."""
     counters: dict[str, Array] = {}
     for name in dict.fromkeys(name for own in names for name in own if instances.PER_OPCODE.fullmatch(name)):
         metrics = [
@@ -164,7 +159,6 @@ def _by_opcode(actions: Sequence[Any], names: Sequence[Iterable[str]], keep: Con
 
 
 def _opcodes(metric: Any) -> instances.Opcodes:
-    """The value of each opcode in an ncu report; None if there is no metric, or its instances have no names."""
     if metric is None or not metric.has_correlation_ids():
         return None
     names = metric.correlation_ids()
@@ -178,14 +172,10 @@ def _capabilities(actions: Sequence[Any]) -> list[str | None]:
 
 def _words(actions: Sequence[Any], name: str) -> list[str | None]:
     """The value of an attribute of each launch in an ncu report as text; None where it has none."""
-    return [_attribute_word(action.metric_by_name(name)) for action in actions]
-
-
-def _attribute_word(metric: Any) -> str | None:
-    value = metric.value() if metric is not None and metric.has_value() else None
-    if value is None:
-        return None
-    return str(int(value)) if isinstance(value, float) else _text(value)
+    metrics = [action.metric_by_name(name) for action in actions]
+    values = [metric.value() if metric is not None and metric.has_value() else None for metric in metrics]
+    words = [str(int(value)) if isinstance(value, float) else value for value in values]
+    return [None if word is None else _text(word) for word in words]
 
 
 def _text(value: object) -> str:

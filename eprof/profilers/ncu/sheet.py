@@ -152,16 +152,15 @@ def _names(words: Words) -> Names:
 def _labels(*columns: Names) -> Names:
     """What devices of an ncu sheet are called: by name and number where the log has these, else with the capability."""
     kind, first = alike(*(column.codes for column in columns))
-    texts = [column.chosen(first).texts().tolist() for column in columns]
-    return Names.of(map(_device_label, *texts)).chosen(kind)
-
-
-def _device_label(device: str | None, capability: str | None, gpu: str | None) -> str | None:
-    if gpu:
-        return f"{gpu} ({device or 0})"
-    if capability:
-        return f"ncu device {device or 0} (CC {capability})"
-    return f"ncu device {device}" if device else None
+    labels: list[str | None] = []
+    for device, capability, gpu in zip(*(column.chosen(first).texts() for column in columns), strict=True):
+        if gpu:
+            labels.append(f"{gpu} ({device or 0})")
+        elif capability:
+            labels.append(f"ncu device {device or 0} (CC {capability})")
+        else:
+            labels.append(f"ncu device {device}" if device else None)
+    return Names.of(labels).chosen(kind)
 
 
 def joined(parts: Sequence[Part]) -> Part:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from eprof.base.arrays import Columns, Ints
+from eprof.base.arrays import Columns
 from eprof.logs.rows.log import Names, Table, TableRows
 from eprof.profilers.ncu.sheet import Part
 
@@ -21,38 +21,27 @@ def tables_of(parts: Sequence[Part]) -> list[Table]:
 
 
 def _table(parts: Sequence[Part]) -> Table:
-    """The table of parts of an ncu log."""
     units: dict[str, str] = {}
     for part in parts:
         units = {**part.units, **units}
     if not counting(units):
         units = {name: unit for name, unit in units.items() if not name.startswith(ASIDE)}
     processes = [(place, process) for place, part in enumerate(parts) for process in part.names["process"].texts()]
+    run_of = {process: run for run, process in enumerate(dict.fromkeys(processes))}
+    is_known = {text: text is not None and text.isdecimal() and len(text) <= _PID_DIGITS for _, text in run_of}
     rows = TableRows(
         device=_column_names(parts, "device"),
         kernel=_column_names(parts, "kernel"),
-        run=_runs(processes),
+        run=np.array([run_of[process] for process in processes], dtype=np.int64),
         launches=np.concatenate([part.rows["launches"] for part in parts]),
         time_s=np.concatenate([part.rows["time_s"] for part in parts]),
-        process=np.array([_number(process) for _, process in processes], dtype=np.int64),
+        process=np.array([int(text) if is_known[text] else -1 for _, text in processes], dtype=np.int64),
         part=_column_names(parts, "part") if any("part" in part.names for part in parts) else None,
     )
     values = np.full((len(units), len(processes)), np.nan)
     for name, row in zip(units, values, strict=True):
         np.concatenate([part.column(name) for part in parts], out=row)
     return Table(parts[0].kind, rows, Columns(tuple(units), values.T), units)
-
-
-def _runs(processes: Sequence[tuple[int, str | None]]) -> Ints:
-    runs: dict[tuple[int, str | None], int] = {}
-    return np.array([runs.setdefault(process, len(runs)) for process in processes], dtype=np.int64)
-
-
-def _number(process: str | None) -> int:
-    """The number of a process in an ncu log; -1 where it is not known."""
-    if process is None or not process.isdecimal() or len(process) > _PID_DIGITS:
-        return -1
-    return int(process)
 
 
 def _column_names(parts: Sequence[Part], column: str) -> Names:

@@ -78,7 +78,7 @@ class Page(Struct):
     def feed(self, number: int, text: str) -> bool:
         """Take a line; whether it is of ncu's text page."""
         if not text.strip():
-            self._end()
+            self.end()
             self.spans = None
             return False
         if _RULER.fullmatch(text):
@@ -99,12 +99,12 @@ class Page(Struct):
         if self.launch is None:
             return False
         if _SECTION.fullmatch(text):
-            self._end()
+            self.end()
             return True
         if _RULE.fullmatch(text):
-            self._end()
+            self.end()
         elif not (self.advice and text.startswith("    ")):
-            self._end()
+            self.end()
             return False
         self.advice.append(text.strip())
         return True
@@ -112,13 +112,12 @@ class Page(Struct):
     def _ruler(self, number: int, text: str) -> None:
         """Take a line of dashes in ncu's text: above and below the names of the columns, and below the last row."""
         self.first_line = self.first_line or number
-        self._end()
+        self.end()
         spans = [dashes.span() for dashes in _COLUMN.finditer(text)]
         self.spans = None if self.begun and self.spans is not None else spans
         self.begun = False
 
     def _row(self, text: str) -> bool:
-        """Take a row of a table in ncu's text."""
         assert self.spans is not None
         if len(self.spans) not in _KINDS:
             return False
@@ -126,7 +125,7 @@ class Page(Struct):
         start = self.spans[0][0]
         if cells is None and (_NO_VALUE.fullmatch(text, start) is None or text[:start].strip()):
             return False
-        self._end()
+        self.end()
         if cells is not None:
             self.last = (cells[0], cells[1], cells[-1])
         return True
@@ -149,21 +148,17 @@ class Page(Struct):
         self.more.append((0 if filled == [0] else 2, cells[filled[0]]))
         return True
 
-    def _end(self) -> None:
+    def end(self) -> None:
         """The row or the advice of ncu's text that was open is whole."""
         if self.advice:
-            self._end_advice()
+            metric = busiest_pipe.metric(" ".join(self.advice))
+            self.advice = []
+            if metric is not None and self.launch is not None and self.kind == LONG:
+                self.rows[LONG].append((*self.launch, *metric))
         if self.last is not None:
             self._end_row(self.last)
 
-    def _end_advice(self) -> None:
-        metric = busiest_pipe.metric(" ".join(self.advice))
-        self.advice = []
-        if metric is not None and self.launch is not None and self.kind == LONG:
-            self.rows[LONG].append((*self.launch, *metric))
-
     def _end_row(self, last: tuple[str, str, str]) -> None:
-        """The row of ncu's text that was open is whole."""
         name, unit, value = last
         if self.more:
             name = _joined([name, *(text for place, text in self.more if place == 0)])
@@ -195,14 +190,12 @@ class Page(Struct):
         return self._kernel(text)
 
     def _begin(self, device: tuple[str, str]) -> None:
-        """A process or a device begins in ncu's text: what follows is of no kernel yet."""
-        self._end()
+        self.end()
         self.device = device
         self.name = ""
         self.launch = None
 
     def _kernel(self, text: str) -> bool:
-        """Take a line of ncu's text that names a kernel."""
         if text.rstrip().endswith(" invocations"):
             return self._old_summary(text)
         place = max(text.rfind(", Context "), text.rfind(", Invocations "))
@@ -237,8 +230,7 @@ class Page(Struct):
         return True
 
     def _launch(self, kind: str, launch: tuple[str, ...]) -> None:
-        """The launch that the next rows of ncu's text are of."""
-        self._end()
+        self.end()
         self.launch = launch
         self.kind = kind
         self.launches += 1
@@ -253,10 +245,6 @@ class Page(Struct):
         if not rows:
             return None
         return {place: list(column) for place, column in enumerate(zip(*rows, strict=True))}
-
-    def end(self) -> None:
-        """No line follows ncu's text."""
-        self._end()
 
     def notes(self) -> Iterable[str]:
         """Sentences for a log that has ncu's text page."""

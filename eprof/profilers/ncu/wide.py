@@ -48,12 +48,11 @@ def columns_of(section: Section, keep: Container[str] | None) -> list[int]:
     return [
         place
         for place, name in enumerate(section.columns, section.prefix)
-        if keep is None or name in about or _is_read(metric_of(name), keep)
+        if keep is None
+        or name in about
+        or derived.is_read(metric_of(name), keep)
+        or instances.PER_OPCODE.fullmatch(metric_of(name))
     ]
-
-
-def _is_read(name: str, keep: Container[str] | None) -> bool:
-    return derived.is_read(name, keep) or instances.PER_OPCODE.fullmatch(name) is not None
 
 
 def units_of(section: Section, lines: Sequence[str], others: list[int]) -> dict[int, Unit] | None:
@@ -70,7 +69,6 @@ def units_of(section: Section, lines: Sequence[str], others: list[int]) -> dict[
 
 
 def _metrics(section: Section) -> Iterator[tuple[int, str]]:
-    """Place and name of the columns of ncu's raw page that are metrics; a repeated name gets a number."""
     seen: dict[str, int] = {}
     for place, name in enumerate(section.columns, section.prefix):
         if name not in FIXED:
@@ -109,7 +107,6 @@ class Wide:
         return texts_of(self.table[self.section.at(name) or 0])
 
     def _words(self, *names: str) -> list[str | None]:
-        """The texts of the first of these columns that ncu's raw page has."""
         for name in names:
             if name in self.section.columns:
                 return [cell or None for cell in self._texts(name)]
@@ -120,7 +117,9 @@ class Wide:
         be.
         """
         own = Locale()
-        whole = {place: self._is_whole(place, name) for place, name in self.metrics}
+        units = {place: self.units.get(place) for place, _ in self.metrics}
+        unscaled = {place: unit.base for place, unit in units.items() if unit is not None and unit.factor == 1}
+        whole = {place: place in unscaled and is_whole(name, unscaled[place]) for place, name in self.metrics}
         for row in self.sample.rows:
             own.look(texts_of(instances.totals([row[place] for place in whole])), whole.values())
         for place in whole:
@@ -128,29 +127,29 @@ class Wide:
                 own.look(texts_of(instances.totals(self.table[place])), [whole[place]] * self.size)
         locale.join(own)
 
-    def _is_whole(self, place: int, name: str) -> bool:
-        """Whether the values of a column of ncu's raw page can have no decimals."""
-        unit = self.units.get(place)
-        return unit is not None and unit.factor == 1 and is_whole(name, unit.base)
-
     def part(self, style: Style, keep: Container[str] | None) -> Part:
         """A row a launch of ncu's raw page, and its counters."""
         return part_of(self._sheet(style, keep), keep)
 
     def _sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
-        """The launches and metrics of ncu's raw page."""
         places = {name: place for place, name in self.metrics if derived.is_read(name, keep)}
         units = {name: self.units.get(place, NO_UNIT) for name, place in places.items()}
         matrix = np.empty((len(places), self.size))
         for row, name in zip(matrix, places, strict=True):
-            row[:] = self._numbers(places[name], name, style)
+            unit = units[name]
+            is_count = np.array(kind_of(name, unit) == COUNT)
+            row[:] = known_counts(values(self._cells(places[name]), style) * unit.factor, is_count)
+        capability = self._words("CC")
+        if "CC" not in self.section.columns:
+            versions = zip(*(_whole(self._words(name)) for name in _VERSION), strict=True)
+            capability = [f"{major}.{minor}" if major and minor else None for major, minor in versions]
         several = [name for name, place in places.items() if self._is_several(place)]
         lost = dict(zip(places, np.isnan(matrix).sum(axis=1).tolist(), strict=True))
         counts = [name for name, unit in units.items() if kind_of(name, unit) == COUNT]
         return Sheet(
             kind=self.section.kind,
             device=_whole(self._words("Device", *_INDEX)),
-            capability=self._capabilities(),
+            capability=capability,
             gpu=self._words(GPU_NAME),
             kernel=self._texts("Kernel Name"),
             process=self._words("Process ID"),
@@ -171,11 +170,6 @@ class Wide:
     def _cells(self, place: int) -> Cells:
         """The cells of a metric on ncu's raw page: with instances, the total before them; "1; 2; 3" is no number."""
         return instances.totals(self.table[place])
-
-    def _numbers(self, place: int, name: str, style: Style) -> Array:
-        unit = self.units.get(place, NO_UNIT)
-        is_count = np.array(kind_of(name, unit) == COUNT)
-        return known_counts(values(self._cells(place), style) * unit.factor, is_count)
 
     def _is_several(self, place: int) -> bool:
         """Whether a cell of ncu's raw page holds the values of several instances, and no total."""
@@ -203,12 +197,6 @@ class Wide:
                 opcodes = instances.opcodes(texts_of(self.table[place]), style)
                 counters |= instances.columns(name, opcodes, values(self._cells(place), style), keep)
         return counters
-
-    def _capabilities(self) -> list[str | None]:
-        if "CC" in self.section.columns:
-            return self._words("CC")
-        major, minor = (_whole(self._words(name)) for name in _VERSION)
-        return [f"{a}.{b}" if a and b else None for a, b in zip(major, minor, strict=True)]
 
 
 def _whole(words: Sequence[str | None]) -> list[str | None]:

@@ -38,7 +38,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
             shape = shapes[columns]
             if shape is None:
                 nsys.foreign = nsys.foreign or lines
-            elif not nsys.row(shape, [_cell(value) for value in row.values()]):
+            elif not nsys.row(shape, ["" if value is None else str(value) for value in row.values()]):
                 skipped += 1
                 example = example or json.dumps(row)[:80]
     if not is_closed:
@@ -83,8 +83,3 @@ def _is_closed(rest: str, before: bool) -> bool:
     if "]" in rest.partition("{")[0]:
         return True
     return before and _OBJECT.search(rest) is None
-
-
-def _cell(value: object) -> str:
-    """A value in nsys's JSON as the CSV would have it."""
-    return "" if value is None else str(value)

@@ -16,7 +16,6 @@ def _reader_of(block: bytes) -> str | None:
 
 
 def _refusal(path: str, head: bytes) -> str | None:
-    """Why a report file of nsys cannot be read: its form is nsys's own."""
     if not (head.startswith(_REPORT) or (path.endswith(_REPORT_NAMES) and b"\0" in head)):
         return None
     file = quote(path)

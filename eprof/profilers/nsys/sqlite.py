@@ -34,8 +34,6 @@ _NO_KERNELS = (
 
 
 class _Database(Struct):
-    """An open database, and the columns of its tables."""
-
     connection: sqlite3.Connection
     columns: dict[str, set[str]]
 
@@ -56,16 +54,22 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
 
     Raises LogError, one sentence, if it tells no kernels; sqlite3.Error if the database is damaged.
     """
-    columns = {
-        table: {str(row[1]) for row in connection.execute(f'pragma table_info("{_quoted(table)}")')} for table in tables
-    }
-    database = _Database(connection, columns)
+    quoted = {table: table.replace('"', '""') for table in tables}
+    database = _Database(
+        connection,
+        {
+            table: {str(row[1]) for row in connection.execute(f'pragma table_info("{name}")')}
+            for table, name in quoted.items()
+        },
+    )
     if not database.has(KERNELS, "start", "end", "deviceId"):
         raise LogError(f"{source.path}: {_NO_KERNELS}")
     kernels = list(_kernels(database, parts))
     if not kernels:
         raise LogError(f"{source.path}: {_NO_KERNELS}")
-    pids = _pids(database)
+    pids: list[object] = []
+    if database.has(KERNELS, "globalPid"):
+        pids = [pid for (pid,) in connection.execute(f"select distinct {_PID} from {KERNELS}")]
     return source.log(
         [table_of(kernels, DATABASE, parts)],
         [*source.notes, *_notes(database, kernels)],
@@ -73,10 +77,6 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
         command=_command(database, pids),
         processes=max(1, len(pids)),
     )
-
-
-def _quoted(name: str) -> str:
-    return name.replace('"', '""')
 
 
 def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
@@ -151,15 +151,7 @@ def _text(value: object) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _pids(database: _Database) -> list[object]:
-    """The processes in nsys's database that launched kernels."""
-    if not database.has(KERNELS, "globalPid"):
-        return []
-    return [pid for (pid,) in database.connection.execute(f"select distinct {_PID} from {KERNELS}")]
-
-
 def _command(database: _Database, pids: list[object]) -> str | None:
-    """What was profiled: the command that nsys's database has, else the name of the only process."""
     if database.has(_CAPTURE, "name", "value"):
         query = f"select name, value from {_CAPTURE} where name like 'PROCESS_0:%'"
         settings = dict(database.connection.execute(query))
@@ -175,7 +167,6 @@ def _command(database: _Database, pids: list[object]) -> str | None:
 
 
 def _notes(database: _Database, kernels: list[Timed]) -> Iterable[str]:
-    """What there is to say on nsys's database."""
     lost = sum(kernel.launches for kernel in kernels if math.isnan(kernel.time_s))
     if lost:
         launches = "1 launch of kernels has" if lost == 1 else f"{lost} launches of kernels have"
@@ -202,7 +193,6 @@ def _notes(database: _Database, kernels: list[Timed]) -> Iterable[str]:
 
 
 def _sum(database: _Database, table: str) -> tuple[int, float]:
-    """How many rows a table of nsys's database has, and the seconds between their starts and ends."""
     number, ns = database.connection.execute(
         f"select count(*), total(case when {_TIMED.format('t')} then t.end - t.start end) from {table} t"
     ).fetchone()

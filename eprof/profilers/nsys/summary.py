@@ -25,14 +25,8 @@ STREAM = "Strm"
 DATABASE = "nsys-sqlite"
 COMMAND = "nsys stats --report cuda_gpu_kern_sum --format csv FILE.nsys-rep"
 # The tables that tell the times of kernels, the best first: a log may have several of the same run.
-TRACE, KERNELS, BY_GRID, ALL, LAUNCHED = (
-    "cuda_gpu_trace",
-    "cuda_gpu_kern_sum",
-    "cuda_gpu_kern_gb_sum",
-    "cuda_gpu_sum",
-    "cuda_kern_exec_sum",
-)
-_BEST = (TRACE, KERNELS, BY_GRID, ALL, LAUNCHED)
+_BEST = ("cuda_gpu_trace", "cuda_gpu_kern_sum", "cuda_gpu_kern_gb_sum", "cuda_gpu_sum", "cuda_kern_exec_sum")
+TRACE, KERNELS, BY_GRID, ALL, LAUNCHED = _BEST
 _UNIT = r" ?\((ns|nsec|us|usec|ms|msec|s|sec)\)"
 _TOTAL = pattern(f"Total Time{_UNIT}")
 _AVERAGE = pattern(f"KAvg{_UNIT}")
@@ -150,7 +144,11 @@ class Nsys(Struct):
             self.shape = self.heading = None
             return True
         if _PERHAPS.match(line):
-            self._header(number, [name.strip() for name in split(line)])
+            self.shape = shape_of([name.strip() for name in split(line)])
+            self.heading = None
+            if self.shape is None:
+                self.foreign = self.foreign or number
+                self.heading = ""
             return True
         if _TEXT.match(line) or (self.shape is None and _OTHERS.match(line)):
             self.heading = line
@@ -168,14 +166,6 @@ class Nsys(Struct):
         if fields is None and self.numbers.has_blanks:
             return False  # where numbers hold blanks, words do not tell the columns
         return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.spans) - 1))
-
-    def _header(self, number: int, names: Sequence[str]) -> None:
-        """Take the names of columns of an nsys table."""
-        self.shape = shape_of(names)
-        self.heading = None
-        if self.shape is None:
-            self.foreign = self.foreign or number
-            self.heading = ""
 
     def _ruler(self, number: int, heading: str, spans: Sequence[tuple[int, int]]) -> None:
         """Take the line of dashes below the names of the columns of nsys's text table, which shows where they are."""
@@ -199,10 +189,12 @@ class Nsys(Struct):
         launches = numbers.value(row[shape.launches], is_text) if shape.launches else 1.0
         if time is None or launches is None or not launches.is_integer() or launches > _MOST_LAUNCHES:
             return False
-        if _is_kernel(row, row[shape.name]):
+        name = row[shape.name]
+        is_kernel = row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith("[CUDA mem")
+        if name and is_kernel:
             many = launches if shape.kind == LAUNCHED else 1.0
             part = self._part(shape, row, numbers) if self.parts else None
-            self.add(shape, row[shape.name], row.get("Device"), int(launches), time * shape.scale * many, part)
+            self.add(shape, name, row.get("Device"), int(launches), time * shape.scale * many, part)
         else:
             self.others += 1
         return True
@@ -253,11 +245,6 @@ class Nsys(Struct):
         if self.text is not None:
             return f"the tables of nsys are printed as text (line {self.text}); write them with `{COMMAND} > times.csv`"
         return None
-
-
-def _is_kernel(row: Mapping[str, str], name: str) -> bool:
-    """Whether a row of an nsys table is of a kernel: no copy, no memset."""
-    return bool(name) and row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith("[CUDA mem")
 
 
 def _below(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:

@@ -72,7 +72,6 @@ def _parts(parts: str | None, section: Section, shape: Shape, table: Piece) -> N
 
 
 def _where(column: Names, of_words: Sequence[bool]) -> Array:
-    """The rows of an nsys trace whose word is one of some."""
     return np.array(of_words, dtype=bool)[column.codes]
 
 

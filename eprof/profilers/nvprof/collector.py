@@ -42,10 +42,11 @@ class Nvprof(GpuCollector):
     def offered(self, tool: Tool, wanted: Collection[str] = ()) -> Offer | None:
         """The events and metrics that nvprof lists for the first device."""
         names: set[str] = set()
-        device = None
+        device: str | None = None
         for query in ("--query-events", "--query-metrics"):
             text = ask([str(tool.path), query])
-            device = device or _nvprof_device(text)
+            if match := re.search(r"^Device \d+ \((.+)\):", text, re.MULTILINE):
+                device = device or match[1]
             names |= set(re.findall(r"^\s+(\w+):\s", text, re.MULTILINE))
         return Offer(device, frozenset(names)) if names else None
 
@@ -54,7 +55,9 @@ class Nvprof(GpuCollector):
         if what == ENERGY:
             return Step(what, request.program, "the program alone, while the meter is read")
         log = place.log(what, "-%p.csv")
-        head = [str(tool.path), "--csv", "-u", "ns", "--log-file", _percent(log), "--profile-child-processes"]
+        # Only our own %p is a pattern.
+        log_pattern = str(log.parent).replace("%", "%%") + f"/{log.name}"
+        head = [str(tool.path), "--csv", "-u", "ns", "--log-file", log_pattern, "--profile-child-processes"]
         if what == TIME:
             why = "the time of every kernel launch, traced without any counters: replay would falsify it"
             return Step(
@@ -62,12 +65,8 @@ class Nvprof(GpuCollector):
             )
         events = [name for name in counters if re.search(_EVENT, name)]
         metrics = [name for name in counters if name not in events]
-        counter_options = [
-            word
-            for option, names in (("--events", events), ("--metrics", metrics))
-            if names
-            for word in (option, ",".join(names))
-        ]
+        counter_options = ["--events", ",".join(events)] if events else []
+        counter_options += ["--metrics", ",".join(metrics)] if metrics else []
         kernels = ["--kernels", "|".join(_pattern(kernel) for kernel in request.kernels)] if request.kernels else []
         return Step(
             what,
@@ -99,7 +98,6 @@ class Nvprof(GpuCollector):
 
 
 def _status(outcome: Outcome, ended: Ended, failed: bool) -> int | None:
-    """The program's own status, as far as nvprof's log or exit code tell it."""
     if outcome.status is not None or ended.code is None:
         return outcome.status
     if failed or ended.code in _OF_THE_PROGRAM:
@@ -107,20 +105,10 @@ def _status(outcome: Outcome, ended: Ended, failed: bool) -> int | None:
     return ended.code
 
 
-def _percent(path: Path) -> str:
-    """A log name for nvprof, in which only our own %p is a pattern."""
-    return str(path.parent).replace("%", "%%") + f"/{path.name}"
-
-
 def _pattern(kernel: str) -> str:
     """A pattern of kernels for nvprof, in which a colon ends the pattern of a context, a stream or a kernel."""
     pattern = expression(kernel) or re.escape(kernel)
     return pattern.replace("(?:", "(").replace(":", ".")
-
-
-def _nvprof_device(text: str) -> str | None:
-    match = re.search(r"^Device \d+ \((.+)\):", text, re.MULTILINE)
-    return match[1] if match else None
 
 
 COLLECTOR = Nvprof()

@@ -145,7 +145,6 @@ class Walk:
             section.close()
 
     def _line(self, line: str) -> None:
-        """Take a line of nvprof's log."""
         self.seen.lines += 1
         self._last_skipped = False
         self._whole = line
@@ -160,7 +159,10 @@ class Walk:
         elif message := PROFILER_LINE.fullmatch(line):
             self._profiler_line(message)
         elif is_chatter(line):
-            self._chatter(line)
+            self._name_device(line)
+            if isinstance(self._section, TextSection):
+                self._section.accepts(line)
+            self.seen.messages.hear(self.seen.lines, line)
         elif text.is_header(line):
             self._open_text(line)
         else:
@@ -184,14 +186,7 @@ class Walk:
         else:
             self._skip(line)
 
-    def _chatter(self, line: str) -> None:
-        self._name_device(line)
-        if isinstance(self._section, TextSection):
-            self._section.accepts(line)
-        self.seen.messages.hear(self.seen.lines, line)
-
     def _profiler_line(self, message: re.Match[str]) -> None:
-        """Take a line that nvprof itself says (`==PID==`)."""
         self._end_table()
         pid, words = message["pid"] or "", message["text"]
         if pid in ("PROF", "WARNING", "ERROR"):
@@ -220,7 +215,6 @@ class Walk:
         return taken
 
     def _name_device(self, line: str) -> None:
-        """Remember the device that a line beside the tables names: nvprof's, or that of NVIDIA's samples."""
         match = _NAMES_DEVICE.match(line)
         if match:
             name = match["whole"] or f"{match['name'].strip()} ({match['number']})"
@@ -330,7 +324,6 @@ class Block:
 
     @cached_property
     def _bytes(self) -> Array:
-        """The bytes of a block of nvprof's lines."""
         return np.frombuffer(self.data, dtype=np.uint8)
 
     @cached_property
@@ -346,10 +339,6 @@ class Block:
         ends = np.append(self._ends, len(self.data))[: len(starts)]
         first = self._bytes[starts]
         is_row = (first == _QUOTE) | ((first >= _ZERO) & (first <= _NINE))
-        is_row &= (self._bytes[ends - 1] != _COMMA) & ~np.isin(self._fours(starts), _HEADER_STARTS)
+        fours = np.ndarray(len(self.data), _FOUR_BYTES, self.data + bytes(3), strides=(1,))[starts]
+        is_row &= (self._bytes[ends - 1] != _COMMA) & ~np.isin(fours, _HEADER_STARTS)
         return np.asarray(starts[~is_row])
-
-    def _fours(self, starts: Array) -> Array:
-        """The first four bytes of each line of a block, as a number."""
-        text = self.data + bytes(3)
-        return np.ndarray(len(self.data), _FOUR_BYTES, text, strides=(1,))[starts]

@@ -91,7 +91,8 @@ class Sums:
 
 def _added_up(piece: Piece) -> Piece:
     """Rows of pieces added up: totals and times; rates and percentages become averages weighted by launches."""
-    number, first = _groups(piece)
+    kinds_of = [kinds for _, kinds in piece.counters.values()]
+    number, first = alike(piece.device, piece.kernel, piece.parts(), np.isnan(piece.times()), *kinds_of)
     size = len(first)
     if size == len(number):
         return piece
@@ -105,14 +106,7 @@ def _added_up(piece: Piece) -> Piece:
     return replace(piece.chosen(first), launches=launches, rows=rows, counters=counters, time_s=time_s)
 
 
-def _groups(piece: Piece) -> tuple[Ints, Ints]:
-    """What rows of pieces go together: by row, a number for each device, kernel, part and pattern of cells."""
-    kinds = [kinds for _, kinds in piece.counters.values()]
-    return alike(piece.device, piece.kernel, piece.parts(), np.isnan(piece.times()), *kinds)
-
-
 def _sum(values: Floats, kinds: Array, piece: Piece, number: Ints, launches: Ints) -> Floats:
-    """The sum of a piece's counts, the mean of others."""
     is_count: Bools = kinds == as_cell(COUNT)
     if is_count.all():
         return _pieces_total(number, values)
@@ -127,7 +121,6 @@ def _pieces_total(number: Ints, values: Floats) -> Floats:
 
 
 def _joined(pieces: Sequence[Piece]) -> Piece:
-    """The rows of all pieces below each other."""
     columns = {name: np.concatenate([piece.columns()[name] for piece in pieces]) for name in pieces[0].columns()}
     counters = {}
     for label in pieces[0].counters:

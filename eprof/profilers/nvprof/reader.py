@@ -91,7 +91,6 @@ def _given(columns: Sequence[str] | None) -> list[Header]:
 
 
 def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
-    """Sentences on lines of nvprof's log that were not read."""
     if seen.skipped_lines:
         lines = "1 line is" if seen.skipped_lines == 1 else f"{seen.skipped_lines} lines are"
         yield f"{lines} no part of a table and skipped, for example: {seen.example_skipped}"
@@ -128,7 +127,6 @@ def _lost_quotes(unquoted: tuple[int, int]) -> str:
 
 
 def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str:
-    """What happened and what to do, for an nvprof log without kernels."""
     reason = seen.messages.why_no_table()
     if reason:
         return reason
@@ -139,11 +137,6 @@ def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str:
         )
     if has_columns and not seen.tables:
         return "no row has as many fields as the list of columns; give the list that belongs to this log"
-    return _why_no_kernels(seen, store)
-
-
-def _why_no_kernels(seen: Outcome, store: Store) -> str:
-    """Why an nvprof log has no kernels."""
     if store.ranges:
         return (
             "the log holds only tables by NVTX range, and ranges may overlap; give the whole log, with the table below "

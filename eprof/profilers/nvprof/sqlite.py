@@ -64,7 +64,6 @@ def read(source: Source, _: object, keep: Container[str] | None, parts: str | No
 
 
 def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | None) -> Log:
-    """The log of nvprof's database at `path`."""
     store = Store({}, keep, parts if parts == LAUNCH else None)
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)) as base:
@@ -72,7 +71,10 @@ def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | 
             tables = {name for (name,) in base.execute("select name from sqlite_master where type = 'table'")}
             if nsys_sqlite.is_export(tables):
                 return nsys_sqlite.read(source, base, tables, parts)
-            _check(source, tables)
+            if "StringTable" not in tables or not tables & set(_KERNEL_TABLES):
+                raise LogError(
+                    f"{source.path}: this database was made neither by nvprof -o nor by nsys; give the profiler's log"
+                )
             counted = [
                 name
                 for name in _COUNTER_TABLES
@@ -81,7 +83,11 @@ def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | 
             metrics = _Metrics(base, store) if _METRICS in counted else None
             for table in (name for name in _KERNEL_TABLES if name in tables):
                 _kernels(base, table, store, COUNTED if counted else _KIND, metrics)
-            _copies(base, tables, store)
+            for table, name in _COPY_TABLES.items():
+                if table in tables:
+                    number, time_ns = base.execute(f"select count(*), sum(end - start) from {table}").fetchone()
+                    if number:
+                        store.count_other(name, number, time_ns * 1e-9 if isinstance(time_ns, int) else 0.0)
     except (sqlite3.Error, UnicodeDecodeError) as err:  # the latter from what sqlite3 says of damaged bytes
         raise LogError(
             f"{source.path}: the database is damaged or cut off ({err}); export it again with the profiler that made it"
@@ -89,15 +95,7 @@ def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | 
     return _log(source, store, counted, metrics)
 
 
-def _check(source: Source, tables: set[str]) -> None:
-    if "StringTable" in tables and tables & set(_KERNEL_TABLES):
-        return
-    raise LogError(f"{source.path}: this database was made neither by nvprof -o nor by nsys; give the profiler's log")
-
-
 class _Metrics:
-    """The metrics of an export that are wanted, a value a metric and launch."""
-
     def __init__(self, base: sqlite3.Connection, store: Store) -> None:
         self.store = store
         self.unknown = 0
@@ -106,17 +104,14 @@ class _Metrics:
         cursor = base.execute(f"select id, correlationId, value, flags from {_METRICS}")
         while rows := cursor.fetchmany(_ROWS):
             for number, launch, value, flags in rows:
-                self._take(number, launch, value, flags)
-
-    def _take(self, number: object, launch: object, value: object, flags: object) -> None:
-        name, kind = _numbers().get(number, ("", 0))
-        if not name:
-            self.unknown += 1
-        elif not self.store.keeps(name):
-            self.store.leave_out([name])
-        else:
-            place = self._places.setdefault(launch, len(self._places))
-            self._cells.setdefault(name, {})[place] = _value(value, flags, kind)
+                name, kind = _numbers().get(number, ("", 0))
+                if not name:
+                    self.unknown += 1
+                elif not self.store.keeps(name):
+                    self.store.leave_out([name])
+                else:
+                    place = self._places.setdefault(launch, len(self._places))
+                    self._cells.setdefault(name, {})[place] = _value(value, flags, kind)
 
     def of(self, launches: list[object]) -> dict[str, Cells]:
         """The counters of these launches in nvprof's database, by their correlation numbers."""
@@ -157,7 +152,8 @@ def _numbers() -> dict[object, tuple[str, int]]:
 
 def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metrics: _Metrics | None) -> None:
     """Launches in nvprof's database in the order they started; start and end in ns, start 0: the time is not known."""
-    device_of = _devices(base)
+    named = base.execute("select d.id, s.value from CUPTI_ACTIVITY_KIND_DEVICE d join StringTable s on s._id_ = d.name")
+    device_of = {number: f"{name} ({number})" for number, name in named.fetchall()}  # as nvprof prints them
     stream = "k.streamId" if store.by == LAUNCH else "null"
     launch = "k.correlationId" if metrics else "0"
     cursor = base.execute(
@@ -171,7 +167,8 @@ def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metr
         time_s = np.array([_seconds(start, end) for _, _, start, end, *_ in rows], np.float64)
         piece = Piece(0, np.array(device, np.int32), np.array(kernel, np.int32), np.ones(len(rows), np.int64), time_s)
         if store.by == LAUNCH and kind == _KIND:
-            parts = [store.part_of(part_of(_whole(start), stream)) for _, _, start, _, _, stream in rows]
+            starts = [start if isinstance(start, int) else UNKNOWN for _, _, start, *_ in rows]
+            parts = [store.part_of(part_of(start, row[5])) for start, row in zip(starts, rows, strict=True)]
             piece.part = np.array(parts, np.int32)
         if metrics:
             piece.counters = metrics.of([row[4] for row in rows])
@@ -186,28 +183,7 @@ def _seconds(start: object, end: object) -> float:
     return float("nan")
 
 
-def _whole(start: object) -> int:
-    return start if isinstance(start, int) else UNKNOWN
-
-
-def _devices(base: sqlite3.Connection) -> dict[int, str]:
-    """Device names in the database as nvprof prints them: "Tesla K20c (0)"."""
-    rows = base.execute(
-        "select d.id, s.value from CUPTI_ACTIVITY_KIND_DEVICE d join StringTable s on s._id_ = d.name"
-    ).fetchall()
-    return {number: f"{name} ({number})" for number, name in rows}
-
-
-def _copies(base: sqlite3.Connection, tables: set[str], store: Store) -> None:
-    for table, name in _COPY_TABLES.items():
-        if table in tables:
-            number, time_ns = base.execute(f"select count(*), sum(end - start) from {table}").fetchone()
-            if number:
-                store.count_other(name, number, time_ns * 1e-9 if isinstance(time_ns, int) else 0.0)
-
-
 def _log(source: Source, store: Store, counted: Collection[str], metrics: _Metrics | None) -> Log:
-    """The log of nvprof's database."""
     notes = []
     if metrics:
         notes.append("the export knows metrics by number only; they are named as nvprof 11.8 names them")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
-from eprof.base.arrays import Array, Bools, Ints, alike, numbered
+from eprof.base.arrays import Array, Ints, alike, numbered
 from eprof.base.text import pattern
 from eprof.logs.rows.cells import ABSENT, RATES, as_cell, shows_wrong
 from eprof.logs.rows.columns import Answers, Form, Rows
@@ -67,7 +67,6 @@ class SummarySection(ColumnSection):
         super().take(fields)
 
     def _summed(self, values: str) -> str:
-        """The sum of the counts of hardware instances in nvprof's summary."""
         if _LIST.fullmatch(values.strip()):
             self.store.note("counts told by hardware instance (--aggregate-mode off) were added up")
             return str(sum(map(int, values.split(","))))
@@ -81,21 +80,18 @@ class SummarySection(ColumnSection):
         wanted = rows.each(self.name, self.store.each(self.store.keeps_label))
         if wanted.any():
             self._is_used = True
-            self._keep(rows if wanted.all() else rows.chosen(wanted))
+            rows = rows if wanted.all() else rows.chosen(wanted)
+            self._cells.append((*self._keys(rows), *rows.cells(self.value, self.rates)))
+            self._number_of_cells += len(rows)
+            if self._number_of_cells >= _HELD_CELLS:
+                self.finish()
         elif not self._is_used:
             counters = rows.each(self.name, self._counter_of)
             names = self._counters.names()
             self.store.leave_out(names[number] for number in counters[numbered(counters)[1]].tolist())
             self._unused.append(self._keys(rows.chosen(counters == counters[0])))
 
-    def _keep(self, rows: Rows) -> None:
-        self._cells.append((*self._keys(rows), *rows.cells(self.value, self.rates)))
-        self._number_of_cells += len(rows)
-        if self._number_of_cells >= _HELD_CELLS:
-            self.finish()
-
     def _keys(self, rows: Rows) -> tuple[Array, ...]:
-        """Numbers of devices, kernels, launches and counters of nvprof's summary."""
         return (
             rows.each(self.device, self.store.each(self.store.devices.of, np.int32)),
             rows.each(self.kernel, self.store.each(self.store.kernels.of, np.int32)),
@@ -128,7 +124,10 @@ class SummarySection(ColumnSection):
         table[counter, row] = values
         table_kinds[counter, row] = kinds
         is_known[counter, row] = True
-        for rows, places in _by_known_counters(is_known):
+        # Rows with the same counters go together: a cell without a value is one that the log has.
+        pattern_of, first_of = alike(*is_known)
+        for number, one in enumerate(first_of.tolist()):
+            rows, places = np.flatnonzero(pattern_of == number), np.flatnonzero(is_known[:, one]).tolist()
             counters = {labels[place]: (table[place, rows], table_kinds[place, rows]) for place in places}
             launches = first[rows]
             yield Piece(self.run, device[launches], kernel[launches], calls[launches], counters=counters)
@@ -140,16 +139,6 @@ def _is_of_all(name: str) -> bool:
 
 def _is_by_instance(name: str) -> bool:
     return name.rstrip().endswith(_INSTANCES)
-
-
-def _by_known_counters(is_known: Bools) -> Iterable[tuple[Ints, Sequence[int]]]:
-    """Rows of nvprof's summary with the same counters together: a cell without a value is one that the log has.
-
-    is_known: (n_counters, n_rows). Gives places of rows and those of their counters.
-    """
-    pattern, first = alike(*is_known)
-    for number in range(len(first)):
-        yield np.flatnonzero(pattern == number), np.flatnonzero(is_known[:, first[number]]).tolist()
 
 
 def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> tuple[Ints, Ints]:

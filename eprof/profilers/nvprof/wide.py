@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import count
 
 import numpy as np
 from msgspec import Struct
@@ -106,7 +107,6 @@ class WideSection(ColumnSection):
         self._sums.add(piece)
 
     def _in_unit(self, column: _Column, values: Floats, kinds: Array) -> Cells:
-        """Values of a column of nvprof's wide trace in the unit that the row of units gives."""
         count = as_cell(COUNT)
         unit = unit_of(self._units[column.place], self.rates) if self._units else None
         if unit is not None:
@@ -119,7 +119,6 @@ class WideSection(ColumnSection):
         return values, kinds
 
     def _add_instance(self, label: str, cells: Cells, piece: Piece) -> None:
-        """Add what one unit of the GPU counted to the counter, in nvprof's wide trace."""
         values, kinds = cells
         known = values[kinds >= 0]
         if (kinds > as_cell(COUNT)).any() or not (known == np.floor(known)).all():
@@ -137,7 +136,7 @@ class WideSection(ColumnSection):
         is_hole = (first_kinds < 0) & (kinds >= 0)
         first, first_kinds = np.where(is_hole, values, first), np.where(is_hole, kinds, first_kinds)
         piece.counters[label] = first, first_kinds
-        again = _unused_label(label, piece)
+        again = next(name for number in count(2) if (name := f"{label} ({number})") not in piece.counters)
         piece.counters[again] = cells
         if not np.array_equal(first, values, equal_nan=True):
             self._differs.add(again)
@@ -149,18 +148,15 @@ class WideSection(ColumnSection):
             return
         labels = {column.label for column in self._columns}
         for again in [label for label in piece.counters if label not in labels]:
-            self._settle_again(again, piece)
+            label = again.rpartition(" (")[0]
+            if again in self._differs:
+                self.store.note(
+                    f"column `{label}` occurs again with other values; the later one is kept apart as `{again}`"
+                )
+            if again not in self._differs or self.store.keep is not None:
+                del piece.counters[again]
         self._settle_instances(piece)
         self.store.add(self.header.kind, piece)
-
-    def _settle_again(self, again: str, piece: Piece) -> None:
-        label = again.rpartition(" (")[0]
-        if again in self._differs:
-            self.store.note(
-                f"column `{label}` occurs again with other values; the later one is kept apart as `{again}`"
-            )
-        if again not in self._differs or self.store.keep is not None:
-            del piece.counters[again]
 
     def _settle_instances(self, piece: Piece) -> None:
         """What is no count in nvprof's wide trace cannot be added up over instances."""
@@ -197,10 +193,3 @@ def _counters(columns: Sequence[str]) -> list[str]:
         else:
             counters.append(column)
     return counters
-
-
-def _unused_label(label: str, piece: Piece) -> str:
-    number = 2
-    while f"{label} ({number})" in piece.counters:
-        number += 1
-    return f"{label} ({number})"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from eprof.profilers.oclgrind.ir import Emit, Sizes, Uncovered, lanes_of, space_of
+from eprof.profilers.oclgrind.ir import Emit, Sizes, Uncovered, lanes_of, pointed, space_of
 
 # Slots of the context, as in plugin.h.
 SLOTS = {
@@ -87,6 +87,12 @@ class Call(NamedTuple):
         """Whether the first operand is a number with a fraction."""
         return lanes_of(self.operands[0][0])[1] in ("float", "double")
 
+    @property
+    def rounding(self) -> int:
+        """How the name asks to round, as builtins.cpp numbers it; 0: it does not."""
+        match = re.search(r"_rt([ezpn])", self.name)
+        return " ezpn".index(match[1]) if match else 0
+
 
 class Builtins:
     """Writes what stands in place of calls; `sites` numbers barriers."""
@@ -159,7 +165,6 @@ class Builtins:
         return self._rounded(self.e.call("double", function, *operands), kind)
 
     def _element(self, name: str, call: Call, lane: int, kind: str) -> str:
-        """One element of a result."""
         value = self._mathematical(name, call, lane, kind)
         if value is not None:
             return value
@@ -195,7 +200,6 @@ class Builtins:
         return None
 
     def _whole(self, name: str, call: Call, lane: int, kind: str) -> str:
-        """Functions of integers."""
         e = self.e
         bits = int(kind[1:])
         if name in ("mad24", "mul24"):
@@ -218,7 +222,6 @@ class Builtins:
         return self._chosen(name, call, lane, kind)
 
     def _chosen(self, name: str, call: Call, lane: int, kind: str) -> str:
-        """Elements that others choose."""
         e = self.e
         if name == "select":
             condition, value = self._operand(call, 2, lane)
@@ -274,7 +277,7 @@ class Builtins:
         first = e.call("double", function, *operands, ("double*", slot), pure=False)
         value = e.op(f"load double, double* {slot}")
         value = e.op(f"fptosi double {value} to i32") if second == "i32" else self._rounded(value, kind)
-        space = pointer[len(pointer.split(" addrspace")[0].rstrip("*")) :]
+        space = pointed(pointer)[1]
         cast = e.op(f"bitcast {pointer} {address} to {second}{space}")
         place = e.op(f"getelementptr {second}, {second}{space} {cast}, i64 {lane}")
         e.line(f"store {second} {value}, {second}{space} {place}, align 1")
@@ -283,7 +286,7 @@ class Builtins:
     def _convert(self, call: Call, lane: int, kind: str) -> str:
         """convert_TYPE[_sat][_rtX]: by C where rounding or saturation is asked for."""
         e = self.e
-        mode = {"e": 1, "z": 2, "p": 3, "n": 4}[m[1]] if (m := re.search(r"_rt([ezpn])", call.name)) else 0
+        mode = call.rounding
         source = self._operand(call, 0, lane)[0]
         if source == "half" or kind == "half":
             raise Uncovered(f"it calls {call.name}")
@@ -296,24 +299,22 @@ class Builtins:
             value = self._integer(call, 0, lane, call.signed)
             if mode > 1:
                 function = f"eprof_round_{'s' if call.signed else 'u'}"
-                size = str(4 if kind == "float" else 8)
-                return self._rounded(
-                    e.call("double", function, ("i64", value), ("i64", str(mode)), ("i64", size)), kind
-                )
+                size = "i64", str(4 if kind == "float" else 8)
+                return self._rounded(e.call("double", function, ("i64", value), ("i64", str(mode)), size), kind)
             if call.signed:
                 return self._rounded(e.op(f"sitofp i64 {value} to double"), kind)
             return e.op(f"uitofp i64 {value} to {kind}")
-        wanted = "u" if call.name.startswith("convert_u") else "s"
+        sign = "u" if call.name.startswith("convert_u") else "s"
         bits = kind[1:]
         if source.startswith("i"):
             value = self._integer(call, 0, lane, call.signed)
             if "_sat" in call.name:
-                function = f"eprof_{wanted}_sat_{'s' if call.signed else 'u'}"
+                function = f"eprof_{sign}_sat_{'s' if call.signed else 'u'}"
                 value = e.call("i64", function, ("i64", value), ("i64", bits))
             return self._cut(value, kind)
         saturated = str(int("_sat" in call.name))
         operands = (("double", self._double(call, 0, lane)), ("i64", str(mode)), ("i64", saturated), ("i64", bits))
-        return self._cut(e.call("i64", f"eprof_{wanted}_of_f", *operands), kind)
+        return self._cut(e.call("i64", f"eprof_{sign}_of_f", *operands), kind)
 
     def _reduction(self, call: Call) -> None:
         e = self.e
@@ -392,7 +393,7 @@ class Builtins:
         e = self.e
         operation = call.name.partition("_")[2]
         pointer, address = call.operands[0]
-        kind = pointer.split(" addrspace")[0].rstrip("*")
+        kind = pointed(pointer)[0]
         value = call.operands[1][1] if len(call.operands) > 1 else "1"
         if operation == "cmpxchg":
             new = call.operands[2][1]
@@ -409,37 +410,32 @@ class Builtins:
         e = self.e
         store = call.name.startswith("vstore")
         kind = call.operands[0][0] if store else call.kind
-        number, element = lanes_of(kind)
         (offset_kind, offset), (pointer, base) = call.operands[-2:]
-        space = space_of(pointer)
-        suffix = f" addrspace({space})*" if space else "*"
-        first = e.op(f"mul {offset_kind} {offset}, {number}")
+        element, suffix = pointed(pointer)
+        first = e.op(f"mul {offset_kind} {offset}, {lanes_of(kind)[0]}")
         place = e.op(f"getelementptr {element}, {pointer} {base}, {offset_kind} {first}")
         place = e.op(f"bitcast {pointer} {place} to {kind}{suffix}")
         if store:
             e.line(f"store {kind} {call.operands[0][1]}, {kind}{suffix} {place}, align 1")
         else:
-            e.line(f"{call.result} = load {kind}, {kind}{suffix} {place}, align 1")
+            e.line(f"load {kind}, {kind}{suffix} {place}, align 1", call.result)
 
     def _half_memory(self, call: Call) -> None:
         e = self.e
         store = call.name.startswith("vstore")
         number, element = lanes_of(call.operands[0][0] if store else call.kind)
         (offset_kind, offset), (pointer, base) = call.operands[-2:]
-        space = space_of(pointer)
-        suffix = f" addrspace({space})*" if space else "*"
+        suffix = pointed(pointer)[1]
         wide = 4 if number == 3 and call.name.startswith(("vloada", "vstorea")) else number
         cast = e.op(f"bitcast {pointer} {base} to i16{suffix}")
-        first = e.op(
-            f"getelementptr i16, i16{suffix} {cast}, {offset_kind} {e.op(f'mul {offset_kind} {offset}, {wide}')}"
-        )
-        mode = {"e": 1, "z": 2, "p": 3, "n": 4}[m[1]] if (m := re.search(r"_rt([ezpn])", call.name)) else 1
+        distance = e.op(f"mul {offset_kind} {offset}, {wide}")
+        first = e.op(f"getelementptr i16, i16{suffix} {cast}, {offset_kind} {distance}")
         values = []
         for lane in range(number):
             place = e.op(f"getelementptr i16, i16{suffix} {first}, i64 {lane}")
             if store:
-                number_in = self._double(call, 0, lane)
-                half = e.call("i64", "eprof_half_of", ("double", number_in), ("i64", str(mode)))
+                value = "double", self._double(call, 0, lane)
+                half = e.call("i64", "eprof_half_of", value, ("i64", str(call.rounding or 1)))
                 e.line(f"store i16 {self._cut(half, 'i16')}, i16{suffix} {place}, align 1")
             else:
                 half = e.op(f"zext i16 {e.op(f'load i16, i16{suffix} {place}, align 1')} to i64")
@@ -452,15 +448,13 @@ class Builtins:
         e = self.e
         (to, target), (since, source), (_, count) = call.operands[:3]
         stride = call.operands[3][1] if "strided" in call.name else "1"
-        element = to.split(" addrspace")[0].rstrip("*")
         operands = [("i64*", "%eprof.in.ctx")]
         for pointer, address in ((to, target), (since, source)):
             operands += [("i64", e.op(f"ptrtoint {pointer} {address} to i64")), ("i64", str(space_of(pointer)))]
-        operands += [("i64", str(self._sizes.of(element)[0])), ("i64", count), ("i64", stride)]
+        operands += [("i64", str(self._sizes.of(pointed(to)[0])[0])), ("i64", count), ("i64", stride)]
         e.call("void", "eprof_copy", *operands, pure=False)
         if call.result:
-            event = call.operands[-1][1]
-            e.line(f"{call.result} = bitcast {call.kind} {event} to {call.kind}")
+            e.line(f"bitcast {call.kind} {call.operands[-1][1]} to {call.kind}", call.result)
 
     def _printf(self, call: Call) -> None:
         """printf: of each operand a word that says how many elements of how many bytes follow, then these."""
@@ -478,15 +472,13 @@ class Builtins:
                 else:
                     words.append(self._integer(call, index, lane, False))
         pointer, text = call.operands[0]
-        array = e.op(f"alloca [{len(words) + 1} x i64]")
+        array = f"[{len(words) + 1} x i64]"
+        place = e.op(f"alloca {array}")
+        first = e.op(f"bitcast {array}* {place} to i64*")
         for index, word in enumerate(words):
-            place = e.op(
-                f"getelementptr [{len(words) + 1} x i64], [{len(words) + 1} x i64]* {array}, i64 0, i64 {index}"
-            )
-            e.line(f"store i64 {word}, i64* {place}")
-        first = e.op(f"bitcast [{len(words) + 1} x i64]* {array} to i64*")
+            e.line(f"store i64 {word}, i64* {e.op(f'getelementptr i64, i64* {first}, i64 {index}')}")
         address = e.op(f"ptrtoint {pointer} {text} to i64")
         operands = (("i64*", "%eprof.in.ctx"), ("i64", address), ("i64*", first))
         e.call("void", "eprof_printf", *operands, pure=False)
         if call.result:
-            e.line(f"{call.result} = bitcast i32 0 to i32")
+            e.line("bitcast i32 0 to i32", call.result)

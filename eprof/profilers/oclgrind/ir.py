@@ -19,8 +19,8 @@ _WORDS = re.compile(
 )
 _FLAGS = re.compile(r"(?<![%@.\w\"])(?:nuw|nsw|exact|inbounds|fast|nnan|ninf|nsz|arcp|contract|afn|reassoc) ")
 _METADATA = re.compile(r",? ![\w.]+ !(?:\w+|\{\})|(?<!\s)\s+#\d+(?=,|$)|(?<!\s)\s*;.*$")
-LABEL = re.compile(r"([-\w.$]+|\"[^\"]*\"):")
-RESULT = re.compile(r"\s*(?:(%[-\w.$]+|%\"[^\"]*\") = )?(.*)", re.DOTALL)
+_LABEL = re.compile(r"([-\w.$]+|\"[^\"]*\"):")
+_INSTRUCTION = re.compile(r"\s*(?:(%[-\w.$]+|%\"[^\"]*\") = )?((\S*).*)", re.DOTALL)
 
 
 def type_at(text: str, start: int = 0) -> int:
@@ -80,6 +80,13 @@ def typed(text: str) -> tuple[str, str]:
     return text[:end], _WORDS.sub("", text[end:].strip())
 
 
+def instruction(line: str) -> tuple[str | None, str, str]:
+    """The name of an instruction's result, its opcode, and its text from there on."""
+    match = _INSTRUCTION.match(line)
+    assert match is not None
+    return match[1], match[3], match[2]
+
+
 def clean(line: str) -> str:
     """An instruction without metadata, and without promises that would make an overflow undefined."""
     return _FLAGS.sub("", _METADATA.sub("", line).rstrip())
@@ -89,6 +96,12 @@ def space_of(pointer: str) -> int:
     """The address space of a pointer's type."""
     match = re.search(r" addrspace\((\d+)\)\*$", pointer)
     return int(match[1]) if match else 0
+
+
+def pointed(pointer: str) -> tuple[str, str]:
+    """What a pointer points to, and the rest of its type: ("float", " addrspace(1)*")."""
+    kind = pointer.split(" addrspace")[0].rstrip("*")
+    return kind, pointer[len(kind) :]
 
 
 def lanes_of(kind: str) -> tuple[int, str]:
@@ -119,8 +132,14 @@ class Sizes:
             count, _, element = kind[1:-1].partition(" x ")
             size, align = self.of(element)
             return int(count) * size, align
-        if kind.startswith("<{") or kind.startswith("{"):
-            return self._structure(kind)
+        if kind.startswith(("<{", "{")):
+            total, widest = 0, 1
+            for member in split(kind.strip("<>")[1:-1].strip()):
+                size, align = self.of(member)
+                align = 1 if kind.startswith("<") else align
+                total = -(-total // align) * align + size
+                widest = max(widest, align)
+            return -(-total // widest) * widest, widest
         number, element = lanes_of(kind)
         size = 1 << (number * self.of(element)[0] - 1).bit_length()
         return size, size
@@ -129,16 +148,6 @@ class Sizes:
         """Bytes that a load or a store touches: of three elements those of three, in the space of four."""
         number, element = lanes_of(kind)
         return number * self.of(element)[0]
-
-    def _structure(self, kind: str) -> tuple[int, int]:
-        packed = kind.startswith("<")
-        total, widest = 0, 1
-        for member in split(kind.strip("<>")[1:-1].strip()):
-            size, align = self.of(member)
-            align = 1 if packed else align
-            total = -(-total // align) * align + size
-            widest = max(widest, align)
-        return -(-total // widest) * widest, widest
 
 
 class Emit:
@@ -150,9 +159,9 @@ class Emit:
         self._prefix = prefix
         self._names = 0
 
-    def line(self, text: str) -> None:
-        """An instruction without a result of ours."""
-        self.lines.append("  " + text)
+    def line(self, text: str, result: str | None = None) -> None:
+        """An instruction whose result, if it has one, has a name already."""
+        self.lines.append(f"  {result} = {text}" if result else f"  {text}")
 
     def op(self, text: str) -> str:
         """An instruction; its result's name."""
@@ -187,7 +196,7 @@ class Emit:
             for index, value in enumerate(values):
                 whole = self.op(f"insertelement {kind} {whole}, {element} {value}, i32 {index}")
         if result:
-            self.line(f"{result} = bitcast {kind} {whole} to {kind}")
+            self.line(f"bitcast {kind} {whole} to {kind}", result)
 
 
 class Function:
@@ -204,27 +213,16 @@ class Function:
         )
         self.result = typed(_WORDS.sub("", words).strip())[0]
         end = closing(header, match.end() - 1)
-        self.parameters = []
-        unnamed = 0
-        for one in split(header[match.end() : end - 1]):
-            kind, name = typed(one)
-            by_value = re.search(r"byval\((.*)\)", one)
-            self.parameters.append((kind, name, by_value is not None))
-            unnamed += bool(re.fullmatch(r"%n\d+", name))
-        self.blocks = dict(_blocks(body, f"n{unnamed}"))
-
-
-def _blocks(body: list[str], first: str) -> Iterator[tuple[str, list[str]]]:
-    label: str = first
-    lines: list[str] = []
-    for line in body:
-        if match := LABEL.match(line):
-            if lines:
-                yield label, lines
-            label, lines = match[1], []
-        elif line.strip():
-            lines.append(line)
-    yield label, lines
+        parameters = split(header[match.end() : end - 1])
+        self.parameters = [(*typed(one), "byval(" in one) for one in parameters]
+        self.blocks: dict[str, list[str]] = {}
+        # A first block without a label has the number that follows those of the parameters.
+        label = f"n{sum(bool(re.fullmatch(r'%n[0-9]+', name)) for _, name, _ in self.parameters)}"
+        for line in body:
+            if match := _LABEL.match(line):
+                label = match[1]
+            elif line.strip():
+                self.blocks.setdefault(label, []).append(line)
 
 
 def functions_of(text: str) -> Iterator[Function]:

@@ -97,7 +97,7 @@ class Keys:
         self._spans: dict[tuple[str, str], tuple[int, int] | None] = {}
         self._sites = 0
 
-    def begin(self, label: str, definitions: Mapping[str, tuple[str, str]]) -> list[str]:
+    def begin(self, label: str, definitions: Mapping[str, str]) -> list[str]:
         """What stands first in a block: a loop's key, which is that of the loop around it plus a step an iteration."""
         self._label = label
         self._spans = _spans(self._blocks[label], definitions)
@@ -141,9 +141,7 @@ def _name(label: str) -> str:
     return "%eprof.loop." + re.sub(r"[^-\w.$]", ".", label)
 
 
-def _spans(
-    lines: Sequence[str], definitions: Mapping[str, tuple[str, str]]
-) -> dict[tuple[str, str], tuple[int, int] | None]:
+def _spans(lines: Sequence[str], definitions: Mapping[str, str]) -> dict[tuple[str, str], tuple[int, int] | None]:
     """Of a block's accesses to elements of vectors, what is accessed at once: bytes before the element, bytes in all.
 
     Oclgrind's compiler takes vectors apart; those for GPUs access all elements of a vector at once. At the first one
@@ -152,7 +150,7 @@ def _spans(
     elements: dict[tuple[str, str], list[tuple[str, int, int]]] = {}
     for line in lines:
         match = re.match(rf"\s*(?:\S+ = )?(load|store) .*\* (%{NAME})(?:,|$)", line)
-        text = definitions.get(match[2], ("", ""))[0] if match else ""
+        text = definitions.get(match[2], "") if match else ""
         element = re.fullmatch(r"getelementptr (<\d+ x (\w+)>, .*), i\d+ (\d+)", text)
         if match and element and element[2] in _BYTES:
             what = "read" if match[1] == "load" else "write"

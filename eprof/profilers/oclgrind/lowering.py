@@ -15,15 +15,14 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from eprof.profilers.oclgrind.builtins import SLOTS, Builtins, Call
 from eprof.profilers.oclgrind.ir import (
-    RESULT,
     Emit,
     Function,
     Sizes,
@@ -31,6 +30,7 @@ from eprof.profilers.oclgrind.ir import (
     clean,
     closing,
     functions_of,
+    instruction,
     lanes_of,
     renumbered,
     space_of,
@@ -48,6 +48,7 @@ _MOST_PRIVATE = 1 << 20
 _STACK = 1 << 17
 _GUARD = 1 << 16
 _TAG_SHIFT = 48
+_ENTRY = "{ i64, i64, i64 }"  # of a table of buffers: address for kernels, address here, bytes
 _VARIABLES = "eprof_vars"  # the section of the program's constants
 
 
@@ -60,26 +61,26 @@ class Module:
         self.sizes = Sizes(self.types)
         self.functions = {function.name: function for function in functions_of(text)}
         self.locals: dict[str, str] = {}
+        self.constants: dict[str, str] = {}  # their types
         self.variables: list[str] = []
         self.mutable: set[str] = set()
-        for line in re.findall(r"^@.* (?:global|constant) .*$", text, re.MULTILINE):
-            self._variable(clean(line))
-
-    def _variable(self, line: str) -> None:
-        match = re.match(
-            r"(@[-\w.$]+|@\"[^\"]*\") = .*?(?:addrspace\((\d)\) )?(?:externally_initialized )?(global|constant) ", line
+        known = re.compile(
+            r"(@[-\w.$]+|@\"[^\"]*\") = .*?(?:addrspace\((\d)\) )?(?:externally_initialized )?(global|constant) (.*)"
         )
-        if match is None or match[1].startswith("@llvm."):
-            return
-        rest = line[match.end() :]
-        kind = rest[: type_at(rest)]
-        if match[2] == "3":
-            self.locals[match[1]] = kind
-            return
-        if match[3] == "global":
-            self.mutable.add(match[1])
-        space = f" addrspace({match[2]})" if match[2] else ""
-        self.variables.append(f'{match[1]} = internal{space} {match[3]} {rest}, section "{_VARIABLES}"')
+        for line in re.findall(r"^@.* (?:global|constant) .*$", text, re.MULTILINE):
+            match = known.match(clean(line))
+            if match is None or match[1].startswith("@llvm."):
+                continue
+            name, space, what, value = match.groups()
+            kind = value[: type_at(value)]
+            if space == "3":
+                self.locals[name] = kind
+                continue
+            if what == "global":
+                self.mutable.add(name)
+            self.constants[name] = kind
+            spaced = f" addrspace({space})" if space else ""
+            self.variables.append(f'{name} = internal{spaced} {what} {value}, section "{_VARIABLES}"')
 
     def tag(self, local: str) -> int:
         """The first address of a local variable."""
@@ -113,10 +114,7 @@ class _Counted:
         self.emit.lines.append(f"{label}:")
         counted = False
         for line in lines:
-            match = RESULT.match(line)
-            assert match is not None
-            result, text = match[1], match[2]
-            opcode = text.split(" ", 1)[0]
+            result, opcode, text = instruction(line)
             if opcode != "phi" and not counted:
                 value = self.emit.op(f"load i64, i64* @eprof.cnt.{number}")
                 self.emit.line(f"store i64 {self.emit.op(f'add i64 {value}, 1')}, i64* @eprof.cnt.{number}")
@@ -125,8 +123,8 @@ class _Counted:
             if re.search(r"addrspace\(([4-9]|\d\d)\)", text):
                 raise Uncovered("it uses generic pointers")
             if opcode in ("load", "store"):
-                self._memory(opcode, text, counts)
-                self.emit.line(f"{result} = {text}" if result else text)
+                counts[self._memory(opcode, text)] += 1
+                self.emit.line(text, result)
             elif opcode in ("call", "tail", "musttail", "notail"):
                 self._call(result, text[text.index("call ") + 5 :], counts)
             else:
@@ -146,7 +144,8 @@ class _Counted:
             raise Uncovered("it uses variables of the program that kernels may change")
         return re.sub(r'@[-\w.$]+|@"[^"]*"', address, text) if self._module.locals else text
 
-    def _memory(self, opcode: str, text: str, counts: Counter[tuple[str, bool, int]]) -> None:
+    def _memory(self, opcode: str, text: str) -> tuple[str, bool, int]:
+        """A load or a store as Oclgrind counts it: its name, that it is of memory, its bytes."""
         text = text.removeprefix(opcode).strip().removeprefix("volatile ")
         if text.startswith("atomic "):
             raise Uncovered("it has atomic loads or stores")
@@ -155,30 +154,26 @@ class _Counted:
         space = space_of(typed(operands[1])[0])
         if kind.endswith("*") and space_of(kind) in (0, 3) and space:
             raise Uncovered("it keeps addresses of private or local memory in memory")
-        counts[f"{opcode} {_SPACES[space]}", True, self._module.sizes.of(kind)[0]] += 1
+        return f"{opcode} {_SPACES[space]}", True, self._module.sizes.of(kind)[0]
 
     def _call(self, result: str | None, text: str, counts: Counter[tuple[str, bool, int]]) -> None:
         text = re.sub(r"^(?:(?:spir_func|spir_kernel|fastcc|ccc|noundef|zeroext|signext|nonnull) )*", "", text)
         end = type_at(text)
-        kind = text[:end]
         match = re.match(r" @([-\w.$]+|\"[^\"]*\")\(", text[end:])
         if match is None:
             raise Uncovered("it calls a function by its address")
-        kind = kind.split(" (")[0]
+        kind = text[:end].split(" (")[0]
         name = match[1].strip('"')
-        opening = end + match.end() - 1
-        operands = (
-            [typed(one) for one in split(text[opening + 1 : closing(text, opening) - 1])]
-            if "metadata" not in text
-            else []
-        )
         if name.startswith("llvm.dbg."):
             return
+        opening = end + match.end() - 1
+        arguments = split(text[opening + 1 : closing(text, opening) - 1])
+        operands = [typed(one) for one in arguments] if "metadata" not in text else []
         counts[f"call {name}()", False, 0] += 1
         if name in self._module.functions:
             self.calls.add(name)
             passed = ", ".join(["i64* %eprof.in.ctx"] + [f"{one} {value}" for one, value in operands])
-            self.emit.line(f'{f"{result} = " if result else ""}call {kind} @"u.{name}"({passed})')
+            self.emit.line(f'call {kind} @"u.{name}"({passed})', result)
         elif name.startswith("llvm.lifetime."):
             return
         elif name.startswith(("llvm.memcpy.", "llvm.memmove.", "llvm.memset.")):
@@ -212,20 +207,20 @@ class _Counted:
         if kind:
             first, second = split(text[len(opcode) + 1 + len(kind) :])
             write = self._divide if opcode in _DIVISIONS else self._shift
-            e.line(f"{result} = bitcast {kind} {write(opcode, kind, first, second)} to {kind}")
+            e.line(f"bitcast {kind} {write(opcode, kind, first, second)} to {kind}", result)
         elif opcode in ("fptosi", "fptoui", "sitofp"):
             self._number(opcode, result, text)
         elif opcode == "unreachable":
             self._end("unreachable")
             e.line(text)
         elif opcode == "alloca":
-            e.line(f"{result} = {text}")
+            e.line(text, result)
             allocated = split(text.removeprefix("alloca "))[0]
             e.line(f"store {allocated} zeroinitializer, {allocated}* {result}")
         elif opcode in ("addrspacecast", "indirectbr", "invoke", "va_arg", "fence", "atomicrmw", "cmpxchg"):
             raise Uncovered(f"it uses {opcode}")
         else:
-            e.line(f"{result} = {text}" if result else text)
+            e.line(text, result)
 
     def _divide(self, opcode: str, kind: str, first: str, second: str) -> str:
         """Oclgrind divides by zero without a fault: the quotient and the rest are 0."""
@@ -323,17 +318,16 @@ class _Checked:
         self._kernel = function.name.removeprefix("eprof.run.")
         self._sites = sites
         self.emit = Emit("b")
-        self._definitions: dict[str, tuple[str, str]] = {}
+        self._definitions: dict[str, str] = {}
         self._roots: dict[tuple[str, int], tuple[str, str, str]] = {}
-        self._late: dict[str, list[str]] = {}
         self._keys = Keys(function.blocks) if os.environ.get("EPROF_CACHES") else None
         self.private = 0
-        for label, lines in function.blocks.items():
-            for line in lines:
-                match = RESULT.match(line)
-                if match and match[1]:
-                    self._definitions[match[1]] = match[2], label
-        text = "\n".join(line for lines in function.blocks.values() for line in lines)
+        lines = list(chain.from_iterable(function.blocks.values()))
+        for line in lines:
+            result, _, text = instruction(line)
+            if result:
+                self._definitions[result] = text
+        text = "\n".join(lines)
         self._counters = used = sorted({int(number) for number in re.findall(r"@eprof\.cnt\.(\d+)", text)})
         body = self._body(function)
         head = f'define void @"{function.name}"(i64* noalias %eprof.in.ctx, i8** noalias %eprof.in.args) nounwind {{'
@@ -342,18 +336,15 @@ class _Checked:
         self.text = "\n".join([head, first, *start, re.sub(r"@eprof\.cnt\.", "%eprof.cnt.", rest), "}"])
 
     def _word(self, name: str) -> str:
-        e = self.emit
-        return e.op(
-            f"load i64, i64* {e.op(f'getelementptr i64, i64* %eprof.in.ctx, i64 {SLOTS[name]}')}, !invariant.load !0"
-        )
+        place = self.emit.op(f"getelementptr i64, i64* %eprof.in.ctx, i64 {SLOTS[name]}")
+        return self.emit.op(f"load i64, i64* {place}, !invariant.load !0")
 
     def _begin(self) -> None:
-        """Load what all accesses need."""
         e = self.emit
         self._trap, self._low, self._size = (self._word(name) for name in ("trap", "stack_low", "stack_size"))
         self._tables = {}
         for space, table, number in ((1, "globals", "n_globals"), (3, "locals", "n_locals")):
-            base = e.op(f"inttoptr i64 {self._word(table)} to {{ i64, i64, i64 }}*")
+            base = e.op(f"inttoptr i64 {self._word(table)} to {_ENTRY}*")
             self._tables[space] = base, self._word(number)
         if self._keys:
             self._recorder = e.op(f"inttoptr i64 {self._word('recorder')} to i8*")
@@ -369,87 +360,68 @@ class _Checked:
                 e.lines += self._keys.begin(label, self._definitions)
             pending: list[str] = []
             for line in lines:
-                match = RESULT.match(line)
-                assert match is not None
-                opcode = match[2].split(" ", 1)[0]
+                result, opcode, text = instruction(line)
                 if opcode != "phi":
                     for name in pending:
                         self._find(name)
                     pending = []
                     if self._keys:
                         e.lines += self._keys.step()
-                self._line(opcode, match[1], match[2])
-                if match[1] and re.search(r" addrspace\([123]\)\*", match[2]) and opcode in _ROOTS:
-                    pending.append(match[1])
+                self._line(opcode, result, text)
+                if result and re.search(r" addrspace\([123]\)\*", text) and opcode in _ROOTS:
+                    pending.append(result)
             for name in pending:
                 self._find(name)
         return "\n".join(e.lines)
 
     def _line(self, opcode: str, result: str | None, text: str) -> None:
         e = self.emit
-        if opcode == "load":
-            volatile = "volatile " if " volatile " in text else ""
-            kind, pointer = split(text.removeprefix("load ").removeprefix("volatile "))[:2]
-            where = self._access("read", *typed(pointer), self._module.sizes.touched(kind), kind)
-            e.line(f"{result} = load {volatile}{kind}, {where}{', align 1' if where != pointer else ''}")
-        elif opcode == "store":
-            volatile = "volatile " if " volatile " in text else ""
-            value, pointer = split(text.removeprefix("store ").removeprefix("volatile "))[:2]
-            kind = typed(value)[0]
-            where = self._access("write", *typed(pointer), self._module.sizes.touched(kind), kind)
-            e.line(f"store {volatile}{value}, {where}{', align 1' if where != pointer else ''}")
-        elif opcode in ("atomicrmw", "cmpxchg"):
-            head, pointer, rest = _atomic(opcode, text)
-            kind = typed(split(rest)[0])[0]
+        if match := re.match(r"(load|store) (volatile )?", text):
+            value, pointer = split(text[match.end() :])[:2]
+            kind = typed(value)[0]  # a load has its type there
+            what = "read" if opcode == "load" else "write"
+            where = self._access(what, *typed(pointer), self._module.sizes.touched(kind), kind)
+            e.line(f"{match[0]}{value}, {where}{', align 1' if where != pointer else ''}", result)
+        elif match := re.match(r"(atomicrmw (volatile )?\w+|cmpxchg( volatile)?) ", text):
+            pointer, *operands = split(text[match.end() :])
+            kind = typed(operands[0])[0]
             where = self._access("atomic access", *typed(pointer), self._module.sizes.of(kind)[0], kind)
-            e.line(f"{result} = {head} {where}, {rest}")
+            e.line(f"{match[0]}{where}, {', '.join(operands)}", result)
         elif re.search(r"call void @llvm\.mem(cpy|move|set)\.", text):
             self._block(text)
         elif opcode == "ret":
             for number in self._counters:
-                self._flush(number)
+                counters = e.op(f"inttoptr i64 {self._word('counters')} to i64*")
+                place = e.op(f"getelementptr i64, i64* {counters}, i64 {number}")
+                before, new = (e.op(f"load i64, i64* {where}") for where in (place, f"@eprof.cnt.{number}"))
+                e.line(f"store i64 {e.op(f'add i64 {before}, {new}')}, i64* {place}")
             e.line(text)
-        elif opcode == "alloca":
-            kind = split(text.removeprefix("alloca "))[0]
-            self.private += self._module.sizes.of(kind)[0]
-            e.line(f"{result} = {text}")
         else:
-            e.line(f"{result} = {text}" if result else text)
-
-    def _flush(self, number: int) -> None:
-        e = self.emit
-        counters = e.op(f"inttoptr i64 {self._word('counters')} to i64*")
-        place = e.op(f"getelementptr i64, i64* {counters}, i64 {number}")
-        total = e.op(f"add i64 {e.op(f'load i64, i64* {place}')}, {e.op(f'load i64, i64* @eprof.cnt.{number}')}")
-        e.line(f"store i64 {total}, i64* {place}")
+            if opcode == "alloca":
+                self.private += self._module.sizes.of(split(text.removeprefix("alloca "))[0])[0]
+            e.line(text, result)
 
     def _block(self, text: str) -> None:
         """A copy or a fill of a stretch of memory."""
         e = self.emit
-        operands = [typed(one) for one in split(text[text.index("(") + 1 : text.rindex(")")])]
-        is_set = "llvm.memset" in text
-        kind, length = operands[2]
+        to, source, (kind, length) = [typed(one) for one in split(text[text.index("(") + 1 : text.rindex(")")])][:3]
         length = e.op(f"zext {kind} {length} to i64") if kind != "i64" else length
-        to = self._access("write", *operands[0], length, "i8")
-        if is_set:
-            e.call(
-                "void", "llvm.memset.p0i8.i64", ("i8*", to.split()[-1]), operands[1], ("i64", length), ("i1", "false")
-            )
-            return
-        since = self._access("read", *operands[1], length, "i8")
-        passed = ("i8*", to.split()[-1]), ("i8*", since.split()[-1]), ("i64", length), ("i1", "false")
-        e.call("void", "llvm.memmove.p0i8.p0i8.i64", *passed)
+        to = "i8*", self._access("write", *to, length, "i8").split()[-1]
+        name = "llvm.memset.p0i8.i64"
+        if "llvm.memset" not in text:
+            source = "i8*", self._access("read", *source, length, "i8").split()[-1]
+            name = "llvm.memmove.p0i8.p0i8.i64"
+        e.call("void", name, to, source, ("i64", length), ("i1", "false"))
 
     def _access(self, what: str, pointer: str, address: str, size: int | str, kind: str) -> str:
         """Where an access goes: `TYPE* ADDRESS` in this process, or to the trap if it is not inside its buffer."""
         e = self.emit
         space = space_of(pointer)
+        root, fixed = self._root(address)
         if space == 0:
-            root, fixed = self._root(address)
-            text = self._definitions.get(root, ("", ""))[0]
+            text = self._definitions.get(root, "")
             if root.startswith(("%eprof.in.", "@eprof.")) or (fixed and text.startswith("alloca ")):
                 return f"{pointer} {address}"
-            number = e.op(f"ptrtoint {pointer} {address} to i64")
             if text.startswith("alloca "):
                 whole = split(text.removeprefix("alloca "))[0]
                 tag = base = e.op(f"ptrtoint {whole}* {root} to i64")
@@ -457,48 +429,42 @@ class _Checked:
             else:
                 tag, base, limit = self._low, self._low, self._size
         else:
-            root, _ = self._root(address)
             tag, base, limit = self._find(root, pointer)
-            number = e.op(f"ptrtoint {pointer} {address} to i64")
+        number = e.op(f"ptrtoint {pointer} {address} to i64")
         if self._keys and space == 1:
             self._keys.record(e, self._recorder, what, address, number, size)
-        less = (
-            str(size - 1) if isinstance(size, int) else e.call("i64", "llvm.usub.sat.i64", ("i64", size), ("i64", "1"))
-        )
+        if isinstance(size, int):
+            less, accessed = str(size - 1), f"{size} bytes"
+        else:
+            less, accessed = e.call("i64", "llvm.usub.sat.i64", ("i64", size), ("i64", "1")), "a block"
         most = e.call("i64", "llvm.usub.sat.i64", ("i64", limit), ("i64", less))
         offset = e.op(f"sub i64 {number}, {tag}")
         inside = e.op(f"icmp ult i64 {offset}, {most}")
-        site = len(self._sites)
-        bytes_ = f"{size} bytes" if isinstance(size, int) else "a block"
-        self._sites.append(f"{what} of {bytes_} in {_SPACES[space]} memory")
-        trap = e.op(f"add i64 {self._trap}, {site * 64 % (1 << 20)}")
+        trap = e.op(f"add i64 {self._trap}, {len(self._sites) * 64 % (1 << 20)}")
+        self._sites.append(f"{what} of {accessed} in {_SPACES[space]} memory")
         host = e.op(f"select i1 {inside}, i64 {e.op(f'add i64 {offset}, {base}')}, i64 {trap}")
         return f"{kind}* {e.op(f'inttoptr i64 {host} to {kind}*')}"
 
     def _root(self, address: str) -> tuple[str, bool]:
         """What an address was made from by additions, and whether it is a fixed distance from there."""
         fixed = True
-        while True:
-            text = self._definitions.get(address, (address, ""))[0]
-            if match := re.match(r"getelementptr \(?|bitcast \(?", text):
-                inside = text[match.end() :].removesuffix(")") if text[match.end() - 1] == "(" else text[match.end() :]
-                operands = split(inside)
-                if text.startswith("bitcast"):
-                    kind, address = typed(inside.rpartition(" to ")[0])
-                    if not kind.endswith("*"):
-                        return address, fixed
-                else:
-                    fixed &= all(re.fullmatch(r"i\d+ -?\d+", one) for one in operands[2:])
-                    address = typed(operands[1])[1]
-                continue
-            return address, fixed
+        while match := re.match(r"(getelementptr|bitcast) (\()?", text := self._definitions.get(address, address)):
+            inside = text[match.end() :].removesuffix(")" if match[2] else "")
+            if match[1] == "bitcast":
+                kind, address = typed(inside.rpartition(" to ")[0])
+                if not kind.endswith("*"):
+                    break
+            else:
+                _, base, *indices = split(inside)
+                fixed &= all(re.fullmatch(r"i\d+ -?\d+", index) for index in indices)
+                address = typed(base)[1]
+        return address, fixed
 
     def _find(self, root: str, pointer: str = "") -> tuple[str, str, str]:
         """A buffer's first address as kernels know it, as this process does, and its bytes; found where `root` is."""
         e = self.emit
         if not pointer:
-            text = self._definitions[root][0]
-            pointer = _result_type(text)
+            pointer = _result_type(self._definitions[root])
             if not pointer.endswith("*") or not space_of(pointer):
                 return "", "", ""
         space = space_of(pointer)
@@ -507,15 +473,16 @@ class _Checked:
             return self._roots[key]
         lines, e.lines = e.lines, []
         if root.startswith("@"):
-            first = e.op(f"ptrtoint {self._type_of(root, space)} {root} to i64")
-            found = first, first, str(self._variable_size(root))
+            kind = self._module.constants[root]
+            first = e.op(f"ptrtoint {kind} addrspace({space})* {root} to i64")
+            found = first, first, str(self._module.sizes.of(kind)[0])
         else:
             if match := re.match(r"inttoptr \(i64 (\d+) to", root):
                 number = match[1]
             elif root in ("null", "undef", "poison", "zeroinitializer"):
                 number = "0"
             else:
-                kind = _result_type(self._definitions[root][0])
+                kind = _result_type(self._definitions[root])
                 number = e.op(f"ptrtoint {kind} {root} to i64")
             table, entries = self._tables[3 if space == 3 else 1]
             index = e.op(f"lshr i64 {number}, {_TAG_SHIFT}")
@@ -523,25 +490,14 @@ class _Checked:
             index = e.op(f"select i1 {known}, i64 {index}, i64 0")
             words = []
             for word in range(3):
-                entry = "{ i64, i64, i64 }"
-                place = e.op(f"getelementptr {entry}, {entry}* {table}, i64 {index}, i32 {word}")
+                place = e.op(f"getelementptr {_ENTRY}, {_ENTRY}* {table}, i64 {index}, i32 {word}")
                 words.append(e.op(f"load i64, i64* {place}, !invariant.load !0"))
             found = words[0], words[1], words[2]
         new, e.lines = e.lines, lines
-        if root in self._definitions:
-            e.lines += new
-        else:
-            e.lines[self._entry : self._entry] = new
+        place_of_new = len(lines) if root in self._definitions else self._entry
+        e.lines[place_of_new:place_of_new] = new
         self._roots[key] = found
         return found
-
-    def _type_of(self, variable: str, space: int) -> str:
-        line = next(line for line in self._module.variables if line.startswith(f"{variable} = "))
-        rest = re.split(r" (?:global|constant) ", line, maxsplit=1)[1]
-        return f"{rest[: type_at(rest)]} addrspace({space})*"
-
-    def _variable_size(self, variable: str) -> int:
-        return self._module.sizes.of(self._type_of(variable, 1).removesuffix(" addrspace(1)*"))[0]
 
 
 _ROOTS = ("load", "phi", "select", "inttoptr", "call", "extractvalue", "freeze")
@@ -554,21 +510,10 @@ def _result_type(text: str) -> str:
         return rest.rpartition(" to ")[2]
     if opcode == "select":
         return typed(split(rest)[1])[0]
-    if opcode == "load":
-        return rest.removeprefix("volatile ")[: type_at(rest.removeprefix("volatile "))]
-    if opcode in ("phi", "freeze"):
+    if opcode in ("load", "phi", "freeze"):
+        rest = rest.removeprefix("volatile ")
         return rest[: type_at(rest)]
     return ""
-
-
-def _atomic(opcode: str, text: str) -> tuple[str, str, str]:
-    """An atomic operation: what comes before its pointer, the pointer, the rest."""
-    words = 2 if opcode == "atomicrmw" else 1
-    parts = text.split(" ")
-    words += parts[1] == "volatile"
-    head, rest = " ".join(parts[:words]), " ".join(parts[words:])
-    pointer = split(rest)[0]
-    return head, pointer, rest[len(pointer) + 2 :]
 
 
 def _histogram_lines(histogram: dict[int, Counter[tuple[str, bool, int]]]) -> Iterator[str]:
@@ -583,41 +528,67 @@ def _histogram_lines(histogram: dict[int, Counter[tuple[str, bool, int]]]) -> It
         yield f"{'memory' if memory else 'operation'}\t{name}\t{cells}"
 
 
-def build(bitcode: bytes, object_file: Path, linker: str = "cc") -> None:
+def build(bitcode: bytes, object_file: Path, linker: str) -> None:
     """Build the kernels of a program into a shared object."""
     import llvmlite.binding as llvm
 
     llvm.initialize()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    machine = _machine(llvm)
+    # The processor that is here, without what would change results from one to another.
+    host = llvm.get_host_cpu_features()
+    features = ",".join(f"+{name}" for name in _FEATURES if host.get(name))
+    target = llvm.Target.from_default_triple()
+    cpu = "x86-64" if "x86_64" in target.triple else "generic"
+    machine = target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small")
     module = Module(str(llvm.parse_bitcode(bitcode, llvm.create_context())))
     types = [f"{name} = type {kind}" for name, kind in module.types.items()]
     head = [f'target datalayout = "{machine.target_data}"', f'target triple = "{llvm.get_default_triple()}"', *types]
-    counted, reasons = _all_counted(module)
     manifest: list[str] = []
-    kernels = _natives(module, counted, reasons, manifest)
+    counted, kernels = _natives(module, manifest)
     text = "\n".join([*head, *_counting(module, counted, kernels)])
     inlined = llvm.parse_assembly(text, llvm.create_context())
-    _inline(llvm, inlined)
+    # All functions go into their kernels: each has the attribute for that.
+    passes = llvm.create_module_pass_manager()
+    passes.add_function_inlining_pass(0)
+    passes.add_sroa_pass()
+    passes.run(inlined)
     text = "\n".join([*head, *_checking(module, counted, kernels, str(inlined), manifest)])
     final = llvm.parse_assembly(text, llvm.create_context())
-    _optimise(llvm, final, machine)
+    builder = llvm.create_pass_manager_builder()
+    builder.opt_level = 2
+    builder.disable_unroll_loops = False
+    passes = llvm.create_module_pass_manager()
+    machine.add_analysis_passes(passes)
+    builder.populate(passes)
+    passes.run(final)
     _link(machine.emit_object(final), object_file, linker)
 
 
-def _natives(module: Module, counted: _All, reasons: dict[str, str], manifest: list[str]) -> dict[str, list[str]]:
-    """The kernels that run natively, with the functions that each reaches; the manifest says why others do not."""
+def _natives(module: Module, manifest: list[str]) -> tuple[_All, dict[str, list[str]]]:
+    """Functions with counters, and the kernels that run natively with the functions that each reaches.
+
+    The manifest says why others do not.
+    """
+    counted: _All = {}
+    reasons: dict[str, str] = {}
+    for name, function in module.functions.items():
+        try:
+            counted[name] = _Counted(module, function, _counters(counted))
+        except Uncovered as why:
+            reasons[name] = str(why)
     kernels = {}
     for name in (name for name, function in module.functions.items() if function.is_kernel):
         reached = _reached(name, counted)
         reason = next((reasons[one] for one in reached if one in reasons), None)
-        reason = reason or ("it calls itself" if _recurses(name, counted) else None)
+        calls = ((one, called) for one in reached if one in counted for called in counted[one].calls)
+        if reason is None and any(one in _reached(called, counted) for one, called in calls):
+            reason = "it calls itself"
         if reason:
             manifest.append(f"interpreted\t{name}\t{reason}")
         else:
             kernels[name] = reached
-    return kernels
+    return counted, kernels
 
 
 def _counting(module: Module, counted: _All, kernels: dict[str, list[str]]) -> Iterator[str]:
@@ -669,63 +640,16 @@ def _checking(
     yield "!0 = !{}"
 
 
-def _all_counted(module: Module) -> tuple[_All, dict[str, str]]:
-    """Every function that can run natively; and why others cannot."""
-    counted: _All = {}
-    reasons: dict[str, str] = {}
-    for name, function in module.functions.items():
-        try:
-            counted[name] = _Counted(module, function, _counters(counted))
-        except Uncovered as why:
-            reasons[name] = str(why)
-    return counted, reasons
-
-
 def _counters(counted: _All) -> int:
     return sum(len(one.histogram) for one in counted.values())
 
 
 def _reached(name: str, counted: _All) -> list[str]:
-    """A function and all that it calls, directly or not."""
     reached = [name]
     for one in reached:
         if one in counted:
             reached += [other for other in sorted(counted[one].calls) if other not in reached]
     return reached
-
-
-def _recurses(name: str, counted: _All) -> bool:
-    return any(
-        one in counted and any(one in _reached(called, counted) for called in counted[one].calls)
-        for one in _reached(name, counted)
-    )
-
-
-def _machine(llvm: Any) -> Any:
-    """The processor that is here, without what would change results from one to another."""
-    host = llvm.get_host_cpu_features()
-    features = ",".join(f"+{name}" for name in _FEATURES if host.get(name))
-    target = llvm.Target.from_default_triple()
-    cpu = "x86-64" if "x86_64" in target.triple else "generic"
-    return target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small")
-
-
-def _inline(llvm: Any, module: Any) -> None:
-    """Put all functions into their kernels: each has the attribute for that."""
-    passes = llvm.create_module_pass_manager()
-    passes.add_function_inlining_pass(0)
-    passes.add_sroa_pass()
-    passes.run(module)
-
-
-def _optimise(llvm: Any, module: Any, machine: Any) -> None:
-    builder = llvm.create_pass_manager_builder()
-    builder.opt_level = 2
-    builder.disable_unroll_loops = False
-    passes = llvm.create_module_pass_manager()
-    machine.add_analysis_passes(passes)
-    builder.populate(passes)
-    passes.run(module)
 
 
 def _link(code: bytes, object_file: Path, linker: str) -> None:

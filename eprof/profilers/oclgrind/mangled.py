@@ -59,34 +59,23 @@ def called(symbol: str) -> Called:
     end = mangled.end() + int(mangled[1])
     name = symbol[mangled.end() : end]
     arguments = symbol[end:]
-    lanes, letter = _first_type(arguments)
+    # The first argument's type, pointers' targets included.
+    first = _TYPE.match(re.sub(r"U\d(AS\d)?|[PVKr]", "", arguments))
+    lanes, letter = (int(first[1] or 1), first[2]) if first else (1, "")
     if name.startswith(("get_", "barrier", "vload", "vstore", "atom")):
         lanes = 1
     return Called(name, _SCALAR.get(letter), lanes, _accesses(name, arguments))
 
 
-def _first_type(arguments: str) -> tuple[int, str]:
-    """Lanes and letter of the first argument's type in a mangled name, pointers' targets included."""
-    bare = re.sub(r"U\d(AS\d)?|[PVKr]", "", arguments)
-    match = _TYPE.match(bare)
-    if match is None:
-        return 1, ""
-    return int(match[1] or 1), match[2]
-
-
 def _copied(name: str, types: str) -> tuple[Access, ...]:
     """The memory in llvm.memcpy.p0i8.p1i8.i64: an unknown number of bytes from the second space to the first."""
-    if not name.startswith(("memcpy", "memmove", "memset")):
-        return ()
-    return _copies(re.findall(r"p(\d)", types))
+    return _copies(re.findall(r"p(\d)", types)) if name.startswith(("memcpy", "memmove", "memset")) else ()
 
 
 def _copies(spaces: Sequence[str]) -> tuple[Access, ...]:
     """A copy of an unknown number of bytes in an OpenCL name: to the first space, from the second."""
-    names = [_SPACES.get(space, "private") for space in spaces]
-    return tuple(
-        Access("copy", operation, name, None) for operation, name in zip(("store", "load"), names, strict=False)
-    )
+    ways = zip(("store", "load"), spaces, strict=False)
+    return tuple(Access("copy", operation, _SPACES.get(space, "private"), None) for operation, space in ways)
 
 
 def _accesses(name: str, arguments: str) -> tuple[Access, ...]:

@@ -17,22 +17,12 @@ from eprof.base import caching
 from eprof.base.resources import folder as data_folder
 
 # What was tried: Oclgrind by the name of its library, with the flags of its C++; versions of llvmlite.
-_TRIED = {
-    "liboclgrind-3cb40ae3.so": ("-D_GLIBCXX_USE_CXX11_ABI=0", "-fno-rtti"),
-}
+_TRIED = {"liboclgrind-3cb40ae3.so": ("-D_GLIBCXX_USE_CXX11_ABI=0", "-fno-rtti")}
 _LLVMLITE = ("0.43.", "0.44.")
 _SOURCES = (
-    "plugin.cpp",
-    "plugin.h",
-    "caches.cpp",
-    "caches.h",
-    "builtins.cpp",
-    "loops.py",
-    "lowering.py",
-    "builtins.py",
-    "ir.py",
-    "native.py",
-)
+    "plugin.cpp", "plugin.h", "caches.cpp", "caches.h", "builtins.cpp",
+    "loops.py", "lowering.py", "builtins.py", "ir.py", "native.py",
+)  # fmt: skip
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-ffp-contract=off", "-fvisibility=default")
 _HERE = Path(__file__).resolve().parent
 WHY = "EPROF_NATIVE_WHY"  # why kernels are interpreted
@@ -112,18 +102,13 @@ def _key(library: Path, compiler: str, version: str) -> str:
     for path in (library, Path(compiler).resolve()):
         status = path.stat()
         digest.update(repr((str(path), status.st_size, status.st_mtime_ns)).encode())
-    digest.update(_processor().encode())
+    # Programs are built for what the processor can do.
+    lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    digest.update(next((line for line in lines if line.startswith(("flags", "Features"))), "").encode())
     return digest.hexdigest()[:32]
 
 
-def _processor() -> str:
-    """What the processor can do: programs are built for it."""
-    lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
-    return next((line for line in lines if line.startswith(("flags", "Features"))), "")
-
-
 def _build(plugin: Path, library: Path, compiler: str) -> str | None:
-    """Build the plugin under another name, then rename it; why that failed, or None."""
     part = plugin.with_name(f"plugin-{os.getpid()}.so")
     sources = [str(_HERE / name) for name in _SOURCES if name.endswith(".cpp")]
     links = [str(library), f"-Wl,-rpath,{library.parent}", "-Wl,--no-undefined", "-lpthread", "-ldl", "-lm"]

@@ -50,8 +50,6 @@ class Kernel(Struct):
 
 
 class _Walk(Struct):
-    """The state of a reader between two lines."""
-
     kernels: dict[str, Kernel] = field(default_factory=dict)
     block: dict[str, int] | None = None
     name: str = ""
@@ -80,16 +78,13 @@ class _Walk(Struct):
         elif count:
             self.block[count[2]] = self.block.get(count[2], 0) + _whole(count[1])
         elif not line.strip():
-            self._close(self.block)
+            kernel = self.kernels.setdefault(self.name, Kernel())
+            kernel.launches += 1
+            for text, number in self.block.items():
+                _count(kernel, text, number)
             self.block = None
         else:
             self.others += 1
-
-    def _close(self, block: Mapping[str, int]) -> None:
-        kernel = self.kernels.setdefault(self.name, Kernel())
-        kernel.launches += 1
-        for text, number in block.items():
-            _count(kernel, text, number)
 
     def finish(self) -> None:
         """The file is at its end: a block of Oclgrind's counts that is still open was cut off."""
@@ -103,7 +98,6 @@ def _whole(text: str) -> int:
 
 
 def _count(kernel: Kernel, text: str, number: int) -> None:
-    """Add one line of Oclgrind's block to what is known of a kernel."""
     memory = _MEMORY.fullmatch(text)
     if memory:
         kernel.counts[f"{memory[1]} {memory[2]}"] += number
@@ -136,31 +130,25 @@ def decide_type(kernel: Kernel) -> tuple[str, bool]:
     Certain: all typed calls have one type, no instruction converts between widths, no vectors (which count once), and
     the bytes per access of global, local and constant memory can be of that type.
     """
-    sizes = _sizes(kernel)
+    # Bytes per access, for each kind of access to memory that a program's arrays are in.
+    spaces = [f"{operation} {space}" for operation in ("load", "store") for space in ("global", "local", "constant")]
+    sizes = [kernel.counts[f"{space} bytes"] / kernel.counts[space] for space in spaces if kernel.counts[space]]
     converts = kernel.counts["fpext"] + kernel.counts["fptrunc"]
     if len(kernel.typed) == 1:
         (kind,) = kernel.typed
         fits = not sizes or any(_may_hold(size, _BYTES[kind]) for size in sizes)
         return kind, fits and not converts and not kernel.has_vectors
     if kernel.typed:
-        return max(sorted(kernel.typed), key=lambda kind: _calls_of(kernel, kind)), False
+        calls = {
+            kind: sum(kernel.counts[text] for text in kernel.counts if text.endswith(f" {kind}")) for kind in TYPES
+        }
+        return max(sorted(kernel.typed), key=lambda kind: calls[kind]), False
     for kind in ("f64", "f32", "f16"):
         if sizes and all(size == _BYTES[kind] for size in sizes):
             return kind, False
     if sizes and max(sizes) > _BYTES["f32"] and not kernel.has_vectors:
         return "f64", False
     return _GUESS, False
-
-
-def _calls_of(kernel: Kernel, kind: str) -> int:
-    """How many typed calls of a kernel on Oclgrind are of a type."""
-    return sum(number for text, number in kernel.counts.items() if text.endswith(f" {kind}"))
-
-
-def _sizes(kernel: Kernel) -> list[float]:
-    """Bytes per access on Oclgrind, for each kind of access to memory that a program's arrays are in."""
-    spaces = [f"{operation} {space}" for operation in ("load", "store") for space in ("global", "local", "constant")]
-    return [kernel.counts[f"{space} bytes"] / kernel.counts[space] for space in spaces if kernel.counts[space]]
 
 
 def _may_hold(mean: float, size: int) -> bool:
@@ -194,13 +182,19 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
 
 
 def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[Table, list[str]]:
-    """The table of kernels that Oclgrind counted."""
     notes: list[str] = []
     columns = [_columns(name, kernel, notes) for name, kernel in kernels.items()]
     names = list(dict.fromkeys(chain.from_iterable(columns)))
     if keep is not None:
-        unknown = sorted({name for name in names if _plain_call(name) and not _is_known(name, keep)})
-        _gather_unknown(columns, unknown, kernels, notes)
+        calls = {name for name in names if name.startswith("call ") and name.count(" ") == 1}
+        known = {call for call in calls if call in keep or any(f"{call} {kind}" in keep for kind in TYPES)}
+        # Functions of the program itself, or new built-in ones.
+        unknown = [name.removeprefix("call ") for name in sorted(calls - known)]
+        for counts, kernel in zip(columns, kernels.values(), strict=True):
+            counts["call other"] = sum(kernel.calls[name] for name in unknown)
+        if unknown:
+            shown = ", ".join(unknown[:5]) + (" ..." if len(unknown) > 5 else "")
+            notes.append(f"calls that no definition names are counted as control, one each: {shown}")
         listed = keep if isinstance(keep, (set, frozenset)) else frozenset(names)
         names = sorted(name for name in {*listed, *names, "call other"} if _OWN.fullmatch(name) and name in keep)
     notes += cache_notes(kernels)
@@ -218,16 +212,7 @@ def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[
     return Table(KIND, rows, counters, dict.fromkeys(names, COUNT)), notes
 
 
-def _plain_call(name: str) -> bool:
-    return name.startswith("call ") and name.count(" ") == 1
-
-
-def _is_known(call: str, keep: Container[str]) -> bool:
-    return call in keep or any(f"{call} {kind}" in keep for kind in TYPES)
-
-
 def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
-    """All Oclgrind counters of a kernel, the untyped ones under their type."""
     counters: dict[str, float] = dict(kernel.counts)
     kernel_type, certain = decide_type(kernel)
     for opcode in UNTYPED:
@@ -251,17 +236,6 @@ def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
         counters[counter] = np.nan
         notes.append(f"`{name}`: copies or images moved data that Oclgrind does not count, so `{counter}` is not known")
     return counters
-
-
-def _gather_unknown(
-    columns: list[dict[str, float]], unknown: list[str], kernels: Mapping[str, Kernel], notes: list[str]
-) -> None:
-    """Calls on Oclgrind that no definition knows: functions of the program itself, or new built-in ones."""
-    for counts, kernel in zip(columns, kernels.values(), strict=True):
-        counts["call other"] = sum(kernel.calls[name.removeprefix("call ")] for name in unknown)
-    if unknown:
-        listed = ", ".join(name.removeprefix("call ") for name in unknown[:5]) + (" ..." if len(unknown) > 5 else "")
-        notes.append(f"calls that no definition names are counted as control, one each: {listed}")
 
 
 def _line_notes(walk: _Walk) -> Iterator[str]:

@@ -39,17 +39,13 @@ def blocks_in(path: str | Path, most: int = sys.maxsize, pieces: int = sys.maxsi
     return blocks
 
 
-def is_in(path: str) -> bool:
-    """Whether a file holds a block of Oclgrind's counts; a program may have written much before the first."""
-    return blocks_in(path, most=1, pieces=_LOOK_PIECES) > 0
-
-
 def _reader_of(block: bytes) -> str | None:
     return "reader" if MARK.encode() in block else None
 
 
 def _reader_of_file(path: str) -> str | None:
-    return "reader" if is_in(path) else None
+    # A program may have written much before the first block.
+    return "reader" if blocks_in(path, most=1, pieces=_LOOK_PIECES) else None
 
 
 def _lower_bounds(launches: Launches) -> Columns:

@@ -46,7 +46,12 @@ class Perf(Collector):
             from eprof.collect import cpu
 
             capability = in_cpuinfo(_CPUINFO.read_text())
-            return tool._replace(usable=True, why=_good_for(path), device=cpu.name(), capability=capability)
+            good_for = (
+                "the processor's own counters, without memory controllers and energy, which only root may read here"
+            )
+            if _may_count_sockets(path):
+                good_for = "the processor's own counters, with memory controllers and energy where it has them"
+            return tool._replace(usable=True, why=good_for, device=cpu.name(), capability=capability)
         why, remedy = _trouble(answer)
         return tool._replace(why=why, remedy=remedy)
 
@@ -102,7 +107,6 @@ def _trial(path: str, *options: str) -> str:
 
 @cache
 def _listed(path: str) -> frozenset[str]:
-    """The events that perf may count here, by their plain names."""
     events = frozenset(plain(event)[0] for event in ask([path, "list", "--raw-dump"]).split())
     return events if _may_count_sockets(path) else frozenset(event for event in events if not _is_of_socket(event))
 
@@ -113,14 +117,7 @@ def _may_count_sockets(path: str) -> bool:
     return bool(re.search(r"(?m)^\d+.*;cpu-clock;", _trial(path, "-a", "-e", "cpu-clock")))
 
 
-def _good_for(path: str) -> str:
-    if _may_count_sockets(path):
-        return "the processor's own counters, with memory controllers and energy where it has them"
-    return "the processor's own counters, without memory controllers and energy, which only root may read here"
-
-
 def _trouble(answer: str) -> tuple[str, str | None]:
-    """Why perf cannot count, and what mends it."""
     if re.search(_REFUSED, answer):
         level = Path("/proc/sys/kernel/perf_event_paranoid")
         now = f" (perf_event_paranoid is {level.read_text().strip()})" if level.exists() else ""

@@ -132,7 +132,6 @@ class Lines:
         return True
 
     def _take_json(self, line: str) -> bool:
-        """Take a line of perf's JSON."""
         for text in re.findall(r"\{[^{}]*\}", line):
             cells = {key: (quoted or plain).strip(",") for key, quoted, plain in _JSON.findall(text)}
             if not cells.get("counter-value") or not cells.get("event"):
@@ -157,7 +156,6 @@ class Lines:
         return True
 
     def _take_csv(self, line: str, row: re.Match[str]) -> bool:
-        """Take a line of perf's CSV."""
         sep = row["sep"]
         if sep == "," and "," in row["running"]:
             raise LogError(
@@ -185,7 +183,6 @@ class Lines:
         )  # fmt: skip
 
     def _take_text(self, line: str) -> bool:
-        """Take a line of perf's text."""
         run = self.runs[-1]
         elapsed = _ELAPSED.match(line)
         if elapsed:
@@ -225,7 +222,10 @@ class Lines:
         for run in self.runs:
             keys = [(row.place, row.event, row.cgroup) for row in run.rows]
             is_timed = any(row.time for row in run.rows)
-            size = len(keys) if run.is_text or is_timed else _period(keys)
+            size = len(keys)
+            if not (run.is_text or is_timed):
+                periods = (some for some in range(1, size) if size % some == 0 and keys[some:] == keys[:-some])
+                size = next(periods, size)
             for first in range(0, len(keys), size or 1):
                 yield replace(run, rows=run.rows[first : first + size])
 
@@ -233,9 +233,3 @@ class Lines:
 def seconds(time: str) -> float:
     """The time of an interval of perf's."""
     return float(time.replace(",", "."))
-
-
-def _period(keys: list[tuple[str, str, str]]) -> int:
-    """After how many keys perf's rows come again in the same order, to the end; all of them if they do not."""
-    ends = (size for size in range(1, len(keys)) if len(keys) % size == 0 and keys[size:] == keys[:-size])
-    return next(ends, len(keys))

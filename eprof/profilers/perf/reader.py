@@ -161,7 +161,11 @@ def _rows(run: Run, lines: Lines) -> list[_Counted]:
     Of cgroups inside of each other only the innermost, which no other counts again.
     """
     cgroups = dict.fromkeys(row.cgroup for row in run.rows if plain(row.event)[0] not in SOFTWARE)
-    inner = [each for each in cgroups if not any(other != each and _holds(each, other) for other in cgroups)]
+    inner = [
+        each
+        for each in cgroups
+        if not any(other.startswith(each.rstrip("/") + "/") for other in cgroups if other != each)
+    ]
     time_s = _time_s(run, lines)
     counted = {
         cgroup: _Counted(cgroup or run.command or WHOLE_PROGRAM, time_s if len(inner) < 2 else math.nan)
@@ -178,12 +182,7 @@ def _rows(run: Run, lines: Lines) -> list[_Counted]:
     return list(counted.values())
 
 
-def _holds(cgroup: str, other: str) -> bool:
-    return other.startswith(cgroup.rstrip("/") + "/")
-
-
 def _count(counted: _Counted, row: Row, run: Run, lines: Lines) -> None:
-    """Add one row of perf's to what it counted."""
     event, pmu = plain(row.event)
     if event in SOFTWARE:
         return
@@ -226,20 +225,20 @@ def _packages(run: Run, lines: Lines, time_s: float) -> int | None:
 
 
 def _is_cut(run: Run) -> bool:
-    """Whether perf's last interval lacks rows that the first has."""
     times = [row.time for row in run.rows]
     return bool(times[0]) and times.count(times[-1]) < times.count(times[0])
 
 
 def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) -> Table:
-    """The table of what perf counted."""
     amounts = [row.amounts() for row in rows]
     units = {name: unit for each in amounts for name, (_, unit) in each.items()}
     if keep is not None:
         units = {
             name: unit for name, unit in units.items() if unit in (JOULE, OTHER) or name.removesuffix(RUNNING) in keep
         }
-    values = [[each.get(name, (_absent(name), ""))[0] for name in units] for each in amounts]
+    # An event that was not scaled was counted all the time.
+    absent = {name: (_ALL if name.endswith(RUNNING) else math.nan, "") for name in units}
+    values = [[each.get(name, absent[name])[0] for name in units] for each in amounts]
     table_rows = TableRows(
         device=Names.of([None] * len(rows)),
         kernel=Names.of(row.kernel for row in rows),
@@ -252,13 +251,7 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
     return Table(KIND, table_rows, counters, units, events, lacks_rows=is_cut)
 
 
-def _absent(name: str) -> float:
-    """What a row of perf's without a counter has: an event that was not scaled was counted all the time."""
-    return _ALL if name.endswith(RUNNING) else math.nan
-
-
 def _nothing(rows: Sequence[_Counted]) -> str:
-    """That perf counted nothing, and what can."""
     names = [f"`{name}`" for row in rows for name in row.events]
     what = f"{few(list(dict.fromkeys(names)), _EXAMPLES)} could not be counted" if names else "no event is in it"
     times = [row.time_s for row in rows if not math.isnan(row.time_s)]
@@ -270,7 +263,6 @@ def _nothing(rows: Sequence[_Counted]) -> str:
 
 
 def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] | None) -> Iterator[str]:
-    """What there is to say on perf's output."""
     if keep is not None:
         events = dict.fromkeys(
             name for row in rows for name, total in row.events.items() if not math.isnan(total.value)

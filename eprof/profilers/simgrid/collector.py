@@ -71,7 +71,11 @@ class SimGrid(Collector):
             computing = f"host-speed:{speed.work_per_s}f" if nodes.computes else "simulate-computation:no"
             command = [*simulated, f"--cfg=smpi/{computing}", _TRACE, "-trace-file", trace, *request.program]
             why = f"the program, {'timed here' if nodes.computes else 'by the flops that it states'}, and its trace"
-        _check(command)
+        for word in command:  # smpirun is a script of the shell
+            if _SPLIT_BY_A_SHELL.search(word) or not word:
+                raise UsageError(
+                    f"`{word}`: smpirun passes on no words with spaces or wildcards; rename or leave it out."
+                )
         return Step(what, tuple(command), f"{why} at {speed.core_mhz:g} MHz", logs=(log.name,), files=files)
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
@@ -105,13 +109,6 @@ def _logging(nodes: Nodes, log: Path) -> list[str]:
     for category, file in logs.items():
         words += [f"--log={category}.thres:info", f"--log={category}.app:file:{file}"]
     return words
-
-
-def _check(command: Sequence[str]) -> None:
-    """Raises UsageError for what SimGrid's smpirun, a script of the shell, would take apart."""
-    for word in command:
-        if _SPLIT_BY_A_SHELL.search(word) or not word:
-            raise UsageError(f"`{word}`: smpirun passes on no words with spaces or wildcards; rename or leave it out.")
 
 
 def ranks(folder: Path) -> list[Path]:
