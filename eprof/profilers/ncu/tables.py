@@ -28,14 +28,14 @@ def _table(parts: Sequence[Part]) -> Table:
         units = {name: unit for name, unit in units.items() if not name.startswith(ASIDE)}
     processes = [(place, process) for place, part in enumerate(parts) for process in part.names["process"].texts()]
     run_of = {process: run for run, process in enumerate(dict.fromkeys(processes))}
-    is_known = {text: text is not None and text.isdecimal() and len(text) <= _PID_DIGITS for _, text in run_of}
+    numbers = {text: int(text) for _, text in run_of if text and text.isdecimal() and len(text) <= _PID_DIGITS}
     rows = TableRows(
         device=_column_names(parts, "device"),
         kernel=_column_names(parts, "kernel"),
         run=np.array([run_of[process] for process in processes], dtype=np.int64),
         launches=np.concatenate([part.rows["launches"] for part in parts]),
         time_s=np.concatenate([part.rows["time_s"] for part in parts]),
-        process=np.array([int(text) if is_known[text] else -1 for _, text in processes], dtype=np.int64),
+        process=np.array([numbers.get(text or "", -1) for _, text in processes], dtype=np.int64),
         part=_column_names(parts, "part") if any("part" in part.names for part in parts) else None,
     )
     values = np.full((len(units), len(processes)), np.nan)
