@@ -136,7 +136,7 @@ def resident(gpu, items, local_bytes):
 def launch(gpu, groups, items, local_bytes=0, machines=None):
     """What the caches of `gpu` make of a launch: {name: count, "NAME least", "NAME most"}."""
     traces = [trace_of(group) for group in groups]
-    counts = {}
+    counts = {"work-items": len(groups) * items, "warps": len(groups) * -(-items // WARP)}
     for kind in ("load", "store", "atomic"):
         counts[f"{kind} requests"] = sum(k == kind for trace in traces for k, _ in trace)
         counts[f"{kind} sectors"] = sum(len(s) for trace in traces for k, s in trace if k == kind)

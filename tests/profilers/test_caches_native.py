@@ -82,6 +82,7 @@ def test_requests_and_sectors_of_kernels(tmp_path, monkeypatch):
         numbers = {key: int(number) for key, number in ours.items()}
         assert (data, [line for line in lines if " - cache " not in line]) == bare[name]
         if name in CASES:
+            assert (numbers["work-items"], numbers["warps"]) == (64, 2)
             found = {
                 kind: (numbers[f"{kind} requests"], numbers[f"{kind} sectors"]) for kind in ("load", "store", "atomic")
             }
@@ -117,6 +118,18 @@ def test_what_the_model_counts_is_read_by_level_and_told(tmp_path):
     counts = {name: profile.counts().amounts[name][0] for name in ("dram_read", "dram_write", "l2_read", "l1_read")}
     assert counts == {"dram_read": 32 * 400, "dram_write": 32 * 70, "l2_read": 32 * 600, "l1_read": 0}
     assert any("4 sectors a load" in note and "DRAM 0.015 MB" in note for log in profile.logs for note in log.notes)
+
+
+@pytest.mark.parametrize(
+    ("items", "warps", "is_told"), [(1000, 1000, True), (15, 1, False), (32, 2, False), (31, 2, True)]
+)
+def test_work_groups_that_leave_their_warps_half_empty_are_told(tmp_path, items, warps, is_told):
+    """Where a program names no size of them, a work-group has one item, and nothing coalesces."""
+    log = _log(tmp_path / "log.txt", moved=1000, hits=600)
+    sizes = f"{items} - cache work-items\n     {warps} - cache warps\n     "
+    log.write_text(log.read_text().replace("1 - cache model", f"{sizes}1 - cache model"))
+    notes = [note for log in eprof.load(log).logs for note in log.notes]
+    assert any("work-groups of `k` fill less than half of their warps" in note for note in notes) == is_told
 
 
 def test_a_launch_without_the_model_leaves_the_kernel_without(tmp_path):

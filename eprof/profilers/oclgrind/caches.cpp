@@ -413,6 +413,8 @@ size_t caches_end(caches_launch *launch, char *text, size_t room) {
                                            "%16llu - cache %s\n", static_cast<unsigned long long>(number), name.c_str()));
   };
   line(1, "model " + launch->model);
+  line(launch->groups * launch->items, "work-items");
+  line(launch->groups * ((launch->items + WARP - 1) / WARP), "warps");
   for (int count = 0; count < RECORDED; ++count)
     line(launch->counts[count], RECORDED_NAMES[count]);
   for (int count = 0; count < REPLAYED; ++count) {

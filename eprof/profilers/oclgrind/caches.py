@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from eprof.base.errors import UsageError
 from eprof.base.resources import folder
-from eprof.base.text import did_you_mean
+from eprof.base.text import did_you_mean, few
 from eprof.base.toml import Document
 
 NONE, WARM = "none", ":warm"
@@ -19,6 +19,7 @@ _MODEL = "cache model "
 _MOST_NOTES = 8
 _SECTOR_MB = 32e-6
 _L1_WAYS = 16
+_FEW = 16  # work-items a warp
 
 
 def geometry(model: str) -> str:
@@ -75,6 +76,13 @@ def cache_notes(kernels: Mapping[str, _Counted]) -> Iterator[str]:
     """What the modelled caches serve of each Oclgrind kernel, the most bytes of DRAM first, with the interval."""
     modelled = [(name, kernel) for name, kernel in kernels.items() if models_of(kernel) and not kernel.counts[LOST]]
     modelled.sort(key=lambda entry: -_dram(entry[1].counts))
+    sparse = [f"`{name}`" for name, kernel in modelled if _is_sparse(kernel)]
+    if sparse:
+        yield (
+            f"work-groups of {few(sparse, 4)} fill less than half of their warps, so few accesses coalesce, and bytes "
+            "of L1, L2 and DRAM are many: where a program names no size of work-groups, they have 1 work-item here, "
+            "and more on a GPU"
+        )
     for name, kernel in modelled[:_MOST_NOTES]:
         counts = {name.removeprefix(CACHE): number for name, number in kernel.counts.items()}
         requests, sectors = counts["load requests"], counts["load sectors"]
@@ -86,6 +94,12 @@ def cache_notes(kernels: Mapping[str, _Counted]) -> Iterator[str]:
         ends = [_dram(kernel.counts, end) * _SECTOR_MB for end in ("", " least", " most")]
         parts.append("DRAM {:.3g} MB, {:.3g} to {:.3g} by how many work-groups are in flight".format(*ends))
         yield f"caches of {' and '.join(models_of(kernel))}, modelled: `{name}`: {', '.join(parts)}"
+
+
+def _is_sparse(kernel: _Counted) -> bool:
+    """Whether warps are half empty, which one warp alone cannot help."""
+    warps = kernel.counts["cache warps"]
+    return warps > kernel.launches and kernel.counts["cache work-items"] < _FEW * warps
 
 
 def _dram(counts: Counter[str], end: str = "") -> int:
