@@ -614,7 +614,9 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def warnings(self) -> list[str]:
         """Everything the user should know of the profile, once each: from logs, counts, checks and costs."""
-        sentences = []
+        from eprof.profile.totals import over_limit
+
+        sentences = list(filter(None, [over_limit(self)]))
         if self.measured is not None and self.metered is None:
             sentences.append(self._against(self.measured))
         if self.costs is None:

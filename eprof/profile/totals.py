@@ -94,6 +94,21 @@ def _limit_of_capability(capability: str | None) -> float:
     return max(limits, default=math.inf)
 
 
+def over_limit(energy: "Energy") -> str:
+    """That the prices make more of the counts than the profile's board can draw in that time; else empty."""
+    total_j, time_s = joules_of(energy)[TOTAL], time_of(energy)
+    is_predicted = energy.costs is not None and energy.metered is None and energy.modelled is None
+    if not is_predicted or not total_j or not time_s or time_marks_of(energy) & Mark.MISSING:
+        return ""
+    limit_w = board_limit_w(energy)
+    if total_j <= limit_w * time_s:
+        return ""
+    return (
+        f"The prices make {total_j / time_s:.4g} W of these counts and times, more than the {limit_w:.4g} W that the "
+        f"board may draw: it takes {limit_w * time_s:.4g} J at most, and the prices, counts or times are too large."
+    )
+
+
 def intensity_of(energy: "Energy") -> float | None:
     """Flops per DRAM byte of all kernels; None where either is not known of some kernel."""
     counts = energy.counts.whole

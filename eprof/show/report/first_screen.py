@@ -390,6 +390,8 @@ def _spread(view: View) -> str:
     total, pair = view.energy("total").value, known(view.interval("total"))
     if not total or pair is None or view.is_modelled:
         return ""
+    if pair[1] < total:
+        return "the prices make more than the board can draw"
     return f"{signed_percent(pair[0] / total - 1)} to {signed_percent(pair[1] / total - 1)}"
 
 
