@@ -8,6 +8,7 @@ import numpy as np
 
 from eprof.base.arrays import Array, Floats
 from eprof.base.text import few, pattern
+from eprof.base.wraps import HOLDS
 from eprof.logs.rows.log import BYTES_PER_S, COUNT, LEVEL, OTHER, PERCENT
 
 # What a cell is: an index into UNITS, or a negative reason for there being no value.
@@ -19,7 +20,7 @@ LARGEST = 1e30  # no counter and no time is; such numbers are damage, and their 
 LEAST_WRONG = 1.84467e19
 _MOST_WRONG = 2.0**64
 # Counters of floating-point events that ran over read 2^47 too much, and a sum over threads so much for each of them.
-_WRAP, _NEAR = 2.0**47, 1e-3
+_NEAR = 1e-3  # of what a counter holds
 # Instructions count twice at most, where events are instructions; as operations, 32 times (two of 16 lanes).
 _MOST_TIMES = {"fp_arith": 2, "": 32}
 _NAMED = 3
@@ -56,10 +57,10 @@ def is_wrapped(event: str, count: float, instructions: float = math.nan) -> bool
     count: of a thread or a sum of threads, as is the number of their `instructions` (NaN: not known).
     """
     name = event.lower()
-    if count < _WRAP * (1 - _NEAR) or not ("fp_" in name or "flops" in name):
+    if count < HOLDS * (1 - _NEAR) or not ("fp_" in name or "flops" in name):
         return False
     most = next(times for part, times in _MOST_TIMES.items() if part in name) * instructions
-    return abs(count / _WRAP - round(count / _WRAP)) < _NEAR or count > most
+    return abs(count / HOLDS - round(count / HOLDS)) < _NEAR or count > most
 
 
 def unused_note(events: Iterable[str], keep: Container[str]) -> str:

@@ -91,8 +91,8 @@ def where(view: View, most: int = _MOST) -> Table:
 
 
 def _shown(view: View, entry: schema.Kernel | schema.Group, amount: Amount) -> float | None:
-    """What a row shows of an amount: of joules that are a lower bound, the low end of the interval."""
-    if view.measure == "total" and amount.lower and entry.interval_j:
+    """What a row shows of an amount: of joules that nothing bounds above, the low end of the interval."""
+    if view.measure == "total" and amount.lower and entry.interval_j and entry.interval_j[1] is None:
         return entry.interval_j[0]
     return amount.value
 
