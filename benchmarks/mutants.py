@@ -1,96 +1,68 @@
 """Mutants: change one thing of eprof at a time and see whether a test tells.
 
-    python benchmarks/mutants.py [--number 100] [--seed 1] [--only energy] [--jobs 2] [--state mutants.jsonl]
-    python benchmarks/mutants.py --list             what would be changed and by which tests, without running one
+    python benchmarks/mutants.py [--number 100] [--seed 1] [--only energy] [--jobs 2] [--state .bench/mutants]
+    python benchmarks/mutants.py --list             what would be changed, without running anything
 
 Changes are drawn at random from all that can be made in the modules that make numbers, which is every one but those that
 show them (`SHOWS`): comparisons, + - * /, `and` and `or`, `not`, & and |, numbers and powers of ten, min and max,
 terms of a sum, factors of units, `abs`, bounds of slices, entries of dictionaries, loops and functions that end early,
-results of functions. Each goes into a copy of the tree (never into this one), and the tests nearest to the module
-(`nearest`) are run there until one fails. A change that all of them pass has survived: write a test that it fails, or,
+results of functions.
+
+Which tests see a change is not guessed: every file of tests is run once with eprof compiled so that each statement says
+when it is executed (`marked`), also in the processes that tests start. A change then meets the tests that execute its
+statement, quickest first, until one fails. A change that all of them pass has survived: write a test that it fails, or,
 if no test can, add it to `mutants-equivalent.toml` with the reason.
 
-What was run is kept in --state, a line each: a run that was stopped goes on there. Exit code 1 if more than a tenth
-of the mutants survive that are not known to be equivalent.
+--state keeps what tests execute (by what functions say, not by where they stand) and what became of each change. A run
+that was stopped goes on there; files of tests that changed are looked at again, and survivors that they execute tried
+again. Exit code 1 if more than a tenth of the mutants survive that are not known to be equivalent.
 """
 
 import argparse
 import ast
+import bisect
+import contextlib
 import difflib
+import hashlib
+import importlib.util
 import itertools
 import json
+import marshal
 import math
+import mmap
 import os
-import random
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import tomllib
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from queue import Queue
 from types import UnionType
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+import pytest
 
 ROOT = Path(__file__).parents[1]
 EQUIVALENT = Path(__file__).with_name("mutants-equivalent.toml")
 ALLOWED = 0.1
 LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", "__pycache__", "*.pyc", ".pytest_cache", ".mypy_cache", ".ruff_cache"
+    ".bench", ".hypothesis", ".git", ".venv", "__pycache__", "*.pyc", ".pytest_cache", ".mypy_cache", ".ruff_cache"
 )
 
 # Rooms and files that show numbers or only name things, wherever they stand: what is wrong in them is seen.
 SHOWS = {"words", "page", "terminal", "cli", "files", "show", "drawing", "schema", "signs", "messages", "collector"}
 SHOWS |= {"collect", "rundir", "progress", "completion", "doctor", "demo", "notebook", "errors", "text", "nouns"}
-# What goes through all rooms.
-WHOLE = ["golden", "oracle"]
 
 
 def modules() -> list[str]:
     """The modules that make numbers, by their path below eprof/."""
     every = (path.relative_to(ROOT / "eprof") for path in sorted((ROOT / "eprof").rglob("*.py")))
     return [str(path) for path in every if not SHOWS & {*path.parts, path.stem}]
-
-
-def nearest(module: str) -> list[str]:
-    """The files of tests that are to see a change of a module, the nearest first; small ones before large ones.
-
-    The one of its name; those that import it, or something of it; those with its folder's name in theirs; those in a
-    folder of that name, or of which CONTRIBUTING.md says that they test it too; and what goes through all rooms.
-    """
-    names = [name for name in Path(module).with_suffix("").parts if name != "__init__"] or ["eprof"]
-    dotted, last = ".".join(["eprof", *names]), names[-1]
-    room = ".".join(["eprof", *names[:-1]])
-    imports = re.compile(rf"(?:from|import) {dotted}\b|from {room} import [^\n]*\b{last}\b")
-    also = _also().items()
-    folders = {*names, *(folder for folder, rooms in also if rooms & set(names))}
-    found = []
-    for path in (ROOT / "tests").rglob("test_*.py"):
-        words = {*path.stem.split("_")[1:], path.stem.removeprefix("test_")}
-        near = [path.stem == f"test_{last}", imports.search(path.read_text())]
-        near += [words & set(names), path.parent.name in folders, words & set(WHOLE)]
-        rank = next((number for number, is_so in enumerate(near) if is_so), None)
-        if rank is not None:
-            found.append((rank, path.stat().st_size, path.stem.removeprefix("test_")))
-    return [name for _, _, name in sorted(found)]
-
-
-@cache
-def _also() -> dict[str, set[str]]:
-    """Folders of tests that test other rooms, too: "| `tests/collect/` | also `planning/`, `rundir/` |"."""
-    rooms: dict[str, set[str]] = {}
-    guide = ROOT / "CONTRIBUTING.md"
-    for line in guide.read_text().splitlines() if guide.exists() else ():
-        folders, also, others = line.partition(" | also ")
-        for folder in re.findall(r"`tests/(\w+)/`", folders) if also else ():
-            rooms.setdefault(folder, set()).update(re.findall(r"`(\w+)/`", others))
-    return rooms
 
 
 @cache
@@ -195,6 +167,10 @@ def _notes(tree: ast.Module) -> Iterator[ast.AST]:
             if getattr(node, name, None) is not None:
                 yield getattr(node, name)
         yield from getattr(node, "decorator_list", [])
+        if isinstance(node, ast.ClassDef):
+            yield from node.keywords
+        if isinstance(node, ast.keyword) and node.arg == "strict":  # of zip: says what holds
+            yield node
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield node
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript) and _is_alias(node.value):
@@ -350,85 +326,372 @@ def _end(node: ast.AST) -> tuple[int, int]:
     return node.end_lineno, node.end_col_offset
 
 
+# ----------------------------------------------------------------------------------------------- which tests execute what
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A function, a class or another statement at the left of a module, by its name and what it says.
+
+    statements: each with the statements around it before it, and whether it runs in a call, not on import.
+    """
+
+    key: str
+    statements: list[tuple[ast.stmt, bool]]
+
+
+@cache
+def units(source: str) -> list[Unit]:
+    """What a module consists of."""
+    return [
+        Unit(f"{getattr(node, 'name', '')} {_digest(ast.dump(node))}", [(node, False), *_statements(node, False)])
+        for node in ast.parse(source).body
+    ]
+
+
+def _statements(node: ast.AST, called: bool) -> Iterator[tuple[ast.stmt, bool]]:
+    called |= isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield child, called
+        yield from _statements(child, called)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _own(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The nodes of a statement without those of the statements in it."""
+    waiting: list[ast.AST] = [statement]
+    while waiting:
+        yield (node := waiting.pop())
+        waiting += (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt))
+
+
+def _names(statement: ast.stmt) -> tuple[set[str], set[str]]:
+    """The names that a statement gives something, and those that it uses."""
+    given, used = {getattr(statement, "name", "")} - {""}, set()
+    for node in _own(statement):
+        if isinstance(node, ast.alias):
+            given.add(node.asname or node.name)
+            used.add(node.name)
+        elif isinstance(node, ast.Name):
+            (given if isinstance(node.ctx, ast.Store) else used).add(node.id)
+        elif isinstance(node, ast.Attribute):
+            used.add(node.attr)
+    return given, used
+
+
+MARKS = "eprof_marks"  # a module that only the copies of eprof have: bytes in a file, which all processes of a copy share
+_MARKS = "import mmap, pathlib\nwith pathlib.Path(__file__).with_suffix('.bin').open('r+b') as file:\n"
+_MARKS += "    SEEN = mmap.mmap(file.fileno(), 0)\n"
+
+
+def marked(source: str, first: int) -> ast.Module:
+    """A module in which each statement of a function first sets its byte in `MARKS`, from number `first` on."""
+    tree = ast.parse(source)
+    statements = [pair for node in tree.body for pair in [(node, False), *_statements(node, False)]]
+    numbers = {id(statement): first + index for index, (statement, _) in enumerate(statements)}
+    called = {id(statement) for statement, is_called in statements if is_called}
+    for node in list(ast.walk(tree)):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list) and block and id(block[0]) in called:
+                marks = [ast.parse(f"{MARKS}[{numbers[id(statement)]}] = 1").body[0] for statement in block]
+                for mark, statement in zip(marks, block, strict=True):
+                    for node_of_mark in ast.walk(mark):
+                        ast.copy_location(node_of_mark, statement)
+                setattr(node, name, list(itertools.chain(*zip(marks, block, strict=True))))
+    start = next(number for number, node in enumerate([*tree.body, None]) if not _is_head(node))
+    tree.body.insert(start, ast.parse(f"from eprof.{MARKS} import SEEN as {MARKS}").body[0])
+    return ast.fix_missing_locations(tree)
+
+
+def _is_head(node: ast.stmt | None) -> bool:
+    """The docstring, or an import from `__future__`."""
+    return isinstance(node, ast.Expr) or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
+
+
+def compiled(path: Path, program: str | ast.Module) -> None:
+    """Have Python run a program for a module, whatever its source says: a file of `__pycache__` that is not checked."""
+    binary = Path(importlib.util.cache_from_source(path))
+    binary.parent.mkdir(exist_ok=True)
+    code = marshal.dumps(compile(program, path, "exec", dont_inherit=True))
+    binary.write_bytes(importlib.util.MAGIC_NUMBER + b"\1\0\0\0" + bytes(8) + code)
+
+
+class Recorder:
+    """A plugin of pytest that tells which statements each test executes; what it is asked for last is in `record`."""
+
+    def __init__(self, tree: Path, places: list[tuple[str, int]]) -> None:
+        self._keys, self._starts = zip(*places, strict=True)
+        with (tree / "eprof" / f"{MARKS}.bin").open("r+b") as file:
+            self._marks = mmap.mmap(file.fileno(), 0)
+        self._shared: set[int] = set()
+        self._tests: dict[str, dict] = {}
+
+    def _taken(self) -> set[int]:
+        """The numbers of the statements that were executed since this was asked last."""
+        numbers = {found.start() for found in re.finditer(b"\1", self._marks)}
+        self._marks[:] = bytes(len(self._marks))
+        return numbers
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """What is kept from one test to the next would be nobody's: each test works it out anew."""
+        self._shared |= self._taken()
+        for module in [module for name, module in sys.modules.items() if name.startswith("eprof")]:
+            for value in list(vars(module).values()):
+                if hasattr(value, "cache_clear"):
+                    value.cache_clear()
+        self._test = self._tests[item.nodeid] = {"seconds": 0.0, "passed": True, "seen": set()}
+        result = yield
+        self._test["seen"] |= self._taken()
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef) -> Iterator[None]:
+        """What is made once for several tests is executed for each of them."""
+        if fixturedef.scope == "function":
+            return (yield)
+        self._test["seen"] |= self._taken()
+        try:
+            return (yield)
+        finally:
+            self._shared |= self._taken()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """How long it took, and whether it is a test that may tell something."""
+        self._test["seconds"] += report.duration
+        self._test["passed"] &= report.passed
+
+    def record(self) -> dict[str, object]:
+        """Keys of units, and for each test that passed: seconds, {number of a unit: its statements as bits}."""
+        numbers: dict[int, int] = {}
+        tests = {}
+        for name, test in self._tests.items():
+            bits: dict[int, int] = defaultdict(int)
+            for place in test["seen"] | self._shared:
+                unit = bisect.bisect(self._starts, place) - 1
+                bits[numbers.setdefault(unit, len(numbers))] |= 1 << place - self._starts[unit]
+            if test["passed"]:
+                tests[name] = round(test["seconds"], 4), {unit: f"{value:x}" for unit, value in bits.items()}
+        failed = [name for name, test in self._tests.items() if not test["passed"]]
+        return {"units": [self._keys[unit] for unit in numbers], "tests": tests, "not passed": failed}
+
+
+def record(state: Path, jobs: int) -> None:
+    """Bring `state` up to date: a line for each file of tests that is not in it as it is now."""
+    known = {one["file"]: one["digest"] for one in lines(state)}
+    files = {str(path.relative_to(ROOT)): _digest(path.read_text()) for path in (ROOT / "tests").rglob("test_*.py")}
+    waiting = sorted(name for name, digest in files.items() if known.get(name) != digest)
+    if not waiting:
+        return
+    with trees(jobs) as folders:
+        sources = {module: _source(ROOT / "eprof" / module) for module in modules()}
+        places, count = [], 0
+        for module, source in sources.items():
+            for tree in folders:
+                compiled(tree / "eprof" / module, marked(source, count))
+            for unit in units(source):
+                places.append((unit.key, count))
+                count += len(unit.statements)
+        for tree in folders:
+            (tree / "eprof" / f"{MARKS}.bin").write_bytes(bytes(count))
+            (tree / "eprof" / f"{MARKS}.py").write_text(_MARKS)
+
+        def run(name: str, tree: Path) -> int:
+            recorder = Recorder(tree, places)
+            code = pytest.main([*QUIET, name], plugins=[recorder])
+            with state.open("a") as file:
+                file.write(json.dumps({"file": name, "digest": files[name], **recorder.record()}) + "\n")
+            return code
+
+        for name, tree, code in forked(waiting, folders, run):
+            (state.parent / "said.txt").open("a").write((tree.parent / "said").read_text())
+            print(f"looked at {name}" + (f": pytest ends with {code}" if code not in (0, NONE_RAN) else ""), flush=True)
+
+
+class Tests:
+    """The tests that execute a statement, from what `record` kept."""
+
+    def __init__(self, state: Path) -> None:
+        self.seconds: dict[str, float] = {}
+        self.digests: dict[str, str] = {}
+        self._seen: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        for one in {one["file"]: one for one in lines(state)}.values():
+            self.digests[one["file"]] = one["digest"]
+            for name, (seconds, seen) in one["tests"].items() if (ROOT / one["file"]).exists() else ():
+                self.seconds[name] = seconds
+                for unit, bits in seen.items():
+                    self._seen[one["units"][int(unit)]].append((name, int(bits, 16)))
+        self._named: dict[str, set[str]] = defaultdict(set)  # tests by names of functions, for those that changed
+        for key, tests in self._seen.items():
+            self._named[key.split()[0] if key[0] != " " else ""] |= {name for name, _ in tests}
+        self._used: dict[str, list[tuple[Unit, int]]] = defaultdict(list)
+        for module in modules():
+            for unit in units(_source(ROOT / "eprof" / module)):
+                for index, (statement, _) in enumerate(unit.statements):
+                    for name in _names(statement)[1]:
+                        self._used[name].append((unit, index))
+
+    def of(self, mutant: Mutant) -> list[str]:
+        """The tests that execute what a mutant changes, quickest files and tests first."""
+        source = _source(ROOT / "eprof" / mutant.module)
+        rows = [0, *itertools.accumulate(len(line) for line in source.encode().splitlines(keepends=True))]
+        for unit in units(source):
+            for index, (node, _) in reversed(list(enumerate(unit.statements))):
+                start, end = rows[node.lineno - 1] + node.col_offset, rows[node.end_lineno - 1] + node.end_col_offset
+                if start <= mutant.start and mutant.end <= end:
+                    found = self._executing(unit, index, set())
+                    files: Counter[str] = Counter()
+                    for name in found:
+                        files[name.split("::")[0]] += self.seconds[name]
+                    return sorted(
+                        found, key=lambda name: (files[name.split("::")[0]], name.split("::")[0], self.seconds[name])
+                    )
+        return []
+
+    def _executing(self, unit: Unit, index: int, asked: set[str]) -> set[str]:
+        """What is worked out on import meets the tests that execute a use of its name."""
+        statement, is_called = unit.statements[index]
+        if is_called:
+            name = unit.key.split()[0]
+            known = self._seen.get(unit.key)
+            return {test for test, bits in known if bits >> index & 1} if known else self._named[name]
+        names = (_names(statement)[0] | ({unit.key.split()[0]} if index else set())) - asked
+        asked |= names
+        return {test for name in names for user in self._used[name] for test in self._executing(*user, asked)}
+
+
 # ------------------------------------------------------------------------------------------------------------ running
 
-
-def fate(mutant: Mutant, tree: Path, seconds: float) -> str:
-    """What the tests say of a mutant in a copy of the tree: "killed by FILE", "killed by time" or "survived"."""
-    path = tree / "eprof" / mutant.module
-    source = path.read_text()
-    names = [name for name in nearest(mutant.module) if _SOUND.get(name, True)]
-    while names:
-        try:
-            path.write_text(mutated(source, mutant))
-            code, failed = _tested(tree, names, seconds)
-        finally:
-            path.write_text(source)
-        if code in (0, NONE_RAN):
-            break
-        if code is None and _tested(tree, names, seconds)[0] is None:
-            break  # they take too long without any change, too
-        # A file of tests that fails without any change says nothing.
-        if _sound(tree, failed or names[0], seconds):
-            return "killed by time" if code is None else f"killed by test_{failed or names[0]}.py"
-        names.remove(failed or names[0])
-    return "survived"
-
-
 NONE_RAN = 5
-_SOUND: dict[str, bool] = {}
-_FAILED = re.compile(r"^(?:FAILED|ERROR) \S*?test_(\w+)\.py", re.MULTILINE)
+QUIET = ["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
+BESIDE = ["numpy", "pandas", "polars", "pyarrow", "scipy.optimize", "sklearn.linear_model", "hypothesis", "rich"]
 
 
-def _sound(tree: Path, name: str, seconds: float) -> bool:
-    """Whether a file's tests pass in a tree without a change; asked once."""
-    if name not in _SOUND:
-        _SOUND[name] = _tested(tree, [name], seconds)[0] in (0, NONE_RAN)
-        if not _SOUND[name]:
-            print(f"test_{name}.py fails without any change, so it tells nothing", flush=True)
-    return _SOUND[name]
+def lines(path: Path) -> Iterator[dict]:
+    """The lines of a file of JSON, none where there is no file."""
+    yield from map(json.loads, path.read_text().splitlines() if path.exists() else ())
 
 
-def _tested(tree: Path, names: Sequence[str], seconds: float) -> tuple[int | None, str | None]:
-    """The exit code of pytest on files, and which of them failed; None if they took too long.
+@contextlib.contextmanager
+def trees(number: int) -> Iterator[list[Path]]:
+    """So many copies of the tree, with the real logs beside them where they are at hand."""
+    with tempfile.TemporaryDirectory(prefix="eprof-mutants-", ignore_cleanup_errors=True) as folder:
+        copies = [Path(folder) / str(job) / "tree" for job in range(number)]
+        for copy in copies:
+            shutil.copytree(ROOT, copy, ignore=LEFT_OUT)
+            if (ROOT.parent / "shared").is_dir():
+                (copy.parent / "shared").symlink_to((ROOT.parent / "shared").resolve())
+        yield copies
 
-    With it end the processes that it started.
+
+def forked(tasks: Iterable, folders: list[Path], run: Callable[..., int]) -> Iterator[tuple]:
+    """`run(task, tree)` in a process of its own, as many at once as there are trees: task, tree and exit code, as they end.
+
+    A process begins with what takes long to import. With it end those that it started.
     """
-    files = [str(next((tree / "tests").rglob(f"test_{name}.py"))) for name in names]
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "-p", "no:cacheprovider", *files]
+    for name in BESIDE:
+        if importlib.util.find_spec(name.split(".")[0]):
+            importlib.import_module(name)
+    waiting, free, running = list(tasks), list(folders), {}
+    while waiting or running:
+        while waiting and free:
+            task, tree = waiting.pop(0), free.pop()
+            running[_fork(lambda task=task, tree=tree: _settle(tree) or run(task, tree))] = task, tree
+        pid, status = os.wait()
+        task, tree = running.pop(pid)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        free.append(tree)
+        yield task, tree, os.waitstatus_to_exitcode(status)
+
+
+def _fork(run: Callable[[], int]) -> int:
+    """The number of a process that ends with what a function returns."""
+    sys.stdout.flush()
+    if pid := os.fork():
+        return pid
+    code = 70
+    try:
+        code = run()
+    finally:
+        os._exit(code)
+
+
+def _settle(tree: Path) -> None:
+    """Make a new process one that tests a tree: in it, with its modules, quiet, and without eprof's cache."""
+    os.setsid()
+    os.chdir(tree)
+    sys.path.insert(0, str(tree))
+    sys.argv[:] = ["pytest"]
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # CI: hypothesis draws the same examples each time, so that a mutant's fate does not change.
-    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
-    with tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(
-            command, cwd=tree, env=environment, stdout=said, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            return None, None
-        said.seek(0)
-        failed = _FAILED.search(said.read())
-    return process.returncode, failed and failed[1]
+    os.environ.update(PYTHONPATH=str(tree), CI="1", EPROF_CACHE="off", TMPDIR=str(tree.parent))
+    tempfile.tempdir = None
+    said = os.open(tree.parent / "said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for stream in (1, 2):
+        os.dup2(said, stream)
 
 
-def copied(folder: Path) -> Path:
-    """A copy of the tree, with the real logs beside it where they are at hand."""
-    shutil.copytree(ROOT, folder / "tree", ignore=LEFT_OUT)
-    shared = ROOT.parent / "shared"
-    if shared.is_dir():
-        (folder / "shared").symlink_to(shared)
-    return folder / "tree"
+class Chosen:
+    """A plugin of pytest: only these tests, in this order, each with its time; those that fail are written to a file."""
+
+    def __init__(self, seconds: dict[str, float], failed: Path) -> None:
+        self._seconds, self._failed = seconds, failed
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out the others."""
+        place = {name: number for number, name in enumerate(self._seconds)}
+        items[:] = sorted((item for item in items if item.nodeid in place), key=lambda item: place[item.nodeid])
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """A test that takes far too long ends the process."""
+        signal.alarm(60 + int(20 * self._seconds[item.nodeid]))
+        return (yield)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        """Keep its name."""
+        if report.failed:
+            with self._failed.open("a") as file:
+                file.write(report.nodeid + "\n")
+
+    pytest_collectreport = pytest_runtest_logreport
+
+
+def meet(names: list[str], seconds: dict[str, float], tree: Path, *options: str) -> int:
+    """Run tests in a tree, a few files first; the code of the pytest that failed, below 0 if it took too long."""
+    files = list(dict.fromkeys(name.split("::")[0] for name in names))
+    for some in (files[:4], files[4:16], files[16:]):
+        chosen = {name: seconds[name] for name in names if name.split("::")[0] in some}
+
+        def run(some: list[str] = some, chosen: dict[str, float] = chosen) -> int:
+            signal.alarm(300)  # modules are imported before the first test begins
+            return pytest.main([*QUIET, *options, *some], plugins=[Chosen(chosen, tree.parent / "failed")])
+
+        code = os.waitstatus_to_exitcode(os.waitpid(_fork(run), 0)[1]) if some else 0
+        if code not in (0, NONE_RAN):
+            return code
+    return 0
 
 
 def chosen(options: argparse.Namespace) -> list[Mutant]:
-    """So many mutants of the modules asked for, drawn at random."""
+    """So many mutants of the modules asked for, drawn by what lines say: other lines that change do not change the draw."""
     drawn = [one for one in modules() if not options.only or any(one.startswith(part) for part in options.only)]
     sources = {module: _source(ROOT / "eprof" / module) for module in drawn}
-    every = [one for module, source in sources.items() for one in mutants(module, source)]
-    random.Random(options.seed).shuffle(every)
-    found = (one for one in every if parses(sources[one.module], one))
+    ranks = {}
+    for module, source in sources.items():
+        data = source.encode()
+        for one in mutants(module, source):
+            line = data[data.rfind(b"\n", 0, one.start) + 1 : one.end]
+            ranks[one] = _digest(f"{options.seed} {line} {one.old} {one.new}")
+    found = (one for one in sorted(ranks, key=ranks.__getitem__) if parses(sources[one.module], one))
     return list(itertools.islice(found, options.number))
 
 
@@ -460,69 +723,93 @@ def key(mutant: Mutant) -> str:
     return f"{mutant.start} {named(mutant)}"
 
 
+def report(drawn: list[Mutant], told: dict[str, str]) -> int:
+    """Say what survived; 1 if that is too much."""
+    known = equivalent()
+    alive = [one for one in drawn if told[key(one)].startswith("survived")]
+    for one in alive:
+        print(f"\n{told[key(one)]}: {one.name}\n{known.get(named(one)) or difference(one)}")
+    left = [one for one in alive if named(one) not in known]
+    total = len(drawn) - len(alive) + len(left)
+    print(f"\n{len(left)} of {total} mutants that are not equivalent are alive")
+    return int(len(left) > ALLOWED * total)
+
+
 def main() -> int:
     """Draw, run and report; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--number", type=int, default=100, help="how many mutants")
-    parser.add_argument("--seed", type=int, default=1, help="draws the same ones again")
+    parser.add_argument("--seed", type=int, default=1, help="draws the same ones again, where the code is the same")
     parser.add_argument("--only", action="append", metavar="PATH", help="a module or a folder of eprof/; repeatable")
     parser.add_argument("--jobs", type=int, default=1, help="copies of the tree that are tested at once")
-    parser.add_argument("--seconds", type=float, default=900, help="most that the tests of a mutant may take")
-    parser.add_argument("--state", type=Path, default=Path("mutants.jsonl"), help="what was run; goes on there")
+    parser.add_argument("--seconds", type=float, default=120, help="most that the tests of a mutant took without it")
+    parser.add_argument("--state", type=Path, default=ROOT / ".bench" / "mutants", help="a folder; goes on there")
     parser.add_argument("--list", action="store_true", help="name the mutants and run nothing")
     options = parser.parse_args()
     drawn = chosen(options)
     if options.list:
-        print("\n".join(f"{one.name}  [{', '.join(nearest(one.module))}]\n{difference(one)}" for one in drawn))
+        print("\n".join(f"{one.name}\n{difference(one)}" for one in drawn))
         return 0
-    return report(drawn, tested(drawn, options))
+    options.state.mkdir(parents=True, exist_ok=True)
+    record(options.state / "tests.jsonl", options.jobs)
+    return report(drawn, fates(drawn, Tests(options.state / "tests.jsonl"), options))
 
 
-def tested(drawn: list[Mutant], options: argparse.Namespace) -> dict[str, str]:
-    """The fate of each, by `key`; those that --state knows are not run again."""
-    fates: dict[str, str] = {}
-    if options.state.exists():
-        fates = {one["key"]: one["fate"] for one in map(json.loads, options.state.read_text().splitlines())}
-    waiting = [one for one in drawn if key(one) not in fates]
-    with tempfile.TemporaryDirectory(prefix="eprof-mutants-") as folder:
-        trees: Queue[Path] = Queue()
-        for number in range(min(options.jobs, len(waiting))):
-            (Path(folder) / str(number)).mkdir()
-            trees.put(copied(Path(folder) / str(number)))
+def fates(drawn: list[Mutant], tests: Tests, options: argparse.Namespace) -> dict[str, str]:
+    """What became of each, by `key`: "killed by TEST", "killed by time" or "survived, N tests".
 
-        def run(mutant: Mutant) -> tuple[Mutant, str]:
-            tree = trees.get()
-            try:
-                return mutant, fate(mutant, tree, options.seconds)
-            finally:
-                trees.put(tree)
+    What --state knows is not run again, but for survivors of other tests. A test that fails without any change, too, tells
+    nothing: what it killed meets the others.
+    """
+    state = options.state / "fates.jsonl"
+    known = {one["key"]: one for one in lines(state)}
+    names = {key(one): tests.of(one) for one in drawn}
+    digests = {
+        one: _digest(" ".join(name + tests.digests[name.split("::")[0]] for name in names[one])) for one in names
+    }
+    told = {one: fate["fate"] for one, fate in known.items() if one in names}
+    told = {one: fate for one, fate in told.items() if fate[0] == "k" or known[one]["tests"] == digests[one]}
+    useless: set[str] = set()
 
-        with ThreadPoolExecutor(options.jobs) as pool:
-            for mutant, what in pool.map(run, waiting):
-                fates[key(mutant)] = what
-                print(f"{what:32} {mutant.name}", flush=True)
-                with options.state.open("a") as file:
-                    file.write(json.dumps({"key": key(mutant), "fate": what, **asdict(mutant)}) + "\n")
-    return fates
+    def run(mutant: Mutant, tree: Path) -> int:
+        path = tree / "eprof" / mutant.module
+        try:
+            compiled(path, mutated(_source(ROOT / "eprof" / mutant.module), mutant))
+            return meet(affordable(names[key(mutant)]), tests.seconds, tree, "-x")
+        finally:
+            Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
+
+    def affordable(some: list[str]) -> list[str]:
+        total = itertools.accumulate(tests.seconds[name] for name in some)
+        return [
+            name for name, so_far in zip(some, total, strict=True) if so_far <= options.seconds and name not in useless
+        ]
+
+    with trees(options.jobs) as folders:
+        while waiting := [one for one in drawn if key(one) not in told]:
+            for mutant, tree, code in forked(waiting, folders, run):
+                failed = _failed(tree)
+                some = len(affordable(names[key(mutant)])), len(names[key(mutant)])
+                survived = f"survived, {some[0]} of {some[1]} tests"
+                fate = survived if code == 0 else f"killed by {failed[0] if failed else 'time'}"
+                told[key(mutant)] = fate
+                print(f"{fate}\n    {mutant.name}", flush=True)
+                with state.open("a") as file:
+                    file.write(json.dumps({"key": key(mutant), "fate": fate, "tests": digests[key(mutant)]}) + "\n")
+            killers = {fate.removeprefix("killed by ") for fate in told.values()} & set(tests.seconds)
+            for _, tree, _ in forked([sorted(killers)], folders, lambda some, tree: meet(some, tests.seconds, tree)):
+                useless |= {*_failed(tree)}
+            for one in [one for one, fate in told.items() if fate.removeprefix("killed by ") in useless]:
+                print(f"{told.pop(one).removeprefix('killed by ')} fails without any change, so it tells nothing")
+    return told
 
 
-def report(drawn: list[Mutant], fates: dict[str, str]) -> int:
-    """Say what survived; 1 if that is too much."""
-    known = equivalent()
-    alive = [one for one in drawn if fates[key(one)] == "survived"]
-    told = [one for one in alive if named(one) not in known]
-    made, left = (Counter(one.module for one in some) for some in (drawn, told))
-    print("\nmodule                 made   alive")
-    for module in made:
-        print(f"{module:20} {made[module]:6} {left[module]:7}")
-    for one in told:
-        print(f"\nsurvived: {one.name}\n{difference(one)}")
-    for one in alive:
-        if named(one) in known:
-            print(f"\nequivalent: {one.name}: {known[named(one)]}")
-    total = len(drawn) - (len(alive) - len(told))
-    print(f"\n{len(told)} of {total} mutants that are not equivalent are alive")
-    return int(len(told) > ALLOWED * total)
+def _failed(tree: Path) -> list[str]:
+    """The tests that failed in a tree since this was asked last."""
+    path = tree.parent / "failed"
+    names = path.read_text().splitlines() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return names
 
 
 if __name__ == "__main__":
