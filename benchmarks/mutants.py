@@ -22,7 +22,7 @@ import argparse
 import ast
 import bisect
 import contextlib
-import difflib
+import copy
 import hashlib
 import importlib.util
 import itertools
@@ -36,13 +36,13 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import UnionType
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
@@ -50,9 +50,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 EQUIVALENT = Path(__file__).with_name("mutants-equivalent.toml")
 ALLOWED = 0.1
-LEFT_OUT = shutil.ignore_patterns(
-    ".bench", ".hypothesis", ".git", ".venv", "__pycache__", "*.pyc", ".pytest_cache", ".mypy_cache", ".ruff_cache"
-)
+LEFT_OUT = shutil.ignore_patterns(".?*", "__pycache__", "*.pyc")
 
 # Rooms and files that show numbers or only name things, wherever they stand: what is wrong in them is seen.
 SHOWS = {"words", "page", "terminal", "cli", "files", "show", "drawing", "schema", "signs", "messages", "collector"}
@@ -66,286 +64,36 @@ def modules() -> list[str]:
 
 
 @cache
-def _source(path: Path) -> str:
+def _source(module: str) -> str:
     """A module as it was when mutants were drawn: somebody may work on it meanwhile."""
-    return path.read_text()
+    return (ROOT / "eprof" / module).read_text()
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """A change of a module: the source from `start` to `end` (bytes of the file) becomes `new`."""
-
-    module: str
-    line: int
-    start: int
-    end: int
-    old: str
-    new: str
-
-    @property
-    def name(self) -> str:
-        """Where and what, in a line."""
-        return f"{self.module}:{self.line}: {self.old} -> {self.new}"
-
-
-COMPARED = {
-    ast.Lt: ["<=", ">"],
-    ast.LtE: ["<", ">"],
-    ast.Gt: [">=", "<"],
-    ast.GtE: [">", "<"],
-    ast.Eq: ["!="],
-    ast.NotEq: ["=="],
-    ast.Is: ["is not"],
-    ast.IsNot: ["is"],
-    ast.In: ["not in"],
-    ast.NotIn: ["in"],
-}
-CALCULATED = {
-    ast.Add: ["-"],
-    ast.Sub: ["+"],
-    ast.Mult: ["/"],
-    ast.Div: ["*"],
-    ast.FloorDiv: ["*"],
-    ast.Mod: ["*"],
-    ast.Pow: ["*"],
-    ast.BitAnd: ["|"],
-    ast.BitOr: ["&"],
-    ast.BitXor: ["|"],
-    ast.LShift: [">>"],
-}
-TWINS = {"fmin": "fmax", "fmax": "fmin", "minimum": "maximum", "maximum": "minimum", "any": "all", "all": "any"}
-TWINS |= {
-    "min": "max",
-    "max": "min",
-    "nanmin": "nanmax",
-    "argmin": "argmax",
-    "argmax": "argmin",
-    "isna": "notna",
-    "notna": "isna",
-    "logical_or": "logical_and",
-}
-
-
-def mutants(module: str, source: str) -> list[Mutant]:
-    """Every change that can be made in a module; a few of them are no Python (`parses`)."""
-    tree = ast.parse(source)
-    lines = source.encode().splitlines(keepends=True)
-    offsets = [sum(map(len, lines[:number])) for number in range(len(lines) + 1)]
-    data = source.encode()
-    found = []
-    for first, last, new in _changes(tree):
-        start, end = (offsets[row - 1] + column for row, column in (first, last))
-        found.append(Mutant(module, first[0], start, end, data[start:end].decode(), new(data[start:end].decode())))
-    return [one for one in found if one.old != one.new]
-
-
-def mutated(source: str, mutant: Mutant) -> str:
-    """The source with the change in it."""
-    data = source.encode()
-    return (data[: mutant.start] + mutant.new.encode() + data[mutant.end :]).decode()
-
-
-def parses(source: str, mutant: Mutant) -> bool:
-    """Whether the changed source is Python, and another program."""
-    try:
-        return ast.dump(ast.parse(mutated(source, mutant))) != ast.dump(ast.parse(source))
-    except SyntaxError:
-        return False
-
-
-def _changes(tree: ast.Module) -> Iterator["Change"]:
-    """(where it starts, where it ends, text -> text) of each; annotations, decorators and docstrings stay."""
-    skipped = {id(node) for note in _notes(tree) for node in ast.walk(note)}
-    for node in ast.walk(tree):
-        if id(node) not in skipped:
-            yield from _of(node)
-
-
-def _notes(tree: ast.Module) -> Iterator[ast.AST]:
-    for node in ast.walk(tree):
-        for name in ("annotation", "returns"):
-            if getattr(node, name, None) is not None:
-                yield getattr(node, name)
-        yield from getattr(node, "decorator_list", [])
-        if isinstance(node, ast.ClassDef):
-            yield from node.keywords
-        if isinstance(node, ast.keyword) and node.arg == "strict":  # of zip: says what holds
-            yield node
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            yield node
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript) and _is_alias(node.value):
-            yield node
-
-
-def _is_alias(value: ast.Subscript) -> bool:
-    """`Floats = npt.NDArray[np.float64]` and the like name types."""
-    return ast.unparse(value.value) in ("npt.NDArray", "np.ndarray", "tuple", "dict", "list", "Callable", "Mapping")
-
-
-Change = tuple[tuple[int, int], tuple[int, int], Callable[[str], str]]
-
-
-def _of(node: ast.AST) -> Iterator[Change]:
-    for kind, changes in CHANGES.items():
-        if isinstance(node, kind):
-            yield from changes(node)
-
-
-def _compare(node: ast.Compare) -> Iterator[Change]:
-    for left, operator, right in zip([node.left, *node.comparators], node.ops, node.comparators, strict=False):
-        yield from (_between(left, right, new) for new in COMPARED[type(operator)])
-
-
-def _calculate(node: ast.BinOp) -> Iterator[Change]:
-    """Another operator, a term of a sum left out, or a factor that only changes the unit."""
-    yield from (_between(node.left, node.right, new) for new in CALCULATED.get(type(node.op), []))
-    is_sum = isinstance(node.op, ast.Add | ast.Sub) and not any(map(_is_text, (node.left, node.right)))
-    if is_sum or (isinstance(node.op, ast.Mult | ast.Div) and _is_number(node.right)):
-        yield _keep(node, node.left)
-    if (is_sum and isinstance(node.op, ast.Add)) or (isinstance(node.op, ast.Mult) and _is_number(node.left)):
-        yield _keep(node, node.right)
-
-
-def _is_number(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
-
-
-def _both(node: ast.BoolOp) -> Iterator[Change]:
-    yield _between(node.values[0], node.values[1], "or" if isinstance(node.op, ast.And) else "and")
-
-
-def _unary(node: ast.UnaryOp) -> Iterator[Change]:
-    row, column = _start(node)
-    yield (row, column), (row, column + (3 if isinstance(node.op, ast.Not) else 1)), lambda _: ""
-
-
-def _constant(node: ast.Constant) -> Iterator[Change]:
-    if isinstance(node.value, bool):
-        yield _put(node, str(not node.value))
-    elif isinstance(node.value, int | float):
-        yield _put(node, repr(node.value + 1))
-        if node.value > 0 and node.value != 1 and math.log10(node.value) % 3 == 0:  # 1e-3 for 1e-6 and the like
-            yield _put(node, repr(node.value * (1e-3 if node.value < 1 else 1e3)))
-
-
-def _twin(node: ast.Attribute) -> Iterator[Change]:
-    if node.attr in TWINS:
-        yield _end(node.value), _end(node), lambda _: f".{TWINS[node.attr]}"
-
-
-def _call(node: ast.Call) -> Iterator[Change]:
-    """`min` for `max`; what is in `abs` without it."""
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    if isinstance(node.func, ast.Name) and name in TWINS:
-        yield _put(node.func, TWINS[name])
-    if name in ("abs", "fabs") and len(node.args) == 1:
-        yield _keep(node, node.args[0])
-
-
-def _slice(node: ast.Slice) -> Iterator[Change]:
-    """A bound that is one off; bounds that are numbers are changed as such."""
-    for bound, step in ((node.lower, "+ 1"), (node.upper, "- 1")):
-        if bound is not None and not isinstance(bound, ast.Constant):
-            yield _start(bound), _end(bound), lambda old, step=step: f"({old}) {step}"
-
-
-def _dict(node: ast.Dict) -> Iterator[Change]:
-    """The values of neighbours swapped."""
-    entries = list(zip(node.keys, node.values, strict=True))
-    for (_, first), (key, second) in itertools.pairwise(entries):
-        if key is not None and ast.unparse(first) != ast.unparse(second):
-            one, two = ast.unparse(first), ast.unparse(second)
-            new = f"{two}, {ast.unparse(key)}: {one}"
-            yield _start(first), _end(second), lambda _, new=new: new
-
-
-def _early(node: ast.FunctionDef | ast.For) -> Iterator[Change]:
-    """A loop that ends after its first turn; a result that is returned before the last statement that makes it."""
-    last = node.body[-1]
-    if isinstance(node, ast.For):
-        yield _start(last), _end(last), lambda old: f"{old}\n{' ' * last.col_offset}break"
-    elif len(node.body) > 2 and isinstance(last, ast.Return) and isinstance(last.value, ast.Name):
-        before = "\n".join(map(ast.unparse, node.body[:-2]))
-        if re.search(rf"\b{last.value.id}\b", before):
-            yield _put(node.body[-2], "pass")
-
-
-def _result(node: ast.Return) -> Iterator[Change]:
-    if node.value is not None and ast.unparse(node.value) != "None":
-        yield _put(node.value, "None")
-
-
-def _condition(node: ast.If | ast.IfExp | ast.While) -> Iterator[Change]:
-    yield _start(node.test), _end(node.test), lambda old: f"(not ({old}))"
-
-
-CHANGES: dict[type | UnionType, Callable[..., Iterator[Change]]] = {
-    ast.Compare: _compare,
-    ast.BinOp: _calculate,
-    ast.BoolOp: _both,
-    ast.UnaryOp: _unary,
-    ast.Constant: _constant,
-    ast.Attribute: _twin,
-    ast.Call: _call,
-    ast.Slice: _slice,
-    ast.Dict: _dict,
-    ast.FunctionDef | ast.For: _early,
-    ast.Return: _result,
-    ast.If | ast.IfExp | ast.While: _condition,
-}
-
-
-def _put(node: ast.AST, new: str) -> Change:
-    return _start(node), _end(node), lambda _: new
-
-
-def _keep(whole: ast.AST, part: ast.AST) -> Change:
-    """A part of an expression instead of all of it."""
-    return _put(whole, f"({ast.unparse(part)})")
-
-
-def _between(left: ast.AST, right: ast.AST, new: str) -> Change:
-    """The operator between two operands; brackets around these stay."""
-
-    def changed(old: str) -> str:
-        before, after = old[: len(old) - len(old.lstrip(") \n"))], old[len(old.rstrip("( \n")) :]
-        return f"{before}{new}{after}"
-
-    return _end(left), _start(right), changed
-
-
-def _start(node: ast.AST) -> tuple[int, int]:
-    return node.lineno, node.col_offset
-
-
-def _end(node: ast.AST) -> tuple[int, int]:
-    return node.end_lineno, node.end_col_offset
-
-
-# ----------------------------------------------------------------------------------------------- which tests execute what
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
 class Unit:
     """A function, a class or another statement at the left of a module, by its name and what it says.
 
-    statements: each with the statements around it before it, and whether it runs in a call, not on import.
+    statements: it and all in it; each with whether it runs in a call, and not when the module is imported.
     """
 
     key: str
     statements: list[tuple[ast.stmt, bool]]
 
+    @property
+    def name(self) -> str:
+        """Of the function or class; "" for others."""
+        return self.key.split(" ")[0]
 
-@cache
-def units(source: str) -> list[Unit]:
+
+def units(tree: ast.Module) -> list[Unit]:
     """What a module consists of."""
     return [
         Unit(f"{getattr(node, 'name', '')} {_digest(ast.dump(node))}", [(node, False), *_statements(node, False)])
-        for node in ast.parse(source).body
+        for node in tree.body
     ]
 
 
@@ -357,33 +105,183 @@ def _statements(node: ast.AST, called: bool) -> Iterator[tuple[ast.stmt, bool]]:
         yield from _statements(child, called)
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+# ------------------------------------------------------------------------------------------------------------ changes
+
+COMPARED = {ast.Lt: [ast.LtE, ast.Gt], ast.LtE: [ast.Lt, ast.Gt], ast.Gt: [ast.GtE, ast.Lt], ast.GtE: [ast.Gt, ast.Lt]}
+COMPARED |= {ast.Eq: [ast.NotEq], ast.NotEq: [ast.Eq], ast.Is: [ast.IsNot], ast.IsNot: [ast.Is]}
+COMPARED |= {ast.In: [ast.NotIn], ast.NotIn: [ast.In]}
+CALCULATED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
+CALCULATED |= {ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.LShift: ast.RShift}
+CALCULATED |= {ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitOr}
+TWINS = {"min": "max", "fmin": "fmax", "minimum": "maximum", "argmin": "argmax", "any": "all", "isna": "notna"}
+TWINS |= {new: old for old, new in TWINS.items()} | {"nanmin": "nanmax", "logical_or": "logical_and"}
+# Annotations and decorators stay, and what classes are declared as.
+STAY = {(None, "annotation"), (None, "returns"), (None, "decorator_list"), (ast.ClassDef, "keywords")}
 
 
-def _own(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The nodes of a statement without those of the statements in it."""
+@dataclass(frozen=True)
+class Mutant:
+    """A change of a module, with its number among all that can be made in it; where it is, and what becomes what."""
+
+    module: str
+    number: int
+    line: int
+    unit: str
+    statement: int
+    text: str
+
+    @property
+    def name(self) -> str:
+        """Where and what, as `mutants-equivalent.toml` has it: the line moves, so it is not in it."""
+        return f"{self.module}: {self.text}"
+
+
+def mutants(module: str, source: str) -> list[Mutant]:
+    """Every change that can be made in a module."""
+    return [
+        Mutant(module, number, node.lineno, unit.key, index, f"{ast.unparse(node)} -> {ast.unparse(new)}")
+        for number, (unit, index, node, new, _) in enumerate(_changes(ast.parse(source)))
+    ]
+
+
+def mutated(source: str, number: int) -> ast.Module:
+    """The module with the change of this number in it."""
+    tree = ast.parse(source)
+    *_, put = next(itertools.islice(_changes(tree), number, None))
+    put()
+    return ast.fix_missing_locations(tree)
+
+
+Change = tuple[Unit, int, ast.AST, ast.AST, Callable[[], None]]
+
+
+def _changes(tree: ast.Module) -> Iterator[Change]:
+    """In which statement of which unit, what becomes what, and a function that makes it so."""
+    for unit in units(tree):
+        numbers = {id(statement): index for index, (statement, _) in enumerate(unit.statements)}
+        for index, (statement, _) in enumerate(unit.statements):
+            for owner, name, place, node in _parts(statement):
+                for new in _instead(owner, name, node):
+
+                    def put(
+                        owner: ast.AST = owner, name: str = name, place: int | None = place, new: ast.AST = new
+                    ) -> None:
+                        if place is None:
+                            setattr(owner, name, new)
+                        else:
+                            getattr(owner, name)[place] = new
+
+                    yield unit, numbers.get(id(node), index), node, new, put
+
+
+def _parts(statement: ast.stmt) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
+    """What a statement consists of: whose part it is, its field there, its place in a list, the part.
+
+    Of the statements in it only the last two: those of other statements are theirs.
+    """
     waiting: list[ast.AST] = [statement]
     while waiting:
-        yield (node := waiting.pop())
-        waiting += (child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt))
+        owner = waiting.pop()
+        for name, value in ast.iter_fields(owner):
+            if {(None, name), (type(owner), name)} & STAY:
+                continue
+            nodes = value if isinstance(value, list) else [value]
+            for place, node in enumerate(nodes):
+                # `strict` of zip says what holds in any case.
+                if not isinstance(node, ast.AST) or (isinstance(node, ast.keyword) and node.arg == "strict"):
+                    continue
+                if not isinstance(node, ast.stmt):
+                    waiting.append(node)
+                elif owner is not statement or name != "body" or place < len(nodes) - 2:
+                    continue
+                yield owner, name, place if value is nodes else None, node
 
 
-def _names(statement: ast.stmt) -> tuple[set[str], set[str]]:
-    """The names that a statement gives something, and those that it uses."""
-    given, used = {getattr(statement, "name", "")} - {""}, set()
-    for node in _own(statement):
-        if isinstance(node, ast.alias):
-            given.add(node.asname or node.name)
-            used.add(node.name)
-        elif isinstance(node, ast.Name):
-            (given if isinstance(node.ctx, ast.Store) else used).add(node.id)
-        elif isinstance(node, ast.Attribute):
-            used.add(node.attr)
-    return given, used
+def _instead(owner: ast.AST, name: str, node: ast.AST) -> Iterator[ast.AST]:
+    """What may stand in a node's place."""
+    if isinstance(node, ast.stmt):
+        yield from _early(owner, node)
+    elif name == "test":
+        yield ast.UnaryOp(ast.Not(), node)
+    elif isinstance(owner, ast.Return) and not (isinstance(node, ast.Constant) and node.value is None):
+        yield ast.Constant(None)
+    match node:
+        case ast.Compare(ops=operators):
+            for place, operator in enumerate(operators):
+                for new in COMPARED[type(operator)]:
+                    yield _with(node, ops=[*operators[:place], new(), *operators[place + 1 :]])
+        case ast.BinOp():
+            yield from _calculated(node)
+        case ast.BoolOp():
+            yield _with(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
+        case ast.UnaryOp():
+            yield node.operand
+        case _:
+            yield from _other(node)
 
 
-MARKS = "eprof_marks"  # a module that only the copies of eprof have: bytes in a file, which all processes of a copy share
+def _other(node: ast.AST) -> Iterator[ast.AST]:
+    match node:
+        case ast.Constant(value=bool()):
+            yield ast.Constant(not node.value)
+        case ast.Constant(value=int() | float() as value):
+            yield ast.Constant(value + 1)
+            if value > 0 and value != 1 and math.log10(value) % 3 == 0:  # 1e-3 for 1e-6 and the like
+                yield ast.Constant(value * (1e-3 if value < 1 else 1e3))
+        case ast.Attribute(attr=attribute) if attribute in TWINS:
+            yield _with(node, attr=TWINS[attribute])
+        case ast.Call(func=ast.Name(id=function)) if function in TWINS:
+            yield _with(node, func=ast.Name(TWINS[function], ast.Load()))
+        case ast.Call(func=ast.Name(id="abs") | ast.Attribute(attr="abs" | "fabs"), args=[value]):
+            yield value
+        case ast.Slice(lower=lower, upper=upper):
+            for field, bound, operator in (("lower", lower, ast.Add()), ("upper", upper, ast.Sub())):
+                if bound is not None and not isinstance(bound, ast.Constant):
+                    yield _with(node, **{field: ast.BinOp(bound, operator, ast.Constant(1))})
+        case ast.Dict(values=values):
+            for place, (first, second) in enumerate(itertools.pairwise(values)):
+                if None not in node.keys[place : place + 2] and ast.unparse(first) != ast.unparse(second):
+                    yield _with(node, values=[*values[:place], second, first, *values[place + 2 :]])
+
+
+def _with(node: ast.AST, **fields: object) -> ast.AST:
+    """A node like another but for these fields."""
+    new = copy.copy(node)
+    vars(new).update(fields)
+    return new
+
+
+def _calculated(node: ast.BinOp) -> Iterator[ast.AST]:
+    """Another operator, a term of a sum left out, or a factor that only changes the unit."""
+    if type(node.op) in CALCULATED:
+        yield _with(node, op=CALCULATED[type(node.op)]())
+    numbers = [isinstance(one, ast.Constant) and isinstance(one.value, int | float) for one in (node.left, node.right)]
+    texts = [isinstance(one, ast.JoinedStr) or _is_text(one) for one in (node.left, node.right)]
+    is_sum = isinstance(node.op, ast.Add | ast.Sub) and not any(texts)
+    if is_sum or (isinstance(node.op, ast.Mult | ast.Div) and numbers[1]):
+        yield node.left
+    if (is_sum and isinstance(node.op, ast.Add)) or (isinstance(node.op, ast.Mult) and numbers[0]):
+        yield node.right
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _early(owner: ast.AST, node: ast.stmt) -> Iterator[ast.AST]:
+    """A loop that ends after its first turn; a result that is returned before the last statement that makes it."""
+    last = owner.body[-1]
+    if isinstance(owner, ast.For) and node is last and not isinstance(last, ast.Return | ast.Raise | ast.Continue):
+        yield ast.If(ast.Constant(True), [node, ast.Break()], [])
+    if isinstance(owner, ast.FunctionDef) and node is not last and isinstance(last, ast.Return) and len(owner.body) > 2:
+        before = "\n".join(map(ast.unparse, owner.body[:-2]))
+        if isinstance(last.value, ast.Name) and re.search(rf"\b{last.value.id}\b", before):
+            yield ast.Pass()
+
+
+# ----------------------------------------------------------------------------------------------- which tests execute what
+
+MARKS = "eprof_marks"  # a module that only copies of eprof have: bytes of a file, which all processes of a copy share
 _MARKS = "import mmap, pathlib\nwith pathlib.Path(__file__).with_suffix('.bin').open('r+b') as file:\n"
 _MARKS += "    SEEN = mmap.mmap(file.fileno(), 0)\n"
 
@@ -391,29 +289,30 @@ _MARKS += "    SEEN = mmap.mmap(file.fileno(), 0)\n"
 def marked(source: str, first: int) -> ast.Module:
     """A module in which each statement of a function first sets its byte in `MARKS`, from number `first` on."""
     tree = ast.parse(source)
-    statements = [pair for node in tree.body for pair in [(node, False), *_statements(node, False)]]
-    numbers = {id(statement): first + index for index, (statement, _) in enumerate(statements)}
-    called = {id(statement) for statement, is_called in statements if is_called}
+    statements = [pair for unit in units(tree) for pair in unit.statements]
+    numbers = {id(statement): number for number, (statement, called) in enumerate(statements, first) if called}
     for node in list(ast.walk(tree)):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
-            if isinstance(block, list) and block and id(block[0]) in called:
-                marks = [ast.parse(f"{MARKS}[{numbers[id(statement)]}] = 1").body[0] for statement in block]
-                for mark, statement in zip(marks, block, strict=True):
-                    for node_of_mark in ast.walk(mark):
-                        ast.copy_location(node_of_mark, statement)
-                setattr(node, name, list(itertools.chain(*zip(marks, block, strict=True))))
+            for statement in list(block) if isinstance(block, list) else ():
+                if id(statement) in numbers and not _is_head(statement):
+                    mark = ast.parse(f"{MARKS}[{numbers[id(statement)]}] = 1").body[0]
+                    for part in ast.walk(mark):
+                        ast.copy_location(part, statement)
+                    block.insert(block.index(statement), mark)
     start = next(number for number, node in enumerate([*tree.body, None]) if not _is_head(node))
     tree.body.insert(start, ast.parse(f"from eprof.{MARKS} import SEEN as {MARKS}").body[0])
     return ast.fix_missing_locations(tree)
 
 
 def _is_head(node: ast.stmt | None) -> bool:
-    """The docstring, or an import from `__future__`."""
-    return isinstance(node, ast.Expr) or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
+    """What must stand first: a docstring, or an import from `__future__`."""
+    return (isinstance(node, ast.Expr) and _is_text(node.value)) or (
+        isinstance(node, ast.ImportFrom) and node.module == "__future__"
+    )
 
 
-def compiled(path: Path, program: str | ast.Module) -> None:
+def compiled(path: Path, program: ast.Module) -> None:
     """Have Python run a program for a module, whatever its source says: a file of `__pycache__` that is not checked."""
     binary = Path(importlib.util.cache_from_source(path))
     binary.parent.mkdir(exist_ok=True)
@@ -422,14 +321,13 @@ def compiled(path: Path, program: str | ast.Module) -> None:
 
 
 class Recorder:
-    """A plugin of pytest that tells which statements each test executes; what it is asked for last is in `record`."""
+    """A plugin of pytest that learns which statements each test executes."""
 
-    def __init__(self, tree: Path, places: list[tuple[str, int]]) -> None:
-        self._keys, self._starts = zip(*places, strict=True)
+    def __init__(self, tree: Path) -> None:
         with (tree / "eprof" / f"{MARKS}.bin").open("r+b") as file:
             self._marks = mmap.mmap(file.fileno(), 0)
-        self._shared: set[int] = set()
-        self._tests: dict[str, dict] = {}
+        self.shared: set[int] = set()  # outside of any test: fixtures and lists of parameters
+        self.tests: dict[str, tuple[float, set[int]]] = {}
 
     def _taken(self) -> set[int]:
         """The numbers of the statements that were executed since this was asked last."""
@@ -438,79 +336,57 @@ class Recorder:
         return numbers
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """What is kept from one test to the next would be nobody's: each test works it out anew."""
-        self._shared |= self._taken()
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        """Time a test. One that fails or is skipped raises here, and tells nothing of mutants."""
+        self.shared |= self._taken()
         for module in [module for name, module in sys.modules.items() if name.startswith("eprof")]:
             for value in list(vars(module).values()):
-                if hasattr(value, "cache_clear"):
+                if hasattr(value, "cache_clear"):  # what an earlier test had worked out would be nobody's
                     value.cache_clear()
-        self._test = self._tests[item.nodeid] = {"seconds": 0.0, "passed": True, "seen": set()}
-        result = yield
-        self._test["seen"] |= self._taken()
-        return result
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef) -> Iterator[None]:
-        """What is made once for several tests is executed for each of them."""
-        if fixturedef.scope == "function":
-            return (yield)
-        self._test["seen"] |= self._taken()
-        try:
-            return (yield)
-        finally:
-            self._shared |= self._taken()
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """How long it took, and whether it is a test that may tell something."""
-        self._test["seconds"] += report.duration
-        self._test["passed"] &= report.passed
-
-    def record(self) -> dict[str, object]:
-        """Keys of units, and for each test that passed: seconds, {number of a unit: its statements as bits}."""
-        numbers: dict[int, int] = {}
-        tests = {}
-        for name, test in self._tests.items():
-            bits: dict[int, int] = defaultdict(int)
-            for place in test["seen"] | self._shared:
-                unit = bisect.bisect(self._starts, place) - 1
-                bits[numbers.setdefault(unit, len(numbers))] |= 1 << place - self._starts[unit]
-            if test["passed"]:
-                tests[name] = round(test["seconds"], 4), {unit: f"{value:x}" for unit, value in bits.items()}
-        failed = [name for name, test in self._tests.items() if not test["passed"]]
-        return {"units": [self._keys[unit] for unit in numbers], "tests": tests, "not passed": failed}
+        began = time.monotonic()
+        yield
+        self.tests[item.nodeid] = time.monotonic() - began, self._taken()
 
 
 def record(state: Path, jobs: int) -> None:
-    """Bring `state` up to date: a line for each file of tests that is not in it as it is now."""
+    """Bring `state` up to date: a line for each file of tests that is not in it as it is now.
+
+    Keys of units, and for each test its seconds and {number of a unit: which of its statements, as bits}.
+    """
     known = {one["file"]: one["digest"] for one in lines(state)}
     files = {str(path.relative_to(ROOT)): _digest(path.read_text()) for path in (ROOT / "tests").rglob("test_*.py")}
     waiting = sorted(name for name, digest in files.items() if known.get(name) != digest)
     if not waiting:
         return
     with trees(jobs) as folders:
-        sources = {module: _source(ROOT / "eprof" / module) for module in modules()}
-        places, count = [], 0
-        for module, source in sources.items():
+        keys, starts, count = [], [], 0
+        for module in modules():
             for tree in folders:
-                compiled(tree / "eprof" / module, marked(source, count))
-            for unit in units(source):
-                places.append((unit.key, count))
+                compiled(tree / "eprof" / module, marked(_source(module), count))
+            for unit in units(ast.parse(_source(module))):
+                keys.append(unit.key)
+                starts.append(count)
                 count += len(unit.statements)
         for tree in folders:
             (tree / "eprof" / f"{MARKS}.bin").write_bytes(bytes(count))
             (tree / "eprof" / f"{MARKS}.py").write_text(_MARKS)
 
         def run(name: str, tree: Path) -> int:
-            recorder = Recorder(tree, places)
+            recorder = Recorder(tree)
             code = pytest.main([*QUIET, name], plugins=[recorder])
-            with state.open("a") as file:
-                file.write(json.dumps({"file": name, "digest": files[name], **recorder.record()}) + "\n")
+            tests, numbers = {}, {}
+            for test, (seconds, seen) in recorder.tests.items():
+                bits: dict[int, int] = defaultdict(int)
+                for place in seen | recorder.shared:
+                    unit = bisect.bisect(starts, place) - 1
+                    bits[numbers.setdefault(unit, len(numbers))] |= 1 << place - starts[unit]
+                tests[test] = round(seconds, 4), {unit: f"{value:x}" for unit, value in bits.items()}
+            used = [keys[unit] for unit in numbers]
+            add(state, {"file": name, "digest": files[name], "units": used, "tests": tests})
             return code
 
-        for name, tree, code in forked(waiting, folders, run):
-            (state.parent / "said.txt").open("a").write((tree.parent / "said").read_text())
-            print(f"looked at {name}" + (f": pytest ends with {code}" if code not in (0, NONE_RAN) else ""), flush=True)
+        for name, _, code in forked(waiting, folders, run):
+            print(f"looked at {name}" + ("" if code in (0, NONE_RAN) else f": pytest ends with {code}"), flush=True)
 
 
 class Tests:
@@ -520,49 +396,58 @@ class Tests:
         self.seconds: dict[str, float] = {}
         self.digests: dict[str, str] = {}
         self._seen: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        self._named: dict[str, set[str]] = defaultdict(set)  # for functions that changed
         for one in {one["file"]: one for one in lines(state)}.values():
             self.digests[one["file"]] = one["digest"]
             for name, (seconds, seen) in one["tests"].items() if (ROOT / one["file"]).exists() else ():
                 self.seconds[name] = seconds
                 for unit, bits in seen.items():
-                    self._seen[one["units"][int(unit)]].append((name, int(bits, 16)))
-        self._named: dict[str, set[str]] = defaultdict(set)  # tests by names of functions, for those that changed
-        for key, tests in self._seen.items():
-            self._named[key.split()[0] if key[0] != " " else ""] |= {name for name, _ in tests}
-        self._used: dict[str, list[tuple[Unit, int]]] = defaultdict(list)
-        for module in modules():
-            for unit in units(_source(ROOT / "eprof" / module)):
-                for index, (statement, _) in enumerate(unit.statements):
-                    for name in _names(statement)[1]:
-                        self._used[name].append((unit, index))
+                    key = one["units"][int(unit)]
+                    self._seen[key].append((name, int(bits, 16)))
+                    self._named[key.split(" ")[0]].add(name)
+        self._units = {unit.key: unit for module in modules() for unit in units(ast.parse(_source(module)))}
+        self._users: dict[str, list[tuple[Unit, int]]] = defaultdict(list)
+        for unit in self._units.values():
+            for index, (statement, _) in enumerate(unit.statements):
+                for name in _names(statement)[1]:
+                    self._users[name].append((unit, index))
 
     def of(self, mutant: Mutant) -> list[str]:
         """The tests that execute what a mutant changes, quickest files and tests first."""
-        source = _source(ROOT / "eprof" / mutant.module)
-        rows = [0, *itertools.accumulate(len(line) for line in source.encode().splitlines(keepends=True))]
-        for unit in units(source):
-            for index, (node, _) in reversed(list(enumerate(unit.statements))):
-                start, end = rows[node.lineno - 1] + node.col_offset, rows[node.end_lineno - 1] + node.end_col_offset
-                if start <= mutant.start and mutant.end <= end:
-                    found = self._executing(unit, index, set())
-                    files: Counter[str] = Counter()
-                    for name in found:
-                        files[name.split("::")[0]] += self.seconds[name]
-                    return sorted(
-                        found, key=lambda name: (files[name.split("::")[0]], name.split("::")[0], self.seconds[name])
-                    )
-        return []
+        names = self._executing(self._units[mutant.unit], mutant.statement, set())
+        files: Counter[str] = Counter()
+        for name in names:
+            files[_file(name)] += self.seconds[name]
+        return sorted(names, key=lambda name: (files[_file(name)], _file(name), self.seconds[name]))
 
     def _executing(self, unit: Unit, index: int, asked: set[str]) -> set[str]:
         """What is worked out on import meets the tests that execute a use of its name."""
-        statement, is_called = unit.statements[index]
-        if is_called:
-            name = unit.key.split()[0]
-            known = self._seen.get(unit.key)
-            return {test for test, bits in known if bits >> index & 1} if known else self._named[name]
-        names = (_names(statement)[0] | ({unit.key.split()[0]} if index else set())) - asked
+        statement, called = unit.statements[index]
+        if called and unit.key in self._seen:
+            return {test for test, bits in self._seen[unit.key] if bits >> index & 1}
+        if called:
+            return self._named[unit.name]
+        names = (_names(statement)[0] | {unit.name}) - asked
         asked |= names
-        return {test for name in names for user in self._used[name] for test in self._executing(*user, asked)}
+        return {test for name in names for user in self._users[name] for test in self._executing(*user, asked)}
+
+
+def _names(statement: ast.stmt) -> tuple[set[str], set[str]]:
+    """The names that a statement gives something, and those that it uses."""
+    given, used = {getattr(statement, "name", "")}, set()
+    for *_, node in _parts(statement):
+        if isinstance(node, ast.alias):
+            given.add(node.asname or node.name)
+            used.add(node.name)
+        elif isinstance(node, ast.Name):
+            (given if isinstance(node.ctx, ast.Store) else used).add(node.id)
+        elif isinstance(node, ast.Attribute):
+            used.add(node.attr)
+    return given - {""}, used
+
+
+def _file(test: str) -> str:
+    return test.split("::")[0]
 
 
 # ------------------------------------------------------------------------------------------------------------ running
@@ -577,15 +462,21 @@ def lines(path: Path) -> Iterator[dict]:
     yield from map(json.loads, path.read_text().splitlines() if path.exists() else ())
 
 
+def add(path: Path, line: dict) -> None:
+    """One more."""
+    with path.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
 @contextlib.contextmanager
 def trees(number: int) -> Iterator[list[Path]]:
     """So many copies of the tree, with the real logs beside them where they are at hand."""
     with tempfile.TemporaryDirectory(prefix="eprof-mutants-", ignore_cleanup_errors=True) as folder:
         copies = [Path(folder) / str(job) / "tree" for job in range(number)]
-        for copy in copies:
-            shutil.copytree(ROOT, copy, ignore=LEFT_OUT)
+        for tree in copies:
+            shutil.copytree(ROOT, tree, ignore=LEFT_OUT)
             if (ROOT.parent / "shared").is_dir():
-                (copy.parent / "shared").symlink_to((ROOT.parent / "shared").resolve())
+                (tree.parent / "shared").symlink_to((ROOT.parent / "shared").resolve())
         yield copies
 
 
@@ -667,9 +558,9 @@ class Chosen:
 
 def meet(names: list[str], seconds: dict[str, float], tree: Path, *options: str) -> int:
     """Run tests in a tree, a few files first; the code of the pytest that failed, below 0 if it took too long."""
-    files = list(dict.fromkeys(name.split("::")[0] for name in names))
+    files = list(dict.fromkeys(map(_file, names)))
     for some in (files[:4], files[4:16], files[16:]):
-        chosen = {name: seconds[name] for name in names if name.split("::")[0] in some}
+        chosen = {name: seconds[name] for name in names if _file(name) in some}
 
         def run(some: list[str] = some, chosen: dict[str, float] = chosen) -> int:
             signal.alarm(300)  # modules are imported before the first test begins
@@ -681,56 +572,78 @@ def meet(names: list[str], seconds: dict[str, float], tree: Path, *options: str)
     return 0
 
 
+def _failed(tree: Path) -> list[str]:
+    """The tests that failed in a tree since this was asked last."""
+    path = tree.parent / "failed"
+    names = path.read_text().splitlines() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return names
+
+
 def chosen(options: argparse.Namespace) -> list[Mutant]:
-    """So many mutants of the modules asked for, drawn by what lines say: other lines that change do not change the draw."""
+    """So many mutants of the modules asked for, drawn by what they say: changes elsewhere do not change the draw."""
     drawn = [one for one in modules() if not options.only or any(one.startswith(part) for part in options.only)]
-    sources = {module: _source(ROOT / "eprof" / module) for module in drawn}
-    ranks = {}
-    for module, source in sources.items():
-        data = source.encode()
-        for one in mutants(module, source):
-            line = data[data.rfind(b"\n", 0, one.start) + 1 : one.end]
-            ranks[one] = _digest(f"{options.seed} {line} {one.old} {one.new}")
-    found = (one for one in sorted(ranks, key=ranks.__getitem__) if parses(sources[one.module], one))
-    return list(itertools.islice(found, options.number))
+    ranks, times = {}, Counter()
+    for one in itertools.chain(*(mutants(module, _source(module)) for module in drawn)):
+        says = f"{options.seed} {one.unit.split(' ')[0]} {one.text}"
+        times[says] += 1
+        ranks[one] = _digest(f"{says} {times[says]}")
+    return sorted(ranks, key=ranks.__getitem__)[: options.number]
 
 
-def equivalent() -> dict[str, str]:
-    """Changes that no test can tell, with the reason: module and old and new text, without the line."""
-    if not EQUIVALENT.exists():
-        return {}
-    return {one["change"]: one["why"] for one in tomllib.loads(EQUIVALENT.read_text()).get("mutant", [])}
+def fates(drawn: list[Mutant], tests: Tests, options: argparse.Namespace) -> dict[Mutant, str]:
+    """What became of each: "killed by TEST", "killed by time" or "survived, N of N tests".
+
+    What --state knows is not run again, but for survivors that other tests execute now. A test that fails without any
+    change, too, tells nothing: what it killed meets the others.
+    """
+    state = options.state / "fates.jsonl"
+    known = {one["key"]: one for one in lines(state)}
+    names = {one: tests.of(one) for one in drawn}
+    keys = {one: f"{one.unit} {one.statement} {one.text}" for one in drawn}
+    seen = {one: _digest(" ".join(name + tests.digests[_file(name)] for name in names[one])) for one in drawn}
+    told = {one: known[keys[one]]["fate"] for one in drawn if keys[one] in known}
+    told = {one: fate for one, fate in told.items() if fate[0] == "k" or known[keys[one]]["tests"] == seen[one]}
+    useless: set[str] = set()
+
+    def affordable(mutant: Mutant) -> list[str]:
+        total = itertools.accumulate(tests.seconds[name] for name in names[mutant])
+        some = [name for name, so_far in zip(names[mutant], total, strict=True) if so_far <= options.seconds]
+        return [name for name in some if name not in useless]
+
+    def run(mutant: Mutant, tree: Path) -> int:
+        path = tree / "eprof" / mutant.module
+        try:
+            compiled(path, mutated(_source(mutant.module), mutant.number))
+            return meet(affordable(mutant), tests.seconds, tree, "-x")
+        finally:
+            Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
+
+    with trees(options.jobs) as folders:
+        while waiting := [one for one in drawn if one not in told]:
+            for mutant, tree, code in forked(waiting, folders, run):
+                killer = [*_failed(tree), "time"][0]
+                survived = f"survived, {len(affordable(mutant))} of {len(names[mutant])} tests"
+                told[mutant] = survived if code == 0 else f"killed by {killer}"
+                print(f"{told[mutant]}\n    {mutant.module}:{mutant.line}: {mutant.text}", flush=True)
+                add(state, {"key": keys[mutant], "fate": told[mutant], "tests": seen[mutant]})
+            killers = {fate.removeprefix("killed by ") for fate in told.values()} & {*tests.seconds}
+            for _, tree, _ in forked([sorted(killers)], folders, lambda some, tree: meet(some, tests.seconds, tree)):
+                useless |= {*_failed(tree)}
+            for one in [one for one, fate in told.items() if fate.removeprefix("killed by ") in useless]:
+                print(f"{told.pop(one).removeprefix('killed by ')} fails without any change, so it tells nothing")
+    return told
 
 
-def difference(mutant: Mutant) -> str:
-    """The changed lines, before and after."""
-    source = _source(ROOT / "eprof" / mutant.module)
-    lines = [text.splitlines() for text in (source, mutated(source, mutant))]
-    return "\n".join(f"      {line}" for line in list(difflib.unified_diff(*lines, n=0, lineterm=""))[3:])
-
-
-def named(mutant: Mutant) -> str:
-    """A mutant by its changed line, which stays where lines move: "counts/counts.py: a + b -> a - b"."""
-    source = _source(ROOT / "eprof" / mutant.module)
-    lines = [text.splitlines() for text in (source, mutated(source, mutant))]
-    pairs = itertools.zip_longest(*lines, fillvalue="")
-    before, after = next(pair for pair in pairs if pair[0] != pair[1])
-    return f"{mutant.module}: {before.strip()} -> {after.strip()}"
-
-
-def key(mutant: Mutant) -> str:
-    """A mutant of this very source."""
-    return f"{mutant.start} {named(mutant)}"
-
-
-def report(drawn: list[Mutant], told: dict[str, str]) -> int:
+def report(told: dict[Mutant, str]) -> int:
     """Say what survived; 1 if that is too much."""
-    known = equivalent()
-    alive = [one for one in drawn if told[key(one)].startswith("survived")]
+    known = {one["change"]: one["why"] for one in tomllib.loads(EQUIVALENT.read_text()).get("mutant", [])}
+    alive = [one for one, fate in told.items() if fate[0] == "s"]
     for one in alive:
-        print(f"\n{told[key(one)]}: {one.name}\n{known.get(named(one)) or difference(one)}")
-    left = [one for one in alive if named(one) not in known]
-    total = len(drawn) - len(alive) + len(left)
+        line = _source(one.module).splitlines()[one.line - 1].strip()
+        print(f"\n{told[one]}: {one.module}:{one.line}: {line}\n    {one.text}\n{known.get(one.name, '')}")
+    left = [one for one in alive if one.name not in known]
+    total = len(told) - len(alive) + len(left)
     print(f"\n{len(left)} of {total} mutants that are not equivalent are alive")
     return int(len(left) > ALLOWED * total)
 
@@ -748,68 +661,11 @@ def main() -> int:
     options = parser.parse_args()
     drawn = chosen(options)
     if options.list:
-        print("\n".join(f"{one.name}\n{difference(one)}" for one in drawn))
+        print("\n".join(f"{one.module}:{one.line}: {one.text}" for one in drawn))
         return 0
     options.state.mkdir(parents=True, exist_ok=True)
     record(options.state / "tests.jsonl", options.jobs)
-    return report(drawn, fates(drawn, Tests(options.state / "tests.jsonl"), options))
-
-
-def fates(drawn: list[Mutant], tests: Tests, options: argparse.Namespace) -> dict[str, str]:
-    """What became of each, by `key`: "killed by TEST", "killed by time" or "survived, N tests".
-
-    What --state knows is not run again, but for survivors of other tests. A test that fails without any change, too, tells
-    nothing: what it killed meets the others.
-    """
-    state = options.state / "fates.jsonl"
-    known = {one["key"]: one for one in lines(state)}
-    names = {key(one): tests.of(one) for one in drawn}
-    digests = {
-        one: _digest(" ".join(name + tests.digests[name.split("::")[0]] for name in names[one])) for one in names
-    }
-    told = {one: fate["fate"] for one, fate in known.items() if one in names}
-    told = {one: fate for one, fate in told.items() if fate[0] == "k" or known[one]["tests"] == digests[one]}
-    useless: set[str] = set()
-
-    def run(mutant: Mutant, tree: Path) -> int:
-        path = tree / "eprof" / mutant.module
-        try:
-            compiled(path, mutated(_source(ROOT / "eprof" / mutant.module), mutant))
-            return meet(affordable(names[key(mutant)]), tests.seconds, tree, "-x")
-        finally:
-            Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
-
-    def affordable(some: list[str]) -> list[str]:
-        total = itertools.accumulate(tests.seconds[name] for name in some)
-        return [
-            name for name, so_far in zip(some, total, strict=True) if so_far <= options.seconds and name not in useless
-        ]
-
-    with trees(options.jobs) as folders:
-        while waiting := [one for one in drawn if key(one) not in told]:
-            for mutant, tree, code in forked(waiting, folders, run):
-                failed = _failed(tree)
-                some = len(affordable(names[key(mutant)])), len(names[key(mutant)])
-                survived = f"survived, {some[0]} of {some[1]} tests"
-                fate = survived if code == 0 else f"killed by {failed[0] if failed else 'time'}"
-                told[key(mutant)] = fate
-                print(f"{fate}\n    {mutant.name}", flush=True)
-                with state.open("a") as file:
-                    file.write(json.dumps({"key": key(mutant), "fate": fate, "tests": digests[key(mutant)]}) + "\n")
-            killers = {fate.removeprefix("killed by ") for fate in told.values()} & set(tests.seconds)
-            for _, tree, _ in forked([sorted(killers)], folders, lambda some, tree: meet(some, tests.seconds, tree)):
-                useless |= {*_failed(tree)}
-            for one in [one for one, fate in told.items() if fate.removeprefix("killed by ") in useless]:
-                print(f"{told.pop(one).removeprefix('killed by ')} fails without any change, so it tells nothing")
-    return told
-
-
-def _failed(tree: Path) -> list[str]:
-    """The tests that failed in a tree since this was asked last."""
-    path = tree.parent / "failed"
-    names = path.read_text().splitlines() if path.exists() else []
-    path.unlink(missing_ok=True)
-    return names
+    return report(fates(drawn, Tests(options.state / "tests.jsonl"), options))
 
 
 if __name__ == "__main__":
