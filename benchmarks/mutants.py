@@ -43,6 +43,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
@@ -73,28 +75,22 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-@dataclass(frozen=True)
-class Unit:
-    """A function, a class or another statement at the left of a module, by its name and what it says.
+class Unit(NamedTuple):
+    """A function, a class or another statement at the left of a module: its name, and a key that says what it does.
 
     statements: it and all in it; each with whether it runs in a call, and not when the module is imported.
     """
 
+    name: str
     key: str
     statements: list[tuple[ast.stmt, bool]]
 
-    @property
-    def name(self) -> str:
-        """Of the function or class; "" for others."""
-        return self.key.split(" ")[0]
 
-
-def units(tree: ast.Module) -> list[Unit]:
+def units(tree: ast.Module) -> Iterator[Unit]:
     """What a module consists of."""
-    return [
-        Unit(f"{getattr(node, 'name', '')} {_digest(ast.dump(node))}", [(node, False), *_statements(node, False)])
-        for node in tree.body
-    ]
+    for node in tree.body:
+        name = getattr(node, "name", "")
+        yield Unit(name, f"{name} {_digest(ast.dump(node))}", [(node, False), *_statements(node, False)])
 
 
 def _statements(node: ast.AST, called: bool) -> Iterator[tuple[ast.stmt, bool]]:
@@ -115,80 +111,65 @@ CALCULATED |= {ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.LShift: ast.RShift}
 CALCULATED |= {ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitOr}
 TWINS = {"min": "max", "fmin": "fmax", "minimum": "maximum", "argmin": "argmax", "any": "all", "isna": "notna"}
 TWINS |= {new: old for old, new in TWINS.items()} | {"nanmin": "nanmax", "logical_or": "logical_and"}
-# Annotations and decorators stay, and what classes are declared as.
-STAY = {(None, "annotation"), (None, "returns"), (None, "decorator_list"), (ast.ClassDef, "keywords")}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mutant:
     """A change of a module, with its number among all that can be made in it; where it is, and what becomes what."""
 
     module: str
     number: int
     line: int
-    unit: str
+    unit: Unit
     statement: int
     text: str
 
-    @property
-    def name(self) -> str:
-        """Where and what, as `mutants-equivalent.toml` has it: the line moves, so it is not in it."""
-        return f"{self.module}: {self.text}"
 
-
-def mutants(module: str, source: str) -> list[Mutant]:
+def mutants(module: str, source: str) -> Iterator[Mutant]:
     """Every change that can be made in a module."""
-    return [
-        Mutant(module, number, node.lineno, unit.key, index, f"{ast.unparse(node)} -> {ast.unparse(new)}")
-        for number, (unit, index, node, new, _) in enumerate(_changes(ast.parse(source)))
-    ]
+    for number, (unit, statement, (*_, node), new) in enumerate(_changes(ast.parse(source))):
+        old, made = (ast.unparse(part).splitlines() for part in (node, new))
+        yield Mutant(module, number, node.lineno, unit, statement, f"{old[0]} -> {made[-1].strip()}")
 
 
 def mutated(source: str, number: int) -> ast.Module:
     """The module with the change of this number in it."""
     tree = ast.parse(source)
-    *_, put = next(itertools.islice(_changes(tree), number, None))
-    put()
+    *_, (owner, name, place, _), new = next(itertools.islice(_changes(tree), number, None))
+    if place is None:
+        setattr(owner, name, new)
+    else:
+        getattr(owner, name)[place] = new
     return ast.fix_missing_locations(tree)
 
 
-Change = tuple[Unit, int, ast.AST, ast.AST, Callable[[], None]]
+Part = tuple[ast.AST, str, int | None, ast.AST]
 
 
-def _changes(tree: ast.Module) -> Iterator[Change]:
-    """In which statement of which unit, what becomes what, and a function that makes it so."""
+def _changes(tree: ast.Module) -> Iterator[tuple[Unit, int, Part, ast.AST]]:
+    """In which statement of which unit, what is changed, and what is there instead."""
     for unit in units(tree):
         numbers = {id(statement): index for index, (statement, _) in enumerate(unit.statements)}
         for index, (statement, _) in enumerate(unit.statements):
-            for owner, name, place, node in _parts(statement):
-                for new in _instead(owner, name, node):
-
-                    def put(
-                        owner: ast.AST = owner, name: str = name, place: int | None = place, new: ast.AST = new
-                    ) -> None:
-                        if place is None:
-                            setattr(owner, name, new)
-                        else:
-                            getattr(owner, name)[place] = new
-
-                    yield unit, numbers.get(id(node), index), node, new, put
+            for part in _parts(statement):
+                for new in _instead(*part):
+                    yield unit, numbers.get(id(part[3]), index), part, new
 
 
-def _parts(statement: ast.stmt) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
+def _parts(statement: ast.stmt) -> Iterator[Part]:
     """What a statement consists of: whose part it is, its field there, its place in a list, the part.
 
-    Of the statements in it only the last two: those of other statements are theirs.
+    Not annotations, decorators, what a class is declared as, and `strict` of zip, which says what holds in any case; of
+    the statements in it only the last two.
     """
     waiting: list[ast.AST] = [statement]
     while waiting:
         owner = waiting.pop()
         for name, value in ast.iter_fields(owner):
-            if {(None, name), (type(owner), name)} & STAY:
-                continue
             nodes = value if isinstance(value, list) else [value]
-            for place, node in enumerate(nodes):
-                # `strict` of zip says what holds in any case.
-                if not isinstance(node, ast.AST) or (isinstance(node, ast.keyword) and node.arg == "strict"):
+            is_kept = name in ("annotation", "returns", "decorator_list") or isinstance(owner, ast.ClassDef)
+            for place, node in enumerate(() if is_kept else nodes):
+                if not isinstance(node, ast.AST) or getattr(node, "arg", "") == "strict":
                     continue
                 if not isinstance(node, ast.stmt):
                     waiting.append(node)
@@ -197,7 +178,7 @@ def _parts(statement: ast.stmt) -> Iterator[tuple[ast.AST, str, int | None, ast.
                 yield owner, name, place if value is nodes else None, node
 
 
-def _instead(owner: ast.AST, name: str, node: ast.AST) -> Iterator[ast.AST]:
+def _instead(owner: ast.AST, name: str, place: int | None, node: ast.AST) -> Iterator[ast.AST]:
     """What may stand in a node's place."""
     if isinstance(node, ast.stmt):
         yield from _early(owner, node)
@@ -300,16 +281,15 @@ def marked(source: str, first: int) -> ast.Module:
                     for part in ast.walk(mark):
                         ast.copy_location(part, statement)
                     block.insert(block.index(statement), mark)
-    start = next(number for number, node in enumerate([*tree.body, None]) if not _is_head(node))
+    start = sum(1 for _ in itertools.takewhile(_is_head, tree.body))
     tree.body.insert(start, ast.parse(f"from eprof.{MARKS} import SEEN as {MARKS}").body[0])
     return ast.fix_missing_locations(tree)
 
 
-def _is_head(node: ast.stmt | None) -> bool:
+def _is_head(node: ast.stmt) -> bool:
     """What must stand first: a docstring, or an import from `__future__`."""
-    return (isinstance(node, ast.Expr) and _is_text(node.value)) or (
-        isinstance(node, ast.ImportFrom) and node.module == "__future__"
-    )
+    is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+    return is_future or (isinstance(node, ast.Expr) and _is_text(node.value))
 
 
 def compiled(path: Path, program: ast.Module) -> None:
@@ -405,16 +385,15 @@ class Tests:
                     key = one["units"][int(unit)]
                     self._seen[key].append((name, int(bits, 16)))
                     self._named[key.split(" ")[0]].add(name)
-        self._units = {unit.key: unit for module in modules() for unit in units(ast.parse(_source(module)))}
         self._users: dict[str, list[tuple[Unit, int]]] = defaultdict(list)
-        for unit in self._units.values():
+        for unit in itertools.chain(*(units(ast.parse(_source(module))) for module in modules())):
             for index, (statement, _) in enumerate(unit.statements):
                 for name in _names(statement)[1]:
                     self._users[name].append((unit, index))
 
     def of(self, mutant: Mutant) -> list[str]:
         """The tests that execute what a mutant changes, quickest files and tests first."""
-        names = self._executing(self._units[mutant.unit], mutant.statement, set())
+        names = self._executing(mutant.unit, mutant.statement, set())
         files: Counter[str] = Counter()
         for name in names:
             files[_file(name)] += self.seconds[name]
@@ -519,6 +498,7 @@ def _settle(tree: Path) -> None:
     os.chdir(tree)
     sys.path.insert(0, str(tree))
     sys.argv[:] = ["pytest"]
+    sys.modules["__main__"] = ModuleType("__main__")  # what processes of multiprocessing would run again
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # CI: hypothesis draws the same examples each time, so that a mutant's fate does not change.
@@ -583,9 +563,10 @@ def _failed(tree: Path) -> list[str]:
 def chosen(options: argparse.Namespace) -> list[Mutant]:
     """So many mutants of the modules asked for, drawn by what they say: changes elsewhere do not change the draw."""
     drawn = [one for one in modules() if not options.only or any(one.startswith(part) for part in options.only)]
-    ranks, times = {}, Counter()
+    ranks: dict[Mutant, str] = {}
+    times: Counter[str] = Counter()
     for one in itertools.chain(*(mutants(module, _source(module)) for module in drawn)):
-        says = f"{options.seed} {one.unit.split(' ')[0]} {one.text}"
+        says = f"{options.seed} {one.unit.name} {one.text}"
         times[says] += 1
         ranks[one] = _digest(f"{says} {times[says]}")
     return sorted(ranks, key=ranks.__getitem__)[: options.number]
@@ -600,7 +581,7 @@ def fates(drawn: list[Mutant], tests: Tests, options: argparse.Namespace) -> dic
     state = options.state / "fates.jsonl"
     known = {one["key"]: one for one in lines(state)}
     names = {one: tests.of(one) for one in drawn}
-    keys = {one: f"{one.unit} {one.statement} {one.text}" for one in drawn}
+    keys = {one: f"{one.unit.key} {one.statement} {one.number} {one.text}" for one in drawn}
     seen = {one: _digest(" ".join(name + tests.digests[_file(name)] for name in names[one])) for one in drawn}
     told = {one: known[keys[one]]["fate"] for one in drawn if keys[one] in known}
     told = {one: fate for one, fate in told.items() if fate[0] == "k" or known[keys[one]]["tests"] == seen[one]}
@@ -641,8 +622,10 @@ def report(told: dict[Mutant, str]) -> int:
     alive = [one for one, fate in told.items() if fate[0] == "s"]
     for one in alive:
         line = _source(one.module).splitlines()[one.line - 1].strip()
-        print(f"\n{told[one]}: {one.module}:{one.line}: {line}\n    {one.text}\n{known.get(one.name, '')}")
-    left = [one for one in alive if one.name not in known]
+        print(
+            f"\n{told[one]}: {one.module}:{one.line}: {line}\n    {one.text}\n{known.get(f'{one.module}: {one.text}', '')}"
+        )
+    left = [one for one in alive if f"{one.module}: {one.text}" not in known]
     total = len(told) - len(alive) + len(left)
     print(f"\n{len(left)} of {total} mutants that are not equivalent are alive")
     return int(len(left) > ALLOWED * total)
