@@ -420,8 +420,8 @@ def _names(statement: ast.stmt) -> tuple[set[str], set[str]]:
             used.add(node.name)
         elif isinstance(node, ast.Name):
             (given if isinstance(node.ctx, ast.Store) else used).add(node.id)
-        elif isinstance(node, ast.Attribute):
-            used.add(node.attr)
+        elif isinstance(node, ast.Attribute | ast.keyword):
+            used.add(getattr(node, "attr", "") or node.arg)
     return given - {""}, used
 
 
@@ -603,7 +603,7 @@ def fates(drawn: list[Mutant], tests: Tests, options: argparse.Namespace) -> dic
     with trees(options.jobs) as folders:
         while waiting := [one for one in drawn if one not in told]:
             for mutant, tree, code in forked(waiting, folders, run):
-                killer = [*_failed(tree), "time"][0]
+                killer = [*_failed(tree), "time" if code < 0 else f"an end of pytest with {code}"][0]
                 survived = f"survived, {len(affordable(mutant))} of {len(names[mutant])} tests"
                 told[mutant] = survived if code == 0 else f"killed by {killer}"
                 print(f"{told[mutant]}\n    {mutant.module}:{mutant.line}: {mutant.text}", flush=True)
