@@ -494,14 +494,18 @@ def test_every_form_of_the_document_is_made(tmp_path, suffix, eprof):
 def test_the_first_line_is_the_answer_with_its_numbers(capsys, tmp_path):
     with pytest.raises(SystemExit):
         main(["scale", "--program", "ft", "--size", "2^25", "-p", "1..128", "--clock", "2400,2800"])
-    assert capsys.readouterr().out.splitlines()[2] == "32 nodes at 2800 MHz take the least energy x time: 735 J, 190 ms."
+    assert (
+        capsys.readouterr().out.splitlines()[2] == "32 nodes at 2800 MHz take the least energy x time: 735 J, 190 ms."
+    )
     table = tmp_path / "runs.csv"
     rows = ["a,1,1,2800,4,40", "a,1,2,2800,3,50", "b,9,1,2800,8,80", "b,9,2,2800,2,90", "b,3,1,2800,1,1"]
     table.write_text("\n".join(["program,size,processes,core_mhz,time_s,energy_j", *rows]))
     with pytest.raises(SystemExit):
         main(["scale", str(table), "-o", str(tmp_path / "s.html")])
     said = capsys.readouterr().out
-    assert "Least energy x time: a of 1 on 2 nodes at 2800 MHz, b of 9 on 2 nodes at 2800 MHz." in " ".join(said.split())
+    assert "Least energy x time: a of 1 on 2 nodes at 2800 MHz, b of 9 on 2 nodes at 2800 MHz." in " ".join(
+        said.split()
+    )
     assert '<dl class="figures">' not in (tmp_path / "s.html").read_text()  # several problems have no key figure
 
 
