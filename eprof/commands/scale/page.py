@@ -101,7 +101,8 @@ def _charts(document: Scale) -> Markup:
     ]
     shown = []
     for title, unit, below, place in charts:
-        lines, dots = [], []
+        lines: list[Line] = []
+        dots = []
         for kind, (name, rows) in enumerate(_series(document).items()):
             placed = [(row, place(row)) for row in rows if all(place(row))]
             points = sorted(point for _, point in placed)

@@ -104,8 +104,8 @@ def _panel(document: Timeline, component: Component, height: int) -> Markup:
     grid = Markup('<line class="grid" x1="0%" x2="100%" y1="{0}" y2="{0}"/><text class="tick" x="2" y="{1}">{2}</text>')
     marks = []
     for watts in _round_watts(most):
-        y = height - (height - _TOP) * watts / most
-        marks.append(grid.format(f"{y:.1f}", f"{y - 3:.1f}", quantity(watts, "W")))
+        top = height - (height - _TOP) * watts / most
+        marks.append(grid.format(f"{top:.1f}", f"{top - 3:.1f}", quantity(watts, "W")))
     about = f"mean {quantity_or('not known', component.mean_w, 'W')}"
     body = drawing.format(_WIDE, height, component.name, quantity(most, "W"), body, Markup("").join(marks))
     return _row(component.name, Markup(about), body)
