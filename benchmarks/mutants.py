@@ -394,6 +394,9 @@ class Tests:
     def of(self, mutant: Mutant) -> list[str]:
         """The tests that execute what a mutant changes, quickest files and tests first."""
         names = self._executing(mutant.unit, mutant.statement, set())
+        if not names and not mutant.unit.statements[mutant.statement][1]:  # nobody uses it; may the module be imported?
+            known = [self._seen.get(unit.key, ()) for unit in units(ast.parse(_source(mutant.module)))]
+            names = {test for tests in known for test, _ in tests}
         files: Counter[str] = Counter()
         for name in names:
             files[_file(name)] += self.seconds[name]
