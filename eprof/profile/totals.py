@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from eprof.base.arrays import Ints
+from eprof.base.arrays import Floats, Ints
 from eprof.base.known import ratio
 from eprof.base.marks import Mark
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.costs.datasheets import power_limit_w, sheets
 from eprof.counts.counters import capability_of
 from eprof.profile.rooflines import all_flops_of, traffic_of
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TOTAL = "total"
 ENERGIES = (COMPUTATION, DATA, CONSTANT, TOTAL)
+CONSTANT_ROW = list(GROUPS).index(CONSTANT)
 
 
 def joules_of(energy: "Energy") -> dict[str, float | None]:
@@ -35,6 +36,22 @@ def joules_of(energy: "Energy") -> dict[str, float | None]:
         constant = energy.total_s * energy.costs.constant_power_w
         total = math.fsum(joules for joules in (computation, data, constant) if joules is not None)
     return {COMPUTATION: computation, DATA: data, CONSTANT: constant, TOTAL: total}
+
+
+def joules_by_group(energy: "Energy", places: Ints) -> Floats:
+    """The energy known of each group of counts in some kernels together, (n_groups,), in J, in the order of `GROUPS`.
+
+    places: of the kernels; all of them have the constant energy of the total time, where only that is known.
+    """
+    assert energy.split is not None and energy.costs is not None
+    joules = np.zeros(len(GROUPS))
+    rows = {group: row for row, group in enumerate(GROUPS)}
+    for word in energy.split.joules.names:
+        group = CONSTANT if word == CONSTANT else COUNTS[word].group
+        joules[rows[group]] += np.nansum(energy.split.joules[word][places])
+    if energy.total_s is not None and len(places) == len(energy.counts.rows):
+        joules[CONSTANT_ROW] = energy.total_s * energy.costs.constant_power_w
+    return joules
 
 
 def joule_marks_of(energy: "Energy") -> dict[str, int]:

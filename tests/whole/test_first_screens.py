@@ -10,7 +10,9 @@ from eprof.base.errors import EprofError
 from eprof.profile import api
 from eprof.profile.document import document
 from eprof.profile.totals import board_limit_w
-from eprof.show.report.first_screen import trust, what_to_try, where
+from eprof.show.report.first_screen import where
+from eprof.show.report.levers import what_to_try
+from eprof.show.report.trust import trust
 from eprof.show.report.headline import contenders, headline
 from eprof.show.report.view import View
 from eprof.show.words.cells import Share

@@ -41,6 +41,7 @@ _PROSE = {
     "system": "host memory",
     "requested": "requested bytes",
 }
+_ALIKE = 1.1  # without intervals, one part is surely the larger from here on
 _COUNTING = ESTIMATED | SIMULATED | ASSUMED
 
 
@@ -275,6 +276,22 @@ class View:
         if not total.lower or ends is None or ends[0] is None or ends[1] is not None:
             return total
         return Amount(ends[0], total.marks)
+
+    def causes_of(self, entry: Entry) -> schema.Causes | None:
+        """What takes the energy of a kernel, a group or the whole, largest first; None where no count has a price.
+
+        A document that does not say it (an older one, or a kernel far down) has each group of counts as a part.
+        """
+        if entry.causes:
+            return entry.causes
+        joules = {group: amount.value for group, amount in self.groups_of(entry).items() if amount.value}
+        if above_of(entry).value is None or not joules:
+            return None
+        whole = self.counted_energy(entry).value or sum(joules.values())
+        order = sorted(joules, key=lambda group: -joules[group])
+        parts = [schema.Cause([group], joules[group] / whole) for group in order]
+        is_open = len(parts) > 1 and parts[0].share < _ALIKE * parts[1].share
+        return schema.Causes("open" if is_open else "sure", parts)
 
     def is_certain(self, part: str) -> bool:
         """Whether an energy of the whole, by family or by group of counts, is certain enough to name."""
