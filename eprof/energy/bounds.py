@@ -12,7 +12,17 @@ from msgspec import Struct
 from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.marks import Mark
 from eprof.base.text import pattern
-from eprof.base.vocabulary import CONSTANT, COUNTS, FLOAT_PARTS, GROUPS, INSTRUCTIONS, ISSUED, PRICED, TENSOR_FLOPS
+from eprof.base.vocabulary import (
+    CONSTANT,
+    COUNTS,
+    FLOAT_PARTS,
+    GROUPS,
+    INSTRUCTIONS,
+    ISSUED,
+    LEVEL_PARTS,
+    PRICED,
+    TENSOR_FLOPS,
+)
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
@@ -25,10 +35,11 @@ _ISSUED_A_CYCLE = 256.0  # 4 schedulers, two instructions at a time until Pascal
 _TENSOR_A_CYCLE = 32768.0  # flops, of the narrowest type
 _BYTES_A_CYCLE = {"shared": 128.0, "l1": 128.0, "l2": 128.0}
 _OFF_CHIP = ("dram", "system")  # a link to the host is never faster than the GPU's own DRAM
-# Of a product on tensor cores, the rest of its arithmetic is its epilogue: some flops for each element of the result,
-# which took 2 K flops on tensor cores, K being 64 at the very least.
+# Of a product on tensor cores, the rest of its arithmetic is its epilogue, in FP32 or FP16: some instructions for each
+# element of the result, which took 2 K flops on tensor cores, K being some hundreds or thousands.
 _PRODUCT = pattern(r"(?i)gemm|nvjet|xmma|mma_|fprop|dgrad|wgrad|cutlass")
-_EPILOGUE = 1 / 32
+_HOST_BYTE = 10.0  # times a byte from the GPU's own DRAM, at most: that of the host's, and a link of some pJ a bit
+_EPILOGUE = 1 / 128
 _CLASSED = [name for name in INSTRUCTIONS if name not in ISSUED and COUNTS[name].group != "tensor"]
 _MISSING = int(Mark.MISSING)
 
@@ -58,9 +69,13 @@ def uncounted(counts: Counts, costs: Costs, split: Split, prices: Floats) -> Unc
             continue
         known, price = known_or_zero(amounts[:, place]), prices[place]
         more = np.maximum(rates.most_of(word) - known, 0.0)
-        # What was counted and has no price may cost anything; what was not counted and has none is in other prices.
-        lost = more * price if price else np.where(known > 0, np.inf, 0.0)
         group = CONSTANT if word == CONSTANT else COUNTS[word].group
+        # What was counted and has no price may cost anything; what was not counted and has none is in other prices.
+        lost = np.where(known > 0, np.inf, 0.0)
+        if price:
+            lost = more * price
+        elif group == "system":
+            lost = known * _HOST_BYTE * max(prices[PRICED.index(level)] for level in LEVEL_PARTS["dram"] + ("dram",))
         # Words of one group are alternatives ("l2", or "l2_read" and "l2_write"): the dearest of them bounds it.
         groups[group] = np.maximum(groups[group], np.where(is_lost, lost, 0.0))
         if word in _CLASSED:
@@ -107,7 +122,7 @@ class _Rates:
         return np.where(is_whole, number, allowed)
 
     def _of_epilogues(self) -> Floats:
-        """The most arithmetic beside tensor cores: of products that tensor cores were counted for; else infinite."""
+        """The most arithmetic beside tensor cores, of products that these were counted for; else infinite."""
         words = [word for word in TENSOR_FLOPS if word in self.counts.amounts]
         tensor = known_or_zero(self.counts.amounts.only(words)).sum(axis=1)
         is_product = np.array([bool(_PRODUCT.search(name)) for name in self.counts.rows.kernel], dtype=bool)
@@ -122,14 +137,14 @@ class _Rates:
         group = COUNTS[word].group
         if group == "tensor":
             # Beside the type that was counted of a product, there is next to none of another.
-            return np.fmin(self.cycles * _TENSOR_A_CYCLE, self.epilogue)
+            return np.asarray(np.fmin(self.cycles * _TENSOR_A_CYCLE, self.epilogue))
         most = self.of_group.get(group, np.full(len(self.counts.rows), np.inf))
         if word not in _CLASSED:
             return most
-        most = np.fmin(most, self.left)
-        if group not in FLOAT_PARTS:
+        most = np.asarray(np.fmin(most, self.left))
+        if group not in FLOAT_PARTS and group != "sfu":
             return most
-        most = np.fmin(most, self.epilogue)
+        most = np.where(np.isinf(self.epilogue), most, np.fmin(most, np.where(group == "fp64", 0.0, self.epilogue)))
         if not word.endswith("_other"):
             return most
         # Comparisons, minima and the like go with arithmetic of their type: without any, there is nothing to compare.

@@ -5,6 +5,7 @@ to replica, while their sum stays. So shares come from the replicas themselves, 
 the finest partition is chosen in which one part is surely the largest.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.energy.replicas import Replicas, amounts_of, independent
 from eprof.profile import schema
-from eprof.profile.totals import CONSTANT_ROW, joules_by_group
+from eprof.profile.totals import CONSTANT_ROW, board_limit_w, joules_by_group
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
@@ -78,13 +79,14 @@ def _draws(energy: "Energy", replicas: Replicas | None, places: np.ndarray, joul
     amounts = known_or_zero(amounts_of(energy.counts)[places])
     if energy.total_s is not None and len(places) == len(energy.counts.rows):
         amounts[:, -1] = energy.total_s / len(places)
-    rows = {group: [] for group in GROUPS}
+    rows: dict[str, list[int]] = {group: [] for group in GROUPS}
     for place, group in enumerate([*(count.group for count in COUNTS.values()), CONSTANT]):
         rows[group].append(place)
     summed = amounts.sum(axis=0)
     draws = np.stack([summed[of] @ replicas.prices[of] for of in rows.values()])
     draws = np.where(joules[:, np.newaxis] > 0, draws, 0.0)
     draws = np.concatenate([joules[:, np.newaxis], draws], axis=1)
+    draws = _held(energy, draws, places)
     assert energy.split is not None
     work_j = known_or_zero(energy.split.computation_j[places]) + known_or_zero(energy.split.data_j[places])
     off = (replicas.within - 1) * independent(work_j) / (work_j.sum() or 1.0)
@@ -99,6 +101,22 @@ def _draws(energy: "Energy", replicas: Replicas | None, places: np.ndarray, joul
 
 class _Told(tuple[frozenset[str], ...]):
     """A partition that will do where its largest part is probable."""
+
+
+def _held(energy: "Energy", draws: Floats, places: np.ndarray) -> Floats:
+    """The draws with no more power than the board may draw: where it binds, all but constant power gives way."""
+    rows = energy.counts.rows
+    limit_w = board_limit_w(energy)
+    time_s = float(rows.time_s[places].sum())
+    if energy.metered is not None or energy.modelled is not None or not math.isfinite(limit_w * time_s):
+        return draws
+    constant_j = draws[CONSTANT_ROW]
+    work_j = draws.sum(axis=0) - constant_j
+    most_j = np.maximum(limit_w * time_s - constant_j, 0.0)
+    factors = np.broadcast_to(np.where(work_j > most_j, most_j / np.where(work_j > 0, work_j, 1.0), 1.0), draws.shape)
+    factors = np.array(factors)
+    factors[CONSTANT_ROW] = 1.0
+    return np.asarray(draws * factors)
 
 
 def _chosen(
@@ -157,7 +175,8 @@ def _certainty(joules: Floats, draws: Floats) -> float:
 
 
 def _causes(partition: Partition, how: str, joules: Floats, draws: Floats, share: float) -> schema.Causes:
-    shares = draws / draws.sum(axis=0)
+    whole = draws.sum(axis=0)
+    shares = draws[:, whole > 0] / whole[whole > 0]
     middle = joules / joules.sum()
     low, high = np.quantile(shares, [(1 - share) / 2, (1 + share) / 2], axis=-1)
     has_width = draws.shape[1] > 1

@@ -6,7 +6,7 @@ from eprof.base.known import ratio as divided
 from eprof.base.text import counted, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA
 from eprof.profile import schema
-from eprof.show.report.headline import at_least, contenders, name_of, share_of
+from eprof.show.report.headline import at_least, contenders, mostly, name_of, share_of
 from eprof.show.report.lever import reached
 from eprof.show.report.view import View, above_of, time_of
 from eprof.show.words.badges import MISSING, Amount, ratio
@@ -96,11 +96,12 @@ def _cause_text(view: View, entry: Entry) -> str:
     largest = causes.parts[0]
     if causes.largest == "open" and len(leading := contenders(causes)) > 1:
         # Two of them with their shares: a third is the smaller by far.
-        named = [f"{name_of(view, entry, part)} {percent(part.share)}" for part in leading[:2]]
-        return " or ".join(named)
-    probably = when(causes.largest == "probable", "probably ")
+        return " or ".join(f"{name_of(view, part)} {percent(part.share)}" for part in leading[:2])
+    named = f"{name_of(view, largest)} {share_of(largest)}{mostly(view, entry, largest)}"
+    if causes.largest == "probable":
+        return f"probably {named}"
     why = when(len(largest.groups) == 1, _why(view, entry, largest.groups[0]))
-    return f"{probably}{name_of(view, entry, largest)} {share_of(largest)}{phrase(': {}', why)}"
+    return f"{named}{phrase(': {}', why)}"
 
 
 def _why(view: View, entry: Entry, group: str) -> str:

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from eprof.base.text import capital, listed, phrase, when
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
 from eprof.profile import schema
 from eprof.show.report import lacking, metered
 from eprof.show.report.view import DRAM, Entry, View
@@ -35,7 +35,7 @@ def _chosen(view: View) -> Headline:
         if view.time.value == 0:
             why = f"The time of all {view.nouns.kernels} is zero."
         return Headline("Nothing that was counted costs energy.", why, total.marks)
-    if view.above.value is None:
+    if view.above.value is None or _is_mostly_uncounted(view):
         return _constant_alone(view)
     if view.is_modelled:
         return _above_constant(view)
@@ -44,8 +44,16 @@ def _chosen(view: View) -> Headline:
     return Headline(text, when(view.energy(CONSTANT).value is None, _constant_part(view)), total.marks)
 
 
+def _is_mostly_uncounted(view: View) -> bool:
+    """Whether constant power is the largest part of what was counted, and more may not have been counted."""
+    causes = view.causes_of(view.document)
+    if view.to_meter or view.is_modelled or causes is None or not lacking.is_most(view):
+        return False
+    return causes.parts[0].groups == [CONSTANT]
+
+
 def _constant_alone(view: View) -> Headline:
-    """The headline where nothing but constant power is priced: how much that is, and how much all may be."""
+    """The headline where little but constant power is priced: how much that is, and how much all may be."""
     constant = view.energy(CONSTANT)
     drawn = quantity(constant.value or 0.0, "J")
     if view.to_meter:
@@ -54,14 +62,16 @@ def _constant_alone(view: View) -> Headline:
         return Headline(f"{text} Cause unknown; shares are of time.", "", constant.marks | MISSING)
     how = when(view.is_estimated, ", estimated from the data sheet")
     pair = known(view.interval("total"))
+    rest, shares = ", and work that was not counted", "Shares are of time."
+    causes = view.causes_of(view.document)
+    if causes is not None and len(causes.parts) > 1:
+        rest = f", {quantity(view.above.value or 0.0, 'J')} for {name_of(view, causes.parts[1])}{rest}"
+        shares = "Shares are of what was counted."
     if pair:
-        whole = f"{span(*pair, 'J')} in all{how}"
-        text = f"{whole}: {drawn} of constant power{_drawn(view)}, and work that was not counted."
+        text = f"{span(*pair, 'J')} in all{how}: {drawn} of constant power{_drawn(view)}{rest}."
     else:
-        text = (
-            f"{capital(at_least(constant, 'J'))} of constant power{_drawn(view)}{how}, and work that was not counted."
-        )
-    return Headline(f"{text} Shares are of time.", "", constant.marks | MISSING)
+        text = f"{capital(at_least(constant, 'J'))} of constant power{_drawn(view)}{how}{rest}."
+    return Headline(f"{text} {shares}", "", constant.marks | MISSING)
 
 
 def at_least(amount: Amount, unit: str) -> str:
@@ -135,12 +145,13 @@ def _parts(view: View) -> str:
     if causes.largest == "open":
         leading = contenders(causes)[:_PARTS]
         if len(leading) > 1:
-            named = [f"{name_of(view, view.document, part)} ({share_of(part)})" for part in leading]
-            return f"most for {listed(named, 'or')}, which the prices cannot tell"
-    probably = when(causes.largest == "probable", "probably ")
+            named = [f"{name_of(view, part)} ({share_of(part)})" for part in leading]
+            return f"most of it either {listed(named, 'or')}"
     shown = [part for part in causes.parts[:_PARTS] if part.share >= _SMALL] or causes.parts[:1]
-    words = [f"{share_of(part)} {name_of(view, view.document, part)}" for part in shown]
-    return f"{probably}{', '.join(words)}"
+    if causes.largest == "probable":
+        named = [f"{name_of(view, part)} ({share_of(part)})" for part in shown]
+        return f"most of it probably {', then '.join(named)}"
+    return ", ".join(f"{share_of(part)} {name_of(view, part)}" for part in shown)
 
 
 def contenders(causes: schema.Causes) -> list[schema.Cause]:
@@ -158,21 +169,27 @@ def share_of(part: schema.Cause) -> str:
     return percent_span(*pair)
 
 
-def name_of(view: View, entry: Entry, part: schema.Cause) -> str:
-    """What a part is called: "DRAM", "FP64 and instruction issue", "data movement, mostly DRAM"."""
+def name_of(view: View, part: schema.Cause) -> str:
+    """What a part is called: "DRAM", "FP64 and instruction issue", "data movement"."""
     groups = part.groups
     if len(groups) <= _NAMED:
-        return listed([view.in_prose(group) for group in groups])
+        named = [view.in_prose(group) for group in groups]
+        return listed([name.replace("instruction issue", "issue") for name in named]) if len(named) > 1 else named[0]
     families = {COUNTS[word].family for word in COUNTS if COUNTS[word].group in groups}
-    name = "work on the chip"
+    if len(families) > 1:
+        return "computing and caches"
     if families == {COMPUTATION}:
-        name = "computing"
-    elif families == {DATA}:
-        name = "data movement"
-    joules = {group: view.groups_of(entry).get(group, Amount(None)).value or 0.0 for group in groups}
-    largest = max(groups, key=lambda group: joules[group])
-    mostly = when(joules[largest] >= sum(joules.values()) / 2, f", mostly {view.in_prose(largest)}")
-    return f"{name}{mostly}"
+        return "computing"
+    return "data movement" if "dram" in groups else "caches"
+
+
+def mostly(view: View, entry: Entry, part: schema.Cause) -> str:
+    """Which group has half of a part of several: ", mostly DRAM"; else empty."""
+    if len(part.groups) <= _NAMED:
+        return ""
+    joules = {group: view.groups_of(entry).get(group, Amount(None)).value or 0.0 for group in part.groups}
+    largest = max(part.groups, key=lambda group: joules[group])
+    return when(joules[largest] >= sum(joules.values()) / 2, f", mostly {view.in_prose(largest)}")
 
 
 def _drawn(view: View) -> str:

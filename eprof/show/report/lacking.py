@@ -1,5 +1,7 @@
 """What a total lacks: which groups of counts, and the most that each can take."""
 
+import math
+
 from eprof.base.text import few, phrase, when
 from eprof.base.vocabulary import CONSTANT, GROUPS
 from eprof.show.report.view import View, Word
@@ -9,7 +11,7 @@ from eprof.show.words.numbers import quantity
 _NAMED = 4
 _SHORT = 2  # things that the headline has room for
 _LITTLE = 0.03  # of the total: a group that can take less lacks nothing that matters
-_FEW = 0.1
+_FEW, _MOST = 0.1, 0.5
 
 
 def share(view: View) -> float:
@@ -25,6 +27,11 @@ def share(view: View) -> float:
 def matters(view: View) -> bool:
     """Whether what was not counted can take a tenth of all energy or more."""
     return share(view) > _FEW
+
+
+def is_most(view: View) -> bool:
+    """Whether what was not counted can take more than what was."""
+    return share(view) > _MOST
 
 
 def in_headline(view: View) -> str:
@@ -45,13 +52,12 @@ def in_trust(view: View) -> str:
     if not matters(view):
         return ""
     if view.above.value is None:
-        return "Nothing but time was counted."
+        return "Nothing but time was counted." if view.time.value is not None else "Nothing was counted, nor its time."
     total = view.energy("total").value or 0.0
     capped = bounds.get("total")
     # The largest first; those that nothing bounds but the board, which then all have the same room, before them.
-    ordered = sorted(
-        (group for group in bounds if group != "total"), key=lambda group: -(bounds[group] or float("inf"))
-    )
+    groups = [group for group in bounds if group != "total"]
+    ordered = sorted(groups, key=lambda group: -math.inf if bounds[group] is None else -(bounds[group] or 0.0))
     names = []
     for group in ordered:
         most = bounds[group]
@@ -68,7 +74,7 @@ def in_trust(view: View) -> str:
 def _bounds(view: View) -> dict[str, float | None] | None:
     """The most that each group's uncounted part can take; None in a document without intervals."""
     interval = view.document.interval_j
-    return interval.uncounted if interval and (interval.uncounted or not view.energy("total").lower) else None
+    return interval.uncounted if interval else None
 
 
 def _groups(view: View) -> tuple[list[str], list[str]]:

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
 from eprof.base.text import bracketed, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA
+from eprof.profile.device import capabilities_of
 from eprof.profilers import advice
 from eprof.show.report import lacking
 from eprof.show.report.first_screen import CACHED, FAMILIES, REQUESTED
@@ -70,23 +72,30 @@ def what_to_try(view: View) -> Point:
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
     elif not view.to_meter and (lacking.matters(view) or not view.has_energy or view.above.value is None):
-        texts.append(_how_to_count(view))
+        # Where more may have been left out than was counted, that comes first.
+        texts.insert(0 if lacking.is_most(view) else len(texts), _how_to_count(view))
     return Point("Try", "; ".join(filter(None, texts)) or _nothing(view, changes))
 
 
 def _how_to_price(view: View) -> str:
     if view.nouns.is_of_cpu:
         return "name the processor's prices with --costs (eprof costs lists them), or make them: eprof calibrate --cpu"
-    return 'name the GPU, as in --costs "RTX 4090"'
+    name = view.document.device.name
+    if name is None or capability_of_label(name) is not None:
+        return 'name the GPU, as in --costs "RTX 4090"'
+    return f'make its prices from its power limit: eprof costs --estimate "{name}" --tdp-w WATTS -o mine.toml'
 
 
 def _how_to_count(view: View) -> str:
     """The one command that counts what decides where the joules go."""
-    commands = "eprof run PROGRAM"
-    if not view.nouns.is_of_cpu:
-        commands = f"{advice.commands(advice.COUNTS, [view.document.device.capability])} PROGRAM"
     rest = when(view.above.value is not None, " the rest")
-    return f"count{rest} with `{commands}`"
+    if view.nouns.is_of_cpu:
+        return f"count{rest} with `eprof run PROGRAM`"
+    device = view.document.device
+    capabilities = [device.capability] if device.capability else capabilities_of(device.name)
+    # Where several can do it on this GPU, the newest one; where nothing tells which GPU it is, each says for which.
+    command, bracket, which = advice.commands(advice.COUNTS, capabilities).rpartition(" or ")[2].partition(" (")
+    return f"count{rest} with `{command} PROGRAM`{bracket}{which}"
 
 
 def _nothing(view: View, changes: Iterable[Try]) -> str:
@@ -191,10 +200,8 @@ def _fused(view: View, everything: float) -> Iterator[Try]:
     for bits in (64, 32, 16):
         pairs = 0.0
         for kernel in view.kernels:
-            numbers = [
-                kernel.counts[word].value for word in (f"fp{bits}_add", f"fp{bits}_mul") if word in kernel.counts
-            ]
-            pairs += min((number or 0.0 for number in numbers), default=0.0) if len(numbers) > 1 else 0.0
+            added, multiplied = (view.amount(kernel, f"fp{bits}_{kind}").value for kind in ("add", "mul"))
+            pairs += min(added or 0.0, multiplied or 0.0)
         price = view.charges.get(f"fp{bits}_mul")
         if pairs and price and price.pj:
             saves = pairs * price.pj * 1e-12 / everything
@@ -277,21 +284,17 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
     kernel, joules = view.kernels[largest], constant_j[largest]
     seconds = time_of(kernel).value or 0.0
     name = view.label(kernel)
-    if kernel.launches > 1 and seconds / kernel.launches < _SHORT_S:
+    if seconds / kernel.launches < _SHORT_S:
         each = quantity(seconds / kernel.launches, "s")
-        act = f"launch less often: {kernel.launches} {view.nouns.launches} of {name} take {each} each; join them"
+        act = f"do more in each {view.nouns.launch} of {name}, now {each}: a fifth less time in all"
         yield Try(act, _STEP * joules / everything)
         return
     limits = view.document.limits
     share = limits.kernels[largest].speed_share if limits else None
     if share is None or share >= _SLOW:
         return
-    # Twice as fast is half of the constant energy, and still below the roofline.
-    faster = min(2.0, _SLOW / share)
-    act = (
-        f"keep more loads in flight in {name} (more warps, unrolled loops): it runs at {percent(share)} of the roofline"
-    )
-    yield Try(act, (1 - 1 / faster) * joules / everything / 2)
+    act = f"keep more loads in flight in {name} ({percent(share)} of the roofline's speed): a fifth less time"
+    yield Try(act, _STEP * joules / everything)
 
 
 def _mostly_in(view: View, group: str) -> str:

@@ -13,6 +13,7 @@ from eprof.show.words.intervals import known
 from eprof.show.words.numbers import percent, signed_percent
 
 _GOOD = 0.9  # of all energy, that is counted and priced
+_OF_COUNTS = ("Not counted here", "No instruction and no byte")
 _PRICES = {
     "measured": "measured on this {processor}",
     "fitted": "fitted to measured power",
@@ -55,16 +56,21 @@ def _spread(view: View) -> str:
 
 
 def notes(view: View) -> list[str]:
-    """The notes of the first screen: warnings that say more than its lines, not of the prices, or what is missing."""
+    """The notes of the first screen: warnings that bear on every number, and say more than its other lines.
+
+    What a log's reader says of one log ("FILE: ...") is for -v.
+    """
     above = view.costs.notes if view.costs else view.document.warnings[:1]
-    others = [note for note in view.document.warnings if note not in above]
-    return [note for note in others if not note.startswith("Not counted here") and "has no price for" not in note]
+    files = {log.path.rpartition("/")[2] for log in view.document.inputs}
+    others = [note for note in view.document.warnings if note not in above and note.partition(":")[0] not in files]
+    return [note for note in others if not note.startswith(_OF_COUNTS) and "has no price for" not in note]
 
 
 def _prices(view: View) -> Iterator[str]:
     costs = view.costs
     if costs is None:
-        yield from view.document.warnings[:1]
+        # What else it says are ways to joules, of which Try has the best.
+        yield from (warning.partition(". ")[0].rstrip(".") + "." for warning in view.document.warnings[:1])
         return
     if view.to_meter is not None:
         yield metered.certainty(view, view.to_meter)
@@ -115,4 +121,4 @@ def _times(view: View) -> Iterator[str]:
     elif view.time.marks & SIMULATED:
         yield f"Time: given; how the {view.nouns.kernels} share it is a model."
     elif view.document.time_from:
-        yield f"Time: {view.document.time_from}."
+        yield f"Time: {view.document.time_from.partition(' (')[0]}."
