@@ -139,7 +139,9 @@ def _chosen(
             told = joules_of, draws_of
         if will_do:
             break
-    how = SURE if most >= share else PROBABLE if most >= _PROBABLE else OPEN
+    how = SURE if most >= share else OPEN
+    if how == OPEN and most >= _PROBABLE:
+        how = PROBABLE
     return _causes(best, how, *told, share)
 
 

@@ -6,9 +6,9 @@ from eprof.base.known import ratio as divided
 from eprof.base.text import counted, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA
 from eprof.profile import schema
-from eprof.show.report.headline import at_least, contenders, mostly, name_of, share_of
+from eprof.show.report.headline import at_least, mostly, name_of, share_of
 from eprof.show.report.lever import reached
-from eprof.show.report.view import View, above_of, time_of
+from eprof.show.report.view import View, above_of, contenders, time_of
 from eprof.show.words.badges import MISSING, Amount, ratio
 from eprof.show.words.blocks import Row, Table, numbers, texts
 from eprof.show.words.cells import Cell, Name, Quantity, Share

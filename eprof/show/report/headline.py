@@ -6,7 +6,7 @@ from eprof.base.text import capital, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
 from eprof.profile import schema
 from eprof.show.report import lacking, metered
-from eprof.show.report.view import DRAM, Entry, View
+from eprof.show.report.view import DRAM, Entry, View, contenders
 from eprof.show.words.badges import ASSUMED, MISSING, Amount
 from eprof.show.words.blocks import Headline
 from eprof.show.words.intervals import in_brackets, known
@@ -15,7 +15,7 @@ from eprof.show.words.numbers import percent, percent_span, quantity, span, whol
 _PARTS = 3
 _CLASSES = {"integer", "control", "load_store", "misc"}  # beside arithmetic: without them instructions are not all
 _SMALL = 0.05  # of the whole: a smaller part is not in the headline
-_ALIKE = 1.1  # times a part without an interval: where another is less, neither is surely the larger
+_NEARLY_ALL = 0.9  # of what was counted: constant power, beside work whose counts nothing bounds
 _NAMED = 2  # groups of counts that a part is named by
 _LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said instead of it
 
@@ -49,7 +49,8 @@ def _is_mostly_uncounted(view: View) -> bool:
     causes = view.causes_of(view.document)
     if view.to_meter or view.is_modelled or causes is None or not lacking.is_most(view):
         return False
-    return causes.parts[0].groups == [CONSTANT]
+    least = 0.0 if view.document.interval_j else _NEARLY_ALL
+    return causes.parts[0].groups == [CONSTANT] and causes.parts[0].share > least
 
 
 def _constant_alone(view: View) -> Headline:
@@ -152,13 +153,6 @@ def _parts(view: View) -> str:
         named = [f"{name_of(view, part)} ({share_of(part)})" for part in shown]
         return f"most of it probably {', then '.join(named)}"
     return ", ".join(f"{share_of(part)} {name_of(view, part)}" for part in shown)
-
-
-def contenders(causes: schema.Causes) -> list[schema.Cause]:
-    """The parts that may be the largest, as far as the prices are known: no other is surely above them."""
-    ends = [part.interval or [part.share, _ALIKE * part.share] for part in causes.parts]
-    least = max(low or 0.0 for low, _ in ends)
-    return [part for part, (_, high) in zip(causes.parts, ends, strict=True) if (high or 1.0) >= least]
 
 
 def share_of(part: schema.Cause) -> str:

@@ -12,6 +12,7 @@ from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
 from eprof.base.text import bracketed, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA
+from eprof.costs.datasheets import data_sheet
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice
 from eprof.show.report import lacking
@@ -83,6 +84,8 @@ def _how_to_price(view: View) -> str:
     name = view.document.device.name
     if name is None or capability_of_label(name) is not None:
         return 'name the GPU, as in --costs "RTX 4090"'
+    if data_sheet(name) is not None:
+        return "price it by its data sheet: --costs estimated"
     return f'make its prices from its power limit: eprof costs --estimate "{name}" --tdp-w WATTS -o mine.toml'
 
 

@@ -25,7 +25,7 @@ from eprof.base.vocabulary import (
 )
 from eprof.profile import schema
 from eprof.show.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
-from eprof.show.words.intervals import Ends, is_certain
+from eprof.show.words.intervals import Ends, is_certain, known
 
 Entry = schema.Profile | schema.Kernel | schema.Group
 Priced = Entry | schema.Operator
@@ -88,6 +88,13 @@ def callees_of(kernel: schema.Kernel) -> Amount:
 def power_of(entry: Entry) -> Amount:
     """Mean power of a kernel, a group, an operator or the whole: all energy over the time."""
     return Amount(entry.power_w, energy_of(entry, "total").marks | time_of(entry).marks)
+
+
+def contenders(causes: schema.Causes) -> list[schema.Cause]:
+    """The parts that may be the largest, as far as the prices are known: no other is surely above them."""
+    ends = [part.interval or [part.share, _ALIKE * part.share] for part in causes.parts]
+    least = max(low or 0.0 for low, _ in ends)
+    return [part for part, (_, high) in zip(causes.parts, ends, strict=True) if (high or 1.0) >= least]
 
 
 def _flops_by_word(entry: Entry) -> dict[str, int]:
@@ -288,10 +295,18 @@ class View:
         if above_of(entry).value is None or not joules:
             return None
         whole = self.counted_energy(entry).value or sum(joules.values())
-        order = sorted(joules, key=lambda group: -joules[group])
-        parts = [schema.Cause([group], joules[group] / whole) for group in order]
-        is_open = len(parts) > 1 and parts[0].share < _ALIKE * parts[1].share
-        return schema.Causes("open" if is_open else "sure", parts)
+        parts = []
+        for group in sorted(joules, key=lambda group: -joules[group]):
+            pair = known(self.interval(group))
+            share = joules[group] / whole
+            ends: schema.Range | None = None
+            if pair is not None:
+                # Of a kernel it is as wide as of the whole, against its value.
+                scale = share / (self.groups[group].value or 1.0)
+                ends = [scale * pair[0], min(scale * pair[1], 1.0)]
+            parts.append(schema.Cause([group], share, ends))
+        made = schema.Causes("sure", parts)
+        return replace(made, largest="open") if len(contenders(made)) > 1 else made
 
     def is_certain(self, part: str) -> bool:
         """Whether an energy of the whole, by family or by group of counts, is certain enough to name."""
