@@ -533,6 +533,7 @@ def test_sections_without_data_are_left_out(pages):
         "whatif",
         "trust",
         "method",
+        "words",
     ]
     assert [a["id"] for a in pages("empty")[1].of("section")] == ["method"]
 
