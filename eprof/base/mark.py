@@ -4,6 +4,7 @@ PowerPack's start, stop and label ([S] 3.2.1). `eprof run` names the table to wr
 mark is a look into a dictionary. Where a profiler listens to NVTX, a mark is a range of NVTX, too.
 """
 
+import csv
 import os
 import sys
 import threading
@@ -11,9 +12,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+from eprof.base.text import visible
 
 VARIABLE = "EPROF_MARKS"
 COLUMNS = ("begin_s", "end_s", "name", "rank")
@@ -50,10 +54,10 @@ def get_include() -> str:
 
 def row(begin_s: float, end_s: float | None, name: str, rank: str) -> str:
     """A mark as a line of the table. end_s: None where it goes on."""
-    plain = "".join(letter if letter.isprintable() else " " for letter in name[:LONGEST_NAME]).replace('"', "'")
-    cell = f'"{plain}"' if "," in plain else plain
     end = "" if end_s is None else f"{end_s:.6f}"
-    return f"{begin_s:.6f},{end},{cell},{rank}\n"
+    line = StringIO()
+    csv.writer(line, lineterminator="\n").writerow([f"{begin_s:.6f}", end, visible(name)[:LONGEST_NAME], rank])
+    return line.getvalue()
 
 
 def _write(name: str, begin_s: float, end_s: float | None) -> None:

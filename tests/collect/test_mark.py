@@ -78,9 +78,9 @@ def names(found):
 def test_marks_of_python_nest_and_one_that_a_crash_ends_goes_on(tmp_path):
     found = ran(tmp_path, [sys.executable, "-c", PYTHON])
     assert names(found) == [
-        ("inner, 'x'", ""),
+        ('inner, "x"', ""),
         ("solve", ""),
-        ("inner, 'x'", "thread"),
+        ('inner, "x"', "thread"),
         ("solve", "thread"),
         ("all", ""),
         ("never", ""),
