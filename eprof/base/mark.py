@@ -9,8 +9,9 @@ import os
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
@@ -68,8 +69,7 @@ def _write(name: str, begin_s: float, end_s: float | None) -> None:
         append(path, row(begin_s, end_s, name, _rank()))
     except OSError as err:
         del os.environ[VARIABLE]
-        with suppress(OSError):
-            sys.stderr.write(f"eprof: {path}: marks are lost from here on ({err.strerror}).\n")
+        warnings.warn(f"{path}: marks are lost from here on ({err.strerror}).", RuntimeWarning, stacklevel=2)
 
 
 def append(path: str, line: str) -> None:
