@@ -74,12 +74,9 @@ def _write(name: str, begin_s: float, end_s: float | None) -> None:
 
 def append(path: str, line: str) -> None:
     """Add a line to a table of marks, below its header. In one piece, as other processes write, too. Raises OSError."""
-    table = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-    try:
-        header = "" if os.fstat(table).st_size else ",".join(COLUMNS) + "\n"
-        os.write(table, (header + line).encode("utf-8", "surrogateescape"))
-    finally:
-        os.close(table)
+    with Path(path).open("ab", buffering=0) as table:
+        header = "" if table.tell() else ",".join(COLUMNS) + "\n"
+        table.write((header + line).encode("utf-8", "surrogateescape"))
 
 
 def _rank() -> str:
