@@ -17,7 +17,7 @@ HEIGHT, LARGE, _TOP, _BOTTOM = 210, 360, 8, 24
 # Pixels across a panel, for placing names: on a phone; on a wide page, where a large panel has names of its own.
 _NARROW, _WIDE = 270.0, 640.0
 _LETTER = 6.6
-STROKES = 8  # of lines, as report.css and roofline.css draw them
+STROKES = 8  # of lines, as report.css draws them
 
 
 class Axis(Struct, frozen=True):
