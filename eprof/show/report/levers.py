@@ -72,7 +72,9 @@ def what_to_try(view: View) -> Point:
         texts.insert(0, changes[0].text(view.counted_energy(view.document).value or 0.0))
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
-    elif not view.to_meter and (lacking.matters(view) or not view.has_energy or view.above.value is None):
+    elif not (view.to_meter or view.is_modelled) and (
+        lacking.matters(view) or not view.has_energy or view.above.value is None
+    ):
         # Where more may have been left out than was counted, that comes first.
         texts.insert(0 if lacking.is_most(view) else len(texts), _how_to_count(view))
     return Point("Try", "; ".join(filter(None, texts)) or _nothing(view, changes))
