@@ -4,25 +4,30 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from eprof.base.labels import fitted
 from eprof.base.nouns import Nouns
-from eprof.base.text import bracketed, capital, cut, listed, phrase, uncapital, when
-from eprof.base.vocabulary import INSTRUCTIONS, ISSUED
-from eprof.commands.diff.schema import Bounds, Document, Gate, Model, Step, Test
-from eprof.commands.diff.words import causes as diff_causes
+from eprof.base.text import bracketed, capital, counted, cut, few, listed, phrase, uncapital, when
+from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
+from eprof.commands.diff import why
+from eprof.commands.diff.matching import SIMILAR
+from eprof.commands.diff.schema import Costs, Document, Gate, Model, Step, Test
 from eprof.show.report.shared_marks import without
-from eprof.show.words.badges import bits
+from eprof.show.words import costs as costs_words
+from eprof.show.words.badges import SIMULATED, bits
 from eprof.show.words.blocks import Headline, Legend, Verdict
+from eprof.show.words.devices import named
 from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
 
-_CASES = {
-    1: "memory bound before and after (case 1)",
-    2: "memory bound before, compute bound after (case 2)",
-    3: "compute bound before and after (case 3)",
-    None: "compute bound before, memory bound after, a case the model's bounds leave out",
-}
-
-
 _ROUNDING = 1e-9
+_MOST_CHANGED, _MOST_NAMED = 2, 3
+_NAME, _LONGEST = 18, 60
+_SAME_WORK = 0.01
+_PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by the meter"}
+_UNITS = {"clocks": " MHz", "setting": " MHz"}
+_WORK = {
+    "flops": {word: count.flops for word, count in COUNTS.items() if count.flops},
+    "instructions": dict.fromkeys((word for word in INSTRUCTIONS if word not in ISSUED), 1),
+}
 
 
 def answered(document: Document) -> Document:
@@ -73,10 +78,6 @@ def legend(document: Document) -> Legend:
     for side in (document.old, document.new):
         marks |= bits(side.marks) | bits(side.time_marks)
     return Legend(marks)
-
-
-_MOST_CHANGED = 2
-_PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by the meter"}
 
 
 def step_label(step: Step, nouns: Nouns) -> str:
@@ -264,12 +265,11 @@ def _times(ratio: float, less: str) -> str:
 
 def _lead(document: Document) -> Iterator[str]:
     if document.change_j and is_shown(document):
-        yield from diff_causes.sentences(document)
+        yield from why.sentences(document)
         changes = list(_count_changes(document))
         # How a CPU's counts differ says why its time does, also where they have no price.
         if document.nouns.is_of_cpu and changes:
             yield f"NEW {listed(changes[::-1])}{_most_changed(document)}."
-    yield from _constant(document)
     yield from _measured(document)
 
 
@@ -288,21 +288,26 @@ def _most_changed(document: Document) -> str:
     return bracketed(", ".join(texts))
 
 
-def _constant(document: Document) -> Iterator[str]:
-    """Constant power of OLD and NEW from the roofline's speed to the efficiency in force, where time is a model."""
+def constant(document: Document) -> str:
+    """Constant power of OLD and NEW, which its modelled time takes, where time is a model; else nothing."""
     above = document.above_constant
     if not above:
-        return
+        return ""
     ends = zip(above.constant_old_j, above.constant_new_j, strict=True)
     fastest, slowest = (_arrow(quantity(old, "J"), quantity(new, "J")) for old, new in ends)
     efficiencies = filter(None, [above.efficiency_old, above.efficiency_new])
     slower = when(slowest != fastest, f", {slowest} at {_arrow(*map(percent, efficiencies))} of it")
-    yield f"Beside it constant power: {fastest} at the roofline's speed{slower}, because time is a model."
+    return f"Beside it constant power: {fastest} at the roofline's speed{slower}, because time is a model."
 
 
 def _arrow(*texts: str) -> str:
     """OLD and NEW: "121 µJ → 60.4 µJ"; once where nothing changed."""
     return " → ".join(dict.fromkeys(texts))
+
+
+def beside(document: Document) -> list[str]:
+    """What else is known of the change: constant power where time is a model, and what flops and bytes alone say."""
+    return list(filter(None, [constant(document), reading(document.model)] if document.change_j else []))
 
 
 def ratios(document: Document) -> str:
@@ -349,50 +354,136 @@ def noise(document: Document) -> str:
     )
 
 
-# -------------------------------------------------------------------------------------------------------- the model
-
-
 def reading(model: Model) -> str:
-    """The model's reading of a difference in a sentence or two, or what is missing for it."""
-    if model.missing:
-        return model.missing
-    f, m = model.work_factor, model.traffic_factor
-    if f == 1 and m == 1:
-        return "The two-level model sees no change: as many flops, as many DRAM bytes."
-    moved = f"{plain(m)} times less DRAM traffic" if m >= 1 else f"{plain(1 / m)} times the DRAM traffic"
-    intensities = f"{plain(model.old_intensity_flop_per_byte)} to {plain(model.new_intensity_flop_per_byte)} flop/B"
-    greenup = plain(model.with_constant_power.greenup)
-    without = plain(model.without_constant_power.greenup)
-    bounds = ""
-    if not model.is_tradeoff:
-        bounds = "; its bounds are for more work against less traffic, and this change is none of that"
-    elif model.case is not None:
-        texts = [bounds_of(pair, " and ") for pair in (model.with_constant_power, model.without_constant_power)]
-        bounds = f", which this case keeps between {texts[0]} ({texts[1]})"
-    limit = model.with_constant_power.break_even_work_factor
-    saved = "With so much more traffic no cut in work would save energy."
+    """What flops and DRAM bytes alone say of a difference, in a sentence; empty where they are not known, or the same.
+
+    It is a second opinion: what it knows nothing of, caches, occupancy, other instructions, explains the rest.
+    """
+    if model.missing or (model.work_factor == 1 and model.traffic_factor == 1):
+        return ""
+    greenup, limit = model.with_constant_power.greenup, model.with_constant_power.break_even_work_factor
+    energy = f"{plain(greenup)} times less energy"
+    if greenup < 1:
+        energy = f"{plain(1 / greenup)} times the energy"
+    saved = "with so many more bytes, fewer flops could not save any"
     if limit > 0:
-        free = break_even(model.without_constant_power)
-        saved = f"With this traffic, energy is saved below f = {plain(limit)} ({free} without constant power)."
+        saved = f"with these bytes NEW saves energy up to {plain(limit)} times the flops of OLD"
     return (
-        f"The two-level model: {plain(f)} times the work (f) and {moved} (m = {plain(m)}), from {intensities} against "
-        f"a time balance of {plain(model.time_balance)}: {_CASES[model.case]}. On its roofline that is a speedup "
-        f"of {plain(model.speedup)} and a greenup of {greenup} ({without} without constant power){bounds}. "
-        f"{saved}"
+        "By flops and DRAM bytes alone, at the peaks of the cost table, NEW would have "
+        f"{plain(model.speedup)} times the speed and take {energy}; {saved}."
     )
-
-
-def bounds_of(pair: Bounds, between: str) -> str:
-    """The known ends of what a case of the model allows a difference: "0.8 to 1.2"."""
-    return between.join(plain(bound) for bound in (pair.low, pair.high) if bound is not None)
-
-
-def break_even(pair: Bounds) -> str:
-    """Below how many times the work a difference still saves energy."""
-    return plain(pair.break_even_work_factor) if pair.break_even_work_factor > 0 else "none"
 
 
 def shared_by_changes(document: Document) -> set[str]:
     """The marks that all numbers of a difference share: every part that changes the energy has them."""
     parts = [set(part.marks) for kernel in document.kernels for part in kernel.parts if part.change_j]
     return set.intersection(*parts) - {"missing"} if parts else set()
+
+
+# ------------------------------------------------------------------------------------------------- beside the answer
+
+
+def head(document: Document) -> str:
+    """The first line of a difference: both names, with the GPU and the clocks of the prices where they are the same."""
+    sides = document.old, document.new
+    names = " → ".join(fitted([side.name for side in sides], _NAME))
+    devices = {", ".join(named(side.devices)) for side in sides}
+    settings = {costs_words.setting(side.costs.setting) if side.costs else "" for side in sides}
+    shared = [facts.pop() for facts in (devices, settings) if len(facts) == 1]
+    return " · ".join([names, *filter(None, shared)])
+
+
+def unlike(document: Document) -> str:
+    """What is not the same in OLD and NEW, and whether the work is; empty where all is."""
+    labels = {"gpu": document.nouns.processor, "costs": "cost table", "launches": document.nouns.launches}
+    texts = []
+    for fact in document.unlike:
+        old, new = (cut(text, _LONGEST) or "none" for text in (fact.old, fact.new))
+        texts.append(f"{labels.get(fact.what, fact.what)} {old} → {new}{_UNITS.get(fact.what, '')}")
+    if not texts:
+        return ""
+    if document.unlike[0].what == "arguments":
+        texts[0] += _work(document)
+    return f"Not the same: {'; '.join(texts)}."
+
+
+def _work(document: Document) -> str:
+    """Whether other arguments of NEW are other work: by the flops, or the instructions where there are none."""
+    for noun, weights in _WORK.items():
+        old, new = (_sum(document, side, weights) for side in ("old", "new"))
+        if not old or new is None:
+            continue
+        if abs(new / old - 1) < _SAME_WORK:
+            return f" (as many {noun})"
+        return f" ({plain(new / old)} times the {noun}: the change is of the work too)"
+    return ""
+
+
+def _sum(document: Document, side: str, weights: dict[str, int]) -> float | None:
+    """A weighted sum of the counts of OLD or NEW; None where one is not known."""
+    numbers = {word: getattr(document.counts[word], side) for word in weights if word in document.counts}
+    if None in numbers.values():
+        return None
+    return float(sum(weights[word] * number for word, number in numbers.items()))
+
+
+def trust(document: Document) -> str:
+    """How far to trust a difference: what the answer rests on, and what is not in it."""
+    similar = sum(kernel.match is not None and kernel.match.how == SIMILAR for kernel in document.kernels)
+    sides = document.old, document.new
+    counts = any(bits(side.marks) & SIMULATED for side in sides)
+    time = any(bits(side.time_marks) & SIMULATED for side in sides)
+    simulated = when(counts, f"{document.nouns.simulated} simulated"), when(time, "time modelled")
+    # Marks that all numbers have stand beside none of them.
+    shared = shared_by_changes(document)
+    words = [*(lost.what for lost in document.uncompared), *(lost.what for lost in document.unknown)]
+    left_out = list(dict.fromkeys(map(document.nouns.label, words)))
+    parts = [
+        _grade(document),
+        _prices(document),
+        " and ".join(filter(None, simulated)),
+        when("estimated" in shared, "all joules estimated"),
+        when("assumed" in shared, "all joules rest on assumptions"),
+        phrase("not in it: {}", few(left_out, _MOST_NAMED)),
+        when(similar, f"{counted(similar, document.nouns.kernel)} paired by similar names"),
+        when(document.old.repeats == document.new.repeats == 1, "one run of each"),
+    ]
+    return f"Trust: {'; '.join(filter(None, parts))}."
+
+
+def _grade(document: Document) -> str:
+    """How far to trust a difference in one word, and how far off the joules of a side may be."""
+    if not document.has_energy:
+        return ""
+    refits = document.intervals
+    if refits is None or refits.within is None or not all(costs.serves for costs in _tables(document)):
+        return "rough (error unknown)"
+    word = "rough" if document.above_constant or "missing" in document.marks else "good"
+    cancels = when(refits.paired, "; errors of prices that both share cancel")
+    kernels = document.nouns.kernels
+    return f"{word} (each side: nine of ten unseen {kernels} within a factor of {plain(refits.within)}{cancels})"
+
+
+def _tables(document: Document) -> list[Costs]:
+    return [side.costs for side in (document.old, document.new) if side.costs is not None]
+
+
+def _prices(document: Document) -> str:
+    """Trust: whose prices both sides of the difference have."""
+    tables = _tables(document)
+    if not tables:
+        return "no cost table (--costs)"
+    texts = [costs_words.all_named(tables)]
+    if not all(costs.serves for costs in tables):
+        whose = when(document.nouns.is_of_cpu, f"of {tables[0].device}, ")
+        texts.append(f"{whose}not made for this {document.nouns.processor}")
+    return ", ".join(texts)
+
+
+def bar(document: Document) -> list[tuple[str, float]]:
+    """The bar of a difference: the largest parts of the change with their share of it."""
+    change = document.change_j
+    if not change:
+        return []
+    steps = [(step_label(step, document.nouns), step.change_j / change) for step in moving(document)]
+    return [(label, share) for label, share in steps if abs(share) >= 0.01][:4]
