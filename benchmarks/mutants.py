@@ -391,15 +391,16 @@ class Tests:
                     key = one["units"][int(unit)]
                     self._seen[key].append((name, int(bits, 16)))
                     self._named[key.split(" ")[0]].add(name)
-        self._users: dict[str, list[tuple[Unit, int]]] = defaultdict(list)
-        for unit in itertools.chain(*(units(ast.parse(_source(module))) for module in modules())):
-            for index, (statement, _) in enumerate(unit.statements):
-                for name in _names(statement)[1]:
-                    self._users[name].append((unit, index))
+        self._users: dict[str, list[tuple[str, Unit, int]]] = defaultdict(list)
+        for module in modules():
+            for unit in units(ast.parse(_source(module))):
+                for index, (statement, _) in enumerate(unit.statements):
+                    for name in _names(statement)[1]:
+                        self._users[name].append((module, unit, index))
 
     def of(self, mutant: Mutant) -> list[str]:
         """The tests that execute what a mutant changes, quickest files and tests first."""
-        names = self._executing(mutant.unit, mutant.statement, set())
+        names = self._executing(mutant.module, mutant.unit, mutant.statement, set())
         if not names and not mutant.unit.statements[mutant.statement][1]:  # nobody uses it; may the module be imported?
             known = [self._seen.get(unit.key, ()) for unit in units(ast.parse(_source(mutant.module)))]
             names = {test for tests in known for test, _ in tests}
@@ -408,8 +409,8 @@ class Tests:
             files[_file(name)] += self.seconds[name]
         return sorted(names, key=lambda name: (files[_file(name)], _file(name), self.seconds[name]))
 
-    def _executing(self, unit: Unit, index: int, asked: set[str]) -> set[str]:
-        """What is worked out on import meets the tests that execute a use of its name."""
+    def _executing(self, module: str, unit: Unit, index: int, asked: set[str]) -> set[str]:
+        """What is worked out on import meets the tests that execute a use of its name, in its module if it is private."""
         statement, called = unit.statements[index]
         if called and unit.key in self._seen:
             return {test for test, bits in self._seen[unit.key] if bits >> index & 1}
@@ -417,7 +418,8 @@ class Tests:
             return self._named[unit.name]
         names = (_names(statement)[0] | {unit.name}) - asked
         asked |= names
-        return {test for name in names for user in self._users[name] for test in self._executing(*user, asked)}
+        users = [user for name in names for user in self._users[name] if name[:1] != "_" or user[0] == module]
+        return {test for user in users for test in self._executing(*user, asked)}
 
 
 def _names(statement: ast.stmt) -> tuple[set[str], set[str]]:
