@@ -221,9 +221,7 @@ class Calls(Struct, frozen=True, eq=False):
 
 
 class Shape(Struct, frozen=True):
-    """How some launches of a kernel were shaped, added up over them: blocks, threads of a block, registers of a thread,
-    bytes of shared memory of a block.
-    """
+    """Some launches of a kernel, added up: blocks, threads and shared memory of a block, registers of a thread."""
 
     kernel: str
     launches: int

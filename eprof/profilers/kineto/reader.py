@@ -41,12 +41,7 @@ _BACKWARD = "autograd::engine::evaluate_function: "
 
 
 def read(source: Source, _: Iterator[bytes], __: object, parts: str | None, *___: object) -> Log:
-    """Read a trace of the PyTorch profiler; it may be one line, so the lines of `_` are not used.
-
-    parts: "stream", as in `logs.read`.
-
-    Raises LogError, one sentence, if it tells no kernels.
-    """
+    """Read a trace of the PyTorch profiler. parts: as in `logs.read`. Raises LogError if it tells no kernels."""
     text = b"".join(unpacked(source, source.chunks(_CHUNK), _CHUNK))
     try:
         return _read(source, parsed(text), parts)

@@ -86,10 +86,7 @@ class Numbers:
             self.point = points.pop()
 
     def value(self, cell: str, is_whole: bool) -> float | None:
-        """The number in a cell of nsys's; None if there is none, or if it can be read in two ways.
-
-        is_whole: it can have no decimals.
-        """
+        """The number in a cell of nsys's; None without, or with two ways to read it. is_whole: it has no decimals."""
         if not _NUMBER.fullmatch(cell):
             return None
         signs = _SIGNS.findall(cell)
@@ -110,9 +107,7 @@ class Numbers:
 
 
 def _point(cell: str) -> str | None:
-    """The sign before decimals in nsys's numbers, as far as one shows it; it need not stand in it (`1.234.567`:
-    ",").
-    """
+    """The sign before decimals in nsys's numbers, as far as a cell shows it, maybe without any (`1.234.567`: ",")."""
     signs: list[str] = _SIGNS.findall(cell)
     if not signs:
         return None
@@ -397,9 +392,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
 
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
-    """The whole objects in nsys's JSON, and what stands behind them: a row that is not whole yet, or the array's
-    end.
-    """
+    """The whole objects in nsys's JSON, and what stands behind them: a row that is not whole, or the array's end."""
     rows: list[dict[str, Any]] = []
     place = 0
     start = _OBJECT.search(text)
@@ -418,10 +411,7 @@ def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
 
 
 def _is_closed(rest: str, before: bool) -> bool:
-    """Whether no array of nsys's JSON is open behind the last whole row.
-
-    before: the same before `rest`, if no row came since.
-    """
+    """Whether no array of nsys's JSON is open behind the last whole row. before: the same before `rest`."""
     if "]" in rest.partition("{")[0]:
         return True
     return before and _OBJECT.search(rest) is None

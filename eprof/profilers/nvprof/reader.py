@@ -132,10 +132,7 @@ def walk(
 
 
 def _given(columns: Sequence[str] | None) -> list[Header]:
-    """The headers that a user's list of columns may stand for: with the columns of a script in front, and without.
-
-    Raises LogError if these are not the columns of a table.
-    """
+    """The headers of a user's list of columns, with a script's columns in front and without. Raises LogError."""
     if columns is None:
         return []
     header = header_of_fields(list(columns))
