@@ -342,12 +342,11 @@ def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -
     parts_by: what their parts are; of LAUNCH become starts and streams.
     """
     parts = [kernel.part for kernel in kernels]
-    rows = TableRows(
-        device=Names.of(kernel.device for kernel in kernels),
-        kernel=Names.of(kernel.name for kernel in kernels),
-        run=np.zeros(len(kernels), dtype=np.int64),
-        launches=np.array([kernel.launches for kernel in kernels], dtype=np.int64),
-        time_s=np.array([kernel.time_s for kernel in kernels], dtype=np.float64),
+    rows = TableRows.of(
+        Names.of(kernel.device for kernel in kernels),
+        Names.of(kernel.name for kernel in kernels),
+        launches=[kernel.launches for kernel in kernels],
+        time_s=[kernel.time_s for kernel in kernels],
         part=Names.of(parts) if any(part is not None for part in parts) else None,
     )
     return Table(kind, told_apart(rows) if parts_by == LAUNCH else rows, Columns.of({}, len(kernels)), {})

@@ -39,7 +39,6 @@ from eprof.profilers.nvprof.tables import (
     WIDE,
     ColumnSection,
     Header,
-    Ignored,
     Section,
     header_of,
     header_of_fields,
@@ -57,7 +56,7 @@ _SECTIONS: dict[str, type[Section]] = {
     WIDE: WideSection,
     TRACE: TraceSection,
     SUMMARY: UsageSection,
-    IGNORED: Ignored,
+    IGNORED: Section,
 }
 _NEWLINE, _COMMA, _QUOTE, _ZERO, _NINE = b'\n,"09'
 _STEP = 1 << 20  # bytes that stay in the processor's cache
@@ -455,8 +454,8 @@ class Walk:
         if self._section is None:
             return
         self._section.close()
-        ignored = isinstance(self._section, TextSection | Ignored)
-        self._before = None if ignored else self._section  # type: ignore[assignment]
+        keeps_rows = isinstance(self._section, Section) and type(self._section) is not Section
+        self._before = self._section if keeps_rows else None  # type: ignore[assignment]
         self._section = None
 
 

@@ -57,7 +57,7 @@ class TextSection(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """The table of nvprof's text ends here."""
+        """The table of nvprof's text ends here: hand over what was taken."""
 
 
 class TextCounters(TextSection):
