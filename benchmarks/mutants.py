@@ -353,6 +353,8 @@ def record(state: Path, jobs: int) -> None:
                 keys.append(unit.key)
                 starts.append(count)
                 count += len(unit.statements)
+        tree_key = _digest(" ".join(keys))
+        add(state, {"file": f"tree {tree_key}", "digest": "", "tree": tree_key, "units": keys, "tests": {}})
         for tree in folders:
             (tree / "eprof" / f"{MARKS}.bin").write_bytes(bytes(count))
             (tree / "eprof" / f"{MARKS}.py").write_text(_MARKS)
@@ -368,7 +370,7 @@ def record(state: Path, jobs: int) -> None:
                     bits[numbers.setdefault(unit, len(numbers))] |= 1 << place - starts[unit]
                 tests[test] = round(seconds, 4), {unit: f"{value:x}" for unit, value in bits.items()}
             used = [keys[unit] for unit in numbers]
-            add(state, {"file": name, "digest": files[name], "units": used, "tests": tests})
+            add(state, {"file": name, "digest": files[name], "tree": tree_key, "units": used, "tests": tests})
             return code
 
         for name, _, code in forked(waiting, folders, run):
@@ -380,23 +382,30 @@ class Tests:
 
     def __init__(self, state: Path) -> None:
         self.seconds: dict[str, float] = {}
-        self.digests: dict[str, str] = {}
         self._seen: dict[str, list[tuple[str, int]]] = defaultdict(list)
-        self._named: dict[str, set[str]] = defaultdict(set)  # for functions that changed
-        for one in {one["file"]: one for one in lines(state)}.values():
-            self.digests[one["file"]] = one["digest"]
+        self._named: dict[str, set[str]] = defaultdict(set)
+        self._files = {one["file"]: one for one in lines(state)}
+        for one in self._files.values():
             for name, (seconds, seen) in one["tests"].items() if (ROOT / one["file"]).exists() else ():
                 self.seconds[name] = seconds
                 for unit, bits in seen.items():
                     key = one["units"][int(unit)]
                     self._seen[key].append((name, int(bits, 16)))
                     self._named[key.split(" ")[0]].add(name)
+        self._then = {one["tree"]: {*one["units"]} for name, one in self._files.items() if name.startswith("tree ")}
         self._users: dict[str, list[tuple[str, Unit, int]]] = defaultdict(list)
         for module in modules():
             for unit in units(ast.parse(_source(module))):
                 for index, (statement, _) in enumerate(unit.statements):
                     for name in _names(statement)[1]:
                         self._users[name].append((module, unit, index))
+
+    def _record(self, test: str) -> dict:
+        return self._files[_file(test)]
+
+    def digest(self, names: Iterable[str]) -> str:
+        """Of what tests say."""
+        return _digest(" ".join(name + self._record(name)["digest"] for name in names))
 
     def of(self, mutant: Mutant) -> list[str]:
         """The tests that execute what a mutant changes, quickest files and tests first."""
@@ -412,10 +421,13 @@ class Tests:
     def _executing(self, module: str, unit: Unit, index: int, asked: set[str]) -> set[str]:
         """What is worked out on import meets the tests that execute a use of its name, in its module if it is private."""
         statement, called = unit.statements[index]
-        if called and unit.key in self._seen:
-            return {test for test, bits in self._seen[unit.key] if bits >> index & 1}
-        if called:
-            return self._named[unit.name]
+        if called:  # tests that were looked at before it was changed are those of its name
+            was = {
+                test
+                for test in self._named.get(unit.name, ())
+                if unit.key not in self._then[self._record(test)["tree"]]
+            }
+            return was | {test for test, bits in self._seen.get(unit.key, ()) if bits >> index & 1}
         names = (_names(statement)[0] | {unit.name}) - asked
         asked |= names
         users = [user for name in names for user in self._users[name] if name[:1] != "_" or user[0] == module]
@@ -593,7 +605,7 @@ def fates(drawn: list[Mutant], tests: Tests, options: argparse.Namespace) -> dic
     known = {one["key"]: one for one in lines(state)}
     names = {one: tests.of(one) for one in drawn}
     keys = {one: f"{one.unit.key} {one.statement} {one.number} {one.text}" for one in drawn}
-    seen = {one: _digest(" ".join(name + tests.digests[_file(name)] for name in names[one])) for one in drawn}
+    seen = {one: tests.digest(names[one]) for one in drawn}
     told = {one: known[keys[one]]["fate"] for one in drawn if keys[one] in known}
     told = {one: fate for one, fate in told.items() if fate[0] == "k" or known[keys[one]]["tests"] == seen[one]}
     useless: set[str] = set()
