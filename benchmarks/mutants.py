@@ -516,7 +516,7 @@ def _fork(run: Callable[[], int]) -> int:
 
 
 def _settle(tree: Path) -> None:
-    """Make a new process one that tests a tree: in it, with its modules, quiet, and without eprof's cache."""
+    """Make a new process one that tests a tree: in it, with its modules, quiet, with a cache of its own."""
     os.setsid()
     os.chdir(tree)
     sys.path.insert(0, str(tree))
@@ -525,7 +525,7 @@ def _settle(tree: Path) -> None:
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # CI: hypothesis draws the same examples each time, so that a mutant's fate does not change.
-    os.environ.update(PYTHONPATH=str(tree), CI="1", EPROF_CACHE="off", TMPDIR=str(tree.parent))
+    os.environ.update(PYTHONPATH=str(tree), CI="1", EPROF_CACHE=str(tree.parent / "cache"), TMPDIR=str(tree.parent))
     tempfile.tempdir = None
     said = os.open(tree.parent / "said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
