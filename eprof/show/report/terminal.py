@@ -37,7 +37,7 @@ _LINE = 80
 _SHORTEST_TITLE = 24
 _STYLES = {
     "constant": "bright_black",
-    "tensor": "color(89)",
+    "tensor": "color(125)",
     "fp64": "color(130)",
     "fp32": "color(208)",
     "fp16": "color(173)",
@@ -46,10 +46,10 @@ _STYLES = {
     "other": "color(180)",
     "shared": "color(117)",
     "l1": "color(74)",
-    "l2": "color(25)",
-    "l3": "color(19)",
-    "dram": "color(18)",
-    "system": "color(60)",
+    "l2": "color(31)",
+    "l3": "color(26)",
+    "dram": "color(62)",
+    "system": "color(97)",
     "requested": "color(109)",
 }
 # How the bar is filled, so that the three families can be told apart without colours, and what they are called.

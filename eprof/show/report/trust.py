@@ -34,9 +34,8 @@ def _verdict(view: View) -> str:
         return ""
     known_share = 1 - lacking.share(view)
     if view.to_meter is not None:
-        is_split_known = view.to_meter.own and view.to_meter.basis != "estimated"
-        is_good = not view.to_meter.idle_j and (len(view.kernels) == 1 or is_split_known and known_share >= _GOOD)
-        return "good." if is_good else "rough."
+        is_split_known = view.to_meter.own and view.to_meter.basis != "estimated" and known_share >= _GOOD
+        return "good." if is_split_known and not view.to_meter.idle_j else "total good, its parts rough."
     off = _kernels_off(view, view.costs)
     is_own = view.costs.gpu_match == "own" and not view.is_modelled
     word = "good" if off and is_own and known_share >= _GOOD else "rough"
