@@ -92,7 +92,7 @@ def _common(amounts: Sequence[Amount]) -> int:
 def _cause_text(view: View, entry: Entry) -> str:
     causes = view.causes_of(entry) if view.has_energy else None
     if causes is None:
-        return when(view.has_energy and above_of(entry).value is None, "unknown")
+        return when(view.has_energy and above_of(entry).value is None, "constant power alone was counted")
     largest = causes.parts[0]
     if causes.largest == "open" and len(leading := contenders(causes)) > 1:
         # Two of them with their shares: a third is the smaller by far.
@@ -122,7 +122,7 @@ def why_constant(view: View, entry: Entry) -> str:
     limits = view.document.limits
     if not limits or place is None:
         return ""
-    return phrase("{} of roofline speed", reached(limits.kernels[place], "speed_share"))
+    return phrase("{} of roofline", reached(limits.kernels[place], "speed_share"))
 
 
 def _why_bytes(view: View, entry: Entry, group: str) -> str:

@@ -66,7 +66,7 @@ def _constant_alone(view: View) -> Headline:
     rest, shares = ", and work that was not counted", "Shares are of time."
     causes = view.causes_of(view.document)
     if causes is not None and len(causes.parts) > 1:
-        rest = f", {quantity(view.above.value or 0.0, 'J')} for {name_of(view, causes.parts[1])}{rest}"
+        rest = f", {quantity(view.above.value or 0.0, 'J')} of work that was counted, and work that was not"
         shares = "Shares are of what was counted."
     if pair:
         text = f"{span(*pair, 'J')} in all{how}: {drawn} of constant power{_drawn(view)}{rest}."
