@@ -5,7 +5,8 @@ from msgspec.structs import replace
 from eprof.base.text import capital, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
 from eprof.profile import schema
-from eprof.show.report import lacking, metered
+from eprof.show.report import metered
+from eprof.show.report.trust import lacking_briefly, lacks_most, lacks_some
 from eprof.show.report.view import DRAM, Entry, View, contenders
 from eprof.show.words.badges import ASSUMED, MISSING, Amount
 from eprof.show.words.blocks import Headline
@@ -47,7 +48,7 @@ def _chosen(view: View) -> Headline:
 def _is_mostly_uncounted(view: View) -> bool:
     """Whether constant power is the largest part of what was counted, and more may not have been counted."""
     causes = view.causes_of(view.document)
-    if view.to_meter or view.is_modelled or causes is None or not lacking.is_most(view):
+    if view.to_meter or view.is_modelled or causes is None or not lacks_most(view):
         return False
     least = 0.0 if view.document.interval_j else _NEARLY_ALL
     return causes.parts[0].groups == [CONSTANT] and causes.parts[0].share > least
@@ -91,13 +92,13 @@ def _joules(view: View, total: Amount) -> str:
     how = _known_how(view)
     if not total.lower:
         return f"{joules}{in_brackets(ends, 'J')}{how}"
-    if pair is not None and not lacking.matters(view):
+    if pair is not None and not lacks_some(view):
         return f"{joules} ({span(*pair, 'J')}){how}"
     if pair is not None:
         return f"{joules} counted ({span(*pair, 'J')} with the rest){how}"
     if ends is None:
-        return f"{capital(at_least(total, 'J'))}{how}{lacking.in_headline(view)}"
-    return f"{joules} counted (at least {quantity(ends[0] or 0.0, 'J')}){how}{lacking.in_headline(view)}"
+        return f"{capital(at_least(total, 'J'))}{how}{lacking_briefly(view)}"
+    return f"{joules} counted (at least {quantity(ends[0] or 0.0, 'J')}){how}{lacking_briefly(view)}"
 
 
 def _known_how(view: View) -> str:

@@ -17,8 +17,15 @@ from eprof.show.report.components import table as component_table
 from eprof.show.report.headline import headline
 from eprof.show.report.lever import lever, reached
 from eprof.show.report.levers import what_to_try
-from eprof.show.report.ranks import rank_words, slowest_words
-from eprof.show.report.tables import count_table, group_table, kernel_table, operator_table, split_table
+from eprof.show.report.tables import (
+    count_table,
+    group_table,
+    kernel_table,
+    operator_table,
+    rank_words,
+    slowest_words,
+    split_table,
+)
 from eprof.show.report.trust import notes as trust_notes
 from eprof.show.report.trust import trust
 from eprof.show.report.view import View
