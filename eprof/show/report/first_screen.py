@@ -31,7 +31,7 @@ def where(view: View, most: int = _MOST) -> Table:
     shown = entries[: _number_shown(view, entries, most)]
     amounts = [view.ranked(entry) for entry in shown]
     everything = view.ranked(view.document)
-    common = _common(amounts)
+    common = _common(view, amounts)
     unit = {"total": "J", "time": "s"}.get(view.measure, "")
     rows = []
     for entry, amount in zip(shown, amounts, strict=True):
@@ -81,9 +81,12 @@ def _left_out(view: View, entries: Sequence[Entry], shown: int) -> str:
     return more if share is None else f"{more}, {percent(share)}"
 
 
-def _common(amounts: Sequence[Amount]) -> int:
-    """The marks that all rows of the first screen have: what all numbers lack, the headline tells."""
-    common = -1
+def _common(view: View, amounts: Sequence[Amount]) -> int:
+    """The marks that all rows of the first screen have, which are said once.
+
+    A headline with an interval tells that not all was counted; without one, each lower bound is called one.
+    """
+    common = ~MISSING if view.interval("total") is None else -1
     for amount in amounts:
         common &= amount.marks
     return common
