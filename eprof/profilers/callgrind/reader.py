@@ -35,13 +35,19 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
         functions = decoded(costs, path.parent, path.stat().st_mtime if path.is_file() else math.inf)
     # A run directory knows the program, of which this may be a child.
     command = None if is_of_run else costs.header.get("cmd")
-    table = _table(functions, keep)
+    used, codes = np.unique(functions.places, return_inverse=True)
+    by_function = replace(
+        functions, places=used, own=Columns(functions.own.names, group_sums(functions.own.values, codes))
+    )
+    hottest = _hottest(functions)
+    table = _table(by_function, keep)
     notes = functions.notes[:_FEW]
     if len(functions.notes) > _FEW:  # a Python program has a hundred libraries
         notes.append(f"{len(functions.notes) - _FEW} more objects likewise")
     notes += filter(None, [damage])
     return source.log(
-        [table], notes, lines=costs.lines, skipped_lines=costs.skipped, command=command, calls=_calls(functions)
+        [table], notes, lines=costs.lines, skipped_lines=costs.skipped, command=command, calls=_calls(by_function),
+        places=None if hottest is None else _table(hottest, keep),
     )
 
 
