@@ -39,7 +39,7 @@ _SMALLEST, _LARGEST = 1e-30, 1e15  # of any clock, voltage, price, power or rate
 _PRICES = ("pj", "pj_per_v2", "pj_at_reference")
 _KEYS = (
     *("schema", "name", "device", "devices", "source", "basis", "year", "books", "notes", "board", "processor"),
-    *("setting", *_PRICES, "constant_power", "peak", "cache", "charge", "fit", "time_components"),
+    *("setting", *_PRICES, "constant_power", "peak", "cache", "charge", "fit", "time_components", "multiprocessors"),
     *("interval_pj", "interval_constant_w", "interval_is", "sources"),
 )
 _CONSTANT_TERMS: Mapping[str, str | None] = {
@@ -92,7 +92,10 @@ _PRICED_THINGS = {
     "byte": ("byte",),
 }
 _IN_OTHER_PRICES = Statement("nothing", None, "in the prices of what is done in them, and in constant power", NONE)
-_BOARD_KEYS = ("devices", "mark", "constant_power", "interval_constant_w", "peak", "memory_mhz", "wider", "why")
+_BOARD_KEYS = (
+    *("devices", "mark", "constant_power", "interval_constant_w", "peak", "memory_mhz", "multiprocessors"),
+    *("wider", "why"),
+)
 _SETTING_KEYS = ("core_mhz", "core_mv", "core_v_rel", "memory_mhz", "memory_mv", "memory_v_rel", "default")
 _MARKS = ("assumed", "estimated", "simulated")
 
@@ -162,6 +165,7 @@ def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:
         "peak": ("peak", _peak),
         "caches": ("cache", _caches),
         "multiprocessors": ("time_components", _multiprocessors),
+        "sm_count": ("", lambda root: _optional(_positive, root, "multiprocessors")),
         "fit": ("fit", _fit),
         "intervals": ("", _intervals),
         "sources": ("sources", lambda node: {name: _text(entry) for name, entry in node.items()}),
@@ -475,6 +479,7 @@ def _board(entry: Node) -> Board:
         interval_constant_w=_optional(_range, entry, "interval_constant_w"),
         peak=_optional(_peak, entry, "peak"),
         memory_mhz=_optional(_positive, entry, "memory_mhz"),
+        sm_count=_optional(_positive, entry, "multiprocessors"),
         wider={name: factor.number(1, 100) for name, factor in entry["wider"].items()},
     )
 

@@ -124,7 +124,7 @@ class Costs(Brief, Struct, frozen=True):
     charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
     prices: the table's own named prices, for rooflines and balances. marks: those of all charges and constant power.
     notes: sentences that belong beside every number made with this table. basis: what the prices rest on (`BASES`);
-    None: the table does not say. factor: what a meter scaled the table by.
+    None: the table does not say. factor: what a meter scaled the table by. sm_count: multiprocessors of the GPU.
     """
 
     name: str
@@ -146,6 +146,7 @@ class Costs(Brief, Struct, frozen=True):
     basis: str | None = None
     factor: float = 1.0
     multiprocessors: Multiprocessors | None = None
+    sm_count: float | None = None
 
     def scaled(self, factor: float) -> "Costs":
         """The costs with all prices and constant power times a factor that a meter gave; all become ESTIMATED."""
@@ -314,8 +315,9 @@ class Board(Struct, frozen=True):
     """Other devices that a table serves, and what is different there.
 
     devices: as logs name them; "CC 9.0" is any GPU of that compute capability that its log does not name.
-    assumed: nobody measured them, so every energy is. constant, interval_constant_w, peak, memory_mhz: replace those of
-    the table. wider: price, or "constant_power" -> the factor by which its interval is wider at both ends.
+    assumed: nobody measured them, so every energy is. constant, interval_constant_w, peak, memory_mhz, sm_count:
+    replace those of the table. wider: price, or "constant_power" -> the factor by which its interval is wider at both
+    ends.
     """
 
     devices: tuple[str, ...]
@@ -325,6 +327,7 @@ class Board(Struct, frozen=True):
     interval_constant_w: Range | None = None
     peak: Peak | None = None
     memory_mhz: float | None = None
+    sm_count: float | None = None
     wider: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -341,7 +344,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
     relative: voltages are relative to those of a reference setting, and prices hold there. basis: one of `BASES`, or
     None where the file does not say. sources: price, or "constant_power" -> where it is from. assumption: why the table
     stands in for a GPU that it was not made for, where it is on such a board. caches: of a CPU, "D1" and "LL" ->
-    "bytes,ways,line", for simulations. processor: CPU or GPU.
+    "bytes,ways,line", for simulations. processor: CPU or GPU. sm_count: multiprocessors of the GPU; None: not said.
     """
 
     name: str
@@ -369,6 +372,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
     caches: Mapping[str, str] = field(default_factory=dict)
     processor: str = GPU
     multiprocessors: Multiprocessors | None = None
+    sm_count: float | None = None
 
     def at(self, setting: str | None = None) -> Costs:
         """The prices at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
@@ -404,6 +408,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             relative=self.relative,
             basis=self.basis,
             multiprocessors=self.multiprocessors,
+            sm_count=self.sm_count,
         )
         return costs if self.scale is None else costs.scaled(self.scale.factor)
 
@@ -517,6 +522,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             intervals=intervals.wider(board.wider),
             boards=(),
             multiprocessors=None,
+            sm_count=board.sm_count or self.sm_count,
         )
         if board.assumed:
             # The table still serves the board, in which nothing is different any more.
@@ -568,6 +574,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             "boards": [_board_data(board) for board in self.boards],
             "peaks": {**asdict(costs.peaks), "marks": mark_words.names(costs.peaks.marks)},
             "time_components": units,
+            "multiprocessors": self.sm_count,
             "marks": mark_words.names(costs.marks),
             "notes": list(self.notes),
             "relative_voltages": self.relative,

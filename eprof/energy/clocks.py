@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import Columns
+from eprof.base.arrays import Columns, Floats
 from eprof.base.clocks import label
 from eprof.base.marks import Mark
 from eprof.costs import Costs, CostTable
@@ -14,7 +14,7 @@ from eprof.counts.counts import Counts, Way
 from eprof.logs.rows.log import Clock, Log
 from eprof.logs.runs import Run
 
-_CYCLES = "core_active"
+_SM_CYCLES = "sm_active_cycle"
 _STEP_MHZ = 10  # as ncu's page prints it; a mean over launches is no better known
 _NOTEWORTHY = 0.03
 
@@ -67,24 +67,41 @@ def priced(table: CostTable, clocks: Clocks) -> Costs:
 
 
 def with_active_cycles(counts: Counts, costs: Costs) -> Counts:
-    """The counts with active core cycles where these pay and were not counted: one core's, all the time.
+    """The counts with active cycles where these pay and were not counted: a unit is taken to be active all the time.
 
-    ESTIMATED and ASSUMED, at the clock of the costs: a program may use more cores, or wait.
+    ESTIMATED and ASSUMED, at the clock of the costs. Of a CPU one core: a program may use more, or wait. Of a GPU all
+    multiprocessors, or as many as a launch has blocks: some may wait for the last. Of a kernel of which nothing else is
+    priced they stay unknown, for time alone tells nothing of what a GPU did.
     """
-    charge, mhz = costs.charges.get(_CYCLES), costs.setting.core_mhz
-    unknown = np.isnan(counts.amounts[_CYCLES]) & ~np.isnan(counts.rows.time_s)
-    if charge is None or not charge.pays or mhz is None or not unknown.any():
+    seconds = counts.rows.time_s
+    counts = _with_cycles(counts, costs, "core_active", np.ones_like(seconds), "one core")
+    if costs.sm_count is None:
         return counts
-    cycles = np.where(unknown, counts.rows.time_s * mhz * 1e6, counts.amounts[_CYCLES])
-    marks = np.where(unknown, int(Mark.ESTIMATED | Mark.ASSUMED) | counts.rows.time_marks, counts.amount_marks[_CYCLES])
-    note = "one core is taken to be active all the time, at the clock of the cost table"
-    way = Way(f"time * {mhz:g} MHz", note, int(Mark.ESTIMATED | Mark.ASSUMED), int(unknown.sum()))
+    blocks = np.full_like(seconds, np.nan) if counts.shape is None else counts.shape["blocks"]
+    busy = np.fmin(costs.sm_count, blocks / counts.rows.launches)
+    paying = [word for word, charge in costs.charges.items() if charge.pays and word in counts.amounts]
+    is_counted = ~np.isnan(counts.amounts.only(paying)).all(axis=1)
+    return _with_cycles(counts, costs, _SM_CYCLES, np.where(is_counted, busy, np.nan), "every multiprocessor")
+
+
+def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: str) -> Counts:
+    """The counts with the cycles of so many `units` of each kernel, (n_kernels,), where they pay and are not known."""
+    charge, mhz, amounts = costs.charges.get(word), costs.setting.core_mhz, counts.amounts[word]
+    cycles = counts.rows.time_s * (mhz or np.nan) * 1e6 * units
+    made_up = np.isnan(amounts) & ~np.isnan(cycles)
+    if charge is None or not charge.pays or not made_up.any():
+        return counts
+    mark = int(Mark.ESTIMATED | Mark.ASSUMED)
+    marks = np.where(made_up, mark | counts.rows.time_marks, counts.amount_marks[word])
+    numbers = "" if (units[made_up] == 1).all() else f" * {float(np.max(units[made_up])):g}"
+    note = f"{who} is taken to be active all the time, at the clock of the cost table"
+    way = Way(f"time * {mhz:g} MHz{numbers}", note, mark, int(made_up.sum()))
     rows = len(counts.rows)
     return replace(
         counts,
-        amounts=counts.amounts.replaced(Columns.of({_CYCLES: cycles}, rows), [_CYCLES]),
-        amount_marks=counts.amount_marks.replaced(Columns.of({_CYCLES: marks}, rows), [_CYCLES]),
-        how={**counts.how, _CYCLES: (*(each for each in counts.how.get(_CYCLES, ()) if each.formula), way)},
+        amounts=counts.amounts.replaced(Columns.of({word: np.where(made_up, cycles, amounts)}, rows), [word]),
+        amount_marks=counts.amount_marks.replaced(Columns.of({word: marks}, rows), [word]),
+        how={**counts.how, word: (*(each for each in counts.how.get(word, ()) if each.formula), way)},
     )
 
 

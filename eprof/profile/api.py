@@ -23,8 +23,7 @@ from eprof.logs import runs
 from eprof.logs.cache import Stamp
 from eprof.logs.join.ranks import NVTX, PARTS, RANK, STREAM, labelled, ranks
 from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
-from eprof.logs.rows.launches import LAUNCH
-from eprof.logs.rows.log import Launches, Log
+from eprof.logs.rows.log import LAUNCH, Launches, Log
 from eprof.logs.runs import Run
 from eprof.profilers import advice
 

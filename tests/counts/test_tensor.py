@@ -17,7 +17,8 @@ from eprof.counts import counters, counts
 from eprof.logs import combine, read
 from eprof.profile import plan
 from eprof.profile.rooflines import all_flops_of, flops_of
-from eprof.profilers.ncu import matrix_opcodes, tensor_ops
+from eprof.profilers.ncu import tensor_ops
+from eprof.profilers.ncu.opcodes import flops_by_type
 
 E, M, A = int(Mark.ESTIMATED), int(Mark.MISSING), int(Mark.ASSUMED)
 MODERN = Path(__file__).parents[3] / "shared" / "data" / "ncu-modern"
@@ -283,7 +284,7 @@ def test_opcodes_tell_all_types_of_a_chip(tmp_path, capability):
 )
 def test_warps_of_a_group_share_the_flops_of_their_instruction(warp_instructions, opcode):
     """Attention on a GH200: 3072 queries, keys and values of 128 in BF16. ncu counted 86,016 and 110,592 in all."""
-    flops = matrix_opcodes.flops_by_type({opcode: warp_instructions, "HGMMA.64x128x16.F32.BF16": 4 * 9_216, "FFMA": 5})
+    flops = flops_by_type({opcode: warp_instructions, "HGMMA.64x128x16.F32.BF16": 4 * 9_216, "FFMA": 5})
     assert flops is not None and flops["bf16"] == 2 * (2 * 3072 * 3072 * 128) == sum(flops.values())
 
 
@@ -295,12 +296,12 @@ def test_hopper_has_instructions_of_a_group_for_each_type():
         "IGMMA.64x8x32.S8.S8": "int8",
     }
     for opcode, kind in opcodes.items():
-        assert matrix_opcodes.flops_by_type({opcode: 4})[kind] == 2 * 64 * 8 * int(opcode.split(".")[1].split("x")[2])
+        assert flops_by_type({opcode: 4})[kind] == 2 * 64 * 8 * int(opcode.split(".")[1].split("x")[2])
 
 
 @pytest.mark.parametrize("opcode", ["HGMMA.F32", "UTCHMMA.2CTA", "HMMA.884.F32.F32.STEP0", "HMMA.161616.F32"])
 def test_a_matrix_instruction_of_unknown_size_makes_all_types_unknown(opcode):
-    assert matrix_opcodes.flops_by_type({"HMMA.16816.F32": 10, opcode: 1}) is None
+    assert flops_by_type({"HMMA.16816.F32": 10, opcode: 1}) is None
 
 
 def test_types_that_are_told_replace_instructions_and_others_are_missing():

@@ -9,14 +9,17 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from eprof import costs
+from eprof.base.arrays import Columns
 from eprof.base.errors import CostError
 from eprof.base.marks import NONE, Mark
 from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, CONSTANT, COUNTS, PARTS
 from eprof.costs import Charge, Costs, Setting
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split, attribute
+from eprof.energy.clocks import with_active_cycles
 
 few = settings(max_examples=10)
 
@@ -302,3 +305,19 @@ def test_marks_of_a_kernel_and_of_a_family_are_those_of_its_cells_joined(drawn, 
     assert reduce(or_, computation, 0) == reduce(or_, split.family_marks["computation"].tolist(), 0)
     for row, mark in enumerate(split.row_marks.tolist()):
         assert mark == reduce(or_, [marks[row] for marks in cells.values()]) == split.family_marks["total"][row]
+
+
+def test_cycles_of_multiprocessors_that_nobody_counted_are_those_of_all_of_them_all_the_time():
+    """By hand: 10 multiprocessors at 1000 MHz for 2 s are 2e10 cycles; a launch of 3 blocks keeps 3 busy."""
+    rows = [{"fp32_fma": 1.0}, {"fp32_fma": 1.0}, {"fp32_fma": 1.0, "sm_active_cycle": 7.0}, {}]
+    counts = make_counts(rows, [2.0, 2.0, 2.0, 2.0])
+    shape = Columns.of({"blocks": np.array([math.nan, 3.0, 3.0, 3.0])}, 4)
+    prices = replace(make_costs({"fp32_fma": 1.0, "sm_active_cycle": 5.0}), setting=Setting(1000.0), sm_count=10.0)
+    cycles = with_active_cycles(replace(counts, shape=shape), prices)
+    assert cycles.table["sm_active_cycle"].tolist()[:3] == [2e10, 6e9, 7.0]
+    assert cycles.marks["sm_active_cycle"].tolist() == [ESTIMATED | ASSUMED, ESTIMATED | ASSUMED, 0, MISSING]
+    assert np.isnan(cycles.table["sm_active_cycle"][3]), "time alone tells nothing of a kernel"
+    (way,) = cycles.how["sm_active_cycle"]
+    assert way.formula == "time * 1000 MHz * 10" and way.kernels == 2
+    assert with_active_cycles(counts, replace(prices, sm_count=None)) is counts
+    assert with_active_cycles(counts, replace(prices, setting=Setting())) is counts

@@ -25,10 +25,10 @@ from eprof.logs import read
 from eprof.logs.rows.log import Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Tuning
 from eprof.profile import api
-from eprof.profilers.ncu import container as ncu_report_blocks
 from eprof.profilers.ncu import reader as ncu
+from eprof.profilers.ncu import report as ncu_report_blocks
 from eprof.profilers.ncu.sheet import Part
-from eprof.profilers.nsys import summary as nsys
+from eprof.profilers.nsys import tables as nsys
 from eprof.profilers.nvprof import store
 from eprof.profilers.oclgrind import reader as oclgrind
 
@@ -192,7 +192,7 @@ def check_whole(data: bytes, columns: Sequence[str] | None = None) -> None:
 def check_container(data: bytes) -> None:
     """What eprof itself reads of a report of ncu: its container."""
     with as_file(data) as path, strictly(data), Path(path).open("rb") as handle:
-        shape = ncu_report_blocks.shape(path, handle)
+        shape = ncu_report_blocks.shape_of(path, handle)
         assert shape.results <= len(data), "more launches than bytes"
 
 

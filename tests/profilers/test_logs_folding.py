@@ -18,8 +18,8 @@ from eprof.logs.rows.sections import Section
 from eprof.logs.rows.stream import Tuning
 from eprof.profilers.ncu.headers import LONG as LONG_FORM
 from eprof.profilers.ncu.long import whole_launches
-from eprof.profilers.nvprof import open_table as section
 from eprof.profilers.nvprof import pieces, sqlite, store, text
+from eprof.profilers.nvprof import tables as section
 
 LINE_BY_LINE, TOGETHER = Tuning(chunk_bytes=64), Tuning(chunk_bytes=256, fast_from=1)
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput","l2_read_transactions"'

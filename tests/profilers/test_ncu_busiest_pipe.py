@@ -10,7 +10,7 @@ from eprof.base.marks import Mark
 from eprof.counts import counters, counts
 from eprof.logs import combine, read
 from eprof.logs.rows import sections
-from eprof.profilers.ncu import busiest_pipe
+from eprof.profilers.ncu.text import busiest_pipe
 
 ESTIMATED_ASSUMED = int(Mark.ESTIMATED | Mark.ASSUMED)
 BUSY = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
@@ -72,7 +72,7 @@ def test_where_another_pipe_is_busier_tensor_work_is_unknown():
     ],
 )
 def test_a_sentence_prints_a_metric_if_it_is_about_tensor_work(advice, value):
-    metric = busiest_pipe.metric(advice)
+    metric = busiest_pipe(advice)
     assert (metric and (metric[0], metric[2])) == value
 
 

@@ -31,7 +31,7 @@ def _figures(document: Comm) -> Iterator[Figure]:
         yield Figure("All messages", quantity(first.energy_j, "J"), "as they are waited for first", bits(first.marks))
         yield Figure("Least", quantity(least.energy_j, "J"), way, bits(least.marks))
     if document.break_even_s is not None:
-        yield Figure("Break-even", quantity(document.break_even_s, "s"), "of a message, blocked against polling")
+        yield Figure("Blocking takes fewer joules", quantity(document.break_even_s, "s"), "a message, and longer ones")
     if document.limits:
         most = min(document.limits, key=lambda limit: limit.j_per_mb)
         yield Figure("Saved at most", percent(1 - most.j_per_mb), words.way(document, most.waiting, most.core_mhz))
@@ -82,7 +82,7 @@ def _charts(document: Comm) -> Markup:
                 what = f"{primitive}, {way}, {words.size_text(size)}: {signed_percent(factor - 1)}"
                 dots.append(Dot(size, factor, _DOT, "", what))
         across, up = axis([dot.x for dot in dots]), axis([1.0, *(dot.y for dot in dots)])
-        panel = Panel(title, "times polling", title, across, up, lines, dots, below="bytes")
+        panel = Panel(title, "over that of polling", title, across, up, lines, dots, below="bytes")
         shown.append(drawn(panel, f"{title} over size", named=False))
     return Markup('<div class="plots">{}</div>').format(Markup("").join(shown))
 
@@ -94,6 +94,5 @@ def _method(document: Comm) -> dict[str, list[str]]:
             "Energy of an operation over its bytes, 1 MB = 10^6 B; its change is that of latency times that of power.",
             f"Joules are from {document.joules_from}.",
         ],
-        "Pays": ["From this size on, all sizes take fewer joules per MB, and come at most 5 % later than by polling."],
         "Cluster": [f"{cluster['name']}: {cluster['about']}. Source: {cluster['source']}."] if cluster else [],
     }

@@ -13,6 +13,7 @@ from eprof.show.words.numbers import percent, quantity, signed_percent, whole
 
 TITLE = "Waiting for messages"
 BLOCKING = "blocking"
+_PAYS = "It pays where it takes fewer joules per MB than polling and messages come at most 5 % later."
 _BINARY = ((1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
@@ -50,22 +51,23 @@ def headline(document: Comm) -> Headline:
     never = [threshold for threshold in blocking if threshold.bytes is None]
     reasons = listed(list(dict.fromkeys(threshold.because or "" for threshold in never)) or [""], "or")
     if not paying:
-        return Headline(f"Blocking pays at no size: {reasons}.")
+        return Headline(f"Blocking pays at no size: {reasons}.", _PAYS)
     sizes: dict[float, list[str]] = {}
     for threshold in paying:
         sizes.setdefault(threshold.bytes or 0.0, []).append(threshold.primitive)
     where = ", ".join(f"from {size_text(size)} on for {listed(names)}" for size, names in sorted(sizes.items()))
     if len(paying) == len({row.primitive for row in document.rows}) and len(sizes) == 1:
         where = f"from {size_text(next(iter(sizes)))} on"
-    text = f"Blocking pays {where}."
-    if never:
-        text += f" For {listed([threshold.primitive for threshold in never])} it never does: {reasons}."
+    text = f"Blocking pays {where}"
     # What it changes for the largest messages that it pays for.
     row = max((row for threshold in paying for row in document.rows_of(threshold)), key=lambda row: row.bytes)
-    if row.relative is None:
-        return Headline(text)
-    changes = f"{signed_percent(row.relative.j_per_mb - 1)} J/MB, {signed_percent(row.relative.latency - 1)} latency"
-    return Headline(text, f"At {size_text(row.bytes)} ({row.primitive}): {changes} against polling.")
+    if row.relative is not None:
+        joules, latency = (signed_percent(factor - 1) for factor in (row.relative.j_per_mb, row.relative.latency))
+        text += f": {joules} J/MB at {size_text(row.bytes)}, {latency} latency"
+    lead = _PAYS
+    if never:
+        lead = f"For {listed([threshold.primitive for threshold in never])} it never does: {reasons}. {_PAYS}"
+    return Headline(f"{text}.", lead)
 
 
 def _of_totals(document: Comm) -> Headline:

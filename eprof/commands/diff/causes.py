@@ -15,11 +15,9 @@ from eprof.base.arrays import Bools, Columns, Floats, Ints, known_or_zero
 from eprof.base.known import ratio
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS
-from eprof.commands.diff.changes import APPEARED, VANISHED, Changes, Half
-from eprof.commands.diff.intervals import Refits
-from eprof.commands.diff.parts import price_because
+from eprof.commands.diff.changes import APPEARED, IS_TIME, TIME, VANISHED, WORDS, Changes, Grid
+from eprof.commands.diff.parts import Refits, price_because
 from eprof.commands.diff.schema import Cause
-from eprof.commands.diff.side import TIME, WORDS
 from eprof.costs import Costs
 from eprof.energy.simulated import roofs_s
 from eprof.energy.time_model import TimeModel
@@ -141,9 +139,8 @@ def _ledger(changes: Changes, clear: Bools) -> _Ledger:
     by_count: Floats = changes.quantity_j + changes.price_j - by_price
     keys, launches = _keys(changes), changes.launches
     price_keys = np.where(np.isin(keys, _ONE_SIDED), keys, _PLACES[PRICE])
-    is_time = np.arange(len(WORDS)) == TIME
-    constant_j = np.where(is_time, by_count, 0.0)
-    time_s = np.where(is_time & changes.paid, changes.new.number - changes.old.number, 0.0)
+    constant_j = np.where(IS_TIME, by_count, 0.0)
+    time_s = np.where(IS_TIME & changes.paid, changes.new.number - changes.old.number, 0.0)
     return _Ledger(
         joules=_added(keys, by_count) + _added(price_keys, by_price),
         constant_j=_added(keys, constant_j),
@@ -176,13 +173,12 @@ def _keys(changes: Changes) -> Ints:
         )
     is_as_long = np.isclose(old_s, new_s, rtol=_ERROR, atol=0)
     keys[:, TIME] = np.where(by_launches & is_as_long, _PLACES[LAUNCHES], of_time)
-    for row, match in enumerate(changes.matches):
-        if match.old is None or match.new is None:
-            keys[row] = _PLACES[changes.status(row)]
+    for status in (APPEARED, VANISHED):
+        keys[changes.statuses == status] = _PLACES[status]
     return keys
 
 
-def _amounts(half: Half, launches: Floats, paid: Bools, keys: Ints) -> Floats:
+def _amounts(half: Grid, launches: Floats, paid: Bools, keys: Ints) -> Floats:
     """What each cell of a cause counts: instructions, bytes, seconds; launches, or one side's kernels, in the first."""
     amounts = np.where(paid, half.number, 0.0)
     amounts[:, TIME] *= np.isin(keys[:, TIME], [_PLACES[TIMED], _PLACES[MODEL]])

@@ -1,5 +1,7 @@
-"""The difference of two sides, cell by cell: what changed counts and times cost, and what changed prices cost."""
+"""OLD and NEW on the same kernels, and their difference cell by cell: what changed counts, times and prices cost."""
 
+import math
+import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -10,49 +12,288 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Floats, Ints, known_or_zero
 from eprof.base.brief import Brief
+from eprof.base.errors import UsageError
 from eprof.base.marks import Mark
-from eprof.base.vocabulary import BYTES, FLOAT_PARTS, LEVEL_PARTS
-from eprof.commands.diff.matching import Match
-from eprof.commands.diff.side import TIME, WORDS, Grid, Side
+from eprof.base.nouns import Nouns
+from eprof.base.vocabulary import BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PRICED
+from eprof.commands.diff.matching import Kernel, Match
+from eprof.costs import Costs
+from eprof.lab.welch import Test, welch
+from eprof.logs.rows.log import Log
+from eprof.logs.runs import Run
+from eprof.profile.profile import Energy
 
-_MISSING, _ESTIMATED, _SIMULATED = int(Mark.MISSING), int(Mark.ESTIMATED), int(Mark.SIMULATED)
+# The columns of a grid: every word of the vocabulary, and constant power, whose "count" is seconds.
+WORDS = PRICED
+TIME = len(WORDS) - 1
+IS_TIME = np.arange(len(WORDS)) == TIME
 MATCHED, APPEARED, VANISHED = "matched", "appeared", "vanished"
 # What is known of a cell's energy. NONE: there is nothing to know (a class total beside its parts, no price needed).
 KNOWN, LOWER, LOST, NONE = 0, 1, 2, 3
+_MISSING, _ESTIMATED, _SIMULATED = int(Mark.MISSING), int(Mark.ESTIMATED), int(Mark.SIMULATED)
+_Key = tuple[str | None, str]
+_Rows = slice | Sequence[int]
 
 
-class Half(Brief, Struct, frozen=True, eq=False):
-    """One side of every match, (n_matches, n_words); a kernel that the side does not have executed nothing: zeros."""
+class Grid(Brief, Struct, frozen=True, eq=False, dict=True):
+    """Counts and energies, (n_kernels, n_words), or a stack of them, (n_repeats, n_kernels, n_words).
+
+    number: instructions, bytes, seconds; joules; price: of one of them, J, or W for time. NaN = not known.
+    marks: those of the energy; counted: those of the number. A LOWER energy has a value and is marked MISSING.
+    """
 
     number: Floats
     joules: Floats
     price: Floats
     marks: Ints
     counted: Ints
-    state: Ints
+
+    @cached_property
+    def state(self) -> Ints:
+        """What is known of every energy of a grid: KNOWN, LOWER, LOST or NONE."""
+        known, lost = ~np.isnan(self.joules), (self.marks & _MISSING) != 0
+        return np.select([known & ~lost, known, lost], [KNOWN, LOWER, LOST], NONE).astype(np.int64)
+
+    def __getitem__(self, place: int) -> "Grid":
+        """A grid of a stack."""
+        return self.each(lambda table: table[place])
+
+    def each(self, function: Callable[[Any], Any]) -> "Grid":
+        """The grid of what a function makes of each table."""
+        return Grid(*(function(getattr(self, name)) for name in self.__struct_fields__))
+
+    def rows(self, places: Sequence[int]) -> "Grid":
+        """Some kernels of a grid."""
+        return self.each(lambda table: table[..., list(places), :])
+
+
+def known_sum(table: Floats) -> float | None:
+    """The sum of what is known of a table; None if nothing is."""
+    known = table[~np.isnan(table)]
+    return math.fsum(known.tolist()) if known.size else None
+
+
+def combined(marks: Ints) -> int:
+    """All marks of a table together."""
+    return int(np.bitwise_or.reduce(marks, axis=None, initial=0))
+
+
+# --------------------------------------------------------------------------------------------------------- one side
+
+
+class Side(Brief, Struct, frozen=True, eq=False, dict=True):
+    """OLD or NEW: one priced profile, or several repeats of it on the same kernels.
+
+    named: the kernels as `matching` wants them. grids: a stack, a grid a repeat, and behind several their mean.
+    price: J an instruction or byte, W for constant power; NaN = no price.
+    """
+
+    label: str
+    energies: tuple[Energy, ...]
+    named: list[Kernel]
+    grids: Grid
+    price: Floats
+
+    @cached_property
+    def mean(self) -> Grid:
+        """The mean over the repeats of a side. A kernel that some repeats did not launch counts 0 there."""
+        return self.grids[-1]
+
+    @property
+    def first(self) -> Energy:
+        """The first repeat of a side; titles, costs and definitions are those of all."""
+        return self.energies[0]
+
+    @property
+    def costs(self) -> Costs | None:
+        """The prices of all repeats of a side."""
+        return self.first.costs
+
+    @cached_property
+    def origins(self) -> set[tuple[str, ...]]:
+        """Which logs of which runs a side is made of. Runs that count alike leave equal logs: these are two."""
+        return {_origin(energy.profile.run, log) for energy in self.energies for log in energy.profile.logs}
+
+    def name_of(self, place: int | None) -> str | None:
+        """The name of a side's kernel; None for none."""
+        return None if place is None else self.named[place].name
+
+    @property
+    def measured(self) -> list[float]:
+        """What a meter saw in each repeat of a side, J."""
+        return [energy.measured_j for energy in self.energies if energy.measured_j is not None]
+
+    @property
+    def nouns(self) -> Nouns:
+        """The words for what ran on a side."""
+        return self.first.profile.nouns
+
+    @property
+    def factors(self) -> list[float]:
+        """What the prices of each repeat of a side were scaled by, to what its meter saw; none where they were not."""
+        return [energy.metered.factor for energy in self.energies if energy.metered is not None]
+
+    @property
+    def is_modelled(self) -> bool:
+        """Whether the times of some kernels of a side come from a model of a simulated device."""
+        return any(energy.modelled is not None and not energy.modelled.shares_only for energy in self.energies)
+
+    @property
+    def efficiency(self) -> float | None:
+        """The share of the roofline's speed that modelled times of a side rest on."""
+        return self.first.modelled.efficiency if self.first.modelled is not None and self.is_modelled else None
+
+    def above_constant(self) -> "Side":
+        """The same side with constant power for nothing."""
+        free = {name: np.where(IS_TIME, 0, getattr(self.grids, name)) for name in ("joules", "price", "marks")}
+        return replace(self, price=np.where(IS_TIME, 0.0, self.price), grids=replace(self.grids, **free))
+
+    def taken(self, places: Sequence[int]) -> "Side":
+        """The same side with some of its kernels only."""
+        return replace(self, named=[self.named[place] for place in places], grids=self.grids.rows(places))
+
+
+def _origin(run: Run | None, log: Log) -> tuple[str, ...]:
+    """A log by its run's host and time of start; one of no run directory by where it is."""
+    started = run.started_utc if run is not None else None
+    if run is None or not started:
+        return os.path.realpath(log.path), log.sha256
+    return str(run.section("host").get("name")), str(started), os.path.basename(log.path)  # noqa: PTH119
+
+
+def side(label: str, energies: Sequence[Energy]) -> Side:
+    """Make one side of its repeats. Raises UsageError if they are priced differently or there are none."""
+    if not energies:
+        raise UsageError(f"{label}: nothing to compare; name a log or a run directory.")
+    if len({_pricing(energy.costs) for energy in energies}) > 1:
+        raise UsageError(f"The repeats of {label} are priced differently; say --costs and --setting.")
+    keys = list(dict.fromkeys(key for energy in energies for key in _keys(energy)))
+    number, counted, joules, marks = (
+        np.stack(tables) for tables in zip(*(_tables(energy, keys) for energy in energies), strict=True)
+    )
+    if len(energies) > 1:
+        number, counted = _with_mean(number, counted)
+        joules, marks = _with_mean(joules, marks)
+    price = _mean_prices(energies)
+    prices = np.broadcast_to(price, joules.shape)
+    if len({energy.metered.factor for energy in energies if energy.metered is not None}) > 1:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            prices = np.where(number > 0, joules / number, prices)
+    grids = Grid(number, joules, prices, marks, counted)
+    return Side(label, tuple(energies), _kernels(energies, keys), grids, price)
+
+
+def _pricing(costs: Costs | None) -> tuple[str, str, str] | None:
+    """What the repeats of a side have in common; where each was scaled to its own meter, not the factor."""
+    if costs is None:
+        return None
+    constant_w = costs.constant_power_w if costs.factor == 1 else math.nan
+    return costs.name, costs.setting.label, repr(constant_w)
+
+
+def _keys(energy: Energy) -> list[_Key]:
+    rows = energy.counts.rows
+    return list(zip(rows.device, rows.kernel, strict=True))
+
+
+def _kernels(energies: Sequence[Energy], keys: Sequence[_Key]) -> list[Kernel]:
+    launches = np.zeros(len(keys))
+    places: dict[_Key, float] = {}
+    for energy in energies:
+        number = dict(zip(_keys(energy), energy.counts.rows.launches.astype(float), strict=True))
+        launches += np.array([number.get(key, 0.0) for key in keys]) / len(energies)
+        # `energy` itself is sorted by energy.
+        rows = energy.profile.counts().rows
+        last = max(1, len(rows) - 1)
+        here = {key: place / last for place, key in enumerate(zip(rows.device, rows.kernel, strict=True))}
+        places = {**here, **places}
+    return [
+        Kernel(name, device, number, places.get((device, name), 0.0))
+        for (device, name), number in zip(keys, launches.tolist(), strict=True)
+    ]
+
+
+def _tables(energy: Energy, keys: Sequence[_Key]) -> tuple[Floats, Ints, Floats, Ints]:
+    """Numbers, their marks, joules and their marks of a repeat on the kernels `keys`; zeros where it launched none."""
+    row_of = {key: row for row, key in enumerate(_keys(energy))}
+    rows = np.array([row_of.get(key, -1) for key in keys])
+    launched = rows >= 0
+    here = rows[launched]
+    shape = (len(keys), len(WORDS))
+    number, joules = np.zeros(shape), np.zeros(shape)
+    marks, counted = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    counts, split = energy.counts, energy.split
+    number[launched, :TIME] = counts.amounts.only(COUNTS)[here]
+    counted[launched, :TIME] = counts.amount_marks.only(COUNTS)[here]
+    time_s = counts.rows.time_s
+    number[launched, TIME] = time_s[here]
+    counted[launched, TIME] = (counts.rows.time_marks | np.isnan(time_s) * _MISSING)[here]
+    joules[launched] = np.nan
+    if split is not None:
+        for column, word in enumerate(WORDS):
+            if word in split.joules:
+                joules[launched, column] = split.joules[word][here]
+                marks[launched, column] = split.joule_marks[word][here]
+    return number, counted, joules, marks
+
+
+def _with_mean(stack: Floats, marks: Ints) -> tuple[Floats, Ints]:
+    """Repeats of a side, (n_repeats, n_kernels, n_words), and behind them the mean over those that know a cell.
+
+    One value many times is that value. Where only some repeats know a cell, its mark MISSING is of one left out:
+    ESTIMATED instead.
+    """
+    is_known = ~np.isnan(stack)
+    n_known = is_known.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(is_known, stack, 0.0).sum(axis=0) / n_known
+    lowest, highest = np.fmin.reduce(stack), np.fmax.reduce(stack)
+    mean = np.where(lowest == highest, lowest, mean)
+    is_partly = (n_known > 0) & (n_known < len(stack))
+    of_known = np.bitwise_or.reduce(np.where(is_known, marks, 0)) | _ESTIMATED
+    of_mean = np.where(is_partly, of_known, np.bitwise_or.reduce(marks))
+    return np.concatenate([stack, mean[None]]), np.concatenate([marks, of_mean[None]])
+
+
+def _mean_prices(energies: Sequence[Energy]) -> Floats:
+    """The prices of all repeats of a side; their mean where each was scaled to its own meter."""
+    prices = np.full((len(energies), len(WORDS)), np.nan)
+    for price, energy in zip(prices, energies, strict=True):
+        if energy.costs is None:
+            continue
+        for column, word in enumerate(COUNTS):
+            charge = energy.costs.charges.get(word)
+            if charge is not None:
+                price[column] = charge.pj * 1e-12 if charge.pays else 0.0
+        price[TIME] = energy.costs.constant_power_w
+    is_one = len({energy.costs.factor for energy in energies if energy.costs is not None}) < 2
+    return prices[0] if is_one else np.asarray(np.mean(prices, axis=0))
+
+
+# ------------------------------------------------------------------------------------------------------- the change
 
 
 class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
     """The change of every match and word, (n_matches, n_words), in J; 0 where nothing is compared.
 
     quantity_j: for changed counts, bytes or time; price_j: for changed prices. compared: both sides know the energy.
-    old, new: the means over repeats; old_repeats, new_repeats: each repeat.
+    old, new: the means over repeats, a row a match; old_repeats, new_repeats: each repeat.
     """
 
     old_side: Side
     new_side: Side
     matches: tuple[Match, ...]
-    old: Half
-    new: Half
+    old: Grid
+    new: Grid
     quantity_j: Floats
     price_j: Floats
     compared: Bools
     marks: Ints
-    old_repeats: tuple[Half, ...]
-    new_repeats: tuple[Half, ...]
+    old_repeats: tuple[Grid, ...]
+    new_repeats: tuple[Grid, ...]
 
     @property
-    def halves(self) -> tuple[tuple[Side, Half], tuple[Side, Half]]:
+    def halves(self) -> tuple[tuple[Side, Grid], tuple[Side, Grid]]:
         """OLD and NEW with their numbers."""
         return (self.old_side, self.old), (self.new_side, self.new)
 
@@ -84,9 +325,9 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
     @property
     def is_zero(self) -> bool:
         """Whether nothing changed between the sides: every count, time and price known, to the last digit."""
-        paired = all(match.old is not None and match.new is not None for match in self.matches)
+        paired = (self.statuses == MATCHED).all()
         same_prices = np.array_equal(self.old_side.price, self.new_side.price, equal_nan=True)
-        return paired and same_prices and np.array_equal(self.old.number, self.new.number, equal_nan=True)
+        return bool(paired and same_prices and np.array_equal(self.old.number, self.new.number, equal_nan=True))
 
     @cached_property
     def unknown(self) -> Bools:
@@ -97,8 +338,11 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def uncompared(self) -> Bools:
         """The cells where one side at least knows an energy, but the two cannot be compared."""
-        valued = (self.old.state <= LOWER) | (self.new.state <= LOWER)
-        free = _pays_nothing(self.old, self.new) | _pays_nothing(self.new, self.old)
+        old, new = self.old, self.new
+        valued = (old.state <= LOWER) | (new.state <= LOWER)
+        # One side pays exactly nothing, and the other has nothing to know.
+        free = (old.state == KNOWN) & (old.joules == 0) & (new.state == NONE)
+        free |= (new.state == KNOWN) & (new.joules == 0) & (old.state == NONE)
         return np.asarray(valued & ~self.compared & ~free)
 
     @cached_property
@@ -108,15 +352,28 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     def marks_of(self, rows: slice) -> int:
         """The marks of the change of some matches: those of all that is paid, MISSING if something is left out."""
-        marks = int(np.bitwise_or.reduce(self.marks[rows][self.paid[rows]], initial=0))
+        marks = combined(self.marks[rows][self.paid[rows]])
         lost = self.uncompared[rows].any() or self.unknown[rows].any() or not self.has_energy
         return marks | _MISSING if lost else marks
 
-    def status(self, row: int) -> str:
-        """Whether a matched kernel is on both sides."""
-        if self.matches[row].old is None:
-            return APPEARED
-        return VANISHED if self.matches[row].new is None else MATCHED
+    def compared_j(self, grid: Grid, rows: _Rows = slice(None), columns: _Rows = slice(None)) -> float:
+        """The energy of some cells of OLD or NEW, or of a repeat, as far as it is compared; NaN if one is not known."""
+        compared = self.compared[rows][:, columns]
+        return math.fsum(grid.joules[rows][:, columns][compared].tolist())
+
+    def energy_test(self, rows: _Rows = slice(None), columns: _Rows = slice(None)) -> Test | None:
+        """Welch's test on the compared energy of some cells, over the repeats that know all of it; None without."""
+        samples = [
+            [energy_j for grid in repeats if not math.isnan(energy_j := self.compared_j(grid, rows, columns))]
+            for repeats in (self.old_repeats, self.new_repeats)
+        ]
+        return welch(*samples)
+
+    @cached_property
+    def statuses(self) -> "np.ndarray[Any, Any]":
+        """Of each match, whether the kernel is on both sides: MATCHED, APPEARED or VANISHED."""
+        one_sided = {(True, False): APPEARED, (False, True): VANISHED}
+        return np.array([one_sided.get((match.old is None, match.new is None), MATCHED) for match in self.matches])
 
     def names(self, row: int) -> list[str]:
         """The names of a match: OLD's, then NEW's, as far as the sides have the kernel."""
@@ -133,17 +390,19 @@ def changes(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
     This is the Shapley value of two factors: neither goes first, so swapping OLD and NEW turns every part's sign. With
     equal prices the second is exactly 0. A cell that one side does not know is left out, never taken for 0.
     """
-    halves_old = _halves(old, [match.old for match in matches])
-    halves_new = _halves(new, [match.new for match in matches])
-    old_mean, new_mean = halves_old[0], halves_new[0]
-    halves_old = _absent(halves_old, new_mean, np.array([match.old is None for match in matches], dtype=np.bool_))
-    halves_new = _absent(halves_new, old_mean, np.array([match.new is None for match in matches], dtype=np.bool_))
+    places_old, places_new = [match.old for match in matches], [match.new for match in matches]
+    olds, news = (
+        side.grids.rows([place or 0 for place in places]) for side, places in ((old, places_old), (new, places_new))
+    )
+    olds, news = _absent(olds, news, places_old), _absent(news, olds, places_new)
+    news = _folded(news, olds[-1])
+    olds = _folded(olds, news[-1])
 
-    halves_new = _folded(halves_old[0], halves_new)
-    halves_old = _folded(halves_new[0], halves_old)
-    before = replace(halves_old[0], price=_price(halves_old[0], halves_new[0]))
-    after = replace(halves_new[0], price=_price(halves_new[0], halves_old[0]))
-
+    # A count of 0 needs no price, and takes the other side's.
+    mean_old, mean_new = olds[-1], news[-1]
+    lacks_old, lacks_new = np.isnan(mean_old.price), np.isnan(mean_new.price)
+    before = replace(mean_old, price=known_or_zero(np.where(lacks_old, mean_new.price, mean_old.price)))
+    after = replace(mean_new, price=known_or_zero(np.where(lacks_new, mean_old.price, mean_new.price)))
     same_books = old.costs is None or new.costs is None or old.costs.books == new.costs.books
     compared = _compared(before, after, same_books)
     quantity = (after.number - before.number) * ((before.price + after.price) / 2)
@@ -162,109 +421,59 @@ def changes(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
         price_j=np.where(compared, price, 0.0) + 0.0,
         compared=compared,
         marks=np.where(compared, marks, 0),
-        old_repeats=tuple(halves_old[1:]),
-        new_repeats=tuple(halves_new[1:]),
+        old_repeats=tuple(olds[place] for place in range(len(old.energies))),
+        new_repeats=tuple(news[place] for place in range(len(new.energies))),
     )
 
 
-def _halves(side: Side, places: Sequence[int | None]) -> list[Half]:
-    """One side of every matched kernel: the mean over the repeats, then each repeat."""
-    rows = np.array([place or 0 for place in places], dtype=np.int64)
-    return [
-        Half(
-            number=grid.number[rows],
-            joules=grid.joules[rows],
-            price=side.cell_prices(grid)[rows],
-            marks=grid.marks[rows],
-            counted=grid.counted[rows],
-            state=states(grid)[rows],
-        )
-        for grid in (side.mean, *side.repeats)
-    ]
+def _absent(grids: Grid, partner: Grid, places: Sequence[int | None]) -> Grid:
+    """The grids of a side. Of a kernel that it does not have it executed none of what `partner` counts: zeros."""
+    rows = np.array([place is None for place in places])[:, None]
+    known = partner[-1]
+    none = replace(known, number=known.number * 0.0, joules=known.joules * 0.0)  # NaN stays
+    return Grid(*(np.where(rows, getattr(none, name), getattr(grids, name)) for name in Grid.__struct_fields__))
 
 
-def _absent(halves: list[Half], known: Half, absent: Bools) -> list[Half]:
-    """`halves` of a change where the side lacks the kernel: it executed none of what `known` counts."""
-    if not absent.any():
-        return halves
-    rows = absent[:, None]
-    none = Half(
-        np.where(np.isnan(known.number), np.nan, 0.0),
-        np.where(np.isnan(known.joules), np.nan, 0.0),
-        known.price,
-        known.marks,
-        known.counted,
-        known.state,
-    )
-    return [_merged(half, none, lambda mine, theirs: np.where(rows, theirs, mine)) for half in halves]
-
-
-def _merged(half: Half, partner: Half, merge: Callable[[Any, Any], Any]) -> Half:
-    """Every table of one half of the change merged with that of another."""
-    return Half(*(merge(getattr(half, name), getattr(partner, name)) for name in Half.__struct_fields__))
-
-
-def states(grid: Grid) -> Ints:
-    """What is known of every energy of a side's grid."""
-    known = ~np.isnan(grid.joules)
-    lost = (grid.marks & _MISSING) != 0
-    return np.select([known & ~lost, known, lost], [KNOWN, LOWER, LOST], NONE).astype(np.int64)
-
-
-def _price(half: Half, partner: Half) -> Floats:
-    """The prices of a change; a count of 0 needs none, and takes the other side's."""
-    either = np.where(np.isnan(half.price), partner.price, half.price)
-    return np.where(np.isnan(either), 0.0, either)
-
-
-def _folded(a: Half, halves: list[Half]) -> list[Half]:
-    """`halves` of a change with kinds of floating-point instructions added up where `a` knows their total only.
+def _folded(grids: Grid, partner: Grid) -> Grid:
+    """A side with kinds of floating-point instructions added up where `partner` knows their total only.
 
     The price of the sum is its energy over its count. ESTIMATED: a total may hold instructions of no kind.
     """
-    mean = halves[0]
     for total, parts in {**FLOAT_PARTS, **LEVEL_PARTS}.items():
         column = WORDS.index(total)
         kinds = [WORDS.index(part) for part in parts]
-        only_total = (a.state[:, column] <= LOWER) & (a.state[:, kinds] == NONE).all(axis=1)
-        only_kinds = (mean.state[:, column] == NONE) & (mean.state[:, kinds] != NONE).any(axis=1)
-        rows = only_total & only_kinds
-        if rows.any():
-            halves = [_merged(half, half, lambda table, _: table.copy()) for half in halves]
-            for half in halves:
-                _fold(half, rows, column, kinds)
-    return halves
+        state = grids[-1].state
+        only_total = (partner.state[:, column] <= LOWER) & (partner.state[:, kinds] == NONE).all(axis=1)
+        only_kinds = (state[:, column] == NONE) & (state[:, kinds] != NONE).any(axis=1)
+        rows = np.flatnonzero(only_total & only_kinds)
+        if rows.size:
+            grids = _with_total(grids, rows, column, kinds)
+    return grids
 
 
-def _fold(half: Half, rows: Bools, column: int, kinds: Sequence[int]) -> None:
-    """Add up `kinds` of some rows of a change into a column; kinds neither counted nor priced add nothing."""
-    states = half.state[:, kinds]
-    state = np.where(states == NONE, KNOWN, states).max(axis=1)
-    number = np.nansum(half.number[:, kinds], axis=1)
-    joules = np.nansum(half.joules[:, kinds], axis=1)
+def _with_total(grids: Grid, rows: Ints, column: int, kinds: Sequence[int]) -> Grid:
+    """Grids with `kinds` of some kernels added up in a column; kinds neither counted nor priced add nothing."""
+    added = grids.each(np.copy)
+    number = np.nansum(grids.number[:, rows][..., kinds], axis=-1)
+    joules = np.nansum(grids.joules[:, rows][..., kinds], axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        price = np.where(number > 0, joules / number, half.price[:, column])
-    joules = np.where(state == LOST, np.nan, joules)
-
-    half.number[rows, column] = number[rows]
-    half.joules[rows, column] = joules[rows]
-    half.price[rows, column] = price[rows]
-    half.state[rows, column] = state[rows]
-    for marks in (half.marks, half.counted):
-        marks[rows, column] = (np.bitwise_or.reduce(marks[:, kinds], axis=1) | _ESTIMATED)[rows]
-
-    cells = np.ix_(np.flatnonzero(rows), np.asarray(kinds))
-    half.number[cells] = half.joules[cells] = np.nan
-    half.marks[cells] = half.counted[cells] = 0
-    half.state[cells] = NONE
+        added.price[:, rows, column] = np.where(number > 0, joules / number, grids.price[:, rows, column])
+    is_lost = (grids.state[:, rows][..., kinds] == LOST).any(axis=-1)
+    added.number[:, rows, column] = number
+    added.joules[:, rows, column] = np.where(is_lost, np.nan, joules)
+    for marks in (added.marks, added.counted):
+        marks[:, rows, column] = np.bitwise_or.reduce(marks[:, rows][..., kinds], axis=-1) | _ESTIMATED
+    for kind in kinds:
+        added.number[:, rows, kind] = added.joules[:, rows, kind] = np.nan
+        added.marks[:, rows, kind] = added.counted[:, rows, kind] = 0
+    return added
 
 
-def _compared(before: Half, after: Half, same_books: bool) -> Bools:
+def _compared(before: Grid, after: Grid, same_books: bool) -> Bools:
     """The cells of the change where both sides know the energy.
 
-    Two lower bounds are compared where both lack the same thing: what a simulator leaves out.
-
-    A counter that overflowed, on the other hand, may lack half of a kernel on one side and little on the other.
+    Two lower bounds are compared where both lack the same thing: what a simulator leaves out. A counter that
+    overflowed, on the other hand, may lack half of a kernel on one side and little on the other.
     Levels of memory are not compared between books: a byte of L2 is not the same thing in the two.
     """
     simulated = (before.marks & after.marks & _SIMULATED) != 0
@@ -274,8 +483,3 @@ def _compared(before: Half, after: Half, same_books: bool) -> Bools:
         columns = [WORDS.index(word) for word in BYTES]
         compared[:, columns] &= (before.joules[:, columns] == 0) & (after.joules[:, columns] == 0)
     return compared
-
-
-def _pays_nothing(half: Half, partner: Half) -> Bools:
-    """The cells of the change where a side pays exactly nothing, and the other has nothing to know."""
-    return np.asarray((half.state == KNOWN) & (half.joules == 0) & (partner.state == NONE))

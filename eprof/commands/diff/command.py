@@ -60,7 +60,7 @@ def diff(options: argparse.Namespace) -> int:
     difference = _compare(options)
     document = difference.typed
     deliver(drawn(document, __package__, options.verbose, frame=difference.to_frame), outputs, options)
-    from eprof.commands.diff.words import sentences as diff_words
+    from eprof.commands.diff import words as diff_words
 
     not_passed = [gate for gate in document.gates if gate.failed is not False]
     for gate in not_passed:

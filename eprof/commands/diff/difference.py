@@ -19,18 +19,17 @@ from eprof.base.known import less, ratio
 from eprof.base.labels import no_such_kernel, selection
 from eprof.base.marks import Mark, names
 from eprof.base.version import __version__
+from eprof.commands.diff import document as lists
 from eprof.commands.diff import gates as gating
-from eprof.commands.diff import lost, parts, tables
+from eprof.commands.diff import parts
 from eprof.commands.diff.causes import causes
-from eprof.commands.diff.changes import LOWER, Changes, Half, changes
-from eprof.commands.diff.intervals import Spread, refits
+from eprof.commands.diff.changes import LOWER, TIME, Changes, Grid, Side, changes, side
+from eprof.commands.diff.document import total_time
 from eprof.commands.diff.matching import Match, Matching, match
 from eprof.commands.diff.model import reading
-from eprof.commands.diff.schema import AboveConstant, Document, Part, Range, Tests
-from eprof.commands.diff.side import TIME, Side, side
-from eprof.commands.diff.tables import total_time
-from eprof.commands.diff.unlike import unlike
-from eprof.commands.diff.warnings import warnings
+from eprof.commands.diff.parts import Spread, refits
+from eprof.commands.diff.schema import AboveConstant, Document, Gate, Part, Range, Tests
+from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
 from eprof.lab.welch import CONFIDENCE, Test, welch
 from eprof.profile.profile import Energy, Profile
 
@@ -41,13 +40,13 @@ if TYPE_CHECKING:
 class Difference(Result, Struct, frozen=True, eq=False, dict=True):
     """NEW against OLD. Energies in J; "compared" is what both sides know, and all parts of the change are of it."""
 
-    _notebook: ClassVar[str] = "eprof.commands.diff.notebook"
+    _notebook: ClassVar[str] = "eprof.commands.diff.files"
 
     old: Side
     new: Side
     matching: Matching
     changes: Changes
-    gates: tuple[gating.Outcome, ...] = ()
+    gates: tuple[Gate, ...] = ()
     command_line: tuple[str, ...] = ()
 
     @property
@@ -84,9 +83,9 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
         """Whether any energy is known on both sides of the difference."""
         return self.changes.has_energy
 
-    def compared_j(self, half: Half) -> float | None:
+    def compared_j(self, half: Grid) -> float | None:
         """The energy of one side, as far as the difference compares it."""
-        return math.fsum(half.joules[self.changes.compared].tolist()) if self.has_energy else None
+        return self.changes.compared_j(half) if self.has_energy else None
 
     @property
     def is_partial(self) -> bool:
@@ -124,7 +123,7 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
 
     def test(self) -> Test | None:
         """Welch's test on the compared energy of the difference; None without repeats."""
-        return tables.energy_test(self.changes, slice(None))
+        return self.changes.energy_test()
 
     def time_test(self) -> Test | None:
         """Welch's test on the time of the difference."""
@@ -141,8 +140,8 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
             eprof=__version__,
             created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             command_line=list(self.command_line),
-            old=tables.side_of(self.old, self.compared_j(self.changes.old)),
-            new=tables.side_of(self.new, self.compared_j(self.changes.new)),
+            old=lists.side_of(self.old, self.compared_j(self.changes.old)),
+            new=lists.side_of(self.new, self.compared_j(self.changes.new)),
             intervals=self.spread.refits.document if self.spread else None,
             change_time_s=less(total_time(self.changes.new), total_time(self.changes.old)),
             speedup=self.speedup,
@@ -153,19 +152,19 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
             partial=self.is_partial,
             parts=self.parts,
             unlike=unlike(self.changes),
-            uncompared=lost.uncompared(self.changes),
-            unknown=lost.unknown(self.changes),
-            counts=tables.counts(self.changes),
+            uncompared=uncompared(self.changes),
+            unknown=unknown(self.changes),
+            counts=lists.counts(self.changes),
             case=model.case,
             model=model,
             tests=Tests(
                 confidence=CONFIDENCE,
                 method="Welch's t test",
-                energy=tables.test_of(energy_test),
-                time=tables.test_of(self.time_test()),
-                measured=tables.test_of(welch(self.old.measured, self.new.measured)),
+                energy=lists.test_of(energy_test),
+                time=lists.test_of(self.time_test()),
+                measured=lists.test_of(welch(self.old.measured, self.new.measured)),
             ),
-            gates=[outcome.document() for outcome in self.gates],
+            gates=list(self.gates),
             warnings=self.warnings,
             above_constant=self._above_constant(),
             **self._answer(),
@@ -176,7 +175,9 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
         spread = self.spread
         interval_j = interval_share = None
         if spread is not None:
-            interval_j, interval_share = spread.of_total(self.change_j), spread.of_share(self.change_share)
+            interval_share = spread.of_share(self.change_share)
+            if self.change_j is not None:
+                interval_j = spread.of_rows(np.arange(len(self.matches)), self.change_j)
         whole, of_kernels = causes(self.changes, spread.refits if spread else None)
         return {
             "change_j": self.change_j,
@@ -187,7 +188,7 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
             "steps": parts.steps(self.parts, spread),
             "causes": whole,
             "marks": names(self.changes.marks_of(slice(None))),
-            "kernels": tables.kernels(self.changes, spread, of_kernels),
+            "kernels": lists.kernels(self.changes, spread, of_kernels),
         }
 
     def _above_constant(self) -> AboveConstant | UnsetType:
@@ -198,7 +199,7 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
         return AboveConstant(
             old_j=counted.compared_j(counted.changes.old) or 0.0,
             new_j=counted.compared_j(counted.changes.new) or 0.0,
-            test=tables.test_of(counted.test()),
+            test=lists.test_of(counted.test()),
             constant_old_j=_constant_ends(self.old),
             constant_new_j=_constant_ends(self.new),
             efficiency_old=self.old.efficiency,
@@ -219,7 +220,7 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
 
     def to_frame(self) -> "pd.DataFrame":
         """The difference as rows, one a part of every kernel, with units in the columns; the same as the CSV."""
-        return tables.frame(self.changes)
+        return lists.frame(self.changes)
 
     def __repr__(self) -> str:
         """What it is about; `document` and `to_frame` show the numbers."""
@@ -244,14 +245,14 @@ def compare(
     Raises UsageError (a match or a gate that names nothing, repeats priced differently), LogError (no kernel is left)
     and EprofError (a gate that cannot be judged).
     """
-    gates = [gating.parse(text) for text in fail_above]
+    limits = [gating.parse(text) for text in fail_above]
     before, after = side("OLD", old), side("NEW", new)
     matching = match(before.named, after.named, match_by_hand, similar)
     if kernels:
         before, after, matching = _kept(before, after, matching, kernels)
     change = changes(before, after, matching.matches)
-    outcomes = gating.judge(gates, change)
-    return Difference(before, after, matching, change, tuple(outcomes), tuple(command_line))
+    gates = gating.judge(limits, change)
+    return Difference(before, after, matching, change, tuple(gates), tuple(command_line))
 
 
 def _constant_ends(side: Side) -> Range:

@@ -1,21 +1,26 @@
-"""A difference as files: JSON, and Markdown for a pull request."""
+"""A difference as JSON, as Markdown for a pull request, and as a cell of a notebook."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from markupsafe import Markup
 
 from eprof.base.text import counted, cut, in_code
+from eprof.commands.diff import tables as diff_tables
+from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document
-from eprof.commands.diff.words import sentences as diff_words
-from eprof.commands.diff.words import tables as diff_tables
-from eprof.commands.diff.words import trust as diff_trust
 from eprof.show.files import export
 from eprof.show.files.drawing import markdown
+from eprof.show.page import notebook
 from eprof.show.words.blocks import Block, Notes, Sentence, Tone
+
+if TYPE_CHECKING:
+    from eprof.commands.diff.difference import Difference
 
 # What keeps the longest comment below 65,536 characters.
 _KERNELS, _GATES, _NOTES = 20, 20, 20
+_IN_NOTEBOOK = 8
 _NAME, _LETTERS = 80, 600
 _WHERE = "in the JSON and on the page"
 
@@ -33,9 +38,9 @@ def to_markdown(document: Document) -> bytes:
 
 
 def _blocks(document: Document) -> Iterator[Block]:
-    yield Sentence(diff_trust.unlike(document))
+    yield Sentence(diff_words.unlike(document))
     yield diff_words.headline(document)
-    yield Sentence(diff_trust.trust(document), Tone.QUIET)
+    yield Sentence(diff_words.trust(document), Tone.QUIET)
     yield from _gates(document)
     document = diff_words.unmarked(document)
     if document.steps and not document.is_zero:
@@ -57,3 +62,16 @@ def _gates(document: Document) -> Iterator[Block]:
     yield from verdicts[:_GATES]
     if len(verdicts) > _GATES:
         yield Sentence(f"And {counted(len(verdicts) - _GATES, 'more gate')}, {_WHERE}.")
+
+
+def html(difference: "Difference") -> str:
+    """A difference as a cell of a notebook."""
+    document = diff_words.answered(difference.typed)
+    blocks: list[Block | Markup] = []
+    if unlike := diff_words.unlike(document):
+        blocks.append(Sentence(unlike))
+    blocks.append(diff_words.headline(document))
+    if document.steps and not document.is_zero:
+        blocks.append(diff_tables.steps(document))
+    blocks += [diff_tables.kernels(document, _IN_NOTEBOOK), diff_words.legend(document), Notes(document.warnings)]
+    return notebook.cell(blocks)

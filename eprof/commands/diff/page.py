@@ -3,24 +3,25 @@
 from collections.abc import Iterator
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from eprof.base.text import phrase, visible
-from eprof.commands.diff.charts import bars
+from eprof.commands.diff import tables as diff_tables
+from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document, Side
-from eprof.commands.diff.words import sentences as diff_words
-from eprof.commands.diff.words import tables as diff_tables
-from eprof.commands.diff.words import trust as diff_trust
+from eprof.show.page.drawing import change as drawn_change
 from eprof.show.page.frame import Figure
 from eprof.show.page.shell import filled, templates
+from eprof.show.page.svg import pct, whisker
 from eprof.show.words import badges
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import MISSING, bits
 from eprof.show.words.blocks import Block, Notes, Section, Sentence, Tone
-from eprof.show.words.cells import signed_quantity
+from eprof.show.words.cells import Change, signed_quantity
 from eprof.show.words.costs import clocks_and_volts
 from eprof.show.words.devices import named
-from eprof.show.words.intervals import cell, label
-from eprof.show.words.numbers import plain, signed_percent, utc
+from eprof.show.words.intervals import cell, known, label
+from eprof.show.words.numbers import percent, plain, signed_percent, utc
 
 _KERNELS = 200
 _LOGS = 20
@@ -37,9 +38,9 @@ def html(document: Document) -> str:
         ["diff.js"],
         document=document,
         subtitle=phrase("{} · ", costs_words.all_named(tables)) + utc(document.created_utc),
-        not_same=diff_trust.unlike(document),
+        not_same=diff_words.unlike(document),
         headline=diff_words.headline(document),
-        trust=diff_trust.trust(full),
+        trust=diff_words.trust(full),
         verdicts=diff_words.verdicts(document),
         figures=_figures(document),
         legend=badges.legend(diff_words.legend(document).marks),
@@ -145,3 +146,59 @@ def _facts(side: Side) -> Iterator[tuple[str, str]]:
         yield "Log", f"{log.path} ({log.format}, SHA-256 {log.sha256[:16]}…)"
     if len(side.inputs) > _LOGS:
         yield "Logs", f"and {len(side.inputs) - _LOGS} more, in the JSON"
+
+
+# ------------------------------------------------------------------------------------------------------------ chart
+
+
+class Bar(Struct, frozen=True):
+    """A row of the chart. kind: "less", "more", "unclear" (the change does not stand out of the noise)."""
+
+    name: str
+    kind: str
+    picture: Markup
+    amount: Markup
+    share: str
+    interval: str = ""
+    is_total: bool = False
+
+
+def bars(document: Document) -> list[Bar]:
+    """The chart of a difference: a bar for each part of the change, largest first, and one for the whole; or none."""
+    steps = diff_words.moving(document)
+    if document.change_j is None or not steps:
+        return []
+    parts = [
+        (diff_words.step_label(step, document.nouns), step.change_j, bits(step.marks), known(step.interval_j))
+        for step in steps
+    ]
+    parts.append(("Change", document.change_j, bits(document.marks), known(document.interval_j)))
+    reached = [0.0, *(joules for _, change_j, _, ends in parts for joules in (change_j, *(ends or ())))]
+    low = min(reached)
+    width_j = (max(reached) - low) or 1.0
+
+    def place(joules: float) -> float:
+        return float(100 * (-low / width_j + joules / width_j))
+
+    drawn: list[Bar] = []
+    for name, change_j, marks, ends in parts:
+        kind = "less" if change_j < 0 else "more"
+        if not diff_words.is_shown(document):
+            kind = "unclear"
+        left, right = sorted((place(0.0), place(change_j)))
+        share = percent(change_j / document.change_j) if document.change_j else ""
+        interval = cell(ends, "J", signed=True)
+        spoken = [signed_quantity(change_j, "J"), interval, phrase("{} of the change", share)]
+        shapes = [
+            Markup('<line class="w-join" x1="{0}" x2="{0}" y1="-4" y2="22"/>').format(pct(place(0.0))),
+            Markup('<rect class="w-{}" x="{}" y="2" width="{}" height="14"/>').format(
+                kind, pct(left), pct(right - left)
+            ),
+            whisker(None if ends is None else (place(ends[0]), place(ends[1]))),
+        ]
+        picture = Markup('<svg class="bar" width="100%" height="18" role="img" aria-label="{}">{}</svg>').format(
+            f"{name}: {', '.join(filter(None, spoken))}", Markup("").join(shapes)
+        )
+        amount = drawn_change(Change(change_j, "J", marks))
+        drawn.append(Bar(name, kind, picture, amount, share, interval, is_total=len(drawn) == len(steps)))
+    return drawn

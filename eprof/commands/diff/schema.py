@@ -271,13 +271,13 @@ class Gate(Struct, frozen=True):
     what: str
     kernel: str | None
     limit: float
-    old: float | None
-    new: float | None
-    unit: str
-    growth: float | None
-    failed: bool | None
-    why_not: str | None
-    is_noise: bool
+    old: float | None = None
+    new: float | None = None
+    unit: str = ""
+    growth: float | None = None
+    failed: bool | None = None
+    why_not: str | None = None
+    is_noise: bool = False
 
 
 class Match(Struct, frozen=True):

@@ -1,323 +1,265 @@
-"""The parts of a document that are lists: the two sides, counts, kernels; and the rows of the CSV."""
+"""The tables of a difference: OLD beside NEW, what changed, kernels, counts, the model's bounds, what is left out."""
 
-import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
 
-import numpy as np
-from msgspec import UNSET, UnsetType
-from msgspec.structs import replace
-
-from eprof.base.arrays import Floats
 from eprof.base.known import less, ratio
-from eprof.base.marks import names
-from eprof.base.nouns import in_document
-from eprof.base.text import few
-from eprof.base.vocabulary import COUNTS
-from eprof.commands.diff.changes import LOWER, Changes, Half
-from eprof.commands.diff.intervals import Spread, of_side
-from eprof.commands.diff.parts import MARK_WORDS, of_kernel
-from eprof.commands.diff.schema import (
-    Cause,
-    Costs,
-    Count,
-    Device,
-    EnergyByFamily,
-    Kernel,
-    KernelPart,
-    KernelSide,
-    Log,
-    Match,
-    Sample,
-    Side,
-    ToMeter,
-)
-from eprof.commands.diff.schema import Test as TestResult
-from eprof.commands.diff.side import TIME, WORDS
-from eprof.commands.diff.side import Side as Variant
-from eprof.energy.attribution import FAMILIES
-from eprof.lab.welch import Test, welch
+from eprof.base.labels import labels
+from eprof.base.nouns import Nouns
+from eprof.base.vocabulary import CONSTANT
+from eprof.commands.diff import why
+from eprof.commands.diff.schema import Document, Kernel, KernelSide, Model, Part
+from eprof.commands.diff.words import bounds_of, break_even, moving, step_label, unchanged
+from eprof.show.words import intervals
+from eprof.show.words.badges import MISSING, bits
+from eprof.show.words.blocks import Column, Medium, Row, Table, numbers, texts
+from eprof.show.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
+from eprof.show.words.numbers import whole
 
-if TYPE_CHECKING:
-    import pandas as pd
+_SIDES = (Column("OLD"), Column("NEW"), Column("change"))
+_FAMILIES = {"computation": "Computation", "data": "Data movement", "constant": "Constant power", "total": "Energy"}
+_UNITS = {"byte": "B", "instruction": "", "flop": "flop", "cycle": "", "s": "s"}
+_STATUSES = {"appeared": "new", "vanished": "gone"}
+_REASONS = {"counts": "counts", "time": "time", "cost": "price", "setting": "setting", "meter": "meter"}
 
 
-_NAMES = ("kernel_old", "kernel_new", "status", "match", "score")
-_CAUSES = 3
-_PART = ("what", "kind", "because", "unit", "old", "new", "old_j", "new_j", "change_j")
-_NUMBERS = ("score", "old", "new", "old_j", "new_j", "change_j")
+def sides(document: Document) -> Table:
+    """Table of both sides: energy by family, time, power and what a meter saw, OLD beside NEW."""
+    both = document.old, document.new
+    rows = [*_energies(document), *_intervals(document)]
+    old, new = (Quantity(side.time_s, "s", bits(side.time_marks)) for side in both)
+    rows.append(_beside("Time", old, new, document.change_time_s, old.value))
+    old, new = (Quantity(side.power_w, "W", bits(side.marks)) for side in both)
+    if old.value is not None and new.value is not None:
+        rows.append(_beside("Mean power", old, new, new.value - old.value, old.value))
+    old, new = (Quantity(side.energy_j.measured, "J") for side in both)
+    if old.value is not None and new.value is not None:
+        rows.append(_beside("Measured", old, new, new.value - old.value, old.value))
+    note = ""
+    if refits := document.intervals:
+        note = intervals.of_change(document.nouns, refits.share, refits.replicas, refits.paired, refits.within)
+    return Table([Column("", align="left"), *_SIDES, Column("of OLD")], rows, note=note)
 
 
-def total_time(half: Half) -> float | None:
-    """The time of all kernels of one side in the document; None unless all are known."""
-    total = float(half.number[:, TIME].sum())
-    return None if math.isnan(total) else total
+def _energies(document: Document) -> Iterator[Row]:
+    old, new = document.old, document.new
+    if old.costs is None and new.costs is None:
+        return
+    for family, label in _FAMILIES.items():
+        before = Quantity(getattr(old.energy_j, family), "J", bits(old.energy_marks[family]))
+        after = Quantity(getattr(new.energy_j, family), "J", bits(new.energy_marks[family]))
+        parts = [part for part in document.parts if family in (part.kind, "total")]
+        change = None if document.change_j is None else float(sum(part.change_j for part in parts))
+        # Each word of each kernel once, though counts and price are two parts of it.
+        compared_old_j = sum({(part.what, part.kernel): part.old_j for part in parts}.values())
+        lacks = bits(document.marks) & MISSING if family == "total" else 0
+        yield _beside(label, before, after, change, compared_old_j, lacks)
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _intervals(document: Document) -> Iterator[Row]:
+    """Rows of the intervals of OLD, NEW and the change; that of a modelled total says too little."""
+    if document.intervals is None or document.above_constant:
+        return
+    old, new = (intervals.cell((side.interval_j or {}).get("total"), "J") for side in (document.old, document.new))
+    change = intervals.cell(document.interval_j, "J", signed=True)
+    yield Row([intervals.label(document.intervals.share), old, new, change, ""])
 
 
-def _known_sum(table: Floats) -> float | None:
-    known = table[~np.isnan(table)]
-    return math.fsum(known.tolist()) if known.size else None
+def _beside(label: str, old: Quantity, new: Quantity, change: float | None, whole: float | None, lacks: int = 0) -> Row:
+    """A number of both sides, and its change as a share of `whole`.
+
+    What only one side knows is not in a change, so that it is no lower bound. lacks: the mark of a total that says so.
+    """
+    marks = (old.marks | new.marks) & ~MISSING | lacks
+    return Row([label, old, new, Change(change, old.unit, marks), Share(ratio(change, whole), signed=True)])
 
 
-# ------------------------------------------------------------------------------------------------------------ sides
+# ----------------------------------------------------------------------------------------------------- what changed
 
 
-def side_of(variant: Variant, compared_j: float | None) -> Side:
-    """One side in the document of a difference. compared_j: its part of the energy that the change is of."""
-    profile = variant.first.profile
-    time_s = _known_sum(variant.mean.number[:, TIME])
-    time_marks = names(int(np.bitwise_or.reduce(variant.mean.counted[:, TIME])))
-    energy, energy_marks = _energy(variant)
-    factors = variant.factors
-    to_meter: ToMeter | UnsetType = UNSET
-    if factors:
-        to_meter = ToMeter(math.fsum(variant.measured) / len(factors), math.fsum(factors) / len(factors))
-    return Side(
-        title=profile.title,
-        name=_name(variant),
-        inputs=[
-            Log(path=log.path, format=log.format, sha256=log.sha256, command=log.command)
-            for repeat in variant.energies
-            for log in repeat.profile.logs
-        ],
-        devices=[
-            Device(
-                counted.device.name,
-                counted.device.index,
-                counted.device.capability,
-                in_document(counted.definition.processor),
-            )
-            for counted in profile.counted
-        ],
-        definition=", ".join(dict.fromkeys(counted.definition.name for counted in profile.counted)),
-        costs=_costs(variant),
-        repeats=len(variant.energies),
-        launches=_finite(math.fsum(kernel.launches for kernel in variant.named)),
-        time_s=time_s,
-        time_marks=time_marks,
-        time_from=variant.first.time_from,
-        power_w=None if "missing" in time_marks else ratio(energy.total, time_s),
-        energy_j=energy,
-        energy_marks=energy_marks,
-        compared_j=compared_j,
-        marks=energy_marks["total"],
-        interval_j=of_side(variant),
-        to_meter=to_meter,
-    )
-
-
-def _name(variant: Variant) -> str:
-    """What the document calls a side: its run directory or its log, with how many more there are."""
-    profile = variant.first.profile
-    paths = [log.path for log in profile.logs]
-    first = profile.run.path.name if profile.run is not None else paths[0].rstrip("/").rpartition("/")[2]
-    if len(variant.energies) > 1 or profile.run is not None:
-        return few([first] * len(variant.energies), 1)
-    return few([first, *paths[1:]], 1)
-
-
-def _costs(variant: Variant) -> Costs | None:
-    costs = variant.costs
-    if costs is None:
-        return None
-    return Costs(
-        name=costs.name,
-        device=costs.device,
-        source=costs.source,
-        books=costs.books,
-        setting=costs.setting_data,
-        setting_from=costs.setting_from,
-        constant_power_w=costs.constant_power_w,
-        marks=names(costs.marks),
-        basis=costs.basis,
-        serves=variant.first.table is None or variant.first.profile.is_served_by(variant.first.table),
-    )
-
-
-def _energy(variant: Variant) -> tuple[EnergyByFamily, dict[str, list[str]]]:
-    """Energy of a side by family in the document, with marks; the same sums as `eprof.profile/1` has."""
-    measured = math.fsum(variant.measured) / len(variant.measured) if variant.measured else None
-    if variant.costs is None:
-        return EnergyByFamily(measured=measured), {family: ["missing"] for family in (*FAMILIES, "total")}
-    columns = {family: [WORDS.index(word) for word in words] for family, words in FAMILIES.items()}
-    columns["total"] = list(range(len(WORDS)))
-    joules = {family: _known_sum(variant.mean.joules[:, places]) for family, places in columns.items()}
-    marks = {
-        family: names(int(np.bitwise_or.reduce(variant.mean.marks[:, places].ravel(), initial=0)))
-        for family, places in columns.items()
-    }
-    return EnergyByFamily(**joules, measured=measured), marks
-
-
-# ---------------------------------------------------------------------------------------------------- counts, tests
-
-
-def counts(changes: Changes) -> dict[str, Count]:
-    """The counts in the document: every word that a side counted, in total; None where a side lacks some of it."""
-    totals = {}
-    for column, word in enumerate(COUNTS):
-        numbers = [half.number[:, column] for _, half in changes.halves]
-        old, new = (None if np.isnan(number).any() else math.fsum(number.tolist()) for number in numbers)
-        is_nothing = old == 0 and new == 0
-        if is_nothing or (old is None and new is None):
-            continue
-        # A lower bound of one side keeps a word from being compared.
-        is_lower = (changes.old.state[:, column] == LOWER) | (changes.new.state[:, column] == LOWER)
-        is_bound = (is_lower & ~changes.compared[:, column]).any()
-        marks = (changes.old.counted[:, column] | changes.new.counted[:, column]).ravel()
-        totals[word] = Count(
-            old=old,
-            new=new,
-            change=None if is_bound else less(new, old),
-            unit=COUNTS[word].unit,
-            marks=names(int(np.bitwise_or.reduce(marks))),
+def steps(document: Document) -> Table:
+    """Table of what the difference is made of, largest first; a page has its bars instead."""
+    largest = max((abs(step.change_j) for step in document.steps), default=0.0) or 1.0
+    change = document.change_j
+    columns = [
+        Column("what changed", align="left"),
+        Column("by"),
+        *_interval_column(document),
+        Column("share"),
+        Column("less · more", align="center", media=Medium.TERMINAL),
+    ]
+    rows = [
+        Row(
+            [
+                step_label(step, document.nouns),
+                Change(step.change_j, "J", bits(step.marks)),
+                *_interval_cell(document, step.interval_j),
+                Share(ratio(step.change_j, change)),
+                Bar(step.change_j / largest),
+            ]
         )
-    return totals
+        for step in moving(document)
+    ]
+    total = Change(change, "J", bits(document.marks))
+    whole = Share(1.0 if change else None)
+    ends = _interval_cell(document, document.interval_j)
+    rows.append(Row(["change", total, *ends, whole, ""], total=True))
+    return Table(columns, rows, note=unchanged(document))
 
 
-def energy_test(changes: Changes, rows: slice) -> Test | None:
-    """Welch's test on the compared energy of some matches, over the repeats that know all of it; None without."""
-    compared = changes.compared[rows]
-
-    def energies(repeats: Sequence[Half]) -> list[float]:
-        totals = [math.fsum(half.joules[rows][compared].tolist()) for half in repeats]
-        return [total for total in totals if not math.isnan(total)]
-
-    return welch(energies(changes.old_repeats), energies(changes.new_repeats))
+def _interval_column(document: Document) -> list[Column]:
+    if document.intervals is None:
+        return []
+    return [Column(intervals.label(document.intervals.share))]
 
 
-def test_of(test: Test | None) -> TestResult | None:
-    """Welch's test as the document has it."""
-    if test is None:
-        return None
-    return TestResult(
-        change=test.change,
-        low=test.low,
-        high=test.high,
-        p=test.p,
-        shown=test.shown,
-        old=Sample(mean=test.old_mean, sd=test.old_sd, n=test.old_n),
-        new=Sample(mean=test.new_mean, sd=test.new_sd, n=test.new_n),
-    )
+def _interval_cell(document: Document, ends: Sequence[float] | None) -> list[Cell]:
+    return [] if document.intervals is None else [intervals.cell(ends, "J", signed=True)]
 
 
 # ---------------------------------------------------------------------------------------------------------- kernels
 
 
-def kernels(changes: Changes, spread: Spread | None, causes: Sequence[list[Cause]]) -> list[Kernel]:
-    """The kernels in the document, each match, largest change first; without energy, the largest time first.
-
-    causes: those of each match.
-    """
-    rows = [replace(_kernel(changes, row), causes=found[:_CAUSES]) for row, found in enumerate(causes)]
-    if spread is not None:
-        change_j = np.array([kernel.change_j for kernel in rows])
-        ends = spread.of_kernels(change_j)
-        rows = [replace(kernel, interval_j=pair) for kernel, pair in zip(rows, ends, strict=True)]
-
-    def size(kernel: Kernel) -> tuple[float, float]:
-        times_s = [side.time_s or 0.0 for side in (kernel.old, kernel.new) if side is not None]
-        return abs(kernel.change_j or 0.0), max(times_s)
-
-    return sorted(rows, key=size, reverse=True)
-
-
-def _kernel(changes: Changes, row: int) -> Kernel:
-    pair = changes.matches[row]
-    parts = of_kernel(changes, row)
-    rows = slice(row, row + 1)
-    old = _kernel_side(changes, changes.old_side, changes.old, pair.old, row)
-    new = _kernel_side(changes, changes.new_side, changes.new, pair.new, row)
-    change_j = test = None
-    if changes.has_energy:
-        change_j = math.fsum(part.change_j for part in parts)
-        test = test_of(energy_test(changes, rows))
-    speedup = greenup = None
-    if old is not None and new is not None:
-        speedup = ratio(old.time_s, new.time_s)
-        greenup = ratio(old.compared_j, new.compared_j)
-    return Kernel(
-        name=changes.names(row)[-1],
-        status=changes.status(row),
-        match=None if pair.how is None else Match(how=pair.how, score=pair.score),
-        old=old,
-        new=new,
-        change_j=change_j,
-        speedup=speedup,
-        greenup=greenup,
-        partial=bool(changes.uncompared[row].any()),
-        marks=MARK_WORDS[changes.marks_of(rows)],
-        test=test,
-        parts=[KernelPart(*(getattr(part, name) for name in KernelPart.__struct_fields__)) for part in parts],
-    )
-
-
-def _kernel_side(changes: Changes, side: Variant, half: Half, place: int | None, row: int) -> KernelSide | None:
-    if place is None:
-        return None
-    kernel = side.named[place]
-    compared = half.joules[row][changes.compared[row]]
-    marks = ["missing"]
-    energy_j = None
-    if side.costs is not None:
-        marks = MARK_WORDS[int(np.bitwise_or.reduce(side.mean.marks[place]))]
-        energy_j = _known_sum(side.mean.joules[place])
-    return KernelSide(
-        name=kernel.name,
-        device=kernel.device,
-        launches=kernel.launches,
-        time_s=_finite(float(half.number[row, TIME])),
-        energy_j=energy_j,
-        compared_j=math.fsum(compared.tolist()) if changes.has_energy else None,
-        marks=marks,
-    )
-
-
-# -------------------------------------------------------------------------------------------------------------- CSV
-
-
-def frame(changes: Changes) -> "pd.DataFrame":
-    """The table of a difference: a row a part of every kernel, which kernels, what, because of what, counts and
-    joules.
-
-    Words that were counted but have no energy to compare stand there too, without `change_j`.
-    """
-    import pandas as pd
-
-    rows = [row for place in range(len(changes.matches)) for row in _rows(changes, place)]
-    # Object columns, because names in logs may hold what is no text to Arrow; numbers become numbers again.
-    columns = {name: pd.Series([row.get(name) for row in rows], dtype=object) for name in (*_NAMES, *_PART, "marks")}
-    return pd.DataFrame(columns).astype(dict.fromkeys(_NUMBERS, "float64"))
-
-
-def _rows(changes: Changes, row: int) -> list[dict[str, Any]]:
-    pair = changes.matches[row]
-    head = {
-        "kernel_old": changes.old_side.name_of(pair.old),
-        "kernel_new": changes.new_side.name_of(pair.new),
-        "status": changes.status(row),
-        "match": pair.how,
-        "score": pair.score,
-    }
-    parts = of_kernel(changes, row)
-    words = {part.what for part in parts}
-    cells = [{key: getattr(part, key) for key in _PART} | {"marks": " ".join(part.marks)} for part in parts]
-    numbers = np.stack([changes.old.number[row, :TIME], changes.new.number[row, :TIME]])
-    is_counted = (numbers != 0).any(axis=0) & ~np.isnan(numbers).all(axis=0)
-    cells += [
-        {
-            "what": count.name,
-            "kind": count.family,
-            "unit": count.unit,
-            "old": changes.old.number[row, column],
-            "new": changes.new.number[row, column],
-            "marks": " ".join(names(int(changes.old.counted[row, column] | changes.new.counted[row, column]))),
-        }
-        for column, count in enumerate(COUNTS.values())
-        if is_counted[column] and count.name not in words
+def kernels(document: Document, limit: int | None = None) -> Table:
+    """Table of the kernels with the largest change, of `limit` at most; by time where no energy is compared."""
+    shown = document.kernels[:limit]
+    changes = [change_of(kernel, document.has_energy)[0] for kernel in document.kernels]
+    largest = max((abs(change or 0.0) for change in changes), default=0.0) or 1.0
+    ratios = Medium.PAGE | Medium.MARKDOWN
+    columns = [
+        Column(document.nouns.kernel, align="left"),
+        *_SIDES,
+        *_interval_column(document),
+        Column("", media=Medium.PAGE),
+        Column("of OLD"),
+        Column("speedup", media=ratios),
+        Column("calls", media=Medium.PAGE),
     ]
-    return [{**head, **row_cells} for row_cells in cells]
+    names = labels([kernel.name for kernel in shown])
+    rows = [_kernel(document, kernel, name, largest) for kernel, name in zip(shown, names, strict=True)]
+    left_out = ""
+    if others := changes[len(shown) :]:
+        together = signed_quantity(sum(filter(None, others)), "J" if document.has_energy else "s")
+        left_out = f"{whole(len(others))} other {document.nouns.of(len(others))}, together {together}"
+    return Table(columns, rows, left_out=left_out, browsable=True)
+
+
+def change_of(kernel: Kernel, has_energy: bool) -> tuple[float | None, float | None]:
+    """The change of a kernel between OLD and NEW in J, or in s if no energy is compared, and its share of OLD."""
+    old, new = (_taken(side, has_energy) for side in (kernel.old, kernel.new))
+    change = kernel.change_j
+    if not has_energy:
+        change = less(new, old)
+    return change, ratio(change, old)
+
+
+def _taken(side: KernelSide | None, has_energy: bool) -> float | None:
+    """What a kernel takes in OLD or NEW, in J or in s; nothing where it did not run."""
+    if side is None:
+        return 0.0
+    return side.compared_j if has_energy else side.time_s
+
+
+def _kernel(document: Document, kernel: Kernel, name: str, largest: float) -> Row:
+    has_energy = document.has_energy
+    change, share = change_of(kernel, has_energy)
+    status: Cell = Share(share, signed=True)
+    if kernel.status in _STATUSES:
+        status = Tag(_STATUSES[kernel.status])
+    launches = [side.launches for side in (kernel.old, kernel.new) if side is not None]
+    calls = " → ".join(dict.fromkeys(f"{number:g}" for number in launches))
+    cells = [
+        Name(name, kernel.name, _remark(kernel, document.nouns)),
+        _amount(kernel.old, has_energy),
+        _amount(kernel.new, has_energy),
+        Change(change, "J", bits(kernel.marks)) if has_energy else Change(change, "s"),
+        *_interval_cell(document, kernel.interval_j),
+        Bar((change or 0.0) / largest),
+        status,
+        Factor(kernel.speedup),
+        Written(calls, launches[-1]),
+    ]
+    return Row(cells)
+
+
+def _remark(kernel: Kernel, nouns: Nouns) -> str:
+    if kernel.status != "matched":
+        return ""
+    was = ""
+    if kernel.match is not None and kernel.old is not None and kernel.match.how != "name":
+        # Back ticks are around the name here; no real name holds any.
+        name = labels([kernel.old.name])[0].replace("`", "'")
+        was = f"was `{name}`: {kernel.match.how}, {kernel.match.score:.2f}"
+    return "; ".join(filter(None, [was, why.of_kernel(kernel, nouns)]))
+
+
+def _amount(side: KernelSide | None, has_energy: bool) -> Cell:
+    if side is None:
+        return "–"
+    return Quantity(side.energy_j, "J", bits(side.marks)) if has_energy else Quantity(side.time_s, "s")
+
+
+# ---------------------------------------------------------------------------------------------- counts, model, rest
+
+
+def counts(document: Document) -> Table:
+    """Table of changed counts: a row a part of the matched kernels, largest first, then what costs nothing."""
+    columns = [*texts("count"), *_SIDES, *texts("by"), *numbers("energy")]
+    columns += _interval_column(document)
+    parts = [part for part in document.parts if part.kernel is None]
+    rows = [_part(part, document) for part in parts]
+    priced = {part.what for part in parts}
+    for word, count in document.counts.items():
+        if word not in priced:
+            unit, marks = _UNITS[count.unit], bits(count.marks)
+            amounts = Quantity(count.old, unit, marks), Quantity(count.new, unit, marks), Change(count.change, unit)
+            rows.append(Row([document.nouns.label(word), *amounts, "", "", *_interval_cell(document, None)]))
+    return Table(columns, rows)
+
+
+def _part(part: Part, document: Document) -> Row:
+    unit, marks = _UNITS[part.unit], _count_marks(part, document) & ~MISSING
+    is_price = part.because in ("cost", "setting", "meter")
+    return Row(
+        [
+            document.nouns.label(part.what),
+            Quantity(part.old, unit, marks),
+            Quantity(part.new, unit, marks),
+            "" if is_price else Change(part.new - part.old, unit),
+            _REASONS[part.because],
+            Change(part.change_j, "J", bits(part.marks)),
+            *_interval_cell(document, part.interval_j),
+        ]
+    )
+
+
+def _count_marks(part: Part, document: Document) -> int:
+    """The marks of a changed count itself, not of its price."""
+    if part.what == CONSTANT:
+        return bits(document.old.time_marks) | bits(document.new.time_marks)
+    count = document.counts.get(part.what)
+    return bits(count.marks) if count else 0
+
+
+def bounds(model: Model) -> Table | None:
+    """Table of the model's bounds with and without constant power; None where it reads nothing."""
+    if model.missing:
+        return None
+    pairs = model.with_constant_power, model.without_constant_power
+    rows = [Row(["Greenup on the roofline", *(Factor(pair.greenup) for pair in pairs)])]
+    if pairs[0].low is not None:
+        rows.append(Row(["Bounds of the greenup in this case", *(bounds_of(pair, " to ") for pair in pairs)]))
+    rows.append(Row(["Energy is saved below f =", *map(break_even, pairs)]))
+    return Table([Column("", align="left"), Column("with constant power"), Column("without")], rows)
+
+
+def left_out(document: Document) -> Table | None:
+    """Table of what is not in the difference: word, why, what OLD and NEW know of it; None if nothing is."""
+    label = document.nouns.label
+    rows = [
+        Row([label(word.what), word.why, Quantity(word.old_j, "J"), Quantity(word.new_j, "J")])
+        for word in document.uncompared
+    ]
+    rows += [Row([label(word.what), word.why, Quantity(None), Quantity(None)]) for word in document.unknown]
+    if not rows:
+        return None
+    return Table([*texts("count", "why"), *numbers("known of OLD", "known of NEW")], rows)

@@ -12,11 +12,10 @@ from rich.text import Text
 from eprof.base.known import ratio
 from eprof.base.labels import labels
 from eprof.base.text import counted, printable, when
+from eprof.commands.diff import tables as diff_tables
+from eprof.commands.diff import why
+from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document
-from eprof.commands.diff.words import causes as diff_causes
-from eprof.commands.diff.words import sentences as diff_words
-from eprof.commands.diff.words import tables as diff_tables
-from eprof.commands.diff.words import trust as diff_trust
 from eprof.show.terminal import drawing
 from eprof.show.words.blocks import Block, Headline, Notes, Sentence, Tone, Verdict
 from eprof.show.words.cells import signed_quantity
@@ -40,9 +39,9 @@ def text(document: Document, verbose: bool = False, width: int = 110) -> str:
 
 
 def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableType]:
-    yield _line(Text(printable(diff_trust.head(document)), style="dim"))
+    yield _line(Text(printable(diff_words.head(document)), style="dim"))
     answer: list[_Text] = [
-        Sentence(diff_trust.unlike(document)),
+        Sentence(diff_words.unlike(document)),
         diff_words.headline(document),
         Sentence(diff_words.noise(document)),
     ]
@@ -51,11 +50,11 @@ def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableTyp
         yield from _details(document)
         return
     more = when(document.warnings, counted(len(document.warnings), "note")) or "every number"
-    trust = Sentence(f"{diff_trust.trust(document)} -v: {more}.", Tone.QUIET)
+    trust = Sentence(f"{diff_words.trust(document)} -v: {more}.", Tone.QUIET)
     last: list[_Text] = [*_gates(document), trust]
     if not document.is_zero and len(document.kernels) > 1:
         yield from _kernels(document, max(2, _LINES - 1 - sum(map(_lines, [*answer, *last]))))
-    elif not document.is_zero and (parts := diff_trust.bar(document)):
+    elif not document.is_zero and (parts := diff_words.bar(document)):
         yield _bar(parts)
     yield from last
 
@@ -90,7 +89,7 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
         whole = ratio(change, share)
         line.append("not known" if change is None else signed_quantity(change, unit))
         line.append(when(whole, f"of {quantity(abs(whole or 0.0), unit)}"))
-        line.append(diff_causes.of_kernel(kernel, document.nouns, brief=True))
+        line.append(why.of_kernel(kernel, document.nouns, brief=True))
 
     grid = Grid.grid(padding=(0, 1, 0, 0))
     for place in range(len(lines[0]) - 1):

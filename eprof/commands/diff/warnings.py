@@ -1,19 +1,177 @@
-"""What the user should know of a comparison, as sentences: other GPUs, programs, counters, and what noise may hide."""
+"""What the user should know of a comparison: what is left out, what is not the same, and warnings."""
 
-from collections.abc import Iterator, Sequence
+import math
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from eprof.base.arrays import Bools
 from eprof.base.kernels import bare
 from eprof.base.labels import labels
 from eprof.base.text import few, listed
-from eprof.base.vocabulary import COUNTS
-from eprof.commands.diff.changes import APPEARED, MATCHED, VANISHED, Changes
-from eprof.commands.diff.lost import uncompared, unknown
+from eprof.base.vocabulary import BYTES, COUNTS
+from eprof.commands.diff.changes import (
+    APPEARED,
+    KNOWN,
+    LOST,
+    LOWER,
+    MATCHED,
+    NONE,
+    TIME,
+    VANISHED,
+    WORDS,
+    Changes,
+    Grid,
+    Side,
+    known_sum,
+)
 from eprof.commands.diff.matching import SIMILAR, Kernel, Match
-from eprof.commands.diff.side import TIME, Side
+from eprof.commands.diff.schema import Uncompared, Unknown, Unlike
 
 _FEW = 4
+# Where a run keeps its own files, which are others in any two runs.
+_EACH_RUN = ("OCL_", "OCLGRIND_", "LD_PRELOAD", "SLURM_PROCID", "PMI_", "OMPI_COMM_WORLD_")
+_SAME_CLOCK = 0.01
+
+
+# --------------------------------------------------------------------------------------------------------- left out
+
+
+def uncompared(changes: Changes) -> list[Uncompared]:
+    """Words left out of the change that one side knows, in how many kernels, what each side knows, and why."""
+    left_out = []
+    for column in np.flatnonzero(changes.uncompared.any(axis=0)).tolist():
+        rows = changes.uncompared[:, column]
+        old_j, new_j = (known_sum(half.joules[rows, column]) for _, half in changes.halves)
+        left_out.append(Uncompared(WORDS[column], int(rows.sum()), old_j, new_j, _why(changes, rows, column)))
+    return left_out
+
+
+def unknown(changes: Changes) -> list[Unknown]:
+    """Words left out of the change, whose energy neither side knows."""
+    left_out = []
+    for column in np.flatnonzero(changes.unknown.any(axis=0)).tolist():
+        rows = changes.unknown[:, column]
+        left_out.append(Unknown(WORDS[column], int(rows.sum()), _neither(changes, rows, column)))
+    return left_out
+
+
+def _why(changes: Changes, rows: Bools, column: int) -> str:
+    old, new = changes.old_side.costs, changes.new_side.costs
+    if old is not None and new is not None and old.books != new.books and WORDS[column] in BYTES:
+        return "OLD and NEW keep other books of bytes (served, accessed); price both with one table"
+    reasons = [
+        _lacks(side, half, rows, column) for side, half in changes.halves if (half.state[rows, column] != KNOWN).any()
+    ]
+    return "; ".join(reasons)
+
+
+def _lacks(side: Side, half: Grid, rows: Bools, column: int) -> str:
+    """What a side lacks of a word that is left out, in some kernels."""
+    states = half.state[rows, column]
+    if (states == LOWER).any():
+        quantity = "time" if column == TIME else "count"
+        return f"{side.label} knows only a lower bound of the {quantity} (part of it was not counted, or overflowed)"
+    if side.costs is None:
+        return f"{side.label} has no cost table"
+    if column == TIME:
+        return f"{side.label} has no time"
+    lost = states >= LOST
+    counted = ~np.isnan(half.number[rows, column][lost])
+    if counted.all() and (states[lost] != NONE).all():
+        return f"{side.costs.name} has no price for what {side.label} counted"
+    return f"{side.label} did not count it"
+
+
+def _neither(changes: Changes, rows: Bools, column: int) -> str:
+    if column == TIME:
+        return "no time on either side"
+    old, new = (~np.isnan(half.number[rows, column]) for _, half in changes.halves)
+    if old.all() and new.all():
+        return "counted, but without a price"
+    if not old.any() and not new.any():
+        return "not counted on either side"
+    return "not counted, or without a price"
+
+
+# --------------------------------------------------------------------------------------------------------- not the same
+
+
+def unlike(changes: Changes) -> list[Unlike]:
+    """What is unlike on both sides, what bears most on the comparison first.
+
+    What one side does not tell is passed over.
+    """
+    old, new = changes.old_side, changes.new_side
+    before, after = _facts(old), _facts(new)
+    is_on_both = np.all(np.array(changes.launches) > 0, axis=0)
+    pairs = [
+        ("arguments", *_apart(_words(old), _words(new))),
+        *((what, before[what], after[what]) for what in before if what in after),
+        ("clocks", *_clocks(old, new)),
+        ("environment", *_apart(_environment(old), _environment(new))),
+        ("launches", *(f"{launches[is_on_both].sum():g}" for launches in changes.launches)),
+    ]
+    differing = {what: Unlike(what, *texts) for what, *texts in pairs if texts[0] != texts[1]}
+    if "costs" in differing:
+        differing.pop("setting", None)
+    return list(differing.values())
+
+
+def _apart(old: Iterable[str] | None, new: Iterable[str] | None) -> tuple[str, str]:
+    """The words of each side's arguments that the other has not; none where a side does not tell its own."""
+    if old is None or new is None:
+        return "", ""
+    before, after = Counter(old), Counter(new)
+    return shlex.join((before - after).elements()), shlex.join((after - before).elements())
+
+
+def _words(side: Side) -> list[str] | None:
+    """The arguments of a side's program; None where nothing tells, or its repeats had several."""
+    commands = {log.command for energy in side.energies for log in energy.profile.logs}
+    commands = {energy.profile.run.command for energy in side.energies if energy.profile.run} or commands
+    command = commands.pop()
+    if commands or not command:
+        return None
+    try:
+        return shlex.split(command)[1:]
+    except ValueError:
+        return command.split()[1:]
+
+
+def _environment(side: Side) -> list[str] | None:
+    run = side.first.profile.run
+    if run is None:
+        return None
+    values = run.section("environment")
+    return [f"{name}={value}" for name, value in values.items() if not name.startswith(_EACH_RUN)]
+
+
+def _clocks(old: Side, new: Side) -> tuple[str, str]:
+    """The clocks that both sides ran at, if unlike; nothing where one is not known, or none is more than 1 % off."""
+    before, after = old.first.profile.clocks, new.first.profile.clocks
+    if before is None or after is None or before.label is None or after.label is None:
+        return "", ""
+    pairs = ((before.core_mhz, after.core_mhz), (before.memory_mhz, after.memory_mhz))
+    if all(math.isclose(first or 0, second or 0, rel_tol=_SAME_CLOCK) for first, second in pairs):
+        return "", ""
+    return before.label, after.label
+
+
+def _facts(side: Side) -> dict[str, str]:
+    """What may be unlike of a side: its GPU, its prices, and what the modelled time of a simulated device rests on."""
+    gpus = sorted({part.device.name for part in side.first.profile.counted if part.device.name})
+    facts = {"gpu": listed(gpus) if gpus else ""}
+    if side.costs is not None:
+        facts |= {"costs": side.costs.name, "setting": side.costs.setting.label}
+    if side.efficiency is not None:
+        facts["efficiency"] = f"{side.efficiency:g}"
+    return {what: fact for what, fact in facts.items() if fact}
+
+
+# --------------------------------------------------------------------------------------------------------- warnings
 
 
 def warnings(changes: Changes, notes: Sequence[str]) -> list[str]:
@@ -74,7 +232,7 @@ def _device_names(side: Side) -> list[str]:
 
 
 def _programs(changes: Changes) -> Iterator[str]:
-    statuses = [changes.status(row) for row in range(len(changes.matches))]
+    statuses = changes.statuses.tolist()
     nouns = changes.old_side.nouns
     if MATCHED not in statuses:
         yield (

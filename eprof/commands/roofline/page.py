@@ -26,7 +26,7 @@ def html(document: schema.Roofline | Mapping[str, Any]) -> str:
     machines = document.machines
     return shell.filled(
         "roofline.html",
-        ["report.css", "roofline.css"],
+        ["report.css"],
         ["roofline.js"],
         title=document.title or ", ".join(dict.fromkeys(machine.name for machine in machines)),
         subtitle=f"{costs_words.all_named(machines)} · {utc(document.created_utc)}",

@@ -1,7 +1,8 @@
 """The page of `eprof scale`, one file that fetches nothing (docs/scale.md)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 from markupsafe import Markup
 from msgspec.structs import replace
 
@@ -17,6 +18,7 @@ from eprof.show.words.cells import legend, plain_text
 from eprof.show.words.numbers import quantity
 
 _DOTS = 400
+_ALIKE = 0.02  # of a chart's height lines are apart by less
 # The colours of reports: kernels' are warm, cold and hatched there too.
 _COLOURS = {
     "computation": "fp32",
@@ -55,7 +57,10 @@ def _figures(document: Scale) -> Iterator[Figure]:
 def _sections(document: Scale) -> Iterator[Section]:
     yield card("best", "Best", "Best node counts and clocks", *words.points(document), words.best(document))
     if charts := _charts(document):
-        legend = "A line a program, size and clock; logarithmic axes. Large dots: nothing takes less energy and time."
+        legend = (
+            "A line a program, size and clock, those within 2 % of each other once; logarithmic axes. Large dots: "
+            "nothing takes less energy and less time."
+        )
         yield card("curves", "Curves", "Efficiency, energy and time", charts, keys(_series(document)), quiet(legend))
     if document.rows[0].parts:
         yield card("causes", "Causes", "Energy by cause", _bars(document), words.parts(document), quiet(_SIGNS))
@@ -82,18 +87,28 @@ def _series(document: Scale) -> dict[str, list[Row]]:
 def _charts(document: Scale) -> Markup:
     """Charts of efficiency over processors, and energy over time; empty where there is too little to draw.
 
-    A chart has a title, units, and where a row is across and up: 0 where it has no place.
+    A chart has a title, units, and where a row is across and up: 0 where it has no place. A line that no eye could
+    tell from one before is not drawn again.
     """
     charts: list[tuple[str, str, str, Callable[[Row], tuple[float, float]]]] = [
-        ("Energy efficiency", "E1/Ep", f"{document.unit}s", lambda row: (row.processors, row.efficiency or 0.0)),
+        (
+            "Energy efficiency",
+            f"joules on one {document.unit} / on all",
+            f"{document.unit}s",
+            lambda row: (row.processors, row.efficiency or 0.0),
+        ),
         ("Energy", "J", "time, s", lambda row: (row.time_s, row.energy_j or 0.0)),
     ]
     shown = []
     for title, unit, below, place in charts:
-        lines, dots = [], []
+        lines: list[Line] = []
+        dots = []
         for kind, (name, rows) in enumerate(_series(document).items()):
             placed = [(row, place(row)) for row in rows if all(place(row))]
-            lines.append(Line(sorted(point for _, point in placed), kind % STROKES))
+            points = sorted(point for _, point in placed)
+            if any(_is_alike(points, line.points) for line in lines):
+                continue
+            lines.append(Line(points, kind % STROKES))
             for row, point in placed:
                 what = f"{name}, {row.processors}: {_joules(document, row)} in {quantity(row.time_s, 's')}"
                 dots.append(Dot(*point, _LARGE if row.pareto else _SMALL, "", what))
@@ -102,6 +117,10 @@ def _charts(document: Scale) -> Markup:
             panel = Panel(title, unit, title, across, up, lines, dots[:_DOTS], below=below)
             shown.append(drawn(panel, f"{title} over {below}", named=False))
     return Markup('<div class="plots">{}</div>').format(Markup("").join(shown)) if shown else Markup("")
+
+
+def _is_alike(points: Sequence[tuple[float, float]], others: Sequence[tuple[float, float]]) -> bool:
+    return np.shape(points) == np.shape(others) and np.allclose(points, others, rtol=_ALIKE, atol=0)
 
 
 def _bars(document: Scale) -> Markup:

@@ -8,7 +8,7 @@ from operator import and_, itemgetter
 
 from msgspec.structs import replace
 
-from eprof.base.text import counted, listed, phrase, when
+from eprof.base.text import capital, counted, few, listed, phrase, when
 from eprof.commands.scale.schema import MODELLED, Best, Fit, Keep, Row, Scale
 from eprof.show.words.badges import MISSING, bits
 from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Sentence, Table, Tone, table_of
@@ -81,22 +81,33 @@ def _kind(row: Row) -> str:
 
 
 def headline(document: Scale) -> Headline:
-    """The headline of scaling: the best node count for energy x time of the largest problem, and its efficiency."""
+    """The headline of scaling: where energy x time is least and what it takes; of several problems, where for each."""
     row = _leading(document)
     if row is None:
         reason = "No run has an energy, so no node count is best."
         if any(run.energy_j for run in document.rows):
             reason = "No run is within the limits."
         return Headline(document.title, reason)
-    problems = len({(run.program, run.size) for run in document.rows})
-    if problems > 1:
-        most = max(run.processors for run in document.rows)
-        return Headline(f"{problems} problems on up to {most} {document.unit}s.", _worst(document))
-    where = place(document, row) + _of_known(document, row)
-    text = f"{row.program}{of_size(row.size)}: {_objective(row_for(document, row))} on {where}."
-    # A table has the numbers of each node count.
-    numbers = "" if row.parts else _how_efficient(row)
-    return Headline(text, " ".join(filter(None, [numbers, _largest_cause(row)])))
+    if len({(run.program, run.size) for run in document.rows}) > 1:
+        return Headline(_answers(document), _worst(document))
+    took = f"{quantity(row.energy_j or 0.0, 'J')}, {quantity(row.time_s, 's')}"
+    least = f"take{when(row.processors == 1, 's')} the {_objective(row_for(document, row))}"
+    is_bound = MISSING & bits([*row.marks, *row.time_marks])
+    text = f"{place(document, row)}{_of_known(document, row)} {least}: {when(is_bound, 'at least ')}{took}."
+    # A table has the efficiency of each node count of GPUs.
+    efficiency = "" if row.parts else _how_efficient(row)
+    return Headline(text, " ".join(filter(None, [efficiency, _largest_cause(row)])))
+
+
+def _answers(document: Scale) -> str:
+    """Where the first objective, energy x time before others, is least for the largest problem of each program."""
+    name = "edp" if any(best.objective == "edp" for best in document.best) else document.best[0].objective
+    largest: dict[str, Best] = {}
+    for best in sorted(document.best, key=lambda best: best.size or 0.0):
+        if best.objective == name and best.processors is not None:
+            largest[best.program] = best
+    answers = [f"{best.program}{of_size(best.size)} on {place(document, best)}" for best in largest.values()]
+    return f"{capital(_objective(name))}: {few(sorted(answers), _SHOWN)}."
 
 
 def _worst(document: Scale) -> str:
@@ -107,7 +118,7 @@ def _worst(document: Scale) -> str:
     efficiency, row = min(rows, key=itemgetter(0))
     falls = "falls to" if efficiency < 1 else "is nowhere below"
     where = f"{row.program}{of_size(row.size)} on {place(document, row)}"
-    return f"The energy efficiency {falls} {plain(efficiency)} ({where})."
+    return f"The energy efficiency, joules on one over joules on all, {falls} {plain(efficiency)} ({where})."
 
 
 def row_for(document: Scale, row: Row) -> str:
@@ -158,14 +169,12 @@ def _of_known(document: Scale, best: Row | Best) -> str:
 
 
 def _how_efficient(row: Row) -> str:
-    if not row.energy_j:
+    """What the best node count takes against one node: more energy, at how many times the speed."""
+    if not row.energy_j or row.efficiency is None or row.processors == 1:
         return ""
-    took = f"It takes {quantity(row.energy_j, 'J')} and {quantity(row.time_s, 's')}"
-    if row.efficiency is None or row.processors == 1:
-        return f"{took}."
     speedup = when(row.speedup, f" at {plain(row.speedup or 0.0)} times the speed")
     against_one = f"{signed_percent(1 / row.efficiency - 1)} energy against one alone{speedup}"
-    return f"{took}: {against_one}, an energy efficiency of {plain(row.efficiency)}."
+    return f"{row.program}{of_size(row.size)}: {against_one}, an energy efficiency of {plain(row.efficiency)}."
 
 
 def _largest_cause(row: Row) -> str:
@@ -229,13 +238,18 @@ def best(document: Scale) -> Table:
         problems: dict[tuple[str, float | None], list[Best]] = {}
         for entry in document.best:
             problems.setdefault((entry.program, entry.size), []).append(entry)
-        names = dict.fromkeys(entry.objective for entry in document.best)
-        columns = [Column("problem", "left"), *(Column(_objective(name), "left") for name in names)]
+        names = [_objective(name) for name in dict.fromkeys(entry.objective for entry in document.best)]
+        columns = [Column("problem", "left"), *(Column(name.removeprefix("least "), "left") for name in names)]
         lines = []
         for (program, size), entries in problems.items():
-            where = [place(document, entry).replace(" at ", ", ") for entry in entries]
+            where = [
+                f"{entry.processors}{phrase(' at {:g}', entry.core_mhz)}" if entry.processors else "none"
+                for entry in entries
+            ]
             lines.append(Cells([f"{program}{of_size(size)}", *where]))
-        return Table(columns, lines, title="Best")
+        has_clocks = any(entry.core_mhz for entry in document.best)
+        title = f"Least, on how many {document.unit}s{when(has_clocks, ' at which MHz')}"
+        return Table(columns, lines, title=title)
     return table_of(
         document.best,
         (Column("for", "left"), lambda entry: _objective(entry.objective)),

@@ -1,5 +1,6 @@
 """The page of `eprof timeline`, one file that fetches nothing (docs/timeline.md)."""
 
+import math
 from collections.abc import Iterator
 
 from markupsafe import Markup
@@ -33,8 +34,11 @@ def html(document: Timeline) -> str:
 
 
 def _figures(document: Timeline) -> Iterator[Figure]:
-    yield Figure("Energy", quantity(document.total_j, "J"), "", words.missing(*words.added(document)))
-    yield Figure("Time", quantity(document.duration_s, "s"))
+    if len(document.components) == 1:
+        (component,) = document.components
+        yield Figure("Mean power", quantity_or("not known", component.mean_w, "W"))
+        yield Figure("Idle power", quantity_or("not seen", component.idle_w, "W"))
+        return
     for component in document.components[:4]:
         energy = plain_text(Quantity(component.energy_j, "J", words.missing(component)))
         yield Figure(component.name, quantity_or("not known", component.mean_w, "W"), energy)
@@ -43,7 +47,7 @@ def _figures(document: Timeline) -> Iterator[Figure]:
 def _sections(document: Timeline) -> Iterator[Section]:
     legend = (
         "Power of each component as its meter saw it, from zero; dashed: idle power. Below, when functions ran, the "
-        "outer ones first, each with the joules of its own."
+        "outer ones first, each with the joules of all that ran in it."
     )
     yield card("power", "Power", "Power over time", _chart(document), quiet(legend))
     if document.functions:
@@ -93,10 +97,25 @@ def _panel(document: Timeline, component: Component, height: int) -> Markup:
     if component.idle_w is not None:
         y = f"{height - (height - _TOP) * min(component.idle_w / most, 1.0):.1f}"
         body += Markup('<line class="idle" x1="0" x2="{0}" y1="{1}" y2="{1}"/>').format(_WIDE, y)
-    drawing = Markup('<svg width="100%" height="{1}" viewBox="0 0 {0} {1}" preserveAspectRatio="none" {2}>{3}</svg>')
-    about = f"up to {quantity(most, 'W')}"
-    spoken = Markup('role="img" aria-label="power of {} over time, {}"').format(component.name, about)
-    return _row(component.name, Markup(about), drawing.format(_WIDE, height, spoken, body))
+    drawing = Markup(
+        '<svg width="100%" height="{1}" role="img" aria-label="power of {2} over time, up to {3}">'
+        '<svg width="100%" height="{1}" viewBox="0 0 {0} {1}" preserveAspectRatio="none">{4}</svg>{5}</svg>'
+    )
+    grid = Markup('<line class="grid" x1="0%" x2="100%" y1="{0}" y2="{0}"/><text class="tick" x="2" y="{1}">{2}</text>')
+    marks = []
+    for watts in _round_watts(most):
+        top = height - (height - _TOP) * watts / most
+        marks.append(grid.format(f"{top:.1f}", f"{top - 3:.1f}", quantity(watts, "W")))
+    about = f"mean {quantity_or('not known', component.mean_w, 'W')}"
+    body = drawing.format(_WIDE, height, component.name, quantity(most, "W"), body, Markup("").join(marks))
+    return _row(component.name, Markup(about), body)
+
+
+def _round_watts(most: float) -> list[float]:
+    """One or two round powers up to the most of a panel."""
+    size = 10.0 ** math.floor(math.log10(most))
+    step = max(digit * size for digit in (0.5, 1.0, 2.0, 5.0) if digit * size <= most)
+    return [step / 2, step] if step == most or most < 1.6 * step else [step]
 
 
 def _lane(document: Timeline, function: Function, place: int) -> Markup:
@@ -107,11 +126,11 @@ def _lane(document: Timeline, function: Function, place: int) -> Markup:
         begin, end = max(begin_s, 0.0) * scale, min(end_s, document.duration_s) * scale
         spans.append(rect.format(groups[place % _COLOURS], pct(begin), pct(max(end - begin, 0.0)), _LANE - 4))
     drawing = Markup('<svg width="100%" height="{}" role="img" aria-label="when {} ran">{}</svg>')
-    energy_j = words.total_of(document, function.energy_j)
+    energy_j = words.total_of(document, function.inclusive_j)
     joules = None if energy_j is None else quantity(energy_j, "J")
     return _row(
         function.name,
-        written(joules, words.marks(function)),
+        written(joules, words.marks_inclusive(function)),
         drawing.format(_LANE, function.name, Markup("").join(spans)),
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from eprof.base.known import ratio
-from eprof.base.text import counted, few, phrase, when
+from eprof.base.text import counted, few, listed, phrase, when
 from eprof.commands.timeline.schema import Component, Function, Timeline
 from eprof.show.words.badges import ESTIMATED, MISSING
 from eprof.show.words.blocks import Block, Column, Headline, Notes, Point, Row, Sentence, Table, Tone, table_of
@@ -13,6 +13,7 @@ from eprof.show.words.numbers import and_more, percent, quantity, whole
 TITLE = "Timeline"
 OUTSIDE = "in no function"
 _FUNCTIONS = 6
+_NAMED = 2  # functions or components in the headline
 
 
 def subject(document: Timeline) -> str:
@@ -22,10 +23,10 @@ def subject(document: Timeline) -> str:
 
 
 def headline(document: Timeline) -> Headline:
-    """The headline of a timeline: the total, the function that takes most of it, and what idle power is of it."""
+    """The headline of a timeline: the total, what takes most of it, and what idle power is of it."""
     bound = when(missing(*added(document)), "At least ")
-    text = f"{bound}{quantity(document.total_j, 'J')} in {quantity(document.duration_s, 's')}."
-    return Headline(text, " ".join(filter(None, [_largest(document), _idle(document)])))
+    total = f"{bound}{quantity(document.total_j, 'J')} in {quantity(document.duration_s, 's')}"
+    return Headline(f"{total}: {listed(_largest(document))}.", _idle(document))
 
 
 def added(document: Timeline) -> list[Component]:
@@ -33,14 +34,19 @@ def added(document: Timeline) -> list[Component]:
     return [component for component in document.components if component.part_of is None]
 
 
-def _largest(document: Timeline) -> str:
-    if not document.functions or not document.total_j:
-        return ""
-    function = by_energy(document)[0]
-    joules = total_of(document, function.energy_j)
-    if joules is None:
-        return ""
-    return f"{function.name} takes {percent(joules / document.total_j)} of it, {quantity(joules, 'J')}."
+def _largest(document: Timeline) -> list[str]:
+    """The functions that take most of a timeline's joules; where none is known, the components; of one, its power."""
+    joules = {function.name: total_of(document, function.energy_j) for function in document.functions}
+    if joules:
+        joules[OUTSIDE] = total_of(document, document.outside_j)
+    elif len(document.components) > 1:
+        joules = {each.name: each.energy_j for each in added(document) if len(added(document)) > 1}
+        joules = joules or {each.name: each.energy_j for each in document.components if each.part_of is not None}
+    known = [(share, name) for name, energy_j in joules.items() if (share := ratio(energy_j, document.total_j))]
+    if not known:
+        return [f"{quantity(document.total_j / document.duration_s, 'W')} on average"]
+    largest = sorted(known, reverse=True)[:_NAMED]
+    return [f"{percent(share)} {name if name == OUTSIDE else f'in {name}'}" for share, name in largest]
 
 
 def _idle(document: Timeline) -> str:
@@ -70,11 +76,12 @@ def outer_first(document: Timeline) -> list[Function]:
 
 def marks(function: Function) -> int:
     """What is not sure of a function's joules in a timeline."""
-    return _function_marks(function, function.estimated)
+    return ESTIMATED * function.estimated | missing(function)
 
 
-def _function_marks(function: Function, is_estimated: bool) -> int:
-    return (ESTIMATED if is_estimated else 0) | missing(function)
+def marks_inclusive(function: Function) -> int:
+    """What is not sure of the joules of a function in a timeline with all that it calls."""
+    return ESTIMATED * function.inclusive_estimated | missing(function)
 
 
 def missing(*entries: Component | Function) -> int:
@@ -155,9 +162,7 @@ def _function(document: Timeline, function: Function, names: Sequence[str]) -> R
         _share(document, joules),
         *(Quantity(function.energy_j[name], "J", unsure) for name in names),
         above,
-        Quantity(
-            total_of(document, function.inclusive_j), "J", _function_marks(function, function.inclusive_estimated)
-        ),
+        Quantity(total_of(document, function.inclusive_j), "J", marks_inclusive(function)),
     ]
     return Row(cells)
 

@@ -14,8 +14,8 @@ from msgspec import Struct
 from eprof.base.arrays import Array, Bools, Floats, Ints, numbered
 from eprof.base.text import pattern
 from eprof.logs.rows.cells import LARGEST, LEAST_WRONG, RATES, Rates, as_cell, cells
-from eprof.logs.rows.header import split
 from eprof.logs.rows.log import BYTES_PER_S, COUNT, PERCENT
+from eprof.logs.rows.sections import split
 
 if TYPE_CHECKING:
     import polars as pl
@@ -239,13 +239,14 @@ def parse(lines: bytes, number: int, form: Form, codes: pl.Series) -> ParsedRows
     last, beyond = str(form.width - 1), str(form.width)
     schema: dict[str, pl.DataType] = dict.fromkeys(map(str, range(form.width + 1)), pl.String())
     schema |= {str(place): codes.dtype for place in form.names if place != form.with_id}
-    schema |= {str(place): pl.Float64() for place in (*form.numbers, *form.together, *form.checked)}
+    of_floats = (*form.numbers, *form.together)
+    schema |= {str(place): pl.Float64() for place in (*of_floats, *form.checked)}
     columns = {place: pl.col(str(place)).fill_null("") for place in (*form.names, *form.values)}
     if form.with_id is not None:
         columns[form.with_id] = columns[form.with_id].str.replace(LAUNCH_ID.pattern, "").cast(codes.dtype)
     # In the same pass: a pass over a column alone costs as much again.
-    of_numbers = (*form.values, *form.numbers, *form.together)
-    numbers = [_as_number(pl.col(str(place))).alias(_number(place)) for place in of_numbers]
+    numbers = [_as_number(pl.col(str(place))).alias(_number(place)) for place in form.values]
+    numbers += [pl.col(str(place)).fill_null(np.nan).alias(_number(place)) for place in of_floats]
     codes_ = [columns[place].to_physical().alias(_code(place)) for place in form.names]
     is_clean = pl.col(last).is_not_null() & pl.col(beyond).is_null()
     for place in (*form.checked, *form.together):

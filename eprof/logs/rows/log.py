@@ -1,4 +1,9 @@
-"""What a reader makes of a log: `Log`, its `Table`s, and `Launches`, which joins the tables of one or more logs."""
+"""What a reader makes of a log: `Log`, its `Table`s, and `Launches`, which joins the tables of one or more logs.
+
+Launches one by one, for readers that add up the rows of a kernel: each launch is a part, named by its start.
+
+Asked for by `parts=LAUNCH`; nothing else is worth the room that millions of launches take.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +35,8 @@ BETWEEN = " > "
 _PROGRAMS, _SHOWN = 3, 60  # of several programs: how many are named, and of each how much
 # What a log that counts all of a program, and does not name it, calls its only row.
 WHOLE_PROGRAM = "whole program"
+LAUNCH = "launch"
+UNKNOWN = -1  # a start
 
 
 class Names(Brief, Struct, frozen=True, eq=False):
@@ -332,3 +339,20 @@ def of_several_programs(commands: Iterable[str]) -> str | None:
 
 def _listed(words: Sequence[str]) -> str:
     return few([f"`{cut(word, _SHOWN)}`" for word in words], _PROGRAMS)
+
+
+def part_of(start_ns: int, stream: object) -> str:
+    """The part that a launch is."""
+    return f"{start_ns} {'' if stream is None else stream}".rstrip()
+
+
+def told_apart(rows: TableRows) -> TableRows:
+    """Rows whose parts are single launches, with their starts and streams instead; as they are without parts."""
+    if rows.part is None:
+        return rows
+    labels = [text.partition(" ") for text in rows.part.names]
+    # The last is for rows without a part.
+    starts = np.array([*(int(start) for start, *_ in labels), UNKNOWN], dtype=np.int64)
+    streams = Names.of([*(stream or None for *_, stream in labels), None])
+    codes = rows.part.codes
+    return replace(rows, part=None, start_ns=starts[codes], stream=streams.chosen(codes))

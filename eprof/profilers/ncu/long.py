@@ -14,10 +14,21 @@ from eprof.base.errors import LogError
 from eprof.base.text import pattern
 from eprof.logs.rows import sections
 from eprof.logs.rows.log import COUNT, Names
-from eprof.logs.rows.numbers import Locale, Style, values, words_as_values
+from eprof.logs.rows.numbers import (
+    NO_UNIT,
+    Locale,
+    Style,
+    Unit,
+    differ,
+    is_whole,
+    kind_of,
+    known_counts,
+    unit_of,
+    values,
+    words_as_values,
+)
 from eprof.logs.rows.sections import Cells, Piece, Section, names_of, texts_of
-from eprof.logs.rows.units import NO_UNIT, Unit, differ, is_whole, kind_of, known_counts, unit_of
-from eprof.profilers.ncu import derived, instances, parts
+from eprof.profilers.ncu import derived, headers, opcodes
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME, Part, Remarks, Sheet, labels_of_page, metric_of, part_of
 
@@ -50,7 +61,7 @@ def places_of_names(section: Section) -> list[int]:
 class Long(Struct, dict=True):
     """The rows of a section that carry a metric.
 
-    texts: the cells of the metrics as they are printed. cells: without the values of instances. stray: how many rows
+    texts: the cells of the metrics as they are printed. cells: without the values of opcodes. stray: how many rows
     lack a number that every row has.
     """
 
@@ -78,7 +89,7 @@ class Long(Struct, dict=True):
         if not good.all():
             columns = {name: column.chosen(good) for name, column in columns.items()}
             texts = sections.chosen(texts, good)
-        return cls(section, columns, texts, instances.totals(texts), int((~has_numbers).sum()))
+        return cls(section, columns, texts, opcodes.totals(texts), int((~has_numbers).sum()))
 
     @property
     def is_empty(self) -> bool:
@@ -148,7 +159,7 @@ class Long(Struct, dict=True):
             gpu=gpu,
             kernel=self.names("Kernel Name"),
             process=self.names("Process ID"),
-            part=parts.labels(self.section, self.words),
+            part=headers.part_labels(self.section, self.words),
             launches=self._numbers_of_launches(style),
             units=units,
             values=matrix,
@@ -235,11 +246,11 @@ class Long(Struct, dict=True):
         counters: dict[str, Array] = {}
         if self.section.kind != LONG:
             return counters
-        for name in filter(instances.PER_OPCODE.fullmatch, self.columns["Metric Name"].names):
+        for name in filter(opcodes.PER_OPCODE.fullmatch, self.columns["Metric Name"].names):
             rows = self._rows_of(name)
             texts = [self.texts[row] for row in rows.tolist()]
-            total = values(instances.totals(texts), style)
-            for counter, numbers in instances.columns(name, instances.opcodes(texts, style), total, keep).items():
+            total = values(opcodes.totals(texts), style)
+            for counter, numbers in opcodes.columns(name, opcodes.opcodes(texts, style), total, keep).items():
                 counters[counter] = np.full(len(self.launches[0]), np.nan)
                 counters[counter][self.launches[1][rows]] = numbers
         return counters

@@ -11,21 +11,18 @@ from msgspec import Struct, field
 from eprof.base.errors import LogError
 from eprof.base.threads import ahead, is_memory_scarce
 from eprof.logs.rows.log import Log
-from eprof.logs.rows.numbers import Locale
+from eprof.logs.rows.numbers import Locale, Unit
 from eprof.logs.rows.sections import Piece, Rows, Section, many_rows, rows, size
 from eprof.logs.rows.stream import Source
-from eprof.logs.rows.units import Unit
-from eprof.profilers.ncu import broken, busiest_pipe, derived, long, notes, wide
-from eprof.profilers.ncu import parts as parts_of
-from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN, headers, may_be_in
+from eprof.profilers.ncu import derived, headers, long, wide
+from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN
 from eprof.profilers.ncu.long import LaunchNumbers, Long
 from eprof.profilers.ncu.messages import CSV, IMPORTED, Messages
-from eprof.profilers.ncu.sheet import Part, joined
-from eprof.profilers.ncu.tables import tables_of
-from eprof.profilers.ncu.text import COLUMNS, Page, uncommented
+from eprof.profilers.ncu.sheet import Part, joined, notes_of_lines, notes_of_parts, tables_of
+from eprof.profilers.ncu.text import COLUMNS, Page, block_with_pipes, lines_with_pipes, uncommented
 from eprof.profilers.ncu.wide import Sample, Wide
-from eprof.profilers.nsys import trace
-from eprof.profilers.nsys.summary import Nsys
+from eprof.profilers.nsys import tables as nsys_tables
+from eprof.profilers.nsys.tables import Nsys
 
 _NO_COLUMNS = (UNKNOWN, LINES)
 _MAY_BE_LONG = (LONG, RAW, TRACE)
@@ -138,7 +135,7 @@ class _Reader(Struct):
             lines.pop()
         elif lines[-1].count('"') % 2:
             self.is_cut = True
-        starts = headers(lines) if may_be_in(block) else []
+        starts = headers.headers(lines) if headers.may_be_in(block) else []
         ends = [place for place, _ in starts] + [len(lines)]
         self._more_lines(lines[: ends[0]])
         for (place, section), end in zip(starts, ends[1:], strict=True):
@@ -182,7 +179,7 @@ class _Reader(Struct):
         self.example = self.example or text[:80]
 
     def _opened(self, section: Section) -> _Table:
-        section.part = parts_of.column_of(section, self.parts_by)
+        section.part = headers.part_column(section, self.parts_by)
         if section.kind == UNKNOWN:
             self.unknown.append(section.first_line)
         return _Table(section, self._wanted(section), _names(section))
@@ -191,7 +188,7 @@ class _Reader(Struct):
         if section.kind in _NO_COLUMNS:
             return ()
         if section.kind == TRACE:
-            return trace.columns_of(section)
+            return nsys_tables.columns_of(section)
         if section.kind == RAW:
             return wide.columns_of(section, self.keep)
         return list(long.columns_of(section).values())
@@ -202,9 +199,9 @@ class _Reader(Struct):
             return
         self.program = self.program or _program(section, lines)
         if section.kind == LONG:
-            lines = busiest_pipe.as_metrics(section, lines)
+            lines = lines_with_pipes(section, lines)
         parsed = rows(section, lines, table.wanted)
-        if section.kind == SUMMARY and broken.may_be_broken(lines, parsed, table.rest):
+        if section.kind == SUMMARY and headers.may_be_broken(lines, parsed, table.rest):
             parsed = self._mended(table, lines, parsed)
         if section.kind == RAW:
             table.units = table.units or wide.units_of(section, lines, parsed.others)
@@ -216,13 +213,13 @@ class _Reader(Struct):
 
     def _take(self, table: _Table, pieces: Sequence[Piece]) -> None:
         if table.section.kind == TRACE:
-            self._stray(trace.add(self.nsys, table.section, pieces))
+            self._stray(nsys_tables.add_trace(self.nsys, table.section, pieces))
         else:
             self._hold(table, pieces)
 
     def _mended(self, table: _Table, lines: Sequence[str], parsed: Rows) -> Rows:
         """The rows of a summary that ncu broke, put together again; as they were found if it is not that."""
-        mended = broken.mended(table.section, lines, table.rest)
+        mended = headers.mended(table.section, lines, table.rest)
         if mended is None:
             if table.rest:
                 self._skip(",".join(table.rest))
@@ -231,7 +228,7 @@ class _Reader(Struct):
         table.rest = mended.rest
         self.is_mended = self.is_mended or bool(mended.lines)
         whole = rows(table.section, mended.lines, table.wanted)
-        return Rows(whole.pieces, broken.others(lines), whole.misfits)
+        return Rows(whole.pieces, headers.others(lines), whole.misfits)
 
     def _hold(self, table: _Table, pieces: Sequence[Piece]) -> None:
         table.pieces += pieces
@@ -322,10 +319,10 @@ class _Reader(Struct):
         return parts
 
     def _notes(self, parts: Sequence[Part]) -> Iterable[str]:
-        yield from notes.of_parts(parts, self.keep)
-        yield from notes.of_lines(parts, self.page.is_scaled)
+        yield from notes_of_parts(parts, self.keep)
+        yield from notes_of_lines(parts, self.page.is_scaled)
         if self.is_mended:
-            yield broken.NOTE
+            yield headers.BROKEN
         yield from self.page.notes()
         yield from self.nsys.notes()
         if self.skipped:
@@ -378,7 +375,7 @@ class _Reader(Struct):
 def _names(section: Section) -> Sequence[int]:
     """The places of columns in which few different texts come again and again; of the raw page, cells are numbers."""
     if section.kind == TRACE:
-        return trace.places_of_names(section)
+        return nsys_tables.places_of_names(section)
     return long.places_of_names(section) if section.kind == LONG else ()
 
 
@@ -387,7 +384,7 @@ def _all_rows(table: _Table, block: bytes) -> Piece | None:
     if table.section.kind not in _MAY_BE_LONG:
         return None
     if table.section.kind == LONG:
-        block = busiest_pipe.block_as_metrics(table.section, block)
+        block = block_with_pipes(table.section, block)
     return many_rows(table.section, block, table.wanted, table.names)
 
 

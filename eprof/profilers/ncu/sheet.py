@@ -1,9 +1,9 @@
-"""The launches of a table and their metrics, whichever form ncu printed it in; and what eprof makes of them."""
+"""The launches of a table and their metrics, whichever form ncu printed it in: what eprof makes of them, and says."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -12,15 +12,22 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Array, alike
+from eprof.base.arrays import Array, Columns, alike
 from eprof.base.resources import folder
+from eprof.base.text import few, pattern
 from eprof.base.toml import Document
-from eprof.logs.rows.log import COUNT, Clock, Names
-from eprof.logs.rows.units import Unit, kind_of
+from eprof.logs.rows.log import COUNT, Clock, Names, Table, TableRows
+from eprof.logs.rows.numbers import Unit, kind_of
 from eprof.profilers.ncu import derived
+from eprof.profilers.ncu.headers import SUMMARY
+from eprof.profilers.ncu.signs import SLOWED
 
 GPU_NAME = "device__attribute_display_name"
 Words = Sequence[str | None] | Names
+ASIDE = ("device__", "launch__", "profiler__", "c2clink__", "nvlink__", "numa__")  # what no kernel does
+_PID_DIGITS = 18  # that fit in 64 bits
+_RATE = pattern(r"\.(?:pct|ratio|max_rate)$|\.(?:pct_of|per_cycle|peak)_")
+_SHOWN, _FEW = 12, 6
 
 
 @cache
@@ -202,4 +209,108 @@ def _added_up(part: Part) -> Part:
         names={name: column.chosen(first) for name, column in part.names.items()},
         rows={"launches": number.astype(np.int64), "time_s": np.bincount(group, part.rows["time_s"], size)},
         counters={name: added(name, values) for name, values in part.counters.items()},
+    )
+
+
+def tables_of(parts: Sequence[Part]) -> list[Table]:
+    """The tables of an ncu log: its parts of one kind below each other; every process of every part is a run."""
+    kinds = dict.fromkeys(part.kind for part in parts)
+    return [_table([part for part in parts if part.kind == kind]) for kind in kinds]
+
+
+def _table(parts: Sequence[Part]) -> Table:
+    units: dict[str, str] = {}
+    for part in parts:
+        units = {**part.units, **units}
+    if not counting(units):
+        units = {name: unit for name, unit in units.items() if not name.startswith(ASIDE)}
+    processes = [(place, process) for place, part in enumerate(parts) for process in part.names["process"].texts()]
+    run_of = {process: run for run, process in enumerate(dict.fromkeys(processes))}
+    numbers = {text: int(text) for _, text in run_of if text and text.isdecimal() and len(text) <= _PID_DIGITS}
+    rows = TableRows(
+        device=_column_names(parts, "device"),
+        kernel=_column_names(parts, "kernel"),
+        run=np.array([run_of[process] for process in processes], dtype=np.int64),
+        launches=np.concatenate([part.rows["launches"] for part in parts]),
+        time_s=np.concatenate([part.rows["time_s"] for part in parts]),
+        process=np.array([numbers.get(text or "", -1) for _, text in processes], dtype=np.int64),
+        part=_column_names(parts, "part") if any("part" in part.names for part in parts) else None,
+    )
+    values = np.full((len(units), len(processes)), np.nan)
+    for name, row in zip(units, values, strict=True):
+        np.concatenate([part.column(name) for part in parts], out=row)
+    return Table(parts[0].kind, rows, Columns(tuple(units), values.T), units)
+
+
+def _column_names(parts: Sequence[Part], column: str) -> Names:
+    texts = [part.names[column].texts() if column in part.names else np.full(part.size, None) for part in parts]
+    return Names.of(np.concatenate(texts).tolist())
+
+
+def counting(names: Iterable[str]) -> bool:
+    """Whether a program can be counted with these metrics of an ncu table: not with what they say of the device
+    alone.
+    """
+    return any("__" in name and not name.startswith(ASIDE) for name in names)
+
+
+def notes_of_parts(parts: Sequence[Part], keep: Container[str] | None) -> Iterator[str]:
+    """What there is to say on counters of ncu, whichever form they were printed in."""
+    if any(not np.isnan(part.rows["time_s"]).all() for part in parts):
+        yield SLOWED
+    remarks = Remarks.of_all(parts)
+    if remarks.several:
+        names = few(remarks.several, _SHOWN)
+        yield f"{names}: a cell holds the values of several instances, whose sum nothing tells, so not known"
+    if keep is not None:
+        missing = [f"{name} ({number})" for name, number in remarks.missing.items()]
+        if missing:
+            yield f"cells without a number, by metric: {few(missing, _SHOWN)}; these are not known"
+    # Totals that rates do not give for any row, for lack of cycles, say, count nothing.
+    countable = [
+        name
+        for part in parts
+        for name in part.units
+        if not name.endswith(derived.TOTAL) or not np.isnan(part.column(name)).all()
+    ]
+    if parts and not counting(countable):
+        yield _not_counted(remarks.metrics)
+
+
+def notes_of_lines(parts: Sequence[Part], is_page_scaled: bool) -> Iterator[str]:
+    """What there is to say on counters that ncu printed. is_page_scaled: that the page rounds was said."""
+    is_summary = any(part.kind == SUMMARY for part in parts)
+    if is_summary:
+        yield "totals of a summary are its averages times the invocations; averages are rounded"
+    averages: dict[str, None] = {}  # of several launches, and so no totals
+    for part in parts:
+        several = part.rows["launches"] > 1
+        for name, values in part.counters.items():
+            if name.endswith(derived.TOTAL) and np.isnan(values[several]).any():
+                averages[name.removesuffix(derived.TOTAL)] = None
+    if averages and is_summary:
+        yield (
+            f"{few(list(averages), _SHOWN)}: a summary has only the mean rate of launches, which tells no total; "
+            "print the log without --print-summary"
+        )
+    remarks = Remarks.of_all(parts)
+    if remarks.twice:
+        yield f"{few(remarks.twice, _FEW)}: told twice for one launch, with two values; the first is used"
+    if remarks.scaled and not is_page_scaled:
+        yield (
+            f"printed in scaled units, so rounded, and 0 may stand for a few: {few(remarks.scaled, _FEW)}; "
+            "`--csv --page raw --print-units base` writes them whole"
+        )
+
+
+def _not_counted(metrics: Sequence[str]) -> str:
+    """A note on what an ncu log has instead, if none of its metrics is one that eprof knows."""
+    names = sorted((name for name in metrics if name not in derived.TIMES), key=lambda name: name.startswith(ASIDE))
+    if not names:
+        return "the log has no metric but times; `eprof counters` lists what to ask ncu for with --metrics"
+    rates = [name for name in names if not name.startswith(ASIDE) and _RATE.search(name)]
+    only = f"{len(rates)} are percentages or rates a cycle, which are no counts; " if rates else ""
+    return (
+        f"none of the log's {len(names)} metrics is one that eprof counts with ({only}it has {few(names, _FEW)}); "
+        "`eprof counters` lists what to ask ncu for with --metrics"
     )

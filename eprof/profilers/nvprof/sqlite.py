@@ -15,8 +15,7 @@ from eprof.base.errors import LogError
 from eprof.base.toml import Document
 from eprof.logs.rows import packing
 from eprof.logs.rows.cells import ABSENT, INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, WRONG, as_cell, is_wrong
-from eprof.logs.rows.launches import LAUNCH, UNKNOWN, part_of
-from eprof.logs.rows.log import OTHER, PERCENT, Log
+from eprof.logs.rows.log import LAUNCH, OTHER, PERCENT, UNKNOWN, Log, part_of
 from eprof.logs.rows.stream import Source, unpacked
 from eprof.profilers.nsys import sqlite as nsys_sqlite
 from eprof.profilers.nvprof.pieces import Cells, Piece, Sums

@@ -14,8 +14,7 @@ from msgspec import Struct, field
 from eprof.base.arrays import Array, Columns, Floats
 from eprof.logs.rows.cells import MISFIT, REASONS, UNITS, Rates, as_cell
 from eprof.logs.rows.columns import Answers, codes_that_stay
-from eprof.logs.rows.launches import LAUNCH, told_apart
-from eprof.logs.rows.log import OTHER, Names, Shape, Table, TableRows
+from eprof.logs.rows.log import LAUNCH, OTHER, Names, Shape, Table, TableRows, told_apart
 from eprof.profilers.nvprof.pieces import Piece
 
 if TYPE_CHECKING:

@@ -8,13 +8,11 @@ import numpy as np
 from eprof.base.text import pattern
 from eprof.logs.rows.cells import OLD_RATES, SECONDS, seconds, shows_wrong
 from eprof.logs.rows.columns import LAUNCH_ID
-from eprof.logs.rows.header import EVENTS, METRICS, TRACE, WIDE, Header
-from eprof.profilers.nvprof.open_table import DEVICE
+from eprof.profilers.nvprof.counters import CutOffSection, SummarySection
 from eprof.profilers.nvprof.pieces import Piece, Sums
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
-from eprof.profilers.nvprof.summary import SummarySection
+from eprof.profilers.nvprof.tables import DEVICE, EVENTS, METRICS, TRACE, WIDE, Header
 from eprof.profilers.nvprof.trace import Usage, is_kernel
-from eprof.profilers.nvprof.wide import CutOffSection
 
 # A program may print very long lines: no pattern here may try the places of one over and over.
 # Some terminals join lines that fill their width, so the device may stand behind the header, and the kernel behind it.

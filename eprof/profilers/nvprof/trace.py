@@ -6,11 +6,10 @@ from eprof.base.arrays import Array, Floats
 from eprof.base.text import pattern
 from eprof.logs.rows.cells import RATES, SECONDS, is_number, seconds
 from eprof.logs.rows.columns import LAUNCH_ID, Form, Rows
-from eprof.logs.rows.header import SUMMARY, Header
-from eprof.logs.rows.launches import LAUNCH, part_of
-from eprof.profilers.nvprof.open_table import WHOLE, ColumnSection, Section
+from eprof.logs.rows.log import LAUNCH, part_of
 from eprof.profilers.nvprof.pieces import Piece, Sums
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
+from eprof.profilers.nvprof.tables import SUMMARY, WHOLE, ColumnSection, Header, Section
 
 _LIKE_A_CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")

@@ -16,7 +16,7 @@ from eprof.show.words.numbers import NARROW, plain, quantity
 HEIGHT, _TOP, _BOTTOM = 210, 8, 24
 _ROOM = 270.0  # pixels across a panel, for placing names
 _LETTER = 6.6
-STROKES = 8  # of lines, as report.css and roofline.css draw them
+STROKES = 8  # of lines, as report.css draws them
 
 
 class Axis(Struct, frozen=True):

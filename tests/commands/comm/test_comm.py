@@ -550,7 +550,9 @@ def test_the_summary_fits_a_screen_and_the_files_say_the_same(tmp_path, capsys, 
     code, out, _ = run(capsys, "--cluster", table(tmp_path), *words)
     assert code == 0 and len(out.splitlines()) <= 16
     assert all(len(line.rstrip()) <= 80 for line in out.splitlines())
-    assert "Blocking pays from 256 KiB on." in out and "58.8 µs" in out
+    assert (
+        "Blocking pays from 256 KiB on: " in out and "It pays where it takes fewer joules" in out and "58.8 µs" in out
+    )
     document = json.loads(Path(names[0]).read_text())
     assert document["schema"] == "eprof.comm/1" and len(document["rows"]) == 7 * 4
     assert Path(names[1]).read_text().count("\n") == 1 + 7 * 4

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 import eprof
 from eprof.base.errors import UsageError
 from eprof.commands.diff.difference import compare
-from eprof.commands.diff.tradeoff import assess, effective_balance
+from eprof.commands.diff.model import assess, effective_balance
 from eprof.lab.welch import Test as WelchTest
 from eprof.lab.welch import t_outside, t_quantile, welch
 from eprof.profile.rooflines import Machine
@@ -536,7 +536,7 @@ def test_a_gate_does_not_fail_on_the_time_of_single_runs():
         difference = compare(before, after, fail_above=["2%"])
         (total,) = difference.gates
         assert difference.changes.rests_on_single_times and difference.change_j > 0
-        assert (total.gate.what, total.failed, total.growth) == ("above_constant", False, 0.0)
+        assert (total.what, total.failed, total.growth) == ("above_constant", False, 0.0)
     noisy = [energy({"k": kernel(time=time)}) for time in (0.2, 4.0, 9.0)]
     (total, seconds) = compare([old, slow], noisy, fail_above=["2%", "time=2%"]).gates
     assert total.growth > 0.02 and total.is_noise and not total.failed

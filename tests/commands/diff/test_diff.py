@@ -28,10 +28,10 @@ from eprof import cli, costs
 from eprof.base.errors import EprofError, LogError
 from eprof.commands.diff import files as diff_tables
 from eprof.commands.diff import terminal as console_diff
-from eprof.commands.diff.charts import bars
+from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.difference import compare
+from eprof.commands.diff.page import bars
 from eprof.commands.diff.page import html as page
-from eprof.commands.diff.words import sentences as diff_words
 
 LOGS = ROOT / "samples" / "logs" / "simulated"
 GEMM = LOGS / "gemm-naive.txt", LOGS / "gemm-tiled.txt"

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 import eprof
 from eprof.commands.diff import terminal
+from eprof.commands.diff import why as diff_causes
+from eprof.commands.diff import words as diff_trust
 from eprof.commands.diff.difference import compare
 from eprof.commands.diff.files import to_markdown
-from eprof.commands.diff.unlike import unlike
-from eprof.commands.diff.words import causes as diff_causes
-from eprof.commands.diff.words import trust as diff_trust
+from eprof.commands.diff.warnings import unlike
 from eprof.energy.time_model import EXPONENT, SHARE
 from eprof.show.words.numbers import NARROW
 

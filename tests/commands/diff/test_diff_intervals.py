@@ -14,7 +14,7 @@ from eprof.commands.diff import terminal
 from eprof.commands.diff.difference import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.commands.diff.page import html
-from eprof.commands.diff.words.sentences import headline
+from eprof.commands.diff.words import headline
 from eprof.show.words.intervals import cell, is_certain
 from eprof.show.words.numbers import NARROW, span
 

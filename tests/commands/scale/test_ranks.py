@@ -595,7 +595,7 @@ def test_the_terminal_shows_energy_on_each_node_count_on_one_screen(eprof, monke
     lines = out.splitlines()
     assert code == 0 and len(lines) <= 15
     assert max(map(len, lines)) <= 80
-    assert "4 nodes" in out and "≥ 1.61 mJ" in out and "least energy x time on 4 nodes" in out
+    assert "4 nodes" in out and "≥ 1.61 mJ" in out and "4 nodes take the least energy x time: at least 1.61 mJ" in out
 
 
 def test_limits_hold_for_ranks_too(eprof):

@@ -489,3 +489,29 @@ def test_every_form_of_the_document_is_made(tmp_path, suffix, eprof):
     out = tmp_path / f"x.{suffix}"
     code, *_ = eprof("scale", "--program", "romm", "--size", "1000", "-p", "1..64", "--keep", "0.9", "-q", "-o", out)
     assert code == 0 and out.stat().st_size > 200
+
+
+def test_the_first_line_is_the_answer_with_its_numbers(capsys, tmp_path):
+    with pytest.raises(SystemExit):
+        main(["scale", "--program", "ft", "--size", "2^25", "-p", "1..128", "--clock", "2400,2800"])
+    assert (
+        capsys.readouterr().out.splitlines()[2] == "32 nodes at 2800 MHz take the least energy x time: 735 J, 190 ms."
+    )
+    table = tmp_path / "runs.csv"
+    rows = ["a,1,1,2800,4,40", "a,1,2,2800,3,50", "b,9,1,2800,8,80", "b,9,2,2800,2,90", "b,3,1,2800,1,1"]
+    table.write_text("\n".join(["program,size,processes,core_mhz,time_s,energy_j", *rows]))
+    with pytest.raises(SystemExit):
+        main(["scale", str(table), "-o", str(tmp_path / "s.html")])
+    said = capsys.readouterr().out
+    assert "Least energy x time: a of 1 on 2 nodes at 2800 MHz, b of 9 on 2 nodes at 2800 MHz." in " ".join(
+        said.split()
+    )
+    assert '<dl class="figures">' not in (tmp_path / "s.html").read_text()  # several problems have no key figure
+
+
+def test_lines_that_no_eye_tells_apart_are_drawn_once():
+    from eprof.commands.scale import page
+
+    points = [(1, 1.0), (2, 0.5)]
+    assert page._is_alike([(1, 1.01), (2, 0.505)], points)
+    assert not page._is_alike([(1, 1.0), (2, 0.52)], points) and not page._is_alike(points[:1], points)

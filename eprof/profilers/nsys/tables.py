@@ -1,23 +1,28 @@
-"""Times of kernels from `nsys stats`, as CSV or as text: exact totals, no counters; a trace tells the device too.
+"""Times of kernels from `nsys stats`, as CSV, text or JSON: exact totals, no counters; a trace tells the device too.
 
-Numbers of the text form are grouped as the user's locale says: `numbers`. The JSON form is read by `json`,
-the database that `nsys` makes of a report by `sqlite`.
+Numbers of the text form have groups of digits and decimals as the user's locale writes them: `1,234,567`, `1.234.567`,
+`12,34,567`, `1'234` and `1 234` (with any blank) are whole numbers. Whether `1,234` has groups or decimals is seen in
+other cells: every summary has a percentage such as `39.9` or `39,9` in each row. The database that `nsys` makes of a
+report is read by `sqlite`.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
 
-from eprof.base.arrays import Columns
+from eprof.base.arrays import Array, Columns, alike
+from eprof.base.errors import LogError
 from eprof.base.text import pattern
-from eprof.logs.rows.header import split
-from eprof.logs.rows.launches import LAUNCH, part_of, told_apart
-from eprof.logs.rows.log import Names, Table, TableRows
-from eprof.profilers.nsys.numbers import Numbers
+from eprof.logs.rows.log import LAUNCH, Log, Names, Table, TableRows, part_of, told_apart
+from eprof.logs.rows.numbers import ENGLISH, values
+from eprof.logs.rows.sections import Piece, Section, names_of, size, split, together
+from eprof.logs.rows.stream import Source
 from eprof.profilers.nsys.signs import KIND
 
 OF_LAUNCHES = "nsys-trace"
@@ -46,9 +51,88 @@ _ASIDE = pattern(
     r"|\[\d/\d\] Executing '\w+' stats report|\*\* .*\(\w+\):\s*$)"
 )
 _WORDS = pattern(r"[ \t]+")
-_ENGLISH = Numbers(".")  # of CSV and JSON, whatever the locale
 _MOST_LAUNCHES = 10**12
 _CUT = "…"
+_POINTS = ".,"
+_BLANKS = " \u00a0\u2009\u202f"
+_QUOTES = "'\u2019\ufffd"
+_NUMBER = pattern(rf"\d{{1,30}}(?:[{_POINTS}{_BLANKS}{_QUOTES}]\d+)*[{_POINTS}]?", re.ASCII)
+_SIGNS = pattern(rf"[{_POINTS}]")
+_GROUPED = pattern(rf"\d{{1,4}}(?:[{_BLANKS}{_QUOTES}{_POINTS}]\d{{2,4}})*", re.ASCII)
+_NOT_DIGITS = pattern(r"\D", re.ASCII)
+_GROUP = 3  # digits of the last group of a whole number
+_OBJECT = pattern(r'\{\s*"')  # never inside of a string: quotes are escaped there
+_LONGEST = 4 << 20  # characters of an object
+_DECODER = json.JSONDecoder()
+_COPY = "[CUDA mem"
+
+
+class Numbers:
+    """What the cells of a log showed so far of how it writes numbers."""
+
+    def __init__(self, point: str | None = None) -> None:
+        self.point = point
+        self.has_blanks = False
+
+    def look(self, cells: Iterable[str]) -> None:
+        """Look at how nsys writes the numbers in the cells of a row.
+
+        One that can have decimals in one way only shows how all of them are written.
+        """
+        numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
+        self.has_blanks = self.has_blanks or any(" " in cell for cell in numbers)
+        points = {point for point in map(_point, numbers) if point}
+        if len(points) == 1:
+            self.point = points.pop()
+
+    def value(self, cell: str, is_whole: bool) -> float | None:
+        """The number in a cell of nsys's; None if there is none, or if it can be read in two ways.
+
+        is_whole: it can have no decimals.
+        """
+        if not _NUMBER.fullmatch(cell):
+            return None
+        signs = _SIGNS.findall(cell)
+        point = _point(cell)
+        if len(signs) == 1 and is_whole and len(cell.rpartition(signs[0])[2]) >= _GROUP:
+            point = None
+        elif len(signs) == 1 and point is None:
+            if self.point is None:
+                return None
+            point = self.point
+        before = cell
+        decimals = ""
+        if point is not None and point in cell:
+            before, _, decimals = cell.rpartition(point)
+        if not (before.isdigit() or _is_grouped(before)) or _NOT_DIGITS.search(decimals):
+            return None
+        return float(f"{_NOT_DIGITS.sub('', before)}.{decimals}")
+
+
+def _point(cell: str) -> str | None:
+    """The sign before decimals in nsys's numbers, as far as one shows it; it need not stand in it (`1.234.567`:
+    ",").
+    """
+    signs: list[str] = _SIGNS.findall(cell)
+    if not signs:
+        return None
+    last = signs[-1]
+    before, _, after = cell.rpartition(last)
+    if signs.count(last) > 1:
+        return "," if last == "." else "."
+    if len(signs) > 1 or len(after) != _GROUP or before.startswith("0") or len(before) > _GROUP and before.isdigit():
+        return last
+    return None
+
+
+def _is_grouped(text: str) -> bool:
+    """Whether nsys writes a whole number in groups, all with one sign between them, the last of three digits or so."""
+    signs = set(_NOT_DIGITS.findall(text))
+    last = _NOT_DIGITS.split(text)[-1]
+    return len(signs) == 1 and len(last) >= _GROUP and _GROUPED.fullmatch(text) is not None
+
+
+_ENGLISH = Numbers(".")  # of CSV and JSON, whatever the locale
 
 
 class Shape(Struct, frozen=True):
@@ -272,3 +356,137 @@ def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -
         part=Names.of(parts) if any(part is not None for part in parts) else None,
     )
     return Table(kind, told_apart(rows) if parts_by == LAUNCH else rows, Columns.of({}, len(kernels)), {})
+
+
+def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str | None = None, *__: object) -> Log:
+    """Read the JSON tables of nsys, which hold no counters to choose among.
+
+    Raises LogError, one sentence, if none tells the times of kernels, or if the last is cut off.
+    """
+    nsys = Nsys(parts)
+    shapes: dict[tuple[str, ...], Shape | None] = {}
+    skipped = lines = 0
+    example = text = ""
+    is_closed = True
+    for block in blocks:
+        lines += block.count(b"\n")
+        text += block.decode("utf-8", "replace")
+        rows, text = _rows(text)
+        is_closed = _is_closed(text, is_closed and not rows)
+        for row in rows:
+            columns = tuple(row)
+            if columns not in shapes:
+                shapes[columns] = shape_of(columns)
+            shape = shapes[columns]
+            if shape is None:
+                nsys.foreign = nsys.foreign or lines
+            elif not nsys.row(shape, ["" if value is None else str(value) for value in row.values()]):
+                skipped += 1
+                example = example or json.dumps(row)[:80]
+    if not is_closed:
+        raise LogError(f"{source.path}: the JSON is cut off or damaged behind line {lines}; write it again with nsys")
+    if not nsys.kernels:
+        why = nsys.why_no_table() or f"no row of nsys tells a kernel; make a table with `{COMMAND} > times.csv`"
+        raise LogError(f"{source.path}: {why}")
+    notes = [*source.notes, *nsys.notes()]
+    if skipped:
+        rows_have = "1 row has" if skipped == 1 else f"{skipped} rows have"
+        notes.append(f"{rows_have} no readable time or number of launches and is skipped, for example: {example}")
+    about = {"lines": lines, "skipped_lines": skipped, "example_skipped": example or None}
+    return source.log([nsys.table()], notes, format_=KIND, **about)
+
+
+def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
+    """The whole objects in nsys's JSON, and what stands behind them: a row that is not whole yet, or the array's
+    end.
+    """
+    rows: list[dict[str, Any]] = []
+    place = 0
+    start = _OBJECT.search(text)
+    while start is not None:
+        place = start.start()
+        end = start.end()
+        try:
+            row, place = _DECODER.raw_decode(text, place)
+            rows.append(row)
+            start = _OBJECT.search(text, place)
+        except (ValueError, RecursionError):
+            # With another row behind it, this is none, but words of a program.
+            start = _OBJECT.search(text, end)
+    rest = text[place:]
+    return rows, rest if len(rest) <= _LONGEST else ""
+
+
+def _is_closed(rest: str, before: bool) -> bool:
+    """Whether no array of nsys's JSON is open behind the last whole row.
+
+    before: the same before `rest`, if no row came since.
+    """
+    if "]" in rest.partition("{")[0]:
+        return True
+    return before and _OBJECT.search(rest) is None
+
+
+def columns_of(section: Section) -> list[int]:
+    """Places of the columns of an nsys trace that are read."""
+    shape = _shape(section)
+    places = [section.at(name) for name in (shape.name, "Device", shape.time, STREAM, shape.start or "")]
+    return [place for place in places if place is not None]
+
+
+def places_of_names(section: Section) -> list[int]:
+    """The places of columns in which few different texts come again and again."""
+    places = [section.at(name) for name in (_shape(section).name, "Device", STREAM)]
+    return [place for place in places if place is not None]
+
+
+def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
+    """Add rows of an nsys trace up to the kernels of each device.
+
+    How many rows are no launches: they have no time or no name.
+    """
+    if not pieces:
+        return 0
+    table = together(pieces)
+    shape = _shape(section)
+    names = names_of(table[section.at(shape.name) or 0])
+    place = section.at("Device")
+    devices = Names(("",), np.zeros_like(names.codes)) if place is None else names_of(table[place])
+    seconds = values(table[section.at(shape.time) or 0], ENGLISH) * shape.scale
+
+    is_copy = _where(names, [name.strip().startswith(_COPY) for name in names.names])
+    is_stray = ~(seconds >= 0) | _where(names, [not name.strip() for name in names.names])
+    is_kernel = ~is_copy & ~is_stray
+    nsys.others += int(is_copy.sum())
+    names = names.chosen(is_kernel)
+    devices = devices.chosen(is_kernel)
+    parts = _parts(nsys.parts, section, shape, table).chosen(is_kernel)
+    kernel, first = alike(names.codes, devices.codes, parts.codes)
+    sums = np.bincount(kernel, seconds[is_kernel], len(first)).tolist()
+    launches = np.bincount(kernel, minlength=len(first)).tolist()
+    texts = (column.chosen(first).texts() for column in (names, devices, parts))
+    for name, device, part, many, time_s in zip(*texts, launches, sums, strict=True):
+        nsys.add(shape, name.strip(), device.strip(), many, time_s, part)
+    return int(is_stray.sum())
+
+
+def _parts(parts: str | None, section: Section, shape: Shape, table: Piece) -> Names:
+    """The part that each row of an nsys trace is: its stream, itself, or none."""
+    stream, start = section.at(STREAM), section.at(shape.start or "")
+    if parts is None or stream is None:
+        return Names((), np.full(size(table), -1, dtype=np.int32))
+    streams = names_of(table[stream])
+    if parts != LAUNCH or start is None:
+        return streams
+    start_ns = np.nan_to_num(values(table[start], ENGLISH) * shape.start_scale).round().astype(np.int64)
+    return Names.of(map(part_of, start_ns.tolist(), streams.texts()))
+
+
+def _where(column: Names, of_words: Sequence[bool]) -> Array:
+    return np.array(of_words, dtype=bool)[column.codes]
+
+
+def _shape(section: Section) -> Shape:
+    shape = shape_of(section.columns)
+    assert shape is not None, "a section of this kind has the columns of a trace"
+    return shape

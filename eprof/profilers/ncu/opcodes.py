@@ -2,6 +2,11 @@
 
 Cells of a metric with instances are `total (NAME: value; NAME: value; ...)` (`--print-metric-instances details`),
 `total (value; value; ...)` (`values`), or, as in 2019, the bare values with `; ` between.
+
+Opcodes of matrix instructions with modifiers (`HMMA.16816.F32.BF16`) tell flops by the type of operands: the digits are
+the shape m n k of the product that a warp works out, 2 m n k flops. Those of Hopper (`HGMMA.64x128x16.F32`) are one
+product for the four warps of a group, each of which ncu counts. Not known are instructions of steps (HMMA.884 of Volta)
+and those of Blackwell's tc pipe (UTCHMMA), which do not tell their shape.
 """
 
 from collections.abc import Collection, Container, Mapping, Sequence
@@ -12,8 +17,8 @@ from eprof.base.arrays import Array
 from eprof.base.text import pattern
 from eprof.logs.rows.numbers import Style, ungrouped, value
 from eprof.logs.rows.sections import Cells, texts_of
-from eprof.profilers.ncu.matrix_opcodes import TYPES, WITH_MODIFIERS, flops_by_type
 
+WITH_MODIFIERS = "sass__inst_executed_per_opcode_with_modifier_all"
 PER_OPCODE = pattern(r"sass__(?:thread_)?inst_executed(?:_true)?_per_opcode|" + WITH_MODIFIERS)
 _NAMED = pattern(r"\(((?:[A-Za-z_][\w.]*: [^;()]*)(?:; [A-Za-z_][\w.]*: [^;()]*)*)\)$")
 _WITH_TOTAL = pattern(r"\s*+([^;(]++)\(.*\)\s*")
@@ -21,6 +26,23 @@ _NO_NUMBER = r"[^0-9.,eE+-]"
 _ODD = pattern(_NO_NUMBER)
 _TOLERANCE = 1e-6  # of the total: instances are whole numbers, the total too
 Opcodes = Mapping[str, float] | None
+TYPES = ("fp64", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "int8", "other")
+_OF_A_WARP = pattern(r"(8|16)8(4|8|16|32|64|128|256)")
+_OF_A_GROUP = pattern(r"64x(\d+)x(\d+)")
+_WARPS_OF_A_GROUP = 4
+_FLOATS = {"TF32": "tf32", "BF16": "bf16"}
+_INTEGERS = {"S8": "int8", "U8": "int8"}
+_BY_MODIFIER = {
+    "HMMA": _FLOATS,
+    "HGMMA": _FLOATS,
+    "IMMA": _INTEGERS,
+    "IGMMA": _INTEGERS,
+    "QMMA": {"E4M3": "fp8", "E5M2": "fp8"},
+}
+_TYPE = {
+    "DMMA": "fp64", "HMMA": "fp16", "IMMA": "other", "BMMA": "other", "QMMA": "fp6", "OMMA": "fp4",
+    "HGMMA": "fp16", "IGMMA": "other", "BGMMA": "other", "QGMMA": "fp8",
+}  # fmt: skip
 
 
 def totals(cells: Cells) -> Cells:
@@ -85,3 +107,29 @@ def _flops(launches: Sequence[Opcodes], keep: Container[str] | None) -> dict[str
 
 def _opcode_count(counts: Opcodes, opcode: str) -> float:
     return np.nan if counts is None else counts.get(opcode, 0.0)
+
+
+def flops_by_type(instructions: Mapping[str, float]) -> dict[str, float] | None:
+    """The flops of matrix opcodes by type of operand, of warp instructions; None where a matrix opcode is not known."""
+    flops = dict.fromkeys(TYPES, 0.0)
+    for opcode, number in instructions.items():
+        name, *modifiers = opcode.split(".")
+        if not name.endswith("MMA"):
+            continue
+        size = _multiply_adds(modifiers)
+        if name not in _TYPE or size is None or any(modifier.startswith("STEP") for modifier in modifiers):
+            return None
+        kinds = _BY_MODIFIER.get(name, {})
+        kind = next((kinds[modifier] for modifier in modifiers if modifier in kinds), _TYPE[name])
+        flops[kind] += 2 * size * number
+    return flops
+
+
+def _multiply_adds(modifiers: Sequence[str]) -> float | None:
+    """How many multiply-adds a warp's share of a matrix opcode is; None if the modifiers do not tell its shape."""
+    for modifier in modifiers:
+        if shape := _OF_A_WARP.fullmatch(modifier):
+            return int(shape[1]) * 8 * int(shape[2])
+        if shape := _OF_A_GROUP.fullmatch(modifier):
+            return 64 * int(shape[1]) * int(shape[2]) / _WARPS_OF_A_GROUP
+    return None

@@ -1,17 +1,46 @@
-"""An open table: takes its lines one by one, or long stretches of them at once."""
+"""Tables in CSV: the header lines that begin them, and open tables, which take lines one by one or long stretches."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from msgspec import Struct
+
 from eprof.base.text import pattern
 from eprof.logs.rows.columns import Form, LineRows, ParsedRows, Rows
-from eprof.logs.rows.header import Header
+from eprof.logs.rows.sections import split
 from eprof.profilers.nvprof.store import Store
 
 DEVICE = pattern(r"\(\d+\)\s*$")
 WHOLE = pattern(r"\s*\d{1,12}\s*")  # launches; sums of more would not fit
 _HELD_LINES = 20_000
+METRICS, EVENTS, WIDE, TRACE, SUMMARY, IGNORED = (
+    "nvprof-metrics-summary",
+    "nvprof-events-summary",
+    "nvprof-wide-trace",
+    "nvprof-gpu-trace",
+    "nvprof-gpu-summary",
+    "ignored",
+)
+FOREIGN_NCU, FOREIGN_NSYS = "ncu", "nsys"
+
+WIDE_FIXED = ("Device", "Context", "Stream", "Kernel", "Correlation_ID")
+_LONGEST_PREFIX = 3
+_MOST_COLUMNS = 5000  # a few hundred counters are all that a GPU has
+_PERHAPS = pattern(r'(?:[^,]*,){0,3}"?(?:Device|Start|Time ?\(%\)|Type|ID|Process ID)"?,')
+# Columns that a table of the kind must have; the first kind that fits is taken.
+_KINDS = (
+    (METRICS, {"Device", "Kernel", "Invocations", "Metric Name", "Avg"}),
+    (EVENTS, {"Device", "Kernel", "Invocations", "Event Name", "Avg"}),
+    (FOREIGN_NCU, {"ID", "Process ID"}),
+    (FOREIGN_NCU, {"Process ID", "Process Name"}),
+    (FOREIGN_NSYS, {"Time (%)", "Total Time (ns)", "Instances"}),
+    (WIDE, {"Device", "Context", "Stream", "Kernel"}),
+    (TRACE, {"Start", "Duration", "Device", "Name"}),
+    (SUMMARY, {"Time(%)", "Time", "Calls", "Name"}),
+    (IGNORED, {"Device", "Count", "Avg Size"}),
+    (IGNORED, {"Start", "Duration", "Name"}),
+)
 
 
 def is_device(text: str) -> bool:
@@ -141,3 +170,45 @@ class ColumnSection(Section):
             columns = zip(*self._lines, strict=True)
             self.add(LineRows(dict(zip(self.form.places, columns, strict=True))))
             self._lines = []
+
+
+class Header(Struct, frozen=True):
+    """A header line: `columns` are the table's own, after `prefix` columns that a script put in front of every line."""
+
+    kind: str
+    columns: tuple[str, ...]
+    prefix: int = 0
+    quoted: bool = True
+
+    @property
+    def width(self) -> int:
+        """How many fields a line below the header has."""
+        return self.prefix + len(self.columns)
+
+    def position(self, name: str) -> int | None:
+        """Where the header's first column of this name is, counted with the prefix; None if there is none."""
+        return self.prefix + self.columns.index(name) if name in self.columns else None
+
+    def at(self, name: str) -> int:
+        """`position` of a column that the header of this kind of table always has."""
+        return self.prefix + self.columns.index(name)
+
+
+def header_of(line: str) -> Header | None:
+    """The header that `line` is, or None."""
+    if not _PERHAPS.match(line):
+        return None
+    return header_of_fields(split(line), quoted='"' in line)
+
+
+def header_of_fields(fields: list[str], quoted: bool = True) -> Header | None:
+    """The header that these column names make, with up to three columns of a script in front; or None."""
+    if len(fields) > _MOST_COLUMNS:
+        return None
+    names = [field.strip() for field in fields]
+    for prefix in range(min(_LONGEST_PREFIX, len(names)) + 1):
+        own = names[prefix:]
+        for kind, needed in _KINDS:
+            if own and own[0] in needed | {"Type"} and needed <= set(own):
+                return Header(kind, tuple(own), prefix, quoted)
+    return None

@@ -4,14 +4,18 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from eprof.base.labels import fitted
 from eprof.base.nouns import Nouns
-from eprof.base.text import bracketed, capital, cut, listed, phrase, uncapital, when
-from eprof.base.vocabulary import INSTRUCTIONS, ISSUED
-from eprof.commands.diff.schema import Bounds, Document, Gate, Model, Step, Test
-from eprof.commands.diff.words import causes as diff_causes
+from eprof.base.text import bracketed, capital, counted, cut, few, listed, phrase, uncapital, when
+from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
+from eprof.commands.diff import why
+from eprof.commands.diff.matching import SIMILAR
+from eprof.commands.diff.schema import Bounds, Costs, Document, Gate, Model, Step, Test
 from eprof.show.report.shared_marks import without
-from eprof.show.words.badges import bits
+from eprof.show.words import costs as costs_words
+from eprof.show.words.badges import SIMULATED, bits
 from eprof.show.words.blocks import Headline, Legend, Verdict
+from eprof.show.words.devices import named
 from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
 
 _CASES = {
@@ -20,9 +24,16 @@ _CASES = {
     3: "compute bound before and after (case 3)",
     None: "compute bound before, memory bound after, a case the model's bounds leave out",
 }
-
-
 _ROUNDING = 1e-9
+_MOST_CHANGED, _MOST_NAMED = 2, 3
+_NAME, _LONGEST = 18, 60
+_SAME_WORK = 0.01
+_PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by the meter"}
+_UNITS = {"clocks": " MHz", "setting": " MHz"}
+_WORK = {
+    "flops": {word: count.flops for word, count in COUNTS.items() if count.flops},
+    "instructions": dict.fromkeys((word for word in INSTRUCTIONS if word not in ISSUED), 1),
+}
 
 
 def answered(document: Document) -> Document:
@@ -73,10 +84,6 @@ def legend(document: Document) -> Legend:
     for side in (document.old, document.new):
         marks |= bits(side.marks) | bits(side.time_marks)
     return Legend(marks)
-
-
-_MOST_CHANGED = 2
-_PRICES = {"setting": ", other setting", "cost": ", other price", "meter": ", by the meter"}
 
 
 def step_label(step: Step, nouns: Nouns) -> str:
@@ -264,7 +271,7 @@ def _times(ratio: float, less: str) -> str:
 
 def _lead(document: Document) -> Iterator[str]:
     if document.change_j and is_shown(document):
-        yield from diff_causes.sentences(document)
+        yield from why.sentences(document)
         changes = list(_count_changes(document))
         # How a CPU's counts differ says why its time does, also where they have no price.
         if document.nouns.is_of_cpu and changes:
@@ -396,3 +403,112 @@ def shared_by_changes(document: Document) -> set[str]:
     """The marks that all numbers of a difference share: every part that changes the energy has them."""
     parts = [set(part.marks) for kernel in document.kernels for part in kernel.parts if part.change_j]
     return set.intersection(*parts) - {"missing"} if parts else set()
+
+
+# ------------------------------------------------------------------------------------------------- beside the answer
+
+
+def head(document: Document) -> str:
+    """The first line of a difference: both names, with the GPU and the clocks of the prices where they are the same."""
+    sides = document.old, document.new
+    names = " → ".join(fitted([side.name for side in sides], _NAME))
+    devices = {", ".join(named(side.devices)) for side in sides}
+    settings = {costs_words.setting(side.costs.setting) if side.costs else "" for side in sides}
+    shared = [facts.pop() for facts in (devices, settings) if len(facts) == 1]
+    return " · ".join([names, *filter(None, shared)])
+
+
+def unlike(document: Document) -> str:
+    """What is not the same in OLD and NEW, and whether the work is; empty where all is."""
+    labels = {"gpu": document.nouns.processor, "costs": "cost table", "launches": document.nouns.launches}
+    texts = []
+    for fact in document.unlike:
+        old, new = (cut(text, _LONGEST) or "none" for text in (fact.old, fact.new))
+        texts.append(f"{labels.get(fact.what, fact.what)} {old} → {new}{_UNITS.get(fact.what, '')}")
+    if not texts:
+        return ""
+    if document.unlike[0].what == "arguments":
+        texts[0] += _work(document)
+    return f"Not the same: {'; '.join(texts)}."
+
+
+def _work(document: Document) -> str:
+    """Whether other arguments of NEW are other work: by the flops, or the instructions where there are none."""
+    for noun, weights in _WORK.items():
+        old, new = (_sum(document, side, weights) for side in ("old", "new"))
+        if not old or new is None:
+            continue
+        if abs(new / old - 1) < _SAME_WORK:
+            return f" (as many {noun})"
+        return f" ({plain(new / old)} times the {noun}: the change is of the work too)"
+    return ""
+
+
+def _sum(document: Document, side: str, weights: dict[str, int]) -> float | None:
+    """A weighted sum of the counts of OLD or NEW; None where one is not known."""
+    numbers = {word: getattr(document.counts[word], side) for word in weights if word in document.counts}
+    if None in numbers.values():
+        return None
+    return float(sum(weights[word] * number for word, number in numbers.items()))
+
+
+def trust(document: Document) -> str:
+    """How far to trust a difference: what the answer rests on, and what is not in it."""
+    similar = sum(kernel.match is not None and kernel.match.how == SIMILAR for kernel in document.kernels)
+    sides = document.old, document.new
+    counts = any(bits(side.marks) & SIMULATED for side in sides)
+    time = any(bits(side.time_marks) & SIMULATED for side in sides)
+    simulated = when(counts, f"{document.nouns.simulated} simulated"), when(time, "time modelled")
+    # Marks that all numbers have stand beside none of them.
+    shared = shared_by_changes(document)
+    words = [*(lost.what for lost in document.uncompared), *(lost.what for lost in document.unknown)]
+    left_out = list(dict.fromkeys(map(document.nouns.label, words)))
+    parts = [
+        _grade(document),
+        _prices(document),
+        " and ".join(filter(None, simulated)),
+        when("estimated" in shared, "all joules estimated"),
+        when("assumed" in shared, "all joules rest on assumptions"),
+        phrase("not in it: {}", few(left_out, _MOST_NAMED)),
+        when(similar, f"{counted(similar, document.nouns.kernel)} paired by similar names"),
+        when(document.old.repeats == document.new.repeats == 1, "one run of each"),
+    ]
+    return f"Trust: {'; '.join(filter(None, parts))}."
+
+
+def _grade(document: Document) -> str:
+    """How far to trust a difference in one word, and how far off the joules of a side may be."""
+    if not document.has_energy:
+        return ""
+    refits = document.intervals
+    if refits is None or refits.within is None or not all(costs.serves for costs in _tables(document)):
+        return "rough (error unknown)"
+    word = "rough" if document.above_constant or "missing" in document.marks else "good"
+    cancels = when(refits.paired, "; errors of prices that both share cancel")
+    kernels = document.nouns.kernels
+    return f"{word} (each side: nine of ten unseen {kernels} within a factor of {plain(refits.within)}{cancels})"
+
+
+def _tables(document: Document) -> list[Costs]:
+    return [side.costs for side in (document.old, document.new) if side.costs is not None]
+
+
+def _prices(document: Document) -> str:
+    """Trust: whose prices both sides of the difference have."""
+    tables = _tables(document)
+    if not tables:
+        return "no cost table (--costs)"
+    texts = [costs_words.all_named(tables)]
+    if not all(costs.serves for costs in tables):
+        whose = when(document.nouns.is_of_cpu, f"of {tables[0].device}, ")
+        texts.append(f"{whose}not made for this {document.nouns.processor}")
+    return ", ".join(texts)
+
+
+def bar(document: Document) -> list[tuple[str, float]]:
+    """The bar of a difference: the largest parts of the change with their share of it."""
+    change = document.change_j
+    if not change:
+        return []
+    steps = [(step_label(step, document.nouns), step.change_j / change) for step in moving(document)]
+    return [(label, share) for label, share in steps if abs(share) >= 0.01][:4]
