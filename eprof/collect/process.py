@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import re
+import resource
 import shutil
 import signal
 import time
@@ -111,8 +112,8 @@ def run(
 
 def _children_s() -> float:
     """The processor time of all ended children of eprof, and theirs."""
-    times = os.times()
-    return times.children_user + times.children_system
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def run_alone(command: Sequence[str], output: int, errors: int, **options: Any) -> Ended:

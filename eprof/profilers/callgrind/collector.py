@@ -106,7 +106,7 @@ class Callgrind(Collector):
         caches = {"LL": _LAST_LEVEL, **request.caches}
         sizes = ", ".join(f"{name} {numbers}" for name, numbers in sorted(caches.items()))
         command = (
-            str(tool.path), "--tool=callgrind", "--dump-instr=yes", "--dump-line=no", "--cache-sim=yes",
+            str(tool.path), "--tool=callgrind", "--dump-instr=yes", "--dump-line=yes", "--cache-sim=yes",
             *(f"--{name}={numbers}" for name, numbers in caches.items()), "--trace-children=yes",
             *(f"--dump-before={function}" for function in _FORKS), "--combine-dumps=yes",
             f"--callgrind-out-file={_for_each_process(log, 'out')}",

@@ -25,6 +25,8 @@ from eprof.profilers.callgrind.signs import ASTRAY, MACHINE, STUBS, UNDECODED
 _FEW, _TOLERANCE = 2, 0.05
 # Code that callgrind finds in no file: the linker's stubs, as long as it is no more than this share of what ran.
 _NO_OBJECT, _MOST_STUBS = "???", 1e-3
+# Of what ran, so little in a file that is not at hand is taken for stubs, too.
+_NEXT_TO_NOTHING = 1e-5
 _STUB = Instruction(STUBS, 1, 0)
 _ASTRAY = Instruction(ASTRAY, 1, 0)
 _MOST_LANES = 8
@@ -85,6 +87,10 @@ def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instructi
                 raise LogError("was changed after the profile was written")
             instructions = _instructions(name, costs.addresses[rows], moved[rows], beside, is_small)
         except (OSError, ValueError, LogError) as err:
+            if executed[rows].sum() < _NEXT_TO_NOTHING * executed.sum():
+                for row in rows.tolist():
+                    found[row] = _STUB
+                continue
             reason = err.strerror if isinstance(err, OSError) else err
             notes.append(f"{name}: {reason}, so its {len(rows):,} instructions have no class")
             continue

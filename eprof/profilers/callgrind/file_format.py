@@ -205,7 +205,10 @@ class _Walk(Struct):
         called.
         """
         self.address = _moved(self.address, words[0])
-        self.line = _moved(self.line, words[1]) if self.positions > 1 else self.address
+        if self.positions == 1:
+            self.line = self.address
+        elif len(words) > 1:
+            self.line = _moved(self.line, words[1])
         called, self.called = self.called, None
         if called == _JUMP:
             self.now.pop("cob", None)

@@ -1,7 +1,7 @@
 """Profiles of Python programs: what Python called, and the library that did it, instead of functions of C.
 
-`hook/sitecustomize.py` has callgrind write a part of its profile now and then, with the place in Python behind what that
-part counted. So counts are exact, and which place has them is as sure as a sampling profiler.
+`hook/sitecustomize.py` has callgrind write a part of its profile now and then, and say which line of Python ran then.
+So counts are exact, and which line has them is as sure as a sampling profiler.
 """
 
 import functools
@@ -18,7 +18,7 @@ from eprof.base.toml import Document
 from eprof.profilers.callgrind.file_format import Costs, Function, Spot
 
 _FRAME = pattern(r"(?P<file>.*):(?P<line>\d+):(?P<begin>\d*):(?P<end>\d*) (?P<function>.*)")
-_UNKNOWN = "elsewhere"  # before the first part, or after the last
+_UNKNOWN = "start and end"  # what stands before the first part that is told, and behind the last
 
 
 def in_python(costs: Costs) -> Costs:
@@ -35,7 +35,7 @@ def in_python(costs: Costs) -> Costs:
     spot_of, places = [], []
     for place, spot in zip(costs.places.tolist(), costs.spot_of.tolist(), strict=True):
         name, where = called[spot]
-        function = Function("", f"{name} ({libraries[place]})")
+        function = Function("", f"{name}, {libraries[place]}")
         places.append(functions.setdefault(function, len(functions)))
         spot_of.append(spots.setdefault(where, len(spots)))
     # Who called whom is told of functions of C, which are no rows any more.

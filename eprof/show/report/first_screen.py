@@ -12,6 +12,7 @@ from eprof.profile import schema
 from eprof.show.report import lacking, metered
 from eprof.show.report.headline import at_least, contenders
 from eprof.show.report.lever import reached
+from eprof.show.report.vectors import scalar_loops
 from eprof.show.report.view import View, above_of, time_of
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import ASSUMED, MISSING, SIMULATED, Amount, ratio
@@ -201,11 +202,11 @@ def _why_bytes(view: View, entry: schema.Kernel | schema.Group, group: str) -> s
 def _why_instructions(view: View, entry: schema.Kernel | schema.Group, group: str) -> str:
     """Why a kernel executes instructions: how many; integer and others by the flops that they serve."""
     words = _words_of(entry, group)
-    executed = view.summed(entry, words)
+    executed = view.instructions(entry) if "retired" in words else view.summed(entry, words)
     if not executed.value:
         return ""
     flops = view.flops(entry)
-    if group in ("int", "other") and flops.value:
+    if group in ("int", "other") and flops.value and executed.value < _MOSTLY_INTEGER * flops.value:
         return f"{plain(executed.value / flops.value)} for each flop"
     unit = COUNTS[words[0]].symbol
     return at_least(executed, unit) + when(not unit, " instructions")
@@ -241,7 +242,7 @@ class Try(Struct, frozen=True):
 
 def what_to_try(view: View) -> Point:
     """What to try, the change with the largest believable effect: a fifth less of what takes most, or other clocks."""
-    largest = max(_changes(view), key=lambda change: change.saves, default=None)
+    largest = max(_changes(view), key=lambda change: max(change.saves, change.most or 0.0), default=None)
     texts = [_of_loops(view)]
     if not view.has_energy:
         texts.insert(0, _how_to_price(view))
@@ -298,6 +299,8 @@ def _changes(view: View) -> Iterator[Try]:
             names = (COUNTS[word].label.removeprefix("Tensor ") for word in (narrow, wide))
             yield Try(f"use {' for '.join(names)} on tensor cores, if accurate enough", saves)
     yield from _other_clocks(view)
+    for loop in scalar_loops(view):
+        yield Try(loop.act, loop.least_j / everything, loop.most_j / everything)
 
 
 def _fewer(view: View, group: str, share: float) -> Try:

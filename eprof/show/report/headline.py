@@ -11,7 +11,7 @@ from eprof.show.report.view import DRAM, View
 from eprof.show.words.badges import ASSUMED, MISSING, Amount
 from eprof.show.words.blocks import Headline
 from eprof.show.words.intervals import in_brackets, known
-from eprof.show.words.numbers import percent, percent_span, quantity, span, whole
+from eprof.show.words.numbers import percent, percent_span, plain, quantity, span, whole
 
 _PARTS = 3
 _CLASSES = {"integer", "control", "load_store", "misc"}  # beside arithmetic: without them instructions are not all
@@ -46,7 +46,7 @@ def _chosen(view: View) -> Headline:
         else:
             text = f"Total unknown, at least {joules}: only constant power is priced{_drawn(view, constant)}."
         return Headline(f"{text} Cause unknown; shares are of time.", "", constant.marks | MISSING)
-    if view.is_modelled:
+    if view.is_above:
         return _above_constant(view)
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
     without = when(total.lower, lacking.in_headline(view))
@@ -82,9 +82,18 @@ def _known_how(view: View) -> str:
 
 
 def _above_constant(view: View) -> Headline:
-    """The headline of a simulated device: joules of what was counted; constant power as a range."""
+    """The headline of a simulated device, or of some cores of a socket: joules of what was counted, and constant power.
+
+    Of a simulated device as a range, of cores as their share.
+    """
     above = view.above
-    text = f"{capital(at_least(above, 'J'))} above constant power: {_parts(view, above)}."
+    time = when(not view.is_modelled and view.time.value, f" in {at_least(view.time, 's')}")
+    text = f"{capital(at_least(above, 'J'))} above constant power{time}: {_parts(view, above)}."
+    if view.costs and view.costs.cores:
+        adds = quantity(view.energy(CONSTANT).value or 0.0, "J")
+        cores, of = view.costs.cores.busy, view.costs.cores.of
+        text += f" Constant power adds {adds}, the share of {plain(cores)} of {of} cores."
+        return Headline(text, "", above.marks)
     constant = constant_range(view)
     if not constant:
         return Headline(text, "", above.marks)
