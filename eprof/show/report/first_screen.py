@@ -12,7 +12,7 @@ from eprof.profile import schema
 from eprof.show.report import lacking, metered
 from eprof.show.report.headline import at_least, contenders
 from eprof.show.report.lever import reached
-from eprof.show.report.vectors import scalar_loops
+from eprof.show.report.levers_of_cpus import scalar_loops
 from eprof.show.report.view import View, above_of, time_of
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import ASSUMED, MISSING, SIMULATED, Amount, ratio
