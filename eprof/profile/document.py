@@ -16,7 +16,7 @@ from eprof.base.nouns import in_document
 from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED
 from eprof.logs.join.ranks import PARTS, RANK
-from eprof.profile import intervals, schema, totals, whatif
+from eprof.profile import causes, intervals, schema, totals, whatif
 from eprof.profile.callees import inclusive
 from eprof.profile.components import of_energy
 from eprof.profile.grouping import shown, spread_of_ranks
@@ -43,6 +43,7 @@ def document(energy: "Energy") -> schema.Profile:
     replicas = intervals.replicas(energy)
     sums = _sums(whole)
     sums["energy_j"].measured = energy.measured_j
+    of_all = causes.of_energy(whole, replicas)
     devices = [_device(counted) for counted in energy.profile.counted]
     used = list(dict.fromkeys(counted.definition for counted in energy.profile.counted))
     made = schema.Profile(
@@ -61,8 +62,9 @@ def document(energy: "Energy") -> schema.Profile:
         modelled_time=_modelled_time(energy),
         counts=_total_counts(whole, cells),
         warnings=energy.warnings,
-        kernels=_with_lines(_kernels(whole, cells, replicas), energy),
+        kernels=_with_lines(_kernels(whole, cells, replicas, of_all), energy),
         commit=energy.profile.run.commit or UNSET if energy.profile.run else UNSET,
+        causes=of_all,
         to_meter=_to_meter(whole),
         operators=operators(energy, place_of) or UNSET,
         **sums,
@@ -153,7 +155,7 @@ def _modelled_time(energy: "Energy") -> schema.ModelledTime | UnsetType:
 
 def _cores(energy: "Energy") -> schema.Cores | UnsetType:
     profile, table = energy.profile, energy.table
-    if table is None or not table.constant.cores or not profile.cores or not profile.socket_share(table):
+    if table is None or not table.constant.cores or not profile.cores or not energy.shares_socket:
         return UNSET
     return schema.Cores(profile.cores, table.constant.cores)
 
@@ -279,7 +281,9 @@ def _derivations(energy: "Energy", name: str) -> list[schema.Derivation]:
     return [schema.Derivation(way.formula, way.note, _WORDS[way.mark], way.kernels) for way in ways]
 
 
-def _kernels(energy: "Energy", cells: _Cells, replicas: "Replicas | None") -> list[schema.Kernel]:
+def _kernels(
+    energy: "Energy", cells: _Cells, replicas: "Replicas | None", whole: schema.Causes | UnsetType
+) -> list[schema.Kernel]:
     """The kernels in the document, a structure each. Columns become lists once, so 5,000 kernels take a moment only."""
     rows = energy.sums()
     marks = _kernel_marks(energy)
@@ -296,6 +300,7 @@ def _kernels(energy: "Energy", cells: _Cells, replicas: "Replicas | None") -> li
         "energy_marks": marks,
         "interval_j": intervals.of_kernels(energy, replicas),
         "intensity_flop_per_byte": finite_all(rows["intensity_flop_per_byte"]),
+        "causes": causes.of_kernels(energy, replicas, whole),
         "marks": [families.total for families in marks],
     }
     if energy.metered is not None:
@@ -406,6 +411,7 @@ def _group(
         kernels=kernels.tolist(),
         counts=_Cells(energy, lost).totals(),
         interval_j=intervals.of_total(energy, replicas, lost),
+        causes=causes.of_energy(energy, replicas),
         **_sums(energy, lost),
     )
 

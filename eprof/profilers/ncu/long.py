@@ -30,7 +30,7 @@ from eprof.logs.rows.numbers import (
 from eprof.logs.rows.sections import Cells, Piece, Section, names_of, texts_of
 from eprof.profilers.ncu import derived, headers, opcodes
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
-from eprof.profilers.ncu.sheet import GPU_NAME, Part, Remarks, Sheet, labels_of_page, metric_of, part_of
+from eprof.profilers.ncu.sheet import GPU_NAME, Remarks, Sheet, labels_of_page, metric_of
 
 _LABEL_AND_NAME = pattern(r".* \(([a-z][a-z0-9]*__[\w.]+)\)")
 _SAMPLE = 4096
@@ -139,11 +139,8 @@ class Long(Struct, dict=True):
         whole = [is_whole(metric_of(name), unit) for name, unit in pairs]
         return [whole[kind] for kind in kinds.tolist()]
 
-    def part(self, style: Style, keep: Container[str] | None) -> Part:
-        """From a row a metric to a row a launch (or kernel of a summary), and its counters."""
-        return part_of(self._sheet(style, keep), keep)
-
-    def _sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
+    def sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
+        """From a row a metric to a row a launch (or kernel of a summary), and its metrics."""
         units, matrix, remarks = self._numbers(style, keep)
         gpu: list[str | None] = [None] * len(self.launches[0])
         for row in self._rows_of(GPU_NAME).tolist():

@@ -118,7 +118,7 @@ def walk(
     size_bytes: int,
 ) -> Walked:
     """Read all blocks of an nvprof log of about `size_bytes`. The other arguments are those of `logs.read`."""
-    store = Store(names, keep, parts)
+    store = Store(parts, names=names, keep=keep)
     lines = Walk(store, min(_STRETCH_BYTES, tuning.fast_from), _given(columns))
     is_long = size_bytes >= tuning.fast_from and not is_memory_scarce()
     marked = (Block(block, is_long) for block in pieces)

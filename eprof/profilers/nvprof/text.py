@@ -8,8 +8,8 @@ import numpy as np
 from eprof.base.text import pattern
 from eprof.logs.rows.cells import OLD_RATES, SECONDS, seconds, shows_wrong
 from eprof.logs.rows.columns import LAUNCH_ID
+from eprof.logs.rows.folding import Piece, Sums
 from eprof.profilers.nvprof.counters import CutOffSection, SummarySection
-from eprof.profilers.nvprof.pieces import Piece, Sums
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
 from eprof.profilers.nvprof.tables import DEVICE, EVENTS, METRICS, TRACE, WIDE, Header
 from eprof.profilers.nvprof.trace import Usage, is_kernel
@@ -206,7 +206,7 @@ class TextTrace(TextSection):
     def _add_up(self) -> None:
         if self._launches:
             device, kernel, time_s = map(np.array, zip(*self._launches, strict=True))
-            self._sums.add(Piece(self.run, device, kernel, np.ones(len(device), np.int64), time_s))
+            self._sums.add(Piece.of_run(self.run, device, kernel, np.ones(len(device), np.int64), time_s))
             self._launches = []
 
     def close(self) -> None:
