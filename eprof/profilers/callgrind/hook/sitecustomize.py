@@ -149,8 +149,9 @@ def _measure(path: str) -> None:
     atexit.register(end)
 
 
-_hand_on()
-if os.environ.get(_TIMES):
-    _measure(os.environ.pop(_TIMES))
-else:
-    _count()
+if __name__ == "sitecustomize":
+    _hand_on()
+    if os.environ.get(_TIMES):
+        _measure(os.environ.pop(_TIMES))
+    else:
+        _count()
