@@ -203,10 +203,7 @@ def _text(value: object) -> str:
 
 
 class Shape(Struct):
-    """What the container holds. pids: the process of each result, as they come. build: the ncu that wrote it.
-
-    program: the path of the first process.
-    """
+    """What the container holds. pids: the process of each result. build: the ncu. program: the first's path."""
 
     version: int = 0
     pids: list[int] = field(default_factory=list)
@@ -225,10 +222,7 @@ class _Damaged(Exception):
 
 
 def shape_of(path: str, handle: IO[bytes]) -> Shape:
-    """Walk over the blocks of an open ncu report file, payloads skipped.
-
-    Raises LogError if it is none, cut off or damaged.
-    """
+    """Walk over the blocks of an ncu report, payloads skipped. Raises LogError if it is none, cut off or damaged."""
     handle.seek(0, 2)
     size = handle.tell()
     handle.seek(0)
