@@ -294,7 +294,7 @@ class Session:
             return process.run(
                 step.command,
                 signals,
-                environment={**os.environ, **step.environment},
+                environment={**os.environ, **self._watch(step).environment, **step.environment},
                 streams=streams,
                 timeout_s=self.timeout_s,
                 tick=tick,

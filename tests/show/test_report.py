@@ -533,6 +533,7 @@ def test_sections_without_data_are_left_out(pages):
         "whatif",
         "trust",
         "method",
+        "words",
     ]
     assert [a["id"] for a in pages("empty")[1].of("section")] == ["method"]
 
@@ -559,7 +560,7 @@ def _size(text):
     return len(text.encode()), len(gzip.compress(text.encode(), 9))
 
 
-@pytest.mark.parametrize(("case", "raw", "zipped"), [("fmm", 100_000, 30_000), ("fifty", 180_000, 40_000)])
+@pytest.mark.parametrize(("case", "raw", "zipped"), [("fmm", 105_000, 30_000), ("fifty", 180_000, 40_000)])
 def test_sizes(pages, case, raw, zipped):
     size = _size(pages(case)[0])
     assert size[0] < raw and size[1] < zipped, size
@@ -572,7 +573,7 @@ def test_size_of_5000():
 
 def test_own_script_and_style():
     assert len(asset("report.js").encode()) < 20_000
-    assert len(asset("report.css").encode()) < 16_000
+    assert len(asset("report.css").encode()) < 17_000
 
 
 def calls_of(work):

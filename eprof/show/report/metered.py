@@ -59,10 +59,10 @@ def _shape(view: View, to_meter: schema.ToMeter) -> str:
 
 def _by_time(view: View, to_meter: schema.ToMeter) -> str:
     """What each kernel would take of the metered energy by time alone, and whether the difference is certain."""
-    known = f"x/÷{to_meter.within:g}"
+    known = f"a factor of {to_meter.within:g}"
     apart = _apart(view, to_meter.within)
     if not apart:
-        return f"Time alone would say the same of every {view.nouns.kernel}, as far as the split is known ({known})."
+        return f"Time alone would say the same of every {view.nouns.kernel}, as far as the split is known (to {known})."
     kernel, by_counts, by_time = apart[0]
     alike = len(view.kernels) - len(apart)
     return (

@@ -207,5 +207,5 @@ def _groups(view: View) -> Iterator[Part]:
 
 
 def _limit(kernel: str, limit: schema.Limit) -> str:
-    arch = phrase(" and {} of the arch line's flop/J", reached(limit, "energy_share"))
+    arch = phrase(" and {} of the best flop/J", reached(limit, "energy_share"))
     return f"{kernel}: {reached(limit, 'speed_share')} of the roofline's speed{arch}; {lever(limit)}."
