@@ -37,7 +37,7 @@ __all__ = [
     "names_in_use",
 ]
 _DATA = ("caches", "collect", "descriptions", "devices", "labels", "messages", "mnemonics", "numbers")
-_NOT_DEFINITIONS = ("cpu", "measurements", "meters", "programs", *(f"{name}.toml" for name in _DATA))
+_NOT_DEFINITIONS = ("cpu", "dcgm", "measurements", "meters", "programs", *(f"{name}.toml" for name in _DATA))
 _PROFILERS = ("nvprof", "ncu")
 
 
