@@ -219,6 +219,7 @@ def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, l
         metered_j=float(power.energy_j(*whole)[0]),
         modelled_j=float(total.modelled_j[0]),
         idle_w=dict(total.idle_w),
+        unseen_pj=total.unseen_pj,
         causes=rows,
         words=list(over_time.words),
         watts=list(zip((edges[:-1] - fused.begin_s).tolist(), watts, strict=True)),

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words
 from eprof.commands.timeline.schema import Component, Function, Split, Timeline
+from eprof.lab.power.activity import UNSEEN
 from eprof.show.page.frame import Figure, card, method, page, quiet
 from eprof.show.page.svg import pct
 from eprof.show.words.badges import written
@@ -145,7 +146,7 @@ def _stacked(document: Timeline, split: Split, height: int, most: float) -> Mark
 
 
 def _colour(word: str) -> str:
-    return "c-plain" if word == CONSTANT else f"c-{COUNTS[word].group}"
+    return {CONSTANT: "c-plain", UNSEEN: "c-int"}.get(word) or f"c-{COUNTS[word].group}"
 
 
 def _legend(document: Timeline) -> Markup:

@@ -70,7 +70,8 @@ class Split(Struct, frozen=True, kw_only=True):
     """The joules of a GPU by cause, from sampled activity and the prices of `costs`, held to its meter.
 
     component: the GPU's. metered_j: of the whole time; modelled_j: what the prices say of it alone. idle_w: by setting,
-    as the log has it. watts: over time for a chart, (time_s, W of each of `words`).
+    as the log has it. unseen_pj: what an active multiprocessor takes a cycle beyond the prices, at the table's 1 V.
+    watts: over time for a chart, (time_s, W of each of `words`).
     """
 
     component: str
@@ -78,6 +79,7 @@ class Split(Struct, frozen=True, kw_only=True):
     metered_j: float
     modelled_j: float
     idle_w: dict[str, float]
+    unseen_pj: float | None
     causes: list[Cause]
     words: list[str]
     watts: list[tuple[float, list[float]]] = field(default_factory=list)

@@ -8,6 +8,7 @@ from eprof.base.known import ratio
 from eprof.base.text import counted, few, listed, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline.schema import Cause, Component, Function, Timeline
+from eprof.lab.power.activity import UNSEEN
 from eprof.show.words.badges import ESTIMATED, MISSING, bits
 from eprof.show.words.blocks import Block, Column, Headline, Notes, Point, Row, Sentence, Table, Tone, table_of
 from eprof.show.words.cells import Cell, Name, Quantity, Share
@@ -23,6 +24,9 @@ _CAUSES = {
     "fp16": "FP16",
     "tensor_fp16": "tensor cores",
     "sm_active_cycle": "active SMs",
+    "l2": "L2",
+    "l1": "L1",
+    UNSEEN: "work not sampled",
 }
 _SHOWN_CAUSES = 3
 _FUNCTIONS = 6

@@ -2,8 +2,8 @@
 
     n_k = sum over samples of active_k x peak_k(clock) x dt          E = sum_k n_k eps_k + pi0 T       ([S] 5.4, 5.5)
 
-Power is metered: constant power is what the GPU draws idle at that clock where its log has such moments, and what is
-above it is split in proportion to the prices. Where it has none, one factor holds all to the meter (`energy.metering`).
+Power is metered: constant power is what the GPU draws idle at that clock where its log has such moments. What the meter
+saw beyond constant power and prices is work that no share tells, and goes with active multiprocessors x f V^2.
 """
 
 from __future__ import annotations
@@ -33,18 +33,24 @@ from eprof.logs.rows.log import KernelRows
 
 _SETTLED_S = 0.3  # after which a GPU's power no longer holds what ran before: its meter lags by 0.15 s
 _SEEN_S = 0.5  # of idle moments that tell idle power
+UNSEEN = "unseen"  # work that no sampled share tells: integers, caches, issue
+_WORDS = (*PRICED[:-1], UNSEEN, CONSTANT)
 _PERCENT = 1.5  # shares above this are per cent
 _CLOCKS = 24  # settings that are priced one by one; of more, clocks are rounded
 _STEP_MHZ = 60
 
 
 class Field(Struct, frozen=True):
-    """A share of time that is sampled. count: the word of what is done; of: its peak, `flop` of which are one count."""
+    """A share of time that is sampled. count: the word of what is done; of: its peak, `flop` of which are one count.
+
+    passed: levels of memory that its bytes have passed, which pay where a table prices bytes at every level.
+    """
 
     field: str
     count: str
     of: str
     flop: float = 1.0
+    passed: Sequence[str] = ()
     sp_factor: Mapping[str, float] = {}
 
 
@@ -91,10 +97,12 @@ class Activity(Struct, frozen=True, eq=False):
 
 
 class Causes(Struct, frozen=True, eq=False):
-    """The joules of a GPU in stretches of time, by cause. joules, low, high: (n_stretches, n_words); words: `PRICED`.
+    """The joules of a GPU in stretches of time, by cause. joules, low, high: (n_stretches, n_words).
 
+    words: of the vocabulary, `UNSEEN`, and constant power.
     marks: of each word. modelled_j: what the prices alone say, (n_stretches,). idle_w: setting -> idle power, where the
-    log has it. unpriced: words that were sampled, and that the table has no price for.
+    log has it. unseen_pj: what an active cycle of a multiprocessor takes beyond the prices, at 1 V of the table, in the
+    whole log; None: the table does not say how many there are. unpriced: words that were sampled without a price.
     """
 
     words: tuple[str, ...]
@@ -104,6 +112,7 @@ class Causes(Struct, frozen=True, eq=False):
     marks: Mapping[str, int]
     modelled_j: Floats
     idle_w: Mapping[str, float]
+    unseen_pj: float | None = None
     unpriced: tuple[str, ...] = ()
 
 
@@ -184,18 +193,23 @@ def causes(
     settings = _settings(activity, table)
     seen_w = _idle_w(activity, settings, power)
     idle_w = _at_all_settings(seen_w, {label: table.at(label or None).constant_power_w for label in settings})
+    # The last group is the whole log.
+    begin_s, end_s = np.append(begin_s, activity.edges[0]), np.append(end_s, activity.edges[-1])
+    owner = np.append(owner, number)
 
     def grouped(amounts: Floats) -> Floats:
-        return np.bincount(owner, amounts, minlength=number).astype(np.float64)
+        return np.bincount(owner, amounts, minlength=number + 1).astype(np.float64)
 
-    joules, marks = np.zeros((number, len(PRICED))), dict.fromkeys(PRICED, 0)
-    drawn: Floats = np.zeros((number, len(PRICED), 1))  # by each replica of the prices
+    joules, marks = np.zeros((number + 1, len(PRICED))), dict.fromkeys(_WORDS, 0)
+    drawn: Floats = np.zeros((number + 1, len(PRICED), 1))  # by each replica of the prices
+    active: Floats = np.zeros(number + 1)  # cycles of an active multiprocessor, times the square of the voltage
     for label, rows in settings.items():
         costs = table.at(label or None)
         if label in idle_w:
             mark = NONE if label in seen_w else Mark.ESTIMATED
             costs = replace(costs, constant_power_w=idle_w[label], constant_marks=mark)
-        counts = _counts(activity, table, costs, rows, begin_s, end_s, grouped, number)
+        counts, active_s = _counts(activity, table, costs, rows, begin_s, end_s, grouped, number + 1)
+        active += active_s * (costs.setting.core_mhz or 1.0) * 1e6 * (costs.setting.core_v or 1.0) ** 2
         split = attribute(counts, costs)
         for word in split.joules.names:
             joules[:, PRICED.index(word)] += np.nan_to_num(split.joules[word])
@@ -205,40 +219,53 @@ def causes(
             prices[-1] = idle_w[label]
         drawn = drawn + np.nan_to_num(amounts_of(counts))[:, :, np.newaxis] * prices
     metered_j = grouped(power.energy_j(begin_s, end_s))
-    split_j = _held(joules[:, :, np.newaxis], metered_j, bool(idle_w))[:, :, 0]
-    interval = middle(_held(drawn, metered_j, bool(idle_w)), split_j, table.interval_share)
+    whole_j = _beyond_j(joules[:, :, np.newaxis], metered_j)[0]
+    cycles = active[-1] * (table.sm_count or 0.0)
+    split_j = _held(joules[:, :, np.newaxis], active, metered_j, bool(idle_w))[:-1, :, 0]
+    interval = middle(_held(drawn, active, metered_j, bool(idle_w))[:-1], split_j, table.interval_share)
     # Held to a meter, kernels that a table has not seen are still so far off, in either direction.
     within = max(table.within, WITHIN)
     uncertain = slice(None, -1) if idle_w else slice(None)
-    wide = np.stack([split_j / within, np.minimum(split_j * within, metered_j[:, np.newaxis])], axis=-1)
+    wide = np.stack([split_j / within, np.minimum(split_j * within, metered_j[:-1, np.newaxis])], axis=-1)
     interval[:, uncertain, 0] = np.minimum(interval[:, uncertain, 0], wide[:, uncertain, 0])
     interval[:, uncertain, 1] = np.maximum(interval[:, uncertain, 1], wide[:, uncertain, 1])
-    used = [place for place in range(len(PRICED)) if joules[:, place].any()]
-    words = tuple(PRICED[place] for place in used)
+    used = [place for place in range(len(_WORDS)) if split_j[:, place].any()]
+    words = tuple(_WORDS[place] for place in used)
+    marks[UNSEEN] = int(Mark.ASSUMED)
     return Causes(
         words,
         split_j[:, used],
         interval[:, used, 0],
         interval[:, used, 1],
         {word: marks[word] | int(NONE if word == CONSTANT and idle_w else Mark.ESTIMATED) for word in words},
-        joules.sum(axis=1),
+        joules[:-1].sum(axis=1),
         seen_w,
+        float(whole_j / cycles * 1e12) if cycles else None,
         tuple(word for word in PRICED if word not in words and marks[word] & int(Mark.MISSING)),
     )
 
 
-def _held(joules: Floats, metered_j: Floats, is_measured: bool) -> Floats:
-    """Joules (n, n_priced, n_replicas) held to the meter's, (n,): all of them, or what is above measured idle power."""
-    total = metered_j[:, np.newaxis]
-    if not is_measured:
-        sums = joules.sum(axis=1)
-        return joules * np.where(sums > 0, total / np.where(sums > 0, sums, 1.0), 0.0)[:, np.newaxis]
-    dynamic, constant = joules[:, :-1], joules[:, -1:]
-    sums = dynamic.sum(axis=1)
+def _beyond_j(joules: Floats, metered_j: Floats) -> Floats:
+    """What the meter saw in the whole log, the last row, beyond constant power and prices: (n_replicas,)."""
+    return np.maximum(metered_j[-1] - joules[-1].sum(axis=0), 0.0)
+
+
+def _held(joules: Floats, active: Floats, metered_j: Floats, has_idle: bool) -> Floats:
+    """Joules of `_WORDS` held to the meter: (n, n_priced, n_replicas) -> (n, n_words, n_replicas).
+
+    What the meter saw in the whole log, the last row, beyond constant power and prices goes with `active`, (n,). Then
+    each row is held to its own joules in proportion, (n,): all of it, or what is above idle power where that is known.
+    """
+    dynamic, constant = joules[:, :-1], joules[:, -1]
+    unseen = active[:, np.newaxis] / (active[-1] or 1.0) * _beyond_j(joules, metered_j)
+    above = np.concatenate([dynamic, unseen[:, np.newaxis]], axis=1)
+    total, sums = metered_j[:, np.newaxis], above.sum(axis=1)
     # A meter that sees less than idle power, or more where nothing was sampled, has all of it constant.
-    rest = np.where(sums > 0, np.maximum(total - constant[:, 0], 0.0), 0.0)
+    rest = np.where(sums > 0, np.maximum(total - constant, 0.0), 0.0)
+    if not has_idle:
+        rest = total * sums / np.where(sums + constant > 0, sums + constant, 1.0)
     factor = rest / np.where(sums > 0, sums, 1.0)
-    return np.concatenate([dynamic * factor[:, np.newaxis], (total - rest)[:, np.newaxis]], axis=1)
+    return np.concatenate([above * factor[:, np.newaxis], (total - rest)[:, np.newaxis]], axis=1)
 
 
 def _settings(activity: Activity, table: CostTable) -> dict[str, Bools]:
@@ -288,8 +315,8 @@ def _counts(
     end_s: Floats,
     grouped: Callable[[Floats], Floats],
     number: int,
-) -> Counts:
-    """What was done at one setting in each group of stretches of time, by the shares of it: `Counts`."""
+) -> tuple[Counts, Floats]:
+    """What was done at one setting in each group of stretches of time, and how long something was, (number,), in s."""
 
     def within(per_s: Floats) -> Floats:
         sums = np.append(0.0, np.cumsum(np.where(rows, per_s, 0.0) * activity.seconds))
@@ -304,11 +331,12 @@ def _counts(
         share = activity.shares.get(field.field)
         if peak is None or share is None or np.isnan(share).all():
             continue
-        amounts[field.count] = within(peak * share)
         is_filled = within(activity.filled[field.field].astype(np.float64)) > 0
-        marks[field.count] = np.where(is_filled, int(Mark.ASSUMED | Mark.ESTIMATED), int(Mark.ASSUMED))
-        way = Way(f"{field.field} * {peak:.4g}/s", "active x clock x units", int(Mark.ASSUMED), number)
-        how[field.count] = (way,)
+        passed = field.passed if costs.books == "accessed" else ()
+        for word in (field.count, *passed):
+            amounts[word] = within(peak * share)
+            marks[word] = np.where(is_filled, int(Mark.ASSUMED | Mark.ESTIMATED), int(Mark.ASSUMED))
+            how[word] = (Way(f"{field.field} * {peak:.4g}/s", "active x clock x units", int(Mark.ASSUMED), number),)
     none = np.zeros(number, np.int64)
     of_rows = KernelRows(
         device=np.full(number, activity.gpu, object),
@@ -317,7 +345,9 @@ def _counts(
         time_s=within(np.ones(len(rows))),
         time_marks=none,
     )
-    return Counts(of_rows, Columns.of(amounts, number), Columns.of(marks, number), how, costs.books)
+    active = activity.shares.get(meaning().turns, activity.shares.get(meaning().busy, np.ones(len(rows))))
+    counts = Counts(of_rows, Columns.of(amounts, number), Columns.of(marks, number), how, costs.books)
+    return counts, within(active)
 
 
 def _per_s(field: Field, table: CostTable, costs: Costs) -> float | None:

@@ -61,8 +61,9 @@ def test_joules_split_by_prices_above_the_idle_power_of_the_log(tmp_path):
     joules = {cause["word"]: cause["energy_j"] for cause in split["causes"]}
     assert split["idle_w"] == {"1410/1593": pytest.approx(100, rel=1e-2)}
     assert sum(joules.values()) == pytest.approx(split["metered_j"]) == pytest.approx(document["total_j"])
-    # By hand: bytes x 86.3 pJ, instructions x 2 x 8.18 pJ, at 2039 GB/s and 108 x 64 x 1.41 GHz.
-    dram, fp32 = 0.5 * 2039.04e9 * 86.3e-12, 0.25 * 108 * 64 * 1.41e9 * 2 * 8.18e-12
+    # By hand: bytes at 2039 GB/s, instructions at 108 x 64 x 1.41 GHz, times what they pay.
+    pays = costs.load(COSTS).at("1410/1593").charges
+    dram, fp32 = 0.5 * 2039.04e9 * pays["dram"].pj, 0.25 * 108 * 64 * 1.41e9 * pays["fp32"].pj
     assert joules["dram"] / joules["fp32"] == pytest.approx(dram / fp32, rel=1e-4)
     assert all(cause["low_j"] <= cause["energy_j"] <= cause["high_j"] for cause in split["causes"])
 
@@ -159,10 +160,10 @@ def test_a_real_log_agrees_with_arithmetic_by_hand():
     table = costs.load(COSTS)
     by_hand = {"dram": 0.0, "fp32": 0.0}
     for mhz in np.unique(clock[:-1]):
-        volts2 = table.at(table.nearest(mhz, None)).setting.core_v ** 2
+        pays = table.at(table.nearest(mhz, None)).charges
         at = clock == mhz
-        by_hand["dram"] += dram[at].sum() * step_s * 2039.04e9 * 86.3e-12
-        by_hand["fp32"] += fp32[at].sum() * step_s * 6912 * mhz * 1e6 * 2 * 8.18e-12 * volts2
+        by_hand["dram"] += dram[at].sum() * 2039.04e9 * pays["dram"].pj
+        by_hand["fp32"] += fp32[at].sum() * 6912 * mhz * 1e6 * pays["fp32"].pj
     share = dict(zip(found.words, found.joules[0], strict=True))
     assert share["dram"] / share["fp32"] == pytest.approx(by_hand["dram"] / by_hand["fp32"], rel=1e-3)
     # The board's own idle power: 78.8 W at 210 MHz and 108.7 W at 1410 (reference, section 6).
