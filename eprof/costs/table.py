@@ -498,8 +498,11 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         return replace(self, rates=rates, constant=replace(self.constant, terms=terms))
 
     def is_for(self, device_name: str) -> bool:
-        """Whether the table was made for the device that a log calls `device_name` ("NVIDIA GeForce GTX 580 (0)")."""
-        return _is_among(device_name, self.devices)
+        """Whether the table was made for the device that a log calls `device_name` ("NVIDIA GeForce GTX 580 (0)").
+
+        A table that is only taken where a user asks for it lists no devices; its own is in its title.
+        """
+        return _is_among(device_name, self.devices or (self.device.partition(" (")[0],))
 
     def serves(self, device_name: str) -> bool:
         """Whether the table was made for the device, or lists it among the boards that it serves too."""

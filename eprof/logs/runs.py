@@ -191,9 +191,7 @@ class Run(Brief, Struct, frozen=True):
 
 
 def metered_in(several: Sequence[Launches]) -> Measured | None:
-    """The energy that a run's logs hold beside their counters, in J for all that they are of; None where some lack
-    it.
-    """
+    """The energy that a run's logs hold beside their counters, in J for all of them; None where some lack it."""
     joules = [launches.energy_j() for launches in several]
     covered = {covers for known in joules for covers in known}
     if len(covered) != 1 or not all(joules):
@@ -317,9 +315,7 @@ def _with_device(table: Table, name: str) -> Table:
 
 
 def settle(run: Run, launches: Launches, read: Reader) -> tuple[Launches, list[str]]:
-    """A run's times as medians over repetitions, and sentences on spreads, on other work each time, and on
-    processes.
-    """
+    """A run's times as medians over repetitions; and sentences on spreads, on processes, on other work each time."""
     notes: list[str] = []
     for kind in (COUNTERS, TIME):
         repeats = [paths for _, paths in sorted(run.files.get(kind, {}).items())]

@@ -16,7 +16,7 @@ from eprof.base.nouns import in_document
 from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED
 from eprof.logs.join.ranks import PARTS, RANK
-from eprof.profile import intervals, schema, totals, whatif
+from eprof.profile import causes, intervals, schema, totals, whatif
 from eprof.profile.callees import inclusive
 from eprof.profile.components import of_energy
 from eprof.profile.grouping import shown, spread_of_ranks
@@ -42,6 +42,7 @@ def document(energy: "Energy") -> schema.Profile:
     replicas = intervals.replicas(energy)
     sums = _sums(whole)
     sums["energy_j"].measured = energy.measured_j
+    of_all = causes.of_energy(whole, replicas)
     devices = [_device(counted) for counted in energy.profile.counted]
     used = list(dict.fromkeys(counted.definition for counted in energy.profile.counted))
     made = schema.Profile(
@@ -60,8 +61,9 @@ def document(energy: "Energy") -> schema.Profile:
         modelled_time=_modelled_time(energy),
         counts=_total_counts(whole, cells),
         warnings=energy.warnings,
-        kernels=_kernels(whole, cells, replicas),
+        kernels=_kernels(whole, cells, replicas, of_all),
         commit=energy.profile.run.commit or UNSET if energy.profile.run else UNSET,
+        causes=of_all,
         to_meter=_to_meter(whole),
         operators=operators(energy, place_of) or UNSET,
         **sums,
@@ -270,7 +272,9 @@ def _derivations(energy: "Energy", name: str) -> list[schema.Derivation]:
     return [schema.Derivation(way.formula, way.note, _WORDS[way.mark], way.kernels) for way in ways]
 
 
-def _kernels(energy: "Energy", cells: _Cells, replicas: "Replicas | None") -> list[schema.Kernel]:
+def _kernels(
+    energy: "Energy", cells: _Cells, replicas: "Replicas | None", whole: schema.Causes | UnsetType
+) -> list[schema.Kernel]:
     """The kernels in the document, a structure each. Columns become lists once, so 5,000 kernels take a moment only."""
     rows = energy.sums()
     marks = _kernel_marks(energy)
@@ -287,6 +291,7 @@ def _kernels(energy: "Energy", cells: _Cells, replicas: "Replicas | None") -> li
         "energy_marks": marks,
         "interval_j": intervals.of_kernels(energy, replicas),
         "intensity_flop_per_byte": finite_all(rows["intensity_flop_per_byte"]),
+        "causes": causes.of_kernels(energy, replicas, whole),
         "marks": [families.total for families in marks],
     }
     if energy.metered is not None:
@@ -376,6 +381,7 @@ def _group(
         kernels=kernels.tolist(),
         counts=_Cells(energy, lost).totals(),
         interval_j=intervals.of_total(energy, replicas, lost),
+        causes=causes.of_energy(energy, replicas),
         **_sums(energy, lost),
     )
 

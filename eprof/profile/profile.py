@@ -23,6 +23,7 @@ from eprof.costs import load as load_costs
 from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition, without_counters
+from eprof.counts.named import typed_by_name
 from eprof.counts.shapes import with_traces
 from eprof.energy.attribution import FAMILIES, Split, attribute
 from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
@@ -82,7 +83,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """Instructions by class and bytes by level, (n_kernels, n_classes), in the books "served" or "accessed"."""
         if books not in self._books:
             parts = [counts.count(part.launches, part.definition, books) for part in self.counted]
-            self._books[books] = with_traces(counts.concat(parts), self.logs)
+            self._books[books] = typed_by_name(with_traces(counts.concat(parts), self.logs))
         return self._books[books]
 
     def energy(
@@ -160,7 +161,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         counted, modelled, notes, total_s = self._timed(priced, efficiency, by_component)
         split = attribute(counted, priced)
         order = _order(counted.rows, split)
-        return Energy(
+        energy = Energy(
             self,
             priced,
             counted.chosen(order),
@@ -171,6 +172,9 @@ class Profile(Result, Struct, frozen=True, eq=False):
             total_s=total_s,
             by_component=by_component,
         )
+        from eprof.profile.totals import held_to_limit
+
+        return held_to_limit(energy)
 
     def _timed(
         self, priced: Costs, efficiency: float | None, by_component: bool
@@ -614,9 +618,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def warnings(self) -> list[str]:
         """Everything the user should know of the profile, once each: from logs, counts, checks and costs."""
-        from eprof.profile.totals import over_limit
-
-        sentences = list(filter(None, [over_limit(self)]))
+        sentences = []
         if self.measured is not None and self.metered is None:
             sentences.append(self._against(self.measured))
         if self.costs is None:

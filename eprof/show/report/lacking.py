@@ -1,12 +1,37 @@
-"""What a total lacks, wholly or in part, by groups of counts."""
+"""What a total lacks: which groups of counts, and the most that each can take."""
+
+import math
 
 from eprof.base.text import few, phrase, when
 from eprof.base.vocabulary import CONSTANT, GROUPS
 from eprof.show.report.view import View, Word
 from eprof.show.words.badges import MISSING, Amount
+from eprof.show.words.numbers import quantity
 
-_NAMED = 6
+_NAMED = 4
 _SHORT = 2  # things that the headline has room for
+_LITTLE = 0.03  # of the total: a group that can take less lacks nothing that matters
+_FEW, _MOST = 0.1, 0.5
+
+
+def share(view: View) -> float:
+    """The most that what was not counted can take, as a share of all energy; 1 where nothing bounds it."""
+    total = view.energy("total").value or 0.0
+    bounds = _bounds(view)
+    if bounds is None:
+        return 1.0 if view.energy("total").lower else 0.0
+    most = bounds.get("total", 0.0)
+    return 1.0 if most is None else most / (total + most or 1.0)
+
+
+def matters(view: View) -> bool:
+    """Whether what was not counted can take a tenth of all energy or more."""
+    return share(view) > _FEW
+
+
+def is_most(view: View) -> bool:
+    """Whether what was not counted can take more than what was."""
+    return share(view) > _MOST
 
 
 def in_headline(view: View) -> str:
@@ -17,12 +42,39 @@ def in_headline(view: View) -> str:
 
 
 def in_trust(view: View) -> str:
-    """All that a total lacks, where the headline has no room for it: "Missing wholly: FP64; partly: integer."."""
+    """All that a total lacks and that matters: "Not counted: L2 (at most 1.20 J), FP64, and 3 more."."""
+    bounds = _bounds(view)
     wholly, partly = _groups(view)
-    if in_headline(view) or not wholly + partly:
+    if bounds is None:
+        missing = {"wholly": few(wholly, _NAMED), "partly": few(partly, _NAMED)}
+        text = "; ".join(f"{how}: {names}" for how, names in missing.items() if names)
+        return phrase("Missing {}.", text)
+    if not matters(view):
         return ""
-    missing = {"wholly": few(wholly, _NAMED), "partly": few(partly, _NAMED)}
-    return f"Missing {'; '.join(f'{how}: {names}' for how, names in missing.items() if names)}."
+    if view.above.value is None:
+        return "Nothing but time was counted." if view.time.value is not None else "Nothing was counted, nor its time."
+    total = view.energy("total").value or 0.0
+    capped = bounds.get("total")
+    # The largest first; those that nothing bounds but the board, which then all have the same room, before them.
+    groups = [group for group in bounds if group != "total"]
+    ordered = sorted(groups, key=lambda group: -math.inf if bounds[group] is None else -(bounds[group] or 0.0))
+    names = []
+    for group in ordered:
+        most = bounds[group]
+        if most is not None and most < _LITTLE * total:
+            continue
+        is_open = most is None or capped is not None and most >= capped
+        names.append(_name(view, group) + when(not is_open, f" (at most {quantity(most or 0.0, 'J')})"))
+    together = ""
+    if capped:
+        together = f", {when(len(names) > 1, 'together ')}{quantity(capped, 'J')} at most"
+    return f"Not counted: {few(names, _NAMED)}{together}."
+
+
+def _bounds(view: View) -> dict[str, float | None] | None:
+    """The most that each group's uncounted part can take; None in a document without intervals."""
+    interval = view.document.interval_j
+    return interval.uncounted if interval else None
 
 
 def _groups(view: View) -> tuple[list[str], list[str]]:

@@ -16,8 +16,11 @@ from eprof.show.report.components import sentence as component_words
 from eprof.show.report.components import table as component_table
 from eprof.show.report.headline import headline
 from eprof.show.report.lever import lever, reached
+from eprof.show.report.levers import what_to_try
 from eprof.show.report.ranks import rank_words, slowest_words
 from eprof.show.report.tables import count_table, group_table, kernel_table, operator_table, split_table
+from eprof.show.report.trust import notes as trust_notes
+from eprof.show.report.trust import trust
 from eprof.show.report.view import View
 from eprof.show.report.whatif import answer_words, clock_words
 from eprof.show.terminal import drawing
@@ -80,7 +83,7 @@ def first_screen(view: View, width: int) -> list[Part]:
         parts = list(_answer(view, kernels, width))
         if _number_of_lines(parts, width) <= _LINES:
             break
-    noted = [*parts, *(Point("Note", note) for note in answer.notes(view)[:1])]
+    noted = [*parts, *(Point("Note", note) for note in trust_notes(view)[:1])]
     return noted if _number_of_lines(noted, width) <= _LINES else parts
 
 
@@ -99,13 +102,13 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     yield answer.where(view, kernels)
     if view.document.ranks:
         yield Sentence(slowest_words(view.document.ranks))
-    yield answer.what_to_try(view)
+    yield what_to_try(view)
     if view.document.time_components:
         yield Point("Time", component_words(view))
     for what_if in view.document.what_if or ():
         if what_if.asked:
             yield Point("If", answer_words(what_if).removeprefix("If "))
-    yield Point("Trust", f"{answer.trust(view).text} {_notes_left(view)}".rstrip())
+    yield Point("Trust", f"{trust(view).text} {_notes_left(view)}".rstrip())
 
 
 def _notes_left(view: View) -> str:

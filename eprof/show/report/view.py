@@ -25,7 +25,7 @@ from eprof.base.vocabulary import (
 )
 from eprof.profile import schema
 from eprof.show.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
-from eprof.show.words.intervals import Ends, is_certain
+from eprof.show.words.intervals import Ends, is_certain, known
 
 Entry = schema.Profile | schema.Kernel | schema.Group
 Priced = Entry | schema.Operator
@@ -41,6 +41,7 @@ _PROSE = {
     "system": "host memory",
     "requested": "requested bytes",
 }
+_ALIKE = 1.1  # without intervals, one part is surely the larger from here on
 _COUNTING = ESTIMATED | SIMULATED | ASSUMED
 
 
@@ -87,6 +88,13 @@ def callees_of(kernel: schema.Kernel) -> Amount:
 def power_of(entry: Entry) -> Amount:
     """Mean power of a kernel, a group, an operator or the whole: all energy over the time."""
     return Amount(entry.power_w, energy_of(entry, "total").marks | time_of(entry).marks)
+
+
+def contenders(causes: schema.Causes) -> list[schema.Cause]:
+    """The parts that may be the largest, as far as the prices are known: no other is surely above them."""
+    ends = [part.interval or [part.share, _ALIKE * part.share] for part in causes.parts]
+    least = max(low or 0.0 for low, _ in ends)
+    return [part for part, (_, high) in zip(causes.parts, ends, strict=True) if (high or 1.0) >= least]
 
 
 def _flops_by_word(entry: Entry) -> dict[str, int]:
@@ -275,6 +283,30 @@ class View:
         if not total.lower or ends is None or ends[0] is None or ends[1] is not None:
             return total
         return Amount(ends[0], total.marks)
+
+    def causes_of(self, entry: Entry) -> schema.Causes | None:
+        """What takes the energy of a kernel, a group or the whole, largest first; None where no count has a price.
+
+        A document that does not say it (an older one, or a kernel far down) has each group of counts as a part.
+        """
+        if entry.causes:
+            return entry.causes
+        joules = {group: amount.value for group, amount in self.groups_of(entry).items() if amount.value}
+        if above_of(entry).value is None or not joules:
+            return None
+        whole = self.counted_energy(entry).value or sum(joules.values())
+        parts = []
+        for group in sorted(joules, key=lambda group: -joules[group]):
+            pair = known(self.interval(group))
+            share = joules[group] / whole
+            ends: schema.Range | None = None
+            if pair is not None:
+                # Of a kernel it is as wide as of the whole, against its value.
+                scale = share / (self.groups[group].value or 1.0)
+                ends = [scale * pair[0], min(scale * pair[1], 1.0)]
+            parts.append(schema.Cause([group], share, ends))
+        made = schema.Causes("sure", parts)
+        return replace(made, largest="open") if len(contenders(made)) > 1 else made
 
     def is_certain(self, part: str) -> bool:
         """Whether an energy of the whole, by family or by group of counts, is certain enough to name."""
