@@ -221,6 +221,7 @@ def causes(
     metered_j = grouped(power.energy_j(begin_s, end_s))
     whole_j = _beyond_j(joules[:, :, np.newaxis], metered_j)[0]
     cycles = active[-1] * (table.sm_count or 0.0)
+    unseen_pj = float(whole_j / cycles * 1e12) if cycles else None
     split_j = _held(joules[:, :, np.newaxis], active, metered_j, bool(idle_w))[:-1, :, 0]
     interval = middle(_held(drawn, active, metered_j, bool(idle_w))[:-1], split_j, table.interval_share)
     # Held to a meter, kernels that a table has not seen are still so far off, in either direction.
@@ -240,14 +241,15 @@ def causes(
         {word: marks[word] | int(NONE if word == CONSTANT and idle_w else Mark.ESTIMATED) for word in words},
         joules[:-1].sum(axis=1),
         seen_w,
-        float(whole_j / cycles * 1e12) if cycles else None,
+        unseen_pj,
         tuple(word for word in PRICED if word not in words and marks[word] & int(Mark.MISSING)),
     )
 
 
 def _beyond_j(joules: Floats, metered_j: Floats) -> Floats:
     """What the meter saw in the whole log, the last row, beyond constant power and prices: (n_replicas,)."""
-    return np.maximum(metered_j[-1] - joules[-1].sum(axis=0), 0.0)
+    beyond_j: Floats = np.maximum(metered_j[-1] - joules[-1].sum(axis=0), 0.0)
+    return beyond_j
 
 
 def _held(joules: Floats, active: Floats, metered_j: Floats, has_idle: bool) -> Floats:
