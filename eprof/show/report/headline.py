@@ -10,7 +10,7 @@ from eprof.show.report.view import DRAM, Entry, View, contenders
 from eprof.show.words.badges import ASSUMED, MISSING, Amount
 from eprof.show.words.blocks import Headline
 from eprof.show.words.intervals import in_brackets, known
-from eprof.show.words.numbers import percent, percent_span, quantity, span, whole
+from eprof.show.words.numbers import percent, percent_span, plain, quantity, span, whole
 
 _PARTS = 3
 _CLASSES = {"integer", "control", "load_store", "misc"}  # beside arithmetic: without them instructions are not all
@@ -37,7 +37,7 @@ def _chosen(view: View) -> Headline:
         return Headline("Nothing that was counted costs energy.", why, total.marks)
     if view.above.value is None or _is_mostly_uncounted(view):
         return _constant_alone(view)
-    if view.is_modelled:
+    if view.is_above:
         return _above_constant(view)
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
     text = f"{_joules(view, total)}{time}: {_parts(view)}."
@@ -106,9 +106,15 @@ def _known_how(view: View) -> str:
 
 
 def _above_constant(view: View) -> Headline:
-    """The headline of a simulated device: joules of what was counted; constant power as a range."""
+    """The headline above constant power: of a simulated device with that as a range, of some cores as their share."""
     above = view.above
-    text = f"{capital(at_least(above, 'J'))} above constant power: {_parts(view)}."
+    time = when(not view.is_modelled and view.time.value, f" in {at_least(view.time, 's')}")
+    text = f"{capital(at_least(above, 'J'))} above constant power{time}: {_parts(view)}."
+    if view.costs and view.costs.cores:
+        adds = quantity(view.energy(CONSTANT).value or 0.0, "J")
+        cores, of = view.costs.cores.busy, view.costs.cores.of
+        text += f" Constant power adds {adds}, the share of {plain(cores)} of {of} cores."
+        return Headline(text, "", above.marks)
     constant = constant_range(view)
     if not constant:
         return Headline(text, "", above.marks)

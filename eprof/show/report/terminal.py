@@ -158,7 +158,7 @@ def _everything(view: View) -> Iterator[Part]:
 
 def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableType]:
     """A report's 100 % bar on the terminal, and its legend: of groups, or of the three families beside it."""
-    is_left_out = {CONSTANT} if view.is_modelled and not legend else set()
+    is_left_out = {CONSTANT} if view.is_above and not legend else set()
     parts = {group: amount.value for group, amount in view.groups.items() if amount.value and group not in is_left_out}
     if view.above.value is None or sum(parts.values()) <= 0:
         return
