@@ -124,6 +124,11 @@ class Mutant:
     statement: int
     text: str
 
+    @property
+    def name(self) -> str:
+        """Where and what, as `mutants-equivalent.toml` has it: with the line, not its number."""
+        return f"{self.module}: {_source(self.module).splitlines()[self.line - 1].strip()}: {self.text}"
+
 
 def mutants(module: str, source: str) -> Iterator[Mutant]:
     """Every change that can be made in a module."""
@@ -292,8 +297,9 @@ def _is_head(node: ast.stmt) -> bool:
     return is_future or (isinstance(node, ast.Expr) and _is_text(node.value))
 
 
-def compiled(path: Path, program: ast.Module) -> None:
-    """Have Python run a program for a module, whatever its source says: a file of `__pycache__` that is not checked."""
+def put(path: Path, program: ast.Module) -> None:
+    """Put a program in a module's place: its source, and a file of `__pycache__` that Python does not check."""
+    path.write_text(ast.unparse(program))
     binary = Path(importlib.util.cache_from_source(path))
     binary.parent.mkdir(exist_ok=True)
     code = marshal.dumps(compile(program, path, "exec", dont_inherit=True))
@@ -342,7 +348,7 @@ def record(state: Path, jobs: int) -> None:
         keys, starts, count = [], [], 0
         for module in modules():
             for tree in folders:
-                compiled(tree / "eprof" / module, marked(_source(module), count))
+                put(tree / "eprof" / module, marked(_source(module), count))
             for unit in units(ast.parse(_source(module))):
                 keys.append(unit.key)
                 starts.append(count)
@@ -394,6 +400,9 @@ class Tests:
     def of(self, mutant: Mutant) -> list[str]:
         """The tests that execute what a mutant changes, quickest files and tests first."""
         names = self._executing(mutant.unit, mutant.statement, set())
+        if not names and not mutant.unit.statements[mutant.statement][1]:  # nobody uses it; may the module be imported?
+            known = [self._seen.get(unit.key, ()) for unit in units(ast.parse(_source(mutant.module)))]
+            names = {test for tests in known for test, _ in tests}
         files: Counter[str] = Counter()
         for name in names:
             files[_file(name)] += self.seconds[name]
@@ -595,9 +604,10 @@ def fates(drawn: list[Mutant], tests: Tests, options: argparse.Namespace) -> dic
     def run(mutant: Mutant, tree: Path) -> int:
         path = tree / "eprof" / mutant.module
         try:
-            compiled(path, mutated(_source(mutant.module), mutant.number))
+            put(path, mutated(_source(mutant.module), mutant.number))
             return meet(affordable(mutant), tests.seconds, tree, "-x")
         finally:
+            path.write_text(_source(mutant.module))
             Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
 
     with trees(options.jobs) as folders:
@@ -621,11 +631,8 @@ def report(told: dict[Mutant, str]) -> int:
     known = {one["change"]: one["why"] for one in tomllib.loads(EQUIVALENT.read_text()).get("mutant", [])}
     alive = [one for one, fate in told.items() if fate[0] == "s"]
     for one in alive:
-        line = _source(one.module).splitlines()[one.line - 1].strip()
-        print(
-            f"\n{told[one]}: {one.module}:{one.line}: {line}\n    {one.text}\n{known.get(f'{one.module}: {one.text}', '')}"
-        )
-    left = [one for one in alive if f"{one.module}: {one.text}" not in known]
+        print(f"\n{told[one]}, line {one.line}\n{one.name}\n{known.get(one.name, '')}")
+    left = [one for one in alive if one.name not in known]
     total = len(told) - len(alive) + len(left)
     print(f"\n{len(left)} of {total} mutants that are not equivalent are alive")
     return int(len(left) > ALLOWED * total)

@@ -36,8 +36,8 @@ __all__ = [
     "named",
     "names_in_use",
 ]
-_DATA = ("caches", "collect", "descriptions", "devices", "labels", "messages", "mnemonics", "numbers")
-_NOT_DEFINITIONS = ("cpu", "measurements", "meters", "programs", *(f"{name}.toml" for name in _DATA))
+_DATA = ("caches", "collect", "descriptions", "devices", "labels", "libraries", "messages", "mnemonics", "numbers")
+_NOT_DEFINITIONS = ("cpu", "dcgm", "measurements", "meters", "programs", *(f"{name}.toml" for name in _DATA))
 _PROFILERS = ("nvprof", "ncu")
 
 

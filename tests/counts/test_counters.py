@@ -153,6 +153,9 @@ BROKEN = [
     ('eff = { name = "efficiency"', "eff = { name = [3]", "eff = ", "`name` must be a text, not 3"),
     ("expect = 2", "expect = 0", "rest = ", "`slices` is a name with one {} in it"),
     ("sub{}_rest", "sub_rest", "rest = ", "`slices` is a name with one {} in it"),
+    ('slices = "sub{}_rest", expect = 2', "slices = []", "rest = ", "or a list of names"),
+    ('"sub{}_rest", expect = 2', '["a", "b"], expect = 2', "rest = ", "or a list of names"),
+    ('slices = "sub{}_rest", expect = 2', "slices = 2", "rest = ", "or a list of names"),
     (
         "fma = [",
         'same = ["flop_count_dp_fma", "flops_dp_fma"]\nfma = [',

@@ -170,7 +170,7 @@ def test_a_mutant_meets_the_tests_that_execute_it(mutants, tmp_path, monkeypatch
     assert "killed by tests/test_small.py::test_limit\n    small.py:2: 5 -> 6" in told
     assert "killed by tests/test_small.py::test_in_a_process\n    small.py:8: a + 1 -> a - 1" in told
     assert "test_that_needs_the_one_before fails without any change" in told
-    assert "survived, 0 of 1 tests: small.py:7: return 1\n    1 -> 2" in told
+    assert "survived, 0 of 1 tests, line 7\nsmall.py: return 1: 1 -> 2" in told
     assert module.read_text() == MODULE
     ran = (state / "fates.jsonl").read_text()
     monkeypatch.setattr(mutants, "forked", None)  # what is in the state is not run again

@@ -231,10 +231,7 @@ class _Kernels(Struct):
         return self.devices.setdefault(normal_label(name), name.strip())
 
     def numbers(self, table: Table, alone: str | None) -> Array:
-        """The joined row (device and kernel) that each row of `table` belongs to.
-
-        `alone`: the device of rows that name none.
-        """
+        """The joined row (device and kernel) of each row of `table`. alone: the device of rows that name none."""
         rows = table.rows
         columns = [rows.device, rows.kernel] if rows.part is None else [rows.device, rows.kernel, rows.part]
         self.has_parts |= rows.part is not None

@@ -111,10 +111,7 @@ class Form(Struct, frozen=True, dict=True):
 
 
 class _Odd(Struct, frozen=True):
-    """The cells of a column that are not plain numbers: their rows, and each as a number and the unit behind it.
-
-    units: places in `_SUFFIXES`.
-    """
+    """The cells of a column that are no plain numbers: their rows, texts, numbers, units as places in `_SUFFIXES`."""
 
     rows: Ints
     texts: pl.Series
@@ -239,14 +236,13 @@ def parse(lines: bytes, number: int, form: Form, codes: pl.Series) -> ParsedRows
     last, beyond = str(form.width - 1), str(form.width)
     schema: dict[str, pl.DataType] = dict.fromkeys(map(str, range(form.width + 1)), pl.String())
     schema |= {str(place): codes.dtype for place in form.names if place != form.with_id}
-    of_floats = (*form.numbers, *form.together)
-    schema |= {str(place): pl.Float64() for place in (*of_floats, *form.checked)}
+    schema |= {str(place): pl.Float64() for place in (*form.numbers, *form.together, *form.checked)}
     columns = {place: pl.col(str(place)).fill_null("") for place in (*form.names, *form.values)}
     if form.with_id is not None:
         columns[form.with_id] = columns[form.with_id].str.replace(LAUNCH_ID.pattern, "").cast(codes.dtype)
     # In the same pass: a pass over a column alone costs as much again.
-    numbers = [_as_number(pl.col(str(place))).alias(_number(place)) for place in form.values]
-    numbers += [pl.col(str(place)).fill_null(np.nan).alias(_number(place)) for place in of_floats]
+    of_numbers = (*form.values, *form.numbers, *form.together)
+    numbers = [_as_number(pl.col(str(place))).alias(_number(place)) for place in of_numbers]
     codes_ = [columns[place].to_physical().alias(_code(place)) for place in form.names]
     is_clean = pl.col(last).is_not_null() & pl.col(beyond).is_null()
     for place in (*form.checked, *form.together):

@@ -25,7 +25,7 @@ from eprof.logs.rows.log import Log
 from eprof.logs.rows.numbers import Unit, unit_of
 from eprof.logs.rows.stream import Source
 from eprof.profilers.ncu import derived
-from eprof.profilers.ncu.sheet import Remarks, Sheet, notes_of_parts, part_of, tables_of
+from eprof.profilers.ncu.sheet import Collected, Remarks, Sheet, notes_of_counters
 
 KIND = "ncu-metrics"
 _VALUES = ("Value", "AvgValue")
@@ -54,15 +54,17 @@ def log_of(path: str, launches: Sequence[Launch], keep: Container[str] | None = 
 
     keep: the counters to hold, None for all. split: by their parts.
     """
-    part = part_of(_sheet(launches, keep, split), keep)
+    collected = Collected()
+    collected.add(KIND, collected.piece(_sheet(launches, keep, split), keep))
+    tables = collected.tables()
     return Log(
         path=path,
         format=KIND,
         sha256="",
         size_bytes=0,
-        tables=tuple(tables_of([part])),
-        notes=tuple(notes_of_parts([part], keep)),
-        clocks=part.clocks,
+        tables=tables,
+        notes=tuple(notes_of_counters(tables, collected.remarks, keep)),
+        clocks=tuple(collected.clocks),
     )
 
 

@@ -10,7 +10,8 @@ from msgspec import Struct, field
 
 from eprof.base.errors import LogError
 from eprof.base.threads import ahead, is_memory_scarce
-from eprof.logs.rows.log import Log
+from eprof.logs.rows import folding
+from eprof.logs.rows.log import Log, Table
 from eprof.logs.rows.numbers import Locale, Unit
 from eprof.logs.rows.sections import Piece, Rows, Section, many_rows, rows, size
 from eprof.logs.rows.stream import Source
@@ -18,7 +19,7 @@ from eprof.profilers.ncu import derived, headers, long, wide
 from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN
 from eprof.profilers.ncu.long import LaunchNumbers, Long
 from eprof.profilers.ncu.messages import CSV, IMPORTED, Messages
-from eprof.profilers.ncu.sheet import Part, joined, notes_of_lines, notes_of_parts, tables_of
+from eprof.profilers.ncu.sheet import Collected, notes_of_counters, notes_of_lines
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_pipes, lines_with_pipes, uncommented
 from eprof.profilers.ncu.wide import Sample, Wide
 from eprof.profilers.nsys import tables as nsys_tables
@@ -57,16 +58,17 @@ class _Table(Struct):
     """A table while its rows come, block by block. wanted: the places of the columns to read.
 
     names: of these the places of columns in which texts come again and again.
-    pieces: rows that are held. folded: the launches that were added up. rest: cells of a broken row.
+    pieces: rows that are held. sums: the launches that were added up. rest: cells of a broken row.
     """
 
     section: Section
+    number: int
     wanted: Sequence[int]
     names: Sequence[int] = ()
     pieces: list[Piece] = field(default_factory=list)
     units: dict[int, Unit] | None = None
     sample: Sample = field(default_factory=Sample)
-    folded: list[Part] = field(default_factory=list)
+    sums: folding.Sums = field(default_factory=folding.Sums)
     fold_from: int = 0
     numbers: LaunchNumbers = field(default_factory=LaunchNumbers)
     rest: list[str] = field(default_factory=list)
@@ -102,6 +104,7 @@ class _Reader(Struct):
     page: Page = field(default_factory=Page)
     pages: dict[str, _Table] = field(default_factory=dict)
     tables: list[_Table] = field(default_factory=list)
+    collected: Collected = field(default_factory=Collected)
     closed: list[tuple[_Table, Long | Wide]] = field(default_factory=list)
     unknown: list[int] = field(default_factory=list)
     program: str | None = None
@@ -182,7 +185,7 @@ class _Reader(Struct):
         section.part = headers.part_column(section, self.parts_by)
         if section.kind == UNKNOWN:
             self.unknown.append(section.first_line)
-        return _Table(section, self._wanted(section), _names(section))
+        return _Table(section, len(self.tables) + len(self.pages), self._wanted(section), _names(section))
 
     def _wanted(self, section: Section) -> Sequence[int]:
         if section.kind in _NO_COLUMNS:
@@ -257,7 +260,7 @@ class _Reader(Struct):
             return
         self._note_numbers(table, launches)
         self._stray(launches.stray)
-        table.folded = [joined([*table.folded, launches.part(self.locale.style(self.source.path), self.keep)])]
+        table.sums.add(self._piece(table, launches))
         table.pieces = rest
         table.fold_from = 0
 
@@ -279,48 +282,54 @@ class _Reader(Struct):
                 self._skip(",".join(table.rest))
             launches = table.rows()
             self._stray(launches.stray)
-            if table.folded:
+            if table.sums:
                 self._note_numbers(table, launches)
             self.closed.append((table, launches))
 
     def log(self) -> Log:
         """The log of ncu, or the one sentence on why there is none."""
         self._close()
-        parts = self._parts()
-        tables = tables_of(parts)
+        self._collect()
+        tables = list(self.collected.tables())
+        notes = [*self.messages.notes(), *self.source.notes, *self._notes(tables)]
         if self.nsys.kernels:
             tables.append(self.nsys.table())
         if not tables:
             raise LogError(f"{self.source.path}: {self._why_nothing()}")
         self.source.lacks_bytes |= self.is_cut
-        processes = {process for part in parts for process in part.names["process"].texts()}
+        processes = list(dict.fromkeys(process for _, process in self.collected.runs))
         return self.source.log(
             tables,
-            [*self.messages.notes(), *self.source.notes, *self._notes(parts)],
+            notes,
             lines=self.lines,
             skipped_lines=self.skipped,
-            command=self._command(parts),
+            # The program that the first rows are of, with its path if ncu gives it.
+            command=(self.messages.processes.get(str(processes[0])) or self.program) if processes else None,
             example_skipped=self.example or None,
             processes=max(1, len(processes)),
-            clocks=derived.joined([clock for part in parts for clock in part.clocks]),
+            clocks=derived.joined(self.collected.clocks),
         )
 
-    def _parts(self) -> list[Part]:
+    def _collect(self) -> None:
+        """Put the launches of all tables together, now that all are there to show how the log writes numbers."""
         for _, launches in self.closed:
             if not launches.is_empty:
                 launches.look(self.locale)
-        style = self.locale.style(self.source.path)
-        parts = []
         for table, launches in self.closed:
-            own = list(table.folded)
-            if not launches.is_empty:
-                own.append(launches.part(style, self.keep))
-            parts += [joined(own)] if table.folded else own
-        return parts
+            piece = None if launches.is_empty else self._piece(table, launches)
+            if table.sums:
+                if piece is not None:
+                    table.sums.add(piece)
+                piece = table.sums.take()
+            self.collected.add(table.section.kind, piece)
 
-    def _notes(self, parts: Sequence[Part]) -> Iterable[str]:
-        yield from notes_of_parts(parts, self.keep)
-        yield from notes_of_lines(parts, self.page.is_scaled)
+    def _piece(self, table: _Table, launches: Long | Wide) -> folding.Piece:
+        sheet = launches.sheet(self.locale.style(self.source.path), self.keep)
+        return self.collected.piece(sheet, self.keep, table.number)
+
+    def _notes(self, tables: Sequence[Table]) -> Iterable[str]:
+        yield from notes_of_counters(tables, self.collected.remarks, self.keep)
+        yield from notes_of_lines(tables, self.collected.remarks, self.page.is_scaled)
         if self.is_mended:
             yield headers.BROKEN
         yield from self.page.notes()
@@ -330,17 +339,10 @@ class _Reader(Struct):
             yield f"{lines} no part of a table and skipped, for example: {self.example}"
         if self.is_cut:
             yield f"the log looks cut off: its last line ({self.lines}) is no whole row; collect the log again"
-        elif parts and not self.source.ends_with_newline:
+        elif tables and not self.source.ends_with_newline:
             yield f"the last line ({self.lines}) has no line end; if the log was cut off, rows or digits are missing"
         if self.unknown:
             yield f"a table of an unknown kind (line {self.unknown[0]}) was not read"
-
-    def _command(self, parts: Sequence[Part]) -> str | None:
-        """The program that the first rows of an ncu table are of, with its path if ncu gives it."""
-        if not parts:
-            return None
-        first = next(iter(parts[0].names["process"].texts()), None)
-        return self.messages.processes.get(str(first)) or self.program
 
     def _why_nothing(self) -> str:
         if not self.closed:

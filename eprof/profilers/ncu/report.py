@@ -30,7 +30,7 @@ from eprof.logs.rows.numbers import Unit, unit_of
 from eprof.logs.rows.stream import Source, unpacked
 from eprof.profilers.ncu import derived, opcodes
 from eprof.profilers.ncu.messages import IMPORT
-from eprof.profilers.ncu.sheet import GPU_NAME, Remarks, Sheet, notes_of_parts, part_of, tables_of
+from eprof.profilers.ncu.sheet import GPU_NAME, Collected, Remarks, Sheet, notes_of_counters
 from eprof.profilers.ncu.signs import REPORT
 
 KIND = "ncu-report"
@@ -68,15 +68,17 @@ def read(source: Source, _: object, keep: Container[str] | None, *__: object) ->
         try:
             # Ranges do not tell their processes apart.
             pids = ["0"] * shape.results if shape.ranges else [str(pid) for pid in shape.pids]
-            part = part_of(_sheet(actions, pids, keep), keep)
+            collected = Collected()
+            collected.add(KIND, collected.piece(_sheet(actions, pids, keep), keep))
         except (TypeError, ValueError, RuntimeError) as err:  # of names and values that are none
             raise LogError(f"{source.path}: the report file is damaged ({err}); copy the file again") from err
+    tables = collected.tables()
     return source.log(
-        tables_of([part]),
-        [*source.notes, *notes_of_parts([part], keep)],
+        tables,
+        [*source.notes, *notes_of_counters(tables, collected.remarks, keep)],
         command=shape.program,
         processes=max(1, len(set(shape.pids))),
-        clocks=part.clocks,
+        clocks=tuple(collected.clocks),
     )
 
 
@@ -201,10 +203,7 @@ def _text(value: object) -> str:
 
 
 class Shape(Struct):
-    """What the container holds. pids: the process of each result, as they come. build: the ncu that wrote it.
-
-    program: the path of the first process.
-    """
+    """What the container holds. pids: the process of each result. build: the ncu. program: the first's path."""
 
     version: int = 0
     pids: list[int] = field(default_factory=list)
@@ -223,10 +222,7 @@ class _Damaged(Exception):
 
 
 def shape_of(path: str, handle: IO[bytes]) -> Shape:
-    """Walk over the blocks of an open ncu report file, payloads skipped.
-
-    Raises LogError if it is none, cut off or damaged.
-    """
+    """Walk over the blocks of an ncu report, payloads skipped. Raises LogError if it is none, cut off or damaged."""
     handle.seek(0, 2)
     size = handle.tell()
     handle.seek(0)

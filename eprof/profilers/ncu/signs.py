@@ -58,5 +58,9 @@ SIGNS = Signs(
     first_device=pattern(r"ncu device 0\b"),
     capabilities=(7.0, float("inf")),
     generations="from Volta on",
-    commands={"streams": "ncu --csv --page raw", "nvtx": "ncu --csv --nvtx"},
+    commands={
+        "streams": "ncu --csv --page raw",
+        "nvtx": "ncu --csv --nvtx",
+        "counts": "ncu --set full --csv --page raw --log-file counts.csv",
+    },
 )

@@ -109,9 +109,7 @@ class Page(Struct):
         return True
 
     def _is_aside(self, number: int, text: str) -> bool:
-        """Whether a line of ncu's text is a section's title, names of columns, or of the advice that follows a
-        table.
-        """
+        """Whether a line of ncu's text is a section's title, names of columns, or advice that follows a table."""
         if _HEADER.fullmatch(text):
             self.first_line = self.first_line or number
             return True

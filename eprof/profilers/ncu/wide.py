@@ -24,7 +24,7 @@ from eprof.logs.rows.numbers import (
 )
 from eprof.logs.rows.sections import Cells, Piece, Section, texts_of
 from eprof.profilers.ncu import derived, headers, opcodes
-from eprof.profilers.ncu.sheet import GPU_NAME, Part, Remarks, Sheet, metric_of, part_of
+from eprof.profilers.ncu.sheet import GPU_NAME, Remarks, Sheet, metric_of
 
 FIXED = (
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size",
@@ -123,9 +123,7 @@ class Wide:
         return [None] * self.size
 
     def look(self, locale: Locale) -> None:
-        """Show numbers of ncu's raw page to the one who decides how the file writes them: the first, or all if need
-        be.
-        """
+        """Show how ncu's raw page writes numbers: its first rows, or all if need be."""
         own = Locale()
         units = {place: self.units.get(place) for place, _ in self.metrics}
         unscaled = {place: unit.base for place, unit in units.items() if unit is not None and unit.factor == 1}
@@ -137,11 +135,8 @@ class Wide:
                 own.look(texts_of(opcodes.totals(self.table[place])), [whole[place]] * self.size)
         locale.join(own)
 
-    def part(self, style: Style, keep: Container[str] | None) -> Part:
-        """A row a launch of ncu's raw page, and its counters."""
-        return part_of(self._sheet(style, keep), keep)
-
-    def _sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
+    def sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
+        """A row a launch of ncu's raw page, and its metrics."""
         places = {name: place for place, name in self.metrics if derived.is_read(name, keep)}
         units = {name: self.units.get(place, NO_UNIT) for name, place in places.items()}
         matrix = np.empty((len(places), self.size))

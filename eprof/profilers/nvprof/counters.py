@@ -14,9 +14,9 @@ from eprof.base.arrays import Array, Floats, Ints, alike, numbered
 from eprof.base.text import pattern
 from eprof.logs.rows.cells import ABSENT, MISFIT, RATES, as_cell, shows_wrong, unit_of
 from eprof.logs.rows.columns import Answers, Form, Rows
+from eprof.logs.rows.folding import Cells, Numbers, Piece, Sums
 from eprof.logs.rows.log import COUNT, OTHER
-from eprof.profilers.nvprof.pieces import Cells, Piece, Sums
-from eprof.profilers.nvprof.store import NO_DEVICE, Numbers, Store
+from eprof.profilers.nvprof.store import NO_DEVICE, Store
 from eprof.profilers.nvprof.tables import EVENTS, WIDE_FIXED, ColumnSection, Header, is_device, is_named, is_whole
 
 _INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list
@@ -119,7 +119,7 @@ class SummarySection(ColumnSection):
             # None of the counters is wanted: the rows show which kernels ran, and how often.
             device, kernel, calls, counter = map(np.concatenate, zip(*self._unused, strict=True))
             _, first = _rows(device, kernel, calls, counter)
-            self.store.add(self.header.kind, Piece(self.run, device[first], kernel[first], calls[first]))
+            self.store.add(self.header.kind, Piece.of_run(self.run, device[first], kernel[first], calls[first]))
         self._cells, self._unused, self._number_of_cells = [], [], 0
 
     def _pieces(self) -> Iterable[Piece]:
@@ -141,7 +141,9 @@ class SummarySection(ColumnSection):
             rows, places = np.flatnonzero(pattern_of == number), np.flatnonzero(is_known[:, one]).tolist()
             counters = {labels[place]: (table[place, rows], table_kinds[place, rows]) for place in places}
             launches = first[rows]
-            yield Piece(self.run, device[launches], kernel[launches], calls[launches], counters=counters)
+            piece = Piece.of_run(self.run, device[launches], kernel[launches], calls[launches])
+            piece.counters = counters
+            yield piece
 
 
 def _is_of_all(name: str) -> bool:
@@ -242,7 +244,7 @@ class WideSection(ColumnSection):
         """Keep the cells of launches in nvprof's wide trace."""
         device = rows.each(self.device, self._device_of)
         kernel = rows.each(self.kernel, self.store.each(self.store.kernels.of, np.int32))
-        piece = Piece(self.run, device, kernel, np.ones(len(rows), np.int64))
+        piece = Piece.of_run(self.run, device, kernel, np.ones(len(rows), np.int64))
         if self.stream is not None:
             piece.part = rows.each(self.stream, self.store.each(self.store.part_of, np.int32))
         for column in self._columns:

@@ -39,7 +39,6 @@ from eprof.profilers.nvprof.tables import (
     WIDE,
     ColumnSection,
     Header,
-    Ignored,
     Section,
     header_of,
     header_of_fields,
@@ -57,7 +56,7 @@ _SECTIONS: dict[str, type[Section]] = {
     WIDE: WideSection,
     TRACE: TraceSection,
     SUMMARY: UsageSection,
-    IGNORED: Ignored,
+    IGNORED: Section,
 }
 _NEWLINE, _COMMA, _QUOTE, _ZERO, _NINE = b'\n,"09'
 _STEP = 1 << 20  # bytes that stay in the processor's cache
@@ -118,7 +117,7 @@ def walk(
     size_bytes: int,
 ) -> Walked:
     """Read all blocks of an nvprof log of about `size_bytes`. The other arguments are those of `logs.read`."""
-    store = Store(names, keep, parts)
+    store = Store(parts, names=names, keep=keep)
     lines = Walk(store, min(_STRETCH_BYTES, tuning.fast_from), _given(columns))
     is_long = size_bytes >= tuning.fast_from and not is_memory_scarce()
     marked = (Block(block, is_long) for block in pieces)
@@ -132,10 +131,7 @@ def walk(
 
 
 def _given(columns: Sequence[str] | None) -> list[Header]:
-    """The headers that a user's list of columns may stand for: with the columns of a script in front, and without.
-
-    Raises LogError if these are not the columns of a table.
-    """
+    """The headers of a user's list of columns, with a script's columns in front and without. Raises LogError."""
     if columns is None:
         return []
     header = header_of_fields(list(columns))
@@ -458,8 +454,8 @@ class Walk:
         if self._section is None:
             return
         self._section.close()
-        ignored = isinstance(self._section, TextSection | Ignored)
-        self._before = None if ignored else self._section  # type: ignore[assignment]
+        keeps_rows = isinstance(self._section, Section) and type(self._section) is not Section
+        self._before = self._section if keeps_rows else None  # type: ignore[assignment]
         self._section = None
 
 

@@ -273,7 +273,7 @@ def _dots(panel: Panel, named: bool) -> Markup:
         kernel = "" if dot.place is None else Markup(' data-kernel="{}"').format(dot.place)
         circle = Markup('<circle class="dot" cx="{}" cy="{}" r="{}"{}><title>{}</title></circle>')
         circles.append(circle.format(x, f"{y:.1f}", f"{_radius(dot):.1f}", kernel, dot.title))
-        if not named:
+        if not named or not dot.name:
             continue
         places = {"": narrow.place(dot)}
         if panel.height > HEIGHT:

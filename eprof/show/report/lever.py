@@ -14,8 +14,8 @@ from eprof.show.words.cells import Name
 from eprof.show.words.numbers import and_more, percent, plain, quantity_or
 
 _EXPLAINED = (
-    "Modelled. Waiting: constant power while slower than the roofline. Constant power: what is left at the roofline's "
-    "time. Nearer bytes: of caches"
+    "Modelled. Waiting: constant power while slower than the roofline; the rest of it is constant power. Nearer bytes: "
+    "of caches"
 )
 _OF_MIX = (
     " Peak of its mix: the most flop/s with its own floating-point instructions ([T] 3.4.4), where a special "
