@@ -234,7 +234,7 @@ def chosen(options: argparse.Namespace) -> list[Mutant]:
     """So many mutants of the modules asked for, drawn by what they say: changes elsewhere do not change the draw."""
     drawn = [one for one in modules() if not options.only or any(one.startswith(part) for part in options.only)]
     every = [one for module in drawn for one in mutants(module, source_of(module))]
-    every.sort(key=lambda one: digest(f"{options.seed} {one.unit.name} {one.text} {one.which}"))
+    every.sort(key=lambda one: digest(f"{options.seed} {one.unit.name} {one.name.partition(': ')[2]} {one.which}"))
     return every[: options.number]
 
 
