@@ -376,7 +376,7 @@ def _verdict(view: View) -> str:
     if view.costs is None or not view.has_energy:
         return ""
     if view.to_meter is not None:
-        return "rough." if view.to_meter.idle_j else "good."
+        return "rough." if view.to_meter.idle_j or metered.is_by_time(view) else "good."
     off = _kernels_off(view, view.costs)
     is_own = view.costs.gpu_match == "own" and not view.is_modelled
     # What a good table says of a part is nothing good of a total that lacks others.

@@ -37,7 +37,9 @@ def _chosen(view: View) -> Headline:
     if view.above.value is None:
         constant, pair = view.energy(CONSTANT), known(view.interval("total"))
         joules = quantity(view.least_total.value or 0, "J")
-        if view.to_meter:
+        if metered.is_by_time(view):
+            text = f"{joules} {view.total_is} in {at_least(view.time, 's')}, split by time alone."
+        elif view.to_meter:
             text = f"{joules} {view.total_is}: only constant power is priced{_drawn(view, constant)}."
         elif pair:
             text = (
