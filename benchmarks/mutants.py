@@ -1,528 +1,321 @@
 """Mutants: change one thing of eprof at a time and see whether a test tells.
 
-    python benchmarks/mutants.py [--number 100] [--seed 1] [--only energy] [--jobs 2] [--state mutants.jsonl]
-    python benchmarks/mutants.py --list             what would be changed and by which tests, without running one
+    python benchmarks/mutants.py [--number 100] [--seed 1] [--only energy] [--jobs 2] [--state .bench/mutants]
+    python benchmarks/mutants.py --list             what would be changed, without running anything
 
 Changes are drawn at random from all that can be made in the modules that make numbers, which is every one but those that
 show them (`SHOWS`): comparisons, + - * /, `and` and `or`, `not`, & and |, numbers and powers of ten, min and max,
 terms of a sum, factors of units, `abs`, bounds of slices, entries of dictionaries, loops and functions that end early,
-results of functions. Each goes into a copy of the tree (never into this one), and the tests nearest to the module
-(`nearest`) are run there until one fails. A change that all of them pass has survived: write a test that it fails, or,
+results of functions.
+
+Which tests see a change is not guessed: every file of tests is run once with eprof compiled so that each statement says
+when it is executed (`marked`), also in the processes that tests start. A change then meets the tests that execute its
+statement, quickest first, until one fails. A change that all of them pass has survived: write a test that it fails, or,
 if no test can, add it to `mutants-equivalent.toml` with the reason.
 
-What was run is kept in --state, a line each: a run that was stopped goes on there. Exit code 1 if more than a tenth
-of the mutants survive that are not known to be equivalent.
+--state keeps what tests execute (by what functions say, not by where they stand) and what became of each change. A run
+that was stopped goes on there; files of tests that changed are looked at again, and survivors that they execute tried
+again. Exit code 1 if more than a tenth of the mutants survive that are not known to be equivalent.
 """
 
 import argparse
 import ast
-import difflib
+import copy
 import itertools
-import json
 import math
 import os
-import random
 import re
-import shutil
 import signal
-import subprocess
 import sys
-import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from functools import cache
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from queue import Queue
-from types import UnionType
 
-ROOT = Path(__file__).parents[1]
+import executed
+import pytest
+from executed import Part, Tests, Unit, digest, file_of, fork, is_text, modules, parts, source_of, units
+
 EQUIVALENT = Path(__file__).with_name("mutants-equivalent.toml")
 ALLOWED = 0.1
-LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", "__pycache__", "*.pyc", ".pytest_cache", ".mypy_cache", ".ruff_cache"
-)
-
-# Rooms and files that show numbers or only name things, wherever they stand: what is wrong in them is seen.
-SHOWS = {"words", "page", "terminal", "cli", "files", "show", "drawing", "schema", "signs", "messages", "collector"}
-SHOWS |= {"collect", "rundir", "progress", "completion", "doctor", "demo", "notebook", "errors", "text", "nouns"}
-# What goes through all rooms.
-WHOLE = ["golden", "oracle"]
-
-
-def modules() -> list[str]:
-    """The modules that make numbers, by their path below eprof/."""
-    every = (path.relative_to(ROOT / "eprof") for path in sorted((ROOT / "eprof").rglob("*.py")))
-    return [str(path) for path in every if not SHOWS & {*path.parts, path.stem}]
+COMPARED = {ast.Lt: [ast.LtE, ast.Gt], ast.LtE: [ast.Lt, ast.Gt], ast.Gt: [ast.GtE, ast.Lt], ast.GtE: [ast.Gt, ast.Lt]}
+COMPARED |= {ast.Eq: [ast.NotEq], ast.NotEq: [ast.Eq], ast.Is: [ast.IsNot], ast.IsNot: [ast.Is]}
+COMPARED |= {ast.In: [ast.NotIn], ast.NotIn: [ast.In]}
+CALCULATED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
+CALCULATED |= {ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.LShift: ast.RShift}
+CALCULATED |= {ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitOr}
+TWINS = {"min": "max", "fmin": "fmax", "minimum": "maximum", "argmin": "argmax", "any": "all", "isna": "notna"}
+TWINS |= {new: old for old, new in TWINS.items()} | {"nanmin": "nanmax", "logical_or": "logical_and"}
 
 
-def nearest(module: str) -> list[str]:
-    """The files of tests that are to see a change of a module, the nearest first; small ones before large ones.
-
-    The one of its name; those that import it, or something of it; those with its folder's name in theirs; those in a
-    folder of that name, or of which CONTRIBUTING.md says that they test it too; and what goes through all rooms.
-    """
-    names = [name for name in Path(module).with_suffix("").parts if name != "__init__"] or ["eprof"]
-    dotted, last = ".".join(["eprof", *names]), names[-1]
-    room = ".".join(["eprof", *names[:-1]])
-    imports = re.compile(rf"(?:from|import) {dotted}\b|from {room} import [^\n]*\b{last}\b")
-    also = _also().items()
-    folders = {*names, *(folder for folder, rooms in also if rooms & set(names))}
-    found = []
-    for path in (ROOT / "tests").rglob("test_*.py"):
-        words = {*path.stem.split("_")[1:], path.stem.removeprefix("test_")}
-        near = [path.stem == f"test_{last}", imports.search(path.read_text())]
-        near += [words & set(names), path.parent.name in folders, words & set(WHOLE)]
-        rank = next((number for number, is_so in enumerate(near) if is_so), None)
-        if rank is not None:
-            found.append((rank, path.stat().st_size, path.stem.removeprefix("test_")))
-    return [name for _, _, name in sorted(found)]
-
-
-@cache
-def _also() -> dict[str, set[str]]:
-    """Folders of tests that test other rooms, too: "| `tests/collect/` | also `planning/`, `rundir/` |"."""
-    rooms: dict[str, set[str]] = {}
-    guide = ROOT / "CONTRIBUTING.md"
-    for line in guide.read_text().splitlines() if guide.exists() else ():
-        folders, also, others = line.partition(" | also ")
-        for folder in re.findall(r"`tests/(\w+)/`", folders) if also else ():
-            rooms.setdefault(folder, set()).update(re.findall(r"`(\w+)/`", others))
-    return rooms
-
-
-@cache
-def _source(path: Path) -> str:
-    """A module as it was when mutants were drawn: somebody may work on it meanwhile."""
-    return path.read_text()
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mutant:
-    """A change of a module: the source from `start` to `end` (bytes of the file) becomes `new`."""
+    """A change of a module, with its number among all that can be made in it; where it is, and what becomes what.
+
+    which: the how-manieth of its unit's that say the same.
+    """
 
     module: str
+    number: int
     line: int
-    start: int
-    end: int
-    old: str
-    new: str
+    unit: Unit
+    statement: int
+    text: str
+    which: int
 
     @property
     def name(self) -> str:
-        """Where and what, in a line."""
-        return f"{self.module}:{self.line}: {self.old} -> {self.new}"
+        """Where and what, as `mutants-equivalent.toml` has it: with the line, not its number."""
+        return f"{self.module}: {source_of(self.module).splitlines()[self.line - 1].strip()}: {self.text}"
 
 
-COMPARED = {
-    ast.Lt: ["<=", ">"],
-    ast.LtE: ["<", ">"],
-    ast.Gt: [">=", "<"],
-    ast.GtE: [">", "<"],
-    ast.Eq: ["!="],
-    ast.NotEq: ["=="],
-    ast.Is: ["is not"],
-    ast.IsNot: ["is"],
-    ast.In: ["not in"],
-    ast.NotIn: ["in"],
-}
-CALCULATED = {
-    ast.Add: ["-"],
-    ast.Sub: ["+"],
-    ast.Mult: ["/"],
-    ast.Div: ["*"],
-    ast.FloorDiv: ["*"],
-    ast.Mod: ["*"],
-    ast.Pow: ["*"],
-    ast.BitAnd: ["|"],
-    ast.BitOr: ["&"],
-    ast.BitXor: ["|"],
-    ast.LShift: [">>"],
-}
-TWINS = {"fmin": "fmax", "fmax": "fmin", "minimum": "maximum", "maximum": "minimum", "any": "all", "all": "any"}
-TWINS |= {
-    "min": "max",
-    "max": "min",
-    "nanmin": "nanmax",
-    "argmin": "argmax",
-    "argmax": "argmin",
-    "isna": "notna",
-    "notna": "isna",
-    "logical_or": "logical_and",
-}
+def mutants(module: str, source: str) -> Iterator[Mutant]:
+    """Every change that can be made in a module."""
+    times: Counter[tuple[str, str]] = Counter()
+    for number, (unit, statement, (*_, node), new) in enumerate(_changes(ast.parse(source))):
+        old, made = (ast.unparse(part).splitlines() for part in (node, new))
+        text = f"{old[0]} -> {made[-1].strip()}"
+        times[unit.key, text] += 1
+        yield Mutant(module, number, node.lineno, unit, statement, text, times[unit.key, text])
 
 
-def mutants(module: str, source: str) -> list[Mutant]:
-    """Every change that can be made in a module; a few of them are no Python (`parses`)."""
+def mutated(source: str, number: int) -> ast.Module:
+    """The module with the change of this number in it."""
     tree = ast.parse(source)
-    lines = source.encode().splitlines(keepends=True)
-    offsets = [sum(map(len, lines[:number])) for number in range(len(lines) + 1)]
-    data = source.encode()
-    found = []
-    for first, last, new in _changes(tree):
-        start, end = (offsets[row - 1] + column for row, column in (first, last))
-        found.append(Mutant(module, first[0], start, end, data[start:end].decode(), new(data[start:end].decode())))
-    return [one for one in found if one.old != one.new]
+    *_, (owner, name, place, _), new = next(itertools.islice(_changes(tree), number, None))
+    if place is None:
+        setattr(owner, name, new)
+    else:
+        getattr(owner, name)[place] = new
+    return ast.fix_missing_locations(tree)
 
 
-def mutated(source: str, mutant: Mutant) -> str:
-    """The source with the change in it."""
-    data = source.encode()
-    return (data[: mutant.start] + mutant.new.encode() + data[mutant.end :]).decode()
+def _changes(tree: ast.Module) -> Iterator[tuple[Unit, int, Part, ast.AST]]:
+    """In which statement of which unit, what is changed, and what is there instead."""
+    for unit in units(tree):
+        numbers = {id(statement): index for index, (statement, _) in enumerate(unit.statements)}
+        for index, (statement, _) in enumerate(unit.statements):
+            for part in parts(statement):
+                for new in _instead(*part):
+                    yield unit, numbers.get(id(part[3]), index), part, new
 
 
-def parses(source: str, mutant: Mutant) -> bool:
-    """Whether the changed source is Python, and another program."""
-    try:
-        return ast.dump(ast.parse(mutated(source, mutant))) != ast.dump(ast.parse(source))
-    except SyntaxError:
-        return False
+def _instead(owner: ast.AST, name: str, place: int | None, node: ast.AST) -> Iterator[ast.AST]:
+    """What may stand in a node's place."""
+    if isinstance(node, ast.stmt):
+        yield from _early(owner, node)
+    elif name == "test":
+        yield ast.UnaryOp(ast.Not(), node)
+    elif isinstance(owner, ast.Return) and not (isinstance(node, ast.Constant) and node.value is None):
+        yield ast.Constant(None)
+    match node:
+        case ast.Compare(ops=operators):
+            for place, operator in enumerate(operators):
+                for new in COMPARED[type(operator)]:
+                    yield _with(node, ops=[*operators[:place], new(), *operators[place + 1 :]])
+        case ast.BinOp():
+            yield from _calculated(node)
+        case ast.BoolOp():
+            yield _with(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
+        case ast.UnaryOp():
+            yield node.operand
+        case _:
+            yield from _other(node)
 
 
-def _changes(tree: ast.Module) -> Iterator["Change"]:
-    """(where it starts, where it ends, text -> text) of each; annotations, decorators and docstrings stay."""
-    skipped = {id(node) for note in _notes(tree) for node in ast.walk(note)}
-    for node in ast.walk(tree):
-        if id(node) not in skipped:
-            yield from _of(node)
+def _other(node: ast.AST) -> Iterator[ast.AST]:
+    match node:
+        case ast.Constant(value=bool()):
+            yield ast.Constant(not node.value)
+        case ast.Constant(value=int() | float() as value):
+            yield ast.Constant(value + 1)
+            if value > 0 and value != 1 and math.log10(value) % 3 == 0:  # 1e-3 for 1e-6 and the like
+                yield ast.Constant(value * (1e-3 if value < 1 else 1e3))
+        case ast.Attribute(attr=attribute) if attribute in TWINS:
+            yield _with(node, attr=TWINS[attribute])
+        case ast.Call(func=ast.Name(id=function)) if function in TWINS:
+            yield _with(node, func=ast.Name(TWINS[function], ast.Load()))
+        case ast.Call(func=ast.Name(id="abs") | ast.Attribute(attr="abs" | "fabs"), args=[value]):
+            yield value
+        case ast.Slice(lower=lower, upper=upper):
+            for field, bound, operator in (("lower", lower, ast.Add()), ("upper", upper, ast.Sub())):
+                if bound is not None and not isinstance(bound, ast.Constant):
+                    yield _with(node, **{field: ast.BinOp(bound, operator, ast.Constant(1))})
+        case ast.Dict(values=values):
+            for place, (first, second) in enumerate(itertools.pairwise(values)):
+                if None not in node.keys[place : place + 2] and ast.unparse(first) != ast.unparse(second):
+                    yield _with(node, values=[*values[:place], second, first, *values[place + 2 :]])
 
 
-def _notes(tree: ast.Module) -> Iterator[ast.AST]:
-    for node in ast.walk(tree):
-        for name in ("annotation", "returns"):
-            if getattr(node, name, None) is not None:
-                yield getattr(node, name)
-        yield from getattr(node, "decorator_list", [])
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            yield node
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript) and _is_alias(node.value):
-            yield node
+def _with(node: ast.AST, **fields: object) -> ast.AST:
+    """A node like another but for these fields."""
+    new = copy.copy(node)
+    vars(new).update(fields)
+    return new
 
 
-def _is_alias(value: ast.Subscript) -> bool:
-    """`Floats = npt.NDArray[np.float64]` and the like name types."""
-    return ast.unparse(value.value) in ("npt.NDArray", "np.ndarray", "tuple", "dict", "list", "Callable", "Mapping")
-
-
-Change = tuple[tuple[int, int], tuple[int, int], Callable[[str], str]]
-
-
-def _of(node: ast.AST) -> Iterator[Change]:
-    for kind, changes in CHANGES.items():
-        if isinstance(node, kind):
-            yield from changes(node)
-
-
-def _compare(node: ast.Compare) -> Iterator[Change]:
-    for left, operator, right in zip([node.left, *node.comparators], node.ops, node.comparators, strict=False):
-        yield from (_between(left, right, new) for new in COMPARED[type(operator)])
-
-
-def _calculate(node: ast.BinOp) -> Iterator[Change]:
+def _calculated(node: ast.BinOp) -> Iterator[ast.AST]:
     """Another operator, a term of a sum left out, or a factor that only changes the unit."""
-    yield from (_between(node.left, node.right, new) for new in CALCULATED.get(type(node.op), []))
-    is_sum = isinstance(node.op, ast.Add | ast.Sub) and not any(map(_is_text, (node.left, node.right)))
-    if is_sum or (isinstance(node.op, ast.Mult | ast.Div) and _is_number(node.right)):
-        yield _keep(node, node.left)
-    if (is_sum and isinstance(node.op, ast.Add)) or (isinstance(node.op, ast.Mult) and _is_number(node.left)):
-        yield _keep(node, node.right)
+    if type(node.op) in CALCULATED:
+        yield _with(node, op=CALCULATED[type(node.op)]())
+    numbers = [isinstance(one, ast.Constant) and isinstance(one.value, int | float) for one in (node.left, node.right)]
+    texts = [isinstance(one, ast.JoinedStr) or is_text(one) for one in (node.left, node.right)]
+    is_sum = isinstance(node.op, ast.Add | ast.Sub) and not any(texts)
+    if is_sum or (isinstance(node.op, ast.Mult | ast.Div) and numbers[1]):
+        yield node.left
+    if (is_sum and isinstance(node.op, ast.Add)) or (isinstance(node.op, ast.Mult) and numbers[0]):
+        yield node.right
 
 
-def _is_number(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
-
-
-def _both(node: ast.BoolOp) -> Iterator[Change]:
-    yield _between(node.values[0], node.values[1], "or" if isinstance(node.op, ast.And) else "and")
-
-
-def _unary(node: ast.UnaryOp) -> Iterator[Change]:
-    row, column = _start(node)
-    yield (row, column), (row, column + (3 if isinstance(node.op, ast.Not) else 1)), lambda _: ""
-
-
-def _constant(node: ast.Constant) -> Iterator[Change]:
-    if isinstance(node.value, bool):
-        yield _put(node, str(not node.value))
-    elif isinstance(node.value, int | float):
-        yield _put(node, repr(node.value + 1))
-        if node.value > 0 and node.value != 1 and math.log10(node.value) % 3 == 0:  # 1e-3 for 1e-6 and the like
-            yield _put(node, repr(node.value * (1e-3 if node.value < 1 else 1e3)))
-
-
-def _twin(node: ast.Attribute) -> Iterator[Change]:
-    if node.attr in TWINS:
-        yield _end(node.value), _end(node), lambda _: f".{TWINS[node.attr]}"
-
-
-def _call(node: ast.Call) -> Iterator[Change]:
-    """`min` for `max`; what is in `abs` without it."""
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    if isinstance(node.func, ast.Name) and name in TWINS:
-        yield _put(node.func, TWINS[name])
-    if name in ("abs", "fabs") and len(node.args) == 1:
-        yield _keep(node, node.args[0])
-
-
-def _slice(node: ast.Slice) -> Iterator[Change]:
-    """A bound that is one off; bounds that are numbers are changed as such."""
-    for bound, step in ((node.lower, "+ 1"), (node.upper, "- 1")):
-        if bound is not None and not isinstance(bound, ast.Constant):
-            yield _start(bound), _end(bound), lambda old, step=step: f"({old}) {step}"
-
-
-def _dict(node: ast.Dict) -> Iterator[Change]:
-    """The values of neighbours swapped."""
-    entries = list(zip(node.keys, node.values, strict=True))
-    for (_, first), (key, second) in itertools.pairwise(entries):
-        if key is not None and ast.unparse(first) != ast.unparse(second):
-            one, two = ast.unparse(first), ast.unparse(second)
-            new = f"{two}, {ast.unparse(key)}: {one}"
-            yield _start(first), _end(second), lambda _, new=new: new
-
-
-def _early(node: ast.FunctionDef | ast.For) -> Iterator[Change]:
+def _early(owner: ast.AST, node: ast.stmt) -> Iterator[ast.AST]:
     """A loop that ends after its first turn; a result that is returned before the last statement that makes it."""
-    last = node.body[-1]
-    if isinstance(node, ast.For):
-        yield _start(last), _end(last), lambda old: f"{old}\n{' ' * last.col_offset}break"
-    elif len(node.body) > 2 and isinstance(last, ast.Return) and isinstance(last.value, ast.Name):
-        before = "\n".join(map(ast.unparse, node.body[:-2]))
-        if re.search(rf"\b{last.value.id}\b", before):
-            yield _put(node.body[-2], "pass")
+    last = owner.body[-1]
+    if isinstance(owner, ast.For) and node is last and not isinstance(last, ast.Return | ast.Raise | ast.Continue):
+        yield ast.If(ast.Constant(True), [node, ast.Break()], [])
+    if isinstance(owner, ast.FunctionDef) and node is not last and isinstance(last, ast.Return) and len(owner.body) > 2:
+        before = "\n".join(map(ast.unparse, owner.body[:-2]))
+        if isinstance(last.value, ast.Name) and re.search(rf"\b{last.value.id}\b", before):
+            yield ast.Pass()
 
 
-def _result(node: ast.Return) -> Iterator[Change]:
-    if node.value is not None and ast.unparse(node.value) != "None":
-        yield _put(node.value, "None")
+class Chosen:
+    """A plugin of pytest: only these tests, in this order, each with its time; those that fail are written to a file."""
+
+    def __init__(self, seconds: dict[str, float], failed: Path) -> None:
+        self._seconds, self._failed = seconds, failed
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out the others."""
+        place = {name: number for number, name in enumerate(self._seconds)}
+        items[:] = sorted((item for item in items if item.nodeid in place), key=lambda item: place[item.nodeid])
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """A test that takes far too long ends the process."""
+        signal.alarm(60 + int(20 * self._seconds[item.nodeid]))
+        return (yield)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        """Keep its name."""
+        if report.failed:
+            with self._failed.open("a") as file:
+                file.write(report.nodeid + "\n")
+
+    pytest_collectreport = pytest_runtest_logreport
 
 
-def _condition(node: ast.If | ast.IfExp | ast.While) -> Iterator[Change]:
-    yield _start(node.test), _end(node.test), lambda old: f"(not ({old}))"
+def meet(names: list[str], seconds: dict[str, float], tree: Path, *options: str) -> int:
+    """Run tests in a tree, a few files first; the code of the pytest that failed, below 0 if it took too long."""
+    files = list(dict.fromkeys(map(file_of, names)))
+    for some in (files[:4], files[4:16], files[16:]):
+        chosen = {name: seconds[name] for name in names if file_of(name) in some}
+
+        def run(some: list[str] = some, chosen: dict[str, float] = chosen) -> int:
+            signal.alarm(300)  # modules are imported before the first test begins
+            return pytest.main([*executed.QUIET, *options, *some], plugins=[Chosen(chosen, tree.parent / "failed")])
+
+        code = os.waitstatus_to_exitcode(os.waitpid(fork(run), 0)[1]) if some else 0
+        if code not in (0, executed.NONE_RAN):
+            return code
+    return 0
 
 
-CHANGES: dict[type | UnionType, Callable[..., Iterator[Change]]] = {
-    ast.Compare: _compare,
-    ast.BinOp: _calculate,
-    ast.BoolOp: _both,
-    ast.UnaryOp: _unary,
-    ast.Constant: _constant,
-    ast.Attribute: _twin,
-    ast.Call: _call,
-    ast.Slice: _slice,
-    ast.Dict: _dict,
-    ast.FunctionDef | ast.For: _early,
-    ast.Return: _result,
-    ast.If | ast.IfExp | ast.While: _condition,
-}
-
-
-def _put(node: ast.AST, new: str) -> Change:
-    return _start(node), _end(node), lambda _: new
-
-
-def _keep(whole: ast.AST, part: ast.AST) -> Change:
-    """A part of an expression instead of all of it."""
-    return _put(whole, f"({ast.unparse(part)})")
-
-
-def _between(left: ast.AST, right: ast.AST, new: str) -> Change:
-    """The operator between two operands; brackets around these stay."""
-
-    def changed(old: str) -> str:
-        before, after = old[: len(old) - len(old.lstrip(") \n"))], old[len(old.rstrip("( \n")) :]
-        return f"{before}{new}{after}"
-
-    return _end(left), _start(right), changed
-
-
-def _start(node: ast.AST) -> tuple[int, int]:
-    return node.lineno, node.col_offset
-
-
-def _end(node: ast.AST) -> tuple[int, int]:
-    return node.end_lineno, node.end_col_offset
-
-
-# ------------------------------------------------------------------------------------------------------------ running
-
-
-def fate(mutant: Mutant, tree: Path, seconds: float) -> str:
-    """What the tests say of a mutant in a copy of the tree: "killed by FILE", "killed by time" or "survived"."""
-    path = tree / "eprof" / mutant.module
-    source = path.read_text()
-    names = [name for name in nearest(mutant.module) if _SOUND.get(name, True)]
-    while names:
-        try:
-            path.write_text(mutated(source, mutant))
-            code, failed = _tested(tree, names, seconds)
-        finally:
-            path.write_text(source)
-        if code in (0, NONE_RAN):
-            break
-        if code is None and _tested(tree, names, seconds)[0] is None:
-            break  # they take too long without any change, too
-        # A file of tests that fails without any change says nothing.
-        if _sound(tree, failed or names[0], seconds):
-            return "killed by time" if code is None else f"killed by test_{failed or names[0]}.py"
-        names.remove(failed or names[0])
-    return "survived"
-
-
-NONE_RAN = 5
-_SOUND: dict[str, bool] = {}
-_FAILED = re.compile(r"^(?:FAILED|ERROR) \S*?test_(\w+)\.py", re.MULTILINE)
-
-
-def _sound(tree: Path, name: str, seconds: float) -> bool:
-    """Whether a file's tests pass in a tree without a change; asked once."""
-    if name not in _SOUND:
-        _SOUND[name] = _tested(tree, [name], seconds)[0] in (0, NONE_RAN)
-        if not _SOUND[name]:
-            print(f"test_{name}.py fails without any change, so it tells nothing", flush=True)
-    return _SOUND[name]
-
-
-def _tested(tree: Path, names: Sequence[str], seconds: float) -> tuple[int | None, str | None]:
-    """The exit code of pytest on files, and which of them failed; None if they took too long.
-
-    With it end the processes that it started.
-    """
-    files = [str(next((tree / "tests").rglob(f"test_{name}.py"))) for name in names]
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "-p", "no:cacheprovider", *files]
-    # CI: hypothesis draws the same examples each time, so that a mutant's fate does not change.
-    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
-    with tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(
-            command, cwd=tree, env=environment, stdout=said, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            return None, None
-        said.seek(0)
-        failed = _FAILED.search(said.read())
-    return process.returncode, failed and failed[1]
-
-
-def copied(folder: Path) -> Path:
-    """A copy of the tree, with the real logs beside it where they are at hand."""
-    shutil.copytree(ROOT, folder / "tree", ignore=LEFT_OUT)
-    shared = ROOT.parent / "shared"
-    if shared.is_dir():
-        (folder / "shared").symlink_to(shared)
-    return folder / "tree"
+def _failed(tree: Path) -> list[str]:
+    """The tests that failed in a tree since this was asked last."""
+    path = tree.parent / "failed"
+    names = path.read_text().splitlines() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return names
 
 
 def chosen(options: argparse.Namespace) -> list[Mutant]:
-    """So many mutants of the modules asked for, drawn at random."""
+    """So many mutants of the modules asked for, drawn by what they say: changes elsewhere do not change the draw."""
     drawn = [one for one in modules() if not options.only or any(one.startswith(part) for part in options.only)]
-    sources = {module: _source(ROOT / "eprof" / module) for module in drawn}
-    every = [one for module, source in sources.items() for one in mutants(module, source)]
-    random.Random(options.seed).shuffle(every)
-    found = (one for one in every if parses(sources[one.module], one))
-    return list(itertools.islice(found, options.number))
+    every = [one for module in drawn for one in mutants(module, source_of(module))]
+    every.sort(key=lambda one: digest(f"{options.seed} {one.unit.name} {one.text} {one.which}"))
+    return every[: options.number]
 
 
-def equivalent() -> dict[str, str]:
-    """Changes that no test can tell, with the reason: module and old and new text, without the line."""
-    if not EQUIVALENT.exists():
-        return {}
-    return {one["change"]: one["why"] for one in tomllib.loads(EQUIVALENT.read_text()).get("mutant", [])}
+def fates(drawn: list[Mutant], tests: Tests, options: argparse.Namespace) -> dict[Mutant, str]:
+    """What became of each: "killed by TEST", "killed by time" or "survived, N of N tests".
+
+    What --state knows is not run again, but for survivors that other tests execute now. A test that fails without any
+    change, too, tells nothing: what it killed meets the others.
+    """
+    state = options.state / "fates.jsonl"
+    known = {one["key"]: one for one in executed.lines(state)}
+    names = {one: tests.of(one.module, one.unit, one.statement) for one in drawn}
+    keys = {one: f"{one.unit.key} {one.text} {one.which}" for one in drawn}
+    seen = {one: tests.digest(names[one]) for one in drawn}
+    told = {one: known[keys[one]]["fate"] for one in drawn if keys[one] in known}
+    told = {one: fate for one, fate in told.items() if fate[0] == "k" or known[keys[one]]["tests"] == seen[one]}
+    useless: set[str] = set()
+
+    def affordable(mutant: Mutant) -> list[str]:
+        total = itertools.accumulate(tests.seconds[name] for name in names[mutant])
+        some = [name for name, so_far in zip(names[mutant], total, strict=True) if so_far <= options.seconds]
+        return [name for name in some if name not in useless]
+
+    def run(mutant: Mutant, tree: Path) -> int:
+        path = tree / "eprof" / mutant.module
+        try:
+            executed.put(path, mutated(source_of(mutant.module), mutant.number))
+            return meet(affordable(mutant), tests.seconds, tree, "-x")
+        finally:
+            executed.restore(path, source_of(mutant.module))
+
+    with executed.trees(options.jobs) as folders:
+        while waiting := [one for one in drawn if one not in told]:
+            for mutant, tree, code in executed.forked(waiting, folders, run):
+                killer = [*_failed(tree), "time" if code < 0 else f"an end of pytest with {code}"][0]
+                survived = f"survived, {len(affordable(mutant))} of {len(names[mutant])} tests"
+                told[mutant] = survived if code == 0 else f"killed by {killer}"
+                print(f"{told[mutant]}\n    {mutant.module}:{mutant.line}: {mutant.text}", flush=True)
+                executed.add(state, {"key": keys[mutant], "fate": told[mutant], "tests": seen[mutant]})
+            killers = {fate.removeprefix("killed by ") for fate in told.values()} & {*tests.seconds}
+            for _, tree, _ in executed.forked(
+                [sorted(killers)], folders, lambda some, tree: meet(some, tests.seconds, tree)
+            ):
+                useless |= {*_failed(tree)}
+            for one in [one for one, fate in told.items() if fate.removeprefix("killed by ") in useless]:
+                print(f"{told.pop(one).removeprefix('killed by ')} fails without any change, so it tells nothing")
+    return told
 
 
-def difference(mutant: Mutant) -> str:
-    """The changed lines, before and after."""
-    source = _source(ROOT / "eprof" / mutant.module)
-    lines = [text.splitlines() for text in (source, mutated(source, mutant))]
-    return "\n".join(f"      {line}" for line in list(difflib.unified_diff(*lines, n=0, lineterm=""))[3:])
-
-
-def named(mutant: Mutant) -> str:
-    """A mutant by its changed line, which stays where lines move: "counts/counts.py: a + b -> a - b"."""
-    source = _source(ROOT / "eprof" / mutant.module)
-    lines = [text.splitlines() for text in (source, mutated(source, mutant))]
-    pairs = itertools.zip_longest(*lines, fillvalue="")
-    before, after = next(pair for pair in pairs if pair[0] != pair[1])
-    return f"{mutant.module}: {before.strip()} -> {after.strip()}"
-
-
-def key(mutant: Mutant) -> str:
-    """A mutant of this very source."""
-    return f"{mutant.start} {named(mutant)}"
+def report(told: dict[Mutant, str]) -> int:
+    """Say what survived; 1 if that is too much."""
+    known = {one["change"]: one["why"] for one in tomllib.loads(EQUIVALENT.read_text()).get("mutant", [])}
+    alive = [one for one, fate in told.items() if fate[0] == "s"]
+    for one in alive:
+        print(f"\n{told[one]}, line {one.line}\n{one.name}\n{known.get(one.name, '')}")
+    left = [one for one in alive if one.name not in known]
+    total = len(told) - len(alive) + len(left)
+    print(f"\n{len(left)} of {total} mutants that are not equivalent are alive")
+    return int(len(left) > ALLOWED * total)
 
 
 def main() -> int:
     """Draw, run and report; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--number", type=int, default=100, help="how many mutants")
-    parser.add_argument("--seed", type=int, default=1, help="draws the same ones again")
+    parser.add_argument("--seed", type=int, default=1, help="draws the same ones again, where the code is the same")
     parser.add_argument("--only", action="append", metavar="PATH", help="a module or a folder of eprof/; repeatable")
     parser.add_argument("--jobs", type=int, default=1, help="copies of the tree that are tested at once")
-    parser.add_argument("--seconds", type=float, default=900, help="most that the tests of a mutant may take")
-    parser.add_argument("--state", type=Path, default=Path("mutants.jsonl"), help="what was run; goes on there")
+    parser.add_argument("--seconds", type=float, default=120, help="most that the tests of a mutant took without it")
+    parser.add_argument(
+        "--state", type=Path, default=executed.ROOT / ".bench" / "mutants", help="a folder; goes on there"
+    )
     parser.add_argument("--list", action="store_true", help="name the mutants and run nothing")
     options = parser.parse_args()
     drawn = chosen(options)
     if options.list:
-        print("\n".join(f"{one.name}  [{', '.join(nearest(one.module))}]\n{difference(one)}" for one in drawn))
+        print("\n".join(f"{one.module}:{one.line}: {one.text}" for one in drawn))
         return 0
-    return report(drawn, tested(drawn, options))
-
-
-def tested(drawn: list[Mutant], options: argparse.Namespace) -> dict[str, str]:
-    """The fate of each, by `key`; those that --state knows are not run again."""
-    fates: dict[str, str] = {}
-    if options.state.exists():
-        fates = {one["key"]: one["fate"] for one in map(json.loads, options.state.read_text().splitlines())}
-    waiting = [one for one in drawn if key(one) not in fates]
-    with tempfile.TemporaryDirectory(prefix="eprof-mutants-") as folder:
-        trees: Queue[Path] = Queue()
-        for number in range(min(options.jobs, len(waiting))):
-            (Path(folder) / str(number)).mkdir()
-            trees.put(copied(Path(folder) / str(number)))
-
-        def run(mutant: Mutant) -> tuple[Mutant, str]:
-            tree = trees.get()
-            try:
-                return mutant, fate(mutant, tree, options.seconds)
-            finally:
-                trees.put(tree)
-
-        with ThreadPoolExecutor(options.jobs) as pool:
-            for mutant, what in pool.map(run, waiting):
-                fates[key(mutant)] = what
-                print(f"{what:32} {mutant.name}", flush=True)
-                with options.state.open("a") as file:
-                    file.write(json.dumps({"key": key(mutant), "fate": what, **asdict(mutant)}) + "\n")
-    return fates
-
-
-def report(drawn: list[Mutant], fates: dict[str, str]) -> int:
-    """Say what survived; 1 if that is too much."""
-    known = equivalent()
-    alive = [one for one in drawn if fates[key(one)] == "survived"]
-    told = [one for one in alive if named(one) not in known]
-    made, left = (Counter(one.module for one in some) for some in (drawn, told))
-    print("\nmodule                 made   alive")
-    for module in made:
-        print(f"{module:20} {made[module]:6} {left[module]:7}")
-    for one in told:
-        print(f"\nsurvived: {one.name}\n{difference(one)}")
-    for one in alive:
-        if named(one) in known:
-            print(f"\nequivalent: {one.name}: {known[named(one)]}")
-    total = len(drawn) - (len(alive) - len(told))
-    print(f"\n{len(told)} of {total} mutants that are not equivalent are alive")
-    return int(len(told) > ALLOWED * total)
+    options.state.mkdir(parents=True, exist_ok=True)
+    executed.record(options.state / "tests.jsonl", options.jobs)
+    return report(fates(drawn, Tests(options.state / "tests.jsonl"), options))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,9 @@ def one(path: str) -> None:
         document,  # noqa: F401
     )
     from eprof.profilers.ncu import reader as ncu
-    from eprof.profilers.nvprof import lines, store, summary, trace, wide
+    from eprof.profilers.nvprof import counters as tables
+    from eprof.profilers.nvprof import reader as nvprof
+    from eprof.profilers.nvprof import store, trace
     from eprof.show.files import export  # noqa: F401
 
     imported = time.process_time()
@@ -59,15 +61,15 @@ def one(path: str) -> None:
     stream.Source = lambda *given, **named: Source(*given, **{**named, "_digest": Digest()})
     for module, name, stage in (
         (stream, "_clean", "line ends, encoding"),
-        (lines, "parse", "splitting fields"),
+        (nvprof, "parse", "splitting fields"),
         (ncu, "many_rows", "splitting fields"),
     ):
         setattr(module, name, clocked(stage, getattr(module, name)))
     for kind, name, stage in (
-        *((one, "add", "cells to numbers") for one in (summary.SummarySection, wide.WideSection, trace.TraceSection)),
-        *((one, "finish", "cells to rows") for one in (summary.SummarySection, wide.WideSection, trace.TraceSection)),
+        *((one, "add", "cells to numbers") for one in (tables.SummarySection, tables.WideSection, trace.TraceSection)),
+        *((one, "finish", "cells to rows") for one in (tables.SummarySection, tables.WideSection, trace.TraceSection)),
         (store.Store, "tables", "adding up launches"),
-        (lines.Block, "__init__", "line ends, encoding"),
+        (nvprof.Block, "__init__", "line ends, encoding"),
         (ncu._Reader, "log", "cells to rows"),
         (ncu._Reader, "_fold", "adding up launches"),
     ):

@@ -2,12 +2,25 @@
 
 from eprof.base.version import __version__
 
-__all__ = ["Difference", "Energy", "EprofError", "Profile", "__version__", "diff", "kernel_tuner", "load", "run"]
+__all__ = [
+    "Difference",
+    "Energy",
+    "EprofError",
+    "Profile",
+    "__version__",
+    "diff",
+    "get_include",
+    "kernel_tuner",
+    "load",
+    "mark",
+    "run",
+]
 
 # Importing `typing` would take longer than all the rest of `import eprof`; type checkers know this name as it is.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from eprof.base.errors import EprofError
+    from eprof.base.mark import get_include, mark
     from eprof.commands.diff.difference import Difference, diff
     from eprof.commands.run.settings import run
     from eprof.profile.api import load
@@ -18,6 +31,8 @@ _HOMES = {
     "diff": "eprof.commands.diff.difference",
     "kernel_tuner": "eprof.profilers.ncu.kernel_tuner",
     "load": "eprof.profile.api",
+    "get_include": "eprof.base.mark",
+    "mark": "eprof.base.mark",
     "run": "eprof.commands.run.settings",
     "Difference": "eprof.commands.diff.difference",
     "Energy": "eprof.profile.profile",

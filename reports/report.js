@@ -447,7 +447,7 @@
   }
   function drawDots(area) {
     const [x, y] = [area.dataset.x, area.dataset.y].map(range => range.split(" ").map(Math.log));
-    const path = svg("path", { "class": "many" }), wide = svg("svg", { width: "100%", height: 178, y: 8, viewBox: "0 0 100 100", preserveAspectRatio: "none" });
+    const path = svg("path", { "class": "many" }), wide = svg("svg", { width: "100%", height: area.getAttribute("height") - 32, y: 8, viewBox: "0 0 100 100", preserveAspectRatio: "none" });
     let d = "";
     order.forEach(k => {
       const n = key => number(key, k), flops = over(n("total"), over(n("perflop"), 1e12)), at = n("intensity");

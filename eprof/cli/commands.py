@@ -21,7 +21,7 @@ from eprof.base.errors import EprofError, UsageError, shortage
 from eprof.base.text import did_you_mean
 from eprof.base.version import __version__
 from eprof.cli import config
-from eprof.cli.options import Options, Parser, split
+from eprof.cli.options import Parser, split
 from eprof.cli.output import end_by_signals, end_now, ended_by, give_up_output, open_closed_streams, say
 
 _Parsers = dict[str, Parser]
@@ -173,7 +173,7 @@ def _parser(only: str | None = None) -> tuple[Parser, _Parsers]:
         epilog="Example: eprof report metrics.csv trace.csv --costs jetson-tk1 -o report.html",
         allow_abbrev=False,
     )
-    _add_version(parser)
+    parser.add_argument("--version", action="version", version=f"eprof {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     known = names()
     if only in known:
@@ -201,8 +201,3 @@ def _add_common(parser: Parser) -> None:
         'TOML file with values for options not given, e.g. costs = "gtx680" (default: eprof.toml, or [tool.eprof] '
         "of pyproject.toml, of this folder or one above)",
     )
-    _add_version(common)
-
-
-def _add_version(parser: Options) -> None:
-    parser.add_argument("--version", action="version", version=f"eprof {__version__}")

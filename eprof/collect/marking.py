@@ -3,7 +3,6 @@
 The output goes on unchanged and at once. A line has the time at which its first byte came.
 """
 
-import csv
 import os
 import re
 import select
@@ -14,14 +13,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from eprof.base import mark
 from eprof.base.text import visible
 from eprof.collect.streams import write_all
 
-COLUMNS = ("begin_s", "end_s", "name")
 _END = "end"
 _ENDS = re.compile(rb"[\r\n]")
 _PIECE = 1 << 16
-_LONGEST_LINE, _LONGEST_NAME = 1 << 12, 200
+_LONGEST_LINE = 1 << 12
 _PAUSE_MS = 20
 
 
@@ -44,7 +43,7 @@ class Marker:
 
     def __init__(self, patterns: Sequence[str], path: Path) -> None:
         self._patterns = [re.compile(pattern) for pattern in patterns]
-        self._path = path
+        self.path = path
         self._open: list[_Section] = []
         self.found = self.at_once = 0
         self.failed: OSError | None = None
@@ -93,18 +92,13 @@ class Marker:
             self.at_once += 1
             return
         try:
-            fresh = not self._path.exists()
-            with self._path.open("a", encoding="utf-8", errors="surrogateescape", newline="") as file:
-                rows = csv.writer(file, lineterminator="\n")
-                if fresh:
-                    rows.writerow(COLUMNS)
-                rows.writerow([f"{begin_s:.6f}", f"{end_s:.6f}", name])
+            mark.append(str(self.path), mark.row(begin_s, end_s, name, ""))
         except OSError as err:
             self.failed = err
 
 
 def _named(text: str) -> str:
-    return visible(text).strip()[:_LONGEST_NAME].strip()
+    return visible(text).strip()[: mark.LONGEST_NAME].strip()
 
 
 @contextmanager

@@ -118,7 +118,8 @@ def for_device(device_name: str) -> CostTable | None:
     """
     # To check all tables takes as long as the rest of a small report.
     listed = (name for name in tables() if name_in_tables(device_name) in _flat_text(name))
-    own = (table for table in map(_load_shipped, listed) if table.serves(device_name))
+    chosen = (table for table in map(_load_shipped, listed) if table.devices or table.boards)
+    own = (table for table in chosen if table.serves(device_name))
     table = next((table.on(device_name) for table in own), None)
     relative = cpus.nearest_costs(device_name) if table is None else None
     return table if relative is None else _load_shipped(relative)

@@ -11,15 +11,26 @@ from typing import Any, NamedTuple
 from eprof import profilers
 from eprof.base.errors import LogError
 from eprof.base.resources import content
-from eprof.logs.rows import header as headers
 from eprof.logs.rows import packing
 from eprof.logs.rows.log import Log
-from eprof.logs.rows.stream import Source, Tuning, blocks, open_source
-from eprof.logs.sniff import refuse_foreign
+from eprof.logs.rows.sections import split
+from eprof.logs.rows.stream import Source, Tuning, blocks, open_source, utf16
 
 Keep = Container[str] | Callable[[str], Container[str]] | None
 _TIMES_PACKED = 10  # a log is about as many times its packed size
 _MOST_COLUMNS = 1 << 20  # bytes of a file of column names
+_FOREIGN = {
+    b"\x7fELF": "this is a program, not a log; profile it with `eprof run`, or give its log",
+    b"MZ": "this is a Windows program, not a log; profile it there, and give the log",
+    b"PK\x03\x04": "this is a zip archive; unpack it and give the logs in it",
+    b"BZh": "this is packed with bzip2; unpack it first (gzip and zstd are read as they are)",
+    b"\xfd7zXZ": "this is packed with xz; unpack it first (gzip and zstd are read as they are)",
+    b"7z\xbc\xaf": "this is a 7z archive; unpack it and give the logs in it",
+    b"\x89PNG": "this is a picture; give the log as text",
+    b"\xff\xd8\xff": "this is a picture; give the log as text",
+    b"%PDF": "this is a PDF; give the log as text",
+    b"PAR1": "this is a Parquet file; give the log as the profiler wrote it",
+}
 
 
 def read(
@@ -110,10 +121,7 @@ class _Reader(NamedTuple):
 
 
 def _late_reader(path: str | Path, tuning: Tuning, seen: Any) -> _Reader | None:
-    """The reader of a log without any table that has no sign, which may have another profiler's behind much other text.
-
-    seen: what was met in it besides tables.
-    """
+    """The reader of a log whose table stands behind much other text. seen: what was met in it besides tables."""
     if seen.foreign:
         return _first((folder, signs.strays) for folder, signs in profilers.signs().items())
     if seen.messages.profiled:
@@ -147,7 +155,21 @@ def read_columns(path: str | Path) -> list[str]:
         raise LogError(f"{path}: cannot be read: {err.strerror or err}; give one line of column names") from err
     text = b"".join(islice(blocks(source, Tuning()), 2)).decode()
     lines = [line for line in text.split("\n") if line.strip()]
-    names = [name.strip() for name in headers.split(lines[0])] if lines else []
+    names = [name.strip() for name in split(lines[0])] if lines else []
     if len(lines) != 1 or len(names) < 2:
         raise LogError(f"{path}: this must be one line with the names of the columns, separated by commas")
     return names
+
+
+def refuse_foreign(path: str, head: bytes, refusals: Iterable[str | None]) -> None:
+    """Raises LogError if a file that starts with `head` is no log. refusals: what profilers say against it."""
+    if not head:
+        raise LogError(f"{path}: the file is empty; was the profiler stopped before it wrote its result?")
+    for magic, sentence in _FOREIGN.items():
+        if head.startswith(magic) and (magic != b"MZ" or b"\0" in head):
+            raise LogError(f"{path}: {sentence}")
+    for refusal in refusals:
+        if refusal is not None:
+            raise LogError(f"{path}: {refusal}")
+    if b"\0" in head and not utf16(head) and head.strip(b"\0"):
+        raise LogError(f"{path}: this is a binary file of an unknown kind; give the log as the profiler wrote it")

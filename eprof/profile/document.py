@@ -16,12 +16,13 @@ from eprof.base.nouns import in_document
 from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED
 from eprof.logs.join.ranks import PARTS, RANK
-from eprof.profile import intervals, schema, totals, whatif
+from eprof.profile import causes, intervals, schema, totals, whatif
 from eprof.profile.callees import inclusive
 from eprof.profile.components import of_energy
 from eprof.profile.grouping import shown, spread_of_ranks
 from eprof.profile.operators import operators
 from eprof.profile.rooflines import described, machines, main_precision, place
+from eprof.profile.source_lines import by_line
 from eprof.profile.totals import ENERGIES, TOTAL, known_sum
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def document(energy: "Energy") -> schema.Profile:
     replicas = intervals.replicas(energy)
     sums = _sums(whole)
     sums["energy_j"].measured = energy.measured_j
+    of_all = causes.of_energy(whole, replicas)
     devices = [_device(counted) for counted in energy.profile.counted]
     used = list(dict.fromkeys(counted.definition for counted in energy.profile.counted))
     made = schema.Profile(
@@ -60,8 +62,9 @@ def document(energy: "Energy") -> schema.Profile:
         modelled_time=_modelled_time(energy),
         counts=_total_counts(whole, cells),
         warnings=energy.warnings,
-        kernels=_kernels(whole, cells, replicas),
+        kernels=_with_lines(_kernels(whole, cells, replicas, of_all), energy),
         commit=energy.profile.run.commit or UNSET if energy.profile.run else UNSET,
+        causes=of_all,
         to_meter=_to_meter(whole),
         operators=operators(energy, place_of) or UNSET,
         **sums,
@@ -138,6 +141,7 @@ def _costs(energy: "Energy", listed: Collection[str]) -> schema.Costs | None:
         marks=_WORDS[costs.marks],
         notes=list(costs.notes),
         gpu_match=_gpu_match(energy),
+        cores=_cores(energy),
         fit=_fit(table),
     )
 
@@ -147,6 +151,13 @@ def _modelled_time(energy: "Energy") -> schema.ModelledTime | UnsetType:
     if modelled is None or modelled.shares_only:
         return UNSET
     return schema.ModelledTime(modelled.efficiency, modelled.given)
+
+
+def _cores(energy: "Energy") -> schema.Cores | UnsetType:
+    profile, table = energy.profile, energy.table
+    if table is None or not table.constant.cores or not profile.cores or not energy.shares_socket:
+        return UNSET
+    return schema.Cores(profile.cores, table.constant.cores)
 
 
 def _gpu_match(energy: "Energy") -> str:
@@ -270,7 +281,9 @@ def _derivations(energy: "Energy", name: str) -> list[schema.Derivation]:
     return [schema.Derivation(way.formula, way.note, _WORDS[way.mark], way.kernels) for way in ways]
 
 
-def _kernels(energy: "Energy", cells: _Cells, replicas: "Replicas | None") -> list[schema.Kernel]:
+def _kernels(
+    energy: "Energy", cells: _Cells, replicas: "Replicas | None", whole: schema.Causes | UnsetType
+) -> list[schema.Kernel]:
     """The kernels in the document, a structure each. Columns become lists once, so 5,000 kernels take a moment only."""
     rows = energy.sums()
     marks = _kernel_marks(energy)
@@ -287,6 +300,7 @@ def _kernels(energy: "Energy", cells: _Cells, replicas: "Replicas | None") -> li
         "energy_marks": marks,
         "interval_j": intervals.of_kernels(energy, replicas),
         "intensity_flop_per_byte": finite_all(rows["intensity_flop_per_byte"]),
+        "causes": causes.of_kernels(energy, replicas, whole),
         "marks": [families.total for families in marks],
     }
     if energy.metered is not None:
@@ -295,6 +309,27 @@ def _kernels(energy: "Energy", cells: _Cells, replicas: "Replicas | None") -> li
         columns["inclusive_j"] = finite_all(with_callees.energy_j)
         columns["inclusive_marks"] = [_WORDS[mark] for mark in with_callees.marks.tolist()]
     return [schema.Kernel(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+
+
+def _with_lines(kernels: list[schema.Kernel], energy: "Energy") -> list[schema.Kernel]:
+    """The kernels in the document with the lines of each that are told, largest energy first."""
+    lines = by_line(energy)
+    if lines is None or lines.split is None or lines.counts.rows.part is None:
+        return kernels
+    above_j = np.nan_to_num(lines.split.computation_j) + np.nan_to_num(lines.split.data_j)
+    rows = zip(
+        lines.counts.rows.kernel.tolist(),
+        lines.counts.rows.part.tolist(),
+        finite_all(above_j),
+        _Cells(lines).by_kernel(),
+        strict=True,
+    )
+    of_kernel: dict[str, list[schema.Line]] = {}
+    for kernel, place_in_source, joules, counts in sorted(rows, key=lambda row: -(row[2] or 0.0)):
+        of_kernel.setdefault(kernel, []).append(schema.Line(place_in_source, joules, counts))
+    for made in kernels:
+        made.lines = of_kernel.get(made.name) or UNSET
+    return kernels
 
 
 def _kernel_marks(energy: "Energy") -> list[schema.JouleMarks]:
@@ -376,6 +411,7 @@ def _group(
         kernels=kernels.tolist(),
         counts=_Cells(energy, lost).totals(),
         interval_j=intervals.of_total(energy, replicas, lost),
+        causes=causes.of_energy(energy, replicas),
         **_sums(energy, lost),
     )
 

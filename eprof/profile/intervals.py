@@ -1,8 +1,8 @@
 """The intervals of a priced profile: how far its energies are known, as prices and the error of the model go.
 
-The error of the model is known for fitted tables alone; that of the counts is not in them. A total that lacks something
-ends above at what its board can draw in that time, and nowhere (None) where the limit or the time is not known; a part
-of it that lacks something has no interval.
+The error of the model is known for fitted tables alone; that of the counts is not in them. What was not counted is
+bounded class by class (`energy/bounds.py`), and by what the board can draw in that time; where neither is known, an
+interval has no end above (None).
 """
 
 import math
@@ -14,9 +14,10 @@ from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
 from eprof.energy.attribution import FAMILIES
+from eprof.energy.bounds import Uncounted, uncounted
 from eprof.energy.replicas import Replicas, amounts_of, independent, places, replicas_of
 from eprof.profile import schema
-from eprof.profile.totals import TOTAL, board_limit_w, joule_marks_of, joules_of, time_marks_of, time_of
+from eprof.profile.totals import TOTAL, board_limit_w, joules_of, time_marks_of, time_of
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
@@ -41,20 +42,29 @@ def of_whole(energy: "Energy", refits: Replicas | None) -> schema.Interval | Non
     """The intervals of a profile's energy of all kernels, by family and by group of counts."""
     if refits is None:
         return None
-    totals, marks = joules_of(energy), joule_marks_of(energy)
-    amounts = _summed(energy)
-    families = {
-        family: _interval(refits, amounts, words, totals[family], marks[family], _spread(energy, words))
-        for family, words in FAMILIES.items()
-    }
+    lost = _uncounted(energy, refits)
+    families = {family: _of_part(energy, refits, words, lost) for family, words in FAMILIES.items()}
+    groups = {group: _of_part(energy, refits, words, lost) for group, words in _WORDS_OF_GROUP.items()}
     return schema.Interval(
         total=of_total(energy, refits),
         share=refits.share,
         replicas=refits.number,
         within=refits.within if refits.within > 1 else None,
-        groups=_of_groups(energy, refits, amounts),
+        groups={group: ends for group, ends in groups.items() if ends is not None},
+        uncounted=_room(energy, lost),
         **families,
     )
+
+
+def _room(energy: "Energy", lost: Uncounted) -> dict[str, float | None]:
+    """What was not counted can take so much in J, by group and in all, as far as the board can draw more."""
+    most_j = _most_j(energy, time_of(energy) or math.nan)
+    room_j = math.inf
+    if math.isfinite(most_j) and not time_marks_of(energy) & _MISSING:
+        room_j = max(most_j - (joules_of(energy)[TOTAL] or 0.0), 0.0)
+    sums = {group: min(float(joules.sum()), room_j) for group, joules in lost.groups.items()}
+    sums["total"] = min(float(lost.total.sum()), room_j)
+    return {group: joules if math.isfinite(joules) else None for group, joules in sums.items() if joules}
 
 
 def of_total(energy: "Energy", refits: Replicas | None, lost: int = 0) -> schema.Range | None:
@@ -66,7 +76,8 @@ def of_total(energy: "Energy", refits: Replicas | None, lost: int = 0) -> schema
     low, high = refits.interval(refits.joules(_summed(energy)), joules, _spread(energy, words)).tolist()
     is_whole = not (time_marks_of(energy) | lost) & _MISSING
     most = _most_j(energy, time_of(energy) or math.nan) if is_whole else math.nan
-    return _closed(low, high, (joule_marks_of(energy)[TOTAL] | lost) & _MISSING, most)
+    more = math.inf if lost else float(_uncounted(energy, refits).total.sum())
+    return _closed(low, high, more, most)
 
 
 def of_kernels(energy: "Energy", refits: Replicas | None) -> list[schema.Range | None]:
@@ -77,14 +88,28 @@ def of_kernels(energy: "Energy", refits: Replicas | None) -> list[schema.Range |
     total_j, rows = energy.split.total_j, energy.counts.rows
     joules = refits.joules(amounts_of(energy.counts))
     ends = refits.interval(joules, total_j, _spread_of_kernels(energy, total_j)).tolist()
-    lacks = (energy.split.row_marks & _MISSING).tolist()
+    more = _uncounted(energy, refits).total.tolist()
     time_s = np.where((rows.time_marks & _MISSING) == 0, rows.time_s, np.nan)
     most = (time_s * _most_j(energy, 1.0)).tolist()
     known = (~np.isnan(total_j)).tolist()
-    rows_of_ends = zip(ends, lacks, most, known, strict=True)
     return [
-        _closed(low, high, lack, most_j) if is_known else None for (low, high), lack, most_j, is_known in rows_of_ends
+        _closed(low, high, more_j, most_j) if is_known else None
+        for (low, high), more_j, most_j, is_known in zip(ends, more, most, known, strict=True)
     ]
+
+
+def _uncounted(energy: "Energy", refits: Replicas) -> Uncounted:
+    """The most that uncounted work takes at the high end of the prices; of a metered total, nothing more."""
+    assert energy.costs is not None and energy.split is not None
+    if energy.metered is not None:
+        nothing = np.zeros(len(energy.counts.rows))
+        return Uncounted({}, nothing)
+    lost = uncounted(energy.counts, energy.costs, energy.split, refits.price_intervals[:, 1])
+    if energy.total_s is not None:
+        # The time of all kernels is known, that of each is not.
+        constant_j = lost.groups.pop(CONSTANT)
+        return Uncounted(lost.groups, np.where(np.isinf(constant_j), np.inf, lost.total))
+    return lost
 
 
 def _most_j(energy: "Energy", time_s: float) -> float:
@@ -94,15 +119,15 @@ def _most_j(energy: "Energy", time_s: float) -> float:
     return board_limit_w(energy) * time_s
 
 
-def _closed(low_j: float, high_j: float, lacks: int, most_j: float) -> schema.Range:
-    """An interval that ends at what the board can draw, where that is known and not below all of it.
+def _closed(low_j: float, high_j: float, more_j: float, most_j: float) -> schema.Range:
+    """An interval with what was not counted, that ends at what the board can draw, where that is not below all of it.
 
-    lacks: not 0 where something was not counted or has no price, which then may be all that the board can draw more.
+    more_j: the most that was not counted, or has no price; infinite where nothing bounds it.
     """
-    can_be = math.isfinite(most_j) and most_j > low_j
-    if lacks:
-        return [low_j, most_j if can_be else None]
-    return [low_j, min(high_j, most_j) if can_be else high_j]
+    high_j += more_j
+    if math.isfinite(most_j) and most_j > low_j:
+        high_j = min(high_j, most_j)
+    return [low_j, high_j if math.isfinite(high_j) else None]
 
 
 def _spread(energy: "Energy", words: tuple[str, ...]) -> float:
@@ -143,26 +168,20 @@ def _summed(energy: "Energy") -> Floats:
     return amounts
 
 
-def _of_groups(energy: "Energy", refits: Replicas, amounts: Floats) -> dict[str, schema.Range | None]:
+def _of_part(energy: "Energy", refits: Replicas, words: tuple[str, ...], lost: Uncounted) -> schema.Range | None:
+    """The interval of the energy of some words, in J; None where none of them costs anything."""
     assert energy.split is not None
-    constant_j, constant_marks = joules_of(energy)[CONSTANT], joule_marks_of(energy)[CONSTANT]
-    intervals = {}
-    for group, words in _WORDS_OF_GROUP.items():
-        joules: float | None = float(np.nansum(energy.split.joules.only(words)))
-        marks = int(np.bitwise_or.reduce(energy.split.joule_marks.only(words), axis=None))
-        if group == CONSTANT:
-            joules, marks = constant_j, constant_marks
-        if joules:
-            intervals[group] = _interval(refits, amounts, words, joules, marks, _spread(energy, words))
-    return intervals
-
-
-def _interval(
-    refits: Replicas, amounts: Floats, words: tuple[str, ...], joules: float | None, marks: int, spread_j: float
-) -> schema.Range | None:
-    if joules is None or marks & _MISSING:
-        return None
+    joules = joules_of(energy)[CONSTANT]
+    if words != (CONSTANT,):
+        joules = float(np.nansum(energy.split.joules.only(words)))
+    amounts = _summed(energy)
     chosen = np.zeros_like(amounts)
     chosen[places(words)] = amounts[places(words)]
-    ends: schema.Range = refits.interval(refits.joules(chosen), joules, spread_j).tolist()
-    return ends
+    if not joules:
+        return None
+    low, high = refits.interval(refits.joules(chosen), joules, _spread(energy, words)).tolist()
+    groups = {CONSTANT if word == CONSTANT else COUNTS[word].group for word in words}
+    more = sum(float(lost.groups[group].sum()) for group in groups if group in lost.groups)
+    is_whole = not time_marks_of(energy) & _MISSING
+    most = _most_j(energy, time_of(energy) or math.nan) if is_whole else math.nan
+    return _closed(low, high, more, most)

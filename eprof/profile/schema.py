@@ -60,11 +60,19 @@ class Charge(Struct):
     marks: Marks
 
 
+class Cores(Struct):
+    """How many cores of a CPU a program kept busy, and how many a socket of the cost table's CPU has."""
+
+    busy: float
+    of: int
+
+
 class Costs(Struct, kw_only=True):
     """The cost table in force at one setting. fit: what a fitted table says of its fit (docs/costs.md).
 
     basis: what its prices rest on; None: not stated. interval_is: what the intervals of its energies span. gpu_match:
     whether it was made for the profiled GPU ("own"), serves it beside another ("similar"), or is another's ("other").
+    cores: where constant power is the share that these have in a socket's.
     """
 
     name: str
@@ -81,6 +89,7 @@ class Costs(Struct, kw_only=True):
     marks: Marks
     notes: list[str]
     gpu_match: str = "own"
+    cores: Cores | UnsetType = UNSET
     fit: dict[str, Any] | UnsetType = UNSET
 
 
@@ -133,10 +142,38 @@ class TotalCount(Count, kw_only=True):
     how: list[Derivation]
 
 
+class Line(Struct):
+    """A line of a function's source, "mm.c:12", with its energy above constant power and its counts."""
+
+    place: str
+    above_constant_j: float | None
+    counts: dict[str, Count]
+
+
+class Cause(Struct):
+    """A part of the energy: groups of counts together, their share of what was counted, and its interval."""
+
+    groups: list[str]
+    share: float
+    interval: Range | None = None
+
+
+class Causes(Struct):
+    """What takes the energy of a kernel, a group or the whole, largest first (`profile/causes.py`).
+
+    largest: "sure", where no other part can be larger, as far as the prices are known; "probable", where none is
+    larger in two thirds of the replicas; else "open".
+    """
+
+    largest: str
+    parts: list[Cause]
+
+
 class Kernel(Struct, kw_only=True):
     """One kernel on one device. interval_j: of its total energy; by_time_j: what metered energy, by time, would be.
 
-    inclusive_j: with all that it calls, where the log tells who calls whom; an estimate (docs/running.md).
+    inclusive_j: with all that it calls, where the log tells who calls whom; an estimate (docs/running.md). lines: those
+    that take most, where the log tells lines.
     """
 
     name: str
@@ -154,6 +191,8 @@ class Kernel(Struct, kw_only=True):
     by_time_j: float | None | UnsetType = UNSET
     inclusive_j: float | None | UnsetType = UNSET
     inclusive_marks: Marks | UnsetType = UNSET
+    lines: list[Line] | UnsetType = UNSET
+    causes: Causes | UnsetType = UNSET
 
 
 class Group(Struct, kw_only=True):
@@ -175,6 +214,7 @@ class Group(Struct, kw_only=True):
     intensity_flop_per_byte: float | None
     marks: Marks
     stands_for: int | UnsetType = UNSET
+    causes: Causes | UnsetType = UNSET
 
 
 class Operator(Struct, kw_only=True):
@@ -329,7 +369,8 @@ class Interval(Struct):
     """The range that holds `share` of what the replicas of the prices make of the counts, in J.
 
     groups: by group of counts ("fp64", "dram"), those that cost something. within: the interval of a kernel is at least
-    its energy times and divided by this factor; null: nobody measured how far off kernels are.
+    its energy times and divided by this factor; null: nobody measured how far off kernels are. uncounted: the most in J
+    that what was not counted can take, by group of counts, and "total"; null: nothing bounds it.
     """
 
     share: float
@@ -340,6 +381,7 @@ class Interval(Struct):
     constant: Range | None = None
     total: Range | None = None
     groups: dict[str, Range | None] = {}
+    uncounted: dict[str, float | None] = {}
 
 
 class AtClocks(Struct, kw_only=True):
@@ -432,6 +474,7 @@ class Profile(Struct, kw_only=True):
     intensity_flop_per_byte: float | None
     marks: Marks
     commit: str | UnsetType = UNSET
+    causes: Causes | UnsetType = UNSET
     to_meter: ToMeter | UnsetType = UNSET
     grouped: str | UnsetType = UNSET
     groups: list[Group] | UnsetType = UNSET

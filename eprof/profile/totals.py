@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
-from eprof.base.arrays import Ints
+from eprof.base.arrays import Floats, Ints
 from eprof.base.known import ratio
 from eprof.base.marks import Mark
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.costs.datasheets import power_limit_w, sheets
 from eprof.counts.counters import capability_of
 from eprof.profile.rooflines import all_flops_of, traffic_of
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 TOTAL = "total"
 ENERGIES = (COMPUTATION, DATA, CONSTANT, TOTAL)
+_PLAUSIBLE = 0.7  # a factor on prices that a table may be off by
+CONSTANT_ROW = list(GROUPS).index(CONSTANT)
 
 
 def joules_of(energy: "Energy") -> dict[str, float | None]:
@@ -35,6 +38,22 @@ def joules_of(energy: "Energy") -> dict[str, float | None]:
         constant = energy.total_s * energy.costs.constant_power_w
         total = math.fsum(joules for joules in (computation, data, constant) if joules is not None)
     return {COMPUTATION: computation, DATA: data, CONSTANT: constant, TOTAL: total}
+
+
+def joules_by_group(energy: "Energy", places: Ints) -> Floats:
+    """The energy known of each group of counts in some kernels together, (n_groups,), in J, in the order of `GROUPS`.
+
+    places: of the kernels; all of them have the constant energy of the total time, where only that is known.
+    """
+    assert energy.split is not None and energy.costs is not None
+    joules = np.zeros(len(GROUPS))
+    rows = {group: row for row, group in enumerate(GROUPS)}
+    for word in energy.split.joules.names:
+        group = CONSTANT if word == CONSTANT else COUNTS[word].group
+        joules[rows[group]] += np.nansum(energy.split.joules[word][places])
+    if energy.total_s is not None and len(places) == len(energy.counts.rows):
+        joules[CONSTANT_ROW] = energy.total_s * energy.costs.constant_power_w
+    return joules
 
 
 def joule_marks_of(energy: "Energy") -> dict[str, int]:
@@ -94,19 +113,33 @@ def _limit_of_capability(capability: str | None) -> float:
     return max(limits, default=math.inf)
 
 
-def over_limit(energy: "Energy") -> str:
-    """That the prices make more of the counts than the profile's board can draw in that time; else empty."""
-    total_j, time_s = joules_of(energy)[TOTAL], time_of(energy)
+def held_to_limit(energy: "Energy") -> "Energy":
+    """The profile with prices that make no more of its counts than the board can draw in that time, and a note.
+
+    Time and clocks are measured, so that the prices give way: all but constant power, by one factor.
+    """
+    joules, time_s = joules_of(energy), time_of(energy)
+    total_j, constant_j = joules[TOTAL], joules[CONSTANT] or 0.0
     is_predicted = energy.costs is not None and energy.metered is None and energy.modelled is None
     if not is_predicted or not total_j or not time_s or time_marks_of(energy) & Mark.MISSING:
-        return ""
-    limit_w = board_limit_w(energy)
-    if total_j <= limit_w * time_s:
-        return ""
-    return (
-        f"The prices make {total_j / time_s:.4g} W of these counts and times, more than the {limit_w:.4g} W that the "
-        f"board may draw: it takes {limit_w * time_s:.4g} J at most, and the prices, counts or times are too large."
+        return energy
+    most_j = board_limit_w(energy) * time_s
+    if total_j <= most_j or constant_j >= most_j:
+        return energy
+    factor = (most_j - constant_j) / (total_j - constant_j)
+    note = (
+        f"The prices make {total_j / time_s:.4g} W of these counts and times, and the board may draw "
+        f"{most_j / time_s:.4g} W: its power limit binds, so that all but constant power is taken times {factor:.3g}."
     )
+    if factor < _PLAUSIBLE:
+        note += " So far off, the times, the counts or the board are probably not those of this run."
+    assert energy.costs is not None
+    charges = {
+        word: replace(charge, pj=charge.pj * factor, marks=charge.marks | Mark.ESTIMATED) if charge.pays else charge
+        for word, charge in energy.costs.charges.items()
+    }
+    held = energy.priced(replace(energy.costs, charges=charges))
+    return replace(held, notes=(note, *held.notes))
 
 
 def intensity_of(energy: "Energy") -> float | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from eprof import profilers
 from eprof.base.signs import Signs
 
-TIMES, STREAMS, NVTX, LAUNCHES = "times", "streams", "nvtx", "launches"
+TIMES, STREAMS, NVTX, LAUNCHES, COUNTS = "times", "streams", "nvtx", "launches", "counts"
 
 
 def commands(purpose: str, capabilities: Iterable[str | None]) -> str:

@@ -2,11 +2,15 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
+
+from eprof.cli import commands
 
 LAVAMD = "gtx760-dev1-metrics-summary-lavamd.csv"
 K20C = "k20c-metrics-summary.csv"
@@ -323,3 +327,17 @@ def test_a_page_is_opened_of_a_command_that_reads_nothing(eprof_started, tmp_pat
     done = eprof_started(*words, "--open", "-q", env={"BROWSER": "true"})
     assert done.returncode == 0, done.stderr
     assert f"wrote {words[0]}.html" in done.stderr and (tmp_path / f"{words[0]}.html").is_file()
+
+
+def test_every_option_says_who_uses_it():
+    text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    section = text[text.index("## Who uses what") : text.index("## Configuration that is found")]
+    _, parsers = commands._parser()
+    named = set(re.findall(r"`(--?[\w-]+)`", section))
+    options = {
+        (name, *action.option_strings)
+        for name, parser in parsers.items()
+        for action in parser._actions
+        if action.option_strings and action.dest != "help"
+    }
+    assert [option for option in sorted(options) if not named & set(option[1:])] == []

@@ -322,6 +322,7 @@ def test_explain_is_plain_data_that_says_it_all(name):
     assert json.loads(json.dumps(told, allow_nan=False)) == told
     assert [row["word"] for row in told["charges"]] == list(COUNTS)
     at = costs.load(name).at()
+    assert (told["constant"]["power_w"], told["constant"]["why"]) == (at.constant_power_w, at.constant_why)
     for row in told["charges"]:
         assert row["why"] and row["unit"] == COUNTS[row["word"]].unit
         charge = at.charges.get(row["word"])

@@ -151,6 +151,13 @@ def test_replicas_hold_the_table_itself_and_the_ends_of_every_interval(tmp_path)
     assert spread.constant_w == pytest.approx((30 * 40 / 50, 30 * 60 / 50))
 
 
+def test_a_price_without_an_interval_is_the_tables_in_every_replica(tmp_path):
+    unstated = TABLE.replace('basis = "published"\n', "").replace("dram_byte = [50, 120]\n", "")
+    replicas = table(tmp_path, unstated).replicas("1000/900")
+    assert {6, 10, 11} < {costs.prices["fp32_flop"].pj for costs in replicas}
+    assert {costs.prices["dram_byte"].pj for costs in replicas} == {100}
+
+
 ENDS = st.floats(0.01, 1.0), st.floats(1.0, 5.0)
 
 

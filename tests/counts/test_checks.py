@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from test_counts_launches import make, real
 
@@ -115,6 +117,21 @@ def test_incomplete_sums_are_not_checked():
 def test_checks_without_their_counters_do_not_run():
     assert check(make({"flop_count_dp": 5.0}), "3.5") == []
     assert check(make({}), "7.0") == []
+
+
+@given(st.lists(st.tuples(st.integers(100, 10**6), st.integers(1, 32)), min_size=1, max_size=5))
+def test_launches_that_agree_each_agree_in_sums_whatever_they_weigh(launches):
+    """A short launch weighs as much in the mean of a percentage as a long one, and that is no contradiction."""
+    classes = ("fp_32", "fp_64", "bit_convert", "control", "compute_ld_st", "inter_thread_communication", "misc")
+    values = {
+        **{f"inst_{name}": 0 for name in classes},
+        "inst_integer": sum(warps * threads for warps, threads in launches),
+        "inst_executed": sum(warps for warps, _ in launches),
+        "warp_nonpred_execution_efficiency": 100 * sum(threads for _, threads in launches) / 32 / len(launches),
+    }
+    assert check(make(values, launches=len(launches)), "3.5") == []
+    beyond = {**values, "inst_integer": 40 * values["inst_executed"]}
+    assert len(check(make(beyond, launches=len(launches)), "3.5")) == 1
 
 
 @pytest.mark.parametrize("definition", counters.definitions(), ids=lambda one: one.name)

@@ -153,6 +153,9 @@ BROKEN = [
     ('eff = { name = "efficiency"', "eff = { name = [3]", "eff = ", "`name` must be a text, not 3"),
     ("expect = 2", "expect = 0", "rest = ", "`slices` is a name with one {} in it"),
     ("sub{}_rest", "sub_rest", "rest = ", "`slices` is a name with one {} in it"),
+    ('slices = "sub{}_rest", expect = 2', "slices = []", "rest = ", "or a list of names"),
+    ('"sub{}_rest", expect = 2', '["a", "b"], expect = 2', "rest = ", "or a list of names"),
+    ('slices = "sub{}_rest", expect = 2', "slices = 2", "rest = ", "or a list of names"),
     (
         "fma = [",
         'same = ["flop_count_dp_fma", "flops_dp_fma"]\nfma = [',
@@ -165,6 +168,7 @@ BROKEN = [
     (', why = "a line"', "", "bytes = {", "`why` is missing; it must be a text"),
     ('"2 * fma"', '"2 * fmaa"', "twice = ", "uses `fmaa`, which is not defined here"),
     ('"2 * fma"', '"2 ** fma"', "twice = ", "not allowed in a formula"),
+    ('"2 * fma"', '"fma ^ 2"', "twice = ", "not allowed in a formula"),
     ('"2 * fma"', '"2 * twice + fma"', "twice = ", "`twice` is made of itself"),
     ('[{ formula = "2 * fma" }]', '"2 * fma"', "twice = ", "`twice` must be a list of { formula"),
     ('[{ formula = "2 * fma" }]', '["2 * fma"]', "twice = ", "must be a table of keys and values"),

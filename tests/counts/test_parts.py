@@ -17,7 +17,7 @@ from eprof.logs import cache
 from eprof.logs.join.ranks import ranks
 from eprof.logs.rows.stream import Tuning
 from eprof.profile import grouping
-from eprof.profilers.ncu.parts import innermost
+from eprof.profilers.ncu.headers import innermost
 from eprof.show.report import page as report
 from eprof.show.report import terminal as console
 

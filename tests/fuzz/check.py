@@ -22,14 +22,12 @@ from eprof.base.arrays import Columns
 from eprof.base.errors import EprofError
 from eprof.base.text import printable
 from eprof.logs import read
+from eprof.logs.rows import folding
 from eprof.logs.rows.log import Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Tuning
 from eprof.profile import api
-from eprof.profilers.ncu import container as ncu_report_blocks
-from eprof.profilers.ncu import reader as ncu
-from eprof.profilers.ncu.sheet import Part
-from eprof.profilers.nsys import summary as nsys
-from eprof.profilers.nvprof import store
+from eprof.profilers.ncu import report as ncu_report_blocks
+from eprof.profilers.nsys import tables as nsys
 from eprof.profilers.oclgrind import reader as oclgrind
 
 SLOW_S = 5.0
@@ -126,24 +124,15 @@ def check_rows(data: bytes, columns: Sequence[str] | None = None) -> None:
             setattr(where, name, own)
 
 
-def _of_store(self: store.Store) -> tuple[Table, ...]:
+def _of_store(self: folding.Store) -> tuple[Table, ...]:
     for piece in (one for some in self.pieces.values() for one in some):
         _sound(piece.launches, "a number of launches")
         if piece.time_s is not None:
             _sound(piece.time_s, "a time")
         for values, kinds in piece.counters.values():
             for kind in np.unique(kinds[kinds >= 0]).tolist():
-                _sound_counts(values[kinds == kind], store.UNITS[kind])
+                _sound_counts(values[kinds == kind], folding.UNITS[kind])
     return (STAND_IN,) * len(self.pieces)
-
-
-def _of_ncu(parts: Sequence[Part]) -> list[Table]:
-    for part in parts:
-        _sound(part.rows["launches"], "a number of launches")
-        _sound(part.rows["time_s"], "a time")
-        for name, unit in part.units.items():
-            _sound_counts(part.counters[name], unit)
-    return [STAND_IN] * len(parts)
 
 
 def _of_nsys(self: nsys.Nsys) -> Table:
@@ -161,8 +150,7 @@ def _of_oclgrind(kernels: dict[str, oclgrind.Kernel], _: object) -> tuple[Table,
 
 
 _STAND_INS = (
-    (store.Store, "tables", _of_store),
-    (ncu, "tables_of", _of_ncu),
+    (folding.Store, "tables", _of_store),
     (nsys.Nsys, "table", _of_nsys),
     (oclgrind, "_table", _of_oclgrind),
 )
@@ -192,7 +180,7 @@ def check_whole(data: bytes, columns: Sequence[str] | None = None) -> None:
 def check_container(data: bytes) -> None:
     """What eprof itself reads of a report of ncu: its container."""
     with as_file(data) as path, strictly(data), Path(path).open("rb") as handle:
-        shape = ncu_report_blocks.shape(path, handle)
+        shape = ncu_report_blocks.shape_of(path, handle)
         assert shape.results <= len(data), "more launches than bytes"
 
 

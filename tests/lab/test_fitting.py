@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from eprof.base.vocabulary import COUNTS
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.lab.fitting import Form, fit
+from eprof.lab.fitting import quality as quality_of_fits
 from eprof.lab.fitting.defaults import alike, form_for, known, pooled
 from eprof.lab.fitting.moments import Settings, moments, rows_of
 from eprof.lab.fitting.quality import bootstrap, collinearity, error, examine, left_out, within
@@ -316,6 +318,13 @@ def test_a_table_of_one_setting_holds_there_alone(tmp_path):
     watts = attribute(words(one), table.at()).total_j / one.rows["time_s"]
     assert watts.to_numpy() == pytest.approx(fitted.predict(one), rel=5e-3)
     assert any("one setting" in note for note in table.notes)
+
+
+def test_an_energy_is_told_if_its_interval_is_above_0_and_no_wider_than_a_factor_of_three():
+    """As docs/fit.md has it."""
+    intervals = pd.DataFrame({"low": [1.0, 1.0, 0.0, 2.0], "high": [3.0, 3.1, 0.1, 2.0]}, index=list(TERMS))
+    fitted = SimpleNamespace(prices_pj=pd.Series(1.0, index=list(TERMS)))
+    assert quality_of_fits._status(fitted, intervals).tolist() == ["told", "loosely", "not told", "told"]
 
 
 def test_what_the_data_cannot_tell_is_marked_and_has_few_digits(tmp_path):

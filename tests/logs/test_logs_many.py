@@ -119,6 +119,15 @@ def settled(path):
     return path
 
 
+@pytest.mark.parametrize(
+    ("changed_s", "inode_s", "settled"), [(60, 60, True), (60, 0, False), (0, 60, False), (-60, 60, False)]
+)
+def test_a_log_that_was_only_just_changed_is_not_trusted(changed_s, inode_s, settled):
+    """Neither if its content was, nor if its inode was, nor if it is of the future."""
+    ago_ns = [time.time_ns() - int(1e9 * seconds) for seconds in (changed_s, inode_s)]
+    assert cache.Stamp("log.csv", 100, tuple(ago_ns), (1, 2)).is_settled is settled
+
+
 @pytest.mark.parametrize("how", ["in place", "moved over it"])
 def test_a_log_that_is_changed_and_given_its_old_time_is_read_again(tmp_path, monkeypatch, how):
     monkeypatch.setattr(cache, "SMALLEST_BYTES", 1)

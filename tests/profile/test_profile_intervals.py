@@ -15,7 +15,8 @@ from eprof.base.marks import Mark
 from eprof.base.vocabulary import PRICED
 from eprof.energy.attribution import attribute
 from eprof.energy.replicas import Replicas, amounts_of, middle, prices_of
-from eprof.profile import intervals
+from eprof.profile import causes, intervals
+from eprof.profile.totals import held_to_limit, joules_of, time_of
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "logs" / "invented"
@@ -110,9 +111,16 @@ def test_a_lower_bound_ends_at_the_power_limit_or_nowhere(energy):
     lost = energy.split.marks.copy()
     lost["dram_read"] = int(Mark.MISSING)
     energy = replace(energy, split=replace(energy.split, joule_marks=columns(lost)))
+    rates = energy.costs.peaks
+    counted, time_s = energy.counts.amounts["dram_read"], energy.counts.rows.time_s
+    dearest = intervals.replicas(energy).price_intervals[PRICED.index("dram_read"), 1]
+    most_j = np.maximum(1e9 * rates.dram_gb_per_s * time_s - counted, 0.0).sum() * dearest
+    assert whole(energy).uncounted == {"dram": pytest.approx(most_j), "total": pytest.approx(most_j)}
+    energy = replace(energy, costs=replace(energy.costs, peaks=replace(rates, dram_gb_per_s=None)))
     interval = whole(energy)
-    assert interval.data is None and interval.computation is not None
-    assert interval.groups["dram"] is None and interval.groups["int"] is not None
+    assert interval.data[1] is None and interval.computation[1] is not None
+    assert interval.groups["dram"][1] is None and interval.groups["int"][1] is not None
+    assert interval.uncounted == {"dram": None, "total": None}
     assert interval.total[0] < energy.split.total_j.sum() and interval.total[1] is None
     refits = intervals.replicas(energy)
     ends = intervals.of_kernels(energy, refits)
@@ -125,9 +133,22 @@ def test_a_lower_bound_ends_at_the_power_limit_or_nowhere(energy):
     # A limit below what was counted is wrong itself.
     tiny = replace(energy, costs=replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=1e-3)))
     assert whole(tiny).total == interval.total
-    assert "more than the 0.001 W that the board may draw" in tiny.warnings[0]
+    assert held_to_limit(tiny) is tiny
+
+
+def test_prices_give_way_where_the_power_limit_binds(energy):
+    joules, time_s = joules_of(energy), time_of(energy)
+    limit_w = (joules["constant"] + 0.6 * (joules["total"] - joules["constant"])) / time_s
+    limited = replace(energy, costs=replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=limit_w)))
+    held = held_to_limit(limited)
+    assert joules_of(held)["total"] == pytest.approx(limit_w * time_s)
+    assert joules_of(held)["constant"] == pytest.approx(joules["constant"])
+    assert joules_of(held)["data"] == pytest.approx(0.6 * joules["data"])
+    assert any("its power limit binds" in note and "probably not those of this run" in note for note in held.warnings)
+    shares = causes.of_energy(held, intervals.replicas(held)).parts
+    assert sum(part.share for part in shares) == pytest.approx(1)
     huge = replace(energy, costs=replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=1e9)))
-    assert not [warning for warning in huge.warnings if "board may draw: it takes" in warning]
+    assert held_to_limit(huge) is huge
 
 
 def test_a_table_without_replicas_has_no_interval(profile):

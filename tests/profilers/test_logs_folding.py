@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from logs_support import K20C, NAMES, TRACE, TRACE_UNITS, launch, profiled, read, read_tuned, real, write
 
 from eprof.base.errors import EprofError
+from eprof.logs.rows import folding
 from eprof.logs.rows.columns import codes_that_stay
 from eprof.logs.rows.sections import Section
 from eprof.logs.rows.stream import Tuning
 from eprof.profilers.ncu.headers import LONG as LONG_FORM
 from eprof.profilers.ncu.long import whole_launches
-from eprof.profilers.nvprof import open_table as section
-from eprof.profilers.nvprof import pieces, sqlite, store, text
+from eprof.profilers.nvprof import sqlite, store, text
+from eprof.profilers.nvprof import tables as section
 
 LINE_BY_LINE, TOGETHER = Tuning(chunk_bytes=64), Tuning(chunk_bytes=256, fast_from=1)
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput","l2_read_transactions"'
@@ -50,7 +51,7 @@ def every_second(monkeypatch):
 
     def start():
         monkeypatch.setattr(section, "_HELD_LINES", 2)
-        monkeypatch.setattr(pieces, "_HELD_ROWS", 2)
+        monkeypatch.setattr(folding, "_HELD_ROWS", 2)
 
     return start
 

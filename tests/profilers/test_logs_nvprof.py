@@ -359,6 +359,13 @@ def test_metrics_of_an_export(tmp_path):
     assert not any("not read" in note for note in log.notes)
 
 
+def test_a_launch_without_metrics_in_an_export_has_none_of_another(tmp_path):
+    """The second cell is of a launch that the kernels do not have."""
+    cells = [(INTEGER, whole(5), 2, 0), (INTEGER, whole(100), 9, 0)]
+    launches = combine([read(exported(tmp_path / "x.nvvp", cells))])
+    assert launches.counters["inst_integer"].tolist() == [5] and launches.marks["inst_integer"].all()
+
+
 def test_metrics_of_an_export_that_have_no_value(tmp_path):
     cells = [(INTEGER, whole(5), 1, 0), (INTEGER, whole(7), 2, 1), (IPC, b"short", 1, 0), (IPC, None, 2, 2)]
     log = read(exported(tmp_path / "x.nvvp", cells))

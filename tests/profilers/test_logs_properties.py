@@ -37,7 +37,7 @@ from eprof.logs.join import sums
 from eprof.logs.rows.cells import cells
 from eprof.logs.rows.columns import Answers, Form, LineRows, codes_that_stay, parse
 from eprof.profilers.nvprof import messages
-from eprof.profilers.nvprof.lines import Block
+from eprof.profilers.nvprof.reader import Block
 
 quick = settings(max_examples=10)
 WIDE = '"Device","Context","Stream","Kernel","inst_integer","dram_read_throughput"'

@@ -16,9 +16,9 @@ from eprof.base.gpus import capability_of_label
 from eprof.base.marks import Mark
 from eprof.logs import read
 from eprof.logs.rows import sections
+from eprof.logs.rows.numbers import unit_of
 from eprof.logs.rows.sections import Section
 from eprof.logs.rows.stream import Tuning
-from eprof.logs.rows.units import unit_of
 
 REAL = SHARED / "ncu"
 LOGS = sorted(path for path in REAL.glob("*") if path.suffix != ".tsv") if REAL.is_dir() else []

@@ -317,7 +317,7 @@ def test_a_report_without_launches(tmp_path):
 
 
 def test_a_csv_that_is_called_a_report_is_read_as_what_it_is(tmp_path):
-    from eprof.profilers.ncu import container as ncu_report_blocks
+    from eprof.profilers.ncu import report as ncu_report_blocks
 
     path = tmp_path / "log.ncu-rep"
     path.write_text(
@@ -325,7 +325,7 @@ def test_a_csv_that_is_called_a_report_is_read_as_what_it_is(tmp_path):
     )
     assert read(path).format == "ncu-raw"
     with pytest.raises(LogError, match="this is no report file of Nsight Compute"):
-        ncu_report_blocks.shape("log.csv", io.BytesIO(path.read_bytes()))
+        ncu_report_blocks.shape_of("log.csv", io.BytesIO(path.read_bytes()))
 
 
 def test_a_report_beside_times(tmp_path, baseline):

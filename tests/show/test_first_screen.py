@@ -7,8 +7,10 @@ import re
 import pytest
 from report_support import CASES
 
-from eprof.show.report.first_screen import cause, trust, what_to_try, where
+from eprof.show.report.first_screen import where
+from eprof.show.report.levers import what_to_try
 from eprof.show.report.terminal import _family_legend, text
+from eprof.show.report.trust import trust
 from eprof.show.report.view import View
 
 LINES, COLUMNS = 15, 80
@@ -46,9 +48,9 @@ def test_the_cause_of_a_kernel_is_its_largest_energy():
     view = View(CASES["data_bound"]())
     for kernel in view.kernels:
         parts = {group: amount.value or 0.0 for group, amount in view.groups_of(kernel).items()}
-        found = cause(view, kernel)
-        assert found is not None
-        assert found.share == pytest.approx(max(parts.values()) / kernel.energy_j.total)
+        causes = view.causes_of(kernel)
+        assert causes is not None
+        assert causes.parts[0].share == pytest.approx(max(parts.values()) / kernel.energy_j.total)
 
 
 def test_more_bytes_than_were_requested_are_the_cause():
@@ -63,16 +65,40 @@ def test_more_bytes_than_were_requested_are_the_cause():
     assert "DRAM" in text(document) and "4.00 times the bytes requested" in text(document)
 
 
-def test_what_is_tried_is_a_fifth_of_the_largest_part():
-    view = View(CASES["compute_bound"]())
-    tried = what_to_try(view)
-    assert tried is not None
-    share = view.groups["fp64"].value / view.energy("total").value
-    assert f"{100 * 0.2 * share:.0f}" in tried.text and "FP64" in tried.text
+def test_what_is_tried_is_a_fifth_of_the_bytes_that_take_most():
+    view = View(CASES["data_bound"]())
+    share = view.groups["dram"].value / view.energy("total").value
+    tried = what_to_try(view).text
+    assert "fewer DRAM bytes" in tried and f"({100 * 0.2 * share:.0f}" in tried
+
+
+def test_arithmetic_that_the_work_needs_is_tried_in_a_narrower_type_and_never_less_of_it():
+    document = CASES["compute_bound"]()
+    charges = document["costs"]["charges"]
+    charges["fp32_fma"] = {**charges["fp64_fma"], "pj": charges["fp64_fma"]["pj"] / 4}
+    view = View(document)
+    tried = what_to_try(view).text
+    share = 0.75 * view.groups["fp64"].value / view.energy("total").value
+    assert tried.startswith("use FP32 for FP64, if accurate enough") and f"({100 * share:.0f}" in tried
+    del charges["fp32_fma"]
+    assert "FP64" not in what_to_try(View(document)).text
+
+
+def test_multiplications_beside_additions_are_tried_as_one_instruction():
+    document = CASES["compute_bound"]()
+    fma = document["kernels"][0]["counts"]["fp64_fma"]
+    for kind in ("add", "mul"):
+        document["costs"]["charges"][f"fp64_{kind}"] = document["costs"]["charges"]["fp64_fma"]
+        for entry in (document, document["kernels"][0]):
+            more = {"value": 2 * fma["value"], "energy_j": 0.0}
+            entry["counts"][f"fp64_{kind}"] = {**entry["counts"]["fp64_fma"], **more}
+    document["costs"]["charges"].pop("fp32_fma", None)
+    assert what_to_try(View(document)).text.startswith("fuse up to ")
 
 
 def test_work_on_tensor_cores_is_tried_in_a_narrower_type_that_has_a_price():
     document = CASES["compute_bound"]()
+    document["device"]["capability"] = "8.9"
     joules = View(document).groups["fp64"].value
     price = document["costs"]["charges"]["fp64_fma"]
     document["costs"]["charges"] |= {"tensor_fp16": {**price, "pj": 0.4}, "tensor_fp8": {**price, "pj": 0.1}}
@@ -84,21 +110,31 @@ def test_work_on_tensor_cores_is_tried_in_a_narrower_type_that_has_a_price():
     tried = what_to_try(View(document))
     assert tried.text.startswith("use FP8 for FP16 on tensor cores")
     assert View(document).groups["tensor"].value == pytest.approx(joules, rel=0.2)
+    document["device"]["capability"] = "8.0"
+    assert "FP8" not in what_to_try(View(document)).text, "this GPU has none"
+    document["device"]["capability"] = "8.9"
     del document["costs"]["charges"]["tensor_fp8"]
     assert "ensor" not in what_to_try(View(document)).text
 
 
-def test_what_the_prices_leave_open_is_not_tried():
-    document = CASES["compute_bound"]()
-    joules = View(document).groups["fp64"].value
-    document["interval_j"] = {"share": 0.9, "replicas": 30, "groups": {"fp64": [0.0, 3 * joules]}}
-    assert "FP64" not in what_to_try(View(document)).text
-    assert "undecided: FP64 or shared memory" in text(document)
+def test_what_the_prices_leave_open_is_tried_with_both_ends():
+    document = CASES["data_bound"]()
+    joules, total = View(document).groups["dram"].value, document["energy_j"]["total"]
+    document["interval_j"] = {"share": 0.9, "replicas": 30, "groups": {"dram": [0.0, 3 * joules]}}
+    assert f"saves 0 to {0.2 * min(3 * joules, total):.3g} J" in what_to_try(View(document)).text.replace("\u202f", " ")
+    assert re.search(r"DRAM \d+ % or L2 \d+ %", text(document).replace("\u202f", " "))
 
 
 def test_where_nothing_can_be_tried_the_reason_is_said():
-    assert what_to_try(View(CASES["no_costs"]())).text.startswith('name the GPU, as in --costs "RTX 4090"')
-    assert "eprof run: nothing that was counted here has a price" in what_to_try(View(CASES["time_only"]())).text
+    assert "--tdp-w WATTS" in what_to_try(View(CASES["no_costs"]())).text
+    listed = CASES["no_costs"]()
+    listed["device"]["name"] = "NVIDIA GeForce RTX 4090"
+    assert what_to_try(View(listed)).text == "price it by its data sheet: --costs estimated"
+    unnamed = CASES["no_costs"]()
+    unnamed["device"]["name"] = None
+    assert what_to_try(View(unnamed)).text.startswith('name the GPU, as in --costs "RTX 4090"')
+    counting = "count with `nvprof --metrics all --csv --log-file counts.csv PROGRAM`"
+    assert what_to_try(View(CASES["time_only"]())).text == counting
 
 
 def test_trust_begins_with_a_verdict_and_an_error():
@@ -107,7 +143,13 @@ def test_trust_begins_with_a_verdict_and_an_error():
     document["costs"]["fit"] = {"error_percent": {"leave_one_benchmark_out": 8.64}}
     assert trust(View(document)).text.startswith("good (new kernels 8.6\u202f% off on average).")
     document["energy_marks"]["total"] = ["missing"]
-    assert trust(View(document)).text.startswith("good, a lower bound")
+    assert trust(View(document)).text.startswith("rough, a lower bound"), "nothing tells how much is missing"
+    total = document["energy_j"]["total"]
+    for most, word in ((0.05, "good"), (0.5, "rough")):
+        uncounted = {"l2": most * total, "total": most * total}
+        document["interval_j"] = {"share": 0.9, "replicas": 30, "total": [total, 2 * total], "uncounted": uncounted}
+        said = trust(View(document)).text
+        assert said.startswith(word) and ("Not counted: L2" in said) == (word == "rough")
 
 
 def modelled(document, efficiency=0.25):
@@ -127,7 +169,7 @@ def test_modelled_constant_power_is_a_range_and_no_cause():
     assert f"{above + constant / 4:.3g} to {above + constant:.3g} J" in screen
     assert "at the roofline's speed to" in screen and "at 25 %" in screen
     assert "constant power" not in " ".join(str(row.cells[3]) for row in where(view).rows)
-    assert "of roofline speed" not in screen, "the efficiency that went in is no finding"
+    assert "% of roofline" not in screen, "the efficiency that went in is no finding"
 
 
 def test_the_lower_end_of_modelled_joules_does_not_depend_on_the_efficiency():
@@ -161,7 +203,7 @@ def test_a_large_part_that_the_prices_leave_open_is_not_skipped():
     document["interval_j"] = {"share": 0.9, "replicas": 30, "groups": {second[0]: [0.0, 3 * joules]}}
     share = 100 * 3 * joules / document["energy_j"]["total"]
     screen = text(document, width=200).replace("\u202f", " ")
-    assert f"0 to {share:.0f} % {View(document).in_prose(second[0])}" in screen
+    assert re.search(rf"{View(document).in_prose(second[0])} \(0 to {share:.0f} %\)|0 to {share:.0f} %", screen)
 
 
 def test_nothing_is_divided_where_only_the_whole_has_a_time():

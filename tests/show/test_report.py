@@ -251,7 +251,7 @@ def test_long_names_are_cut_in_the_middle():
         ("data_bound", "6.40 J predicted in 30.0 ms: 57 % DRAM, ", "L2"),
         ("compute_bound", "13.6 J predicted in 150 ms: ", "FP64"),
         ("no_time", "At least ", "DRAM"),
-        ("time_only", "Total unknown, at least 1.66 J: only constant power is priced", "245 ms"),
+        ("time_only", "1.66 J of constant power (", "for 245 ms), and work that was not counted"),
         ("no_costs", "6 kernels profiled: ", "from and to DRAM counted in 245 ms"),
         ("no_costs_no_time", "6 kernels profiled: ", "instructions"),
         ("time_only_no_costs", "6 kernels take 245 ms", "nothing else is known"),
@@ -533,6 +533,7 @@ def test_sections_without_data_are_left_out(pages):
         "whatif",
         "trust",
         "method",
+        "words",
     ]
     assert [a["id"] for a in pages("empty")[1].of("section")] == ["method"]
 
@@ -559,7 +560,7 @@ def _size(text):
     return len(text.encode()), len(gzip.compress(text.encode(), 9))
 
 
-@pytest.mark.parametrize(("case", "raw", "zipped"), [("fmm", 100_000, 30_000), ("fifty", 180_000, 40_000)])
+@pytest.mark.parametrize(("case", "raw", "zipped"), [("fmm", 105_000, 30_000), ("fifty", 180_000, 40_000)])
 def test_sizes(pages, case, raw, zipped):
     size = _size(pages(case)[0])
     assert size[0] < raw and size[1] < zipped, size
@@ -572,7 +573,7 @@ def test_size_of_5000():
 
 def test_own_script_and_style():
     assert len(asset("report.js").encode()) < 20_000
-    assert len(asset("report.css").encode()) < 16_000
+    assert len(asset("report.css").encode()) < 17_000
 
 
 def calls_of(work):
@@ -676,8 +677,8 @@ def test_what_the_prices_do_not_tell_is_not_the_headline(case, name):
         groups = {group: [low * joules, 1.5 * joules]}
         made["interval_j"] = {"share": 0.9, "replicas": 30, "groups": groups}
         texts[low] = headline(View(made))
-    assert name in texts[0.9].text and "undecided" not in texts[0.9].text
-    assert f"largest part undecided, {name} (0 to " in texts[0.0].text
+    assert name in texts[0.9].text and "either" not in texts[0.9].text
+    assert f"most of it either {name} (0 to " in texts[0.0].text
 
 
 def test_a_lower_bound_that_the_prices_do_not_tell_is_at_least():
@@ -685,4 +686,4 @@ def test_a_lower_bound_that_the_prices_do_not_tell_is_at_least():
     made["interval_j"] = {"share": 0.9, "replicas": 30, "groups": {"dram": [0.0, 2 * made["energy_j"]["data"]]}}
     made["energy_marks"]["total"] = ["missing"]
     text = headline(View(made)).text
-    assert text.startswith("At least ") and "largest part undecided, DRAM (0 to " in text
+    assert text.startswith("At least ") and "most of it either DRAM (0 to " in text

@@ -7,18 +7,22 @@ from pathlib import Path
 import pytest
 
 from eprof.base.errors import EprofError
+from eprof.base.vocabulary import CONSTANT
 from eprof.profile import api
 from eprof.profile.document import document
 from eprof.profile.totals import board_limit_w
-from eprof.show.report.first_screen import trust, what_to_try, where
-from eprof.show.report.headline import contenders, headline
+from eprof.show.report.first_screen import where
+from eprof.show.report.headline import headline, name_of
+from eprof.show.report.levers import what_to_try
+from eprof.show.report.trust import trust
 from eprof.show.report.view import View
 from eprof.show.words.cells import Share
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
-FOLDERS = ("nvprof", "ncu", "ncu-modern", "traces/nsys", "rocprof", "cpu")
+FOLDERS = ("nvprof", "ncu", "ncu-modern", "traces/nsys", "traces/kineto", "rocprof", "cpu")
 MOST_BYTES = 1 << 20
 ENDINGS = {".csv", ".txt", ".log", ".json", ".sqlite", ".ncu-rep"}
+EFFECTS = ("shorten", "fewer FP", "FP32 operations", "FP64 operations")
 
 
 def logs():
@@ -52,32 +56,58 @@ def test_an_interval_holds_what_is_counted_and_ends_where_the_board_does(screens
         if not interval_j or interval_j.total is None:
             continue
         low, high = interval_j.total
-        assert low <= (view.energy("total").value or 0.0), name
+        total = view.energy("total").value or 0.0
+        assert low <= total, name
         if high is None:
             continue
-        assert low < high, name
+        assert low < high and total <= high * (1 + 1e-9), (name, total, high)
         limit_j = board_limit_w(energy) * (view.time.value or math.nan)
         is_free = energy.metered is not None or energy.modelled is not None or view.time.lower
         assert is_free or not limit_j > low or high <= limit_j * (1 + 1e-9), (name, limit_j, high)
 
 
-def test_the_headline_names_the_largest_part_or_says_that_it_is_open(screens):
+def test_the_headline_names_the_largest_part(screens):
     for name, _, view in screens:
-        text = headline(view).text
-        joules = {group: amount.value for group, amount in view.groups.items() if amount.value}
-        if not joules or view.above.value is None or "undecided" in text:
+        text, causes = headline(view).text, view.causes_of(view.document)
+        if causes is None or view.above.value is None:
             continue
-        largest = contenders(view, joules)[0]
-        assert view.in_prose(largest) in text, (name, text)
-        shares = [float(share) for share in re.findall(r"([\d.]+)\s%", text)]
-        assert all(share <= 100 for share in shares), (name, text)
+        assert name_of(view, causes.parts[0]) in text, (name, text)
+        shares = [part.share for part in causes.parts]
+        assert shares == sorted(shares, reverse=True) and sum(shares) == pytest.approx(1, abs=1e-6), name
+        whole = view.counted_energy(view.document).value
+        for part in causes.parts:
+            joules = sum(view.groups[group].value or 0.0 for group in part.groups)
+            assert part.share == pytest.approx(joules / whole, rel=1e-6), (name, part)
+            assert part.interval is None or 0 <= part.interval[0] <= part.share <= part.interval[1] <= 1, (name, part)
+        told = [float(share) for share in re.findall(r"([\d.]+)\s%", text)]
+        assert all(share <= 100 for share in told), (name, text)
 
 
 def test_no_screen_says_both(screens):
     for name, _, view in screens:
         try_text, trust_text, text = what_to_try(view).text, trust(view).text, headline(view).text
         assert not ("no joules" in try_text and re.search(r"\d [mkµ]?J\b", text)), name
-        assert not (trust_text.startswith("good") and "Missing wholly" in trust_text), (name, trust_text)
+        assert not (trust_text.startswith("good") and re.search("Missing|Not counted", trust_text)), (name, trust_text)
+        assert "no energy is shown" not in trust_text or not view.has_energy, name
+
+
+def test_work_that_was_not_counted_is_never_read_as_constant_power(screens):
+    for name, _, view in screens:
+        text, interval = headline(view).text, view.document.interval_j
+        causes = view.causes_of(view.document)
+        most = interval.uncounted.get("total", 0.0) if interval else 0.0
+        is_open = most is None or most > (view.energy("total").value or 0.0)
+        if is_open and causes and causes.parts[0].groups == [CONSTANT]:
+            assert "and work that was not" in text, (name, text)
+
+
+def test_what_is_tried_is_something_that_one_does_and_the_largest_of_all(screens):
+    for name, _, view in screens:
+        text = what_to_try(view).text
+        assert not any(effect in text for effect in EFFECTS), (name, text)
+        assert len(text) > len("nothing"), name
+        if view.has_energy and view.document.device.capability == "8.0":
+            assert "FP8" not in text and "FP4" not in text, (name, text)
 
 
 def test_shares_of_a_screen_are_of_one_whole(screens):
@@ -88,3 +118,11 @@ def test_shares_of_a_screen_are_of_one_whole(screens):
         assert sum(known) <= 1 + 1e-9, (name, known)
         numbers += known
     assert len(numbers) > 100
+
+
+def test_the_name_of_a_kernel_tells_the_type_of_its_tensor_work(screens):
+    for name, energy, _ in screens:
+        if "cublas-tf32" in name:
+            counts = energy.counts.amounts
+            assert counts["tensor_fp16"].sum() == 0
+            assert counts["tensor_tf32"].sum() == pytest.approx(2 * 8192**3, rel=0.01)

@@ -28,6 +28,7 @@ COLUMNS = {
     "dram_read": "DRAM B",
 }
 SOURCES = {
+    "aiconfigurator": "AIC",
     "antepara": "SC25",
     "gpu-power-lab": "Lab",
     "nv-dvfs": "NV-DVFS",

@@ -1,46 +1,39 @@
-"""Published cost tables against measurements that they have not seen: watts of microbenchmarks, idle watts by clock.
+"""Published cost tables against watts that others measured: loads, products, programs, idle boards by clock.
 
-    python docs/studies/power/published.py DATA          DATA: the folder of public measurements
+    python docs/studies/power/published.py DATA          DATA: the folder of public measurements (modern and sampled)
 
-A row is predicted from rates alone: P = pi0 + sum of rates times prices; its interval from the table's replicas.
+A row is predicted as the tool does it, from rates alone, at the row's clock: P = pi0 + sum of rates times charges, with
+the table's own constant power; its interval from the table's replicas. `modern.py` says which rows were in a fit.
 """
 
-import csv
 import gzip
 import json
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
-from eprof import costs
-from eprof.costs import Costs, CostTable
+import modern
+import numpy as np
+import pandas as pd
+from modern import Run
+from msgspec import Struct
 
-CONTROL, MIDDLE, RANDOM = "control", "middle", "random"
-LEVELS = ("l1_read", "l2_read", "dram_read")
-# [SC25] Table 3, the A100: control and datapath in pJ a byte or a flop; of FP32 and FP64 only the sum was seen.
-A100_SPLIT = {
-    "l1_byte": (10.08, 2.64),
-    "l2_byte": (24.88, 12.80),
-    "dram_byte": (67.76, 37.12),
-    "fp32_flop": (10.7 * 0.37 / 0.70, 10.7 * 0.33 / 0.70),
-    "fp64_flop": (28.5 * 0.37 / 0.70, 28.5 * 0.33 / 0.70),
+from eprof import costs
+from eprof.costs import Costs
+
+# What a rate of `modern` is in words of the vocabulary, and how many of these each of it is.
+WORDS = {
+    "fp32_flop": ("fp32_fma", 0.5),
+    "fp64_flop": ("fp64_fma", 0.5),
+    "l1_byte": ("l1_read", 1.0),
+    "l2_byte": ("l2_read", 1.0),
+    "shared_byte": ("shared_read", 1.0),
+    "dram_byte": ("dram_read", 1.0),
 }
 
 
-@dataclass(frozen=True)
-class Row:
-    """A measured run: the GPU, events a second by word of the vocabulary, watts, and where they are from."""
-
-    name: str
-    device: str
-    rates: Mapping[str, float]
-    power_w: float
-    source: str
-
-
-@dataclass(frozen=True)
-class Predicted:
+class Predicted(Struct, frozen=True):
     """Watts of a row: by the table, and the ends of its interval."""
 
     power_w: float
@@ -52,62 +45,102 @@ class Predicted:
         return self.low_w <= power_w <= self.high_w
 
 
-def _copied(bytes_per_s: float, *levels: str) -> dict[str, float]:
-    return dict.fromkeys(levels, bytes_per_s)
-
-
-_TFG = "tfg-cuda-energy-performance-nvidia at 4ec0ac0 (A100-SXM4-40GB, constant operands)"
-ROWS = (
-    Row("DRAM copy", "A100-SXM4-40GB", _copied(1355e9, *LEVELS), 169.4, _TFG),
-    Row("L2 copy, 4 MB", "A100-SXM4-40GB", _copied(1491e9, "l1_read", "l2_read"), 123.5, _TFG),
-    Row("FP32 multiply-adds", "A100-SXM4-40GB", {"fp32_fma": 9.66e12}, 187.4, _TFG),
-    Row("FP64 multiply-adds", "A100-SXM4-40GB", {"fp64_fma": 4.68e12}, 203.4, _TFG),
-    Row(
-        "BabelStream",
-        "A100 80GB PCIe",
-        _copied(1687e9, *LEVELS),
-        228,
-        "gpu-power-frequency-benchmarks at 2fe08d2 (an A100 with a cap of 300 W)",
-    ),
-)
+def in_words(rates: Mapping[str, float]) -> dict[str, float]:
+    """Rates by price as rates by word of the vocabulary."""
+    words: dict[str, float] = {}
+    for price, rate in rates.items():
+        word, number = WORDS.get(price, (price.removesuffix("_flop"), 1.0))
+        words[word] = words.get(word, 0.0) + number * rate
+    return words
 
 
 def power_w(at: Costs, rates: Mapping[str, float]) -> float:
-    """Watts at these costs."""
+    """Watts at these costs, by rates of words; every multiprocessor is active."""
+    if at.sm_count and at.setting.core_mhz:
+        rates = {"sm_active_cycle": at.sm_count * at.setting.core_mhz * 1e6, **rates}
     return at.constant_power_w + sum(rate * at.charges[word].pj * 1e-12 for word, rate in rates.items())
 
 
-def predicted(table: CostTable, rates: Mapping[str, float]) -> Predicted:
-    """Watts by the table, and its interval."""
-    spanned = [power_w(replica, rates) for replica in table.replicas()]
-    return Predicted(power_w(table.at(), rates), min(spanned), max(spanned))
+def predicted(device: str, rates: Mapping[str, float], core_mhz: float | None = None) -> Predicted:
+    """Watts of a device at a core clock, and their interval; by rates of words. Cut at what the board may draw."""
+    known = _known(device, core_mhz)
+    limit_w = known[0].peaks.power_limit_w or np.inf
+    watts = [min(power_w(at, rates), limit_w) for at in known]
+    return Predicted(watts[0], min(watts), max(watts))
 
 
-def by_operands(rates: Mapping[str, float]) -> dict[str, float]:
-    """Watts of an A100 if all operands cost control, control and half of the datapath, or both."""
-    table = costs.load("a100")
-    watts = {}
-    for name, share in ((CONTROL, 0.0), (MIDDLE, 0.5), (RANDOM, 1.0)):
-        prices = {price: control + share * datapath for price, (control, datapath) in A100_SPLIT.items()}
-        at = table.with_numbers(prices).at()
-        watts[name] = power_w(at, rates)
-    return watts
+@lru_cache
+def _known(device: str, core_mhz: float | None) -> tuple[Costs, ...]:
+    """The costs that the tool takes for a device at a clock, and by each replica."""
+    table = costs.for_device(device)
+    assert table is not None
+    setting = table.nearest(core_mhz, None) if core_mhz else None
+    return (table.at(setting), *table.replicas(setting))
 
 
-def rooflines(data: Path) -> Iterator[Row]:
-    """FP32 multiply-adds and bytes of DRAM in all proportions, on eight A100 and an H200 (RRZE's gpu-benches)."""
-    with (data / "rrze_gpu_roofline_power.csv").open() as file:
-        for line in csv.DictReader(file):
-            rates = _copied(float(line["dram_byte_per_s"]), *LEVELS)
-            rates["fp32_fma"] = float(line["n_fp32_thread_per_s"])
-            name = f"{float(line['fl_per_b']):g} flop/B, card {float(line['card'] or 0):g}"
-            yield Row(name, line["gpu"], rates, float(line["power_w"]), "gpu-benches at 1038c5d")
+class Score(Struct, frozen=True):
+    """How a table does on some runs: errors in %, the share in the interval in %, the interval's width as x/÷."""
+
+    rows: int
+    mean: float
+    least: float
+    most: float
+    inside: float
+    width: float
 
 
-def idle(data: Path, folder: str) -> dict[float, float]:
-    """Idle watts by locked core clock in MHz (energaizer-ispass26-artifact at cd60749)."""
-    watts = json.loads((data / "energaizer" / f"{folder}_idle_power.json").read_text())
-    return {float(mhz): float(power) for mhz, power in watts.items()}
+def score(runs: Iterable[Run]) -> Score:
+    """The score of the tables that the tool takes for the runs' devices."""
+    off, inside, widths = [], [], []
+    for run in runs:
+        ends = predicted(run.device, in_words(run.rates), run.core_mhz)
+        off.append(100 * (ends.power_w / run.power_w - 1))
+        inside.append(ends.holds(run.power_w))
+        widths.append((ends.high_w / ends.low_w) ** 0.5)
+    mean, width = float(np.mean(np.abs(off))), float(np.median(widths))
+    return Score(len(off), mean, min(off), max(off), 100 * float(np.mean(inside)), width)
+
+
+def of_a100(data: Path) -> dict[str, list[Run]]:
+    """All runs of A100s, by what they are."""
+    groups: dict[str, list[Run]] = {}
+    every = (modern.streams, lambda _: modern.copies(), modern.products, modern.rooflines, modern.loops)
+    for source in (*every, modern.transformers):
+        for run in source(data):
+            kind = f", {run.operands} operands" if run.source == "products" else ""
+            groups.setdefault(f"{run.source}{kind}, {run.device}", []).append(run)
+    return groups
+
+
+def rooflines_h200(data: Path) -> Iterator[Run]:
+    """FP32 multiply-adds and bytes of DRAM in all proportions on an H200 (RRZE's gpu-benches at 1038c5d)."""
+    rows = pd.read_csv(data / "modern" / "rrze_gpu_roofline_power.csv")
+    for line in rows[rows["gpu"] == "H200"].itertuples():
+        rates = dict.fromkeys(modern.LEVELS, line.dram_byte_per_s) | {"fp32_flop": 2 * line.n_fp32_thread_per_s}
+        yield Run("roofline", "H200", line.core_mhz, 0.0, line.power_w, rates)
+
+
+def shapes(data: Path, chip: modern.Chip, device: str) -> dict[str, list[Run]]:
+    """Steady products of aiconfigurator's below the cap, by type and what bounds them."""
+    groups: dict[str, list[Run]] = {}
+    rows = modern.shapes(data, chip)
+    for line in rows[~rows["is_capped"]].itertuples():
+        moved = {name: getattr(line, name) for name in ("dram_byte", "l2_byte", "shared_byte")}
+        rates = {chip.types[line.gemm_dtype]: line.flop, **moved}
+        run = Run(line.framework, device, 0.0, 0.0, line.power, rates, "")
+        groups.setdefault(f"{line.kind} products, {line.gemm_dtype}, {line.framework}, {device}", []).append(run)
+    return groups
+
+
+def idle_error(data: Path, folder: str, device: str) -> float:
+    """Mean relative error of the table's constant power over the clocks at which a board idled, but for its level."""
+    table = costs.for_device(device)
+    assert table is not None
+    memory = table.default.memory_mhz
+    path = data / "modern" / "energaizer" / f"{folder}_idle_power.json"
+    watts = {float(mhz): float(power) for mhz, power in json.loads(path.read_text()).items()}
+    ratios = np.array([table.at(f"{mhz:g}/{memory:g}").constant_power_w / power for mhz, power in watts.items()])
+    return float(np.mean(np.abs(ratios / np.median(ratios) - 1)))
 
 
 # Work of a thread in one pass of the inner loop of gpu-power-lab's workload_powervirus.cu, and the word that counts it.
@@ -129,20 +162,21 @@ LAB_MIXES = {
 }
 
 
-def mixes(data: Path) -> Iterator[tuple[Row, float]]:
+def mixes(data: Path) -> Iterator[tuple[Run, float]]:
     """Runs of two to four units of a B300 at once, which share its warps, and what the table b300 makes of them in W.
 
-    The integer loop is priced by its own run: the compiler folded it, so that its instructions are not known.
+    gpu-power-lab at 249b1c9. The integer loop is priced by its own run: the compiler folded it, so that its
+    instructions are not known.
     """
-    with gzip.open(data / "b300-gpu-power-lab.json.gz", "rt") as file:
+    with gzip.open(data / "modern" / "b300-gpu-power-lab.json.gz", "rt") as file:
         runs = json.load(file)["files"]
     lab = {name.partition("rung-unit-")[2].removesuffix(".json"): run for name, run in runs.items()}
     at = costs.load("b300").at()
-    loop_j = (lab["int32"]["power"]["avg_w"] - at.constant_power_w) / passes_per_s(lab["int32"])
+    loop_j = (lab["int32"]["power"]["avg_w"] - at.constant_power_w) / _passes_per_s(lab["int32"])
     for name, units in LAB_MIXES.items():
         rates = mix_rates(lab[name], units)
-        row = Row(name, "B300 SXM6 AC", rates, lab[name]["power"]["avg_w"], "gpu-power-lab at 249b1c9")
-        yield row, power_w(at, rates) + ("int32" in units) * loop_j * passes_per_s(lab[name]) / len(units)
+        row = Run(name, "B300 SXM6 AC", 2032.0, 183.5, lab[name]["power"]["avg_w"], rates)
+        yield row, power_w(at, rates) + ("int32" in units) * loop_j * _passes_per_s(lab[name]) / len(units)
 
 
 def mix_rates(run: Mapping[str, Mapping[str, float]], units: tuple[str, ...]) -> dict[str, float]:
@@ -150,57 +184,31 @@ def mix_rates(run: Mapping[str, Mapping[str, float]], units: tuple[str, ...]) ->
     rates: dict[str, float] = {}
     for unit in units:
         for word, number in _LAB_WORK.get(unit, {}).items():
-            rates[word] = rates.get(word, 0.0) + number * passes_per_s(run) / len(units)
+            rates[word] = rates.get(word, 0.0) + number * _passes_per_s(run) / len(units)
     return rates
 
 
-def passes_per_s(run: Mapping[str, Mapping[str, float]]) -> float:
-    """Passes of all threads through the inner loop a second."""
+def _passes_per_s(run: Mapping[str, Mapping[str, float]]) -> float:
     return run["compute"]["iterations"] * _PASSES * _THREADS / (run["timing"]["steady_ms"] * 1e-3)
 
 
 def main(data: Path) -> None:
     """Print every comparison."""
-    print("| row | control | middle | random | interval | measured W |\n|---|---|---|---|---|---|")
-    for row in ROWS:
-        by = by_operands(row.rates)
-        table = costs.for_device(row.device)
-        assert table is not None
-        ends = predicted(table, row.rates)
-        cells = " | ".join(f"{watts:.0f} ({100 * (watts / row.power_w - 1):+.0f} %)" for watts in by.values())
-        print(f"| {row.name} | {cells} | {ends.low_w:.0f} to {ends.high_w:.0f} | {row.power_w:g} |")
-    for device in ("A100-SXM4-40GB", "H200"):
-        print(_summary(device, [row for row in rooflines(data) if row.device == device]))
-    for folder, device in (("yz8", "A100-PCIE-40GB"), ("netsres117", "A100-SXM4-80GB")):
+    print("| runs | rows | off on average | from, to | in the interval | its width |\n|---|---|---|---|---|---|")
+    groups = of_a100(data) | {"roofline, H200": list(rooflines_h200(data))}
+    groups |= shapes(data, modern.H200, "H200") | shapes(data, modern.B200, "B200")
+    for name, runs in groups.items():
+        found = score(runs)
         print(
-            f"idle of {device} at {len(idle(data, folder))} clocks: {100 * idle_error(data, folder, device):.2f} % off"
+            f"| {name} | {found.rows} | {found.mean:.1f} % | {found.least:+.0f} to {found.most:+.0f} % "
+            f"| {found.inside:.0f} % | x/÷{found.width:.2f} |"
         )
+    for folder, device in (("yz8", "A100-PCIE-40GB"), ("netsres117", "A100-SXM4-80GB")):
+        print(f"idle of {device} by clock: {100 * idle_error(data, folder, device):.2f} % off, but for its level")
     for row, watts in mixes(data):
-        print(f"B300 {row.name}: {watts:.0f} W, measured {row.power_w:.0f} ({100 * (watts / row.power_w - 1):+.1f} %)")
-
-
-def _summary(device: str, rows: list[Row]) -> str:
-    table = costs.for_device(device)
-    assert table is not None
-    made = [predicted(table, row.rates) for row in rows]
-    errors = [one.power_w / row.power_w - 1 for one, row in zip(made, rows, strict=True)]
-    held = sum(one.holds(row.power_w) for one, row in zip(made, rows, strict=True))
-    mean = 100 * sum(map(abs, errors)) / len(errors)
-    return (
-        f"{device}, {len(rows)} points of RRZE's roofline: {mean:.1f} % off on average, {100 * min(errors):+.0f} to "
-        f"{100 * max(errors):+.0f} %; {held} inside the interval"
-    )
-
-
-def idle_error(data: Path, folder: str, device: str) -> float:
-    """Mean relative error of the table's constant power over all clocks at which a board idled."""
-    table = costs.for_device(device)
-    assert table is not None
-    memory = table.default.memory_mhz
-    errors = [
-        abs(table.at(f"{mhz:g}/{memory:g}").constant_power_w / watts - 1) for mhz, watts in idle(data, folder).items()
-    ]
-    return sum(errors) / len(errors)
+        print(
+            f"B300 {row.source}: {watts:.0f} W, measured {row.power_w:.0f} ({100 * (watts / row.power_w - 1):+.1f} %)"
+        )
 
 
 if __name__ == "__main__":

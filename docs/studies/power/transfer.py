@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from msgspec import Struct
-from published import LAB_MIXES, mix_rates, rooflines
+from published import LAB_MIXES, mix_rates
 from scipy.optimize import least_squares
 
 Floats = npt.NDArray[np.float64]
@@ -210,12 +210,12 @@ def today(folder: Path) -> Iterator[tuple[Gpu, str, float, Rates, float]]:
     yield A100_PCIE, "BabelStream", 228.0, streamed(1687e9, "l1", "l2", "dram"), 1410
     yield PRO, "BabelStream", 258.0, streamed(1489e9, "l1", "l2", "dram"), 2430
     yield A10G, "FP16 product", 172.7, mma(68.6e12), 1710
-    for row in rooflines(folder):
-        words = row.rates["dram_read"] / 8
-        rates = {**streamed(row.rates["dram_read"], "l1", "l2", "dram"), "fp32_instruction": row.rates["fp32_fma"]}
-        rates["warp_issue_instruction"] = (row.rates["fp32_fma"] + 5 * words) / 32
-        gpu, core_mhz = (A100, 1410) if row.device.startswith("A100") else (H200, 1980)
-        yield gpu, row.name.partition(",")[0], row.power_w, rates, core_mhz
+    for row in pd.read_csv(folder / "rrze_gpu_roofline_power.csv").itertuples():
+        words = row.dram_byte_per_s / 8
+        rates = {**streamed(row.dram_byte_per_s, "l1", "l2", "dram"), "fp32_instruction": row.n_fp32_thread_per_s}
+        rates["warp_issue_instruction"] = (row.n_fp32_thread_per_s + 5 * words) / 32
+        gpu, core_mhz = (A100, 1410) if row.gpu.startswith("A100") else (H200, 1980)
+        yield gpu, f"{row.fl_per_b:g} flop/B", row.power_w, rates, core_mhz
     yield from _of_products(folder)
     yield from _of_lab(folder)
     with (folder / "rtx3090_components.csv").open() as file:

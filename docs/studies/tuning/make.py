@@ -14,7 +14,7 @@ from msgspec import to_builtins
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
-from eprof.commands.tune import build, inputs  # noqa: E402
+from eprof.commands.tune import build  # noqa: E402
 from eprof.commands.tune.document import document  # noqa: E402
 from eprof.commands.tune.schema import PowerModel  # noqa: E402
 from eprof.commands.tune.time_fit import Timed, TimeModel, errors  # noqa: E402
@@ -61,9 +61,9 @@ def tuned(measured: Measurements) -> dict:
     checked = build.time_check(measured)
     assert checked is not None
     asked = build.modelled(measured, checked)
-    watts, about, _ = inputs.predicted(measured, None)
+    watts, about, _ = build.predicted(measured, None)
     exact = build.from_measurements(measured, watts, about)
-    guessed, _, _ = inputs.predicted(measured, None, asked=asked)
+    guessed, _, _ = build.predicted(measured, None, asked=asked)
     modelled = build.from_measurements(measured, guessed, about, asked=asked)
     pairs = Timed(measured.rows.assign(dram_byte=measured.counts()["dram_byte"]), measured.reference).pairs()
     default = errors(TimeModel(checked.model.byte_per_cycle), pairs)

@@ -3,6 +3,7 @@
 import json
 import math
 import statistics
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -34,7 +35,7 @@ _JUDGED = (
     *("fraction", "bound", "rounds", "used"),
 )
 # More rounds than anybody asks for.
-_ALL_ROUNDS = 10**6
+_ALL_ROUNDS = sys.maxsize
 Event = Mapping[str, Any]
 
 

@@ -47,8 +47,8 @@ def _blocks(document: Document) -> Iterator[Block]:
         yield diff_tables.steps(document)
     yield diff_tables.kernels(document, _KERNELS)
     yield Sentence(diff_words.noise(document))
-    if document.change_j:
-        yield Sentence(diff_words.reading(document.model))
+    for sentence in diff_words.beside(document):
+        yield Sentence(sentence)
     yield diff_words.legend(document)
     notes = [cut(text, _LETTERS) for text in document.warnings[:_NOTES]]
     if rest := document.warnings[_NOTES:]:

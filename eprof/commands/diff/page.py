@@ -86,7 +86,8 @@ def _sections(document: Document) -> Iterator[Section]:
     if drawn := bars(document):
         rows = templates().get_template("changed.html").render(bars=drawn, intervals=document.intervals)
         chart = Markup(rows)  # noqa: S704  escaped there
-        yield Section("changed", "What changed", "What changed", [Sentence(_how_to_read(document)), chart])
+        beside = [Sentence(text, Tone.QUIET) for text in diff_words.beside(document)]
+        yield Section("changed", "What changed", "What changed", [Sentence(_how_to_read(document)), chart, *beside])
 
     repeats: list[Block] = [Sentence(diff_words.noise(document)), diff_tables.sides(document)]
     yield Section("sides", "OLD and NEW", "OLD and NEW", repeats)
@@ -103,15 +104,6 @@ def _sections(document: Document) -> Iterator[Section]:
     heading = f"Counts, bytes and time of all matched {nouns.kernels}"
     yield Section("counts", "Counts", heading, [Sentence(priced), diff_tables.counts(document)])
 
-    if document.change_j:
-        reading: list[Block] = [Sentence(diff_words.reading(document.model))]
-        if bounds := diff_tables.bounds(document.model):
-            knows = (
-                "It knows flops and DRAM bytes at the peaks of the cost table, nothing else; the change above is of "
-                "everything that has a price."
-            )
-            reading += [bounds, Sentence(knows, Tone.QUIET)]
-        yield Section("model", "The model", "What the two-level model says", reading)
     lost = diff_tables.left_out(document)
     if lost:
         never = Sentence("What one side or both do not know is left out, never taken for nothing.")

@@ -7,8 +7,8 @@ from eprof.base.labels import labels
 from eprof.base.nouns import Nouns
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.diff import why
-from eprof.commands.diff.schema import Document, Kernel, KernelSide, Model, Part
-from eprof.commands.diff.words import bounds_of, break_even, moving, step_label, unchanged
+from eprof.commands.diff.schema import Document, Kernel, KernelSide, Part
+from eprof.commands.diff.words import moving, step_label, unchanged
 from eprof.show.words import intervals
 from eprof.show.words.badges import MISSING, bits
 from eprof.show.words.blocks import Column, Medium, Row, Table, numbers, texts
@@ -238,18 +238,6 @@ def _count_marks(part: Part, document: Document) -> int:
         return bits(document.old.time_marks) | bits(document.new.time_marks)
     count = document.counts.get(part.what)
     return bits(count.marks) if count else 0
-
-
-def bounds(model: Model) -> Table | None:
-    """Table of the model's bounds with and without constant power; None where it reads nothing."""
-    if model.missing:
-        return None
-    pairs = model.with_constant_power, model.without_constant_power
-    rows = [Row(["Greenup on the roofline", *(Factor(pair.greenup) for pair in pairs)])]
-    if pairs[0].low is not None:
-        rows.append(Row(["Bounds of the greenup in this case", *(bounds_of(pair, " to ") for pair in pairs)]))
-    rows.append(Row(["Energy is saved below f =", *map(break_even, pairs)]))
-    return Table([Column("", align="left"), Column("with constant power"), Column("without")], rows)
 
 
 def left_out(document: Document) -> Table | None:

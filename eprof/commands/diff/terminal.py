@@ -131,8 +131,8 @@ def _details(document: Document) -> Iterator[Block]:
     counts = diff_tables.counts(document)
     if counts.rows:
         yield counts
-    if document.change_j:
-        yield Sentence(diff_words.reading(document.model), Tone.QUIET)
+    for sentence in diff_words.beside(document):
+        yield Sentence(sentence, Tone.QUIET)
     yield diff_words.legend(document)
     yield from diff_words.verdicts(document)
     yield Notes(document.warnings)

@@ -10,7 +10,7 @@ from eprof.base.text import bracketed, capital, counted, cut, few, listed, phras
 from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
 from eprof.commands.diff import why
 from eprof.commands.diff.matching import SIMILAR
-from eprof.commands.diff.schema import Bounds, Costs, Document, Gate, Model, Step, Test
+from eprof.commands.diff.schema import Costs, Document, Gate, Model, Step, Test
 from eprof.show.report.shared_marks import without
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import SIMULATED, bits
@@ -18,12 +18,6 @@ from eprof.show.words.blocks import Headline, Legend, Verdict
 from eprof.show.words.devices import named
 from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
 
-_CASES = {
-    1: "memory bound before and after (case 1)",
-    2: "memory bound before, compute bound after (case 2)",
-    3: "compute bound before and after (case 3)",
-    None: "compute bound before, memory bound after, a case the model's bounds leave out",
-}
 _ROUNDING = 1e-9
 _MOST_CHANGED, _MOST_NAMED = 2, 3
 _NAME, _LONGEST = 18, 60
@@ -276,7 +270,6 @@ def _lead(document: Document) -> Iterator[str]:
         # How a CPU's counts differ says why its time does, also where they have no price.
         if document.nouns.is_of_cpu and changes:
             yield f"NEW {listed(changes[::-1])}{_most_changed(document)}."
-    yield from _constant(document)
     yield from _measured(document)
 
 
@@ -295,21 +288,26 @@ def _most_changed(document: Document) -> str:
     return bracketed(", ".join(texts))
 
 
-def _constant(document: Document) -> Iterator[str]:
-    """Constant power of OLD and NEW from the roofline's speed to the efficiency in force, where time is a model."""
+def constant(document: Document) -> str:
+    """Constant power of OLD and NEW, which its modelled time takes, where time is a model; else nothing."""
     above = document.above_constant
     if not above:
-        return
+        return ""
     ends = zip(above.constant_old_j, above.constant_new_j, strict=True)
     fastest, slowest = (_arrow(quantity(old, "J"), quantity(new, "J")) for old, new in ends)
     efficiencies = filter(None, [above.efficiency_old, above.efficiency_new])
     slower = when(slowest != fastest, f", {slowest} at {_arrow(*map(percent, efficiencies))} of it")
-    yield f"Beside it constant power: {fastest} at the roofline's speed{slower}, because time is a model."
+    return f"Beside it constant power: {fastest} at the roofline's speed{slower}, because time is a model."
 
 
 def _arrow(*texts: str) -> str:
     """OLD and NEW: "121 µJ → 60.4 µJ"; once where nothing changed."""
     return " → ".join(dict.fromkeys(texts))
+
+
+def beside(document: Document) -> list[str]:
+    """What else is known of the change: constant power where time is a model, and what flops and bytes alone say."""
+    return list(filter(None, [constant(document), reading(document.model)] if document.change_j else []))
 
 
 def ratios(document: Document) -> str:
@@ -356,47 +354,24 @@ def noise(document: Document) -> str:
     )
 
 
-# -------------------------------------------------------------------------------------------------------- the model
-
-
 def reading(model: Model) -> str:
-    """The model's reading of a difference in a sentence or two, or what is missing for it."""
-    if model.missing:
-        return model.missing
-    f, m = model.work_factor, model.traffic_factor
-    if f == 1 and m == 1:
-        return "The two-level model sees no change: as many flops, as many DRAM bytes."
-    moved = f"{plain(m)} times less DRAM traffic" if m >= 1 else f"{plain(1 / m)} times the DRAM traffic"
-    intensities = f"{plain(model.old_intensity_flop_per_byte)} to {plain(model.new_intensity_flop_per_byte)} flop/B"
-    greenup = plain(model.with_constant_power.greenup)
-    without = plain(model.without_constant_power.greenup)
-    bounds = ""
-    if not model.is_tradeoff:
-        bounds = "; its bounds are for more work against less traffic, and this change is none of that"
-    elif model.case is not None:
-        texts = [bounds_of(pair, " and ") for pair in (model.with_constant_power, model.without_constant_power)]
-        bounds = f", which this case keeps between {texts[0]} ({texts[1]})"
-    limit = model.with_constant_power.break_even_work_factor
-    saved = "With so much more traffic no cut in work would save energy."
+    """What flops and DRAM bytes alone say of a difference, in a sentence; empty where they are not known, or the same.
+
+    It is a second opinion: what it knows nothing of, caches, occupancy, other instructions, explains the rest.
+    """
+    if model.missing or (model.work_factor == 1 and model.traffic_factor == 1):
+        return ""
+    greenup, limit = model.with_constant_power.greenup, model.with_constant_power.break_even_work_factor
+    energy = f"{plain(greenup)} times less energy"
+    if greenup < 1:
+        energy = f"{plain(1 / greenup)} times the energy"
+    saved = "with so many more bytes, fewer flops could not save any"
     if limit > 0:
-        free = break_even(model.without_constant_power)
-        saved = f"With this traffic, energy is saved below f = {plain(limit)} ({free} without constant power)."
+        saved = f"with these bytes NEW saves energy up to {plain(limit)} times the flops of OLD"
     return (
-        f"The two-level model: {plain(f)} times the work (f) and {moved} (m = {plain(m)}), from {intensities} against "
-        f"a time balance of {plain(model.time_balance)}: {_CASES[model.case]}. On its roofline that is a speedup "
-        f"of {plain(model.speedup)} and a greenup of {greenup} ({without} without constant power){bounds}. "
-        f"{saved}"
+        "By flops and DRAM bytes alone, at the peaks of the cost table, NEW would have "
+        f"{plain(model.speedup)} times the speed and take {energy}; {saved}."
     )
-
-
-def bounds_of(pair: Bounds, between: str) -> str:
-    """The known ends of what a case of the model allows a difference: "0.8 to 1.2"."""
-    return between.join(plain(bound) for bound in (pair.low, pair.high) if bound is not None)
-
-
-def break_even(pair: Bounds) -> str:
-    """Below how many times the work a difference still saves energy."""
-    return plain(pair.break_even_work_factor) if pair.break_even_work_factor > 0 else "none"
 
 
 def shared_by_changes(document: Document) -> set[str]:

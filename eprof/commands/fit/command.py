@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from eprof.base import clocks
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.text import few
-from eprof.cli.options import SETTING, Commands, Parser, command, matching, only, whole
+from eprof.cli.options import SETTING, Commands, Parser, command, matching, only
 from eprof.cli.output import Output, planned, print_bytes, say
 from eprof.cli.progress import Progress
 from eprof.cli.writing import write
@@ -70,7 +70,6 @@ def add(commands: Commands) -> Parser:
     )
     form.value("--replicas", "N", "of the bootstrap (default 40, 0: none)", type=int, default=40)
     form.flag("--no-validate", "do not leave settings and kernels out: quicker")
-    form.value("--seed", "N", "of random numbers (default 0)", type=whole, default=0)
     group = parser.group("what the table says of itself")
     group.value("--name", "NAME", "of the table (default: of the file that -o names)")
     group.repeatable("--device", "NAME", "the GPU as logs name it (repeatable)")
@@ -123,8 +122,8 @@ def fit(options: argparse.Namespace) -> int:
         check_events(measurements)
     protocols = () if options.no_validate else ("setting", "benchmark")
     with Progress(options.quiet).begin("fitting") as progress:
-        fitted = solve(measurements, form, options.seed)
-        quality = examine(measurements, fitted, options.replicas, protocols, options.seed, progress.count)
+        fitted = solve(measurements, form)
+        quality = examine(measurements, fitted, options.replicas, protocols, progress=progress.count)
     made = document(measurements, fitted, quality)
 
     def table(path: Path | None) -> bytes:

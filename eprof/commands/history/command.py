@@ -3,7 +3,6 @@
 import argparse
 from functools import partial
 
-from eprof.base.errors import UsageError
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching
 from eprof.cli.output import deliver, of_document, planned
 
@@ -22,7 +21,6 @@ def add(commands: Commands) -> Parser:
     parser.add_inputs("of reports in JSON and run directories; or these themselves", metavar="FOLDER")
     parser.value("--costs", TABLE, "cost table of run directories (default: as `eprof report`)")
     parser.value("--setting", SETTING, "DVFS setting of run directories")
-    parser.value("--level", "SHARE", "how often noise alone may make a change (0.01)", type=float, default=0.01)
     parser.add_output()
     return parser
 
@@ -33,11 +31,9 @@ def history(options: argparse.Namespace) -> int:
     from eprof.commands.history import results
     from eprof.profile.profile import Profile
 
-    if not 0 < options.level < 1:
-        raise UsageError(f"--level {options.level:g} is not a share between 0 and 1, such as 0.01.")
     folders = matching(options.inputs)
     outputs = planned(options)
     read = results.read(folders, partial(Profile.energy, costs=options.costs, setting=options.setting, estimate=False))
-    document = history_document.history(read, ", ".join(folders[:3]), options.command_line, options.level)
+    document = history_document.history(read, ", ".join(folders[:3]), options.command_line)
     deliver(of_document(document, __package__, options.verbose), outputs, options)
     return 0

@@ -7,7 +7,7 @@ from eprof.base.labels import label_of, labels
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.text import phrase, when
 from eprof.profile import schema
-from eprof.show.report.lever import lever, limit_table, racing, reached
+from eprof.show.report.lever import limit_table, mended, racing, reached
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Column, Row, Table
 from eprof.show.words.cells import Name
@@ -135,12 +135,14 @@ def headline(document: schema.Roofline) -> str:
     if document.cap_sweep:
         return swept(document)
     for dot in document.kernels:
-        speed, energy = reached(dot, "speed_share"), reached(dot, "energy_share")
-        if speed is not None and energy is not None:
+        speed = reached(dot, "speed_share")
+        if speed is not None:
             name = label_of(dot.name, [other.name for other in document.kernels], 40)
+            is_by_bytes = (dot.intensity_flop_per_byte.dram or 0.0) < document.machines[0].time_balance
+            limit = "DRAM" if is_by_bytes else "Arithmetic"
             return (
-                f"{name} takes most energy: {speed} of the roofline's speed, "
-                f"{energy} of the arch line's flop/J; {lever(dot)}."
+                f"{name} takes most energy. {limit} limits its speed, and it reaches {speed} of that"
+                f"{phrase('; {}', mended(dot))}."
             )
     return verdict(document.machines[0], nouns_of(document.processor))
 
@@ -153,13 +155,12 @@ _ROWS: tuple[tuple[str, Callable[[schema.Machine], str]], ...] = (
     ("constant power", lambda machine: quantity(machine.constant_power_w, "W")),
     ("time balance, flop/B", lambda machine: plain(machine.time_balance)),
     ("energy balance, flop/B", lambda machine: plain(machine.energy_balance)),
-    ("balance gap", lambda machine: plain(machine.balance_gap)),
-    ("effective energy balance", lambda machine: plain(machine.effective_energy_balance)),
-    ("eta, flops without π0", lambda machine: percent(machine.flop_efficiency)),
+    ("half of the best flop/J from, flop/B", lambda machine: plain(machine.effective_energy_balance)),
+    ("of a flop at peak, not constant power", lambda machine: percent(machine.flop_efficiency)),
     ("best speed", lambda machine: quantity(machine.best_flop_per_s, "flop/s")),
     ("best efficiency", lambda machine: quantity(machine.peak_flop_per_j, "flop/J")),
     ("highest power", lambda machine: quantity(machine.peak_power_w, "W")),
-    ("race to halt", lambda machine: "yes" if machine.race_to_halt else "no"),
+    ("the fastest is most efficient", lambda machine: "yes" if machine.race_to_halt else "no"),
 )
 
 

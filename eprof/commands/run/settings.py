@@ -219,7 +219,7 @@ def session(setup: Setup, progress: Progress | None = None) -> Session:
         plan=plan,
         progress=progress,
         meter=meter,
-        watch=Watch(components, settings.marks),
+        watch=Watch(components, settings.marks, listens=not setup.collector.simulated),
         kinds=_measurements(setup, meter, components),
         repeat=settings.repeat,
         timeout_s=settings.timeout_s,

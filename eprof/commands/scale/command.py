@@ -51,7 +51,6 @@ def add(commands: Commands) -> Parser:
     model.choice("--waiting", ("interrupt", "poll"), "what processors do while messages travel")
     model.value("--keep", "EE", "the size that keeps this energy efficiency on each node count", type=float)
     model.choice("--by", ("size", "clock"), "what may change to keep it (size)", default="size")
-    model.value("--memory", "PERCENT", "of the nodes' memory that may be filled (80%%)", default="80%")
     model.value("--predict", "LIST", "node counts to predict by a fit of the program to the other RUNS")
     ranks = parser.group("ranks on GPUs")
     parser.add_pricing("the one made for the GPU")
@@ -69,21 +68,17 @@ def add(commands: Commands) -> Parser:
 def scale(options: argparse.Namespace) -> int:
     """Run `eprof scale`."""
     from eprof.commands.scale import document as scale_document
-    from eprof.lab.objective import parse, percentage
+    from eprof.lab.objective import parse
 
     names = [options.objective] if options.objective else _OBJECTIVES
     if options.keep is not None and not 0 < options.keep < 1:
         raise UsageError(f"--keep {options.keep:g}: an energy efficiency is between 0 and 1.")
     if options.deadline is not None and not 0 < options.deadline < float("inf"):
         raise UsageError(f"--deadline {options.deadline:g}: must be a time in s above 0.")
-    share = percentage(options.memory, "--memory") / 100
-    if not 0 < share <= 1:
-        raise UsageError(f"--memory {options.memory}: must be above 0 % and at most 100 %.")
     asked = scale_document.Asked(
         objectives=[parse(name, None, options.power_limit) for name in names],
         keep=options.keep,
         keep_by=options.by,
-        memory_share=share,
         deadline_s=options.deadline,
         predict=_counts(options.predict, "--predict") if options.predict else (),
         command_line=options.command_line,

@@ -48,13 +48,13 @@ def add(commands: Commands) -> Parser:
 
 def tune(options: argparse.Namespace) -> int:
     """Run `eprof tune`."""
-    from eprof.commands.tune import document, inputs
+    from eprof.commands.tune import build, document
     from eprof.lab import objective
 
     goal = objective.parse(options.objective, options.max_slowdown, options.power_limit)
     options.inputs = matching(options.inputs)
     outputs = planned(options)
-    is_measured = options.mapping is not None or inputs.are_measurements(options.inputs)
+    is_measured = options.mapping is not None or build.are_measurements(options.inputs)
     tuning = _measured(options) if is_measured else _profiled(options)
     result = document.document(tuning, goal, options.command_line)
     deliver(of_document(result, __package__, options.verbose, terminal="terminal"), outputs, options)
@@ -63,7 +63,7 @@ def tune(options: argparse.Namespace) -> int:
 
 def _measured(options: argparse.Namespace) -> "Tuning":
     from eprof import costs
-    from eprof.commands.tune import build, inputs
+    from eprof.commands.tune import build
     from eprof.lab import measurements
 
     if options.settings or options.setting:
@@ -74,13 +74,13 @@ def _measured(options: argparse.Namespace) -> "Tuning":
     checked = build.time_check(measured)
     modelled = build.modelled(measured, checked) if options.times == "modelled" else None
     progress = Progress(options.quiet)
-    watts, model, notes = inputs.predicted(measured, table, options.jobs, progress.count, modelled)
+    watts, model, notes = build.predicted(measured, table, options.jobs, progress.count, modelled)
     notes = [*measured.notes, *notes]
     return build.from_measurements(measured, watts, model, modelled_rows=modelled, checked=checked, notes=notes)
 
 
 def _profiled(options: argparse.Namespace) -> "Tuning":
-    from eprof.commands.tune import build, inputs
+    from eprof.commands.tune import build
     from eprof.profile import api
 
     profile = api.load(
@@ -98,6 +98,6 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
             "No cost table is made for this GPU; name one with --costs (`eprof costs` lists them), or the estimate of "
             "its data sheet (--costs estimated), which is too rough to choose clocks by unless you ask for it."
         )
-    now, why = inputs.setting_in_force(energy, table, options.setting)
+    now, why = build.setting_in_force(energy, table, options.setting)
     wanted = [name.strip() for name in options.settings.split(",")] if options.settings else []
     return build.from_profile(energy, table, wanted, now, why)

@@ -12,8 +12,7 @@ from eprof.base.text import few
 from eprof.base.version import __version__
 from eprof.commands.tune import schema
 from eprof.commands.tune.build import Tuning
-from eprof.commands.tune.choice import Choice, choose, lost
-from eprof.commands.tune.grid import Grid, Point, front, together
+from eprof.commands.tune.grid import Choice, Grid, Point, choose, front, lost, together
 from eprof.lab.objective import Objective
 
 

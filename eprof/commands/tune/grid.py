@@ -1,4 +1,4 @@
-"""Energy and time of kernels at every setting: what settings are chosen from."""
+"""Energy and time of kernels at every setting, and which is picked by model, time or meter ([FMM] II-E)."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -9,6 +9,11 @@ from msgspec import Struct
 from eprof.base.arrays import Floats
 from eprof.base.clocks import Clocks
 from eprof.base.marks import NONE, Mark
+from eprof.commands.tune.schema import Lost
+from eprof.lab.objective import Objective
+
+# Two energies closer than this are the same: which of them is the least is rounding.
+_SAME = 1e-9
 
 
 class Point(Clocks, frozen=True):
@@ -63,3 +68,75 @@ def front(grid: Grid) -> list[int]:
         if not places or grid.energy_j[place] < grid.energy_j[places[-1]]:
             places.append(int(place))
     return places
+
+
+class Choice(Struct, frozen=True):
+    """Places of settings in the grid; None: none could be picked.
+
+    best: by the model. fastest: the time oracle (race-to-halt). measured: by meter and clock, where both are known.
+    wrong, oracle_wrong: whether the pick is not the measured best. lost, oracle_lost: how much more energy it used, in
+    per cent. broken: whether the model's pick breaks, as measured, a limit that the objective sets.
+    """
+
+    best: int | None
+    fastest: int | None
+    measured: int | None
+    wrong: bool | None = None
+    oracle_wrong: bool | None = None
+    lost_percent: float | None = None
+    oracle_lost_percent: float | None = None
+    broken: bool | None = None
+
+
+def choose(grid: Grid, objective: Objective) -> Choice:
+    """Choose the settings for one kernel or program."""
+    best = objective.pick(grid.energy_j, grid.time_s)
+    # By measured times where there are some to choose from.
+    several = np.isfinite(grid.measured_s).sum() > 1
+    time_s = grid.measured_s if several else grid.time_s
+    fastest = None
+    if np.isfinite(time_s).any():
+        fastest = int(np.nanargmin(time_s))
+    if fastest is not None and not several:
+        # Where a lower clock costs no time by the model, the highest clocks are the fastest: the last of the settings.
+        fastest = int(np.flatnonzero(time_s <= (1 + _SAME) * time_s[fastest])[-1])
+    measured = objective.pick(grid.measured_j, grid.measured_s) if grid.is_measured else None
+    if measured is None:
+        return Choice(best, fastest, None)
+
+    value = objective.value(grid.measured_j, grid.measured_s)
+    wrong, lost = _against(best, measured, value, grid.measured_j)
+    oracle_wrong, oracle_lost = _against(fastest, measured, value, grid.measured_j)
+    broken = None
+    if best is not None and not np.isnan(grid.measured_j[best]):
+        broken = not objective.allowed(grid.measured_j, grid.measured_s)[best]
+    return Choice(best, fastest, measured, wrong, oracle_wrong, lost, oracle_lost, broken)
+
+
+def _against(pick: int | None, measured: int, value: Floats, energy_j: Floats) -> tuple[bool | None, float | None]:
+    """Whether a choice is not the measured best, and the energy it lost, in per cent of that of the best."""
+    if pick is None or np.isnan(value[pick]):
+        return None, None
+    if abs(value[pick] - value[measured]) <= _SAME * abs(value[measured]):
+        return False, 0.0
+    return True, float(100 * (energy_j[pick] / energy_j[measured] - 1))
+
+
+def lost(picks: Sequence[tuple[bool | None, float | None]]) -> Lost | None:
+    """Mispredicted choices as in [FMM] Table II: mean, min, max over the wrong cases; `all_mean` over all.
+
+    None: no case.
+    """
+    losses = [percent for _, percent in picks if percent is not None]
+    if not losses:
+        return None
+    over_wrong = [percent for wrong, percent in picks if wrong and percent is not None]
+    over = over_wrong or [0.0]
+    return Lost(
+        cases=len(losses),
+        wrong=len(over_wrong),
+        mean_percent=float(np.mean(over)),
+        min_percent=min(over),
+        max_percent=max(over),
+        all_mean_percent=float(np.mean(losses)),
+    )

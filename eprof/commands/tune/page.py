@@ -1,20 +1,31 @@
 """The page of `eprof tune`, one file that fetches nothing (docs/tune.md)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from markupsafe import Markup
 from msgspec import UNSET
 
-from eprof.base.known import growth
+from eprof.base.known import growth, ratio
+from eprof.base.labels import labels
 from eprof.base.text import capital, when
-from eprof.commands.tune import charts, words
-from eprof.commands.tune.schema import LostBy, Tune, same
+from eprof.commands.tune import words
+from eprof.commands.tune.schema import At, LostBy, Setting, Tune, label, same
+from eprof.show.page import plot
 from eprof.show.page.frame import Figure, card, method, page, quiet
 from eprof.show.page.heat import energy_map
+from eprof.show.page.shell import templates
 from eprof.show.words.blocks import Column, Row, Section, Sentence, Table
 from eprof.show.words.cells import Cell
 from eprof.show.words.cells import decimals as number
-from eprof.show.words.numbers import MINUS, NARROW, quantity_or
+from eprof.show.words.numbers import MINUS, NARROW, quantity, quantity_or
 from eprof.show.words.numbers import error_percent as percent
+
+_MAPS = 12
+_NAME = 70
+_NAMED_DOTS = 12
+_DOT = 0.08  # of the largest area
+_WORTH = 5e-4  # of the energy
+_FAR = 3  # times the time or the energy that others are held against
 
 
 def html(document: Tune) -> str:
@@ -25,22 +36,25 @@ def html(document: Tune) -> str:
 
 
 def _figures(document: Tune) -> Iterator[Figure]:
-    best, fastest, own = document.best, document.fastest, document.each_its_own
+    best, before, own = document.best, document.baseline(document), document.each_its_own
     if best is None:
         yield Figure("Best setting", "none")
         return
     yield Figure("Best setting", f"{best.label}{NARROW}MHz", "core/memory")
     yield Figure("Energy there", quantity_or("not known", best.energy_j, "J"), "predicted")
     yield Figure("Time there", quantity_or("not known", best.time_s, "s"), document.time.source)
-    if fastest is not None and not same(best, fastest):
-        yield Figure("Energy against the fastest", _signed_percent(best.energy_j, fastest.energy_j))
-        yield Figure("Time against the fastest", _signed_percent(best.time_s, fastest.time_s))
-    if own is not None and len(document.kernels) > 1:
-        yield Figure(
-            f"Each {document.nouns.kernel} at its own",
-            _signed_percent(own.energy_j, best.energy_j),
-            "energy, if switching were free",
-        )
+    if before is not None and not same(best, before):
+        against = "the run" if document.is_of_run else "the fastest"
+        yield Figure(f"Energy against {against}", _signed_percent(best.energy_j, before.energy_j))
+        yield Figure(f"Time against {against}", _signed_percent(best.time_s, before.time_s))
+    if own is not None and _is_worth(own.energy_j, best.energy_j):
+        change = _signed_percent(own.energy_j, best.energy_j)
+        yield Figure(f"Each {document.nouns.kernel} at its own", change, "energy, if switching were free")
+
+
+def _is_worth(value: float | None, before: float | None) -> bool:
+    """Whether a change of energy is worth words."""
+    return abs(growth(value, before) or 0.0) >= _WORTH
 
 
 def _signed_percent(value: float | None, before: float | None) -> str:
@@ -73,43 +87,42 @@ def _clocks(document: Tune) -> Iterator[Section]:
         f"energy.{faint}"
     )
     answer = Sentence(f"{heat.caption} Core clock across, memory clock down, in MHz.")
-    maps = charts.kernel_maps(document) if len(document.kernels) > 1 else ""
+    maps = kernel_maps(document) if len(document.kernels) > 1 else ""
     chart = energy_map(heat.cells)
     yield card("clocks", "Clocks", "Energy at every clock setting", answer, chart, quiet(legend), maps)
 
 
 def _trade(document: Tune) -> Iterator[Section]:
     """The section of time against energy of every setting: what less energy costs in time."""
-    known = [setting for setting in document.settings if setting.energy_j is not None and setting.time_s]
-    best, fastest = document.best, document.fastest
-    if best is None or fastest is None or fastest.energy_j is None or len(known) < 3:
+    known = [setting for setting in document.settings if setting.energy_j and setting.time_s]
+    best, before = document.best, document.baseline(document)
+    if best is None or before is None or not before.energy_j or not before.time_s or len(known) < 3:
         return
+    near = [setting for setting in known if max(over(setting, before)) <= _FAR]
+    count = len(document.front)
+    are = "setting is" if count == 1 else "settings are"
     answer = (
-        f"{len(document.front)} of {len(known)} settings are worth a look: at every other one, another takes no more "
-        "time and less energy."
+        f"{count} of {len(known)} {are} worth a look, and named: at every other one, another takes no more time and "
+        f"less energy. Both are over those at {before.label} MHz, {words.baseline(document)}."
     )
-    below = (
-        "To the right: more time than the fastest setting. Upwards: more energy than the best one. Names are "
-        "core/memory MHz of the settings worth a look."
-    )
-    chart = charts.trade(document, known)
-    yield card("trade", "Time for energy", "What less energy costs in time", Sentence(answer), chart, quiet(below))
+    far = when(len(near) < len(known), f"{len(known) - len(near)} with more than {_FAR} times as much are not drawn.")
+    chart = trade(document, before, near)
+    yield card("trade", "Time for energy", "What less energy costs in time", Sentence(answer), chart, quiet(far))
 
 
 def _kernels(document: Tune) -> Section:
     nouns = document.nouns
-    others = sum(not same(kernel.best, kernel.fastest) for kernel in document.kernels)
+    others = sum(not same(kernel.best, document.baseline(kernel)) for kernel in document.kernels)
     answer = (
-        f"For {others} of {len(document.kernels)} {nouns.kernels} the fastest setting is not the one with "
+        f"For {others} of {len(document.kernels)} {nouns.kernels} {words.baseline(document)} is not the one with "
         f"{document.objective_words}."
     )
     after = ""
     own, best = document.each_its_own, document.best
-    change = own and best and words.change(own.energy_j, best.energy_j)
-    if change:
+    if own is not None and best is not None and _is_worth(own.energy_j, best.energy_j):
         after = (
-            f"Each {nouns.kernel} at its own setting, if changing clocks were free: {change} energy than all at the "
-            "program's best."
+            f"Each {nouns.kernel} at its own setting, if changing clocks were free: "
+            f"{words.change('energy', own.energy_j, best.energy_j)} than all at the program's best."
         )
     heading = f"{nouns.kernel.capitalize()} by {nouns.kernel}"
     table = words.kernels(document)
@@ -150,3 +163,56 @@ def _method(document: Tune) -> Section:
         "Time": [words.time_words(document)],
     }
     return method(document, parts, document.notes)
+
+
+# ----------------------------------------------------------------------------------------------------------- charts
+
+
+def kernel_maps(document: Tune) -> Markup:
+    """Heat maps of the kernels that use most energy at each pair of clocks."""
+    kernels = words.by_energy(document)[:_MAPS]
+    maps = [
+        {
+            "full": kernel.name,
+            "name": name,
+            "words": f"best at {label(kernel.best)} MHz",
+            "heat": energy_map(words.kernel_heat(document, kernel)),
+        }
+        for kernel, name in zip(kernels, labels([kernel.name for kernel in kernels], _NAME), strict=True)
+    ]
+    template = templates().get_template("validation_maps.html")
+    return Markup(template.render(maps=maps, nouns=document.nouns))  # noqa: S704  escaped there
+
+
+def over(setting: At, before: At) -> tuple[float, float]:
+    """Time and energy of a setting over those at `before`."""
+    return ratio(setting.time_s, before.time_s) or 0.0, ratio(setting.energy_j, before.energy_j) or 0.0
+
+
+def trade(document: Tune, before: At, settings: Sequence[Setting]) -> Markup:
+    """The chart of energy against time, both over those at `before`: a dot a setting; those on the front have names."""
+    is_long = len(document.front) > _NAMED_DOTS
+    # All of a short front have names; of a long one its fast end, and always the best and what it is held against.
+    named = [*document.front[: 1 if is_long else None], document.best, before]
+    dots = []
+    for setting in settings:
+        name = when(any(same(setting, pick) for pick in named), setting.label)
+        if same(setting, document.best):
+            name = f"{setting.label} (best)"
+        spoken = (
+            f"{setting.label} MHz: {quantity(setting.energy_j or 0.0, 'J')} in {quantity(setting.time_s or 0.0, 's')}"
+        )
+        dots.append(plot.Dot(*over(setting, before), _DOT, name, spoken))
+    panel = plot.Panel(
+        "Energy",
+        f"over that at {before.label} MHz",
+        "trade",
+        plot.axis([dot.x for dot in dots]),
+        plot.axis([dot.y for dot in dots]),
+        [],
+        dots,
+        below=f"time over that at {before.label} MHz",
+        height=plot.LARGE,
+    )
+    drawn = plot.drawn(panel, f"Energy against time at {len(settings)} settings")
+    return Markup('<div class="plots">{}</div>').format(drawn)

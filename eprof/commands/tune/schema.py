@@ -168,6 +168,15 @@ class Tune(Struct, frozen=True, kw_only=True):
     kernels: list[Kernel]
 
     @property
+    def is_of_run(self) -> bool:
+        """Whether one setting was run, with which others are compared; else all were measured, and the fastest is."""
+        return self.now is not None and self.time.source == "modelled"
+
+    def baseline(self, picked: "Picked") -> At | None:
+        """The setting that the best one of a kernel, or of the program, is held against."""
+        return picked.now if self.is_of_run else picked.fastest
+
+    @property
     def nouns(self) -> Nouns:
         """The words for what ran, of the document of tuning."""
         return nouns_of(self.processor)

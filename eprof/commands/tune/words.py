@@ -15,7 +15,6 @@ from eprof.show.words.blocks import (
     Block,
     Column,
     Headline,
-    Medium,
     Notes,
     Row,
     Sentence,
@@ -34,28 +33,34 @@ from eprof.show.words.numbers import error_percent as percent
 TITLE = "# Clocks"
 _HOW = {"modelled": "predicted, with modelled times", "measured": "predicted for measured times"}
 _KERNELS = 10
+_WIDE = 125  # columns of a terminal
+_SAME = 0.5e-4
 
 
 def headline(document: Tune) -> Headline:
-    """The headline of tuning: the pick of clocks with what it costs in time, against the fastest setting."""
-    best, fastest = document.best, document.fastest
+    """The headline of tuning: the best clocks, and what they save and cost against those that ran, or the fastest."""
+    best, before = document.best, document.baseline(document)
     if best is None:
         return Headline(f"No setting gives {document.objective_words}.", "The notes say why.")
-    how = _HOW[document.time.source]
     setting = f"{best.label}{NARROW}MHz"
-    goal = f"{document.objective_words} for {document.program} ({how})"
-    if fastest is None:
+    goal = f"{document.objective_words} for {document.program} ({_HOW[document.time.source]})"
+    if before is None:
         return Headline(f"{setting} gives {goal}.")
-    if same(best, fastest):
+    if same(best, before):
         is_found = document.objective == "energy" and document.time.source == "measured"
         right = "Race-to-halt is right here." if is_found else _of_model(document)
-        return Headline(f"{setting}, the fastest setting, also gives {goal}.", right)
-    energy = change(best.energy_j, fastest.energy_j)
-    time = change(best.time_s, fastest.time_s)
-    if energy is None or time is None:
+        return Headline(f"{setting}, {baseline(document)}, also gives {goal}.", right)
+    energy = change("energy", best.energy_j, before.energy_j)
+    time = change("time", best.time_s, before.time_s)
+    if not energy or not time:
         return Headline(f"{setting} gives {goal}.", _of_model(document))
-    against = f"Against the fastest setting, {fastest.label}{NARROW}MHz, {energy} energy and {time} time."
+    against = f"Against {before.label}{NARROW}MHz, {baseline(document)}, {energy} and {time}."
     return Headline(f"{setting} gives {goal}.", f"{against} {_of_model(document)}".strip())
+
+
+def baseline(document: Tune) -> str:
+    """What the best setting is held against, in words."""
+    return "the setting of the run" if document.is_of_run else "the fastest setting"
 
 
 def _of_model(document: Tune) -> str:
@@ -63,9 +68,8 @@ def _of_model(document: Tune) -> str:
     if not document.time.of_simulated:
         return ""
     return (
-        "The choice is the model's: simulated kernels take the roofline's time at every clock, so one that is bound by "
-        "memory there seems to lose nothing at a low core clock. Energy above constant power at each clock is known; "
-        "the best clock is not, until times are measured (docs/tune.md)."
+        "The choice is the model's until times are measured: simulated kernels take the roofline's time at every clock "
+        "(docs/tune.md)."
     )
 
 
@@ -74,12 +78,14 @@ def costs(document: Tune) -> list[str]:
     return [costs_words.all_named([document.model])] if document.model.name else []
 
 
-def change(value: float | None, before: float | None) -> str | None:
-    """A change by other clocks as "3.9 % less"."""
+def change(noun: str, value: float | None, before: float | None) -> str:
+    """A change by other clocks as "3.9 % less energy", or "the same energy"; nothing where one is not known."""
     share = growth(value, before)
     if share is None:
-        return None
-    return more_or_less(share, write=lambda size: percent(100 * size))
+        return ""
+    if abs(share) < _SAME:
+        return f"the same {noun}"
+    return f"{more_or_less(share, write=lambda size: percent(100 * size))} {noun}"
 
 
 def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
@@ -87,7 +93,7 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
     yield Sentence(" · ".join([document.title, *costs(document), document.objective_words]), Tone.QUIET)
     yield headline(document)
     table = kernels(document, None if verbose else _KERNELS)
-    whole = Row([Name(document.program, document.program), *_picked_cells(document)], total=True)
+    whole = Row([Name(document.program, document.program), *_picked_cells(document, document)], total=True)
     yield replace(table, rows=[whole, *table.rows])
     for sentence in (*lost_words(document), time_words(document)):
         yield Sentence(sentence)
@@ -135,26 +141,34 @@ def by_energy(document: Tune) -> list[Kernel]:
 
 
 def kernels(document: Tune, most: int | None = None) -> Table:
-    """Best and fastest setting of every kernel."""
+    """The best setting of every kernel, against that of the run, or its own fastest."""
     listed = by_energy(document)
     shown = listed[:most]
+    fastest = everywhere_if(not document.is_of_run)
     measured = everywhere_if(any(kernel.measured_best is not None for kernel in listed))
+    room = 0 if not measured else _WIDE  # 80 columns hold what is asked for first
     columns = [
         *texts(document.nouns.kernel),
-        *numbers("best", "energy", "time", "fastest", "saves %"),
-        Column("more time %", media=~Medium.TERMINAL),
+        *numbers("best", "energy"),
+        Column("time", from_width=room),
+        Column("fastest", media=fastest),
+        Column("saves %"),
+        Column("more time %", from_width=room),
         Column("measured", media=measured),
         Column("lost %", media=measured),
-        Column("fastest lost %", media=measured),
+        Column("fastest lost %", media=measured, from_width=_WIDE),
     ]
     names = labels([kernel.name for kernel in shown])
-    rows = [Row([Name(name, kernel.name), *_picked_cells(kernel)]) for kernel, name in zip(shown, names, strict=True)]
+    rows = [
+        Row([Name(name, kernel.name), *_picked_cells(document, kernel)])
+        for kernel, name in zip(shown, names, strict=True)
+    ]
     more = len(listed) - len(shown)
     return Table(columns, rows, left_out=when(more, f"{more} more with less energy"), browsable=True)
 
 
-def _picked_cells(picked: Picked) -> list[Cell]:
-    best, fastest = picked.best, picked.fastest
+def _picked_cells(document: Tune, picked: Picked) -> list[Cell]:
+    best, before = picked.best, document.baseline(picked)
     lost: list[float | None] = [None, None]
     if isinstance(picked, Kernel):
         lost = [picked.lost_percent, picked.oracle_lost_percent]
@@ -162,9 +176,9 @@ def _picked_cells(picked: Picked) -> list[Cell]:
         label(best),
         _amount(best, "energy_j", "J"),
         _amount(best, "time_s", "s"),
-        "same" if same(best, fastest) else label(fastest),
-        _against(best, fastest, "energy_j", -1),
-        _against(best, fastest, "time_s", 1),
+        "same" if same(best, picked.fastest) else label(picked.fastest),
+        _against(best, before, "energy_j", -1),
+        _against(best, before, "time_s", 1),
         label(picked.measured_best),
         *map(number, lost),
     ]
@@ -175,9 +189,9 @@ def _amount(setting: At | None, field: str, unit: str) -> Cell:
     return "–" if value is None else Quantity(value, unit)
 
 
-def _against(best: At | None, fastest: At | None, field: str, sign: int) -> Written:
-    """By how many per cent the best clocks have more, or with sign -1 less, than the fastest."""
-    share = growth(getattr(best, field, None), getattr(fastest, field, None))
+def _against(best: At | None, before: At | None, field: str, sign: int) -> Written:
+    """By how many per cent the best clocks have more, or with sign -1 less, than those that they are held against."""
+    share = growth(getattr(best, field, None), getattr(before, field, None))
     return number(None if share is None else sign * 100 * share + 0.0)  # no minus zero
 
 
@@ -194,7 +208,9 @@ def heat(document: Tune) -> Heat | None:
     known = [setting.energy_j for setting in document.settings if setting.energy_j is not None]
     if not known:
         return None
-    signs = ["* best", "» fastest"]
+    signs = ["* best"]
+    if not document.is_of_run:
+        signs.append("» fastest")
     if document.measured_best is not None:
         signs.append("m measured best")
     if any(setting.why for setting in document.settings):
@@ -210,7 +226,7 @@ def kernel_heat(document: Tune, kernel: Kernel) -> Mapping[tuple[float, float], 
     cells = {}
     for setting, energy in zip(document.settings, kernel.energy_j, strict=True):
         cells[_key(setting)] = HeatCell(
-            quantity_or("–", energy, "J"), colour(energy, known), _heat_signs(kernel, setting)
+            quantity_or("–", energy, "J"), colour(energy, known), _heat_signs(document, kernel, setting)
         )
     return cells
 
@@ -220,7 +236,7 @@ def _key(setting: Clocks) -> tuple[float, float]:
 
 
 def _heat_cell(document: Tune, setting: Setting, known: Sequence[float]) -> HeatCell:
-    sign = _heat_signs(document, setting) + when(setting.why, "?")
+    sign = _heat_signs(document, document, setting) + when(setting.why, "?")
     words = ["not known"]
     if setting.energy_j is not None and setting.time_s is not None:
         words = [f"{quantity(setting.energy_j, 'J')} in {quantity(setting.time_s, 's')}"]
@@ -240,6 +256,8 @@ def _heat_cell(document: Tune, setting: Setting, known: Sequence[float]) -> Heat
     )
 
 
-def _heat_signs(picked: Picked, setting: Clocks) -> str:
-    signs = {"*": picked.best, "»": picked.fastest, "m": picked.measured_best}
-    return "".join(sign for sign, pick in signs.items() if same(pick, setting))
+def _heat_signs(document: Tune, picked: Picked, setting: Clocks) -> str:
+    signs = {"*": picked.best, "m": picked.measured_best}
+    if not document.is_of_run:
+        signs["»"] = picked.fastest
+    return "".join(sign for sign in "*»m" if same(signs.get(sign), setting))

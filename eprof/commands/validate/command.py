@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
 from eprof.cli.config import is_given
-from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching, only, whole
+from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching, only
 from eprof.cli.output import deliver, of_document, planned, say
 from eprof.cli.progress import Progress
 
@@ -50,7 +50,6 @@ def add(commands: Commands) -> Parser:
     parser.repeatable("--train", "FILE", "train on FILE, test on INPUT")
     parser.value("--holdout", "CORE/MEMORY,...", "settings to test on (default: every other one, as on a chess board)")
     parser.value("--folds", "K", "parts of k-fold (default 10)", type=int, default=10)
-    parser.value("--seed", "N", "of what is dealt at random (default 0)", type=whole, default=0)
     parser.choice(
         "--scale",
         ("kernel", "card"),
@@ -170,7 +169,6 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
         form=form,
         holdout=[protocols.parse(setting) for setting in holdout],
         folds=options.folds,
-        seed=options.seed,
         baselines=options.baselines,
         scale=options.scale,
         processes=options.jobs,

@@ -81,13 +81,14 @@ def by_name(marks: Sequence[Mark]) -> dict[str, list[Mark]]:
 def one_rank(marks: Sequence[Mark]) -> tuple[list[Mark], int]:
     """The marks to fuse: of the rank or thread that has the most time in them, and how many others there are.
 
-    Ranks of a node share its meters: joules cannot be divided among them.
+    Ranks of a node share its meters: joules cannot be divided among them. Marks of none are of the whole program.
     """
     seconds: dict[str, float] = {}
     for mark in marks:
-        seconds[mark.rank] = seconds.get(mark.rank, 0.0) + min(mark.end_s - mark.begin_s, 1e9)
-    busiest = max(seconds, key=lambda rank: seconds[rank])
-    return [mark for mark in marks if mark.rank == busiest], len(seconds) - 1
+        if mark.rank:
+            seconds[mark.rank] = seconds.get(mark.rank, 0.0) + min(mark.end_s - mark.begin_s, 1e9)
+    busiest = max(seconds, key=lambda rank: seconds[rank], default="")
+    return [mark for mark in marks if mark.rank in ("", busiest)], max(len(seconds) - 1, 0)
 
 
 def zone_s(series: Series, marks: Sequence[Mark]) -> float:

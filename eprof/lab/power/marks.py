@@ -82,7 +82,10 @@ def _checked(path: str, marks: Iterable[Mark], absolute: bool, notes: Sequence[s
 
 
 def _of_csv(path: str, lines: Sequence[str]) -> Marks:
-    """The marks of a table begin_s,end_s,name[,rank]. A mark without an end goes on to the end of the power."""
+    """The marks of a table begin_s,end_s,name[,rank]. A mark without an end goes on to the end of the power.
+
+    Programs write a mark when it begins, without its end, and again when it ends; each of them may write the header.
+    """
     try:
         rows = list(csv.reader(lines))
     except csv.Error as err:
@@ -98,7 +101,7 @@ def _of_csv(path: str, lines: Sequence[str]) -> Marks:
     rank_at = names.index("rank") if "rank" in names else None
     marks = []
     for number, row in enumerate(rows[1:], 2):
-        if not any(row):
+        if not any(row) or row == rows[0]:
             continue
         if len(row) < len(names):
             raise LogError(f"{path}:{number}: {len(row)} cells, but the header has {len(names)}.")
@@ -106,6 +109,8 @@ def _of_csv(path: str, lines: Sequence[str]) -> Marks:
         rank = "" if rank_at is None else row[rank_at].strip()
         end_s = _second(path, number, end) if end else math.inf
         marks.append(Mark(name, _second(path, number, begin), end_s, rank))
+    ended = {(mark.begin_s, mark.name, mark.rank) for mark in marks if mark.end_s < math.inf}
+    marks = [mark for mark in marks if mark.end_s < math.inf or (mark.begin_s, mark.name, mark.rank) not in ended]
     worst = next((mark for mark in marks if mark.end_s < mark.begin_s), None)
     if worst is not None:
         raise LogError(

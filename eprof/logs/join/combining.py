@@ -1,7 +1,7 @@
 """Several logs of one program joined: a row for each device and kernel.
 
 The rules. Rows of the same device and kernel are launches of the same thing. A run that stands in the logs twice counts
-once (`copies`). Tables of the same counters are further runs: totals and launches add up. Tables of other counters are
+once (`passes`). Tables of the same counters are further runs: totals and launches add up. Tables of other counters are
 passes over the same launches (`passes`): their counters stand side by side, and one that several passes have is taken
 from the one with most launches. Where counters saw different numbers of launches, all are brought to the largest by
 their averages over launches, and marked ESTIMATED. A cell that is there and holds no value makes the total a lower
@@ -26,18 +26,19 @@ from eprof.base.arrays import Columns, alike, numbered
 from eprof.base.gpus import normal_label
 from eprof.base.marks import Mark
 from eprof.base.text import cut, few, pattern
-from eprof.logs.join import copies, spelling
-from eprof.logs.join.gathering import together
-from eprof.logs.join.launch_times import timeline
-from eprof.logs.join.passes import are_opposite, by_collection, passes
+from eprof.logs.join import spelling
+from eprof.logs.join.gathering import timeline, together
+from eprof.logs.join.passes import are_opposite, by_collection, passes, without_copies
 from eprof.logs.join.sums import Rows, Sums, blocks
-from eprof.logs.rows.header import SUMMARY, TRACE
 from eprof.logs.rows.log import COUNT, TOTALS, KernelRows, Launches, Log, Table, of_several_programs
 from eprof.profilers import advice
 
 Array = np.ndarray[Any, Any]
 # Of tables that time the same kernels, the best kinds first. Others come after them, and those of slowed launches last.
-_BEST_TIMES = (TRACE, "nvprof-sqlite", "nsys-sqlite", "nsys-trace", "nsys-summary", "kineto-trace", SUMMARY)
+_BEST_TIMES = (
+    "nvprof-gpu-trace", "nvprof-sqlite", "nsys-sqlite", "nsys-trace", "nsys-summary", "kineto-trace",
+    "nvprof-gpu-summary",
+)  # fmt: skip
 _NUMBERED = pattern(r"ncu device (\d+)(?: \(CC (.*)\))?")
 _EXAMPLES = 3
 _Row = tuple[str | None, str, str | None]
@@ -56,7 +57,7 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     warnings = [f"joined logs of {programs}"] if programs else []
     logs, spelling_notes = spelling.agree(logs)
     collected = together([part for log in logs for table in log.tables for part in by_collection(table)])
-    tables, twice = copies.without(collected, logs)
+    tables, twice = without_copies(collected, logs)
     tables, views = _without_views(tables)
     warnings += [*twice, *views, *spelling_notes]
     kernels = _Kernels()
@@ -230,10 +231,7 @@ class _Kernels(Struct):
         return self.devices.setdefault(normal_label(name), name.strip())
 
     def numbers(self, table: Table, alone: str | None) -> Array:
-        """The joined row (device and kernel) that each row of `table` belongs to.
-
-        `alone`: the device of rows that name none.
-        """
+        """The joined row (device and kernel) of each row of `table`. alone: the device of rows that name none."""
         rows = table.rows
         columns = [rows.device, rows.kernel] if rows.part is None else [rows.device, rows.kernel, rows.part]
         self.has_parts |= rows.part is not None

@@ -1,26 +1,24 @@
-"""Tables of many short logs put below each other: a table of ten rows takes more room and time than its rows do.
+"""Tables of many logs put below each other, and when each of their launches ran.
 
-What `combining` makes of them stays the same, but for the last digits of times, which are added in another order.
+A table of ten rows takes more room and time than its rows do. What `combining` makes of gathered tables stays the same,
+but for the last digits of times, which are added in another order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
-from eprof.base.arrays import Columns
-from eprof.logs.rows.log import Log, Table, TableRows
+from eprof.base.arrays import Array, Columns
+from eprof.logs.rows.log import Log, Names, Table, TableRows
 
 # Rows beyond which a table is no longer short, and copying it would take room for nothing.
 _LONG = 1 << 13
 
 
 def gathered(logs: Sequence[Log]) -> list[Log]:
-    """The same logs, their short tables gathered: the first has all tables and the others none.
-
-    Only for what looks at all of them together.
-    """
+    """The same logs, their short tables gathered in the first, for what looks at all logs together."""
     tables = together([table for log in logs for table in log.tables])
     return [replace(log, tables=() if place else tables) for place, log in enumerate(logs)]
 
@@ -62,3 +60,32 @@ def below_each_other(rows: Sequence[TableRows]) -> TableRows:
         moved.append(runs - runs.min() + start)
         start += int(np.ptp(runs)) + 1
     return replace(TableRows.below(rows), run=np.concatenate(moved))
+
+
+def timeline(
+    placed: Iterable[tuple[Table, Array]], rows: Sequence[tuple[str | None, str, str | None]]
+) -> TableRows | None:
+    """When each launch ran: launches of the tables that tell it, under the names of the result; None where none does.
+
+    placed: each table, with the place in `rows` (device, kernel, part) of each of its rows. Of several tools that
+    traced one run, those that tell operators are taken, else the first: their launches are the same.
+    """
+    timed = [(table, row) for table, row in placed if table.rows.start_ns is not None]
+    if not timed:
+        return None
+    kinds = [table.kind for table, _ in timed if table.rows.operator is not None] or [timed[0][0].kind]
+    devices = Names.of(device for device, *_ in rows)
+    kernels = Names.of(kernel for _, kernel, _ in rows)
+    return below_each_other(
+        [
+            replace(_bare(table.rows), device=devices.chosen(row), kernel=kernels.chosen(row))
+            for table, row in timed
+            if table.kind == kinds[0]
+        ]
+    )
+
+
+def _bare(rows: TableRows) -> TableRows:
+    """Launches with the columns that any timeline has, so that those of several tables go below each other."""
+    unknown = Names((), np.full(len(rows), -1, dtype=np.int32))
+    return replace(rows, process=None, part=None, stream=rows.stream or unknown, operator=rows.operator or unknown)

@@ -3,24 +3,37 @@
 Profilers count only so much at once, so a program is run again for other counters: once for events and once for
 metrics, or once for each of several lists. What such passes have in common must not be added up. Tables of the same
 counters, or nearly so (a damaged log lacks some), are of further runs.
+
+
+The same run twice: a log beside its copy, or appended to itself. Launches that were counted once count once.
+
+Two runs of a program that does the same each time may have the same counts, but not the same process; where the logs do
+not tell processes, the same cells are taken for the same run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import compress
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
 from eprof import profilers
-from eprof.base.arrays import Columns, numbered
-from eprof.logs.rows.header import EVENTS, METRICS
-from eprof.logs.rows.log import Table
+from eprof.base.arrays import Columns, alike, numbered
+from eprof.logs.join.sums import blocks
+from eprof.logs.rows.log import TOTALS, Log, Table
+from eprof.profilers import signs_of
 
-_OPPOSITE = {EVENTS: METRICS, METRICS: EVENTS}
+_EVENTS, _METRICS = "nvprof-events-summary", "nvprof-metrics-summary"
+_OPPOSITE = {_EVENTS: _METRICS, _METRICS: _EVENTS}
 _SHAPES = ("launch__", "achieved_occupancy", "sm__warps_active")
 _Signature = tuple[str, frozenset[str]]
+Array = np.ndarray[Any, Any]
+_ODD = tuple(np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_SHIFT = np.uint64(29)
+_EXAMPLES = 3
 
 
 def passes(tables: Sequence[Table]) -> list[list[int]]:
@@ -75,10 +88,7 @@ def are_opposite(kinds: Collection[str], others: Collection[str]) -> bool:
 
 
 def by_collection(table: Table) -> Iterable[Table]:
-    """The table in passes: parts whose runs have the same counters; what a run has no value of, it did not collect.
-
-    Readers of nvprof's logs keep these apart themselves.
-    """
+    """The table in passes: parts whose runs have the same counters. nvprof's readers keep these apart themselves."""
     if table.kind not in profilers.unions() or not len(table.rows):
         return [table]
     known = ~np.isnan(np.column_stack([table.rows.time_s, table.counters.values]))
@@ -96,3 +106,100 @@ def by_collection(table: Table) -> Iterable[Table]:
         counters = Columns(labels, part.counters.values[:, has])
         parts.append(replace(part, counters=counters, units={label: part.units[label] for label in labels}))
     return parts
+
+
+def without_copies(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[Table], list[str]]:
+    """The tables of `logs` without copies of runs that stand there already, and sentences on what stands twice."""
+    twins = []
+    first: dict[str, str] = {}
+    for log in logs:
+        if log.sha256 in first:
+            twins.append(f"{log.path} is the same file as {first[log.sha256]}")
+        first.setdefault(log.sha256, log.path)
+    again = _again(tables)
+    if not again:
+        return list(tables), [f"{twin}; it was added as if it were a further run" for twin in twins]
+    more = [f"{len(twins) - _EXAMPLES} more"] if len(twins) > _EXAMPLES else []
+    these = f" ({', '.join([*twins[:_EXAMPLES], *more])})" if twins else ""
+    number = sum(len(runs) for runs in again.values())
+    stand, are = ("a table stands", "is") if number == 1 else (f"{number} tables stand", "are")
+    left = [
+        table.chosen(~np.isin(table.rows.run, again[place])) if place in again else table
+        for place, table in enumerate(tables)
+    ]
+    return [table for table in left if len(table.rows)], [
+        f"{stand} in these logs twice, cell by cell{these}, and {are} counted once; if they are of different runs, "
+        "make each run a file of its own and add --group rank"
+    ]
+
+
+def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
+    """By place of a table, its runs that are copies of runs in tables before it, or in itself."""
+    alike: dict[tuple[object, ...], list[tuple[int, int]]] = {}
+    for place, table in enumerate(tables):
+        if not signs_of(table.profiler).counts_repeat:
+            for run, process in _processes(table):
+                alike.setdefault((table.kind, frozenset(table.units), process), []).append((place, run))
+    candidates = [places for places in alike.values() if len(places) > 1]
+    prints = {place: _prints(tables[place]) for places in candidates for place in dict(places)}
+    repeats: dict[int, list[int]] = {}
+    for places in candidates:
+        seen: set[int] = set()
+        for place, run in places:
+            if prints[place][run] in seen:
+                repeats.setdefault(place, []).append(run)
+            seen.add(prints[place][run])
+    return repeats
+
+
+def _processes(table: Table) -> list[tuple[int, int]]:
+    """The runs of a table that may be a copy, and the number of the process of each; -1 where the log has none."""
+    runs, first = np.unique(table.rows.run, return_index=True)
+    process = np.full(len(runs), -1) if table.rows.process is None else table.rows.process[first]
+    return list(zip(runs.tolist(), process.tolist(), strict=True))
+
+
+def _prints(table: Table) -> dict[int, int]:
+    """A fingerprint of each run, made of all its cells, added up by kernel as a long log is when it is read."""
+    rows = table.rows
+    run, first_of_run = numbered(rows.run)
+    launches = rows.launches
+    columns = {"device": rows.device, "kernel": rows.kernel}
+    if rows.part is not None:
+        columns["part"] = rows.part
+    key, first = alike(run, *(column.codes for column in columns.values()))
+    hashes = _mixed("launches", np.bincount(key, launches))
+    for name, words in columns.items():
+        texts = np.array([*map(hash, words.names), 0], dtype=np.int64)
+        hashes += _stirred(texts[words.codes[first]].view(np.uint64) ^ _number(name))
+    hashes += _of_counter("time_s", key, rows.time_s, launches)
+    for part, values in blocks(table.counters):
+        for label, cells in zip(table.counters.names[part], values, strict=True):
+            hashes += _of_counter(label, key, cells, None if table.units[label] in TOTALS else launches)
+    runs = rows.run[first_of_run]
+    prints = np.zeros(len(runs), dtype=np.uint64)
+    np.add.at(prints, run[first], _stirred(hashes))
+    return dict(zip(runs.tolist(), prints.tolist(), strict=True))
+
+
+def _of_counter(label: str, key: Array, values: Array, launches: Array | None) -> Array:
+    """The share of a counter in a run's fingerprint. launches: of an average, which is rounded."""
+    sums = np.bincount(key, np.nan_to_num(values if launches is None else values * launches))
+    if launches is not None:
+        sums = sums.astype(np.float32).astype(np.float64)
+    return _mixed(label, sums) + _mixed(f"{label} lost", np.bincount(key, np.isnan(values)))
+
+
+def _mixed(label: str, values: Array) -> Array:
+    return _stirred((values + 0.0).view(np.uint64) ^ _number(label))
+
+
+def _number(label: str) -> np.uint64:
+    return np.uint64(hash(label) & 0xFFFFFFFFFFFFFFFF)
+
+
+def _stirred(numbers: Array) -> Array:
+    """Numbers of a fingerprint that differ in any bit, made to differ in about half of them."""
+    for odd in _ODD:
+        numbers = (numbers ^ (numbers >> _SHIFT)) * odd
+    return np.asarray(numbers ^ (numbers >> _SHIFT))

@@ -89,12 +89,7 @@ def _matched(paths: Sequence[Path], names: Sequence[str], pattern: re.Pattern[st
 
 
 def _differing(numbers: Sequence[Sequence[str]]) -> list[str] | None:
-    """The one number that is not the same in all names of logs, the rank; a number that is written twice is one.
-
-    None if there is none.
-
-    numbers: those of names that are alike but for their numbers.
-    """
+    """The one number in which names of logs that are else alike differ, the rank of each; None without."""
     columns = {tuple(map(int, column)): list(column) for column in zip(*numbers, strict=True) if len(set(column)) > 1}
     return next(iter(columns.values())) if len(columns) == 1 else None
 

@@ -14,8 +14,8 @@ from msgspec import Struct
 from eprof.base.arrays import Array, Bools, Floats, Ints, numbered
 from eprof.base.text import pattern
 from eprof.logs.rows.cells import LARGEST, LEAST_WRONG, RATES, Rates, as_cell, cells
-from eprof.logs.rows.header import split
 from eprof.logs.rows.log import BYTES_PER_S, COUNT, PERCENT
+from eprof.logs.rows.sections import split
 
 if TYPE_CHECKING:
     import polars as pl
@@ -111,10 +111,7 @@ class Form(Struct, frozen=True, dict=True):
 
 
 class _Odd(Struct, frozen=True):
-    """The cells of a column that are not plain numbers: their rows, and each as a number and the unit behind it.
-
-    units: places in `_SUFFIXES`.
-    """
+    """The cells of a column that are no plain numbers: their rows, texts, numbers, units as places in `_SUFFIXES`."""
 
     rows: Ints
     texts: pl.Series

@@ -1,4 +1,9 @@
-"""What a reader makes of a log: `Log`, its `Table`s, and `Launches`, which joins the tables of one or more logs."""
+"""What a reader makes of a log: `Log`, its `Table`s, and `Launches`, which joins the tables of one or more logs.
+
+Launches one by one, for readers that add up the rows of a kernel: each launch is a part, named by its start.
+
+Asked for by `parts=LAUNCH`; nothing else is worth the room that millions of launches take.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +35,8 @@ BETWEEN = " > "
 _PROGRAMS, _SHOWN = 3, 60  # of several programs: how many are named, and of each how much
 # What a log that counts all of a program, and does not name it, calls its only row.
 WHOLE_PROGRAM = "whole program"
+LAUNCH = "launch"
+UNKNOWN = -1  # a start
 
 
 class Names(Brief, Struct, frozen=True, eq=False):
@@ -134,6 +141,21 @@ class TableRows(_Rows, frozen=True, eq=False):
     stream: Names | None = None
     operator: Names | None = None
 
+    @classmethod
+    def of(
+        cls, device: Names, kernel: Names, launches: Iterable[int] = (), time_s: Iterable[float] = (), **more: Any
+    ) -> TableRows:
+        """Rows of one run: of a launch each, and of no known time, where these are not given."""
+        size = len(kernel)
+        return cls(
+            device,
+            kernel,
+            run=np.zeros(size, dtype=np.int64),
+            launches=np.array([*launches] or np.ones(size), dtype=np.int64),
+            time_s=np.array([*time_s] or np.full(size, np.nan), dtype=np.float64),
+            **more,
+        )
+
     def __len__(self) -> int:
         """The number of rows."""
         return len(self.launches)
@@ -147,7 +169,7 @@ class Table(Brief, Struct, frozen=True, eq=False):
     How a reader makes one, of n rows and the counters "inst_integer" and "ipc":
 
         device = Names(("Tesla K20c (0)",), codes)
-        rows = TableRows(device, kernel=Names.of(texts), run=..., launches=..., time_s=...)
+        rows = TableRows.of(device, Names.of(texts), launches, time_s)
         Table(kind, rows, Columns(("inst_integer", "ipc"), values), {"inst_integer": COUNT, "ipc": OTHER})
 
     counters: float64, (n, n_counters), a column a counter as the log names it; *totals* over the row's launches where
@@ -214,9 +236,7 @@ class Calls(Struct, frozen=True, eq=False):
 
 
 class Shape(Struct, frozen=True):
-    """How some launches of a kernel were shaped, added up over them: blocks, threads of a block, registers of a thread,
-    bytes of shared memory of a block.
-    """
+    """Some launches of a kernel, added up: blocks, threads and shared memory of a block, registers of a thread."""
 
     kernel: str
     launches: int
@@ -231,7 +251,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
 
     clocks: those that the launches ran at, a device each, where the log has them.
     device: the only one that lines beside the tables name. calls: who called whom, where the log tells it. shapes: of
-    launches, where a log has them beside its counters.
+    launches, where a log has them beside its counters. by_line: rows of `tables` again, a source line each as `part`.
     """
 
     path: str
@@ -249,6 +269,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     device: str | None = None
     calls: Calls | None = None
     shapes: tuple[Shape, ...] = ()
+    by_line: Table | None = None
 
     def of_bounds(self) -> Log:
         """The same log, all of whose sums are lower bounds."""
@@ -332,3 +353,20 @@ def of_several_programs(commands: Iterable[str]) -> str | None:
 
 def _listed(words: Sequence[str]) -> str:
     return few([f"`{cut(word, _SHOWN)}`" for word in words], _PROGRAMS)
+
+
+def part_of(start_ns: int, stream: object) -> str:
+    """The part that a launch is."""
+    return f"{start_ns} {'' if stream is None else stream}".rstrip()
+
+
+def told_apart(rows: TableRows) -> TableRows:
+    """Rows whose parts are single launches, with their starts and streams instead; as they are without parts."""
+    if rows.part is None:
+        return rows
+    labels = [text.partition(" ") for text in rows.part.names]
+    # The last is for rows without a part.
+    starts = np.array([*(int(start) for start, *_ in labels), UNKNOWN], dtype=np.int64)
+    streams = Names.of([*(stream or None for *_, stream in labels), None])
+    codes = rows.part.codes
+    return replace(rows, part=None, start_ns=starts[codes], stream=streams.chosen(codes))

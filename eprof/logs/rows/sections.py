@@ -6,6 +6,7 @@ lines one by one.
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Container, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,7 +15,6 @@ import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array, numbered
-from eprof.logs.rows.header import split
 from eprof.logs.rows.log import Names
 
 if TYPE_CHECKING:
@@ -72,6 +72,17 @@ class Rows(Struct):
     pieces: list[Piece] = field(default_factory=list)
     others: list[int] = field(default_factory=list)
     misfits: list[str] = field(default_factory=list)
+
+
+def split(line: str, delimiter: str = ",") -> list[str]:
+    """The fields of one CSV line, a header or a row.
+
+    A line that is none (a field of more than 128 KB) has no fields.
+    """
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        return []
 
 
 def looks_like_row(line: str) -> bool:

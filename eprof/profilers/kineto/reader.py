@@ -3,9 +3,16 @@
 A row a launch: when it ran, on which stream, for which operator. GPU time is that of kernels alone: annotations of the
 GPU cover kernels, copies are none. Where CUPTI's range profiler was on, the trace has the counters of each launch
 instead of its time.
+
+Who launched a kernel is told as one path: annotations, modules and the operator around the launch. A kernel has the
+correlation number of its launch, a row of the CUDA or HIP runtime; the launch lies within the rows of its thread that
+enclose it in time. The `External id` of a kernel is not used: in older traces it is the correlation number, and replays
+of graphs have none. Nor are flows, which often lack an end.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 
 import msgspec
 import numpy as np
@@ -13,11 +20,9 @@ import numpy as np
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.logs.rows.events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
-from eprof.logs.rows.launches import LAUNCH
-from eprof.logs.rows.log import Log, Names, Table, TableRows
+from eprof.logs.rows.log import BETWEEN, LAUNCH, Log, Names, Table, TableRows
+from eprof.logs.rows.numbers import NO_UNIT, kind_of
 from eprof.logs.rows.stream import Source, unpacked
-from eprof.logs.rows.units import NO_UNIT, kind_of
-from eprof.profilers.kineto import operators
 from eprof.profilers.kineto.signs import RANGES, TRACE
 
 _CHUNK = 1 << 22
@@ -27,15 +32,16 @@ _NO_NAME = "(a kernel without name)"
 _UNNAMED = ("", "__missing__")
 _OTHERS = {"gpu_memcpy": "copies", "gpu_memset": "memsets"}
 _RECORD = "record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
+GRAPH = "(graph launch)"
+OUTSIDE = "(outside of operators)"
+NOT_TOLD = "(launch not in the trace)"
+_OPERATOR, _ANNOTATION, _PYTHON = "cpu_op", "user_annotation", "python_function"
+_MODULE = "nn.Module: "
+_BACKWARD = "autograd::engine::evaluate_function: "
 
 
 def read(source: Source, _: Iterator[bytes], __: object, parts: str | None, *___: object) -> Log:
-    """Read a trace of the PyTorch profiler; it may be one line, so the lines of `_` are not used.
-
-    parts: "stream", as in `logs.read`.
-
-    Raises LogError, one sentence, if it tells no kernels.
-    """
+    """Read a trace of the PyTorch profiler. parts: as in `logs.read`. Raises LogError if it tells no kernels."""
     text = b"".join(unpacked(source, source.chunks(_CHUNK), _CHUNK))
     try:
         return _read(source, parsed(text), parts)
@@ -70,11 +76,9 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
     lost = int((time_s < 0).sum())  # as some versions of Kineto wrote
     if lost:
         notes.append(f"{lost} launches of kernels end before they start, so their times are not known")
-    rows = TableRows(
-        device=_devices(links, trace.gpus),
-        kernel=_kernel_names(kernels),
-        run=np.zeros(len(kernels), dtype=np.int64),
-        launches=np.ones(len(kernels), dtype=np.int64),
+    rows = TableRows.of(
+        _devices(links, trace.gpus),
+        _kernel_names(kernels),
         time_s=np.where(time_s < 0, np.nan, time_s),
         part=Names.of(_stream(each) for each in links) if parts == "stream" else None,
         start_ns=np.array([_nanoseconds(kernel) for kernel in kernels], dtype=np.int64) + trace.base_ns,
@@ -109,12 +113,9 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
         operator = _operators(events, calls, notes)
     else:
         notes.append(f"{len(ranges)} ranges with counters, {len(calls)} launches of kernels: operators are not told")
-    rows = TableRows(
-        device=_devices([Link(device=each.pid) for each in ranges], trace.gpus),
-        kernel=_kernel_names(ranges),
-        run=np.zeros(len(ranges), dtype=np.int64),
-        launches=np.ones(len(ranges), dtype=np.int64),
-        time_s=np.full(len(ranges), np.nan),
+    rows = TableRows.of(
+        _devices([Link(device=each.pid) for each in ranges], trace.gpus),
+        _kernel_names(ranges),
         part=operator if parts in (None, LAUNCH) else None,
     )
     values = np.array([[each.get(name, np.nan) for name in names] for each in counters])
@@ -122,16 +123,16 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
 
 
 def _operators(events: Sequence[Event], calls: Sequence[Event | None], notes: list[str]) -> Names | None:
-    if not operators.has_operators(events):
+    if not has_operators(events):
         notes.append(f"the trace is of the GPU alone, so it tells no operators; {_RECORD}")
         return None
-    path_of = operators.paths(events, [call for call in calls if call is not None])
-    texts = [operators.NOT_TOLD if call is None else path_of[id(call)] for call in calls]
-    replayed = sum(text.endswith(operators.GRAPH) for text in texts)
+    path_of = paths(events, [call for call in calls if call is not None])
+    texts = [NOT_TOLD if call is None else path_of[id(call)] for call in calls]
+    replayed = sum(text.endswith(GRAPH) for text in texts)
     if replayed:
         notes.append(
             f"{replayed} launches of kernels are of graphs, whose operators the trace does not tell: they stand as "
-            f"{operators.GRAPH}; record without CUDA or HIP graphs to tell them apart"
+            f"{GRAPH}; record without CUDA or HIP graphs to tell them apart"
         )
     return Names.of(texts)
 
@@ -163,3 +164,58 @@ def _left_out(events: Sequence[Event]) -> Iterator[str]:
             phrases.append(f"{len(times_us)} {noun} ({sum(times_us) * 1e-3:.6g} ms)")
     if phrases:
         yield "not kernels, so left out: " + ", ".join(phrases)
+
+
+def has_operators(events: Iterable[Event]) -> bool:
+    """Whether a PyTorch trace has operators: whether the CPU's side was recorded."""
+    return any(event.cat == _OPERATOR for event in events)
+
+
+def paths(events: Sequence[Event], launches: Iterable[Event]) -> dict[int, str]:
+    """The path of each launch, by its `id`: "BertLayer_0 > Linear_3 > aten::addmm", the operator last."""
+    wanted = {id(launch) for launch in launches}
+    rows = [event for event in events if id(event) in wanted or _is_scope(event)]
+    path_of: dict[int, str] = {}
+    rows.sort(key=attrgetter("thread"))
+    for _, of_thread in groupby(rows, key=attrgetter("thread")):
+        for launch, around in _enclosed(of_thread, wanted):
+            path_of[id(launch)] = _path(launch, around)
+    return path_of
+
+
+def _is_scope(event: Event) -> bool:
+    if event.cat == _PYTHON:
+        return event.name.startswith(_MODULE)
+    return event.cat in (_OPERATOR, _ANNOTATION)
+
+
+def _enclosed(rows: Iterable[Event], wanted: set[int]) -> Iterator[tuple[Event, list[Event]]]:
+    """Each launch of a thread with the operators' events around it, the outermost first."""
+    around: list[Event] = []
+    for row in sorted(rows, key=lambda row: (row.ts, id(row) in wanted, -row.dur)):
+        around = [scope for scope in around if scope.ts + scope.dur > row.ts or scope.ts == row.ts]
+        if id(row) in wanted:
+            yield row, around
+        else:
+            around.append(row)
+
+
+def _path(launch: Event, around: Sequence[Event]) -> str:
+    operators = [scope.name for scope in around if scope.cat == _OPERATOR]
+    frames = [frame for scope in around if (frame := _frame(scope))]
+    if "GraphLaunch" in launch.name:
+        operator = GRAPH
+    else:
+        operator = operators[-1].removeprefix(_BACKWARD) if operators else OUTSIDE
+    if frames and frames[-1] == operator:
+        frames.pop()
+    return BETWEEN.join(name.replace(BETWEEN, ">") for name in (*frames, operator))
+
+
+def _frame(scope: Event) -> str | None:
+    """What an event adds to an operator path: an annotation, a module, the function whose backward pass runs."""
+    if scope.cat == _PYTHON:
+        return scope.name.removeprefix(_MODULE)
+    if scope.cat == _ANNOTATION:
+        return scope.name
+    return scope.name.removeprefix(_BACKWARD) if scope.name.startswith(_BACKWARD) else None

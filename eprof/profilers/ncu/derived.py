@@ -53,9 +53,7 @@ def is_read(name: str, keep: Container[str] | None) -> bool:
 
 
 def seconds(metrics: Mapping[str, Array], launches: Array) -> Array:
-    """The time of each launch: from its duration in ns, from cycles and their rate, or from bytes; NaN without
-    these.
-    """
+    """The time of each launch: its duration in ns, or from cycles and their rate, or from bytes; NaN without."""
     time = np.full(len(launches), np.nan)
     for name in DURATIONS:
         if name in metrics:
@@ -69,10 +67,7 @@ def seconds(metrics: Mapping[str, Array], launches: Array) -> Array:
 
 
 def _of_sums(metrics: Mapping[str, Array], number: int) -> Array:
-    """The time of each launch, derived from sums over their rates a second; of several the larger weigh more.
-
-    NaN without.
-    """
+    """The time of each launch from sums over their rates a second, of which the larger weigh more; NaN without."""
     sums = np.zeros(number)
     rates = np.zeros(number)
     for name, rate in metrics.items():

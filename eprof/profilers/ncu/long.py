@@ -14,12 +14,23 @@ from eprof.base.errors import LogError
 from eprof.base.text import pattern
 from eprof.logs.rows import sections
 from eprof.logs.rows.log import COUNT, Names
-from eprof.logs.rows.numbers import Locale, Style, values, words_as_values
+from eprof.logs.rows.numbers import (
+    NO_UNIT,
+    Locale,
+    Style,
+    Unit,
+    differ,
+    is_whole,
+    kind_of,
+    known_counts,
+    unit_of,
+    values,
+    words_as_values,
+)
 from eprof.logs.rows.sections import Cells, Piece, Section, names_of, texts_of
-from eprof.logs.rows.units import NO_UNIT, Unit, differ, is_whole, kind_of, known_counts, unit_of
-from eprof.profilers.ncu import derived, instances, parts
+from eprof.profilers.ncu import derived, headers, opcodes
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
-from eprof.profilers.ncu.sheet import GPU_NAME, Part, Remarks, Sheet, labels_of_page, metric_of, part_of
+from eprof.profilers.ncu.sheet import GPU_NAME, Remarks, Sheet, labels_of_page, metric_of
 
 _LABEL_AND_NAME = pattern(r".* \(([a-z][a-z0-9]*__[\w.]+)\)")
 _SAMPLE = 4096
@@ -50,7 +61,7 @@ def places_of_names(section: Section) -> list[int]:
 class Long(Struct, dict=True):
     """The rows of a section that carry a metric.
 
-    texts: the cells of the metrics as they are printed. cells: without the values of instances. stray: how many rows
+    texts: the cells of the metrics as they are printed. cells: without the values of opcodes. stray: how many rows
     lack a number that every row has.
     """
 
@@ -78,7 +89,7 @@ class Long(Struct, dict=True):
         if not good.all():
             columns = {name: column.chosen(good) for name, column in columns.items()}
             texts = sections.chosen(texts, good)
-        return cls(section, columns, texts, instances.totals(texts), int((~has_numbers).sum()))
+        return cls(section, columns, texts, opcodes.totals(texts), int((~has_numbers).sum()))
 
     @property
     def is_empty(self) -> bool:
@@ -87,10 +98,7 @@ class Long(Struct, dict=True):
 
     @cached_property
     def launches(self) -> tuple[Array, Array]:
-        """The first row (a metric each) of each launch, and the launch of each row.
-
-        Most rows are of the launch of the row before.
-        """
+        """The first row (a metric each) of each launch, and the launch of each row, mostly that of the row before."""
         keys = [self.columns[name] for name in _KEYS[self.section.kind] if name in self.columns]
         changes = np.ones(len(self.texts), dtype=bool)
         changes[1:] = np.logical_or.reduce([key.codes[1:] != key.codes[:-1] for key in keys])
@@ -128,11 +136,8 @@ class Long(Struct, dict=True):
         whole = [is_whole(metric_of(name), unit) for name, unit in pairs]
         return [whole[kind] for kind in kinds.tolist()]
 
-    def part(self, style: Style, keep: Container[str] | None) -> Part:
-        """From a row a metric to a row a launch (or kernel of a summary), and its counters."""
-        return part_of(self._sheet(style, keep), keep)
-
-    def _sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
+    def sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
+        """From a row a metric to a row a launch (or kernel of a summary), and its metrics."""
         units, matrix, remarks = self._numbers(style, keep)
         gpu: list[str | None] = [None] * len(self.launches[0])
         for row in self._rows_of(GPU_NAME).tolist():
@@ -148,7 +153,7 @@ class Long(Struct, dict=True):
             gpu=gpu,
             kernel=self.names("Kernel Name"),
             process=self.names("Process ID"),
-            part=parts.labels(self.section, self.words),
+            part=headers.part_labels(self.section, self.words),
             launches=self._numbers_of_launches(style),
             units=units,
             values=matrix,
@@ -157,9 +162,7 @@ class Long(Struct, dict=True):
         )
 
     def _numbers(self, style: Style, keep: Container[str] | None) -> tuple[dict[str, Unit], Array, Remarks]:
-        """Ncu's metrics that are read and their units, their values (n_metrics, n_launches), and what to say of
-        them.
-        """
+        """Ncu's metrics that are read, with units, their values (n_metrics, n_launches), and what to say of them."""
         metric, metrics = self._metrics()
         units = {name: unit for name, unit in metrics.items() if derived.is_read(name, keep)}
         is_read = np.array([name in units for name in metrics], dtype=bool)
@@ -190,10 +193,7 @@ class Long(Struct, dict=True):
         return units, matrix, remarks
 
     def _metrics(self) -> tuple[Array, dict[str, Unit]]:
-        """The metric that each row of ncu's table holds, and its unit.
-
-        One label in two units ("Memory Throughput") is two metrics.
-        """
+        """The metric of each row, and its unit. One label in two units ("Memory Throughput") is two metrics."""
         labels, texts = self.columns["Metric Name"], self.columns["Metric Unit"]
         printed = [unit_of(text) for text in texts.names]
         units = list({unit.base: unit for unit in reversed(printed)}.values())
@@ -216,9 +216,7 @@ class Long(Struct, dict=True):
         return words_as_values(self.words("Invocations"), style).astype(np.int64)
 
     def _sizes(self, column: str) -> Array:
-        """The blocks or threads of each launch in ncu's rows: 4096 of "(64, 64, 1)"; NaN where a cell is no such
-        size.
-        """
+        """The blocks or threads of each launch in ncu's rows: 4096 of "(64, 64, 1)"; NaN if a cell is no such size."""
         words = self.names(column)
         sizes = [_SIZE.fullmatch(word) for word in words.names]
         products = [math.prod(map(float, size.groups())) if size else np.nan for size in sizes]
@@ -235,11 +233,11 @@ class Long(Struct, dict=True):
         counters: dict[str, Array] = {}
         if self.section.kind != LONG:
             return counters
-        for name in filter(instances.PER_OPCODE.fullmatch, self.columns["Metric Name"].names):
+        for name in filter(opcodes.PER_OPCODE.fullmatch, self.columns["Metric Name"].names):
             rows = self._rows_of(name)
             texts = [self.texts[row] for row in rows.tolist()]
-            total = values(instances.totals(texts), style)
-            for counter, numbers in instances.columns(name, instances.opcodes(texts, style), total, keep).items():
+            total = values(opcodes.totals(texts), style)
+            for counter, numbers in opcodes.columns(name, opcodes.opcodes(texts, style), total, keep).items():
                 counters[counter] = np.full(len(self.launches[0]), np.nan)
                 counters[counter][self.launches[1][rows]] = numbers
         return counters

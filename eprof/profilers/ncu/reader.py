@@ -10,22 +10,20 @@ from msgspec import Struct, field
 
 from eprof.base.errors import LogError
 from eprof.base.threads import ahead, is_memory_scarce
-from eprof.logs.rows.log import Log
-from eprof.logs.rows.numbers import Locale
+from eprof.logs.rows import folding
+from eprof.logs.rows.log import Log, Table
+from eprof.logs.rows.numbers import Locale, Unit
 from eprof.logs.rows.sections import Piece, Rows, Section, many_rows, rows, size
 from eprof.logs.rows.stream import Source
-from eprof.logs.rows.units import Unit
-from eprof.profilers.ncu import broken, busiest_pipe, derived, long, notes, wide
-from eprof.profilers.ncu import parts as parts_of
-from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN, headers, may_be_in
+from eprof.profilers.ncu import derived, headers, long, wide
+from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN
 from eprof.profilers.ncu.long import LaunchNumbers, Long
 from eprof.profilers.ncu.messages import CSV, IMPORTED, Messages
-from eprof.profilers.ncu.sheet import Part, joined
-from eprof.profilers.ncu.tables import tables_of
-from eprof.profilers.ncu.text import COLUMNS, Page, uncommented
+from eprof.profilers.ncu.sheet import Collected, notes_of_counters, notes_of_lines
+from eprof.profilers.ncu.text import COLUMNS, Page, block_with_pipes, lines_with_pipes, uncommented
 from eprof.profilers.ncu.wide import Sample, Wide
-from eprof.profilers.nsys import trace
-from eprof.profilers.nsys.summary import Nsys
+from eprof.profilers.nsys import tables as nsys_tables
+from eprof.profilers.nsys.tables import Nsys
 
 _NO_COLUMNS = (UNKNOWN, LINES)
 _MAY_BE_LONG = (LONG, RAW, TRACE)
@@ -60,16 +58,17 @@ class _Table(Struct):
     """A table while its rows come, block by block. wanted: the places of the columns to read.
 
     names: of these the places of columns in which texts come again and again.
-    pieces: rows that are held. folded: the launches that were added up. rest: cells of a broken row.
+    pieces: rows that are held. sums: the launches that were added up. rest: cells of a broken row.
     """
 
     section: Section
+    number: int
     wanted: Sequence[int]
     names: Sequence[int] = ()
     pieces: list[Piece] = field(default_factory=list)
     units: dict[int, Unit] | None = None
     sample: Sample = field(default_factory=Sample)
-    folded: list[Part] = field(default_factory=list)
+    sums: folding.Sums = field(default_factory=folding.Sums)
     fold_from: int = 0
     numbers: LaunchNumbers = field(default_factory=LaunchNumbers)
     rest: list[str] = field(default_factory=list)
@@ -105,6 +104,7 @@ class _Reader(Struct):
     page: Page = field(default_factory=Page)
     pages: dict[str, _Table] = field(default_factory=dict)
     tables: list[_Table] = field(default_factory=list)
+    collected: Collected = field(default_factory=Collected)
     closed: list[tuple[_Table, Long | Wide]] = field(default_factory=list)
     unknown: list[int] = field(default_factory=list)
     program: str | None = None
@@ -138,7 +138,7 @@ class _Reader(Struct):
             lines.pop()
         elif lines[-1].count('"') % 2:
             self.is_cut = True
-        starts = headers(lines) if may_be_in(block) else []
+        starts = headers.headers(lines) if headers.may_be_in(block) else []
         ends = [place for place, _ in starts] + [len(lines)]
         self._more_lines(lines[: ends[0]])
         for (place, section), end in zip(starts, ends[1:], strict=True):
@@ -182,16 +182,16 @@ class _Reader(Struct):
         self.example = self.example or text[:80]
 
     def _opened(self, section: Section) -> _Table:
-        section.part = parts_of.column_of(section, self.parts_by)
+        section.part = headers.part_column(section, self.parts_by)
         if section.kind == UNKNOWN:
             self.unknown.append(section.first_line)
-        return _Table(section, self._wanted(section), _names(section))
+        return _Table(section, len(self.tables) + len(self.pages), self._wanted(section), _names(section))
 
     def _wanted(self, section: Section) -> Sequence[int]:
         if section.kind in _NO_COLUMNS:
             return ()
         if section.kind == TRACE:
-            return trace.columns_of(section)
+            return nsys_tables.columns_of(section)
         if section.kind == RAW:
             return wide.columns_of(section, self.keep)
         return list(long.columns_of(section).values())
@@ -202,9 +202,9 @@ class _Reader(Struct):
             return
         self.program = self.program or _program(section, lines)
         if section.kind == LONG:
-            lines = busiest_pipe.as_metrics(section, lines)
+            lines = lines_with_pipes(section, lines)
         parsed = rows(section, lines, table.wanted)
-        if section.kind == SUMMARY and broken.may_be_broken(lines, parsed, table.rest):
+        if section.kind == SUMMARY and headers.may_be_broken(lines, parsed, table.rest):
             parsed = self._mended(table, lines, parsed)
         if section.kind == RAW:
             table.units = table.units or wide.units_of(section, lines, parsed.others)
@@ -216,13 +216,13 @@ class _Reader(Struct):
 
     def _take(self, table: _Table, pieces: Sequence[Piece]) -> None:
         if table.section.kind == TRACE:
-            self._stray(trace.add(self.nsys, table.section, pieces))
+            self._stray(nsys_tables.add_trace(self.nsys, table.section, pieces))
         else:
             self._hold(table, pieces)
 
     def _mended(self, table: _Table, lines: Sequence[str], parsed: Rows) -> Rows:
         """The rows of a summary that ncu broke, put together again; as they were found if it is not that."""
-        mended = broken.mended(table.section, lines, table.rest)
+        mended = headers.mended(table.section, lines, table.rest)
         if mended is None:
             if table.rest:
                 self._skip(",".join(table.rest))
@@ -231,7 +231,7 @@ class _Reader(Struct):
         table.rest = mended.rest
         self.is_mended = self.is_mended or bool(mended.lines)
         whole = rows(table.section, mended.lines, table.wanted)
-        return Rows(whole.pieces, broken.others(lines), whole.misfits)
+        return Rows(whole.pieces, headers.others(lines), whole.misfits)
 
     def _hold(self, table: _Table, pieces: Sequence[Piece]) -> None:
         table.pieces += pieces
@@ -260,7 +260,7 @@ class _Reader(Struct):
             return
         self._note_numbers(table, launches)
         self._stray(launches.stray)
-        table.folded = [joined([*table.folded, launches.part(self.locale.style(self.source.path), self.keep)])]
+        table.sums.add(self._piece(table, launches))
         table.pieces = rest
         table.fold_from = 0
 
@@ -282,50 +282,56 @@ class _Reader(Struct):
                 self._skip(",".join(table.rest))
             launches = table.rows()
             self._stray(launches.stray)
-            if table.folded:
+            if table.sums:
                 self._note_numbers(table, launches)
             self.closed.append((table, launches))
 
     def log(self) -> Log:
         """The log of ncu, or the one sentence on why there is none."""
         self._close()
-        parts = self._parts()
-        tables = tables_of(parts)
+        self._collect()
+        tables = list(self.collected.tables())
+        notes = [*self.messages.notes(), *self.source.notes, *self._notes(tables)]
         if self.nsys.kernels:
             tables.append(self.nsys.table())
         if not tables:
             raise LogError(f"{self.source.path}: {self._why_nothing()}")
         self.source.lacks_bytes |= self.is_cut
-        processes = {process for part in parts for process in part.names["process"].texts()}
+        processes = list(dict.fromkeys(process for _, process in self.collected.runs))
         return self.source.log(
             tables,
-            [*self.messages.notes(), *self.source.notes, *self._notes(parts)],
+            notes,
             lines=self.lines,
             skipped_lines=self.skipped,
-            command=self._command(parts),
+            # The program that the first rows are of, with its path if ncu gives it.
+            command=(self.messages.processes.get(str(processes[0])) or self.program) if processes else None,
             example_skipped=self.example or None,
             processes=max(1, len(processes)),
-            clocks=derived.joined([clock for part in parts for clock in part.clocks]),
+            clocks=derived.joined(self.collected.clocks),
         )
 
-    def _parts(self) -> list[Part]:
+    def _collect(self) -> None:
+        """Put the launches of all tables together, now that all are there to show how the log writes numbers."""
         for _, launches in self.closed:
             if not launches.is_empty:
                 launches.look(self.locale)
-        style = self.locale.style(self.source.path)
-        parts = []
         for table, launches in self.closed:
-            own = list(table.folded)
-            if not launches.is_empty:
-                own.append(launches.part(style, self.keep))
-            parts += [joined(own)] if table.folded else own
-        return parts
+            piece = None if launches.is_empty else self._piece(table, launches)
+            if table.sums:
+                if piece is not None:
+                    table.sums.add(piece)
+                piece = table.sums.take()
+            self.collected.add(table.section.kind, piece)
 
-    def _notes(self, parts: Sequence[Part]) -> Iterable[str]:
-        yield from notes.of_parts(parts, self.keep)
-        yield from notes.of_lines(parts, self.page.is_scaled)
+    def _piece(self, table: _Table, launches: Long | Wide) -> folding.Piece:
+        sheet = launches.sheet(self.locale.style(self.source.path), self.keep)
+        return self.collected.piece(sheet, self.keep, table.number)
+
+    def _notes(self, tables: Sequence[Table]) -> Iterable[str]:
+        yield from notes_of_counters(tables, self.collected.remarks, self.keep)
+        yield from notes_of_lines(tables, self.collected.remarks, self.page.is_scaled)
         if self.is_mended:
-            yield broken.NOTE
+            yield headers.BROKEN
         yield from self.page.notes()
         yield from self.nsys.notes()
         if self.skipped:
@@ -333,17 +339,10 @@ class _Reader(Struct):
             yield f"{lines} no part of a table and skipped, for example: {self.example}"
         if self.is_cut:
             yield f"the log looks cut off: its last line ({self.lines}) is no whole row; collect the log again"
-        elif parts and not self.source.ends_with_newline:
+        elif tables and not self.source.ends_with_newline:
             yield f"the last line ({self.lines}) has no line end; if the log was cut off, rows or digits are missing"
         if self.unknown:
             yield f"a table of an unknown kind (line {self.unknown[0]}) was not read"
-
-    def _command(self, parts: Sequence[Part]) -> str | None:
-        """The program that the first rows of an ncu table are of, with its path if ncu gives it."""
-        if not parts:
-            return None
-        first = next(iter(parts[0].names["process"].texts()), None)
-        return self.messages.processes.get(str(first)) or self.program
 
     def _why_nothing(self) -> str:
         if not self.closed:
@@ -378,7 +377,7 @@ class _Reader(Struct):
 def _names(section: Section) -> Sequence[int]:
     """The places of columns in which few different texts come again and again; of the raw page, cells are numbers."""
     if section.kind == TRACE:
-        return trace.places_of_names(section)
+        return nsys_tables.places_of_names(section)
     return long.places_of_names(section) if section.kind == LONG else ()
 
 
@@ -387,7 +386,7 @@ def _all_rows(table: _Table, block: bytes) -> Piece | None:
     if table.section.kind not in _MAY_BE_LONG:
         return None
     if table.section.kind == LONG:
-        block = busiest_pipe.block_as_metrics(table.section, block)
+        block = block_with_pipes(table.section, block)
     return many_rows(table.section, block, table.wanted, table.names)
 
 

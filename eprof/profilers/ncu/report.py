@@ -1,4 +1,12 @@
-"""Report files of Nsight Compute (`.ncu-rep`), through NVIDIA's own reader, the package `ncu-report` (an extra)."""
+"""Report files of Nsight Compute (`.ncu-rep`), through NVIDIA's own reader, the package `ncu-report` (an extra).
+
+The container of a report file of Nsight Compute (`.ncu-rep`): is it whole, and how many launches does it hold?
+
+After the magic come messages of Google's Protocol Buffers, each with its length in front (4 bytes, little-endian): a
+file header, then blocks, each a header and its payload of sources (device code), results (a profiled launch) and range
+results. Read off two reports of ncu 2022.2; NVIDIA's reader passes over what it cannot use without a word, so this is
+how eprof knows what it should have found.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +18,20 @@ from itertools import chain
 from typing import IO, Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from eprof.base.arrays import Array
 from eprof.base.errors import LogError
+from eprof.base.text import pattern
 from eprof.logs.rows import packing
 from eprof.logs.rows.cells import is_wrong
 from eprof.logs.rows.log import Log
+from eprof.logs.rows.numbers import Unit, unit_of
 from eprof.logs.rows.stream import Source, unpacked
-from eprof.logs.rows.units import Unit, unit_of
-from eprof.profilers.ncu import container, derived, instances, notes
-from eprof.profilers.ncu.container import Shape
+from eprof.profilers.ncu import derived, opcodes
 from eprof.profilers.ncu.messages import IMPORT
-from eprof.profilers.ncu.sheet import GPU_NAME, Remarks, Sheet, part_of
-from eprof.profilers.ncu.tables import tables_of
+from eprof.profilers.ncu.sheet import GPU_NAME, Collected, Remarks, Sheet, notes_of_counters
+from eprof.profilers.ncu.signs import REPORT
 
 KIND = "ncu-report"
 _CHUNK = 8 << 20
@@ -32,6 +41,14 @@ _NEEDS = (
     "this is a report file of Nsight Compute, which NVIDIA's package ncu-report reads: pip install 'eprof[ncu]'; or "
     f"make a CSV of it with `{IMPORT}`"
 )
+_FIELD_VERSION = 1
+_SOURCES, _RESULTS, _SESSION, _PAYLOAD, _PROCESS, _RANGES = 1, 2, 3, 5, 6, 7
+_PID, _PROGRAM = 1, 3
+_FIXED = {1: 8, 5: 4}  # bytes of fields, by their wire type
+_LARGEST_HEADER = 64 << 20  # session details and string tables are some kB
+_BUILD = pattern(rb"Nsight Compute\D{0,20}(\d{4}\.\d+(?:\.\d+)*)")
+
+Message = dict[int, list[int | bytes]]
 
 
 def read(source: Source, _: object, keep: Container[str] | None, *__: object) -> Log:
@@ -41,7 +58,7 @@ def read(source: Source, _: object, keep: Container[str] | None, *__: object) ->
     no launches.
     """
     with _file(source) as handle:
-        shape = container.shape(source.path, handle)
+        shape = shape_of(source.path, handle)
         if not shape.results:
             raise LogError(
                 f"{source.path}: the report holds no profiled kernel; see that the program launches kernels on the "
@@ -51,15 +68,17 @@ def read(source: Source, _: object, keep: Container[str] | None, *__: object) ->
         try:
             # Ranges do not tell their processes apart.
             pids = ["0"] * shape.results if shape.ranges else [str(pid) for pid in shape.pids]
-            part = part_of(_sheet(actions, pids, keep), keep)
+            collected = Collected()
+            collected.add(KIND, collected.piece(_sheet(actions, pids, keep), keep))
         except (TypeError, ValueError, RuntimeError) as err:  # of names and values that are none
             raise LogError(f"{source.path}: the report file is damaged ({err}); copy the file again") from err
+    tables = collected.tables()
     return source.log(
-        tables_of([part]),
-        [*source.notes, *notes.of_parts([part], keep)],
+        tables,
+        [*source.notes, *notes_of_counters(tables, collected.remarks, keep)],
         command=shape.program,
         processes=max(1, len(set(shape.pids))),
-        clocks=part.clocks,
+        clocks=tuple(collected.clocks),
     )
 
 
@@ -148,17 +167,17 @@ def _number(metric: Any) -> float:
 
 def _by_opcode(actions: Sequence[Any], names: Sequence[Iterable[str]], keep: Container[str] | None) -> dict[str, Array]:
     counters: dict[str, Array] = {}
-    for name in dict.fromkeys(name for own in names for name in own if instances.PER_OPCODE.fullmatch(name)):
+    for name in dict.fromkeys(name for own in names for name in own if opcodes.PER_OPCODE.fullmatch(name)):
         metrics = [
             action.metric_by_name(name) if name in own else None for action, own in zip(actions, names, strict=True)
         ]
-        opcodes = [_opcodes(metric) for metric in metrics]
+        values = [_opcodes(metric) for metric in metrics]
         total = np.array([np.nan if metric is None else _number(metric) for metric in metrics])
-        counters |= instances.columns(name, opcodes, total, keep)
+        counters |= opcodes.columns(name, values, total, keep)
     return counters
 
 
-def _opcodes(metric: Any) -> instances.Opcodes:
+def _opcodes(metric: Any) -> opcodes.Opcodes:
     if metric is None or not metric.has_correlation_ids():
         return None
     names = metric.correlation_ids()
@@ -181,3 +200,140 @@ def _words(actions: Sequence[Any], name: str) -> list[str | None]:
 def _text(value: object) -> str:
     """A name in an ncu report without the NULs that Windows leaves at its end."""
     return str(value).replace("\0", "")
+
+
+class Shape(Struct):
+    """What the container holds. pids: the process of each result. build: the ncu. program: the first's path."""
+
+    version: int = 0
+    pids: list[int] = field(default_factory=list)
+    ranges: int = 0
+    build: str | None = None
+    program: str | None = None
+
+    @property
+    def results(self) -> int:
+        """How many profiled launches and ranges an ncu report file holds."""
+        return len(self.pids) + self.ranges
+
+
+class _Damaged(Exception):
+    """The bytes are no container, with what is wrong."""
+
+
+def shape_of(path: str, handle: IO[bytes]) -> Shape:
+    """Walk over the blocks of an ncu report, payloads skipped. Raises LogError if it is none, cut off or damaged."""
+    handle.seek(0, 2)
+    size = handle.tell()
+    handle.seek(0)
+    if handle.read(4) != REPORT:
+        raise LogError(f"{path}: this is no report file of Nsight Compute (it does not begin with NVR)")
+    report = Shape()
+    try:
+        report.version = _number_field(_message(handle, size), _FIELD_VERSION)
+        _block(handle, size, report)  # at least that of the session
+        while handle.tell() < size:
+            _block(handle, size, report)
+    except _Damaged as err:
+        launches = "1 whole launch" if report.results == 1 else f"{report.results} whole launches"
+        before = f"; {launches} before that" if report.results else ""
+        raise LogError(
+            f"{path}: the report file is {err} at byte {handle.tell()} of {size}{before}; "
+            "copy the file again, or profile again"
+        ) from err
+    return report
+
+
+def _block(handle: IO[bytes], size: int, report: Shape) -> None:
+    header = _message(handle, size)
+    process = parse(_bytes_field(header, _PROCESS))
+    session = _bytes_field(header, _SESSION)
+    program = _bytes_field(process, _PROGRAM).decode("utf-8", "replace")
+    report.program = report.program or program.replace("\0", "") or None  # ncu of Windows counts the end of the text
+    build = _BUILD.search(session)
+    if build and not report.build:
+        report.build = build[1].decode()
+    entries = sum(_number_field(header, kind) for kind in (_SOURCES, _RESULTS, _RANGES))
+    end = handle.tell() + _number_field(header, _PAYLOAD)
+    for _ in range(entries):
+        length = _length(handle)
+        if handle.tell() + length > min(end, size):
+            raise _Damaged("cut off" if end > size else "damaged")
+        handle.seek(length, 1)
+    if handle.tell() != end:
+        raise _Damaged("cut off" if end > size else "damaged")
+    report.pids += [_number_field(process, _PID)] * _number_field(header, _RESULTS)
+    report.ranges += _number_field(header, _RANGES)
+
+
+def _length(handle: IO[bytes]) -> int:
+    length = handle.read(4)
+    if len(length) < 4:
+        raise _Damaged("cut off")
+    return int.from_bytes(length, "little")
+
+
+def _message(handle: IO[bytes], size: int) -> Message:
+    length = _length(handle)
+    if length > _LARGEST_HEADER:
+        raise _Damaged("damaged")
+    if handle.tell() + length > size:
+        raise _Damaged("cut off")
+    return parse(handle.read(length))
+
+
+def parse(data: bytes) -> Message:
+    """The fields of a message of Protocol Buffers in an ncu report file by number, as numbers and bytes."""
+    fields: Message = {}
+    for number, value in _fields(data):
+        fields.setdefault(number, []).append(value)
+    return fields
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of a message of Protocol Buffers, one by one: number and value."""
+    place = 0
+    while place < len(data):
+        key, place = _varint(data, place)
+        kind = key & 7
+        if kind == 0:
+            value, place = _varint(data, place)
+            yield key >> 3, value
+        elif kind in (1, 2, 5):
+            length = _FIXED.get(kind, 0)
+            if not length:
+                length, place = _varint(data, place)
+            if place + length > len(data):
+                raise _Damaged("damaged")
+            yield key >> 3, data[place : place + length]
+            place += length
+        else:
+            raise _Damaged("damaged")
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """A number of variable length in a message of Protocol Buffers, and where it ends."""
+    value = shift = 0
+    while place < len(data) and shift < 70:
+        byte = data[place]
+        value |= (byte & 127) << shift
+        shift += 7
+        place += 1
+        if byte < 128:
+            return value, place
+    raise _Damaged("damaged")
+
+
+def _number_field(message: Message, field_number: int) -> int:
+    """A number in a message of an ncu report file; 0 where the field is left out."""
+    value = message.get(field_number, [0])[-1]
+    if not isinstance(value, int):
+        raise _Damaged("damaged")
+    return value
+
+
+def _bytes_field(message: Message, field_number: int) -> bytes:
+    value = message.get(field_number, [b""])[-1]
+    if not isinstance(value, bytes):
+        raise _Damaged("damaged")
+    return value

@@ -1,33 +1,38 @@
-"""The launches of a table and their metrics, whichever form ncu printed it in; and what eprof makes of them."""
+"""The launches of a table and their metrics, whichever form ncu printed it in: what eprof makes of them, and says."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain
 from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Array, alike
+from eprof.base.arrays import Array, Columns, alike, numbered
 from eprof.base.resources import folder
+from eprof.base.text import few, pattern
 from eprof.base.toml import Document
-from eprof.logs.rows.log import COUNT, Clock, Names
-from eprof.logs.rows.units import Unit, kind_of
+from eprof.logs.rows.cells import ABSENT, as_cell
+from eprof.logs.rows.folding import Piece, Store
+from eprof.logs.rows.log import COUNT, Clock, Names, Table
+from eprof.logs.rows.numbers import Unit, kind_of
 from eprof.profilers.ncu import derived
+from eprof.profilers.ncu.headers import SUMMARY
+from eprof.profilers.ncu.signs import SLOWED
 
 GPU_NAME = "device__attribute_display_name"
 Words = Sequence[str | None] | Names
+ASIDE = ("device__", "launch__", "profiler__", "c2clink__", "nvlink__", "numa__")  # what no kernel does
+_PID_DIGITS = 18  # that fit in 64 bits
+_RATE = pattern(r"\.(?:pct|ratio|max_rate)$|\.(?:pct_of|per_cycle|peak)_")
+_SHOWN, _FEW = 12, 6
 
 
 @cache
 def labels_of_page() -> Mapping[str, Any]:
-    """The metrics of ncu's details page by label: `label`, and `rate` by label and unit
-    (`counters/ncu/labels.toml`).
-    """
+    """The metrics of ncu's details page: `label` by label, `rate` by label and unit (`counters/ncu/labels.toml`)."""
     return Document.read(folder("counters") / "ncu" / "labels.toml").data
 
 
@@ -50,24 +55,12 @@ class Remarks(Struct):
     twice: list[str] = field(default_factory=list)
     several: list[str] = field(default_factory=list)
 
-    @classmethod
-    def of_all(cls, parts: Iterable[Part]) -> Remarks:
-        """The remarks on several sheets of ncu, each once."""
-        remarks = [part.remarks for part in parts]
-        missing: Counter[str] = Counter()
-        for remark in remarks:
-            missing.update(remark.missing)
-        return cls(
-            metrics=_once(remark.metrics for remark in remarks),
-            missing=dict(missing),
-            scaled=_once(remark.scaled for remark in remarks),
-            twice=_once(remark.twice for remark in remarks),
-            several=_once(remark.several for remark in remarks),
-        )
-
-
-def _once(lists: Iterable[list[str]]) -> list[str]:
-    return list(dict.fromkeys(chain.from_iterable(lists)))
+    def take(self, others: Remarks) -> None:
+        """Add the remarks on another sheet of ncu, each once."""
+        for name in ("metrics", "scaled", "twice", "several"):
+            setattr(self, name, list(dict.fromkeys([*getattr(self, name), *getattr(others, name)])))
+        for metric, number in others.missing.items():
+            self.missing[metric] = self.missing.get(metric, 0) + number
 
 
 class Sheet(Struct):
@@ -92,57 +85,66 @@ class Sheet(Struct):
     by_opcode: dict[str, Array] = field(default_factory=dict)
 
 
-class Part(Struct):
-    """The counters of a sheet, or of several below each other.
+class Collected(Store, dict=True):
+    """What was read of a log of ncu so far. runs: number of a table and process (None: not told) -> number of a run."""
 
-    names: device, kernel, process; part, if asked for. rows: launches, time_s (s, NaN = not known).
-    counters: by name, a value a row: totals of counts, else averages. clocks: a device each.
-    """
+    runs: dict[tuple[int, str | None], int] = field(default_factory=dict)
+    remarks: Remarks = field(default_factory=Remarks)
+    clocks: list[Clock] = field(default_factory=list)
 
-    kind: str
-    names: dict[str, Names]
-    rows: dict[str, Array]
-    counters: dict[str, Array]
-    units: dict[str, str]
-    remarks: Remarks
-    clocks: tuple[Clock, ...] = ()
+    def piece(self, sheet: Sheet, keep: Container[str] | None, table: int = 0) -> Piece:
+        """The rows of a sheet with its metrics of ncu, and what follows from them. keep: those to hold; None for all.
 
-    @property
-    def size(self) -> int:
-        """How many rows a sheet of ncu has."""
-        return len(self.rows["launches"])
+        table: the number of the table in the log.
 
-    def column(self, name: str) -> Array:
-        """The values of a counter in a sheet of ncu; NaN if it is not there."""
-        return self.counters[name] if name in self.counters else np.full(self.size, np.nan)
+        Counters are totals of counts, else averages.
+        """
+        launches = sheet.launches
+        kinds = {name: kind_of(name, unit) for name, unit in sheet.units.items()}
+        is_count = np.array([kind == COUNT for kind in kinds.values()], dtype=bool)
+        counters = dict(zip(kinds, np.where(is_count[:, None], sheet.values * launches, sheet.values), strict=True))
+        devices = _labels(_names(sheet.device), _names(sheet.capability), _names(sheet.gpu))
+        time_s = derived.seconds(counters, launches)
+        self.clocks += derived.clocks(counters, devices.texts(), time_s, launches)
+        self.remarks.take(sheet.remarks)
+
+        made = derived.totals(counters, time_s, launches, keep) | sheet.by_opcode
+        counters |= made
+        kinds |= dict.fromkeys(made, COUNT)
+        wanted = [name for name in kinds if keep is None or name in keep]
+        return Piece(
+            self._runs(_names(sheet.process), table),
+            self.devices.codes(devices),
+            self.kernels.codes(_names(sheet.kernel)),
+            launches,
+            time_s,
+            {name: (counters[name], _cells(counters[name], kinds[name])) for name in wanted},
+            None if sheet.part is None else self.parts.codes(_names(sheet.part)),
+        )
+
+    def _runs(self, processes: Names, table: int) -> Array:
+        """The run of each row: its process. The same process in another table is of another run."""
+        process, first = numbered(processes.codes)
+        runs = []
+        for text in processes.chosen(first).texts():
+            run = self.runs.setdefault((table, text), len(self.runs))
+            if text is not None and text.isdecimal() and len(text) <= _PID_DIGITS:
+                self.processes[run] = int(text)
+            runs.append(run)
+        return np.array(runs, dtype=np.int64)[process]
+
+    def tables(self) -> tuple[Table, ...]:
+        """All that was collected, a table a kind; of one that counts nothing, not what it says of the device."""
+        return tuple(table if counting(table.units) else _without_asides(table) for table in super().tables())
 
 
-def part_of(sheet: Sheet, keep: Container[str] | None) -> Part:
-    """The counters of a sheet: its metrics of ncu, and what follows from them. keep: those to hold; None for all."""
-    launches = sheet.launches
-    kinds = {name: kind_of(name, unit) for name, unit in sheet.units.items()}
-    is_count = np.array([kind == COUNT for kind in kinds.values()], dtype=bool)
-    counters = dict(zip(kinds, np.where(is_count[:, None], sheet.values * launches, sheet.values), strict=True))
-    texts = {"kernel": sheet.kernel, "process": sheet.process, "part": sheet.part}
-    names = {name: _names(words) for name, words in texts.items() if words is not None}
-    names = {"device": _labels(_names(sheet.device), _names(sheet.capability), _names(sheet.gpu)), **names}
-    time_s = derived.seconds(counters, launches)
-    clocks = derived.clocks(counters, names["device"].texts(), time_s, launches)
+def _cells(values: Array, kind: str) -> Array:
+    return np.where(np.isnan(values), np.int8(ABSENT), np.int8(as_cell(kind)))
 
-    made = derived.totals(counters, time_s, launches, keep) | sheet.by_opcode
-    counters |= made
-    kinds |= dict.fromkeys(made, COUNT)
-    units = {name: kind for name, kind in kinds.items() if keep is None or name in keep}
 
-    return Part(
-        kind=sheet.kind,
-        names=names,
-        rows={"launches": launches, "time_s": time_s},
-        counters={name: counters[name] for name in units},
-        units=units,
-        remarks=sheet.remarks,
-        clocks=clocks,
-    )
+def _without_asides(table: Table) -> Table:
+    units = {name: unit for name, unit in table.units.items() if not name.startswith(ASIDE)}
+    return replace(table, units=units, counters=Columns(tuple(units), table.counters.only(units)))
 
 
 def _names(words: Words) -> Names:
@@ -163,43 +165,66 @@ def _labels(*columns: Names) -> Names:
     return Names.of(labels).chosen(kind)
 
 
-def joined(parts: Sequence[Part]) -> Part:
-    """Sheets of one ncu table as one, with a row for each kernel, process and pattern of metrics without a number."""
-    units: dict[str, str] = {}
-    for part in parts:
-        units = {**part.units, **units}
-    whole = Part(
-        kind=parts[0].kind,
-        names={name: Names.joined(part.names[name] for part in parts) for name in parts[0].names},
-        rows={name: np.concatenate([part.rows[name] for part in parts]) for name in parts[0].rows},
-        counters={name: np.concatenate([part.column(name) for part in parts]) for name in units},
-        units=units,
-        remarks=Remarks.of_all(parts),
-        clocks=derived.joined([clock for part in parts for clock in part.clocks]),
-    )
-    return _added_up(whole)
+def counting(names: Iterable[str]) -> bool:
+    """Whether a program can be counted with some of these metrics: not with what they say of the device alone."""
+    return any("__" in name and not name.startswith(ASIDE) for name in names)
 
 
-def _added_up(part: Part) -> Part:
-    """Rows of an ncu sheet of one device, kernel, process and part that lack the same values, added up to one.
+def notes_of_counters(tables: Sequence[Table], remarks: Remarks, keep: Container[str] | None) -> Iterator[str]:
+    """What there is to say on counters of ncu, whichever form they were printed in."""
+    if any(not np.isnan(table.rows.time_s).all() for table in tables):
+        yield SLOWED
+    if remarks.several:
+        names = few(remarks.several, _SHOWN)
+        yield f"{names}: a cell holds the values of several instances, whose sum nothing tells, so not known"
+    if keep is not None:
+        missing = [f"{name} ({number})" for name, number in remarks.missing.items()]
+        if missing:
+            yield f"cells without a number, by metric: {few(missing, _SHOWN)}; these are not known"
+    # Totals that rates do not give for any row, for lack of cycles, say, count nothing.
+    countable = [
+        name
+        for table in tables
+        for name in table.units
+        if not name.endswith(derived.TOTAL) or not np.isnan(table.counters[name]).all()
+    ]
+    if tables and not counting(countable):
+        yield _not_counted(remarks.metrics)
 
-    Totals are added, averages weighted by launches.
-    """
-    launches = part.rows["launches"]
-    texts = [column.codes for column in part.names.values()]
-    lacks = [np.isnan(values) for values in (part.rows["time_s"], *part.counters.values())]
-    group, first = alike(*texts, *lacks)
-    size = len(first)
-    number = np.bincount(group, launches, size)
 
-    def added(name: str, values: Array) -> Array:
-        if part.units[name] == COUNT:
-            return np.bincount(group, values, size)
-        return np.bincount(group, values * launches, size) / np.maximum(number, 1)
+def notes_of_lines(tables: Sequence[Table], remarks: Remarks, is_page_scaled: bool) -> Iterator[str]:
+    """What there is to say on counters that ncu printed. is_page_scaled: that the page rounds was said."""
+    is_summary = any(table.kind == SUMMARY for table in tables)
+    if is_summary:
+        yield "totals of a summary are its averages times the invocations; averages are rounded"
+    averages: dict[str, None] = {}  # of several launches, and so no totals
+    for table in tables:
+        several = table.rows.launches > 1
+        for name in table.units:
+            if name.endswith(derived.TOTAL) and np.isnan(table.counters[name][several]).any():
+                averages[name.removesuffix(derived.TOTAL)] = None
+    if averages and is_summary:
+        yield (
+            f"{few(list(averages), _SHOWN)}: a summary has only the mean rate of launches, which tells no total; "
+            "print the log without --print-summary"
+        )
+    if remarks.twice:
+        yield f"{few(remarks.twice, _FEW)}: told twice for one launch, with two values; the first is used"
+    if remarks.scaled and not is_page_scaled:
+        yield (
+            f"printed in scaled units, so rounded, and 0 may stand for a few: {few(remarks.scaled, _FEW)}; "
+            "`--csv --page raw --print-units base` writes them whole"
+        )
 
-    return replace(
-        part,
-        names={name: column.chosen(first) for name, column in part.names.items()},
-        rows={"launches": number.astype(np.int64), "time_s": np.bincount(group, part.rows["time_s"], size)},
-        counters={name: added(name, values) for name, values in part.counters.items()},
+
+def _not_counted(metrics: Sequence[str]) -> str:
+    """A note on what an ncu log has instead, if none of its metrics is one that eprof knows."""
+    names = sorted((name for name in metrics if name not in derived.TIMES), key=lambda name: name.startswith(ASIDE))
+    if not names:
+        return "the log has no metric but times; `eprof counters` lists what to ask ncu for with --metrics"
+    rates = [name for name in names if not name.startswith(ASIDE) and _RATE.search(name)]
+    only = f"{len(rates)} are percentages or rates a cycle, which are no counts; " if rates else ""
+    return (
+        f"none of the log's {len(names)} metrics is one that eprof counts with ({only}it has {few(names, _FEW)}); "
+        "`eprof counters` lists what to ask ncu for with --metrics"
     )

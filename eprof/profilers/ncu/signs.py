@@ -33,11 +33,11 @@ def is_in(block: bytes) -> bool:
 
 
 def _reader_of(block: bytes) -> str | None:
-    """Which reader: `reader` for tables of ncu and of nsys, `nsight_python` for the CSV of that package."""
+    """Which reader: `reader` for tables of ncu and of nsys, `handed_on` for the CSV of nsight-python."""
     if block.startswith(REPORT):
         return "report"
     if _NSIGHT_PYTHON.match(block):
-        return "nsight_python"
+        return "handed_on"
     return "reader" if is_in(block) else None
 
 
@@ -54,9 +54,13 @@ SIGNS = Signs(
     unions=frozenset(KINDS),
     aside=_aside,
     strays="reader",
-    frames="nsight_python",
+    frames="handed_on",
     first_device=pattern(r"ncu device 0\b"),
     capabilities=(7.0, float("inf")),
     generations="from Volta on",
-    commands={"streams": "ncu --csv --page raw", "nvtx": "ncu --csv --nvtx"},
+    commands={
+        "streams": "ncu --csv --page raw",
+        "nvtx": "ncu --csv --nvtx",
+        "counts": "ncu --set full --csv --page raw --log-file counts.csv",
+    },
 )

@@ -12,6 +12,17 @@ Up to 2021 the tables had no line of names, and the kernel's line the date inste
 (`--print-summary`) have `Invocations 3` in the kernel's line and three columns of values; up to 2022 the line is
 `kernel, Block Size 64, Grid Size 2, Device 0, 3 invocations`, once for each section. A cell that is longer than its
 column goes on in the lines below, whose other cells are empty.
+
+
+The utilisation of the tensor pipe where a log has it only in ncu's advice, as on the default pages.
+
+    Tensor is the highest-utilized pipeline (93.4%) based on elapsed cycles in the workload, ... It's dominated by its
+    Tensor (FP) sub-pipeline. ... It executes 16-bit floating point tensor operations.
+
+The rule (HighPipeUtilization.py) prints the value of `sm__pipe_tensor_cycles_active`, so the sentence becomes a row of
+that metric. Up to capability 9.0 the highest may be "Shared", in which FP64 and tensor pipes are added up; it counts
+as the tensor pipe where the sentence says that tensor work dominates it. That the pipe "executes 16-bit floating
+point" is what ncu says of every type.
 """
 
 from __future__ import annotations
@@ -21,9 +32,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct, field
 
 from eprof.base.text import pattern
+from eprof.logs.rows.numbers import unit_of
 from eprof.logs.rows.sections import Piece, Section
-from eprof.logs.rows.units import unit_of
-from eprof.profilers.ncu import busiest_pipe
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME
 
@@ -53,6 +63,15 @@ _COMMENT = pattern(r"\s*(?://+|#+|\*|>)(?=\s|$)")
 _NEAR = 160  # characters before `, Context` that grid, block and date may take
 _KINDS = {3: LONG, 5: SUMMARY}
 _ATTRIBUTE = "device__attribute_"
+_SENTENCE = pattern(
+    r"\b(?:Tensor(?: \(\w+\))?|(?P<shared>Shared)) is the highest-utilized pipeline \((?P<tens>\d+)\.(?P<tenths>\d)%\) "
+    r"based on (?P<cycles>active|elapsed) cycles"
+)
+_MARK = " is the highest-utilized pipeline ("
+_TENSOR_DOMINATES = "dominated by its Tensor"
+_PER_MILLE = "‰"  # without a decimal point, which some files write as a comma
+
+Metric = tuple[str, str, str]
 
 
 class Page(Struct):
@@ -90,9 +109,7 @@ class Page(Struct):
         return True
 
     def _is_aside(self, number: int, text: str) -> bool:
-        """Whether a line of ncu's text is a section's title, names of columns, or of the advice that follows a
-        table.
-        """
+        """Whether a line of ncu's text is a section's title, names of columns, or advice that follows a table."""
         if _HEADER.fullmatch(text):
             self.first_line = self.first_line or number
             return True
@@ -151,7 +168,7 @@ class Page(Struct):
     def end(self) -> None:
         """The row or the advice of ncu's text that was open is whole."""
         if self.advice:
-            metric = busiest_pipe.metric(" ".join(self.advice))
+            metric = busiest_pipe(" ".join(self.advice))
             self.advice = []
             if metric is not None and self.launch is not None and self.kind == LONG:
                 self.rows[LONG].append((*self.launch, *metric))
@@ -289,3 +306,40 @@ def _cells(text: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
         return list(loose.groups(default=""))
     cells = [text[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
     return cells if cells[0] and cells[-1] else None
+
+
+def busiest_pipe(advice: str) -> Metric | None:
+    """Name, unit and value of the metric in ncu's sentence on the busiest pipe; None if it is not the tensor pipe."""
+    match = _SENTENCE.search(advice)
+    if match is None or (match["shared"] and _TENSOR_DOMINATES not in advice):
+        return None
+    name = f"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_{match['cycles']}"
+    return name, _PER_MILLE, match["tens"] + match["tenths"]
+
+
+def lines_with_pipes(section: Section, lines: Sequence[str]) -> Sequence[str]:
+    """Lines of a table of launches, those with ncu's sentence on the busiest pipe as rows of its metric."""
+    if not any(_MARK in line for line in lines):
+        return lines
+    return [_as_metric(section, line) if _MARK in line else line for line in lines]
+
+
+def block_with_pipes(section: Section, block: bytes) -> bytes:
+    """A block of whole lines, those with ncu's sentence on the busiest pipe as rows of its metric."""
+    if _MARK.encode() not in block:
+        return block
+    lines = block.decode("utf-8", "replace").split("\n")
+    return "\n".join(lines_with_pipes(section, lines)).encode()
+
+
+def _as_metric(section: Section, line: str) -> str:
+    """A line with ncu's sentence on the busiest pipe as a row of its metric."""
+    cells = busiest_pipe(line)
+    fields = section.split(line)
+    if cells is None or len(fields) < section.least:
+        return line
+    for column, cell in zip(section.needed, cells, strict=True):
+        place = section.at(column)
+        assert place is not None
+        fields[place] = cell
+    return section.delimiter.join('"' + field.replace('"', '""') + '"' for field in fields)

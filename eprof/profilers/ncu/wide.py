@@ -10,11 +10,21 @@ from msgspec import Struct, field
 from eprof.base.arrays import Array
 from eprof.logs.rows import sections
 from eprof.logs.rows.log import COUNT
-from eprof.logs.rows.numbers import Locale, Style, values
+from eprof.logs.rows.numbers import (
+    NO_UNIT,
+    Locale,
+    Style,
+    Unit,
+    differ,
+    is_whole,
+    kind_of,
+    known_counts,
+    unit_of,
+    values,
+)
 from eprof.logs.rows.sections import Cells, Piece, Section, texts_of
-from eprof.logs.rows.units import NO_UNIT, Unit, differ, is_whole, kind_of, known_counts, unit_of
-from eprof.profilers.ncu import derived, instances, parts
-from eprof.profilers.ncu.sheet import GPU_NAME, Part, Remarks, Sheet, metric_of, part_of
+from eprof.profilers.ncu import derived, headers, opcodes
+from eprof.profilers.ncu.sheet import GPU_NAME, Remarks, Sheet, metric_of
 
 FIXED = (
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size",
@@ -51,7 +61,7 @@ def columns_of(section: Section, keep: Container[str] | None) -> list[int]:
         if keep is None
         or name in about
         or derived.is_read(metric_of(name), keep)
-        or instances.PER_OPCODE.fullmatch(metric_of(name))
+        or opcodes.PER_OPCODE.fullmatch(metric_of(name))
     ]
 
 
@@ -113,25 +123,20 @@ class Wide:
         return [None] * self.size
 
     def look(self, locale: Locale) -> None:
-        """Show numbers of ncu's raw page to the one who decides how the file writes them: the first, or all if need
-        be.
-        """
+        """Show how ncu's raw page writes numbers: its first rows, or all if need be."""
         own = Locale()
         units = {place: self.units.get(place) for place, _ in self.metrics}
         unscaled = {place: unit.base for place, unit in units.items() if unit is not None and unit.factor == 1}
         whole = {place: place in unscaled and is_whole(name, unscaled[place]) for place, name in self.metrics}
         for row in self.sample.rows:
-            own.look(texts_of(instances.totals([row[place] for place in whole])), whole.values())
+            own.look(texts_of(opcodes.totals([row[place] for place in whole])), whole.values())
         for place in whole:
             if not own.proof and place in self.table:
-                own.look(texts_of(instances.totals(self.table[place])), [whole[place]] * self.size)
+                own.look(texts_of(opcodes.totals(self.table[place])), [whole[place]] * self.size)
         locale.join(own)
 
-    def part(self, style: Style, keep: Container[str] | None) -> Part:
-        """A row a launch of ncu's raw page, and its counters."""
-        return part_of(self._sheet(style, keep), keep)
-
-    def _sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
+    def sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
+        """A row a launch of ncu's raw page, and its metrics."""
         places = {name: place for place, name in self.metrics if derived.is_read(name, keep)}
         units = {name: self.units.get(place, NO_UNIT) for name, place in places.items()}
         matrix = np.empty((len(places), self.size))
@@ -153,7 +158,7 @@ class Wide:
             gpu=self._words(GPU_NAME),
             kernel=self._texts("Kernel Name"),
             process=self._words("Process ID"),
-            part=parts.labels(self.section, self._words),
+            part=headers.part_labels(self.section, self._words),
             launches=np.ones(self.size, dtype=np.int64),
             units=units,
             values=matrix,
@@ -169,14 +174,14 @@ class Wide:
 
     def _cells(self, place: int) -> Cells:
         """The cells of a metric on ncu's raw page: with instances, the total before them; "1; 2; 3" is no number."""
-        return instances.totals(self.table[place])
+        return opcodes.totals(self.table[place])
 
     def _is_several(self, place: int) -> bool:
         """Whether a cell of ncu's raw page holds the values of several instances, and no total."""
         cells = self.table[place]
         if not isinstance(cells, list) and not cells.str.contains(";", literal=True).any():
             return False
-        return any(instances.is_several(cell) for cell in texts_of(cells))
+        return any(opcodes.is_several(cell) for cell in texts_of(cells))
 
     def _twice(self, numbers: Mapping[str, Array], style: Style) -> list[str]:
         """The metrics that have two columns with different values on ncu's raw page; the first is read."""
@@ -193,9 +198,9 @@ class Wide:
         """Counters for each opcode, of the metrics on ncu's raw page that have a value for each."""
         counters: dict[str, Array] = {}
         for place, name in self.metrics:
-            if instances.PER_OPCODE.fullmatch(name):
-                opcodes = instances.opcodes(texts_of(self.table[place]), style)
-                counters |= instances.columns(name, opcodes, values(self._cells(place), style), keep)
+            if opcodes.PER_OPCODE.fullmatch(name):
+                by_opcode = opcodes.opcodes(texts_of(self.table[place]), style)
+                counters |= opcodes.columns(name, by_opcode, values(self._cells(place), style), keep)
         return counters
 
 

@@ -12,7 +12,7 @@ _REPORT_NAMES = (".nsys-rep", ".qdrep")
 
 
 def _reader_of(block: bytes) -> str | None:
-    return "json" if _SIGN.search(block) else None
+    return "tables" if _SIGN.search(block) else None
 
 
 def _refusal(path: str, head: bytes) -> str | None:

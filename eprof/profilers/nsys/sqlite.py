@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from eprof.base.errors import LogError
-from eprof.logs.rows.launches import LAUNCH
-from eprof.logs.rows.log import Log
+from eprof.logs.rows.log import LAUNCH, Log
 from eprof.logs.rows.stream import Source
 from eprof.profilers.nsys.signs import KIND
-from eprof.profilers.nsys.summary import DATABASE, Timed, table_of
+from eprof.profilers.nsys.tables import DATABASE, Timed, table_of
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 _STRINGS, _GPUS, _ORDINALS = "StringIds", "TARGET_INFO_GPU", "TARGET_INFO_CUDA_DEVICE"

@@ -27,5 +27,8 @@ SIGNS = Signs(
     takes_unsigned="reader",
     capabilities=(2.0, 7.2),
     generations="up to Volta",
-    commands=dict.fromkeys(("times", "streams", "launches"), "nvprof --print-gpu-trace --csv"),
+    commands={
+        **dict.fromkeys(("times", "streams", "launches"), "nvprof --print-gpu-trace --csv"),
+        "counts": "nvprof --metrics all --csv --log-file counts.csv",
+    },
 )

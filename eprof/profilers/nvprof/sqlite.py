@@ -15,11 +15,10 @@ from eprof.base.errors import LogError
 from eprof.base.toml import Document
 from eprof.logs.rows import packing
 from eprof.logs.rows.cells import ABSENT, INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, WRONG, as_cell, is_wrong
-from eprof.logs.rows.launches import LAUNCH, UNKNOWN, part_of
-from eprof.logs.rows.log import OTHER, PERCENT, Log
+from eprof.logs.rows.folding import Cells, Piece, Sums
+from eprof.logs.rows.log import LAUNCH, OTHER, PERCENT, UNKNOWN, Log, part_of
 from eprof.logs.rows.stream import Source, unpacked
 from eprof.profilers.nsys import sqlite as nsys_sqlite
-from eprof.profilers.nvprof.pieces import Cells, Piece, Sums
 from eprof.profilers.nvprof.signs import COUNTED
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
 
@@ -44,12 +43,7 @@ _COPY_TABLES = {
 
 
 def read(source: Source, _: object, keep: Container[str] | None, parts: str | None, *__: object) -> Log:
-    """Read an nvprof export whose first bytes are those of a SQLite database, maybe packed with gzip.
-
-    Raises LogError.
-
-    keep: the counters to hold, by name; None for all. parts: see `logs.read`.
-    """
+    """Read a database of nvprof or nsys, maybe packed. keep, parts: see `logs.read`. Raises LogError."""
     if packing.kind(source.head) is None:
         for _ in source.chunks(_CHUNK):
             pass
@@ -64,7 +58,7 @@ def read(source: Source, _: object, keep: Container[str] | None, parts: str | No
 
 
 def _read(source: Source, path: Path, keep: Container[str] | None, parts: str | None) -> Log:
-    store = Store({}, keep, parts if parts == LAUNCH else None)
+    store = Store(parts if parts == LAUNCH else None, keep=keep)
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)) as base:
             base.text_factory = lambda text: text.decode("utf-8", "replace")
@@ -165,7 +159,9 @@ def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metr
         kernel = [store.kernels.of(str(row[0] or "(a kernel without name)")) for row in rows]
         device = [store.devices.of(device_of[row[1]]) if row[1] in device_of else NO_DEVICE for row in rows]
         time_s = np.array([_seconds(start, end) for _, _, start, end, *_ in rows], np.float64)
-        piece = Piece(0, np.array(device, np.int32), np.array(kernel, np.int32), np.ones(len(rows), np.int64), time_s)
+        piece = Piece.of_run(
+            0, np.array(device, np.int32), np.array(kernel, np.int32), np.ones(len(rows), np.int64), time_s
+        )
         if store.by == LAUNCH and kind == _KIND:
             starts = [start if isinstance(start, int) else UNKNOWN for _, _, start, *_ in rows]
             parts = [store.part_of(part_of(start, row[5])) for start, row in zip(starts, rows, strict=True)]

@@ -1,22 +1,21 @@
-"""Where the tables of a log grow while it is read: pieces, one a run, put together at the end."""
+"""Where the tables of a log of nvprof grow while it is read, and what else there is to remember of it."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, field
+from msgspec import field
 
-from eprof.base.arrays import Array, Columns, Floats
-from eprof.logs.rows.cells import MISFIT, REASONS, UNITS, Rates, as_cell
+from eprof.base.arrays import Array, Floats
+from eprof.logs.rows import folding
+from eprof.logs.rows.cells import REASONS, Rates
 from eprof.logs.rows.columns import Answers, codes_that_stay
-from eprof.logs.rows.launches import LAUNCH, told_apart
-from eprof.logs.rows.log import OTHER, Names, Shape, Table, TableRows
-from eprof.profilers.nvprof.pieces import Piece
+from eprof.logs.rows.folding import Piece
+from eprof.logs.rows.log import Shape
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,54 +24,22 @@ NO_DEVICE = -1
 _EXAMPLES = 3
 
 
-class Numbers:
-    """Numbers for names, first come, first numbered, so that a row holds a number."""
+class Store(folding.Store, dict=True):
+    """What was read of a log of nvprof so far. `names`: description -> metric name; `keep`: the counters to hold, None
+    for all.
 
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-
-    def of(self, name: str) -> int:
-        """The store's number of `name`."""
-        return self._numbers.setdefault(name, len(self._numbers))
-
-    def names(self) -> list[str]:
-        """All names in the store, by number."""
-        return list(self._numbers)
-
-    def column(self, numbers: Array) -> Names:
-        """The names for `numbers` in the store; -1 is not known."""
-        names = self.names()
-        used = np.flatnonzero(np.bincount(numbers + 1, minlength=len(names) + 1)[1:])
-        codes = np.full(len(names) + 1, -1, dtype=np.int32)
-        codes[used] = np.arange(len(used))
-        return Names(tuple(names[number] for number in used), codes[numbers])
-
-
-class Store(Struct, dict=True):
-    """What was read so far. `names`: description -> metric name; `keep`: the counters to hold, None for all.
-
-    by: what splits rows beside device and kernel ("stream", LAUNCH); None: nothing. ranges: how many tables of NVTX
-    ranges were left out. rates: how many B/s the units of rates are from here on; None: the log did not tell. unused:
-    names of counters of tables that have none that is wanted. processes: run -> number of its process, where the log
-    tells it. missing: (counter, reason) -> cells. others: what ran and is no kernel -> calls and seconds. shapes:
-    number of a kernel -> launches, and the numbers of a `Shape` added up.
+    rates: how many B/s the units of rates are from here on; None: the log did not tell. ranges: how many tables of NVTX
+    ranges were left out. unused: names of counters of tables that have none that is wanted. others: what ran and is no
+    kernel -> calls and seconds. shapes: number of a kernel -> launches, and the numbers of a `Shape` added up.
     """
 
-    names: Mapping[str, str]
-    keep: Container[str] | None
-    by: str | None = None
-    devices: Numbers = field(default_factory=Numbers)
-    kernels: Numbers = field(default_factory=Numbers)
-    parts: Numbers = field(default_factory=Numbers)
-    pieces: dict[str, list[Piece]] = field(default_factory=dict)
-    missing: Counter[tuple[str, int]] = field(default_factory=Counter)
-    others: dict[str, list[float]] = field(default_factory=dict)
-    untimed: Counter[str] = field(default_factory=Counter)
+    names: Mapping[str, str] = field(default_factory=dict)
+    keep: Container[str] | None = None
     notes: list[str] = field(default_factory=list)
-    ranges: int = 0
     rates: Rates | None = None
+    ranges: int = 0
     unused: dict[str, None] = field(default_factory=dict)
-    processes: dict[int, int] = field(default_factory=dict)
+    others: dict[str, list[float]] = field(default_factory=dict)
     shapes: dict[int, Floats] = field(default_factory=dict)
     _answers: dict[Callable[[str], Any], Answers] = field(default_factory=dict)
 
@@ -136,65 +103,16 @@ class Store(Struct, dict=True):
             Shape(names[kernel], int(sums[0]), *sums[1:].tolist()) for kernel, sums in sorted(self.shapes.items())
         )
 
-    def add(self, kind: str, piece: Piece | None) -> None:
-        """Store the rows of one table of one run, or some of them."""
-        if piece is None or not len(piece.kernel):
-            return
-        self.pieces.setdefault(kind, []).append(piece)
-        if piece.time_s is not None:
-            self.untimed[kind] += int(piece.rows[np.isnan(piece.time_s)].sum())
-
-    def tables(self) -> tuple[Table, ...]:
-        """All stored pieces put together, a table a kind and set of counters; lets go of the pieces.
-
-        Rows with different counters stay apart: a launch that a table has no column for is no launch with a hole.
-        """
-        return tuple(
-            self._table(kind, alike, collected)
-            for kind in list(self.pieces)
-            for collected, alike in _groups(self.pieces.pop(kind))
-        )
-
-    def _table(self, kind: str, pieces: list[Piece], collected: frozenset[str]) -> Table:
-        sizes = [len(piece.kernel) for piece in pieces]
-        has_parts = any(piece.part is not None for piece in pieces)
-        rows = TableRows(
-            device=self.devices.column(np.concatenate([piece.device for piece in pieces])),
-            kernel=self.kernels.column(np.concatenate([piece.kernel for piece in pieces])),
-            run=np.repeat([piece.run for piece in pieces], sizes),
-            launches=np.concatenate([piece.launches for piece in pieces]),
-            time_s=np.concatenate([piece.times() for piece in pieces]),
-            process=np.repeat([self.processes.get(piece.run, -1) for piece in pieces], sizes),
-            part=self.parts.column(np.concatenate([piece.parts() for piece in pieces])) if has_parts else None,
-        )
-        units = dict.fromkeys(pieces[0].counters, "")
-        values = np.empty((len(units), len(rows)))
-        for column, label in zip(values, units, strict=True):
-            units[label] = self._fill(column, label, pieces)
-        more = None if len(collected) == len(units) else collected
-        if self.by == LAUNCH:
-            rows = told_apart(rows)
-        return Table(kind, rows, Columns(tuple(units), values.T), units, more)
-
-    def _fill(self, column: Floats, label: str, pieces: list[Piece]) -> str:
-        """Put the stored values of a counter below each other.
-
-        Gives the unit that most have; those of another are missing.
-        """
-        cells = [piece.counters.pop(label) for piece in pieces]
-        kinds = np.concatenate([kinds for _, kinds in cells])
-        rows = np.concatenate([piece.rows for piece in pieces])
-        votes = np.bincount(kinds[kinds >= 0], rows[kinds >= 0], len(UNITS))
-        kind = int(votes.argmax()) if votes.any() else as_cell(OTHER)
-
-        is_lost = kinds != kind
-        column[:] = np.concatenate([values for values, _ in cells])
-        column[is_lost] = np.nan
-        reasons = np.where(kinds < 0, kinds, MISFIT)[is_lost].tolist()
-        for reason, number in zip(reasons, rows[is_lost].tolist(), strict=True):
-            if reason in REASONS:
-                self.missing[label, reason] += number
-        return UNITS[kind]
+    def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:
+        """A table for each set of counters: a launch that a table has no column for is no launch with a hole."""
+        collected: dict[int, frozenset[str]] = {}
+        for piece in pieces:
+            run = int(piece.run[0])
+            collected[run] = collected.get(run, frozenset()).union(piece.counters)
+        groups: dict[tuple[frozenset[str], frozenset[str]], list[Piece]] = {}
+        for piece in pieces:
+            groups.setdefault((collected[int(piece.run[0])], frozenset(piece.counters)), []).append(piece)
+        return [(None if of_run == own else of_run, alike) for (of_run, own), alike in groups.items()]
 
     def closing_notes(self) -> list[str]:
         """Sentences on cells in the store without a value, and on what ran but is no kernel."""
@@ -220,17 +138,6 @@ class Store(Struct, dict=True):
             parts = [f"{int(calls)} {name} ({time_s * 1e3:.6g} ms)" for name, (calls, time_s) in self.others.items()]
             notes.append("not kernels, so left out: " + ", ".join(parts))
         return notes
-
-
-def _groups(pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str], list[Piece]]]:
-    """The stored pieces that make one table each, and the counters that their runs have in all."""
-    collected: dict[int, frozenset[str]] = {}
-    for piece in pieces:
-        collected[piece.run] = collected.get(piece.run, frozenset()).union(piece.counters)
-    groups: dict[tuple[frozenset[str], frozenset[str]], list[Piece]] = {}
-    for piece in pieces:
-        groups.setdefault((collected[piece.run], frozenset(piece.counters)), []).append(piece)
-    return [(of_run, alike) for (of_run, _), alike in groups.items()]
 
 
 @lru_cache(maxsize=4)

@@ -8,13 +8,11 @@ import numpy as np
 from eprof.base.text import pattern
 from eprof.logs.rows.cells import OLD_RATES, SECONDS, seconds, shows_wrong
 from eprof.logs.rows.columns import LAUNCH_ID
-from eprof.logs.rows.header import EVENTS, METRICS, TRACE, WIDE, Header
-from eprof.profilers.nvprof.open_table import DEVICE
-from eprof.profilers.nvprof.pieces import Piece, Sums
+from eprof.logs.rows.folding import Piece, Sums
+from eprof.profilers.nvprof.counters import CutOffSection, SummarySection
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
-from eprof.profilers.nvprof.summary import SummarySection
+from eprof.profilers.nvprof.tables import DEVICE, EVENTS, METRICS, TRACE, WIDE, Header
 from eprof.profilers.nvprof.trace import Usage, is_kernel
-from eprof.profilers.nvprof.wide import CutOffSection
 
 # A program may print very long lines: no pattern here may try the places of one over and over.
 # Some terminals join lines that fill their width, so the device may stand behind the header, and the kernel behind it.
@@ -59,7 +57,7 @@ class TextSection(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """The table of nvprof's text ends here."""
+        """The table of nvprof's text ends here: hand over what was taken."""
 
 
 class TextCounters(TextSection):
@@ -106,10 +104,7 @@ class TextCounters(TextSection):
         return f"{device.strip()} (0)"
 
     def _fields(self, line: str) -> list[str] | None:
-        """The fields of a row of nvprof's text: invocations, the counter's name, average and total.
-
-        A description may stand before the values.
-        """
+        """Invocations, the counter's name, average and total in a row of nvprof's text that may have a description."""
         # Values by hardware instance are "[ 1 2 3 ]".
         words = (_INSTANCES.sub(lambda match: ",".join(match[1].split()), line) if "[" in line else line).split()
         values: list[str] = []
@@ -208,7 +203,7 @@ class TextTrace(TextSection):
     def _add_up(self) -> None:
         if self._launches:
             device, kernel, time_s = map(np.array, zip(*self._launches, strict=True))
-            self._sums.add(Piece(self.run, device, kernel, np.ones(len(device), np.int64), time_s))
+            self._sums.add(Piece.of_run(self.run, device, kernel, np.ones(len(device), np.int64), time_s))
             self._launches = []
 
     def close(self) -> None:

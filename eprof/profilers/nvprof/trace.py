@@ -6,11 +6,10 @@ from eprof.base.arrays import Array, Floats
 from eprof.base.text import pattern
 from eprof.logs.rows.cells import RATES, SECONDS, is_number, seconds
 from eprof.logs.rows.columns import LAUNCH_ID, Form, Rows
-from eprof.logs.rows.header import SUMMARY, Header
-from eprof.logs.rows.launches import LAUNCH, part_of
-from eprof.profilers.nvprof.open_table import WHOLE, ColumnSection, Section
-from eprof.profilers.nvprof.pieces import Piece, Sums
+from eprof.logs.rows.folding import Piece, Sums
+from eprof.logs.rows.log import LAUNCH, part_of
 from eprof.profilers.nvprof.store import NO_DEVICE, Store
+from eprof.profilers.nvprof.tables import SUMMARY, WHOLE, ColumnSection, Header, Section
 
 _LIKE_A_CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
@@ -102,7 +101,7 @@ class TraceSection(ColumnSection):
 
         device = rows.each(self.device, self.store.each(self.store.devices.of, np.int32))[is_launch]
         kernel = name[is_launch]
-        piece = Piece(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s[is_launch])
+        piece = Piece.of_run(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s[is_launch])
         if self.stream is not None:
             piece.part = self._parts(rows, self.stream)[is_launch]
         self._sums.add(piece)
@@ -162,7 +161,7 @@ class Usage:
                     "the line that says so"
                 )
         kernels = [row for row in self._rows if is_kernel(row[0])]
-        piece = Piece(
+        piece = Piece.of_run(
             self._run,
             np.full(len(kernels), NO_DEVICE, dtype=np.int32),
             np.array([self._store.kernels.of(name) for name, _, _ in kernels], dtype=np.int32),

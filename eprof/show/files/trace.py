@@ -12,8 +12,7 @@ from eprof.base.kernels import short
 from eprof.base.marks import Mark
 from eprof.base.text import phrase, visible, when
 from eprof.base.version import __version__
-from eprof.logs.rows.launches import UNKNOWN
-from eprof.logs.rows.log import TableRows
+from eprof.logs.rows.log import UNKNOWN, TableRows
 from eprof.profile import schema
 from eprof.show.files.export import dumped
 from eprof.show.words.badges import bits

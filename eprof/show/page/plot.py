@@ -5,16 +5,17 @@ x and widths are in per cent, y in pixels, so that text keeps its size at every 
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import partial
 
 from markupsafe import Markup
 from msgspec import Struct
 
+from eprof.base.text import when
 from eprof.show.page.svg import pct
 from eprof.show.words.numbers import NARROW, plain, quantity
 
-HEIGHT, _TOP, _BOTTOM = 210, 8, 24
-_ROOM = 270.0  # pixels across a panel, for placing names
+HEIGHT, LARGE, _TOP, _BOTTOM = 210, 360, 8, 24
+# Pixels across a panel, for placing names: on a phone; on a wide page, where a large panel has names of its own.
+_NARROW, _WIDE = 270.0, 640.0
 _LETTER = 6.6
 STROKES = 8  # of lines, as report.css draws them
 
@@ -75,10 +76,19 @@ class Dot(Struct, frozen=True):
     roof: float | None = None
 
 
+class Note(Struct, frozen=True):
+    """A text beside a line, at a point of it: below and right of it, or above and left."""
+
+    x: float
+    y: float
+    text: str
+    is_above: bool = False
+
+
 class Panel(Struct, frozen=True):
     """One plot. `balances`: flop/B of the dashed lines, one a line. key: what the script reads for further dots.
 
-    below: what stands across.
+    below: what stands across. notes: what stands beside lines.
     """
 
     title: str
@@ -90,36 +100,48 @@ class Panel(Struct, frozen=True):
     dots: Sequence[Dot]
     balances: Sequence[float] = ()
     below: str = "flop per DRAM byte"
+    height: int = HEIGHT
+    notes: Sequence[Note] = ()
+
+    def top(self, value: float) -> float:
+        """Pixels from the top of the plot."""
+        return _TOP + (self.height - _TOP - _BOTTOM) * (1 - self.y.position(value))
 
 
 def drawn(panel: Panel, spoken: str, *, named: bool = True) -> Markup:
     """A plot's panel as HTML: tick labels beside a fluid SVG. `spoken` says in words what is to be seen."""
     lines = [
         Markup('<svg x="{}" overflow="visible"><path class="balance l{}" d="M0 {}V{}"/></svg>').format(
-            pct(100 * panel.x.position(balance)), kind % STROKES, _TOP, HEIGHT - _BOTTOM
+            pct(100 * panel.x.position(balance)), kind % STROKES, _TOP, panel.height - _BOTTOM
         )
         for kind, balance in enumerate(panel.balances)
         if panel.x.low < balance < panel.x.high and balance not in panel.balances[:kind]
     ]
+    ticks = [
+        Markup('<text x="40" y="{}" class="end">{}</text>').format(f"{panel.top(tick) + 4:.0f}", _tick(tick))
+        for tick in panel.y.ticks
+    ]
+    size = when(panel.height > HEIGHT, " large")
     return Markup(
-        '<figure class="plot" role="group" aria-label="{}"><figcaption><b>{}</b> {}</figcaption>'
+        '<figure class="plot{}" role="group" aria-label="{}"><figcaption><b>{}</b> {}</figcaption>'
         '<svg class="ticks" width="46" height="{}" aria-hidden="true">{}</svg>'
         '<svg class="area" width="100%" height="{}" overflow="visible" data-plot="{}" data-x="{} {}" data-y="{} {}">'
         "{}</svg>"
         '<span class="axis">{}</span></figure>'
     ).format(
+        size,
         spoken,
         panel.title,
         panel.unit,
-        HEIGHT,
-        _y_ticks(panel.y),
-        HEIGHT,
+        panel.height,
+        Markup("").join(ticks),
+        panel.height,
         panel.key,
         f"{panel.x.low:.6g}",
         f"{panel.x.high:.6g}",
         f"{panel.y.low:.6g}",
         f"{panel.y.high:.6g}",
-        Markup("").join([_grid(panel), _curves(panel), Markup("").join(lines), _dots(panel, named)]),
+        Markup("").join([_grid(panel), _curves(panel), *lines, _dots(panel, named)]),
         panel.below,
     )
 
@@ -135,11 +157,6 @@ def keys(names: Iterable[str]) -> Markup:
     return Markup('<p class="keys">{}</p>').format(Markup("").join(items))
 
 
-def _y(panel_axis: Axis, value: float) -> float:
-    """Pixels from the top of the plot."""
-    return _TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - panel_axis.position(value))
-
-
 def _tick(value: float) -> str:
     """The label of a plot's tick: a round number, without zeros behind the point."""
     text = quantity(value, "") if value >= 1000 else plain(value)
@@ -149,20 +166,13 @@ def _tick(value: float) -> str:
     return f"{number}{gap}{prefix}"
 
 
-def _y_ticks(y: Axis) -> Markup:
-    return Markup("").join(
-        Markup('<text x="40" y="{}" class="end">{}</text>').format(f"{_y(y, tick) + 4:.0f}", _tick(tick))
-        for tick in y.ticks
-    )
-
-
 def _grid(panel: Panel) -> Markup:
-    bottom = HEIGHT - _BOTTOM
-    rows = [Markup('<path class="grid" d="M0 {}h9999"/>').format(f"{_y(panel.y, tick):.1f}") for tick in panel.y.ticks]
+    bottom = panel.height - _BOTTOM
+    rows = [Markup('<path class="grid" d="M0 {}h9999"/>').format(f"{panel.top(tick):.1f}") for tick in panel.y.ticks]
     columns = [
         Markup(
             '<svg x="{}" overflow="visible"><path class="grid" d="M0 {}V{}"/><text y="{}" class="mid">{}</text></svg>'
-        ).format(pct(100 * panel.x.position(tick)), _TOP, bottom, HEIGHT - 8, _tick(tick))
+        ).format(pct(100 * panel.x.position(tick)), _TOP, bottom, panel.height - 8, _tick(tick))
         for tick in panel.x.ticks
     ]
     inner = Markup('<svg class="clip" width="100%" height="{}">{}</svg>').format(bottom + 1, Markup("").join(rows))
@@ -179,7 +189,7 @@ def _curves(panel: Panel) -> Markup:
     )
     return Markup(
         '<svg y="{}" width="100%" height="{}" viewBox="0 0 100 100" preserveAspectRatio="none">{}</svg>'
-    ).format(_TOP, HEIGHT - _TOP - _BOTTOM, paths)
+    ).format(_TOP, panel.height - _TOP - _BOTTOM, paths)
 
 
 _Points = list[tuple[float, float]]
@@ -200,68 +210,94 @@ def _thinned(points: _Points) -> _Points:
     return _thinned(points[: worst + 1])[:-1] + _thinned(points[worst:])
 
 
+_Box = tuple[float, float, float, float]
+
+
+class _Room:
+    """A panel so many pixels wide, in which names look for a place: beside dots and names, and off the lines."""
+
+    def __init__(self, panel: Panel, width: float) -> None:
+        self._panel = panel
+        self._width = width
+        self._taken = [self._box(dot) for dot in panel.dots]
+        curves = [point for line in panel.lines for point in line.points]
+        self._line_points = [(width * panel.x.position(x), panel.top(y)) for x, y in curves]
+        self._balances = [width * panel.x.position(balance) for balance in panel.balances]
+
+    def _box(self, dot: Dot) -> _Box:
+        x, y, radius = self._width * self._panel.x.position(dot.x), self._panel.top(dot.y), _radius(dot)
+        return x - radius, y - radius, x + radius, y + radius
+
+    def place(self, dot: Dot) -> tuple[float, float, str] | None:
+        """Where a dot's name goes: right, left, above or below; None if it would hit something or leave the plot.
+
+        A name crosses a line only where every place does.
+        """
+        radius, width = _radius(dot), _LETTER * len(dot.name)
+        x, y = self._width * self._panel.x.position(dot.x), self._panel.top(dot.y)
+        free = []
+        for dx, dy, side, left in (
+            (radius + 3, 4, "", x + radius + 3),
+            (-radius - 3, 4, " end", x - radius - 3 - width),
+            (0, -radius - 4, " mid", x - width / 2),
+            (0, radius + 12, " mid", x - width / 2),
+        ):
+            box = (left, y + dy - 10, left + width, y + dy + 2)
+            is_inside = box[0] >= 0 and box[2] <= self._width and box[1] >= 0 and box[3] <= self._panel.height - _BOTTOM
+            if is_inside and not any(_overlap(box, neighbour) for neighbour in self._taken):
+                free.append((self._crosses(box), box, (dx, dy, side)))
+        if not free:
+            return None
+        _, box, place = min(free, key=lambda candidate: candidate[0])
+        self._taken.append(box)
+        return place
+
+    def _crosses(self, box: _Box) -> bool:
+        """Whether a line of the plot goes through a name."""
+        if any(box[0] <= x <= box[2] for x in self._balances):
+            return True
+        return any(box[0] <= x <= box[2] and box[1] <= y <= box[3] for x, y in self._line_points)
+
+
 def _dots(panel: Panel, named: bool) -> Markup:
     """Circles of the plot, the largest below; names beside them where they hit neither dot nor name."""
-    circles = []
-    names = []
-    taken = [_box(panel, dot) for dot in panel.dots]
+    roofs, circles, names = [], [], []
+    narrow, wide = _Room(panel, _NARROW), _Room(panel, _WIDE)
     for dot in sorted(panel.dots, key=lambda dot: -dot.share):
-        x, y, radius = panel.x.position(dot.x), _y(panel.y, dot.y), _radius(dot)
+        x, y = pct(100 * panel.x.position(dot.x)), panel.top(dot.y)
+        if dot.roof is not None:
+            roof = Markup(
+                '<svg x="{}" overflow="visible"><path class="roof" d="M-9 {}h18"><title>{}</title></path></svg>'
+            )
+            roofs.append(roof.format(x, f"{panel.top(dot.roof):.1f}", f"peak of the mix: {quantity(dot.roof, '')}"))
         kernel = "" if dot.place is None else Markup(' data-kernel="{}"').format(dot.place)
-        circles.append(
-            Markup('<circle class="dot" cx="{}" cy="{}" r="{}"{}><title>{}</title></circle>').format(
-                pct(100 * x), f"{y:.1f}", f"{radius:.1f}", kernel, dot.title
-            )
-        )
-        room = _room_for(dot, x * _ROOM, y, radius, taken) if named else None
-        if room is not None:
-            dx, dy, side = room
-            names.append(
-                Markup('<svg x="{}" overflow="visible"><text x="{}" y="{}" class="tag{}">{}</text></svg>').format(
-                    pct(100 * x), f"{dx:.0f}", f"{y + dy:.0f}", side, dot.name
-                )
-            )
-    return Markup("").join([*map(partial(_roof, panel), panel.dots), *circles, *names])
+        circle = Markup('<circle class="dot" cx="{}" cy="{}" r="{}"{}><title>{}</title></circle>')
+        circles.append(circle.format(x, f"{y:.1f}", f"{_radius(dot):.1f}", kernel, dot.title))
+        if not named or not dot.name:
+            continue
+        places = {"": narrow.place(dot)}
+        if panel.height > HEIGHT:
+            beside = wide.place(dot)
+            if beside != places[""]:
+                places = {" narrow": places[""], " wide": beside}
+        for only, place in places.items():
+            if place is not None:
+                dx, dy, side = place
+                tag = Markup('<svg x="{}" overflow="visible"><text x="{}" y="{}" class="tag{}{}">{}</text></svg>')
+                names.append(tag.format(x, f"{dx:.0f}", f"{y + dy:.0f}", side, only, dot.name))
+    return Markup("").join([*roofs, *circles, *names, *(_note(panel, note) for note in panel.notes)])
 
 
-def _roof(panel: Panel, dot: Dot) -> Markup:
-    """A short bar in the plot at what a kernel cannot pass; nothing where that is not known."""
-    if dot.roof is None:
-        return Markup("")
-    return Markup(
-        '<svg x="{}" overflow="visible"><path class="line" d="M-9 {}h18"><title>{}</title></path></svg>'
-    ).format(
-        pct(100 * panel.x.position(dot.x)), f"{_y(panel.y, dot.roof):.1f}", f"peak of the mix: {quantity(dot.roof, '')}"
+def _note(panel: Panel, note: Note) -> Markup:
+    x, y = pct(100 * panel.x.position(note.x)), panel.top(note.y)
+    dx, dy, side = (0, -6, " end") if note.is_above else (9, 12, "")
+    return Markup('<svg x="{}" overflow="visible"><text x="{}" y="{}" class="note{}">{}</text></svg>').format(
+        x, dx, f"{y + dy:.0f}", side, note.text
     )
 
 
 def _radius(dot: Dot) -> float:
     return 3 + 7 * math.sqrt(max(0.0, dot.share))
-
-
-_Box = tuple[float, float, float, float]
-
-
-def _box(panel: Panel, dot: Dot) -> _Box:
-    x, y, radius = panel.x.position(dot.x) * _ROOM, _y(panel.y, dot.y), _radius(dot)
-    return x - radius, y - radius, x + radius, y + radius
-
-
-def _room_for(dot: Dot, x: float, y: float, radius: float, taken: list[_Box]) -> tuple[float, float, str] | None:
-    """Where a dot's name goes: right, left, above or below; None if it would hit something or leave the plot."""
-    width = _LETTER * len(dot.name)
-    for dx, dy, side, left in (
-        (radius + 3, 4, "", x + radius + 3),
-        (-radius - 3, 4, " end", x - radius - 3 - width),
-        (0, -radius - 4, " mid", x - width / 2),
-        (0, radius + 12, " mid", x - width / 2),
-    ):
-        box = (left, y + dy - 10, left + width, y + dy + 2)
-        inside = box[0] >= 0 and box[2] <= _ROOM and box[1] >= 0 and box[3] <= HEIGHT - _BOTTOM
-        if inside and not any(_overlap(box, neighbour) for neighbour in taken):
-            taken.append(box)
-            return dx, dy, side
-    return None
 
 
 def _overlap(first: _Box, second: _Box) -> bool:

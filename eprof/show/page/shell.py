@@ -15,6 +15,7 @@ from markupsafe import Markup
 from eprof.base import caching
 from eprof.base.resources import folder
 from eprof.show.page import drawing
+from eprof.show.page.glossary import explained
 
 _TEMPLATES = "templates"
 
@@ -33,7 +34,7 @@ def filled(template: str, styles: Sequence[str], scripts: Sequence[str], **conte
         script=Markup(script),  # noqa: S704
         **content,
     )
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return explained(text.encode("utf-8", "replace").decode("utf-8"))
 
 
 def _policy(style: str, script: str) -> str:

@@ -7,9 +7,10 @@ from eprof.base.text import in_markdown
 from eprof.profile import schema
 from eprof.show.files.drawing import markdown
 from eprof.show.files.export import to_json
-from eprof.show.report.first_screen import trust, what_to_try
 from eprof.show.report.headline import headline
+from eprof.show.report.levers import what_to_try
 from eprof.show.report.tables import kernel_table, operator_table, split_table
+from eprof.show.report.trust import trust
 from eprof.show.report.view import View
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Block, Notes, Sentence, Tone

@@ -1,22 +1,24 @@
 """The total and what it is made of, in one sentence, and what belongs beside it."""
 
-from collections.abc import Mapping
-
 from msgspec.structs import replace
 
-from eprof.base.text import capital, few, listed, phrase, when
-from eprof.base.vocabulary import CONSTANT
-from eprof.show.report import lacking, metered
-from eprof.show.report.view import DRAM, View
+from eprof.base.text import capital, listed, phrase, when
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
+from eprof.profile import schema
+from eprof.show.report import metered
+from eprof.show.report.trust import lacking_briefly, lacks_most, lacks_some
+from eprof.show.report.view import DRAM, Entry, View, contenders
 from eprof.show.words.badges import ASSUMED, MISSING, Amount
 from eprof.show.words.blocks import Headline
 from eprof.show.words.intervals import in_brackets, known
-from eprof.show.words.numbers import percent, percent_span, quantity, span, whole
+from eprof.show.words.numbers import percent, percent_span, plain, quantity, span, whole
 
 _PARTS = 3
 _CLASSES = {"integer", "control", "load_store", "misc"}  # beside arithmetic: without them instructions are not all
 _SMALL = 0.05  # of the whole: a smaller part is not in the headline
-_ALIKE = 1.1  # times a part without an interval: where another is less, neither is surely the larger
+_NEARLY_ALL = 0.9  # of what was counted: constant power, beside work whose counts nothing bounds
+_NAMED = 2  # groups of counts that a part is named by
+_LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said instead of it
 
 
 def headline(view: View) -> Headline:
@@ -34,26 +36,46 @@ def _chosen(view: View) -> Headline:
         if view.time.value == 0:
             why = f"The time of all {view.nouns.kernels} is zero."
         return Headline("Nothing that was counted costs energy.", why, total.marks)
-    if view.above.value is None:
-        constant, pair = view.energy(CONSTANT), known(view.interval("total"))
-        joules = quantity(view.least_total.value or 0, "J")
-        if metered.is_by_time(view):
-            text = f"{joules} {view.total_is} in {at_least(view.time, 's')}, split by time alone."
-        elif view.to_meter:
-            text = f"{joules} {view.total_is}: only constant power is priced{_drawn(view, constant)}."
-        elif pair:
-            text = (
-                f"{span(*pair, 'J')}{_known_how(view)}: constant power{_drawn(view, constant)} up to the board's limit."
-            )
-        else:
-            text = f"Total unknown, at least {joules}: only constant power is priced{_drawn(view, constant)}."
-        return Headline(f"{text} Cause unknown; shares are of time.", "", constant.marks | MISSING)
-    if view.is_modelled:
+    if view.above.value is None or _is_mostly_uncounted(view):
+        return _constant_alone(view)
+    if view.is_above:
         return _above_constant(view)
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
-    without = when(total.lower, lacking.in_headline(view))
-    text = f"{_joules(view, total)}{time}{without}: {_parts(view, total)}."
+    text = f"{_joules(view, total)}{time}: {_parts(view)}."
     return Headline(text, when(view.energy(CONSTANT).value is None, _constant_part(view)), total.marks)
+
+
+def _is_mostly_uncounted(view: View) -> bool:
+    """Whether constant power is the largest part of what was counted, and more may not have been counted."""
+    causes = view.causes_of(view.document)
+    if view.to_meter or view.is_modelled or causes is None or not lacks_most(view):
+        return False
+    least = 0.0 if view.document.interval_j else _NEARLY_ALL
+    return causes.parts[0].groups == [CONSTANT] and causes.parts[0].share > least
+
+
+def _constant_alone(view: View) -> Headline:
+    """The headline where little but constant power is priced: how much that is, and how much all may be."""
+    constant = view.energy(CONSTANT)
+    drawn = quantity(constant.value or 0.0, "J")
+    if view.to_meter:
+        drawn = quantity(view.least_total.value or 0.0, "J")
+        text = f"{drawn} {view.total_is}: only constant power is priced{_drawn(view)}."
+        if metered.is_by_time(view):
+            text = f"{drawn} {view.total_is} in {at_least(view.time, 's')}, split by time alone."
+        return Headline(f"{text} Cause unknown; shares are of time.", "", constant.marks | MISSING)
+    how = when(view.is_estimated, ", estimated from the data sheet")
+    pair = known(view.interval("total"))
+    rest, shares = ", and work that was not counted", "Shares are of time."
+    causes = view.causes_of(view.document)
+    if causes is not None and len(causes.parts) > 1:
+        rest = f", {quantity(view.above.value or 0.0, 'J')} of work that was counted, and work that was not"
+        shares = "Shares are of what was counted."
+    if pair:
+        text = f"{span(*pair, 'J')} in all{how}: {drawn} of constant power{_drawn(view)}{rest}."
+    else:
+        text = f"{capital(at_least(constant, 'J'))} of constant power{_drawn(view)}{how}{rest}."
+    return Headline(f"{text} {shares}", "", constant.marks | MISSING)
 
 
 def at_least(amount: Amount, unit: str) -> str:
@@ -65,28 +87,37 @@ def at_least(amount: Amount, unit: str) -> str:
 
 
 def _joules(view: View, total: Amount) -> str:
-    """The joules of a total: "287 mJ (184 to 418 mJ) predicted"; of a lower bound both ends, or the low one."""
-    ends, pair = view.interval("total"), known(view.interval("total"))
-    value = total.value or 0.0
+    """The joules of a total: "287 mJ (184 to 418 mJ) predicted"; where not all was counted, it is said of what was."""
+    ends = view.interval("total")
+    pair = known(ends)
+    joules = quantity(total.value or 0.0, "J")
     how = _known_how(view)
+    if not total.lower:
+        return f"{joules}{in_brackets(ends, 'J')}{how}"
+    if pair is not None and not lacks_some(view):
+        return f"{joules} ({span(*pair, 'J')}){how}"
+    if pair is not None:
+        return f"{joules} counted ({span(*pair, 'J')} with the rest){how}"
     if ends is None:
-        return f"{capital(at_least(total, 'J'))}{how}"
-    if pair is not None and (total.lower or view.is_estimated or pair[1] < value):
-        return f"{span(*pair, 'J')}{how}"
-    if total.lower:
-        return f"At least {quantity(ends[0] or 0.0, 'J')}{how}"
-    return f"{quantity(value, 'J')}{in_brackets(ends, 'J')}{how}"
+        return f"{capital(at_least(total, 'J'))}{how}{lacking_briefly(view)}"
+    return f"{joules} counted (at least {quantity(ends[0] or 0.0, 'J')}){how}{lacking_briefly(view)}"
 
 
 def _known_how(view: View) -> str:
-    """How a total came to be known: " predicted", " metered", " estimated from data sheets"."""
-    return " estimated from data sheets" if view.is_estimated else f" {view.total_is}"
+    """How a total came to be known: " predicted", " metered", " estimated from the data sheet"."""
+    return when(view.is_estimated, " estimated from the data sheet") or f" {view.total_is}"
 
 
 def _above_constant(view: View) -> Headline:
-    """The headline of a simulated device: joules of what was counted; constant power as a range."""
+    """The headline above constant power: of a simulated device with that as a range, of some cores as their share."""
     above = view.above
-    text = f"{capital(at_least(above, 'J'))} above constant power: {_parts(view, above)}."
+    time = when(not view.is_modelled and view.time.value, f" in {at_least(view.time, 's')}")
+    text = f"{capital(at_least(above, 'J'))} above constant power{time}: {_parts(view)}."
+    if view.costs and view.costs.cores:
+        adds = quantity(view.energy(CONSTANT).value or 0.0, "J")
+        cores, of = view.costs.cores.busy, view.costs.cores.of
+        text += f" Constant power adds {adds}, the share of {plain(cores)} of {of} cores."
+        return Headline(text, "", above.marks)
     constant = constant_range(view)
     if not constant:
         return Headline(text, "", above.marks)
@@ -116,61 +147,61 @@ def _constant_ends(view: View) -> tuple[float, float]:
     return view.at_the_roofline(joules, lambda kernel: kernel.energy_j.constant), joules
 
 
-def _parts(view: View, whole_amount: Amount) -> str:
-    """The largest parts in a headline: "47 % DRAM, 10 to 30 % FP64"; all that may be the largest."""
-    joules = {group: amount.value for group, amount in view.groups.items() if amount.value}
-    leading = contenders(view, joules)
-    total = whole_amount.value or 1.0
-    if len(leading) > 1:
-        named = [f"{view.in_prose(group)} ({_share_span(view, group, total)})" for group in leading]
-        some = listed(named, "or") if len(named) <= _PARTS else few(named, _PARTS)
-        return f"largest part undecided, {some}"
-    largest = sorted(joules, key=lambda group: -joules[group])[:_PARTS]
-    return ", ".join(
-        f"{_share(view, group, total)} {view.in_prose(group)}" for group in largest if joules[group] >= _SMALL * total
-    )
+def _parts(view: View) -> str:
+    """The largest parts in a headline: "47 % DRAM, 12 to 31 % constant power"; or which two may be the largest."""
+    causes = view.causes_of(view.document)
+    if causes is None:
+        return "cause unknown"
+    if causes.largest == "open":
+        leading = contenders(causes)[:_PARTS]
+        if len(leading) > 1:
+            named = [f"{name_of(view, part)} ({share_of(part)})" for part in leading]
+            return f"most of it either {listed(named, 'or')}"
+    shown = [part for part in causes.parts[:_PARTS] if part.share >= _SMALL] or causes.parts[:1]
+    if causes.largest == "probable":
+        named = [f"{name_of(view, part)} ({share_of(part)})" for part in shown]
+        return f"most of it probably {', then '.join(named)}"
+    return ", ".join(f"{share_of(part)} {name_of(view, part)}" for part in shown)
 
 
-def contenders(view: View, joules: Mapping[str, float]) -> list[str]:
-    """The groups of counts that may be the largest, the largest first: no other is surely above them.
-
-    joules: of the program or of a kernel, whose interval is as wide as the program's against its value.
-    """
-    ends = {group: _share_ends(view, group, value) for group, value in joules.items()}
-    sure = max(low for low, _ in ends.values())
-    return sorted((group for group in joules if ends[group][1] >= sure), key=lambda group: -joules[group])
+def share_of(part: schema.Cause) -> str:
+    """The share of a part: "47 %", or "12 to 31 %" where the prices leave it open."""
+    pair = known(part.interval)
+    if pair is None or pair[1] - pair[0] <= max(_LOOSE, _LOOSE_OF_ITSELF * part.share):
+        return percent(part.share)
+    return percent_span(*pair)
 
 
-def _share_ends(view: View, group: str, joules: float) -> tuple[float, float]:
-    pair = known(view.interval(group))
-    if pair is None:
-        return joules, _ALIKE * joules
-    scale = joules / (view.groups[group].value or 1.0)
-    return scale * pair[0], scale * pair[1]
+def name_of(view: View, part: schema.Cause) -> str:
+    """What a part is called: "DRAM", "FP64 and instruction issue", "data movement"."""
+    groups = part.groups
+    if len(groups) <= _NAMED:
+        named = [view.in_prose(group) for group in groups]
+        return listed([name.replace("instruction issue", "issue") for name in named]) if len(named) > 1 else named[0]
+    families = {COUNTS[word].family for word in COUNTS if COUNTS[word].group in groups}
+    if len(families) > 1:
+        return "computing and caches"
+    if families == {COMPUTATION}:
+        return "computing"
+    return "data movement" if "dram" in groups else "caches"
 
 
-def _share(view: View, group: str, total: float) -> str:
-    """The share of a group in a headline; as a span, where the prices leave it open."""
-    if not view.is_certain(group):
-        return _share_span(view, group, total)
-    return percent((view.groups[group].value or 0.0) / total)
+def mostly(view: View, entry: Entry, part: schema.Cause) -> str:
+    """Which group has half of a part of several: ", mostly DRAM"; else empty."""
+    if len(part.groups) <= _NAMED:
+        return ""
+    joules = {group: view.groups_of(entry).get(group, Amount(None)).value or 0.0 for group in part.groups}
+    largest = max(part.groups, key=lambda group: joules[group])
+    return when(joules[largest] >= sum(joules.values()) / 2, f", mostly {view.in_prose(largest)}")
 
 
-def _share_span(view: View, group: str, total: float) -> str:
-    joules = view.groups[group].value or 0.0
-    low, high = known(view.interval(group)) or (joules, joules)
-    return percent_span(low / total, min(high / total, 1.0))
-
-
-def _drawn(view: View, constant: Amount) -> str:
+def _drawn(view: View) -> str:
     """Power and time in a headline; the board may not be the one whose constant power the table gives."""
     power = view.costs.constant_power_w if view.costs else 0.0
     if not power:
         return ""
-    taken = when(constant.marks & ASSUMED, ", assumed")
-    if view.costs and view.costs.basis == "estimated":
-        taken = ", estimated"
-    return f" ({quantity(power, 'W')}{taken}, for {at_least(view.time, 's')})"
+    taken = when(view.energy(CONSTANT).marks & ASSUMED, ", assumed,")
+    return f" ({quantity(power, 'W')}{taken} for {at_least(view.time, 's')})"
 
 
 def _constant_part(view: View) -> str:

@@ -14,8 +14,8 @@ from eprof.show.words.cells import Name
 from eprof.show.words.numbers import and_more, percent, plain, quantity_or
 
 _EXPLAINED = (
-    "Modelled. Waiting: constant power while slower than the roofline. Constant power: what is left at the roofline's "
-    "time. Nearer bytes: of caches"
+    "Modelled. Waiting: constant power while slower than the roofline; the rest of it is constant power. Nearer bytes: "
+    "of caches"
 )
 _OF_MIX = (
     " Peak of its mix: the most flop/s with its own floating-point instructions ([T] 3.4.4), where a special "
@@ -29,6 +29,14 @@ _PARTS = {
     "waiting": ("waiting", "more utilisation"),
     "instructions": ("other instructions", "fewer of them"),
     "nearer": ("nearer bytes", "fewer of them"),
+}
+_MENDED = {
+    "flops": "fewer or narrower flops",
+    "dram": "more flops for each DRAM byte",
+    "constant": "less constant power",
+    "waiting": "more utilisation",
+    "instructions": "fewer other instructions",
+    "nearer": "fewer bytes of caches",
 }
 _WIDE = 100  # columns of a terminal
 
@@ -56,6 +64,15 @@ def lever(limit: schema.Limit) -> str:
     return f"{part} {share}: {remedy}"
 
 
+def mended(limit: schema.Limit) -> str:
+    """A kernel's lever as a clause: "more utilisation would save most (72 % of its energy is waiting)"."""
+    joules = sum(value or 0.0 for value in limit.parts_j.values())
+    if limit.lever is None or not joules:
+        return ""
+    share = percent((limit.parts_j[limit.lever] or 0.0) / joules)
+    return f"{_MENDED[limit.lever]} would save most ({share} of its energy is {_PARTS[limit.lever][0]})"
+
+
 def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest: int, levels: bool = True) -> Table:
     """The table of kernels below the lines, with the lever of each.
 
@@ -71,7 +88,7 @@ def limit_table(kernels: Sequence[tuple[Name, schema.Limit]], nouns: Nouns, rest
         Column("flop/s", media=rates, from_width=_WIDE),
         Column("peak of its mix", media=mixed, from_width=_WIDE),
         Column("flop/J", media=rates, from_width=_WIDE),
-        *numbers("of roofline", "of arch line"),
+        *numbers("of best flop/s", "of best flop/J"),
         *texts("largest part of its energy"),
     ]
     rows = [_row(name, limit, nouns) for name, limit in kernels]
@@ -89,14 +106,14 @@ def _row(name: Name, limit: schema.Limit, nouns: Nouns) -> Row:
 
 
 def racing(machine: schema.Machine, nouns: Nouns) -> str:
-    """Whether racing to halt is right, without the machine's name."""
+    """Whether racing to halt, to run as fast as one can, is right; without the machine's name."""
     balance, half = plain(machine.time_balance), plain(machine.effective_energy_balance)
     if machine.race_to_halt:
         return (
-            f"race to halt. From {half} flop/B on, half of the best flop/J is reached; that is not "
-            f"above the time balance, {balance} flop/B, so what is fast enough is also efficient."
+            f"what is fastest is also most efficient. Half of the best flop/J is reached at {half} flop/B, and memory "
+            f"limits speed up to {balance} flop/B."
         )
     return (
-        f"racing to halt is not enough. Half of the best flop/J takes {half} flop/B, more than the "
-        f"time balance of {balance}: a {nouns.kernel} that is bound by arithmetic in time still pays mostly for bytes."
+        f"what is fastest is not yet most efficient. Memory limits speed up to {balance} flop/B only, but half of the "
+        f"best flop/J takes {half} flop/B: between them a {nouns.kernel} still pays mostly for bytes."
     )

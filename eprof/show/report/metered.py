@@ -50,6 +50,8 @@ def certainty(view: View, to_meter: schema.ToMeter) -> str:
     """What of the metered numbers is measured, and how well the rest is known."""
     idle = when(to_meter.idle_j, " together with idle time")
     kernels = view.nouns.kernels
+    if len(view.kernels) == 1:
+        return f"The total{idle} is what the meter saw."
     return (
         f"Total{idle}: what the meter saw. Split over {kernels}: estimated, nine {kernels} of ten are a factor of "
         f"{to_meter.within:g} off at most."
@@ -66,10 +68,10 @@ def _shape(view: View, to_meter: schema.ToMeter) -> str:
 
 def _by_time(view: View, to_meter: schema.ToMeter) -> str:
     """What each kernel would take of the metered energy by time alone, and whether the difference is certain."""
-    known = f"x/÷{to_meter.within:g}"
+    known = f"a factor of {to_meter.within:g}"
     apart = _apart(view, to_meter.within)
     if not apart:
-        return f"Time alone would say the same of every {view.nouns.kernel}, as far as the split is known ({known})."
+        return f"Time alone would say the same of every {view.nouns.kernel}, as far as the split is known (to {known})."
     kernel, by_counts, by_time = apart[0]
     alike = len(view.kernels) - len(apart)
     return (

@@ -14,8 +14,10 @@ from eprof.show.page.unmasked import unmasked
 from eprof.show.report import first_screen, packed
 from eprof.show.report.headline import headline
 from eprof.show.report.key_figures import figures
+from eprof.show.report.levers import what_to_try
 from eprof.show.report.sections import sections
 from eprof.show.report.shared_marks import shared, without
+from eprof.show.report.trust import trust
 from eprof.show.report.view import View
 from eprof.show.words import badges
 from eprof.show.words import costs as costs_words
@@ -53,7 +55,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
         headline=headline(full),
         figures=figures(view),
         where=first_screen.where(view),
-        points=[first_screen.what_to_try(view), first_screen.trust(full)],
+        points=[what_to_try(view), trust(full)],
         legend=badges.legend(view.marks),
         warnings=len(document.warnings),
         sections=cards,

@@ -1,9 +1,11 @@
 """The three panels of a roofline: speed, energy efficiency and power against intensity, with lines and kernels."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from markupsafe import Markup
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eprof.base.labels import labels
 from eprof.base.nouns import Nouns
@@ -60,7 +62,9 @@ def drawn(
     x = plot.Axis(*span) if span else _axis(balances, dots)
     steps = {x.low * (x.high / x.low) ** (step / (_POINTS - 1)) for step in range(_POINTS)}
     grid = sorted(steps.union(balance for balance in balances if x.low < balance < x.high))
-    curves = [[(intensity, *machine.lines(intensity)) for intensity in grid] for machine in machines]
+    curves: list[list[tuple[float, ...]]] = [
+        [(intensity, *machine.lines(intensity)) for intensity in grid] for machine in machines
+    ]
     tags = [*labels([dot.name for dot in dots[:named]], _TAG), *[""] * len(dots[named:])]
     names = labels([dot.name for dot in dots], _TITLE)
     largest = max((dot.energy_j for dot in dots), default=1.0) or 1.0
@@ -79,10 +83,22 @@ def drawn(
         heights = [y for line in lines for _, y in line.points] + [circle.y for circle in circles]
         heights += [circle.roof for circle in circles if circle.roof]
         panel = plot.Panel(title, unit, key, x, plot.axis(heights), lines, circles, balances)
+        if key == "flop_per_s":  # the roofline itself
+            panel = replace(panel, height=plot.LARGE, notes=_limits(curves) if len(machines) == 1 else ())
         drawn_are = f"{len(lines)} lines and {len(dots)} {nouns.kernels}"
         spoken = f"{title} in {unit} against flop per DRAM byte, with {drawn_are}"
         made.append(plot.drawn(panel, spoken, named=len(dots) <= named))
     return made
+
+
+def _limits(curves: Sequence[Sequence[tuple[float, ...]]]) -> list[plot.Note]:
+    """What limits a machine's speed, beside its roofline: bytes on the slope, flops on the roof."""
+    points = curves[0]
+    low, slow, high, fast = *points[0][:2], *points[-1][:2]
+    slope = [point for point in points if math.isclose(point[1] / point[0], slow / low, rel_tol=1e-6)]
+    middle = slope[len(slope) // 2]
+    memory = plot.Note(middle[0], middle[1], f"memory: {quantity(slow / low, 'B/s')}")
+    return [memory, plot.Note(high, fast, f"arithmetic: {quantity(fast, 'flop/s')}", is_above=True)]
 
 
 def _axis(balances: Sequence[float], dots: Sequence[Dot]) -> plot.Axis:

@@ -16,8 +16,18 @@ from eprof.show.report.components import sentence as component_words
 from eprof.show.report.components import table as component_table
 from eprof.show.report.headline import headline
 from eprof.show.report.lever import lever, reached
-from eprof.show.report.ranks import rank_words, slowest_words
-from eprof.show.report.tables import count_table, group_table, kernel_table, operator_table, split_table
+from eprof.show.report.levers import what_to_try
+from eprof.show.report.tables import (
+    count_table,
+    group_table,
+    kernel_table,
+    operator_table,
+    rank_words,
+    slowest_words,
+    split_table,
+)
+from eprof.show.report.trust import notes as trust_notes
+from eprof.show.report.trust import trust
 from eprof.show.report.view import View
 from eprof.show.report.whatif import answer_words, clock_words
 from eprof.show.terminal import drawing
@@ -34,7 +44,7 @@ _LINE = 80
 _SHORTEST_TITLE = 24
 _STYLES = {
     "constant": "bright_black",
-    "tensor": "color(89)",
+    "tensor": "color(125)",
     "fp64": "color(130)",
     "fp32": "color(208)",
     "fp16": "color(173)",
@@ -43,10 +53,10 @@ _STYLES = {
     "other": "color(180)",
     "shared": "color(117)",
     "l1": "color(74)",
-    "l2": "color(25)",
-    "l3": "color(19)",
-    "dram": "color(18)",
-    "system": "color(60)",
+    "l2": "color(31)",
+    "l3": "color(26)",
+    "dram": "color(62)",
+    "system": "color(97)",
     "requested": "color(109)",
 }
 # How the bar is filled, so that the three families can be told apart without colours, and what they are called.
@@ -80,7 +90,7 @@ def first_screen(view: View, width: int) -> list[Part]:
         parts = list(_answer(view, kernels, width))
         if _number_of_lines(parts, width) <= _LINES:
             break
-    noted = [*parts, *(Point("Note", note) for note in answer.notes(view)[:1])]
+    noted = [*parts, *(Point("Note", note) for note in trust_notes(view)[:1])]
     return noted if _number_of_lines(noted, width) <= _LINES else parts
 
 
@@ -99,13 +109,13 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     yield answer.where(view, kernels)
     if view.document.ranks:
         yield Sentence(slowest_words(view.document.ranks))
-    yield answer.what_to_try(view)
+    yield what_to_try(view)
     if view.document.time_components:
         yield Point("Time", component_words(view))
     for what_if in view.document.what_if or ():
         if what_if.asked:
             yield Point("If", answer_words(what_if).removeprefix("If "))
-    yield Point("Trust", f"{answer.trust(view).text} {_notes_left(view)}".rstrip())
+    yield Point("Trust", f"{trust(view).text} {_notes_left(view)}".rstrip())
 
 
 def _notes_left(view: View) -> str:
@@ -155,7 +165,7 @@ def _everything(view: View) -> Iterator[Part]:
 
 def _bar(view: View, cells: int, legend: bool = False) -> Iterator[RenderableType]:
     """A report's 100 % bar on the terminal, and its legend: of groups, or of the three families beside it."""
-    is_left_out = {CONSTANT} if view.is_modelled and not legend else set()
+    is_left_out = {CONSTANT} if view.is_above and not legend else set()
     parts = {group: amount.value for group, amount in view.groups.items() if amount.value and group not in is_left_out}
     if view.above.value is None or sum(parts.values()) <= 0:
         return
@@ -207,5 +217,5 @@ def _groups(view: View) -> Iterator[Part]:
 
 
 def _limit(kernel: str, limit: schema.Limit) -> str:
-    arch = phrase(" and {} of the arch line's flop/J", reached(limit, "energy_share"))
+    arch = phrase(" and {} of the best flop/J", reached(limit, "energy_share"))
     return f"{kernel}: {reached(limit, 'speed_share')} of the roofline's speed{arch}; {lever(limit)}."

@@ -25,7 +25,7 @@ from eprof.base.vocabulary import (
 )
 from eprof.profile import schema
 from eprof.show.words.badges import ASSUMED, ESTIMATED, MISSING, SIMULATED, Amount, bits, ratio, total
-from eprof.show.words.intervals import Ends, is_certain
+from eprof.show.words.intervals import Ends, is_certain, known
 
 Entry = schema.Profile | schema.Kernel | schema.Group
 Priced = Entry | schema.Operator
@@ -41,6 +41,8 @@ _PROSE = {
     "system": "host memory",
     "requested": "requested bytes",
 }
+_ALIKE = 1.1  # without intervals, one part is surely the larger from here on
+_ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
 _COUNTING = ESTIMATED | SIMULATED | ASSUMED
 
 
@@ -87,6 +89,13 @@ def callees_of(kernel: schema.Kernel) -> Amount:
 def power_of(entry: Entry) -> Amount:
     """Mean power of a kernel, a group, an operator or the whole: all energy over the time."""
     return Amount(entry.power_w, energy_of(entry, "total").marks | time_of(entry).marks)
+
+
+def contenders(causes: schema.Causes) -> list[schema.Cause]:
+    """The parts that may be the largest, as far as the prices are known: no other is surely above them."""
+    ends = [part.interval or [part.share, _ALIKE * part.share] for part in causes.parts]
+    least = max(low or 0.0 for low, _ in ends)
+    return [part for part, (_, high) in zip(causes.parts, ends, strict=True) if (high or 1.0) >= least]
 
 
 def _flops_by_word(entry: Entry) -> dict[str, int]:
@@ -158,6 +167,11 @@ class View:
         """Whether times of the profile, or some of them, come from a model of a simulated device."""
         return self.document.modelled_time is not UNSET
 
+    @property
+    def is_above(self) -> bool:
+        """Whether the profile is told above constant power: how much that adds is a model, or a share of a socket."""
+        return self.is_modelled or (self.costs is not None and self.costs.cores is not UNSET)
+
     @cached_property
     def time(self) -> Amount:
         """Time of all kernels of the profile."""
@@ -213,7 +227,7 @@ class View:
     def groups_of(self, entry: Entry) -> dict[str, Amount]:
         """Energy of each group of counts of one kernel, as `groups` has them of the profile."""
         groups = self.all_groups_of(entry)
-        return {name: amount for name, amount in groups.items() if name != CONSTANT or not self.is_modelled}
+        return {name: amount for name, amount in groups.items() if name != CONSTANT or not self.is_above}
 
     def all_groups_of(self, entry: Entry) -> dict[str, Amount]:
         """Energy of each group of counts of one kernel with modelled constant power, for files of numbers."""
@@ -276,6 +290,30 @@ class View:
             return total
         return Amount(ends[0], total.marks)
 
+    def causes_of(self, entry: Entry) -> schema.Causes | None:
+        """What takes the energy of a kernel, a group or the whole, largest first; None where no count has a price.
+
+        A document that does not say it (an older one, or a kernel far down) has each group of counts as a part.
+        """
+        if entry.causes:
+            return entry.causes
+        joules = {group: amount.value for group, amount in self.groups_of(entry).items() if amount.value}
+        if above_of(entry).value is None or not joules:
+            return None
+        whole = self.counted_energy(entry).value or sum(joules.values())
+        parts = []
+        for group in sorted(joules, key=lambda group: -joules[group]):
+            pair = known(self.interval(group))
+            share = joules[group] / whole
+            ends: schema.Range | None = None
+            if pair is not None:
+                # Of a kernel it is as wide as of the whole, against its value.
+                scale = share / (self.groups[group].value or 1.0)
+                ends = [scale * pair[0], min(scale * pair[1], 1.0)]
+            parts.append(schema.Cause([group], share, ends))
+        made = schema.Causes("sure", parts)
+        return replace(made, largest="open") if len(contenders(made)) > 1 else made
+
     def is_certain(self, part: str) -> bool:
         """Whether an energy of the whole, by family or by group of counts, is certain enough to name."""
         families = (COMPUTATION, DATA, CONSTANT, "total")
@@ -287,6 +325,8 @@ class View:
         priced = [name for name, word in self.words.items() if word.count.group == group and word.energy.value]
         if priced == ["warp_issue"]:
             return "instruction issue"
+        if priced and set(priced) <= _ONCE_EACH.keys():
+            return " and ".join(_ONCE_EACH[name] for name in priced)
         return self.nouns.labels.get(group, "").lower() or _PROSE.get(group, GROUPS[group])
 
     # ----------------------------------------------------------------------------------------------------- counts
@@ -428,7 +468,7 @@ class View:
 
     def counted_energy(self, entry: Entry) -> Amount:
         """All energy of an entry; where time is a model, what is above constant power."""
-        return above_of(entry) if self.is_modelled else energy_of(entry, "total")
+        return above_of(entry) if self.is_above else energy_of(entry, "total")
 
     def ranked(self, entry: Entry) -> Amount:
         """A kernel's (or the whole's) amount of what kernels are ranked by."""
@@ -440,7 +480,7 @@ class View:
     def order(self) -> list[int]:
         """Kernels, largest first: as the document has them, unless their times are models or not known."""
         places = list(range(len(self.kernels)))
-        if self.measure == "instructions" or self.is_modelled:
+        if self.measure == "instructions" or self.is_above:
             places.sort(key=lambda place: -(self.ranked(self.kernels[place]).value or 0.0))
         return places
 

@@ -72,7 +72,7 @@ def meaning(
         made_of = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
     if within is None:
         return f"{made_of}; errors of the model and of the counts are not in it."
-    of_one = f"for a {nouns.kernel} x/÷{within:.3g} at least"
+    of_one = f"for a {nouns.kernel} at least a factor of {within:.3g} each way"
     return f"{made_of}, and {of_one}, as nine of ten are off that the fit had not seen."
 
 
@@ -82,7 +82,11 @@ def of_change(nouns: Nouns, share: float, replicas: int, paired: bool, within: f
     source = f"{percent(share)} interval: what {replicas} refits of the prices make of these counts"
     if share >= 1:
         source = "Interval: from those of the prices"
-    sides = phrase("; those of OLD and NEW hold the error of the model (x/÷{:.3g} a {})", within, nouns.kernel)
+    sides = phrase(
+        "; those of OLD and NEW hold the error of the model (a factor of {:.3g} each way for a {})",
+        within,
+        nouns.kernel,
+    )
     return f"{source}, {whose}{sides}; errors of the model and of the counts are not in that of the change."
 
 

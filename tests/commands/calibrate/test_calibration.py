@@ -62,6 +62,18 @@ def test_every_price_can_be_told_from_the_others():
 
 
 @pytest.mark.parametrize(
+    ("capability", "l1_read", "l1_write"),
+    [((3, 5), 1, 4), ((6, 1), 1 + 2 + 32, 4), ((7, 0), 1 + 2 + 32, 4 + 8 + 64)],
+)
+def test_what_passes_l2_passes_l1_where_that_serves_it(capability, l1_read, l1_write):
+    """Loads from Maxwell on, stores from Volta on."""
+    served = {"l1_read": 1, "l2_read": 2, "dram_read": 32, "l1_write": 4, "l2_write": 8, "dram_write": 64}
+    counts = results.accessed(served, capability)
+    assert (counts["l1_read"], counts["l1_write"]) == (l1_read, l1_write)
+    assert (counts["l2_read"], counts["l2_write"], counts["dram_read"]) == (34, 72, 32)
+
+
+@pytest.mark.parametrize(
     ("capability", "there", "not_there"),
     [
         ("3.0", ["fp32_fma", "read"], ["l1_read", "fp16_fma", "tensor", "sleep"]),

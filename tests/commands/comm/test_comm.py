@@ -126,6 +126,7 @@ def samples(polled, blocked, spread=0.0):
     [
         ([(1, 0.5), (1, 0.5)], 0.0, 8, None),
         ([(1, 0.5), (1, 1.5)], 0.0, None, "it takes no fewer joules"),  # a larger size does not pay
+        ([(1, 1.0), (1, 1.0)], 0.0, None, "it takes no fewer joules"),
         ([(1.06, 0.5), (1.05, 0.5)], 0.0, 80, None),
         ([(1, 0.5), (1.06, 0.5)], 0.0, None, "messages come more than 5 % later"),
         ([(1, 0.8), (1, 0.8)], 0.3, None, "repeats differ by more than it saves"),

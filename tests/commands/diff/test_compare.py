@@ -571,6 +571,13 @@ def test_without_prices_a_class_is_gated_by_its_count():
     assert "no cost table" in total.why_not
 
 
+@pytest.mark.parametrize("priced", [(True, False), (False, True)], ids=["old", "new"])
+def test_a_gate_of_joules_with_prices_on_one_side_is_not_judged_by_counts(priced):
+    sides = [[energy({"k": kernel()}, **({} if is_priced else {"priced": None}))] for is_priced in priced]
+    for gate in compare(*sides, fail_above=["dram_read=10%", "10%"]).gates:
+        assert "cannot be compared" in gate.why_not and gate.failed is None
+
+
 @pytest.mark.parametrize("text", ["", "x", "-1%", "drum=2%", "2%%", "k:", "nan%", "=2%"])
 def test_gates_that_cannot_be_read(text):
     with pytest.raises(UsageError, match="--fail-above"):

@@ -107,7 +107,6 @@ def test_a_term_may_be_left_out_and_a_table_may_be_the_prior(measured, capfd):
         (lambda one: one, ["--device", ""], 2, "--device is empty"),
         (lambda one: one, ["--note", "x", "--note", " "], 2, "--note is empty"),
         (lambda one: one, ["--title", " "], 2, "--title is empty"),
-        (lambda one: one, ["--seed", "-1"], 2, "'-1' is not a whole number"),
     ],
 )
 def test_bad_input_is_one_sentence(measured, capfd, change, options, code, said):

@@ -172,6 +172,13 @@ def test_a_table_that_prices_levels_apart_pays_the_way(tmp_path):
     assert len(found.notes) == 2
 
 
+@pytest.mark.parametrize("word", ["dram_read", "dram_write"])
+def test_lines_are_assumed_where_a_price_of_theirs_is(word):
+    known = costs.load("gtx680").at()
+    guessed = replace(known, charges={**known.charges, word: replace(known.charges[word], marks=Mark.ASSUMED)})
+    assert Mark.ASSUMED not in machine(known, "fp32").marks and Mark.ASSUMED in machine(guessed, "fp32").marks
+
+
 # ---- equal power ([T] 5.2.3)
 
 

@@ -1,6 +1,7 @@
 """Logs of more meters, Caliper's traces, and meters of several logs that see the same joules."""
 
 import itertools
+import json
 from pathlib import Path
 
 import numpy as np
@@ -208,3 +209,23 @@ def test_a_counter_that_moves_more_slowly_than_it_is_read_is_taken_where_it_move
 def test_a_counter_that_stands_still_is_no_power():
     series = Series.of_counter("dram", "s", np.arange(10.0), np.full(10, 3.0), True)
     assert series.unknown_s == 0 and series.energy_j(series.edges[[0]], series.edges[[-1]])[0] == 0
+
+
+@pytest.mark.parametrize(("base_ns", "absolute"), [(0, False), (1_700_000_000 * 10**9, True)])
+def test_annotations_of_a_pytorch_trace_are_marks(tmp_path, base_ns, absolute):
+    """Its times are us from a base that newer traces give; kernels and spans of no length below zero are no marks."""
+    rows = [
+        {"ph": "X", "cat": "user_annotation", "name": "step", "pid": 3, "tid": 4, "ts": 2e6, "dur": 500000},
+        {"ph": "X", "cat": "user_annotation", "name": "tick", "pid": 3, "tid": 5, "ts": 3e6, "dur": 0},
+        {"ph": "X", "cat": "user_annotation", "name": "back", "pid": 3, "tid": 4, "ts": 2e6, "dur": -1},
+        {"ph": "X", "cat": "kernel", "name": "axpy", "pid": 0, "tid": 7, "ts": 2e6, "dur": 10},
+        {"ph": "i", "cat": "user_annotation", "name": "now", "pid": 3, "tid": 4, "ts": 2e6},
+    ]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"baseTimeNanoseconds": base_ns, "traceEvents": rows}))
+    found = marks.read(str(path))
+    begin_s = base_ns / 1e9
+    assert [(mark.name, mark.rank) for mark in found.marks] == [("step", "3 4"), ("tick", "3 5")]
+    spans = [(mark.begin_s - begin_s, mark.end_s - begin_s) for mark in found.marks]
+    assert spans == [pytest.approx((2.0, 2.5), abs=1e-6), pytest.approx((3.0, 3.0), abs=1e-6)]
+    assert found.absolute is absolute

@@ -11,9 +11,8 @@ from validation_support import CORES, MEMORIES, PRICES, made, table
 import eprof
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.marks import Mark
-from eprof.commands.tune import build, document, inputs
-from eprof.commands.tune.choice import choose, lost
-from eprof.commands.tune.grid import Grid, Point, front, together
+from eprof.commands.tune import build, document, words
+from eprof.commands.tune.grid import Grid, Point, choose, front, lost, together
 from eprof.commands.tune.schema import PowerModel
 from eprof.commands.tune.time_fit import Timed, TimeModel, check
 from eprof.lab.objective import Objective, parse
@@ -151,6 +150,12 @@ def grid(energy, time, measured):
     return Grid("k", "k", *values)
 
 
+def test_of_modelled_times_that_are_equal_the_highest_clocks_are_the_fastest():
+    """What memory limits takes as long at every core clock; nobody calls the lowest of them the fastest."""
+    modelled = replace(grid([3.0, 1.0, 2.0, 5.0], [2.0, 1.0, 1.0, 1.5], [np.nan] * 4), measured_s=np.full(4, np.nan))
+    assert choose(modelled, parse("energy")).fastest == 2
+
+
 def test_a_wrong_pick_loses_what_was_measured():
     one = choose(grid([1.0, 2.0, 3.0], [3.0, 2.0, 1.0], [10.0, 8.0, 12.0]), Objective("energy"))
     assert (one.best, one.fastest, one.measured) == (0, 2, 1)
@@ -224,7 +229,7 @@ def eprof_costs(path):
 
 def test_measurements_priced_with_the_model_that_made_them_pick_the_measured_best(known):
     measured = made(benchmarks=6)
-    watts, about, notes = inputs.predicted(measured, known)
+    watts, about, notes = build.predicted(measured, known)
     assert watts == pytest.approx(measured.power_w) and not notes
     assert about.power_error_percent < 1e-6
     tuning = build.from_measurements(measured, watts, about)
@@ -239,7 +244,7 @@ def test_measurements_priced_with_the_model_that_made_them_pick_the_measured_bes
 
 def test_modelled_times_are_not_the_measured_ones_but_near(known):
     measured = made(benchmarks=6)
-    watts, about, _ = inputs.predicted(measured, known)
+    watts, about, _ = build.predicted(measured, known)
     checked = build.time_check(measured)
     asked = build.modelled(measured, checked)
     assert asked.counts().to_numpy() == pytest.approx(measured.counts().to_numpy())
@@ -253,10 +258,10 @@ def test_modelled_times_are_not_the_measured_ones_but_near(known):
 
 def test_a_refit_has_not_seen_the_kernel_it_is_for():
     measured = made(benchmarks=5, noise=0.02)
-    first, about, _ = inputs.predicted(measured, None, processes=1)
+    first, about, _ = build.predicted(measured, None, processes=1)
     mine = (measured.rows["benchmark"] == "kernel2").to_numpy()
     power = np.where(mine, 5 * measured.power_w, measured.power_w)
-    second, _, _ = inputs.predicted(replace(measured, rows=measured.rows.assign(power_w=power)), None, processes=1)
+    second, _, _ = build.predicted(replace(measured, rows=measured.rows.assign(power_w=power)), None, processes=1)
     assert about.protocol == "leave_one_benchmark_out"
     assert np.array_equal(first[mine], second[mine])
     assert not np.allclose(first[~mine], second[~mine])
@@ -270,7 +275,7 @@ def test_bad_measurements_are_refused_in_a_sentence(known):
     with pytest.raises(EprofError, match="All rows are at one setting"):
         build.from_measurements(one, one.power_w, REFIT)
     with pytest.raises(EprofError, match="One kernel only"):
-        inputs.predicted(made(benchmarks=1), None)
+        build.predicted(made(benchmarks=1), None)
     with pytest.raises(EprofError, match="counts of DRAM bytes"):
         bare = measured.only([name for name in PRICES if name != "dram_byte"])
         build.modelled(bare, build.time_check(bare))
@@ -315,8 +320,25 @@ def test_a_profile_is_priced_as_reports_price_it_at_every_setting(profile, known
     assert "estimated" in found.marks and found.mispredictions is None
 
 
+def test_a_profile_is_held_against_the_setting_that_ran_and_measurements_against_the_fastest(profile, known):
+    found = document.document(
+        build.from_profile(profile.energy(known, "700/500"), known, now="700/500"), parse("energy")
+    )
+    assert found.baseline(found) == found.now and found.now.label == "700/500"
+    assert "Against 700/500\u202fMHz, the setting of the run," in words.headline(found).lead
+    saved = 100 * (1 - found.best.energy_j / found.now.energy_j)
+    (row,) = words.kernels(found).rows
+    assert words.kernels(found).columns[5].label == "saves %" and row.cells[5].value == pytest.approx(saved)
+    measured = made(benchmarks=3)
+    watts, about, _ = build.predicted(measured, known)
+    found = document.document(build.from_measurements(measured, watts, about), parse("energy"))
+    assert found.baseline(found) == found.fastest and found.now is not None
+
+
 def test_settings_that_the_table_has_not_seen_are_told(profile, known):
-    tuning = build.from_profile(profile.energy(known), known, ["1000/1000", "600/900", "100/500"], "1000/1000")
+    tuning = build.from_profile(
+        profile.energy(known, "700/500"), known, ["1000/1000", "600/900", "100/500"], "1000/1000"
+    )
     assert [point.label for point in tuning.points] == ["600/900", "1000/1000"]
     assert tuning.points[0].marks & Mark.ESTIMATED and "interpolated" in tuning.points[0].why
     assert any(note.startswith("100/500 is left out") for note in tuning.notes)
@@ -327,14 +349,14 @@ def test_a_table_with_one_setting_has_nothing_to_choose_from(profile):
     with pytest.raises(CostError, match="nothing to choose from"):
         build.from_profile(profile.energy("gtx680"), gtx680)
     with pytest.raises(CostError, match="nothing to choose from"):
-        inputs.setting_in_force(profile.energy("gtx680"), gtx680, None)
+        build.setting_in_force(profile.energy("gtx680"), gtx680, None)
 
 
 def test_a_default_setting_is_said_to_be_an_assumption(profile, known):
-    assert inputs.setting_in_force(profile.energy(known), known, "700/800") == ("700/800", "")
+    assert build.setting_in_force(profile.energy(known), known, "700/800") == ("700/800", "")
     with pytest.raises(EprofError, match="`0/800` is not a setting"):
-        inputs.setting_in_force(profile.energy(known), known, "0/800")
-    label, why = inputs.setting_in_force(profile.energy(known), known, None)
+        build.setting_in_force(profile.energy(known), known, "0/800")
+    label, why = build.setting_in_force(profile.energy(known), known, None)
     assert label == "1000/1000" and "say so with --setting" in why
 
 

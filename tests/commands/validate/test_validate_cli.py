@@ -118,7 +118,6 @@ def test_formats(command, files, tmp_path):
         (("validate", "nothing.csv"), 1, "there is no such file"),
         (("validate", "{made}", "--costs", "jetson-tk1"), 1, "has no price for"),
         (("validate", "{made}", "--protocol", "k-fold", "--folds", "999"), 1, "--folds 999"),
-        (("validate", "{made}", "--protocol", "k-fold", "--seed", "-1"), 2, "'-1' is not a whole number"),
         (("validate", "{made}", "--holdout", "1/2"), 1, "no row was measured there"),
         (("validate", "{made}", "--holdout", "fast"), 1, "is not a setting"),
         (("validate", "{made}", "-k", "nosuch"), 1, "No kernel is left"),

@@ -1,0 +1,245 @@
+"""Rows of a log's tables while it is read, added up by kernel: memory grows with its kernels, not with its launches.
+
+Joining logs adds up the rows of a kernel anyway. What it must tell apart stays apart: runs, parts, and cells without a
+value. `Sums` take the rows of one table piece by piece; a `Store` makes tables of all that a log has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from eprof.base.arrays import Array, Columns, Floats, Ints, alike, numbered
+from eprof.logs.rows.cells import ABSENT, MISFIT, REASONS, UNITS, as_cell
+from eprof.logs.rows.log import COUNT, LAUNCH, OTHER, Names, Table, TableRows, told_apart
+
+_HELD_ROWS = 1 << 16
+
+Cells = tuple[Floats, Array]
+
+
+class Numbers:
+    """Numbers for names, first come, first numbered, so that a row holds a number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def of(self, name: str) -> int:
+        """The number of `name`."""
+        return self._numbers.setdefault(name, len(self._numbers))
+
+    def names(self) -> list[str]:
+        """All names, by number."""
+        return list(self._numbers)
+
+    def codes(self, column: Names) -> Array:
+        """The number of each name of a column; -1 where it is not known."""
+        place, first = numbered(column.codes)
+        own = [-1 if name is None else self.of(name) for name in column.chosen(first).texts()]
+        return np.array(own, dtype=np.int32)[place]
+
+    def column(self, numbers: Array) -> Names:
+        """The names for `numbers`; -1 is not known."""
+        names = self.names()
+        used = np.flatnonzero(np.bincount(numbers + 1, minlength=len(names) + 1)[1:])
+        codes = np.full(len(names) + 1, -1, dtype=np.int32)
+        codes[used] = np.arange(len(used))
+        return Names(tuple(names[number] for number in used), codes[numbers])
+
+
+class Piece(Struct):
+    """Rows of one table; all arrays are (n_rows,).
+
+    run: a number for each run. device, kernel, part: numbers of names; -1: not told. counters: label -> values (NaN =
+    none) and what each cell is (see `cells.UNITS`). part: None where it was not asked for, or is not told. rows: how
+    many rows of the log each row stands for.
+    """
+
+    run: Ints
+    device: Array
+    kernel: Array
+    launches: Ints
+    time_s: Floats | None = None
+    counters: dict[str, Cells] = field(default_factory=dict)
+    part: Array | None = None
+    rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __post_init__(self) -> None:
+        if not len(self.rows):
+            self.rows = np.ones(len(self.kernel), np.int64)
+
+    @classmethod
+    def of_run(cls, run: int, device: Array, kernel: Array, launches: Ints, time_s: Floats | None = None) -> Piece:
+        """Rows that are all of one run."""
+        return cls(np.full(len(kernel), run), device, kernel, launches, time_s)
+
+    def times(self) -> Floats:
+        """The times of a piece's rows; NaN where the table has none."""
+        return np.full(len(self.kernel), np.nan) if self.time_s is None else self.time_s
+
+    def parts(self) -> Array:
+        """The parts of a piece's rows; -1 where the table has none."""
+        return np.full(len(self.kernel), -1, dtype=np.int32) if self.part is None else self.part
+
+    def cells(self, label: str) -> Cells:
+        """The cells of a counter, which the table may not have."""
+        if label in self.counters:
+            return self.counters[label]
+        return np.full(len(self.kernel), np.nan), np.full(len(self.kernel), ABSENT, dtype=np.int8)
+
+    def columns(self) -> dict[str, Array]:
+        """The columns of a piece beside the counters, by name; those that the table has."""
+        names = ("run", "device", "kernel", "launches", "rows", "time_s", "part")
+        return {name: column for name in names if (column := getattr(self, name)) is not None}
+
+    def chosen(self, rows: Array) -> Piece:
+        """Some rows of a piece: a mask, or places."""
+        counters = {label: (values[rows], kinds[rows]) for label, (values, kinds) in self.counters.items()}
+        return replace(self, **{name: column[rows] for name, column in self.columns().items()}, counters=counters)
+
+
+class Sums:
+    """The rows of a table that come piece by piece."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Piece] = []
+        self._most_rows = _HELD_ROWS
+
+    def __len__(self) -> int:
+        """The number of rows that are held."""
+        return sum(len(piece.kernel) for piece in self._pieces)
+
+    def add(self, piece: Piece) -> None:
+        """Add up some rows to pieces."""
+        if not len(piece.kernel):
+            return
+        self._pieces.append(_added_up(piece))
+        if len(self) > self._most_rows:
+            whole = self._whole()
+            # Where kernels are many, adding up again soon would take time for nothing.
+            self._most_rows = max(_HELD_ROWS, 2 * len(whole.kernel))
+
+    def take(self) -> Piece | None:
+        """The sums: a row for each run, device, kernel, part and pattern of lacking values; None without rows."""
+        return self._whole() if self._pieces else None
+
+    def _whole(self) -> Piece:
+        if len(self._pieces) > 1:
+            self._pieces = [_added_up(_joined(self._pieces))]
+        return self._pieces[0]
+
+
+def _added_up(piece: Piece) -> Piece:
+    """Rows of pieces added up: totals and times; rates and percentages become averages weighted by launches."""
+    kinds_of = [kinds for _, kinds in piece.counters.values()]
+    keys = (piece.run, piece.device, piece.kernel, piece.parts(), np.isnan(piece.times()), *kinds_of)
+    number, first = alike(*keys)
+    size = len(first)
+    if size == len(number):
+        return piece
+
+    def total(values: Array) -> Floats:
+        return np.bincount(number, values, size).astype(np.float64)
+
+    launches, rows = total(piece.launches).astype(np.int64), total(piece.rows).astype(np.int64)
+    counters: dict[str, Cells] = {}
+    for label, (values, kinds) in piece.counters.items():
+        is_count = kinds == as_cell(COUNT)
+        if is_count.all():
+            sums = total(values)
+        else:
+            weighted = total(np.where(is_count, values, values * piece.launches))
+            sums = weighted / np.where(is_count[first], 1, np.maximum(launches, 1))  # all cells of a sum are of a kind
+        counters[label] = sums, kinds[first]
+    time_s = None if piece.time_s is None else total(piece.time_s)
+    return replace(piece.chosen(first), launches=launches, rows=rows, counters=counters, time_s=time_s)
+
+
+def _joined(pieces: Sequence[Piece]) -> Piece:
+    columns = {name: np.concatenate([piece.columns()[name] for piece in pieces]) for name in pieces[0].columns()}
+    counters = {}
+    for label in dict.fromkeys(label for piece in pieces for label in piece.counters):
+        values, kinds = zip(*(piece.cells(label) for piece in pieces), strict=True)
+        counters[label] = np.concatenate(values), np.concatenate(kinds)
+    return replace(pieces[0], **columns, counters=counters)
+
+
+class Store(Struct, dict=True):
+    """What was read of a log so far: its rows by kind of table, and the names that these have numbers of.
+
+    by: what splits rows beside device and kernel ("stream", LAUNCH); None: nothing. processes: run -> number of its
+    process, where the log tells it. missing: (counter, reason) -> cells. untimed: kind -> rows of the log without time.
+    """
+
+    by: str | None = None
+    devices: Numbers = field(default_factory=Numbers)
+    kernels: Numbers = field(default_factory=Numbers)
+    parts: Numbers = field(default_factory=Numbers)
+    processes: dict[int, int] = field(default_factory=dict)
+    pieces: dict[str, list[Piece]] = field(default_factory=dict)
+    missing: Counter[tuple[str, int]] = field(default_factory=Counter)
+    untimed: Counter[str] = field(default_factory=Counter)
+
+    def add(self, kind: str, piece: Piece | None) -> None:
+        """Store the rows of one table, or some of them."""
+        if piece is None or not len(piece.kernel):
+            return
+        self.pieces.setdefault(kind, []).append(piece)
+        if piece.time_s is not None:
+            self.untimed[kind] += int(piece.rows[np.isnan(piece.time_s)].sum())
+
+    def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:
+        """The pieces that make one table each, and the counters of their runs if these are not the table's."""
+        return [(None, pieces)]
+
+    def tables(self) -> tuple[Table, ...]:
+        """All stored pieces put together; lets go of them."""
+        return tuple(
+            self._table(kind, alike, collected)
+            for kind in list(self.pieces)
+            for collected, alike in self.groups(self.pieces.pop(kind))
+        )
+
+    def _table(self, kind: str, pieces: Sequence[Piece], collected: frozenset[str] | None) -> Table:
+        runs = np.concatenate([piece.run for piece in pieces])
+        process_of = [self.processes.get(run, -1) for run in range(int(runs.max()) + 1)]
+        has_parts = any(piece.part is not None for piece in pieces)
+        rows = TableRows(
+            device=self.devices.column(np.concatenate([piece.device for piece in pieces])),
+            kernel=self.kernels.column(np.concatenate([piece.kernel for piece in pieces])),
+            run=runs,
+            launches=np.concatenate([piece.launches for piece in pieces]),
+            time_s=np.concatenate([piece.times() for piece in pieces]),
+            process=np.array(process_of, dtype=np.int64)[runs],
+            part=self.parts.column(np.concatenate([piece.parts() for piece in pieces])) if has_parts else None,
+        )
+        units = dict.fromkeys((label for piece in pieces for label in piece.counters), "")
+        values = np.empty((len(units), len(rows)))
+        for column, label in zip(values, units, strict=True):
+            units[label] = self._fill(column, label, pieces)
+        if self.by == LAUNCH:
+            rows = told_apart(rows)
+        return Table(kind, rows, Columns(tuple(units), values.T), units, collected)
+
+    def _fill(self, column: Floats, label: str, pieces: Sequence[Piece]) -> str:
+        """Put the values of a counter below each other. Gives the unit that most have; those of another are missing."""
+        cells = [piece.cells(label) for piece in pieces]
+        for piece in pieces:
+            piece.counters.pop(label, None)  # so that they are not held twice
+        kinds = np.concatenate([kinds for _, kinds in cells])
+        rows = np.concatenate([piece.rows for piece in pieces])
+        votes = np.bincount(kinds[kinds >= 0], rows[kinds >= 0], len(UNITS))
+        kind = int(votes.argmax()) if votes.any() else as_cell(OTHER)
+
+        is_lost = kinds != kind
+        column[:] = np.concatenate([values for values, _ in cells])
+        column[is_lost] = np.nan
+        reasons = np.where(kinds < 0, kinds, MISFIT)[is_lost].tolist()
+        for reason, number in zip(reasons, rows[is_lost].tolist(), strict=True):
+            if reason in REASONS:
+                self.missing[label, reason] += number
+        return UNITS[kind]

@@ -1,0 +1,481 @@
+"""Times of kernels from `nsys stats`, as CSV, text or JSON: exact totals, no counters; a trace tells the device too.
+
+Numbers of the text form have groups of digits and decimals as the user's locale writes them: `1,234,567`, `1.234.567`,
+`12,34,567`, `1'234` and `1 234` (with any blank) are whole numbers. Whether `1,234` has groups or decimals is seen in
+other cells: every summary has a percentage such as `39.9` or `39,9` in each row. The database that `nsys` makes of a
+report is read by `sqlite`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from msgspec import Struct, field
+
+from eprof.base.arrays import Array, Columns, alike
+from eprof.base.errors import LogError
+from eprof.base.text import pattern
+from eprof.logs.rows.log import LAUNCH, Log, Names, Table, TableRows, part_of, told_apart
+from eprof.logs.rows.numbers import ENGLISH, values
+from eprof.logs.rows.sections import Piece, Section, names_of, size, split, together
+from eprof.logs.rows.stream import Source
+from eprof.profilers.nsys.signs import KIND
+
+OF_LAUNCHES = "nsys-trace"
+STREAM = "Strm"
+DATABASE = "nsys-sqlite"
+COMMAND = "nsys stats --report cuda_gpu_kern_sum --format csv FILE.nsys-rep"
+# The tables that tell the times of kernels, the best first: a log may have several of the same run.
+_BEST = ("cuda_gpu_trace", "cuda_gpu_kern_sum", "cuda_gpu_kern_gb_sum", "cuda_gpu_sum", "cuda_kern_exec_sum")
+TRACE, KERNELS, BY_GRID, ALL, LAUNCHED = _BEST
+_UNIT = r" ?\((ns|nsec|us|usec|ms|msec|s|sec)\)"
+_TOTAL = pattern(f"Total Time{_UNIT}")
+_AVERAGE = pattern(f"KAvg{_UNIT}")
+_DURATION = pattern(f"Duration{_UNIT}")
+_START = pattern(f"Start{_UNIT}")
+_SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_PERHAPS = pattern(r'(?:"?Time ?\(%\)"?,"?Total Time ?\(|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,)')
+_TEXT = pattern(
+    r"\s*(?:Time ?\(%\)\s+Total Time \([a-z]+\)\s+\S.*|(?:PID\s+TID\s+DevId\s+)?Count\s+QCount\s.*"
+    r"|Start \([a-z]+\)\s+Duration \([a-z]+\)\s+CorrId\s.*)"
+)
+_OTHERS = pattern(r"\s*(?:Time ?\(%\)\s+)?Total(?: Time)?(?: \(.*\))?\s+(?:Num Calls|Operations|Count)\s")
+_RULER = pattern(r"\s*-+(?:  ?-+)+\s*")
+_COLUMN = pattern(r"-+")
+_ASIDE = pattern(
+    r"\s*(?:(?:Processing|Generating|Exporting|Using|Running|NOTICE|SKIPPED)\b.*(?:\.sqlite|\[)"
+    r"|\[\d/\d\] Executing '\w+' stats report|\*\* .*\(\w+\):\s*$)"
+)
+_WORDS = pattern(r"[ \t]+")
+_MOST_LAUNCHES = 10**12
+_CUT = "…"
+_POINTS = ".,"
+_BLANKS = " \u00a0\u2009\u202f"
+_QUOTES = "'\u2019\ufffd"
+_NUMBER = pattern(rf"\d{{1,30}}(?:[{_POINTS}{_BLANKS}{_QUOTES}]\d+)*[{_POINTS}]?", re.ASCII)
+_SIGNS = pattern(rf"[{_POINTS}]")
+_GROUPED = pattern(rf"\d{{1,4}}(?:[{_BLANKS}{_QUOTES}{_POINTS}]\d{{2,4}})*", re.ASCII)
+_NOT_DIGITS = pattern(r"\D", re.ASCII)
+_GROUP = 3  # digits of the last group of a whole number
+_OBJECT = pattern(r'\{\s*"')  # never inside of a string: quotes are escaped there
+_LONGEST = 4 << 20  # characters of an object
+_DECODER = json.JSONDecoder()
+_COPY = "[CUDA mem"
+
+
+class Numbers:
+    """What the cells of a log showed so far of how it writes numbers."""
+
+    def __init__(self, point: str | None = None) -> None:
+        self.point = point
+        self.has_blanks = False
+
+    def look(self, cells: Iterable[str]) -> None:
+        """Look at how nsys writes the numbers in the cells of a row.
+
+        One that can have decimals in one way only shows how all of them are written.
+        """
+        numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
+        self.has_blanks = self.has_blanks or any(" " in cell for cell in numbers)
+        points = {point for point in map(_point, numbers) if point}
+        if len(points) == 1:
+            self.point = points.pop()
+
+    def value(self, cell: str, is_whole: bool) -> float | None:
+        """The number in a cell of nsys's; None without, or with two ways to read it. is_whole: it has no decimals."""
+        if not _NUMBER.fullmatch(cell):
+            return None
+        signs = _SIGNS.findall(cell)
+        point = _point(cell)
+        if len(signs) == 1 and is_whole and len(cell.rpartition(signs[0])[2]) >= _GROUP:
+            point = None
+        elif len(signs) == 1 and point is None:
+            if self.point is None:
+                return None
+            point = self.point
+        before = cell
+        decimals = ""
+        if point is not None and point in cell:
+            before, _, decimals = cell.rpartition(point)
+        if not (before.isdigit() or _is_grouped(before)) or _NOT_DIGITS.search(decimals):
+            return None
+        return float(f"{_NOT_DIGITS.sub('', before)}.{decimals}")
+
+
+def _point(cell: str) -> str | None:
+    """The sign before decimals in nsys's numbers, as far as a cell shows it, maybe without any (`1.234.567`: ",")."""
+    signs: list[str] = _SIGNS.findall(cell)
+    if not signs:
+        return None
+    last = signs[-1]
+    before, _, after = cell.rpartition(last)
+    if signs.count(last) > 1:
+        return "," if last == "." else "."
+    if len(signs) > 1 or len(after) != _GROUP or before.startswith("0") or len(before) > _GROUP and before.isdigit():
+        return last
+    return None
+
+
+def _is_grouped(text: str) -> bool:
+    """Whether nsys writes a whole number in groups, all with one sign between them, the last of three digits or so."""
+    signs = set(_NOT_DIGITS.findall(text))
+    last = _NOT_DIGITS.split(text)[-1]
+    return len(signs) == 1 and len(last) >= _GROUP and _GROUPED.fullmatch(text) is not None
+
+
+_ENGLISH = Numbers(".")  # of CSV and JSON, whatever the locale
+
+
+class Shape(Struct, frozen=True):
+    """A table: which columns tell the kernel, its launches (None: one a row) and its time. spans: of the text form.
+
+    start: of a launch; None where there are no launches one by one.
+    """
+
+    kind: str
+    columns: tuple[str, ...]
+    name: str
+    time: str
+    launches: str | None
+    spans: tuple[tuple[int, int], ...] | None = None
+    start: str | None = None
+
+    @property
+    def unit(self) -> str:
+        """The unit of the time in an nsys summary: "ns", "us", "ms" or "s"."""
+        return _unit_of(self.time)
+
+    @property
+    def scale(self) -> float:
+        """Seconds in the unit of the time of an nsys summary."""
+        return _SCALE[self.unit]
+
+    @property
+    def start_scale(self) -> float:
+        """Nanoseconds in the unit of the start of an nsys trace."""
+        return round(1e9 * _SCALE[_unit_of(self.start or "")])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the time in an nsys summary can have no decimals: nanoseconds that are no average."""
+        return self.unit == "ns" and self.kind != LAUNCHED
+
+
+def _unit_of(column: str) -> str:
+    return column.rpartition("(")[2].rstrip(")").removesuffix("ec")
+
+
+class Timed(Struct, frozen=True):
+    """Launches of a kernel and the seconds that they took together (NaN: not known). part: their stream, if asked."""
+
+    name: str
+    device: str | None
+    launches: int
+    time_s: float
+    part: str | None = None
+
+
+def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = None) -> Shape | None:
+    """The nsys table that these columns make; None if it does not tell the times of kernels."""
+    own = set(names)
+    columns = tuple(names)
+    places = None if spans is None else tuple(spans)
+    total = _first(names, _TOTAL)
+    average = _first(names, _AVERAGE)
+    duration = _first(names, _DURATION)
+    if total and {"Instances", "Category", "Operation"} <= own:
+        return Shape(ALL, columns, "Operation", total, "Instances", places)
+    if total and {"Instances", "Name"} <= own:
+        return Shape(BY_GRID if "GridXYZ" in own else KERNELS, columns, "Name", total, "Instances", places)
+    if average and {"Count", "Kernel Name"} <= own:
+        return Shape(LAUNCHED, columns, "Kernel Name", average, "Count", places)
+    if duration and {"CorrId", "Name"} <= own:
+        return Shape(TRACE, columns, "Name", duration, None, places, _first(names, _START) or None)
+    return None
+
+
+def _first(names: Sequence[str], form: re.Pattern[str]) -> str:
+    return next((name for name in names if form.fullmatch(name)), "")
+
+
+class Nsys(Struct):
+    """The tables of `nsys stats` as lines come. sums: kind of table -> (kernel, device, part) -> launches, seconds.
+
+    parts: "stream" or LAUNCH, by which the launches of a trace are split; None: by nothing.
+    """
+
+    parts: str | None = None
+    sums: dict[str, dict[tuple[str, str | None, str | None], list[float]]] = field(default_factory=dict)
+    shape: Shape | None = None
+    heading: str | None = None
+    numbers: Numbers = field(default_factory=Numbers)
+    others: int = 0
+    text: int | None = None
+    foreign: int | None = None
+
+    def feed(self, number: int, line: str) -> bool:
+        """Take a line of nsys's output; whether it was of use."""
+        if not line.strip():
+            self.shape = self.heading = None
+            return True
+        if _PERHAPS.match(line):
+            self.shape = shape_of([name.strip() for name in split(line)])
+            self.heading = None
+            if self.shape is None:
+                self.foreign = self.foreign or number
+                self.heading = ""
+            return True
+        if _TEXT.match(line) or (self.shape is None and _OTHERS.match(line)):
+            self.heading = line
+            self.shape = None
+            self.text = self.text or number
+            return True
+        if self.heading is not None and _RULER.fullmatch(line):
+            self._ruler(number, self.heading, [dashes.span() for dashes in _COLUMN.finditer(line)])
+            return True
+        if self.shape is None:
+            return self.heading is not None or _ASIDE.match(line) is not None
+        if not self.shape.spans:
+            return self.row(self.shape, split(line))
+        fields = _below(line, self.shape.spans)
+        if fields is None and self.numbers.has_blanks:
+            return False  # where numbers hold blanks, words do not tell the columns
+        return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.spans) - 1))
+
+    def _ruler(self, number: int, heading: str, spans: Sequence[tuple[int, int]]) -> None:
+        """Take the line of dashes below the names of the columns of nsys's text table, which shows where they are."""
+        ends = [*(start for start, _ in spans[1:]), max(len(heading), spans[-1][1])]
+        self.shape = shape_of([heading[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)], spans)
+        if self.shape is None:
+            self.foreign = self.foreign or number
+        else:
+            self.heading = None
+
+    def row(self, shape: Shape, fields: Sequence[str]) -> bool:
+        """Take a row of an nsys table; whether its time and its launches are numbers."""
+        if len(fields) != len(shape.columns):
+            return False
+        row = dict(zip(shape.columns, (cell.strip() for cell in fields), strict=True))
+        is_text = shape.spans is not None
+        numbers = self.numbers if is_text else _ENGLISH
+        if is_text:
+            numbers.look(cell for column, cell in row.items() if column != shape.name)
+        time = numbers.value(row[shape.time], is_text and shape.is_whole)
+        launches = numbers.value(row[shape.launches], is_text) if shape.launches else 1.0
+        if time is None or launches is None or not launches.is_integer() or launches > _MOST_LAUNCHES:
+            return False
+        name = row[shape.name]
+        is_kernel = row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith("[CUDA mem")
+        if name and is_kernel:
+            many = launches if shape.kind == LAUNCHED else 1.0
+            part = self._part(shape, row, numbers) if self.parts else None
+            self.add(shape, name, row.get("Device"), int(launches), time * shape.scale * many, part)
+        else:
+            self.others += 1
+        return True
+
+    def _part(self, shape: Shape, row: Mapping[str, str], numbers: Numbers) -> str | None:
+        """What a row of an nsys trace is a part of: its stream, or itself."""
+        stream = row.get(STREAM) or None
+        start = numbers.value(row[shape.start], shape.spans is not None) if shape.start else None
+        if self.parts != LAUNCH or start is None:
+            return stream
+        return part_of(round(start * shape.start_scale), stream)
+
+    def add(
+        self, shape: Shape, name: str, device: str | None, launches: int, seconds: float, part: str | None = None
+    ) -> None:
+        """Launches of a kernel in nsys's tables and the time that they took together."""
+        own = self.sums.setdefault(shape.kind, {}).setdefault((name, device or None, part), [0, 0.0])
+        own[0] += launches
+        own[1] += seconds
+
+    @property
+    def kernels(self) -> list[Timed]:
+        """The kernels of nsys's output, from the best table that there is."""
+        best = next((self.sums[kind] for kind in _BEST if kind in self.sums), {})
+        return [Timed(name, device, int(many), time_s, part) for (name, device, part), (many, time_s) in best.items()]
+
+    def table(self) -> Table:
+        """The times of kernels that nsys printed; there must be some."""
+        best = next((kind for kind in _BEST if kind in self.sums), "")
+        return table_of(self.kernels, OF_LAUNCHES if best == TRACE else KIND, self.parts)
+
+    def notes(self) -> Iterable[str]:
+        """Sentences for a log whose times were read from nsys's tables."""
+        kinds = [kind for kind in _BEST if kind in self.sums]
+        if len(kinds) > 1:
+            yield f"the times are those of {kinds[0]}; the log tells them again in {', '.join(kinds[1:])}, not used"
+        cut = sum(kernel.name.endswith(_CUT) for kernel in self.kernels)
+        if cut:
+            yield (
+                f"nsys cut {cut} names of kernels off in its text (they end in {_CUT}): kernels alike up to there "
+                f"are added up, and none is found in a log of counters; write whole names with `{COMMAND}`"
+            )
+
+    def why_no_table(self) -> str | None:
+        """One sentence if the log is of nsys; None if it is not."""
+        if self.foreign is not None or self.others:
+            return f"the log has tables of nsys but none of kernels; make one with `{COMMAND} > times.csv`"
+        if self.text is not None:
+            return f"the tables of nsys are printed as text (line {self.text}); write them with `{COMMAND} > times.csv`"
+        return None
+
+
+def _below(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
+    """The fields of a row of nsys's text, which stand below the dashes; None if it does not keep to them."""
+    gaps = [line[end:start] for (_, end), (start, _) in zip(spans, spans[1:], strict=False)]
+    if any(gap.strip() for gap in gaps) or line[: spans[0][0]].strip():
+        return None
+    return [line[start:end] for start, end in (*spans[:-1], (spans[-1][0], len(line)))]
+
+
+def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -> Table:
+    """A table of times from nsys, a row for each of `kernels`, of which there must be some.
+
+    kind: its source, best of one run.
+
+    parts_by: what their parts are; of LAUNCH become starts and streams.
+    """
+    parts = [kernel.part for kernel in kernels]
+    rows = TableRows.of(
+        Names.of(kernel.device for kernel in kernels),
+        Names.of(kernel.name for kernel in kernels),
+        launches=[kernel.launches for kernel in kernels],
+        time_s=[kernel.time_s for kernel in kernels],
+        part=Names.of(parts) if any(part is not None for part in parts) else None,
+    )
+    return Table(kind, told_apart(rows) if parts_by == LAUNCH else rows, Columns.of({}, len(kernels)), {})
+
+
+def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str | None = None, *__: object) -> Log:
+    """Read the JSON tables of nsys, which hold no counters to choose among.
+
+    Raises LogError, one sentence, if none tells the times of kernels, or if the last is cut off.
+    """
+    nsys = Nsys(parts)
+    shapes: dict[tuple[str, ...], Shape | None] = {}
+    skipped = lines = 0
+    example = text = ""
+    is_closed = True
+    for block in blocks:
+        lines += block.count(b"\n")
+        text += block.decode("utf-8", "replace")
+        rows, text = _rows(text)
+        is_closed = _is_closed(text, is_closed and not rows)
+        for row in rows:
+            columns = tuple(row)
+            if columns not in shapes:
+                shapes[columns] = shape_of(columns)
+            shape = shapes[columns]
+            if shape is None:
+                nsys.foreign = nsys.foreign or lines
+            elif not nsys.row(shape, ["" if value is None else str(value) for value in row.values()]):
+                skipped += 1
+                example = example or json.dumps(row)[:80]
+    if not is_closed:
+        raise LogError(f"{source.path}: the JSON is cut off or damaged behind line {lines}; write it again with nsys")
+    if not nsys.kernels:
+        why = nsys.why_no_table() or f"no row of nsys tells a kernel; make a table with `{COMMAND} > times.csv`"
+        raise LogError(f"{source.path}: {why}")
+    notes = [*source.notes, *nsys.notes()]
+    if skipped:
+        rows_have = "1 row has" if skipped == 1 else f"{skipped} rows have"
+        notes.append(f"{rows_have} no readable time or number of launches and is skipped, for example: {example}")
+    about = {"lines": lines, "skipped_lines": skipped, "example_skipped": example or None}
+    return source.log([nsys.table()], notes, format_=KIND, **about)
+
+
+def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
+    """The whole objects in nsys's JSON, and what stands behind them: a row that is not whole, or the array's end."""
+    rows: list[dict[str, Any]] = []
+    place = 0
+    start = _OBJECT.search(text)
+    while start is not None:
+        place = start.start()
+        end = start.end()
+        try:
+            row, place = _DECODER.raw_decode(text, place)
+            rows.append(row)
+            start = _OBJECT.search(text, place)
+        except (ValueError, RecursionError):
+            # With another row behind it, this is none, but words of a program.
+            start = _OBJECT.search(text, end)
+    rest = text[place:]
+    return rows, rest if len(rest) <= _LONGEST else ""
+
+
+def _is_closed(rest: str, before: bool) -> bool:
+    """Whether no array of nsys's JSON is open behind the last whole row. before: the same before `rest`."""
+    if "]" in rest.partition("{")[0]:
+        return True
+    return before and _OBJECT.search(rest) is None
+
+
+def columns_of(section: Section) -> list[int]:
+    """Places of the columns of an nsys trace that are read."""
+    shape = _shape(section)
+    places = [section.at(name) for name in (shape.name, "Device", shape.time, STREAM, shape.start or "")]
+    return [place for place in places if place is not None]
+
+
+def places_of_names(section: Section) -> list[int]:
+    """The places of columns in which few different texts come again and again."""
+    places = [section.at(name) for name in (_shape(section).name, "Device", STREAM)]
+    return [place for place in places if place is not None]
+
+
+def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
+    """Add rows of an nsys trace up to the kernels of each device.
+
+    How many rows are no launches: they have no time or no name.
+    """
+    if not pieces:
+        return 0
+    table = together(pieces)
+    shape = _shape(section)
+    names = names_of(table[section.at(shape.name) or 0])
+    place = section.at("Device")
+    devices = Names(("",), np.zeros_like(names.codes)) if place is None else names_of(table[place])
+    seconds = values(table[section.at(shape.time) or 0], ENGLISH) * shape.scale
+
+    is_copy = _where(names, [name.strip().startswith(_COPY) for name in names.names])
+    is_stray = ~(seconds >= 0) | _where(names, [not name.strip() for name in names.names])
+    is_kernel = ~is_copy & ~is_stray
+    nsys.others += int(is_copy.sum())
+    names = names.chosen(is_kernel)
+    devices = devices.chosen(is_kernel)
+    parts = _parts(nsys.parts, section, shape, table).chosen(is_kernel)
+    kernel, first = alike(names.codes, devices.codes, parts.codes)
+    sums = np.bincount(kernel, seconds[is_kernel], len(first)).tolist()
+    launches = np.bincount(kernel, minlength=len(first)).tolist()
+    texts = (column.chosen(first).texts() for column in (names, devices, parts))
+    for name, device, part, many, time_s in zip(*texts, launches, sums, strict=True):
+        nsys.add(shape, name.strip(), device.strip(), many, time_s, part)
+    return int(is_stray.sum())
+
+
+def _parts(parts: str | None, section: Section, shape: Shape, table: Piece) -> Names:
+    """The part that each row of an nsys trace is: its stream, itself, or none."""
+    stream, start = section.at(STREAM), section.at(shape.start or "")
+    if parts is None or stream is None:
+        return Names((), np.full(size(table), -1, dtype=np.int32))
+    streams = names_of(table[stream])
+    if parts != LAUNCH or start is None:
+        return streams
+    start_ns = np.nan_to_num(values(table[start], ENGLISH) * shape.start_scale).round().astype(np.int64)
+    return Names.of(map(part_of, start_ns.tolist(), streams.texts()))
+
+
+def _where(column: Names, of_words: Sequence[bool]) -> Array:
+    return np.array(of_words, dtype=bool)[column.codes]
+
+
+def _shape(section: Section) -> Shape:
+    shape = shape_of(section.columns)
+    assert shape is not None, "a section of this kind has the columns of a trace"
+    return shape

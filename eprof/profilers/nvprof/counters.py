@@ -1,0 +1,344 @@
+"""Counters: summaries (a row a kernel and counter, of all launches) and wide traces (a row a launch, a column each)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import count
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eprof.base.arrays import Array, Floats, Ints, alike, numbered
+from eprof.base.text import pattern
+from eprof.logs.rows.cells import ABSENT, MISFIT, RATES, as_cell, shows_wrong, unit_of
+from eprof.logs.rows.columns import Answers, Form, Rows
+from eprof.logs.rows.folding import Cells, Numbers, Piece, Sums
+from eprof.logs.rows.log import COUNT, OTHER
+from eprof.profilers.nvprof.store import NO_DEVICE, Store
+from eprof.profilers.nvprof.tables import EVENTS, WIDE_FIXED, ColumnSection, Header, is_device, is_named, is_whole
+
+_INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list
+_LIST = pattern(r"\d+(?:,\s*\d+)+")
+_HELD_CELLS = 1 << 22
+# Column labels of things that nvprof prints with a unit, which a table without its row of units has lost.
+_RATE = pattern(
+    r"throughput|efficiency|hit.rate|utilization|activity|occupancy|stall|overhead|\bipc\b|per.(?:request|warp|cycle)"
+    r"|per active cycle",
+    re.IGNORECASE,
+)
+_UNIT = pattern(r"%|[A-Za-z/]*")
+_INSTANCE = pattern(r"(.+) \((\d+)\)")  # with --aggregate-mode off: a column a counter and unit of the GPU
+
+
+class SummarySection(ColumnSection):
+    """`"Device","Kernel","Invocations","Metric Name",...,"Avg"[,"Total"]`."""
+
+    def __init__(self, header: Header, run: int, store: Store) -> None:
+        super().__init__(header, run, store)
+        name = "Event Name" if header.kind == EVENTS else "Metric Name"
+        total = header.position("Total")
+        self.device, self.kernel, self.calls, self.name = map(header.at, ("Device", "Kernel", "Invocations", name))
+        self.has_total = total is not None
+        self.value = header.at("Avg") if total is None else total
+        self._others = [place for name in ("Min", "Max", "Avg") if (place := header.position(name)) is not None]
+        names = (self.device, self.kernel, self.calls, self.name)
+        checked = [place for place in self._others if place != self.value]
+        self.form = Form(header.width, names, (self.value,), checked=tuple(checked))
+        self._needed = (
+            (self.device, is_device), (self.calls, is_whole), (self.kernel, is_named), (self.name, is_named)
+        )  # fmt: skip
+        self.rates = store.rates or RATES
+        self._counters = Numbers()
+        self._counter_of = Answers(lambda name: self._counters.of(store.canonical(name.strip())), np.int32)
+        self._cells: list[tuple[Array, ...]] = []
+        self._number_of_cells = 0
+        self._unused: list[tuple[Array, ...]] = []
+        self._is_used = False
+
+    def fits(self, fields: list[str]) -> bool:
+        """A row of nvprof's summary: a device with its index, a whole number of invocations, and names."""
+        return all(fits(fields[place]) for place, fits in self._needed)
+
+    def all_fit(self, rows: Rows) -> bool:
+        """As `fits` for rows of nvprof's summary, called once for each different text."""
+        needed = [*self._needed, (self.name, _is_of_all)]
+        return all(rows.each(place, self.store.each(fits)).all() for place, fits in needed)
+
+    def take(self, fields: list[str]) -> None:
+        """Take a row of nvprof's summary; where a counter went wrong there is no value."""
+        fields = [*fields]
+        wrong = [fields[place] for place in self._others if shows_wrong(fields[place])]
+        if wrong:
+            fields[self.value] = wrong[0]
+        if _is_by_instance(fields[self.name]):
+            fields[self.name] = fields[self.name].rpartition(" (")[0]
+            fields[self.value] = self._summed(fields[self.value])
+        super().take(fields)
+
+    def _summed(self, values: str) -> str:
+        if _LIST.fullmatch(values.strip()):
+            self.store.note("counts told by hardware instance (--aggregate-mode off) were added up")
+            return str(sum(map(int, values.split(","))))
+        if "," not in values:
+            return values
+        self.store.note("what is told by hardware instance (--aggregate-mode off) and no count was left out")
+        return ""
+
+    def add(self, rows: Rows) -> None:
+        """Keep the cells of the wanted counters of nvprof's summary."""
+        wanted = rows.each(self.name, self.store.each(self.store.keeps_label))
+        if wanted.any():
+            self._is_used = True
+            rows = rows if wanted.all() else rows.chosen(wanted)
+            self._cells.append((*self._keys(rows), *rows.cells(self.value, self.rates)))
+            self._number_of_cells += len(rows)
+            if self._number_of_cells >= _HELD_CELLS:
+                self.finish()
+        elif not self._is_used:
+            counters = rows.each(self.name, self._counter_of)
+            names = self._counters.names()
+            self.store.leave_out(names[number] for number in counters[numbered(counters)[1]].tolist())
+            self._unused.append(self._keys(rows.chosen(counters == counters[0])))
+
+    def _keys(self, rows: Rows) -> tuple[Array, ...]:
+        return (
+            rows.each(self.device, self.store.each(self.store.devices.of, np.int32)),
+            rows.each(self.kernel, self.store.each(self.store.kernels.of, np.int32)),
+            rows.each(self.calls, self.store.each(int, np.int64)),
+            rows.each(self.name, self._counter_of),
+        )
+
+    def finish(self) -> None:
+        """Turn cells of nvprof's summary to rows: one for each device and kernel (more if a counter comes twice)."""
+        if self._cells:
+            for piece in self._pieces():
+                self.store.add(self.header.kind, piece)
+        elif self._unused and not self._is_used:
+            # None of the counters is wanted: the rows show which kernels ran, and how often.
+            device, kernel, calls, counter = map(np.concatenate, zip(*self._unused, strict=True))
+            _, first = _rows(device, kernel, calls, counter)
+            self.store.add(self.header.kind, Piece.of_run(self.run, device[first], kernel[first], calls[first]))
+        self._cells, self._unused, self._number_of_cells = [], [], 0
+
+    def _pieces(self) -> Iterable[Piece]:
+        device, kernel, calls, counter, values, kinds = map(np.concatenate, zip(*self._cells, strict=True))
+        if not self.has_total:
+            values = np.where(kinds == as_cell(COUNT), values * calls, values)
+        row, first = _rows(device, kernel, calls, counter)
+        labels = self._counters.names()
+        shape = len(labels), len(first)
+        table = np.full(shape, np.nan)
+        table_kinds = np.full(shape, ABSENT, np.int8)
+        is_known = np.zeros(shape, bool)
+        table[counter, row] = values
+        table_kinds[counter, row] = kinds
+        is_known[counter, row] = True
+        # Rows with the same counters go together: a cell without a value is one that the log has.
+        pattern_of, first_of = alike(*is_known)
+        for number, one in enumerate(first_of.tolist()):
+            rows, places = np.flatnonzero(pattern_of == number), np.flatnonzero(is_known[:, one]).tolist()
+            counters = {labels[place]: (table[place, rows], table_kinds[place, rows]) for place in places}
+            launches = first[rows]
+            piece = Piece.of_run(self.run, device[launches], kernel[launches], calls[launches])
+            piece.counters = counters
+            yield piece
+
+
+def _is_of_all(name: str) -> bool:
+    return not _is_by_instance(name)
+
+
+def _is_by_instance(name: str) -> bool:
+    return name.rstrip().endswith(_INSTANCES)
+
+
+def _rows(device: Array, kernel: Array, calls: Array, counter: Array) -> tuple[Ints, Ints]:
+    """Which row each cell of nvprof's summary belongs to, numbered as they come, and the first cell of each row.
+
+    A row is a device, a kernel and a number of launches; the same counter again (two kernels of one name) opens
+    a further one, so that nothing is overwritten.
+    """
+    row, first = alike(device, kernel)
+    cell = row * (int(counter.max()) + 1) + counter
+    if np.bincount(cell).max() > 1:
+        row, first = alike(row, _occurrence(cell))
+    if (calls[first][row] == calls).all():
+        return row, first
+    return alike(row, calls)
+
+
+def _occurrence(cells: Ints) -> Ints:
+    """How often each cell of nvprof's summary came before."""
+    order = np.argsort(cells, kind="stable")
+    place = np.arange(len(cells))
+    is_first = np.diff(cells[order], prepend=-1) != 0
+    occurrence = np.empty(len(cells), dtype=np.int64)
+    occurrence[order] = place - np.maximum.accumulate(np.where(is_first, place, 0))
+    return occurrence
+
+
+class _Column(Struct, frozen=True):
+    """A column of a counter, by its place in a line. is_instance: it is of one hardware instance of several."""
+
+    place: int
+    label: str
+    heading: str
+    is_instance: bool
+
+
+class WideSection(ColumnSection):
+    """`"Device","Context","Stream","Kernel"[,"Correlation_ID"],<counters>`."""
+
+    has_units = True
+
+    def __init__(self, header: Header, run: int, store: Store) -> None:
+        super().__init__(header, run, store)
+        self.device, self.kernel = header.at("Device"), header.at("Kernel")
+        self.stream = header.at("Stream") if store.by == "stream" else None
+        self._device_of = store.each(store.devices.of, np.int32)
+        self.rates = store.rates or RATES
+        self._units: list[str] | None = None
+        self._sums = Sums()
+        self._no_counts: set[str] = set()  # labels with values by hardware instance that cannot be added up
+        self._differs: set[str] = set()  # labels of columns that come again with other values
+
+        counters = _counters(header.columns)
+        self._columns = [
+            _Column(header.prefix + place, store.canonical(counter), heading, counter != heading)
+            for place, (heading, counter) in enumerate(zip(header.columns, counters, strict=True))
+            if heading not in WIDE_FIXED and store.keeps(store.canonical(counter))
+        ]
+        if not self._columns:
+            store.leave_out(counter for counter in counters if counter not in WIDE_FIXED)
+        names = [place for place in (self.device, self.kernel, self.stream) if place is not None]
+        # Most logs have nothing but numbers, which are parsed sooner; the first other cell changes it.
+        self.form = Form(header.width, tuple(names), numbers=tuple(column.place for column in self._columns))
+
+    def takes_units(self, fields: list[str]) -> bool:
+        """Whether fields are the row of units of nvprof's wide trace: its first field is empty."""
+        own = fields[self.header.prefix :]
+        if own[0] or not all(_UNIT.fullmatch(field.strip()) for field in own):
+            return False
+        self._units = fields
+        return True
+
+    def expects_units(self) -> bool:
+        """Once: from here on cells may be percentages, levels, <OVERFLOW>."""
+        numbers = self.form.numbers
+        if numbers:
+            self.form = replace(self.form, values=numbers, numbers=())
+        return bool(numbers)
+
+    def fits(self, fields: list[str]) -> bool:
+        """A row of nvprof's wide trace: a device with its index, and a kernel."""
+        return is_device(fields[self.device]) and is_named(fields[self.kernel])
+
+    def all_fit(self, rows: Rows) -> bool:
+        """As `fits` for rows of nvprof's wide trace, called once for each different text."""
+        needed = ((self.device, is_device), (self.kernel, is_named))
+        return all(rows.each(place, self.store.each(fits)).all() for place, fits in needed)
+
+    def add(self, rows: Rows) -> None:
+        """Keep the cells of launches in nvprof's wide trace."""
+        device = rows.each(self.device, self._device_of)
+        kernel = rows.each(self.kernel, self.store.each(self.store.kernels.of, np.int32))
+        piece = Piece.of_run(self.run, device, kernel, np.ones(len(rows), np.int64))
+        if self.stream is not None:
+            piece.part = rows.each(self.stream, self.store.each(self.store.part_of, np.int32))
+        for column in self._columns:
+            cells = self._in_unit(column, *rows.cells(column.place, self.rates))
+            if column.is_instance:
+                self._add_instance(column.label, cells, piece)
+            else:
+                self._add_column(column.label, cells, piece)
+        self._sums.add(piece)
+
+    def _in_unit(self, column: _Column, values: Floats, kinds: Array) -> Cells:
+        count = as_cell(COUNT)
+        unit = unit_of(self._units[column.place], self.rates) if self._units else None
+        if unit is not None:
+            scale, name = unit
+            kinds = np.where(kinds > count, np.int8(MISFIT), kinds)
+            return values * scale, np.where(kinds == count, np.int8(as_cell(name)), kinds)
+        if self._units is None and _RATE.search(column.heading) and (kinds == count).any():
+            self.store.note("a table of launches has no row of units: its rates and ratios are kept without a unit")
+            kinds = np.where(kinds == count, np.int8(as_cell(OTHER)), kinds)
+        return values, kinds
+
+    def _add_instance(self, label: str, cells: Cells, piece: Piece) -> None:
+        values, kinds = cells
+        known = values[kinds >= 0]
+        if (kinds > as_cell(COUNT)).any() or not (known == np.floor(known)).all():
+            self._no_counts.add(label)
+        before, before_kinds = piece.counters.get(label, (0.0, kinds))
+        piece.counters[label] = before + values, np.minimum(before_kinds, kinds)
+
+    def _add_column(self, label: str, cells: Cells, piece: Piece) -> None:
+        """Keep a column of nvprof's wide trace; one of a label that was there fills holes of the first."""
+        if label not in piece.counters:
+            piece.counters[label] = cells
+            return
+        values, kinds = cells
+        first, first_kinds = piece.counters[label]
+        is_hole = (first_kinds < 0) & (kinds >= 0)
+        first, first_kinds = np.where(is_hole, values, first), np.where(is_hole, kinds, first_kinds)
+        piece.counters[label] = first, first_kinds
+        again = next(name for number in count(2) if (name := f"{label} ({number})") not in piece.counters)
+        piece.counters[again] = cells
+        if not np.array_equal(first, values, equal_nan=True):
+            self._differs.add(again)
+
+    def finish(self) -> None:
+        """Hand over the launches of nvprof's wide trace, without columns that say again what is there already."""
+        piece = self._sums.take()
+        if piece is None:
+            return
+        labels = {column.label for column in self._columns}
+        for again in [label for label in piece.counters if label not in labels]:
+            label = again.rpartition(" (")[0]
+            if again in self._differs:
+                self.store.note(
+                    f"column `{label}` occurs again with other values; the later one is kept apart as `{again}`"
+                )
+            if again not in self._differs or self.store.keep is not None:
+                del piece.counters[again]
+        self._settle_instances(piece)
+        self.store.add(self.header.kind, piece)
+
+    def _settle_instances(self, piece: Piece) -> None:
+        """What is no count in nvprof's wide trace cannot be added up over instances."""
+        for label in dict.fromkeys(column.label for column in self._columns if column.is_instance):
+            if label not in self._no_counts:
+                self.store.note("counts told by hardware instance (--aggregate-mode off) were added up")
+                continue
+            self.store.note("what is told by hardware instance (--aggregate-mode off) and no count was left out")
+            size = len(piece.kernel)
+            piece.counters[label] = np.full(size, np.nan), np.full(size, as_cell(OTHER), dtype=np.int8)
+
+
+class CutOffSection(WideSection):
+    """A table whose devices' names are cut off: the device is known only where its index is there still."""
+
+    def __init__(self, header: Header, run: int, store: Store) -> None:
+        super().__init__(header, run, store)
+        self._device_of = Answers(lambda name: store.devices.of(name) if is_device(name) else NO_DEVICE, np.int32)
+
+    def fits(self, fields: list[str]) -> bool:
+        """A row of a wide trace without its start: a device, numbers of a context and a stream, and a kernel."""
+        device, context, stream, kernel = fields[:4]
+        return bool(device and kernel and context.isdecimal() and stream.isdecimal())
+
+
+def _counters(columns: Sequence[str]) -> list[str]:
+    """The counter in each column of nvprof's wide trace, of the whole GPU or of one hardware instance."""
+    known = set(columns)
+    counters = []
+    for column in columns:
+        instance = _INSTANCE.fullmatch(column)
+        if instance is not None and f"{instance[1]} (0)" in known:
+            counters.append(instance[1])
+        else:
+            counters.append(column)
+    return counters

@@ -1,0 +1,331 @@
+"""The first screen's advice: of all that one can change, what saves most. From `eprof.profile/1`.
+
+A lever is something that one does: to clocks, to bytes, to types, to launches. An effect ("less time") is none, nor is
+less of what the work needs (fewer multiplications of a product).
+"""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from eprof.base.gpus import capability_of_label
+from eprof.base.known import growth
+from eprof.base.text import bracketed, when
+from eprof.base.vocabulary import CONSTANT, COUNTS, DATA
+from eprof.costs.datasheets import data_sheet
+from eprof.profile.device import capabilities_of
+from eprof.profilers import advice
+from eprof.show.report.first_screen import CACHED, FAMILIES, REQUESTED
+from eprof.show.report.levers_of_cpus import scalar_loops
+from eprof.show.report.trust import lacks_most, lacks_some
+from eprof.show.report.view import View, time_of
+from eprof.show.words.badges import MISSING, SIMULATED, Amount
+from eprof.show.words.blocks import Point
+from eprof.show.words.intervals import known
+from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, span
+
+_STEP = 0.2  # what is tried of things that shrink by degrees: a fifth less
+_LITTLE = 0.03  # of the energy: what saves less is not worth trying
+_MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
+_WASTED = 1.2  # times the requested bytes, from which on fetching only those is worth it
+_SHORT_S = 10e-6  # launches that take less wait for their start
+_SLOW = 0.6  # of the roofline's speed: what is slower waits
+_WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
+# Instructions for each flop, a vector's once a lane: a[i] = s b[i] + c[i] takes 4 if scalar, 2.5 or less if in vectors.
+_SCALAR = 3.0
+_MOSTLY_INTEGER = 30.0  # from here on, floating-point arithmetic is not what the function is for
+_NARROWER = (
+    *(("tensor_tf32", "tensor_fp16"), ("tensor_tf32", "tensor_bf16")),
+    *(("tensor_fp16", "tensor_fp8"), ("tensor_bf16", "tensor_fp8"), ("tensor_fp8", "tensor_fp4")),
+)
+_SINCE = {"tensor_fp16": 7.0, "tensor_tf32": 8.0, "tensor_bf16": 8.0, "tensor_fp8": 8.9, "tensor_fp4": 10.0}
+_STREAMS = 1.0  # flop/B: below, each byte is used about once
+_REMEDIES = {
+    "l2": "larger tiles in shared memory, or blocks that run together on neighbouring data",
+    "l1": "keep values in registers or shared memory",
+    "shared": "larger tiles in registers",
+    "int": "move index arithmetic out of loops",
+    "other": "unroll, and load 16 bytes at a time",
+    "system": "keep data on the GPU",
+}
+
+
+class Try(Struct, frozen=True):
+    """A change, and which share of the energy it saves, at least and at most where that is known; beside: its price."""
+
+    act: str
+    saves: float
+    ends: tuple[float, float] | None = None
+    beside: str = ""
+
+    def text(self, everything: float) -> str:
+        """What to try, as in "... saves 1.74 mJ (15 % of 11.6 mJ), 14 % less time". everything: J."""
+        low, high = self.ends or (self.saves, self.saves)
+        joules = span(low * everything, high * everything, "J")
+        return f"{self.act}: saves {joules} ({percent_span(low, high)} of {quantity(everything, 'J')}){self.beside}"
+
+
+def what_to_try(view: View) -> Point:
+    """What to try: the change that saves most, and what to collect where too little was counted to tell."""
+    changes = sorted(_levers(view), key=lambda change: -change.saves)
+    texts = [_of_loops(view)]
+    if changes and changes[0].saves >= _LITTLE:
+        texts.insert(0, changes[0].text(view.counted_energy(view.document).value or 0.0))
+    if not view.has_energy and view.costs is None:
+        texts.append(_how_to_price(view))
+    elif not (view.to_meter or view.is_modelled) and (
+        lacks_some(view) or not view.has_energy or view.above.value is None
+    ):
+        # Where more may have been left out than was counted, that comes first.
+        texts.insert(0 if lacks_most(view) else len(texts), _how_to_count(view))
+    return Point("Try", "; ".join(filter(None, texts)) or _nothing(view, changes))
+
+
+def _how_to_price(view: View) -> str:
+    if view.nouns.is_of_cpu:
+        return "name the processor's prices with --costs (eprof costs lists them), or make them: eprof calibrate --cpu"
+    name = view.document.device.name
+    if name is None or capability_of_label(name) is not None:
+        return 'name the GPU, as in --costs "RTX 4090"'
+    if data_sheet(name) is not None:
+        return "price it by its data sheet: --costs estimated"
+    return f'make its prices from its power limit: eprof costs --estimate "{name}" --tdp-w WATTS -o mine.toml'
+
+
+def _how_to_count(view: View) -> str:
+    """The one command that counts what decides where the joules go."""
+    rest = when(view.above.value is not None, " the rest")
+    if view.nouns.is_of_cpu:
+        return f"count{rest} with `eprof run PROGRAM`"
+    device = view.document.device
+    capabilities = [device.capability] if device.capability else capabilities_of(device.name)
+    # Where several can do it on this GPU, the newest one; where nothing tells which GPU it is, each says for which.
+    command, bracket, which = advice.commands(advice.COUNTS, capabilities).rpartition(" or ")[2].partition(" (")
+    return f"count{rest} with `{command} PROGRAM`{bracket}{which}"
+
+
+def _nothing(view: View, changes: Iterable[Try]) -> str:
+    best = next(iter(changes), None)
+    if best is None:
+        return "nothing: no change that eprof knows saves energy here"
+    return f"nothing: the best change saves {percent(best.saves)} ({best.act})"
+
+
+def _levers(view: View) -> Iterator[Try]:
+    """All levers that the page knows, each with what it saves of the counted energy."""
+    everything = view.counted_energy(view.document).value
+    if not everything or view.above.value is None:
+        return
+    yield from _other_clocks(view)
+    for loop in scalar_loops(view):
+        ends = loop.least_j / everything, loop.most_j / everything
+        yield Try(loop.act, sum(ends) / 2, ends)
+    yield from _narrower_types(view, everything)
+    yield from _fused(view, everything)
+    yield from _asked_for(view, everything)
+    yield from _fewer_bytes(view, everything)
+    yield from _fewer_instructions(view, everything)
+    yield from _less_waiting(view, everything)
+
+
+# --------------------------------------------------------------------------------------------------- clocks
+
+
+def _other_clocks(view: View) -> Iterator[Try]:
+    """The clocks with the lowest energy, if the times behind them were not themselves modelled."""
+    clocks = view.document.clocks
+    if not clocks or view.is_modelled:
+        return
+    lowest = clocks.lowest
+    here = next((setting for setting in clocks.settings if setting.this), None)
+    if here is None or not here.energy_j or lowest.energy_j is None:
+        return
+    ends = [end or lowest.energy_j for end in lowest.energy_range_j or ()] or [lowest.energy_j]
+    saves = [1 - end / here.energy_j for end in sorted(ends, reverse=True)]
+    clocks_of = {"core": (lowest.core_mhz, here.core_mhz), "memory": (lowest.memory_mhz, here.memory_mhz)}
+    acts = []
+    for name, (now, before) in clocks_of.items():
+        if now != before:
+            verb = "lower" if now < before else "raise"
+            acts.append(f"{verb} the {name} clock to {now:g}{NARROW}MHz (from {before:g})")
+    if acts:
+        time = _time_of(growth(lowest.time_s, here.time_s))
+        yield Try(" and ".join(acts), saves[0], (saves[0], saves[-1]), f"{time}, modelled")
+
+
+def _time_of(share: float | None) -> str:
+    if share is None or abs(share) < _LITTLE:
+        return ""
+    return f", {more_or_less(share)} time"
+
+
+# ---------------------------------------------------------------------------------------------------- types
+
+
+def _narrower_types(view: View, everything: float) -> Iterator[Try]:
+    """Narrower types that this GPU has and the table prices: on tensor cores, in their stead, FP32 for FP64."""
+    has = {word for word, since in _SINCE.items() if _capability(view) >= since}
+    for wide, narrow in _NARROWER:
+        price, narrower = view.charges.get(wide), view.charges.get(narrow)
+        joules = view.words[wide].energy.value if wide in view.words else None
+        if narrow in has and joules and price and price.pj and narrower and narrower.pj:
+            names = (COUNTS[word].label.removeprefix("Tensor ") for word in (narrow, wide))
+            saves = joules / everything * (1 - narrower.pj / price.pj)
+            yield Try(f"use {' for '.join(names)} on tensor cores, if accurate enough", saves)
+    single, double = (view.charges.get(f"fp{bits}_fma") for bits in (32, 64))
+    doubles_j = view.groups.get("fp64", Amount(None)).value
+    if doubles_j and single and double and 0 < single.pj < double.pj:
+        saves = doubles_j / everything * (1 - single.pj / double.pj)
+        where = bracketed(_mostly_in(view, "fp64"))
+        yield Try(f"use FP32 for FP64, if accurate enough{where}", saves, _ends(view, "fp64", everything, saves))
+    yield from _onto_tensor_cores(view, everything, has)
+
+
+def _onto_tensor_cores(view: View, everything: float, has: set[str]) -> Iterator[Try]:
+    """Products in FP32 on tensor cores instead: two flops there for each multiply-add."""
+    products = [kernel for kernel in view.kernels if "gemm" in kernel.name.lower()]
+    fma = view.charges.get("fp32_fma")
+    word = "tensor_tf32" if "tensor_tf32" in has else "tensor_fp16"
+    tensor = view.charges.get(word)
+    if word not in has or not products or not fma or not fma.pj or not tensor or not tensor.pj:
+        return
+    counts = [kernel.counts[name] for kernel in products for name in ("fp32_fma", "fp32") if name in kernel.counts]
+    joules = sum(count.energy_j or 0.0 for count in counts)
+    saves = joules / everything * (1 - 2 * tensor.pj / fma.pj)
+    if saves > 0:
+        name = COUNTS[word].label.removeprefix("Tensor ")
+        yield Try(f"multiply on tensor cores, in {name}, if accurate enough", saves)
+
+
+def _capability(view: View) -> float:
+    try:
+        return float(view.document.device.capability or "")
+    except ValueError:
+        return 0.0
+
+
+def _fused(view: View, everything: float) -> Iterator[Try]:
+    """Multiplications and additions that could be one instruction."""
+    for bits in (64, 32, 16):
+        pairs = 0.0
+        for kernel in view.kernels:
+            added, multiplied = (view.amount(kernel, f"fp{bits}_{kind}").value for kind in ("add", "mul"))
+            pairs += min(added or 0.0, multiplied or 0.0)
+        price = view.charges.get(f"fp{bits}_mul")
+        if pairs and price and price.pj:
+            saves = pairs * price.pj * 1e-12 / everything
+            yield Try(f"fuse up to {quantity(pairs, '')} FP{bits} multiplications with additions (FMA)", saves)
+
+
+# ---------------------------------------------------------------------------------------------------- bytes
+
+
+def _asked_for(view: View, everything: float) -> Iterator[Try]:
+    """Bytes that were fetched and not asked for: rows of a matrix read down its columns, for example."""
+    requested = view.summed(view.document, REQUESTED)
+    if not requested.value or requested.marks & MISSING:
+        return
+    saves, most = 0.0, 0.0
+    for level in CACHED:
+        moved = view.summed(view.document, [word for word in view.words if COUNTS[word].group == level]).value or 0.0
+        ratio = moved / requested.value
+        if ratio >= _WASTED:
+            most = max(most, ratio)
+            saves += (view.groups.get(level, Amount(None)).value or 0.0) / everything * (1 - 1 / ratio)
+    if most:
+        yield Try(f"coalesce accesses: {plain(most)} times the bytes asked for are moved", saves)
+
+
+def _fewer_bytes(view: View, everything: float) -> Iterator[Try]:
+    """A fifth fewer bytes of each level, in a way that its bytes can become fewer."""
+    for group, amount in view.groups.items():
+        if FAMILIES.get(group) != DATA or not amount.value:
+            continue
+        saves, time = _STEP * amount.value / everything, ""
+        for answer in view.document.what_if or ():
+            if answer.question == f"{group}=-20%" and answer.change_share is not None and not view.is_modelled:
+                saves, time = -answer.change_share, _time_of(answer.time_share)
+        how = "; ".join(filter(None, [_mostly_in(view, group), _remedy(view, group)]))
+        act = f"move a fifth fewer {view.in_prose(group)} bytes{bracketed(how)}"
+        yield Try(act, saves, _ends(view, group, everything, saves), time)
+
+
+def _remedy(view: View, group: str) -> str:
+    if group != "dram":
+        return _REMEDIES.get(group, "")
+    if view.nouns.is_of_cpu:
+        return "work on blocks that stay in the caches"
+    intensity = view.document.intensity_flop_per_byte
+    if intensity is not None and intensity < _STREAMS and len(view.kernels) > 1:
+        return f"fuse {view.nouns.kernels} that pass arrays on, or store narrower types"
+    return "reuse tiles, or store narrower types"
+
+
+def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
+    """A fifth fewer instructions that are no arithmetic: addresses, loops, loads."""
+    for group in ("int", "other"):
+        amount = view.groups.get(group, Amount(None)).value
+        if amount:
+            saves = _STEP * amount / everything
+            how = "; ".join(filter(None, [_mostly_in(view, group), _REMEDIES[group]]))
+            act = f"execute a fifth fewer {when(group == 'int', 'integer ')}instructions{bracketed(how)}"
+            yield Try(act, saves, _ends(view, group, everything, saves))
+
+
+def _ends(view: View, group: str, everything: float, saves: float) -> tuple[float, float] | None:
+    """What a change of a part saves at least and at most, where the prices leave that open."""
+    pair, value = known(view.interval(group)), view.groups[group].value
+    interval = view.document.interval_j
+    if pair is None or not value or view.is_certain(group) or interval and group in interval.uncounted:
+        return None
+    return saves * pair[0] / value, saves * min(pair[1] / value, everything / value)
+
+
+# ---------------------------------------------------------------------------------------------------- waiting
+
+
+def _less_waiting(view: View, everything: float) -> Iterator[Try]:
+    """Constant power while a kernel waits: for its launches, or for memory that is not busy."""
+    constant_j = view.joules_by_kernel(CONSTANT)
+    if view.is_above or not sum(constant_j):
+        return
+    largest = max(range(len(constant_j)), key=constant_j.__getitem__)
+    kernel, joules = view.kernels[largest], constant_j[largest]
+    seconds = time_of(kernel).value or 0.0
+    name = view.label(kernel)
+    if seconds / kernel.launches < _SHORT_S:
+        each = quantity(seconds / kernel.launches, "s")
+        act = f"do more in each {view.nouns.launch} of {name}, now {each}: a fifth less time in all"
+        yield Try(act, _STEP * joules / everything)
+        return
+    limits = view.document.limits
+    share = limits.kernels[largest].speed_share if limits else None
+    if share is None or share >= _SLOW:
+        return
+    act = f"keep more loads in flight in {name} ({percent(share)} of the roofline's speed): a fifth less time"
+    yield Try(act, _STEP * joules / everything)
+
+
+def _mostly_in(view: View, group: str) -> str:
+    """The kernel that has most of a part, where there are several: "53 % in u_list"."""
+    joules = view.joules_by_kernel(group)
+    largest = max(range(len(joules)), key=joules.__getitem__)
+    share = joules[largest] / (sum(joules) or 1.0)
+    if len(joules) < 2 or share < _MOSTLY:
+        return ""
+    return f"{percent(share)} in {view.label(view.kernels[largest])}"
+
+
+def _of_loops(view: View) -> str:
+    """What to try by the counts of a CPU's largest function: its loops wait for DRAM, or are not vectorised."""
+    if not view.nouns.is_of_cpu or not view.kernels:
+        return ""
+    kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).value or 0.0)
+    executed, flops = view.instructions(kernel).value or 0.0, view.flops(kernel).value or 0.0
+    missed = view.summed(kernel, ("dram_read", "dram"))
+    name = view.label(kernel)
+    if missed.marks & SIMULATED and _WAIT * (missed.value or 0.0) > executed:
+        return f"{name} mostly waits for DRAM: work on blocks that stay in the last-level cache"
+    if not flops or not _SCALAR <= executed / flops < _MOSTLY_INTEGER or "fp64_scalar" in view.words:
+        return ""
+    return f"{name} takes {plain(executed / flops)} instructions for each flop: vectorise its loops (-O3 -march=native)"

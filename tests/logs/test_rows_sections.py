@@ -1,0 +1,20 @@
+"""Pieces of a CSV section: clean stretches are columns of polars, the lines between them lists."""
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eprof.logs.rows import sections
+
+CELLS = st.lists(st.sampled_from(["axpy", "dot", "", "1,024"]), min_size=1, max_size=4)
+
+
+@given(st.lists(st.tuples(CELLS, st.booleans()), min_size=1, max_size=4), st.sampled_from([pl.String, pl.Categorical]))
+def test_pieces_below_each_other_have_the_cells_of_all(pieces, kind):
+    columns = [pl.Series("3", cells, kind) if is_clean else cells for cells, is_clean in pieces]
+    whole = sections.together([{3: cells} for cells in columns])
+    texts = [cell for cells, _ in pieces for cell in cells]
+    assert list(whole) == [3] and sections.texts_of(whole[3]) == texts and sections.size(whole) == len(texts)
+    assert sections.are_last(whole[3]).tolist() == [cell == texts[-1] for cell in texts]
+    names = sections.names_of(whole[3])
+    assert names.texts().tolist() == texts
