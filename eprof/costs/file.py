@@ -359,7 +359,7 @@ def _rate(price: Node, domain: str | None) -> Rate:
 def _constant(node: Node) -> Constant:
     if node.value is None:
         raise node.error("[constant_power] is missing: the watts drawn whatever the GPU does, as `w = ...`.")
-    node.table((*_CONSTANT_TERMS, "per", "why", "mark"))
+    node.table((*_CONSTANT_TERMS, "per", "cores", "why", "mark"))
     terms = tuple(
         Term(_number(node[name]), domain, name, clocked="mhz" in name)
         for name, domain in _CONSTANT_TERMS.items()
@@ -368,7 +368,8 @@ def _constant(node: Node) -> Constant:
     if not terms:
         raise node.error(f"[constant_power] gives no power; use some of: {', '.join(_CONSTANT_TERMS)}.")
     is_per_socket = "per" in node and node["per"].choice(("socket",)) == "socket"
-    return Constant(terms, _why(node), _mark(node), is_per_socket)
+    cores = int(_positive(node["cores"])) if "cores" in node else None
+    return Constant(terms, _why(node), _mark(node), is_per_socket, cores=cores)
 
 
 def _peak(node: Node) -> Peak:

@@ -258,13 +258,17 @@ class Term(Struct, frozen=True):
 
 
 class Constant(Struct, frozen=True):
-    """Constant power as the file gives it: the sum of its terms; of a CPU by socket, as many as are in use."""
+    """Constant power as the file gives it: the sum of its terms; of a CPU by socket, as many as are in use.
+
+    cores: of a socket; None: not told. sockets: fewer than one: those cores of it that are in use.
+    """
 
     terms: tuple[Term, ...]
     why: str
     marks: Mark
     is_per_socket: bool = False
-    sockets: int = 1
+    sockets: float = 1
+    cores: int | None = None
 
     def at(self, point: Point) -> tuple[float, str, Mark]:
         """Evaluate pi0 in W ([FMM] eq. 8): the watts, the arithmetic, and the marks."""
@@ -279,7 +283,7 @@ class Constant(Struct, frozen=True):
                 marks |= point.marks[term.domain]
         if self.sockets == 1:
             return watts, " + ".join(formulas), marks
-        return watts * self.sockets, f"{self.sockets} * ({' + '.join(formulas)})", marks
+        return watts * self.sockets, f"{self.sockets:.4g} * ({' + '.join(formulas)})", marks
 
 
 class Peak(Struct, frozen=True):
@@ -533,11 +537,17 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             return replace(table, assumption=board.why, boards=(served,))
         return replace(table, devices=board.devices)
 
-    def in_sockets(self, number: int) -> "CostTable":
-        """The table for a program that uses so many sockets, where constant power and peaks are those of one."""
+    def in_sockets(self, number: float) -> "CostTable":
+        """The table for a program that uses so many sockets, where constant power and peaks are those of one.
+
+        Some cores of one socket have its whole memory, and of its constant power and other peaks their share.
+        """
         if not self.constant.is_per_socket or number == 1:
             return self
-        peaks = {name: replace(term, number=term.number * number) for name, term in self.peak.terms.items()}
+        peaks = dict(self.peak.terms)
+        for name, term in peaks.items():
+            if number > 1 or term.domain != "memory":
+                peaks[name] = replace(term, number=term.number * number)
         return replace(self, constant=replace(self.constant, sockets=number), peak=replace(self.peak, terms=peaks))
 
     def explain(self, setting: str | None = None) -> dict[str, Any]:

@@ -66,15 +66,17 @@ def priced(table: CostTable, clocks: Clocks) -> Costs:
     return replace(costs, notes=(*costs.notes, *notes))
 
 
-def with_active_cycles(counts: Counts, costs: Costs) -> Counts:
+def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Counts:
     """The counts with active cycles where these pay and were not counted: a unit is taken to be active all the time.
 
-    ESTIMATED and ASSUMED, at the clock of the costs. Of a CPU one core: a program may use more, or wait. Of a GPU all
+    ESTIMATED and ASSUMED, at the clock of the costs. Of a CPU `cores`: a program may use more, or wait. Of a GPU all
     multiprocessors, or as many as a launch has blocks: some may wait for the last. Of a kernel of which nothing else is
     priced they stay unknown, for time alone tells nothing of what a GPU did.
     """
     seconds = counts.rows.time_s
-    counts = _with_cycles(counts, costs, "core_active", np.ones_like(seconds), "one core")
+    counts = _with_cycles(
+        counts, costs, "core_active", np.full_like(seconds, cores), "one core" if cores == 1 else f"{cores:.3g} cores"
+    )
     if costs.sm_count is None:
         return counts
     blocks = np.full_like(seconds, np.nan) if counts.shape is None else counts.shape["blocks"]
@@ -94,7 +96,9 @@ def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: st
     mark = int(Mark.ESTIMATED | Mark.ASSUMED)
     marks = np.where(made_up, mark | counts.rows.time_marks, counts.amount_marks[word])
     numbers = "" if (units[made_up] == 1).all() else f" * {float(np.max(units[made_up])):g}"
-    note = f"{who} is taken to be active all the time, at the clock of the cost table"
+    note = (
+        f"{who} {'are' if who.endswith('s') else 'is'} taken to be active all the time, at the clock of the cost table"
+    )
     way = Way(f"time * {mhz:g} MHz{numbers}", note, mark, int(made_up.sum()))
     rows = len(counts.rows)
     return replace(

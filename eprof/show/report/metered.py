@@ -43,6 +43,8 @@ def certainty(view: View, to_meter: schema.ToMeter) -> str:
     """What of the metered numbers is measured, and how well the rest is known."""
     idle = when(to_meter.idle_j, " together with idle time")
     kernels = view.nouns.kernels
+    if len(view.kernels) == 1:
+        return f"The total{idle} is what the meter saw."
     return (
         f"Total{idle}: what the meter saw. Split over {kernels}: estimated, nine {kernels} of ten are a factor of "
         f"{to_meter.within:g} off at most."
