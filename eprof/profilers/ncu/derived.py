@@ -136,7 +136,7 @@ def _dram_channels(metrics: Mapping[str, Array], time_s: Array) -> Array:
         metrics.get(_DRAM_ALL, np.full(number, np.nan)), mean, out=np.full(number, np.nan), where=mean > 0
     )
     whole = np.round(channels)
-    return np.where(np.abs(channels - whole) < _NEARLY_WHOLE, whole, channels)
+    return np.asarray(np.where(np.abs(channels - whole) < _NEARLY_WHOLE, whole, channels))
 
 
 def _cycles(metrics: Mapping[str, Array], number: int) -> Array:
