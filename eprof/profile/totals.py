@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats, Ints
+from eprof.base.arrays import Floats, Ints, known_or_zero
 from eprof.base.known import ratio
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
@@ -48,9 +48,9 @@ def joules_by_group(energy: "Energy", places: Ints) -> Floats:
     assert energy.split is not None and energy.costs is not None
     joules = np.zeros(len(GROUPS))
     rows = {group: row for row, group in enumerate(GROUPS)}
-    for word in energy.split.joules.names:
-        group = CONSTANT if word == CONSTANT else COUNTS[word].group
-        joules[rows[group]] += np.nansum(energy.split.joules[word][places])
+    words = energy.split.joules.names
+    of_words = [rows[CONSTANT if word == CONSTANT else COUNTS[word].group] for word in words]
+    np.add.at(joules, of_words, known_or_zero(energy.split.joules.values[places]).sum(axis=0))
     if energy.total_s is not None and len(places) == len(energy.counts.rows):
         joules[CONSTANT_ROW] = energy.total_s * energy.costs.constant_power_w
     return joules

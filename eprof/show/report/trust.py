@@ -20,7 +20,7 @@ _PRICES = {
     "measured": "measured on this {processor}",
     "fitted": "fitted to measured power",
     "published": "published, not measured here",
-    "estimated": "of the data sheet: nobody measured this {processor} (--energy 12J, a meter's, narrows it most)",
+    "estimated": "from the data sheet, nobody measured this {processor} (--energy 12J, a meter's, narrows it most)",
 }
 
 
