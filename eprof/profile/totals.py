@@ -116,7 +116,8 @@ def _limit_of_capability(capability: str | None) -> float:
 def held_to_limit(energy: "Energy") -> "Energy":
     """The profile with prices that make no more of its counts than the board can draw in that time, and a note.
 
-    Time and clocks are measured, so that the prices give way: all but constant power, by one factor.
+    Time and clocks are measured, so that the prices give way: all but constant power, by one factor. Those of another
+    GPU stay as they are, and a note says that the two are not alike.
     """
     joules, time_s = joules_of(energy), time_of(energy)
     total_j, constant_j = joules[TOTAL], joules[CONSTANT] or 0.0
@@ -126,10 +127,14 @@ def held_to_limit(energy: "Energy") -> "Energy":
     most_j = board_limit_w(energy) * time_s
     if total_j <= most_j or constant_j >= most_j:
         return energy
+    made = f"The prices make {total_j / time_s:.4g} W of these counts and times, and the board may draw"
+    if energy.table is None or energy.profile.is_named_otherwise(energy.table):
+        why = "they are of another processor, too large, or the counts or times are not those of this run"
+        return replace(energy, notes=(f"{made} {most_j / time_s:.4g} W: {why}.", *energy.notes))
     factor = (most_j - constant_j) / (total_j - constant_j)
     note = (
-        f"The prices make {total_j / time_s:.4g} W of these counts and times, and the board may draw "
-        f"{most_j / time_s:.4g} W: its power limit binds, so that all but constant power is taken times {factor:.3g}."
+        f"{made} {most_j / time_s:.4g} W: its power limit binds, so that all but constant power is taken times "
+        f"{factor:.3g}."
     )
     if factor < _PLAUSIBLE:
         note += " So far off, the times, the counts or the board are probably not those of this run."
@@ -138,7 +143,7 @@ def held_to_limit(energy: "Energy") -> "Energy":
         word: replace(charge, pj=charge.pj * factor, marks=charge.marks | Mark.ESTIMATED) if charge.pays else charge
         for word, charge in energy.costs.charges.items()
     }
-    held = energy.priced(replace(energy.costs, charges=charges))
+    held = energy.priced(replace(energy.costs, charges=charges, held=factor))
     return replace(held, notes=(note, *held.notes))
 
 

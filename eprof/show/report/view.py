@@ -327,7 +327,7 @@ class View:
             return "instruction issue"
         if priced and set(priced) <= _ONCE_EACH.keys():
             return " and ".join(_ONCE_EACH[name] for name in priced)
-        return self.nouns.labels.get(group, "").lower() or _PROSE.get(group, GROUPS[group])
+        return self.nouns.labels.get(group, "").lower() or _PROSE.get(group) or GROUPS.get(group, group)
 
     # ----------------------------------------------------------------------------------------------------- counts
 
