@@ -27,6 +27,7 @@ class Signs(NamedTuple):
     slowed: the kinds of tables whose times are of launches that the profiler slowed down. slowed_note: the log's note
     on that. counts_repeat: runs count the same each time, so equal tables are no sign of a copy.
     first_device: how its tables name the first GPU where they give its number only.
+    runs_one_core: whatever the program starts, one core at a time is simulated.
     of_programs: its rows are whole programs, on a device that no log names.
     lower_bounds: the marks of `Launches` of which some counters are known to lack something.
 
@@ -46,6 +47,7 @@ class Signs(NamedTuple):
     slowed_note: str | None = None
     counts_repeat: bool = False
     first_device: re.Pattern[str] | None = None
+    runs_one_core: bool = False
     of_programs: bool = False
     lower_bounds: Callable[[Any], Columns] | None = None
     unions: frozenset[str] = frozenset()

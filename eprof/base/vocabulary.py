@@ -5,9 +5,9 @@ and two flops. Tensor cores do from 512 to many thousand flops an instruction, s
 type of the operands; integer operations count as flops there. An SM-active cycle is a cycle of one multiprocessor with
 work on it, an active core cycle one of a core of a CPU that is not halted, at whatever clock it then runs. `retired`
 has every instruction of a CPU once, vectors too. `fp64_narrow` are those FP64 operations that instructions of one or
-two lanes do, beside `fp64` or its kinds. A byte is charged at a memory level; which one depends on the books that a
-cost table keeps (docs/model.md): *served*, at the one level that served it, or *accessed*, at every level that it
-passed.
+two lanes do, `fp64_scalar` and `fp32_scalar` those of one lane, beside `fp64` and `fp32` or their kinds. A byte is
+charged at a memory level; which one depends on the books that a cost table keeps (docs/model.md): *served*, at the one
+level that served it, or *accessed*, at every level that it passed.
 """
 
 from msgspec import Struct
@@ -72,7 +72,9 @@ _ALL = [
     _plain_count("tensor", "tensor", "Tensor"),
     *_TENSOR,
     Count("fp64_narrow", "flop", COMPUTATION, "fp64", "FP64 in scalar or 128-bit instructions, besides"),
+    Count("fp64_scalar", "flop", COMPUTATION, "fp64", "FP64 in scalar instructions, besides"),
     *_floats(64),
+    Count("fp32_scalar", "flop", COMPUTATION, "fp32", "FP32 in scalar instructions, besides"),
     *_floats(32),
     *_floats(16),
     _plain_count("integer", "int", "Integer"),
@@ -127,7 +129,7 @@ def stand_ins(word: str) -> tuple[str, ...]:
 
 CPU, GPU = "cpu", "gpu"  # the processors that a profiler counts on
 # What one has and the other has not: of a GPU nobody needs to say that it has no L3.
-OF_CPUS = ("l3", *LEVEL_PARTS["l3"], "fp64_narrow", "retired", "core_active")
+OF_CPUS = ("l3", *LEVEL_PARTS["l3"], "fp64_narrow", "fp64_scalar", "fp32_scalar", "retired", "core_active")
 OF_GPUS = (
     *("tensor", *TENSOR_PARTS["tensor"]),
     *("communication", "warp_issue", "sm_active_cycle"),
@@ -135,7 +137,7 @@ OF_GPUS = (
 )
 
 # What a cost table need not speak of: it pays where a price says so, and else is in the prices of what goes with it.
-PAY_WHERE_PRICED = ("sm_active_cycle", "fp64_narrow", "retired", "core_active")
+PAY_WHERE_PRICED = ("sm_active_cycle", "fp64_narrow", "fp64_scalar", "fp32_scalar", "retired", "core_active")
 
 # The groups of the report in stacking order, with their labels.
 GROUPS: dict[str, str] = {

@@ -160,7 +160,8 @@ class Verdict(NamedTuple):
 
     failed: the measurement did not take place. kernels: 0 if the profiler says that there were none, None: not known.
     tells_status: whether the exit code, where no log has it, is the program's and not the profiler's own.
-    goes_on: another profiler may see kernels where this one saw none.
+    goes_on: another profiler may see kernels where this one saw none. left_out_s: of the program's time, what is not
+    counted later, by what it is.
     """
 
     messages: tuple[str, ...] = ()
@@ -169,6 +170,7 @@ class Verdict(NamedTuple):
     kernels: int | None = None
     tells_status: bool = True
     goes_on: bool = False
+    left_out_s: Mapping[str, float] = _NOTHING
 
 
 class Collector(ABC):

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import re
+import resource
 import shutil
 import signal
 import time
@@ -25,12 +26,16 @@ _PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class Ended(NamedTuple):
-    """How a process ended: its exit code, or the signal that killed it; `seconds` of wall-clock time."""
+    """How a process ended: its exit code, or the signal that killed it; `seconds` of wall-clock time.
+
+    cpu_s: the processor time of the process and all that it waited for.
+    """
 
     code: int | None
     signal: int | None
     seconds: float
     timed_out: bool = False
+    cpu_s: float = 0.0
 
     @property
     def status(self) -> int:
@@ -80,7 +85,7 @@ def run(
     more.
     Raises CollectError if it cannot be started (126, 127).
     """
-    began = time.monotonic()
+    began, used_s = time.monotonic(), _children_s()
     kept = _start(command, signals, dict(os.environ if environment is None else environment), streams or Streams())
     deadline = None if timeout_s is None else began + timeout_s
     stops = 0
@@ -99,9 +104,16 @@ def run(
     if tick is not None:
         tick()
     code = os.waitstatus_to_exitcode(status)
+    cpu_s = _children_s() - used_s
     if code < 0:
-        return Ended(None, -code, seconds, stops > 0)
-    return Ended(code, None, seconds, stops > 0)
+        return Ended(None, -code, seconds, stops > 0, cpu_s)
+    return Ended(code, None, seconds, stops > 0, cpu_s)
+
+
+def _children_s() -> float:
+    """The processor time of all ended children of eprof, and theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def run_alone(command: Sequence[str], output: int, errors: int, **options: Any) -> Ended:

@@ -37,6 +37,8 @@ FORM: Mapping[str, Any] = {
             "number": int,
             "command": [str],
             "seconds": float,
+            "cpu_seconds": float,
+            "left_out_s": {"Python's start": float, "imports": float},
             "energy": _ENERGY,
             "started_utc": str,
             "runs": int,

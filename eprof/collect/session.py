@@ -418,6 +418,7 @@ def _entry(
         "processes": max(len(logs), 1),
         "started_utc": began,
         "seconds": round(ended.seconds, 6),
+        "cpu_seconds": round(ended.cpu_s, 6),
         "runs": runs,
         "passes": step.passes,
         "exit_status": ended.status,
@@ -427,6 +428,8 @@ def _entry(
         "kernels": verdict.kernels,
         "failed": verdict.failed,
     }
+    if verdict.left_out_s:
+        entry["left_out_s"] = {what: round(seconds, 6) for what, seconds in verdict.left_out_s.items()}
     if step.then is not None:
         entry["then"] = list(step.then.command)
     return entry

@@ -14,7 +14,7 @@ from eprof.counts.counts import Counts, Way
 from eprof.logs.rows.log import Clock, Log
 from eprof.logs.runs import Run
 
-_SM_CYCLES = "sm_active_cycle"
+_CYCLES = _CORE_CYCLES, _SM_CYCLES = "core_active", "sm_active_cycle"
 _STEP_MHZ = 10  # as ncu's page prints it; a mean over launches is no better known
 _NOTEWORTHY = 0.03
 
@@ -66,15 +66,17 @@ def priced(table: CostTable, clocks: Clocks) -> Costs:
     return replace(costs, notes=(*costs.notes, *notes))
 
 
-def with_active_cycles(counts: Counts, costs: Costs) -> Counts:
+def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Counts:
     """The counts with active cycles where these pay and were not counted: a unit is taken to be active all the time.
 
-    ESTIMATED and ASSUMED, at the clock of the costs. Of a CPU one core: a program may use more, or wait. Of a GPU all
+    ESTIMATED and ASSUMED, at the clock of the costs. Of a CPU `cores`: a program may use more, or wait. Of a GPU all
     multiprocessors, or as many as a launch has blocks: some may wait for the last. Of a kernel of which nothing else is
     priced they stay unknown, for time alone tells nothing of what a GPU did.
     """
     seconds = counts.rows.time_s
-    counts = _with_cycles(counts, costs, "core_active", np.ones_like(seconds), "one core")
+    counts = _with_cycles(
+        counts, costs, "core_active", np.full_like(seconds, cores), "one core" if cores == 1 else f"{cores:.3g} cores"
+    )
     if costs.sm_count is None:
         return counts
     blocks = np.full_like(seconds, np.nan) if counts.shape is None else counts.shape["blocks"]
@@ -86,7 +88,8 @@ def with_active_cycles(counts: Counts, costs: Costs) -> Counts:
 
 def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: str) -> Counts:
     """The counts with the cycles of so many `units` of each kernel, (n_kernels,), where they pay and are not known."""
-    charge, mhz, amounts = costs.charges.get(word), costs.setting.core_mhz, counts.amounts[word]
+    charge, amounts = costs.charges.get(word), counts.amounts[word]
+    mhz = costs.setting.core_mhz or costs.busy_mhz
     cycles = counts.rows.time_s * (mhz or np.nan) * 1e6 * units
     made_up = np.isnan(amounts) & ~np.isnan(cycles)
     if charge is None or not charge.pays or not made_up.any():
@@ -94,7 +97,9 @@ def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: st
     mark = int(Mark.ESTIMATED | Mark.ASSUMED)
     marks = np.where(made_up, mark | counts.rows.time_marks, counts.amount_marks[word])
     numbers = "" if (units[made_up] == 1).all() else f" * {float(np.max(units[made_up])):g}"
-    note = f"{who} is taken to be active all the time, at the clock of the cost table"
+    note = (
+        f"{who} {'are' if who.endswith('s') else 'is'} taken to be active all the time, at the clock of the cost table"
+    )
     way = Way(f"time * {mhz:g} MHz{numbers}", note, mark, int(made_up.sum()))
     rows = len(counts.rows)
     return replace(
@@ -103,6 +108,17 @@ def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: st
         amount_marks=counts.amount_marks.replaced(Columns.of({word: marks}, rows), [word]),
         how={**counts.how, word: (*(each for each in counts.how.get(word, ()) if each.formula), way)},
     )
+
+
+def at_clock(counts: Counts, time_s: Floats, clock_ratio: float) -> Counts:
+    """The counts of the same work in other times, (n_kernels,) in s, at another core clock: with the cycles of then.
+
+    clock_ratio: the other clock over that of the counts.
+    """
+    ticks = clock_ratio * time_s / counts.rows.time_s
+    cycles = {word: counts.amounts[word] * ticks for word in _CYCLES if not np.isnan(counts.amounts[word]).all()}
+    amounts = counts.amounts.replaced(Columns.of(cycles, len(time_s)), list(cycles))
+    return replace(counts, rows=replace(counts.rows, time_s=time_s), amounts=amounts)
 
 
 def setting_of(table: CostTable, clocks: Clocks) -> str | None:

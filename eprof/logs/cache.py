@@ -63,9 +63,7 @@ class Stamp(Struct, frozen=True):
 
     @property
     def is_settled(self) -> bool:
-        """Whether a change of the log after its reading would show: not if the file was only just changed, or in
-        future.
-        """
+        """Whether a change of the log after its reading would show: not if it changed a moment ago, or in future."""
         return max(self.changed_ns) / 1e9 < time.time() - _SETTLED_S
 
 
@@ -115,9 +113,7 @@ class Cache(Struct, frozen=True):
         return replace(log, path=stamp.path)
 
     def _prune(self) -> None:
-        """Drop the cached logs that were used longest ago until the rest is small enough, and what killed reports
-        left.
-        """
+        """Drop the logs that were used longest ago until the rest is small enough, and what killed reports left."""
         for beside in self.folder.glob(".*"):
             if abs(time.time() - beside.stat().st_mtime) > _ABANDONED_S:
                 beside.unlink()

@@ -144,10 +144,7 @@ def _gathered(results: Sequence[Read]) -> list[Read]:
 
 
 def is_pipe(path: Path) -> bool:
-    """Whether the path of a log is a pipe; not if it cannot be looked at.
-
-    Path.is_fifo raises where a folder may not be searched.
-    """
+    """Whether a path is a pipe; not if it cannot be looked at, where Path.is_fifo raises."""
     try:
         return stat.S_ISFIFO(path.stat().st_mode)
     except (OSError, ValueError):
@@ -155,9 +152,7 @@ def is_pipe(path: Path) -> bool:
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:
-    """Bytes, time of change and inode of a log that is an ordinary file; None for others, and for those that went
-    away.
-    """
+    """Bytes, time of change and inode of an ordinary file; None for others, and for those that went away."""
     try:
         status = path.stat()
     except (OSError, ValueError):

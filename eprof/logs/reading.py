@@ -121,10 +121,7 @@ class _Reader(NamedTuple):
 
 
 def _late_reader(path: str | Path, tuning: Tuning, seen: Any) -> _Reader | None:
-    """The reader of a log without any table that has no sign, which may have another profiler's behind much other text.
-
-    seen: what was met in it besides tables.
-    """
+    """The reader of a log whose table stands behind much other text. seen: what was met in it besides tables."""
     if seen.foreign:
         return _first((folder, signs.strays) for folder, signs in profilers.signs().items())
     if seen.messages.profiled:
@@ -165,10 +162,7 @@ def read_columns(path: str | Path) -> list[str]:
 
 
 def refuse_foreign(path: str, head: bytes, refusals: Iterable[str | None]) -> None:
-    """Raises LogError if a file that starts with `head` (unpacked) cannot be a log; says what it is instead.
-
-    refusals: what profilers say against it.
-    """
+    """Raises LogError if a file that starts with `head` is no log. refusals: what profilers say against it."""
     if not head:
         raise LogError(f"{path}: the file is empty; was the profiler stopped before it wrote its result?")
     for magic, sentence in _FOREIGN.items():

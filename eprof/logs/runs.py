@@ -112,13 +112,28 @@ class Run(Brief, Struct, frozen=True):
 
         Nor of a partial run: what was counted is then not all of what was timed.
         """
-        return median(self.alone_s) if self.alone_s and not self.is_partial else None
+        return median(self.alone_s) - self.left_out_s if self.alone_s and not self.is_partial else None
+
+    @property
+    def cores(self) -> float | None:
+        """How many cores the program kept busy when it ran alone: processor time over time; None: not measured."""
+        alone = [each for each in self._alone if each.get("cpu_seconds") and each["seconds"]]
+        return median([each["cpu_seconds"] / each["seconds"] for each in alone]) if alone else None
+
+    @property
+    def left_out_s(self) -> float:
+        """What of the program's time is not counted: Python's start and imports."""
+        return median([sum(each.get("left_out_s", {}).values()) for each in self._alone] or [0.0])
 
     @property
     def alone_s(self) -> list[float]:
         """The times of the program without a profiler, one a repetition."""
+        return [float(measurement["seconds"]) for measurement in self._alone]
+
+    @property
+    def _alone(self) -> list[Mapping[str, Any]]:
         return [
-            float(measurement["seconds"])
+            measurement
             for measurement in self.manifest.get("measurements", [])
             if measurement.get("what") == TIME and measurement.get("command") == self.manifest.get("program")
         ]
@@ -161,6 +176,11 @@ class Run(Brief, Struct, frozen=True):
             state = "was not finished" if self.manifest else "has no run.json"
             notes.append(f"{self.path.name} {state}: this is a partial run, and only what was collected is shown.")
         notes += self.manifest.get("warnings", [])
+        if self.left_out_s:
+            notes.append(
+                f"Python's start and imports, {self.left_out_s:.3g} of {median(self.alone_s):.3g} s, are left out: "
+                "they are not counted, and their time is not in the total."
+            )
         if self.strange:
             notes.append(_not_read(self.strange))
         return notes
@@ -191,9 +211,7 @@ class Run(Brief, Struct, frozen=True):
 
 
 def metered_in(several: Sequence[Launches]) -> Measured | None:
-    """The energy that a run's logs hold beside their counters, in J for all that they are of; None where some lack
-    it.
-    """
+    """The energy that a run's logs hold beside their counters, in J for all of them; None where some lack it."""
     joules = [launches.energy_j() for launches in several]
     covered = {covers for known in joules for covers in known}
     if len(covered) != 1 or not all(joules):
@@ -317,9 +335,7 @@ def _with_device(table: Table, name: str) -> Table:
 
 
 def settle(run: Run, launches: Launches, read: Reader) -> tuple[Launches, list[str]]:
-    """A run's times as medians over repetitions, and sentences on spreads, on other work each time, and on
-    processes.
-    """
+    """A run's times as medians over repetitions; and sentences on spreads, on processes, on other work each time."""
     notes: list[str] = []
     for kind in (COUNTERS, TIME):
         repeats = [paths for _, paths in sorted(run.files.get(kind, {}).items())]

@@ -56,8 +56,9 @@ def _of_rows(
     if energy.split is None:
         return UNSET
     joules = joules_by_group(energy, places)
-    if energy.modelled is not None and not energy.modelled.shares_only and not energy.by_component:
-        # How much constant power adds to a modelled time is a choice, which would be shown as found.
+    is_modelled = energy.modelled is not None and not energy.modelled.shares_only and not energy.by_component
+    if is_modelled or energy.shares_socket:
+        # How much constant power adds to a modelled time, or to some cores, is a choice, which would be shown as found.
         joules[CONSTANT_ROW] = 0.0
     if not joules.sum() > 0 or not np.delete(joules, CONSTANT_ROW).any():
         return UNSET

@@ -22,6 +22,7 @@ from eprof.profile.components import of_energy
 from eprof.profile.grouping import shown, spread_of_ranks
 from eprof.profile.operators import operators
 from eprof.profile.rooflines import described, machines, main_precision, place
+from eprof.profile.source_lines import by_line
 from eprof.profile.totals import ENERGIES, TOTAL, known_sum
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def document(energy: "Energy") -> schema.Profile:
         modelled_time=_modelled_time(energy),
         counts=_total_counts(whole, cells),
         warnings=energy.warnings,
-        kernels=_kernels(whole, cells, replicas, of_all),
+        kernels=_with_lines(_kernels(whole, cells, replicas, of_all), energy),
         commit=energy.profile.run.commit or UNSET if energy.profile.run else UNSET,
         causes=of_all,
         to_meter=_to_meter(whole),
@@ -140,6 +141,7 @@ def _costs(energy: "Energy", listed: Collection[str]) -> schema.Costs | None:
         marks=_WORDS[costs.marks],
         notes=list(costs.notes),
         gpu_match=_gpu_match(energy),
+        cores=_cores(energy),
         fit=_fit(table),
     )
 
@@ -149,6 +151,13 @@ def _modelled_time(energy: "Energy") -> schema.ModelledTime | UnsetType:
     if modelled is None or modelled.shares_only:
         return UNSET
     return schema.ModelledTime(modelled.efficiency, modelled.given)
+
+
+def _cores(energy: "Energy") -> schema.Cores | UnsetType:
+    profile, table = energy.profile, energy.table
+    if table is None or not table.constant.cores or not profile.cores or not energy.shares_socket:
+        return UNSET
+    return schema.Cores(profile.cores, table.constant.cores)
 
 
 def _gpu_match(energy: "Energy") -> str:
@@ -300,6 +309,27 @@ def _kernels(
         columns["inclusive_j"] = finite_all(with_callees.energy_j)
         columns["inclusive_marks"] = [_WORDS[mark] for mark in with_callees.marks.tolist()]
     return [schema.Kernel(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+
+
+def _with_lines(kernels: list[schema.Kernel], energy: "Energy") -> list[schema.Kernel]:
+    """The kernels in the document with the lines of each that are told, largest energy first."""
+    lines = by_line(energy)
+    if lines is None or lines.split is None or lines.counts.rows.part is None:
+        return kernels
+    above_j = np.nan_to_num(lines.split.computation_j) + np.nan_to_num(lines.split.data_j)
+    rows = zip(
+        lines.counts.rows.kernel.tolist(),
+        lines.counts.rows.part.tolist(),
+        finite_all(above_j),
+        _Cells(lines).by_kernel(),
+        strict=True,
+    )
+    of_kernel: dict[str, list[schema.Line]] = {}
+    for kernel, place_in_source, joules, counts in sorted(rows, key=lambda row: -(row[2] or 0.0)):
+        of_kernel.setdefault(kernel, []).append(schema.Line(place_in_source, joules, counts))
+    for made in kernels:
+        made.lines = of_kernel.get(made.name) or UNSET
+    return kernels
 
 
 def _kernel_marks(energy: "Energy") -> list[schema.JouleMarks]:

@@ -149,7 +149,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         if efficiency is None and self.priced_as is not None:
             efficiency = self.priced_as.pricing("efficiency")
         table = self._table(costs)
-        table = None if table is None else table.in_sockets(self.sockets or 1)
+        table = None if table is None else table.in_sockets(self.sockets or self.socket_share(table) or 1)
         if table is None and setting is not None:
             raise UsageError(f"--setting {setting} is one of a cost table, and none is chosen: name it with --costs.")
         if table is None and by_component:
@@ -186,7 +186,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """
         counted = self.counts(priced.books)
         timed, modelled, notes = model_time(counted, priced, efficiency)
-        timed = with_active_cycles(timed, priced)
+        timed = with_active_cycles(timed, priced, self.cores or 1)
         if by_component:
             # Of simulated kernels the roofline's time stays, whose range the report tells.
             timed, of_cycles, more = time_by_component(timed, priced)
@@ -296,7 +296,16 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """The costs as they are for the GPU they were made for; on another, every price is ASSUMED, with a note."""
         profiled = {part.device.name or f"a {self.nouns.processor} that the logs do not name" for part in self.counted}
         others = sorted(name for name in profiled if not table.is_for(name))
-        if table.constant.is_per_socket and self.sockets is None:
+        if self.sockets is None and (share := self.socket_share(table)):
+            whole_w = priced.constant_power_w / share
+            shared = (
+                f"Constant power is {priced.constant_power_w:.3g} W, the share of {self.cores:.3g} of "
+                f"{table.constant.cores} cores in the {whole_w:.3g} W of the socket: assumed, as if others kept "
+                "the rest busy."
+            )
+            marks = priced.constant_marks | Mark.ASSUMED
+            priced = replace(priced, constant_marks=marks, notes=(*priced.notes, shared))
+        elif table.constant.is_per_socket and self.sockets is None:
             whole = "Nothing tells how many sockets were in use: constant energy is that of one, with all of its cores."
             marks = priced.constant_marks | Mark.ASSUMED
             priced = replace(priced, constant_marks=marks, notes=(*priced.notes, whole))
@@ -328,6 +337,21 @@ class Profile(Result, Struct, frozen=True, eq=False):
         seen = [part.launches.counters[SOCKETS] for part in self.counted if SOCKETS in part.launches.counters]
         known = [int(number) for column in seen for number in column if number > 0]
         return max(known, default=None)
+
+    @property
+    def cores(self) -> float | None:
+        """How many cores the profiled program kept busy: as a bare run measured, else one in a simulation; or None."""
+        measured = self.run.cores if self.run is not None else None
+        return measured or (1.0 if signs_of(self.counted[0].definition.profiler).runs_one_core else None)
+
+    def socket_share(self, table: CostTable) -> float | None:
+        """The share of a socket that the program kept busy; None where the whole socket is known to be its own.
+
+        Of a metered program it is: the meter sees the socket.
+        """
+        if not table.constant.is_per_socket or not table.constant.cores or not self.cores or self.measured is not None:
+            return None
+        return min(self.cores / table.constant.cores, 1.0)
 
     @property
     def is_of_cpu(self) -> bool:
@@ -523,9 +547,25 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     by_component: bool = False
 
     def __repr__(self) -> str:
-        """What it is about; `to_frame` shows the numbers."""
+        """What it is about, with its joules; `to_frame` shows those of each kernel."""
         table = f"{self.costs.name} at {self.costs.setting.label}" if self.costs is not None else "no cost table"
-        return brief(Energy, f"of {self.profile.title!r}: {len(self.counts.rows)} {self.counts.nouns.kernels}, {table}")
+        joules = "" if self.energy_j is None else f"{self.energy_j:.3g} J, "
+        kernels = f"{len(self.counts.rows)} {self.counts.nouns.kernels}"
+        return brief(Energy, f"of {self.profile.title!r}: {joules}{kernels}, {table}")
+
+    @property
+    def energy_j(self) -> float | None:
+        """All energy of the kernels that is known, in J: a lower bound where `lacks_some`. None: nothing is known."""
+        from eprof.profile.totals import joules_of
+
+        return joules_of(self)["total"]
+
+    @property
+    def time_s(self) -> float | None:
+        """The time of all kernels in s, as far as it is known; None: of none."""
+        from eprof.profile.totals import time_of
+
+        return time_of(self)
 
     def what_if(self, question: str) -> "Answer":
         """A modelled answer to "pi0=0.5", "setting=612/924,dram=-20%", "race"... (whatif.py). Raises EprofError."""
@@ -584,6 +624,11 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         if self.total_s is None or np.isnan(times_s).any():
             return None
         return self.total_s - float(times_s.sum())
+
+    @property
+    def shares_socket(self) -> bool:
+        """Whether constant power is the share of the cores that the program kept busy, which is assumed."""
+        return self.table is not None and self.profile.socket_share(self.table) is not None
 
     @property
     def is_timed(self) -> bool:

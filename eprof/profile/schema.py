@@ -74,11 +74,19 @@ class Charge(Struct):
     marks: Marks
 
 
+class Cores(Struct):
+    """How many cores of a CPU a program kept busy, and how many a socket of the cost table's CPU has."""
+
+    busy: float
+    of: int
+
+
 class Costs(Struct, kw_only=True):
     """The cost table in force at one setting. fit: what a fitted table says of its fit (docs/costs.md).
 
     basis: what its prices rest on; None: not stated. interval_is: what the intervals of its energies span. gpu_match:
     whether it was made for the profiled GPU ("own"), serves it beside another ("similar"), or is another's ("other").
+    cores: where constant power is the share that these have in a socket's.
     """
 
     name: str
@@ -95,6 +103,7 @@ class Costs(Struct, kw_only=True):
     marks: Marks
     notes: list[str]
     gpu_match: str = "own"
+    cores: Cores | UnsetType = UNSET
     fit: dict[str, Any] | UnsetType = UNSET
 
 
@@ -147,6 +156,14 @@ class TotalCount(Count, kw_only=True):
     how: list[Derivation]
 
 
+class Line(Struct):
+    """A line of a function's source, "mm.c:12", with its energy above constant power and its counts."""
+
+    place: str
+    above_constant_j: float | None
+    counts: dict[str, Count]
+
+
 class Cause(Struct):
     """A part of the energy: groups of counts together, their share of what was counted, and its interval."""
 
@@ -169,7 +186,8 @@ class Causes(Struct):
 class Kernel(Struct, kw_only=True):
     """One kernel on one device. interval_j: of its total energy; by_time_j: what metered energy, by time, would be.
 
-    inclusive_j: with all that it calls, where the log tells who calls whom; an estimate (docs/running.md).
+    inclusive_j: with all that it calls, where the log tells who calls whom; an estimate (docs/running.md). lines: those
+    that take most, where the log tells lines.
     """
 
     name: str
@@ -187,6 +205,7 @@ class Kernel(Struct, kw_only=True):
     by_time_j: float | None | UnsetType = UNSET
     inclusive_j: float | None | UnsetType = UNSET
     inclusive_marks: Marks | UnsetType = UNSET
+    lines: list[Line] | UnsetType = UNSET
     causes: Causes | UnsetType = UNSET
 
 

@@ -218,8 +218,8 @@ MISTAKES = {
         "w = 3.0",
         "mw = 3000.0",
         22,
-        "unknown key `mw`; use one of: core_w_per_mhz_v2, core_w_per_v, mark, memory_w_per_mhz_v2, memory_w_per_v, per, w, "
-        "why.",
+        "unknown key `mw`; use one of: core_w_per_mhz_v2, core_w_per_v, cores, mark, memory_w_per_mhz_v2, memory_w_per_v, per, "
+        "w, why.",
     ),
     "negative power": ("w = 3.0", "w = -3.0", 22, "`w` must not be negative, but it is -3."),
     "no power": ("core_w_per_v = 1.0\nmemory_w_per_v = 2.0\nw = 3.0\n", "", 19, "[constant_power] gives no power"),

@@ -18,10 +18,7 @@ _LONG = 1 << 13
 
 
 def gathered(logs: Sequence[Log]) -> list[Log]:
-    """The same logs, their short tables gathered: the first has all tables and the others none.
-
-    Only for what looks at all of them together.
-    """
+    """The same logs, their short tables gathered in the first, for what looks at all logs together."""
     tables = together([table for log in logs for table in log.tables])
     return [replace(log, tables=() if place else tables) for place, log in enumerate(logs)]
 

@@ -88,10 +88,7 @@ def are_opposite(kinds: Collection[str], others: Collection[str]) -> bool:
 
 
 def by_collection(table: Table) -> Iterable[Table]:
-    """The table in passes: parts whose runs have the same counters; what a run has no value of, it did not collect.
-
-    Readers of nvprof's logs keep these apart themselves.
-    """
+    """The table in passes: parts whose runs have the same counters. nvprof's readers keep these apart themselves."""
     if table.kind not in profilers.unions() or not len(table.rows):
         return [table]
     known = ~np.isnan(np.column_stack([table.rows.time_s, table.counters.values]))
@@ -112,10 +109,7 @@ def by_collection(table: Table) -> Iterable[Table]:
 
 
 def without_copies(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[Table], list[str]]:
-    """The tables without copies of runs that stand there already, and sentences on these and on copies of whole logs.
-
-    logs: those that the tables are of.
-    """
+    """The tables of `logs` without copies of runs that stand there already, and sentences on what stands twice."""
     twins = []
     first: dict[str, str] = {}
     for log in logs:
@@ -140,9 +134,7 @@ def without_copies(tables: Sequence[Table], logs: Sequence[Log]) -> tuple[list[T
 
 
 def _again(tables: Sequence[Table]) -> dict[int, list[int]]:
-    """By place of a table, its runs that are copies: a table before it has them, or it has them itself a second
-    time.
-    """
+    """By place of a table, its runs that are copies of runs in tables before it, or in itself."""
     alike: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     for place, table in enumerate(tables):
         if not signs_of(table.profiler).counts_repeat:
@@ -191,10 +183,7 @@ def _prints(table: Table) -> dict[int, int]:
 
 
 def _of_counter(label: str, key: Array, values: Array, launches: Array | None) -> Array:
-    """The share of one counter in a run's fingerprint: of the sum of its values, and of how many cells have none.
-
-    launches: of an average, which is rounded.
-    """
+    """The share of a counter in a run's fingerprint. launches: of an average, which is rounded."""
     sums = np.bincount(key, np.nan_to_num(values if launches is None else values * launches))
     if launches is not None:
         sums = sums.astype(np.float32).astype(np.float64)

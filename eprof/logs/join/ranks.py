@@ -11,6 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.errors import UsageError
+from eprof.base.known import only
 from eprof.base.text import pattern
 from eprof.logs.rows.log import Log, Names
 
@@ -89,14 +90,9 @@ def _matched(paths: Sequence[Path], names: Sequence[str], pattern: re.Pattern[st
 
 
 def _differing(numbers: Sequence[Sequence[str]]) -> list[str] | None:
-    """The one number that is not the same in all names of logs, the rank; a number that is written twice is one.
-
-    None if there is none.
-
-    numbers: those of names that are alike but for their numbers.
-    """
+    """The one number in which names of logs that are else alike differ, the rank of each; None without."""
     columns = {tuple(map(int, column)): list(column) for column in zip(*numbers, strict=True) if len(set(column)) > 1}
-    return next(iter(columns.values())) if len(columns) == 1 else None
+    return only(columns.values())
 
 
 def _plain_rank(rank: str) -> str:

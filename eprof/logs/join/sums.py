@@ -98,10 +98,7 @@ class Sums:
         self.is_apart |= both & apart
 
     def _rank(self) -> tuple[Array, ...]:
-        """Which of two passes' sums of a kernel is better, the first before the others.
-
-        The last keeps the order out of it.
-        """
+        """What makes one pass's sums better than another's, in this order; the last keeps the logs' order out."""
         return self.is_known, self.launches, ~self.has_holes, self.sum
 
     def result(self, launches: Array) -> tuple[Array, Array]:

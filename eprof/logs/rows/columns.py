@@ -111,10 +111,7 @@ class Form(Struct, frozen=True, dict=True):
 
 
 class _Odd(Struct, frozen=True):
-    """The cells of a column that are not plain numbers: their rows, and each as a number and the unit behind it.
-
-    units: places in `_SUFFIXES`.
-    """
+    """The cells of a column that are no plain numbers: their rows, texts, numbers, units as places in `_SUFFIXES`."""
 
     rows: Ints
     texts: pl.Series

@@ -53,9 +53,7 @@ class Trace(Struct):
 
 
 def parsed(text: bytes) -> Trace:
-    """A PyTorch trace of its JSON: raises msgspec.DecodeError for what is no JSON, ValidationError for what is no
-    trace. Raises msgspec.DecodeError for what is no JSON, its ValidationError for what is no trace.
-    """
+    """A PyTorch trace of its JSON. Raises msgspec.DecodeError if it is no JSON, ValidationError if it is no trace."""
     if not text.isascii():
         text = text.decode("utf-8", "replace").encode()
     return msgspec.json.decode(text, type=Trace, strict=False)

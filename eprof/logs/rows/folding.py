@@ -124,9 +124,7 @@ class Sums:
             self._most_rows = max(_HELD_ROWS, 2 * len(whole.kernel))
 
     def take(self) -> Piece | None:
-        """The pieces' sums, a row for each run, device, kernel, part and pattern of cells without a value; None without
-        rows.
-        """
+        """The sums: a row for each run, device, kernel, part and pattern of lacking values; None without rows."""
         return self._whole() if self._pieces else None
 
     def _whole(self) -> Piece:
@@ -195,9 +193,7 @@ class Store(Struct, dict=True):
             self.untimed[kind] += int(piece.rows[np.isnan(piece.time_s)].sum())
 
     def groups(self, pieces: Sequence[Piece]) -> Iterable[tuple[frozenset[str] | None, Sequence[Piece]]]:
-        """The pieces of a kind that make one table each, and the counters that their runs have in all, if these are not
-        the table's.
-        """
+        """The pieces that make one table each, and the counters of their runs if these are not the table's."""
         return [(None, pieces)]
 
     def tables(self) -> tuple[Table, ...]:
@@ -230,10 +226,7 @@ class Store(Struct, dict=True):
         return Table(kind, rows, Columns(tuple(units), values.T), units, collected)
 
     def _fill(self, column: Floats, label: str, pieces: Sequence[Piece]) -> str:
-        """Put the stored values of a counter below each other.
-
-        Gives the unit that most have; those of another are missing.
-        """
+        """Put the values of a counter below each other. Gives the unit that most have; those of another are missing."""
         cells = [piece.cells(label) for piece in pieces]
         for piece in pieces:
             piece.counters.pop(label, None)  # so that they are not held twice

@@ -141,6 +141,21 @@ class TableRows(_Rows, frozen=True, eq=False):
     stream: Names | None = None
     operator: Names | None = None
 
+    @classmethod
+    def of(
+        cls, device: Names, kernel: Names, launches: Iterable[int] = (), time_s: Iterable[float] = (), **more: Any
+    ) -> TableRows:
+        """Rows of one run: of a launch each, and of no known time, where these are not given."""
+        size = len(kernel)
+        return cls(
+            device,
+            kernel,
+            run=np.zeros(size, dtype=np.int64),
+            launches=np.array([*launches] or np.ones(size), dtype=np.int64),
+            time_s=np.array([*time_s] or np.full(size, np.nan), dtype=np.float64),
+            **more,
+        )
+
     def __len__(self) -> int:
         """The number of rows."""
         return len(self.launches)
@@ -154,7 +169,7 @@ class Table(Brief, Struct, frozen=True, eq=False):
     How a reader makes one, of n rows and the counters "inst_integer" and "ipc":
 
         device = Names(("Tesla K20c (0)",), codes)
-        rows = TableRows(device, kernel=Names.of(texts), run=..., launches=..., time_s=...)
+        rows = TableRows.of(device, Names.of(texts), launches, time_s)
         Table(kind, rows, Columns(("inst_integer", "ipc"), values), {"inst_integer": COUNT, "ipc": OTHER})
 
     counters: float64, (n, n_counters), a column a counter as the log names it; *totals* over the row's launches where
@@ -221,9 +236,7 @@ class Calls(Struct, frozen=True, eq=False):
 
 
 class Shape(Struct, frozen=True):
-    """How some launches of a kernel were shaped, added up over them: blocks, threads of a block, registers of a thread,
-    bytes of shared memory of a block.
-    """
+    """Some launches of a kernel, added up: blocks, threads and shared memory of a block, registers of a thread."""
 
     kernel: str
     launches: int
@@ -238,7 +251,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
 
     clocks: those that the launches ran at, a device each, where the log has them.
     device: the only one that lines beside the tables name. calls: who called whom, where the log tells it. shapes: of
-    launches, where a log has them beside its counters.
+    launches, where a log has them beside its counters. by_line: rows of `tables` again, a source line each as `part`.
     """
 
     path: str
@@ -256,6 +269,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     device: str | None = None
     calls: Calls | None = None
     shapes: tuple[Shape, ...] = ()
+    by_line: Table | None = None
 
     def of_bounds(self) -> Log:
         """The same log, all of whose sums are lower bounds."""

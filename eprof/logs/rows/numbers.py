@@ -206,9 +206,7 @@ NO_UNIT = Unit(1.0, "", COUNT)
 
 @lru_cache(maxsize=256)
 def unit_of(text: str) -> Unit:
-    """The unit that ncu writes in a cell: `Mbyte` is 1e6 `byte`, `cycle/nsecond` 1e9 `cycle/second`, `usecond` 1e3
-    `ns`.
-    """
+    """The unit in a cell of ncu's: `Mbyte` is 1e6 `byte`, `cycle/nsecond` 1e9 `cycle/second`, `usecond` 1e3 `ns`."""
     text = text.strip()
     above, slash, below = text.partition("/")
     if text in _PERCENT:

@@ -1,5 +1,7 @@
 """Callgrind: any CPU program on a simulated core, instruction by instruction; its time is that of a run without it."""
 
+import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -47,6 +49,14 @@ _NO_INSTRUCTION = (
 _UNKNOWN = re.compile(r"unhandled instruction bytes|Unrecognised instruction|unrecognised instruction at address")
 
 
+# Valgrind runs one thread at a time: threads that wait in a loop would count as work.
+_CALM = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
+_PYTHON = re.compile(r"python[0-9.]*$")
+_PYTHON_TIMES = "EPROF_PYTHON_TIMES"
+# Flags of Python with which it takes no module from PYTHONPATH, or none at its start.
+_ISOLATED = re.compile(r"-[A-Za-z]*[EIS]")
+
+
 class Callgrind(Collector):
     """Valgrind's tool that counts by instruction address, and what decodes that."""
 
@@ -85,26 +95,34 @@ class Callgrind(Collector):
         """The bare program for its time; then callgrind: a profile a process, decoded while its files are as they
         ran.
         """
+        hook = _hook(request.program)
         if what == TIME:
-            return Step(what, request.program, "the program alone: its output, and the time of the whole program")
+            times = {_PYTHON_TIMES: str(place.log("python", ".txt").absolute())} if hook else {}
+            why = "the program alone: its output, and the time of the whole program"
+            return Step(what, request.program, why, environment={**hook, **times})
         if what == ENERGY:
             return Step(what, request.program, "the program alone, while the processor's energy counters are read")
         raw, log = place.log(what, "-*.out"), place.log(what, "")
         caches = {"LL": _LAST_LEVEL, **request.caches}
         sizes = ", ".join(f"{name} {numbers}" for name, numbers in sorted(caches.items()))
         command = (
-            str(tool.path), "--tool=callgrind", "--dump-instr=yes", "--dump-line=no", "--cache-sim=yes",
+            str(tool.path), "--tool=callgrind", "--dump-instr=yes", "--dump-line=yes", "--cache-sim=yes",
             *(f"--{name}={numbers}" for name, numbers in caches.items()), "--trace-children=yes",
             *(f"--dump-before={function}" for function in _FORKS), "--combine-dumps=yes",
             f"--callgrind-out-file={_for_each_process(log, 'out')}",
             f"--log-file={_for_each_process(place.log(_MESSAGES, ''), 'txt')}",
         )  # fmt: skip
+        why = f"every instruction by address, and simulated caches ({sizes}: bytes, ways, line)"
+        if hook:
+            command = (*command, "--instr-atstart=no")
+            why += ", from the first line of the program on, without imports"
         module = "eprof.profilers.callgrind.decode"
         decoder = (sys.executable, "-P", "-m", module, EACH, tool.device or "", request.program[0])
         return Step(
             what,
             (*command, *request.program),
-            f"every instruction by address, and simulated caches ({sizes}: bytes, ways, line)",
+            why,
+            environment={**hook, **{name: value for name, value in _CALM.items() if name not in os.environ}},
             logs=(f"{log.name}-*.callgrind",),
             then=Then(decoder, raw, log.with_name(f"{EACH}.callgrind")),
         )
@@ -112,7 +130,7 @@ class Callgrind(Collector):
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
         """Whether there is a callgrind profile, and what valgrind could not run."""
         if step.then is None:
-            return Verdict()
+            return Verdict(left_out_s=_left_out_s(step, ended))
         folder = step.then.source.parent
         said = "".join(path.read_text(errors="replace") for path in folder.glob(f"{_MESSAGES}-*.txt"))
         messages = [_NO_INSTRUCTION] if _UNKNOWN.search(said) else []
@@ -124,6 +142,32 @@ class Callgrind(Collector):
             reason = _last(said) or _last(errors) or f"it ended with {ended.status}"
             messages.append(f"Callgrind left no profile: {reason}")
         return Verdict(tuple(messages), failed=not logs, kernels=len(logs))
+
+
+def _hook(program: Sequence[str]) -> dict[str, str]:
+    """What the environment has Python do at its start (`hook/sitecustomize.py`); nothing for other programs."""
+    path, words = Path(shutil.which(program[0]) or program[0]), list(program[1:])
+    if not _PYTHON.search(path.name):
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            words = file.readline(256).decode(errors="replace").split()
+        if not words or not words[0].startswith("#!") or not any(map(_PYTHON.search, words[:2])):
+            return {}
+    flags = itertools.takewhile(lambda word: word.startswith("-") and word not in ("-c", "-m"), words[1:])
+    if any(map(_ISOLATED.match, [*flags, *words[:1]])):
+        return {}
+    folders = [str(Path(__file__).parent / "hook"), os.environ.get("PYTHONPATH")]
+    return {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
+
+
+def _left_out_s(step: Step, ended: Ended) -> dict[str, float]:
+    """The seconds of a program alone in which nothing is counted later: Python's own start, and imports."""
+    try:
+        numbers = Path(step.environment.get(_PYTHON_TIMES, "")).read_text().splitlines()[-1].split()
+        start_s, imports_s = map(float, numbers)
+    except (OSError, ValueError, IndexError):
+        return {}
+    known = {"Python's start": start_s, "imports": imports_s}
+    return known if start_s + imports_s < ended.seconds else {}
 
 
 def _for_each_process(stem: Path, suffix: str) -> str:

@@ -16,6 +16,7 @@ from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, group_sums, n
 from eprof.base.errors import LogError
 from eprof.profilers.callgrind.collector import lost_before, other_program
 from eprof.profilers.callgrind.file_format import LOST, Costs, parse
+from eprof.profilers.callgrind.in_python import in_python
 from eprof.profilers.callgrind.machine_code import MISC, Code, Instruction, classes
 from eprof.profilers.callgrind.signs import ASTRAY, MACHINE, STUBS, UNDECODED
 
@@ -24,14 +25,19 @@ from eprof.profilers.callgrind.signs import ASTRAY, MACHINE, STUBS, UNDECODED
 _FEW, _TOLERANCE = 2, 0.05
 # Code that callgrind finds in no file: the linker's stubs, as long as it is no more than this share of what ran.
 _NO_OBJECT, _MOST_STUBS = "???", 1e-3
+# Of what ran, so little in a file that is not at hand is taken for stubs, too.
+_NEXT_TO_NOTHING = 1e-5
 _STUB = Instruction(STUBS, 1, 0)
 _ASTRAY = Instruction(ASTRAY, 1, 0)
 _MOST_LANES = 8
+_FLOATS = {"fp64": 8, "fp32": 4}  # bytes
 _NOWHERE = np.iinfo(np.int64).max
 
 
 def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
-    """A callgrind profile with instructions by class where these can be decoded; its `notes` say where not.
+    """A callgrind profile by function and line, with instructions by class where these can be decoded.
+
+    Its `notes` say where they cannot.
 
     beside: a folder where objects may be that are not where they were. written_s: when the profile was written, in s
     since the epoch; an object that is newer is not the one that ran.
@@ -52,9 +58,14 @@ def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
             if totals is not None:
                 totals = np.hstack([totals + own.values.sum(axis=0) - costs.sums, by_class.values.sum(axis=0)])
             own = Columns((*own.names, *by_class.names), np.hstack([own.values, by_class.values]))
-    used, codes = np.unique(costs.places, return_inverse=True)
-    sums = Columns(own.names, group_sums(own.values, codes))
-    return replace(costs, places=used, addresses=used, own=sums, has_addresses=False, totals=totals).with_notes(notes)
+    costs = in_python(replace(costs, own=own, totals=totals))
+    rows = np.column_stack([costs.places, costs.spot_of])
+    used, codes = np.unique(rows, axis=0, return_inverse=True)
+    sums = Columns(own.names, group_sums(own.values, codes.ravel()))
+    lines = np.array([spot.line for spot in costs.spots])[used[:, 1]]
+    return replace(
+        costs, places=used[:, 0], spot_of=used[:, 1], addresses=lines, own=sums, has_addresses=False
+    ).with_notes(notes)
 
 
 def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instruction | None], list[str]]:
@@ -76,6 +87,10 @@ def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instructi
                 raise LogError("was changed after the profile was written")
             instructions = _instructions(name, costs.addresses[rows], moved[rows], beside, is_small)
         except (OSError, ValueError, LogError) as err:
+            if executed[rows].sum() < _NEXT_TO_NOTHING * executed.sum():
+                for row in rows.tolist():
+                    found[row] = _STUB
+                continue
             reason = err.strerror if isinstance(err, OSError) else err
             notes.append(f"{name}: {reason}, so its {len(rows):,} instructions have no class")
             continue
@@ -136,7 +151,10 @@ def _instructions(name: str, addresses: Ints, moved: Array, beside: Path, is_sma
 
 
 def _counted(own: Columns, found: Sequence[Instruction | None]) -> Columns:
-    """Callgrind's counts: a column a class of instruction, then bytes, then what was not decoded, (n_rows, n)."""
+    """Callgrind's counts, (n_rows, n): a column a class of instruction, arithmetic by width, loads, stores and bytes.
+
+    By width as FP_ARITH_INST_RETIRED counts: executions of add, multiply and multiply-add, the last twice.
+    """
     names = (*classes(), STUBS, ASTRAY, UNDECODED)
     nothing = Instruction(UNDECODED, 1, 0)
     known = [instruction or nothing for instruction in found]
@@ -156,6 +174,12 @@ def _counted(own: Columns, found: Sequence[Instruction | None]) -> Columns:
     loaded = np.where(is_changed, np.maximum(loaded, stored), loaded)
     counts = np.zeros((len(known), len(names)))
     counts[np.arange(len(known)), columns] = executed * lanes
+    widths: dict[str, Floats] = {}
+    for kind, size in _FLOATS.items():
+        plain = np.isin(columns, [column_of[f"{kind}_add"], column_of[f"{kind}_mul"]])
+        computed = executed * (plain + 2 * (columns == column_of[f"{kind}_fma"]))
+        for width, lanes_of in (("scalar", 1), ("128b", 16 // size), ("256b", 32 // size)):
+            widths[f"{kind}_{width}"] = computed * (lanes == lanes_of)
     moved: dict[str, Floats] = {}
     for event, name, accesses in (("Dr", "load", loaded), ("Dw", "store", stored)):
         if event in own:
@@ -166,7 +190,8 @@ def _counted(own: Columns, found: Sequence[Instruction | None]) -> Columns:
     touches = own.only(("Dr", "Dw")).any(axis=1)
     # A move from or to memory is a load or a store, and no more.
     counts[touches, column_of[MISC]] = 0
-    return Columns((*names, *moved), np.column_stack([counts, *moved.values()]))
+    more = {**widths, **moved}
+    return Columns((*names, *more), np.column_stack([counts, *more.values()]))
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,11 +1,12 @@
 """The format of callgrind and cachegrind: costs of functions, of their instructions, and of their calls.
 
 https://valgrind.org/docs/manual/cl-format.html has the grammar. A decoded profile is in the same format: its costs are
-those of whole functions, and its events have the classes of instructions too.
+those of functions by source line, and its events have the classes of instructions too.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import groupby, zip_longest
+from operator import itemgetter
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -23,6 +24,8 @@ _JUMP = -1  # in the place of a number of calls: the next line is the place of a
 _MOST_EVENTS = 1000
 _MOST = 1 << 53  # larger numbers are damage: no program runs so long
 _NOTE, LOST = "Note", "Lost"  # what is said of a decoded profile; what it lacks
+_NO_FILE = ("", "???")
+_TRIGGER, _CLIENT = "Trigger", "Client Request:"  # why a part was written: the program asked, and said where it is
 _HIGHEST = (1 << 63) - 1
 
 
@@ -31,6 +34,14 @@ class Function(NamedTuple):
 
     object: str
     name: str
+
+
+class Spot(NamedTuple):
+    """Where in the source: a file and a line ("" and 0: not told). frame: of Python, when the part was written."""
+
+    file: str
+    line: int
+    frame: str = ""
 
 
 class Call(NamedTuple):
@@ -45,14 +56,17 @@ class Call(NamedTuple):
 class Costs(Struct, frozen=True, eq=False):
     """A profile. header: the first value of each key ("cmd"). descriptions: the lines of `desc`, by what they are of.
 
-    own: a row a line, a column an event. places: of each row's function in `functions`. addresses: of the instruction
-    where has_addresses, else a line. totals: of each event, as the end of the file tells them; None: it has no end.
+    own: a row a line, a column an event. places: of each row's function in `functions`; spots likewise. addresses: of
+    the instruction where has_addresses, else a line. totals: of each event, as the end of the file tells them; None: it
+    has no end.
     """
 
     header: dict[str, str]
     descriptions: dict[str, str]
     functions: tuple[Function, ...]
+    spots: tuple[Spot, ...]
     places: Ints
+    spot_of: Ints
     addresses: Ints
     own: Columns
     calls: tuple[Call, ...]
@@ -102,11 +116,15 @@ class Costs(Struct, frozen=True, eq=False):
         calls: dict[int, list[Call]] = {}
         for call in self.calls:
             calls.setdefault(call.caller, []).append(call)
+        spots = [self.spots[spot] for spot in self.spot_of.tolist()]
+        rows = sorted(zip(self.places.tolist(), spots, self.own.values.tolist(), strict=True), key=itemgetter(0, 1))
         names = _Names()
-        for place, own in zip(self.places.tolist(), self.own.values.tolist(), strict=True):
+        for place, group in groupby(rows, key=itemgetter(0)):
             object_name, name = self.functions[place]
-            yield f"\n{names.line('ob', object_name)}\n{names.line('fn', name)}\n{_cost(own)}"
-            for call in calls.get(place, ()):
+            yield f"\n{names.line('ob', object_name)}\n{names.line('fn', name)}"
+            for _, spot, own in group:  # those that no file is told of come first
+                yield from filter(None, [spot.file and names.line("fi", spot.file), _cost(own, spot.line)])
+            for call in calls.pop(place, ()):
                 object_name, name = self.functions[call.callee]
                 yield f"c{names.line('ob', object_name)}\nc{names.line('fn', name)}"
                 yield f"calls={call.number} 0\n{_cost(call.costs)}"
@@ -125,11 +143,11 @@ class _Names(dict[tuple[str, str], int]):
         return f"{kind}=({self[kind, name]}) {name}"
 
 
-def _cost(costs: Sequence[float]) -> str:
+def _cost(costs: Sequence[float], line: int = 0) -> str:
     words = [str(int(cost)) for cost in costs]
     while words and words[-1] == "0":
         words.pop()
-    return " ".join(["0", *words])
+    return " ".join([str(line), *words])
 
 
 class _Walk(Struct):
@@ -142,7 +160,9 @@ class _Walk(Struct):
     descriptions: dict[str, str] = field(default_factory=dict)
     events: tuple[str, ...] = ()
     functions: dict[Function, int] = field(default_factory=dict)
+    spots: dict[Spot, int] = field(default_factory=dict)
     places: list[int] = field(default_factory=list)
+    spot_of: list[int] = field(default_factory=list)
     addresses: list[int] = field(default_factory=list)
     own: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
@@ -150,7 +170,11 @@ class _Walk(Struct):
     names: dict[tuple[str, str], str] = field(default_factory=dict)
     now: dict[str, str] = field(default_factory=dict)
     positions: int = 1
+    has_lines: bool = True
     address: int = 0
+    line: int = 0
+    file: str = ""
+    frame: str = ""
     place: int = -1
     called: int | None = None
     has_end: bool = False
@@ -181,6 +205,10 @@ class _Walk(Struct):
         called.
         """
         self.address = _moved(self.address, words[0])
+        if self.positions == 1:
+            self.line = self.address
+        elif len(words) > 1:
+            self.line = _moved(self.line, words[1])
         called, self.called = self.called, None
         if called == _JUMP:
             self.now.pop("cob", None)
@@ -194,7 +222,10 @@ class _Walk(Struct):
             if callee != self.place or self._stored():
                 self.calls.append(Call(self.place, callee, called, costs))
             return
+        line = self.line if self.has_lines and self.file not in _NO_FILE else 0
+        spot = Spot(self.file if line else "", line, self.frame)
         self.places.append(self.place)
+        self.spot_of.append(self.spots.setdefault(spot, len(self.spots)))
         self.addresses.append(self.address)
         self.own += costs
         self.sizes.append(len(costs))
@@ -213,8 +244,11 @@ class _Walk(Struct):
             of_kind = kind if kind in ("ob", "fn") else "file"
             text = self.names.setdefault((of_kind, number), text or f"({number})")
         self.now[key] = text
-        if key == "fn":
+        if key in ("fl", "fi", "fe"):
+            self.file = text
+        elif key == "fn":
             self.place = self._function(None, text)
+            self.file = self.now.get("fl", "")  # callgrind names it again where it is another than the last function's
 
     def _function(self, object_name: str | None, name: str) -> int:
         home = object_name or self.now.get("ob") or self.now.get("fl", "")
@@ -225,6 +259,8 @@ class _Walk(Struct):
         if key == "desc":
             about, _, text = value.partition(":")
             self.descriptions[about.strip()] = text.strip()
+            if about == _TRIGGER:
+                self.frame = text.partition(_CLIENT)[2].strip()
         elif key == "events":
             events = tuple(value.split())
             if self.events not in ((), events) or len(events) > _MOST_EVENTS:
@@ -238,7 +274,9 @@ class _Walk(Struct):
             self.totals = [sum(pair) for pair in zip_longest(self.totals, map(_number, value.split()), fillvalue=0)]
         elif colon and key.isalpha():
             self.header.setdefault(key, value)
-            self.positions = len(value.split()) if key == "positions" else self.positions
+            if key == "positions":
+                self.positions = len(value.split())
+                self.has_lines = "line" in value.split()
         elif key:
             self.skipped += 1
 
@@ -251,7 +289,9 @@ class _Walk(Struct):
             header=self.header,
             descriptions=self.descriptions,
             functions=tuple(self.functions),
+            spots=tuple(self.spots),
             places=np.array(self.places, dtype=np.int64),
+            spot_of=np.array(self.spot_of, dtype=np.int64),
             addresses=np.array(self.addresses, dtype=np.int64),
             own=Columns(self.events, own),
             calls=tuple(self.calls),

@@ -2,12 +2,13 @@
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
-from eprof.base.arrays import Bools, Columns
+from eprof.base.arrays import Bools, Columns, Ints, group_sums
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
 from eprof.logs.rows.log import COUNT, Calls, Log, Names, Table, TableRows
@@ -17,6 +18,7 @@ from eprof.profilers.callgrind.file_format import Costs, Function, parse
 from eprof.profilers.callgrind.signs import KIND, MACHINE, SIMULATED, UNDECODED
 
 _FEW = 3
+_LEAST, _MOST_LINES = 1e-3, 100  # of all instructions, that a line shown executes; and how many there may be
 _ADDRESS = pattern(r"0x[0-9a-fA-F]+")
 
 
@@ -35,38 +37,62 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
         functions = decoded(costs, path.parent, path.stat().st_mtime if path.is_file() else math.inf)
     # A run directory knows the program, of which this may be a child.
     command = None if is_of_run else costs.header.get("cmd")
-    table = _table(functions, keep)
+    used, codes = np.unique(functions.places, return_inverse=True)
+    names = dict(zip(used.tolist(), _names([functions.functions[place] for place in used.tolist()]), strict=True))
+    by_function = replace(functions, places=used, own=_summed(functions.own, codes))
+    table = _table(by_function, names, keep)
     notes = functions.notes[:_FEW]
     if len(functions.notes) > _FEW:  # a Python program has a hundred libraries
         notes.append(f"{len(functions.notes) - _FEW} more objects likewise")
     notes += filter(None, [damage])
     return source.log(
-        [table], notes, lines=costs.lines, skipped_lines=costs.skipped, command=command, calls=_calls(functions)
+        [table],
+        notes,
+        lines=costs.lines,
+        skipped_lines=costs.skipped,
+        command=command,
+        calls=_calls(functions, names),
+        by_line=_by_line(functions, names, keep),
     )
 
 
-def _table(costs: Costs, keep: Container[str] | None) -> Table:
-    names = _names([costs.functions[place] for place in costs.places.tolist()])
+def _summed(own: Columns, codes: Ints) -> Columns:
+    return Columns(own.names, group_sums(own.values, codes))
+
+
+def _by_line(costs: Costs, names: Mapping[int, str], keep: Container[str] | None) -> Table | None:
+    """The lines of a callgrind profile that execute most: rows whose part is the line, "mm.c:12"; None: not told."""
+    executed = costs.own.values[:, 0]
+    told = np.array([spot.line > 0 for spot in costs.spots])[costs.spot_of]
+    rows = np.flatnonzero(told & (executed >= _LEAST * executed.sum()))
+    rows = rows[np.argsort(-executed[rows], kind="stable")][:_MOST_LINES]
+    if not len(rows):
+        return None
+    spots = [costs.spots[spot] for spot in costs.spot_of[rows].tolist()]
+    some = replace(costs, places=costs.places[rows], own=costs.own.chosen(rows))
+    return _table(some, names, keep, Names.of(f"{Path(spot.file).name}:{spot.line}" for spot in spots))
+
+
+def _table(costs: Costs, names: Mapping[int, str], keep: Container[str] | None, parts: Names | None = None) -> Table:
     device = costs.descriptions.get(MACHINE)
     called = Counter[int]()
     for call in costs.calls:
         called[call.callee] += call.number
     rows = TableRows(
-        device=Names.of([device] * len(names)),
-        kernel=Names.of(names),
-        run=np.zeros(len(names), dtype=np.int64),
+        device=Names.of([device] * len(costs.places)),
+        kernel=Names.of(names[place] for place in costs.places.tolist()),
+        run=np.zeros(len(costs.places), dtype=np.int64),
         launches=np.array([max(called[place], 1) for place in costs.places.tolist()], dtype=np.int64),
-        time_s=np.full(len(names), np.nan),
+        time_s=np.full(len(costs.places), np.nan),
+        part=parts,
     )
     kept = [name for name in costs.own.names if keep is None or name in keep or name == UNDECODED]
     counters = Columns(tuple(kept), np.where(_unknown(costs.own, kept), np.nan, costs.own.only(kept)))
     return Table(KIND, rows, counters, dict.fromkeys(kept, COUNT), lacks_rows=not costs.is_whole)
 
 
-def _calls(costs: Costs) -> Calls | None:
+def _calls(costs: Costs, name_of: Mapping[int, str]) -> Calls | None:
     """Who called whom in a callgrind profile, and the instructions beneath (the first event); None without calls."""
-    known = costs.places.tolist()
-    name_of = dict(zip(known, _names([costs.functions[place] for place in known]), strict=True))
     calls = [call for call in costs.calls if call.caller in name_of and call.callee in name_of and call.costs]
     if not calls:
         return None

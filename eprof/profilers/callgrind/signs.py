@@ -40,4 +40,4 @@ def _lower_bounds(launches: Launches) -> Columns:
     return launches.marks
 
 
-SIGNS = Signs(reader_of=_reader_of, counts_repeat=True, lower_bounds=_lower_bounds)
+SIGNS = Signs(reader_of=_reader_of, counts_repeat=True, runs_one_core=True, lower_bounds=_lower_bounds)

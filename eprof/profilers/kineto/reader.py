@@ -19,6 +19,7 @@ import numpy as np
 
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
+from eprof.base.known import only
 from eprof.logs.rows.events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
 from eprof.logs.rows.log import BETWEEN, LAUNCH, Log, Names, Table, TableRows
 from eprof.logs.rows.numbers import NO_UNIT, kind_of
@@ -41,12 +42,7 @@ _BACKWARD = "autograd::engine::evaluate_function: "
 
 
 def read(source: Source, _: Iterator[bytes], __: object, parts: str | None, *___: object) -> Log:
-    """Read a trace of the PyTorch profiler; it may be one line, so the lines of `_` are not used.
-
-    parts: "stream", as in `logs.read`.
-
-    Raises LogError, one sentence, if it tells no kernels.
-    """
+    """Read a trace of the PyTorch profiler. parts: as in `logs.read`. Raises LogError if it tells no kernels."""
     text = b"".join(unpacked(source, source.chunks(_CHUNK), _CHUNK))
     try:
         return _read(source, parsed(text), parts)
@@ -81,11 +77,9 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
     lost = int((time_s < 0).sum())  # as some versions of Kineto wrote
     if lost:
         notes.append(f"{lost} launches of kernels end before they start, so their times are not known")
-    rows = TableRows(
-        device=_devices(links, trace.gpus),
-        kernel=_kernel_names(kernels),
-        run=np.zeros(len(kernels), dtype=np.int64),
-        launches=np.ones(len(kernels), dtype=np.int64),
+    rows = TableRows.of(
+        _devices(links, trace.gpus),
+        _kernel_names(kernels),
         time_s=np.where(time_s < 0, np.nan, time_s),
         part=Names.of(_stream(each) for each in links) if parts == "stream" else None,
         start_ns=np.array([_nanoseconds(kernel) for kernel in kernels], dtype=np.int64) + trace.base_ns,
@@ -120,12 +114,9 @@ def _ranges(trace: Trace, events: Sequence[Event], parts: str | None, notes: lis
         operator = _operators(events, calls, notes)
     else:
         notes.append(f"{len(ranges)} ranges with counters, {len(calls)} launches of kernels: operators are not told")
-    rows = TableRows(
-        device=_devices([Link(device=each.pid) for each in ranges], trace.gpus),
-        kernel=_kernel_names(ranges),
-        run=np.zeros(len(ranges), dtype=np.int64),
-        launches=np.ones(len(ranges), dtype=np.int64),
-        time_s=np.full(len(ranges), np.nan),
+    rows = TableRows.of(
+        _devices([Link(device=each.pid) for each in ranges], trace.gpus),
+        _kernel_names(ranges),
         part=operator if parts in (None, LAUNCH) else None,
     )
     values = np.array([[each.get(name, np.nan) for name in names] for each in counters])
@@ -161,8 +152,7 @@ def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
     AMD numbers devices otherwise than the list, whose GPUs mostly are alike.
     """
     name_of: dict[Id, str] = {gpu.id: gpu.name for gpu in gpus}
-    only = set(name_of.values())
-    alike = only.pop() if len(only) == 1 else ""
+    alike = only(set(name_of.values()))
     return Names.of(f"{name_of.get(each.device, alike) or 'GPU without name'} ({each.device})" for each in links)
 
 

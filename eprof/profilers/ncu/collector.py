@@ -46,9 +46,7 @@ class Ncu(GpuCollector):
     instead = "use nvprof"
 
     def order(self, request: Request) -> tuple[str, ...]:
-        """The order of measurements under ncu: first the program alone, as nsys, for times, writes into standard
-        output.
-        """
+        """First the program alone: nsys, which times it, writes into its standard output."""
         return self.kinds if nsys.why_not(request) else (PLAIN, *self.kinds)
 
     def helpers(self) -> tuple[Tool, ...]:
@@ -76,9 +74,7 @@ class Ncu(GpuCollector):
         return {**about["basic"], **dram}
 
     def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
-        """A trace of nsys for time, the bare program for energy; ncu for counters with clocks left alone and base
-        units.
-        """
+        """A trace of nsys for time, the bare program for energy; ncu for counters, in base units."""
         if what == TIME and nsys.why_not(request) is None:
             return nsys.step(what, request, place)
         if what in (PLAIN, TIME, ENERGY):

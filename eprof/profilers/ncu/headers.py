@@ -127,12 +127,7 @@ def part_column(section: Section, parts: str | None) -> str | None:
 
 
 def part_labels(section: Section, words: Callable[[str], Sequence[str | None]]) -> list[str | None] | None:
-    """The part of each launch in an ncu table; None for a stream that is not in the log.
-
-    None for all if no parts are wanted.
-
-    words: what a column says of each launch.
-    """
+    """The part of each launch in an ncu table, None if not told; None if no parts are wanted. words: of a column."""
     if section.part is None:
         return None
     cells = [cell or "" for cell in words(section.part)]
@@ -152,10 +147,7 @@ def innermost(cell: str) -> str:
 
 
 def may_be_broken(lines: Sequence[str], rows: Rows, rest: list[str]) -> bool:
-    """Whether some lines of an ncu summary may be pieces of broken rows.
-
-    rest: the cells that were left of the lines before.
-    """
+    """Whether lines of an ncu summary may be pieces of broken rows. rest: cells that were left of the lines before."""
     return bool(rest or rows.misfits or any(_MARK in lines[index] for index in rows.others))
 
 

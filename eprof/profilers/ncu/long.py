@@ -98,10 +98,7 @@ class Long(Struct, dict=True):
 
     @cached_property
     def launches(self) -> tuple[Array, Array]:
-        """The first row (a metric each) of each launch, and the launch of each row.
-
-        Most rows are of the launch of the row before.
-        """
+        """The first row (a metric each) of each launch, and the launch of each row, mostly that of the row before."""
         keys = [self.columns[name] for name in _KEYS[self.section.kind] if name in self.columns]
         changes = np.ones(len(self.texts), dtype=bool)
         changes[1:] = np.logical_or.reduce([key.codes[1:] != key.codes[:-1] for key in keys])
@@ -165,9 +162,7 @@ class Long(Struct, dict=True):
         )
 
     def _numbers(self, style: Style, keep: Container[str] | None) -> tuple[dict[str, Unit], Array, Remarks]:
-        """Ncu's metrics that are read and their units, their values (n_metrics, n_launches), and what to say of
-        them.
-        """
+        """Ncu's metrics that are read, with units, their values (n_metrics, n_launches), and what to say of them."""
         metric, metrics = self._metrics()
         units = {name: unit for name, unit in metrics.items() if derived.is_read(name, keep)}
         is_read = np.array([name in units for name in metrics], dtype=bool)
@@ -198,10 +193,7 @@ class Long(Struct, dict=True):
         return units, matrix, remarks
 
     def _metrics(self) -> tuple[Array, dict[str, Unit]]:
-        """The metric that each row of ncu's table holds, and its unit.
-
-        One label in two units ("Memory Throughput") is two metrics.
-        """
+        """The metric of each row, and its unit. One label in two units ("Memory Throughput") is two metrics."""
         labels, texts = self.columns["Metric Name"], self.columns["Metric Unit"]
         printed = [unit_of(text) for text in texts.names]
         units = list({unit.base: unit for unit in reversed(printed)}.values())
@@ -224,9 +216,7 @@ class Long(Struct, dict=True):
         return words_as_values(self.words("Invocations"), style).astype(np.int64)
 
     def _sizes(self, column: str) -> Array:
-        """The blocks or threads of each launch in ncu's rows: 4096 of "(64, 64, 1)"; NaN where a cell is no such
-        size.
-        """
+        """The blocks or threads of each launch in ncu's rows: 4096 of "(64, 64, 1)"; NaN if a cell is no such size."""
         words = self.names(column)
         sizes = [_SIZE.fullmatch(word) for word in words.names]
         products = [math.prod(map(float, size.groups())) if size else np.nan for size in sizes]

@@ -32,9 +32,7 @@ _SHOWN, _FEW = 12, 6
 
 @cache
 def labels_of_page() -> Mapping[str, Any]:
-    """The metrics of ncu's details page by label: `label`, and `rate` by label and unit
-    (`counters/ncu/labels.toml`).
-    """
+    """The metrics of ncu's details page: `label` by label, `rate` by label and unit (`counters/ncu/labels.toml`)."""
     return Document.read(folder("counters") / "ncu" / "labels.toml").data
 
 
@@ -168,9 +166,7 @@ def _labels(*columns: Names) -> Names:
 
 
 def counting(names: Iterable[str]) -> bool:
-    """Whether a program can be counted with these metrics of an ncu table: not with what they say of the device
-    alone.
-    """
+    """Whether a program can be counted with some of these metrics: not with what they say of the device alone."""
     return any("__" in name and not name.startswith(ASIDE) for name in names)
 
 

@@ -64,9 +64,7 @@ def is_read(name: str, keep: Container[str]) -> bool:
 
 
 def parts(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Each sum that these tensor core metrics make, and which it adds up: none twice, none of half a split by
-    sparsity.
-    """
+    """Each sum of tensor core metrics, and which it adds up: none twice, none of half a split by sparsity."""
     by_types: dict[str, list[_TensorMetric]] = {}
     for metric in filter(None, map(_tensor_metric, names)):
         by_types.setdefault(metric.types, []).append(metric)
@@ -84,17 +82,13 @@ def parts(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _is_one_of_two(types: str, metrics: Sequence[_TensorMetric]) -> bool:
-    """Whether tensor core metrics count what adds up in FP32 and nothing that adds up in FP16, or the other way
-    round.
-    """
+    """Whether tensor core metrics count what adds up in one of FP32 and FP16, and nothing that adds up in the other."""
     results = {metric.dst for metric in metrics}
     return types in _ADDS_UP_IN_TWO and None not in results and len(results) == 1
 
 
 def _outermost(metrics: Sequence[_TensorMetric]) -> list[_TensorMetric]:
-    """The tensor core metrics that no other contains; nothing where the other half of a split by sparsity is not
-    there.
-    """
+    """The tensor core metrics that no other contains; none where the other half of a split by sparsity is not there."""
     outer = [metric for metric in metrics if not any(other.contains(metric) for other in metrics)]
     halves = [(metric.op, metric.dst) for metric in outer if metric.sparsity]
     is_half = any(halves.count(half) == 1 for half in halves)

@@ -31,7 +31,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 
-from eprof.base.text import pattern
+from eprof.base.text import counted, pattern
 from eprof.logs.rows.numbers import unit_of
 from eprof.logs.rows.sections import Piece, Section
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
@@ -109,9 +109,7 @@ class Page(Struct):
         return True
 
     def _is_aside(self, number: int, text: str) -> bool:
-        """Whether a line of ncu's text is a section's title, names of columns, or of the advice that follows a
-        table.
-        """
+        """Whether a line of ncu's text is a section's title, names of columns, or advice that follows a table."""
         if _HEADER.fullmatch(text):
             self.first_line = self.first_line or number
             return True
@@ -273,8 +271,8 @@ class Page(Struct):
                 "`--csv --page raw --print-units base` writes them whole"
             )
         if self.orphans:
-            rows_are = "1 row is" if self.orphans == 1 else f"{self.orphans} rows are"
-            yield f"{rows_are} below no line of ncu's page that names their kernel, so not read"
+            rows = counted(self.orphans, "row is", "rows are")
+            yield f"{rows} below no line of ncu's page that names their kernel, so not read"
 
     def section(self, kind: str) -> Section:
         """The header that the rows of ncu's text would have in a CSV."""

@@ -123,9 +123,7 @@ class Wide:
         return [None] * self.size
 
     def look(self, locale: Locale) -> None:
-        """Show numbers of ncu's raw page to the one who decides how the file writes them: the first, or all if need
-        be.
-        """
+        """Show how ncu's raw page writes numbers: its first rows, or all if need be."""
         own = Locale()
         units = {place: self.units.get(place) for place, _ in self.metrics}
         unscaled = {place: unit.base for place, unit in units.items() if unit is not None and unit.factor == 1}

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Columns, alike
 from eprof.base.errors import LogError
-from eprof.base.text import pattern
+from eprof.base.text import counted, pattern
 from eprof.logs.rows.log import LAUNCH, Log, Names, Table, TableRows, part_of, told_apart
 from eprof.logs.rows.numbers import ENGLISH, values
 from eprof.logs.rows.sections import Piece, Section, names_of, size, split, together
@@ -86,10 +86,7 @@ class Numbers:
             self.point = points.pop()
 
     def value(self, cell: str, is_whole: bool) -> float | None:
-        """The number in a cell of nsys's; None if there is none, or if it can be read in two ways.
-
-        is_whole: it can have no decimals.
-        """
+        """The number in a cell of nsys's; None without, or with two ways to read it. is_whole: it has no decimals."""
         if not _NUMBER.fullmatch(cell):
             return None
         signs = _SIGNS.findall(cell)
@@ -110,9 +107,7 @@ class Numbers:
 
 
 def _point(cell: str) -> str | None:
-    """The sign before decimals in nsys's numbers, as far as one shows it; it need not stand in it (`1.234.567`:
-    ",").
-    """
+    """The sign before decimals in nsys's numbers, as far as a cell shows it, maybe without any (`1.234.567`: ",")."""
     signs: list[str] = _SIGNS.findall(cell)
     if not signs:
         return None
@@ -347,12 +342,11 @@ def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -
     parts_by: what their parts are; of LAUNCH become starts and streams.
     """
     parts = [kernel.part for kernel in kernels]
-    rows = TableRows(
-        device=Names.of(kernel.device for kernel in kernels),
-        kernel=Names.of(kernel.name for kernel in kernels),
-        run=np.zeros(len(kernels), dtype=np.int64),
-        launches=np.array([kernel.launches for kernel in kernels], dtype=np.int64),
-        time_s=np.array([kernel.time_s for kernel in kernels], dtype=np.float64),
+    rows = TableRows.of(
+        Names.of(kernel.device for kernel in kernels),
+        Names.of(kernel.name for kernel in kernels),
+        launches=[kernel.launches for kernel in kernels],
+        time_s=[kernel.time_s for kernel in kernels],
         part=Names.of(parts) if any(part is not None for part in parts) else None,
     )
     return Table(kind, told_apart(rows) if parts_by == LAUNCH else rows, Columns.of({}, len(kernels)), {})
@@ -390,16 +384,14 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
         raise LogError(f"{source.path}: {why}")
     notes = [*source.notes, *nsys.notes()]
     if skipped:
-        rows_have = "1 row has" if skipped == 1 else f"{skipped} rows have"
+        rows_have = counted(skipped, "row has", "rows have")
         notes.append(f"{rows_have} no readable time or number of launches and is skipped, for example: {example}")
     about = {"lines": lines, "skipped_lines": skipped, "example_skipped": example or None}
     return source.log([nsys.table()], notes, format_=KIND, **about)
 
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
-    """The whole objects in nsys's JSON, and what stands behind them: a row that is not whole yet, or the array's
-    end.
-    """
+    """The whole objects in nsys's JSON, and what stands behind them: a row that is not whole, or the array's end."""
     rows: list[dict[str, Any]] = []
     place = 0
     start = _OBJECT.search(text)
@@ -418,10 +410,7 @@ def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
 
 
 def _is_closed(rest: str, before: bool) -> bool:
-    """Whether no array of nsys's JSON is open behind the last whole row.
-
-    before: the same before `rest`, if no row came since.
-    """
+    """Whether no array of nsys's JSON is open behind the last whole row. before: the same before `rest`."""
     if "]" in rest.partition("{")[0]:
         return True
     return before and _OBJECT.search(rest) is None

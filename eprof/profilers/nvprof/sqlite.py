@@ -43,12 +43,7 @@ _COPY_TABLES = {
 
 
 def read(source: Source, _: object, keep: Container[str] | None, parts: str | None, *__: object) -> Log:
-    """Read an nvprof export whose first bytes are those of a SQLite database, maybe packed with gzip.
-
-    Raises LogError.
-
-    keep: the counters to hold, by name; None for all. parts: see `logs.read`.
-    """
+    """Read a database of nvprof or nsys, maybe packed. keep, parts: see `logs.read`. Raises LogError."""
     if packing.kind(source.head) is None:
         for _ in source.chunks(_CHUNK):
             pass

@@ -58,8 +58,11 @@ def is_named(text: str) -> bool:
     return bool(text.strip())
 
 
-class Section(ABC):
-    """One open table, from its header line on; takes the lines that are its rows."""
+class Section:
+    """One open table, from its header line on; takes the lines that are its rows.
+
+    This one keeps nothing: of API calls, and of totals of Unified Memory, every line with as many fields is a row.
+    """
 
     has_units = False
 
@@ -88,34 +91,18 @@ class Section(ABC):
         """Take the row of units below the open table's header, if these fields are one."""
         return False
 
-    @abstractmethod
     def fits(self, fields: list[str]) -> bool:
         """Whether fields, as many as the header has, are a row of the open table and not program output."""
+        return True
 
-    @abstractmethod
     def take(self, fields: list[str]) -> None:
         """Take the fields of a row of the open table."""
 
-    @abstractmethod
     def close(self) -> None:
         """The open table ends here: hand what was taken to the store."""
 
 
-class Ignored(Section):
-    """A table whose rows are known but of no use here: API calls, Unified Memory totals."""
-
-    def fits(self, fields: list[str]) -> bool:
-        """Every line with the number of fields of the ignored table's header is a row of it."""
-        return True
-
-    def take(self, fields: list[str]) -> None:
-        """Nothing of an ignored table is kept."""
-
-    def close(self) -> None:
-        """Nothing of an ignored table was kept."""
-
-
-class ColumnSection(Section):
+class ColumnSection(Section, ABC):
     """A table that may be long. `form`: how its lines are parsed, and which columns are read."""
 
     form: Form

@@ -57,7 +57,7 @@ class TextSection(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """The table of nvprof's text ends here."""
+        """The table of nvprof's text ends here: hand over what was taken."""
 
 
 class TextCounters(TextSection):
@@ -104,10 +104,7 @@ class TextCounters(TextSection):
         return f"{device.strip()} (0)"
 
     def _fields(self, line: str) -> list[str] | None:
-        """The fields of a row of nvprof's text: invocations, the counter's name, average and total.
-
-        A description may stand before the values.
-        """
+        """Invocations, the counter's name, average and total in a row of nvprof's text that may have a description."""
         # Values by hardware instance are "[ 1 2 3 ]".
         words = (_INSTANCES.sub(lambda match: ",".join(match[1].split()), line) if "[" in line else line).split()
         values: list[str] = []

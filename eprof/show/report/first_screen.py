@@ -19,6 +19,8 @@ _FEWEST, _MOST = 3, 5
 _ENOUGH = 0.9  # of the energy, that the kernels shown take
 _WASTED = 1.2  # times the requested bytes, from which on they are the cause
 _SHORT_S = 10e-6  # launches that take less than this wait for their start
+_MOSTLY_INTEGER = 30.0  # instructions for each flop, from which on arithmetic is not what a kernel is for
+_HOTTEST = 0.3  # of a function's energy, that its line with most has: worth naming it
 REQUESTED = ("global_read", "global_write")
 CACHED = ("l1", "l2", "l3", "dram")  # the levels that serve them
 FAMILIES = {count.group: count.family for count in COUNTS.values()}
@@ -31,7 +33,7 @@ def where(view: View, most: int = _MOST) -> Table:
     shown = entries[: _number_shown(view, entries, most)]
     amounts = [view.ranked(entry) for entry in shown]
     everything = view.ranked(view.document)
-    common = _common(amounts)
+    common = _common(view, amounts)
     unit = {"total": "J", "time": "s"}.get(view.measure, "")
     rows = []
     for entry, amount in zip(shown, amounts, strict=True):
@@ -81,18 +83,31 @@ def _left_out(view: View, entries: Sequence[Entry], shown: int) -> str:
     return more if share is None else f"{more}, {percent(share)}"
 
 
-def _common(amounts: Sequence[Amount]) -> int:
-    """The marks that all rows of the first screen have: what all numbers lack, the headline tells."""
-    common = -1
+def _common(view: View, amounts: Sequence[Amount]) -> int:
+    """The marks that all rows of the first screen have, which are said once.
+
+    A headline with an interval tells that not all was counted; without one, each lower bound is called one.
+    """
+    common = ~MISSING if view.interval("total") is None else -1
     for amount in amounts:
         common &= amount.marks
     return common
 
 
 def _cause_text(view: View, entry: Entry) -> str:
+    """The cause of most of an entry's energy, behind the source line that has most of it, where one is told."""
+    lines = entry.lines if isinstance(entry, schema.Kernel) else ()
+    hottest = next(iter(lines or ()), None)
+    where = ""
+    if hottest and (hottest.above_constant_j or 0.0) >= _HOTTEST * (above_of(entry).value or 0.0):
+        where = hottest.place
+    return ", ".join(filter(None, [where, _cause(view, entry)]))
+
+
+def _cause(view: View, entry: Entry) -> str:
     causes = view.causes_of(entry) if view.has_energy else None
     if causes is None:
-        return when(view.has_energy and above_of(entry).value is None, "unknown")
+        return when(view.has_energy and above_of(entry).value is None, "constant power alone was counted")
     largest = causes.parts[0]
     if causes.largest == "open" and len(leading := contenders(causes)) > 1:
         # Two of them with their shares: a third is the smaller by far.
@@ -122,7 +137,7 @@ def why_constant(view: View, entry: Entry) -> str:
     limits = view.document.limits
     if not limits or place is None:
         return ""
-    return phrase("{} of roofline speed", reached(limits.kernels[place], "speed_share"))
+    return phrase("{} of roofline", reached(limits.kernels[place], "speed_share"))
 
 
 def _why_bytes(view: View, entry: Entry, group: str) -> str:
@@ -143,11 +158,11 @@ def _why_bytes(view: View, entry: Entry, group: str) -> str:
 def _why_instructions(view: View, entry: Entry, group: str) -> str:
     """Why a kernel executes instructions: how many; integer and others by the flops that they serve."""
     words = _words_of(entry, group)
-    executed = view.summed(entry, words)
+    executed = view.instructions(entry) if "retired" in words else view.summed(entry, words)
     if not executed.value:
         return ""
     flops = view.flops(entry)
-    if group in ("int", "other") and flops.value:
+    if group in ("int", "other") and flops.value and executed.value < _MOSTLY_INTEGER * flops.value:
         return f"{plain(executed.value / flops.value)} for each flop"
     unit = COUNTS[words[0]].symbol
     return at_least(executed, unit) + when(not unit, " instructions")

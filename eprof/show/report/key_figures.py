@@ -28,6 +28,16 @@ def figures(view: View) -> list[Figure]:
     # Energy that lacks the constant part of kernels without a time, over the time of the others, is no power.
     power = Amount(None) if view.time.lower else power_of(view.document)
     interval = phrase(", {}", wide(view.interval("total"), "J"))
+    if view.is_above:
+        constant = _figure("Constant power", view.energy(CONSTANT), "J", note="of the cores in use, assumed")
+        above = _figure("Energy above constant power", view.above, "J", note="predicted")
+        return [
+            above,
+            constant,
+            time,
+            _figure("Energy per flop", view.per_flop(view.document), "J", no_flops),
+            _meter(view),
+        ]
     return [
         _figure("Energy", view.least_total, "J", note=f"{view.total_is}{interval}"),
         time,

@@ -15,8 +15,9 @@ from eprof.base.vocabulary import CONSTANT, COUNTS, DATA
 from eprof.costs.datasheets import data_sheet
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice
-from eprof.show.report import lacking
 from eprof.show.report.first_screen import CACHED, FAMILIES, REQUESTED
+from eprof.show.report.levers_of_cpus import scalar_loops
+from eprof.show.report.trust import lacks_most, lacks_some
 from eprof.show.report.view import View, time_of
 from eprof.show.words.badges import MISSING, SIMULATED, Amount
 from eprof.show.words.blocks import Point
@@ -73,10 +74,10 @@ def what_to_try(view: View) -> Point:
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
-        lacking.matters(view) or not view.has_energy or view.above.value is None
+        lacks_some(view) or not view.has_energy or view.above.value is None
     ):
         # Where more may have been left out than was counted, that comes first.
-        texts.insert(0 if lacking.is_most(view) else len(texts), _how_to_count(view))
+        texts.insert(0 if lacks_most(view) else len(texts), _how_to_count(view))
     return Point("Try", "; ".join(filter(None, texts)) or _nothing(view, changes))
 
 
@@ -116,6 +117,9 @@ def _levers(view: View) -> Iterator[Try]:
     if not everything or view.above.value is None:
         return
     yield from _other_clocks(view)
+    for loop in scalar_loops(view):
+        ends = loop.least_j / everything, loop.most_j / everything
+        yield Try(loop.act, sum(ends) / 2, ends)
     yield from _narrower_types(view, everything)
     yield from _fused(view, everything)
     yield from _asked_for(view, everything)
@@ -283,7 +287,7 @@ def _ends(view: View, group: str, everything: float, saves: float) -> tuple[floa
 def _less_waiting(view: View, everything: float) -> Iterator[Try]:
     """Constant power while a kernel waits: for its launches, or for memory that is not busy."""
     constant_j = view.joules_by_kernel(CONSTANT)
-    if view.is_modelled or not sum(constant_j):
+    if view.is_above or not sum(constant_j):
         return
     largest = max(range(len(constant_j)), key=constant_j.__getitem__)
     kernel, joules = view.kernels[largest], constant_j[largest]
@@ -322,6 +326,6 @@ def _of_loops(view: View) -> str:
     name = view.label(kernel)
     if missed.marks & SIMULATED and _WAIT * (missed.value or 0.0) > executed:
         return f"{name} mostly waits for DRAM: work on blocks that stay in the last-level cache"
-    if not flops or not _SCALAR <= executed / flops < _MOSTLY_INTEGER:
+    if not flops or not _SCALAR <= executed / flops < _MOSTLY_INTEGER or "fp64_scalar" in view.words:
         return ""
     return f"{name} takes {plain(executed / flops)} instructions for each flop: vectorise its loops (-O3 -march=native)"

@@ -42,6 +42,7 @@ _PROSE = {
     "requested": "requested bytes",
 }
 _ALIKE = 1.1  # without intervals, one part is surely the larger from here on
+_ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
 _COUNTING = ESTIMATED | SIMULATED | ASSUMED
 
 
@@ -166,6 +167,11 @@ class View:
         """Whether times of the profile, or some of them, come from a model of a simulated device."""
         return self.document.modelled_time is not UNSET
 
+    @property
+    def is_above(self) -> bool:
+        """Whether the profile is told above constant power: how much that adds is a model, or a share of a socket."""
+        return self.is_modelled or (self.costs is not None and self.costs.cores is not UNSET)
+
     @cached_property
     def time(self) -> Amount:
         """Time of all kernels of the profile."""
@@ -221,7 +227,7 @@ class View:
     def groups_of(self, entry: Entry) -> dict[str, Amount]:
         """Energy of each group of counts of one kernel, as `groups` has them of the profile."""
         groups = self.all_groups_of(entry)
-        return {name: amount for name, amount in groups.items() if name != CONSTANT or not self.is_modelled}
+        return {name: amount for name, amount in groups.items() if name != CONSTANT or not self.is_above}
 
     def all_groups_of(self, entry: Entry) -> dict[str, Amount]:
         """Energy of each group of counts of one kernel with modelled constant power, for files of numbers."""
@@ -319,6 +325,8 @@ class View:
         priced = [name for name, word in self.words.items() if word.count.group == group and word.energy.value]
         if priced == ["warp_issue"]:
             return "instruction issue"
+        if priced and set(priced) <= _ONCE_EACH.keys():
+            return " and ".join(_ONCE_EACH[name] for name in priced)
         return self.nouns.labels.get(group, "").lower() or _PROSE.get(group, GROUPS[group])
 
     # ----------------------------------------------------------------------------------------------------- counts
@@ -460,7 +468,7 @@ class View:
 
     def counted_energy(self, entry: Entry) -> Amount:
         """All energy of an entry; where time is a model, what is above constant power."""
-        return above_of(entry) if self.is_modelled else energy_of(entry, "total")
+        return above_of(entry) if self.is_above else energy_of(entry, "total")
 
     def ranked(self, entry: Entry) -> Amount:
         """A kernel's (or the whole's) amount of what kernels are ranked by."""
@@ -472,7 +480,7 @@ class View:
     def order(self) -> list[int]:
         """Kernels, largest first: as the document has them, unless their times are models or not known."""
         places = list(range(len(self.kernels)))
-        if self.measure == "instructions" or self.is_modelled:
+        if self.measure == "instructions" or self.is_above:
             places.sort(key=lambda place: -(self.ranked(self.kernels[place]).value or 0.0))
         return places
 

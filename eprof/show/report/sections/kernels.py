@@ -92,7 +92,7 @@ def _length(view: View, bunch: Bunch) -> float:
 
 
 def _interval(view: View, place: int) -> tuple[float, float] | None:
-    is_total = view.measure == "total" and not view.is_modelled
+    is_total = view.measure == "total" and not view.is_above
     return known(view.kernels[place].interval_j) if is_total else None
 
 
@@ -181,7 +181,7 @@ def _added(view: View, places: list[int]) -> dict[str, float]:
     if view.measure != "total":
         return {"plain": sum(view.ranked(kernel).value or 0.0 for kernel in kernels)}
     sums = dict.fromkeys(GROUPS, 0.0)
-    if not view.is_modelled:
+    if not view.is_above:
         sums[CONSTANT] = sum(energy_of(kernel, CONSTANT).value or 0.0 for kernel in kernels)
     for name, word in view.words.items():
         sums[word.count.group] += float(np.nansum(view.column(name).joules[places]))

@@ -128,7 +128,7 @@ def section(view: View) -> Section | None:
         "left_out": len(view.kernels) > FIRST_ROWS,
         "tools": not is_one,
         "constant": view.measure == "total",
-        "modelled": view.is_modelled,
+        "modelled": view.is_above,
     }
     heading = f"The {view.nouns.kernel} in numbers" if is_one else f"All {count} {view.nouns.kernels}"
     link = "Numbers" if is_one else f"All {count}"

@@ -30,7 +30,7 @@ def section(view: View) -> Section | None:
         counted = Amount(None, counted.marks)  # 100 % of what is known would be no share of anything
     pieces = []
     parts = {COMPUTATION: "Computation", DATA: "data movement", CONSTANT: "constant power"}
-    if view.is_modelled:
+    if view.is_above:
         del parts[CONSTANT]
     for part, name in parts.items():
         amount = view.energy(part)

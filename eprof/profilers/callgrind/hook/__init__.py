@@ -1,0 +1,1 @@
+"""What Python finds first, on PYTHONPATH, under callgrind."""

@@ -1,0 +1,219 @@
+"""Callgrind by source line and by what Python called: lines against addr2line, widths against flops, Python's start."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eprof
+from eprof.collect.collector import TIME, Place, Request, Tool
+from eprof.collect.process import Ended
+from eprof.costs import load
+from eprof.profilers.callgrind.collector import COLLECTOR
+from eprof.profilers.callgrind.file_format import Function, parse
+from eprof.profilers.callgrind.in_python import in_python, library
+from eprof.show.report.levers_of_cpus import scalar_loops
+from eprof.show.report.view import View
+
+N = 40
+PRODUCT = f"""
+double a[{N}][{N}], b[{N}][{N}], c[{N}][{N}];
+__attribute__((noinline)) void product(void) {{
+    for (int i = 0; i < {N}; i++)
+        for (int j = 0; j < {N}; j++) {{
+            double s = 0;
+            for (int k = 0; k < {N}; k++)
+                s += a[i][k] * b[k][j];
+            c[i][j] = s;
+        }}
+}}
+int main(void) {{ product(); return c[1][2] != 0; }}
+"""
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory):
+    """A run directory of a scalar matrix product with debug information, and its program."""
+    pytest.importorskip("capstone")
+    if not all(map(shutil.which, ("gcc", "valgrind", "addr2line"))):
+        pytest.skip("no gcc, valgrind or addr2line")
+    folder = tmp_path_factory.mktemp("product")
+    (folder / "mm.c").write_text(PRODUCT)
+    subprocess.run(["gcc", "-O1", "-g", "mm.c", "-o", "mm"], cwd=folder, check=True)
+    return run(folder, "./mm"), folder / "mm"
+
+
+def run(folder, *program):
+    words = [sys.executable, "-m", "eprof", "run", "-q", "--no-report", "--profiler", "callgrind", "-o", "run.eprof"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(eprof.__file__).parents[1])}
+    subprocess.run([*words, *program], cwd=folder, env=environment, check=True, capture_output=True)
+    return folder / "run.eprof"
+
+
+def test_lines_are_those_that_addr2line_tells(product):
+    directory, program = product
+    (raw,) = (directory / "logs").glob("*.out")
+    costs = parse(raw.read_text().split("\n"))
+    executed = Counter()
+    for place, address, number in zip(costs.places, costs.addresses, costs.own["Ir"], strict=True):
+        if costs.functions[place] == Function(str(program), "product"):
+            executed[int(address)] += int(number)
+    told = subprocess.run(
+        ["addr2line", "-e", str(program), *map(hex, executed)], capture_output=True, text=True, check=True
+    ).stdout.split("\n")
+    expected = Counter()
+    for place, number in zip(told, executed.values(), strict=False):
+        expected[Path(place.split(" ")[0]).name] += number
+    energy = eprof.load(directory, cache=False).energy("sapphirerapids")
+    (function,) = (kernel for kernel in energy.document()["kernels"] if kernel["name"] == "product")
+    lines = {line["place"]: line["counts"]["retired"]["value"] for line in function["lines"]}
+    assert lines == {place: expected[place] for place in lines}
+    assert set(lines) >= {"mm.c:7", "mm.c:8"} and lines["mm.c:8"] > N**3
+    counted = function["counts"]
+    assert counted["fp64_scalar"]["value"] == counted["fp64_narrow"]["value"] == 2 * N**3
+
+
+def test_advice_names_the_scalar_line_and_saves_less_than_the_function_takes(product):
+    document = eprof.load(product[0], cache=False).energy("sapphirerapids").document()
+    view = View(document)
+    (loop,) = (loop for loop in scalar_loops(view) if "product" in loop.act)
+    assert (
+        "product at mm.c:8" in loop.act
+        and "of its FP64 operations are scalar" in loop.act
+        and "4 fit a vector" in loop.act
+    )
+    (function,) = (kernel for kernel in view.kernels if kernel.name == "product")
+    above = function.energy_j.computation + function.energy_j.data
+    assert 0 < loop.least_j < loop.most_j < above
+
+
+def test_constant_power_is_that_of_the_cores_that_were_busy(product):
+    manifest = json.loads((product[0] / "run.json").read_text())
+    (alone,) = (each for each in manifest["measurements"] if each["what"] == "time")
+    table = load("sapphirerapids")
+    energy = eprof.load(product[0], cache=False).energy(table)
+    busy = alone["cpu_seconds"] / alone["seconds"]
+    assert energy.costs.constant_power_w == pytest.approx(176.3 * busy / 52)
+    assert any("share of" in note and "assumed" in note for note in energy.costs.notes)
+    cycles = energy.counts.amounts["core_active"].sum()
+    assert cycles == pytest.approx(2e9 * alone["cpu_seconds"], rel=1e-6)
+    assert table.in_sockets(2).at(None).constant_power_w == pytest.approx(2 * 176.3)
+    alike, shared = table.at(None).peaks, table.in_sockets(0.25).at(None).peaks
+    assert (shared.dram_gb_per_s, shared.dp_gflops) == (alike.dram_gb_per_s, alike.dp_gflops / 4)
+
+
+# ----------------------------------------------------------------------------------------------------- Python
+
+SCRIPT = """import json
+def work(n):
+    total = 0
+    for i in range(n):
+        total += i
+    return total
+print(work(100000) + len(sorted(range(30))))
+"""
+PARTS = """# callgrind format
+creator: callgrind-3.19.0
+cmd: python a.py
+positions: line
+events: Ir
+part: 1
+desc: Trigger: Client Request: {script}:5:8:18 work
+ob=/venv/lib/python3/site-packages/numpy.libs/libscipy_openblas64_.so
+fn=dgemm
+0 70
+ob=/usr/lib/libc.so.6
+fn=memcpy
+0 5
+totals: 75
+part: 2
+desc: Trigger: Program termination
+fn=memcpy
+0 3
+totals: 3
+"""
+
+
+def test_a_python_program_is_told_by_what_it_called_and_the_library_that_did_it(tmp_path):
+    script = tmp_path / "a.py"
+    script.write_text("\n\n\n\nx = 1 + a.dot(b) + 2\n")
+    costs = in_python(parse(PARTS.format(script=script).replace("5:8:18", "5:8:16").split("\n")))
+    told = {
+        costs.functions[place].name: (costs.spots[spot].file, costs.spots[spot].line, own)
+        for place, spot, own in zip(costs.places, costs.spot_of, costs.own["Ir"], strict=True)
+    }
+    assert told == {
+        "a.dot, OpenBLAS": (str(script), 5, 70),
+        "a.dot, C library": (str(script), 5, 5),
+        "start and end, C library": ("", 0, 3),
+    }
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), max_size=40))
+def test_whatever_a_part_says_no_count_is_lost(frame):
+    costs = parse(PARTS.replace("{script}:5:8:18 work", frame).split("\n"))
+    assert in_python(costs).own["Ir"].sum() == costs.own["Ir"].sum() == 78
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/x/site-packages/numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so", "numpy"),
+        ("/x/site-packages/scipy.libs/libgfortran.so", "scipy"),
+        ("/usr/lib/libpython3.11.so.1.0", "Python"),
+        ("/usr/bin/python3.11", "Python"),
+        ("/usr/lib/x86_64-linux-gnu/libm.so.6", "C math library"),
+        ("/home/me/libmine.so", "libmine.so"),
+    ],
+)
+def test_libraries_have_names(path, name):
+    assert library(path) == name
+
+
+def test_python_is_counted_from_its_first_line_on_unless_it_takes_no_module(tmp_path, monkeypatch):
+    script, other = tmp_path / "tool", tmp_path / "other"
+    script.write_text("#!/usr/bin/env python3\n")
+    other.write_text("#!/bin/sh\n")
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    tool = Tool("callgrind", True, "", "/bin/valgrind")
+
+    def path_of(*program):
+        return COLLECTOR.step("counters", tool, Request(program), Place(tmp_path)).environment.get("PYTHONPATH")
+
+    for program in (("python3", "a.py"), ("/usr/bin/python3.12", "-m", "a"), (str(script), "-I")):
+        assert path_of(*program).endswith("hook:/mine"), program
+    for program in (("python3", "-I", "a.py"), ("python", "-uE", "a.py"), (str(other),), ("./a.out",)):
+        assert path_of(*program) is None, program
+    step = COLLECTOR.step(TIME, tool, Request(("python3", "a.py")), Place(tmp_path))
+    assert COLLECTOR.judge(step, Ended(0, None, 1.0), []).left_out_s == {}
+    (tmp_path / "logs").mkdir()
+    Path(step.environment["EPROF_PYTHON_TIMES"]).write_text("0.1 0.2\n")
+    assert sum(COLLECTOR.judge(step, Ended(0, None, 1.0), []).left_out_s.values()) == pytest.approx(0.3)
+    assert COLLECTOR.judge(step, Ended(0, None, 0.2), []).left_out_s == {}, "more than there was"
+
+
+def test_a_python_program_runs_as_ever_and_its_start_is_left_out(tmp_path):
+    pytest.importorskip("capstone")
+    if not shutil.which("valgrind"):
+        pytest.skip("no valgrind")
+    (tmp_path / "a.py").write_text(SCRIPT)
+    directory = run(tmp_path, sys.executable, "a.py")
+    assert (directory / "output" / "counters-1.out").read_text() == f"{99999 * 50000 + 30}\n"
+    manifest = json.loads((directory / "run.json").read_text())
+    (alone,) = (each for each in manifest["measurements"] if each["what"] == "time")
+    profile = eprof.load(directory, cache=False)
+    kept = profile.run.program_s
+    assert 0 < kept == pytest.approx(alone["seconds"] - sum(alone["left_out_s"].values()))
+    assert any("are left out" in warning for warning in profile.warnings)
+    kernels = profile.energy("sapphirerapids").document()["kernels"]
+    (work,) = (kernel for kernel in kernels if kernel["name"] == "work, Python")
+    assert {line["place"] for line in work["lines"]} <= {"a.py:4", "a.py:5"}
+    executed = sum(kernel["counts"]["retired"]["value"] for kernel in kernels)
+    assert work["counts"]["retired"]["value"] > 0.5 * executed, "imports and Python's start are not counted"
