@@ -104,7 +104,7 @@ class Costs(Struct, kw_only=True):
     marks: Marks
     notes: list[str]
     gpu_match: str = "own"
-    held: float | UnsetType = UNSET
+    held: float = 1.0
     cores: Cores | UnsetType = UNSET
     fit: dict[str, Any] | UnsetType = UNSET
 

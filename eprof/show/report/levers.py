@@ -274,7 +274,8 @@ def _remedy(view: View, group: str) -> str:
 def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
     """A fifth fewer instructions that are no arithmetic: addresses, loops, loads."""
     for group in ("int", "other"):
-        amount = view.groups.get(group, Amount(None)).value
+        words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
+        amount = sum(word.energy.value or 0.0 for word in words)
         if amount:
             saves = _STEP * amount / everything
             how = "; ".join(filter(None, [_mostly_in(view, group), _REMEDIES[group]]))
