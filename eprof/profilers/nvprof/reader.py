@@ -329,10 +329,9 @@ class Walk:
         elif not line.strip():
             # A blank line is the row of units of a table that has no units, or the end of one.
             section = self._section
-            if isinstance(section, TextSection) and section.may_begin_blank and not section.rows:
-                if section.accepts(line):
-                    return
-            self._end_table()
+            is_new = isinstance(section, TextSection) and section.may_begin_blank and not section.rows
+            if not is_new or not section.accepts(line):  # type: ignore[union-attr, arg-type]
+                self._end_table()
         elif message := PROFILER_LINE.fullmatch(line):
             self._profiler_line(message)
         elif is_chatter(line):
