@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eprof
+from eprof import profilers
 from eprof.collect.collector import TIME, Place, Request, Tool
 from eprof.collect.process import Ended
 from eprof.costs import load
@@ -107,6 +108,20 @@ def test_constant_power_is_that_of_the_cores_that_were_busy(product):
     assert table.in_sockets(2).at(None).constant_power_w == pytest.approx(2 * 176.3)
     alike, shared = table.at(None).peaks, table.in_sockets(0.25).at(None).peaks
     assert (shared.dram_gb_per_s, shared.dp_gflops) == (alike.dram_gb_per_s, alike.dp_gflops / 4)
+
+
+def test_machine_code_that_links_no_gpu_library_goes_to_profilers_of_cpus(product, tmp_path, monkeypatch):
+    _, program = product
+    script = tmp_path / "a.py"
+    script.write_text("print()")
+    assert profilers.uses_gpu(str(program)) is False
+    assert profilers.uses_gpu(str(program), [str(script)]) is None  # it may be an interpreter
+    assert profilers.uses_gpu(str(script)) is None
+    monkeypatch.setattr(profilers, "ask", lambda words: "\tlibmine.so => /x\n\tlibcudart.so.12 => not found\n")
+    assert profilers.uses_gpu(str(program)) is True
+    monkeypatch.setattr(profilers, "ask", lambda words: "\tlibcurl.so.4 => /usr/lib/libcurl.so.4 (0x7f)\n")
+    _, _, looked = profilers.choose("auto", str(program))
+    assert {tool.name for tool in looked} <= {"perf", "callgrind"}
 
 
 # ----------------------------------------------------------------------------------------------------- Python

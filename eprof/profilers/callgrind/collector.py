@@ -30,7 +30,7 @@ from eprof.collect.tools import ask
 
 _COMMAND = "valgrind"
 _INSTALL = "apt install valgrind, or the package of that name"
-_EXTRA = "pip install 'eprof[cpu]'"
+_EXTRA = "pip install capstone"
 _ARCHITECTURE = "x86_64"
 # The size of many last-level caches; that of the machine at hand may hold all that a program touches.
 _LAST_LEVEL = "8388608,16,64"

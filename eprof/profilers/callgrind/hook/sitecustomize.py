@@ -1,7 +1,8 @@
 """What Python runs at its start, under callgrind or alone to be timed: `PYTHONPATH` leads here (`collector.py`).
 
 Counting begins when the program's own code does, ends with it, stops while modules are imported, and every now and then
-callgrind is told which line of Python ran. It runs in the Python that is profiled, so it imports nothing of eprof, and little else.
+callgrind is told which line of Python ran. It runs in the Python that is profiled, so it imports nothing of eprof, and
+little else.
 """
 
 from __future__ import annotations
