@@ -124,7 +124,8 @@ class Costs(Brief, Struct, frozen=True):
     charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
     prices: the table's own named prices, for rooflines and balances. marks: those of all charges and constant power.
     notes: sentences that belong beside every number made with this table. basis: what the prices rest on (`BASES`);
-    None: the table does not say. factor: what a meter scaled the table by. sm_count: multiprocessors of the GPU.
+    None: the table does not say. factor: what a meter scaled the table by. sm_count: multiprocessors of the GPU;
+    busy_mhz: their clock at full load, where the setting does not say it.
     """
 
     name: str
@@ -147,6 +148,7 @@ class Costs(Brief, Struct, frozen=True):
     factor: float = 1.0
     multiprocessors: Multiprocessors | None = None
     sm_count: float | None = None
+    busy_mhz: float | None = None
 
     def scaled(self, factor: float) -> "Costs":
         """The costs with all prices and constant power times a factor that a meter gave; all become ESTIMATED."""
@@ -348,7 +350,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
     relative: voltages are relative to those of a reference setting, and prices hold there. basis: one of `BASES`, or
     None where the file does not say. sources: price, or "constant_power" -> where it is from. assumption: why the table
     stands in for a GPU that it was not made for, where it is on such a board. caches: of a CPU, "D1" and "LL" ->
-    "bytes,ways,line", for simulations. processor: CPU or GPU. sm_count: multiprocessors of the GPU; None: not said.
+    "bytes,ways,line", for simulations. processor: CPU or GPU. sm_count, busy_mhz: as in `Costs`; None: not said.
     """
 
     name: str
@@ -377,6 +379,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
     processor: str = GPU
     multiprocessors: Multiprocessors | None = None
     sm_count: float | None = None
+    busy_mhz: float | None = None
 
     def at(self, setting: str | None = None) -> Costs:
         """The prices at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
@@ -413,6 +416,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             basis=self.basis,
             multiprocessors=self.multiprocessors,
             sm_count=self.sm_count,
+            busy_mhz=self.busy_mhz,
         )
         return costs if self.scale is None else costs.scaled(self.scale.factor)
 

@@ -15,7 +15,7 @@ from eprof.base.errors import DefinitionError
 from eprof.base.gpus import may_be_same
 from eprof.base.text import did_you_mean
 from eprof.base.toml import Document
-from eprof.counts.definition import ANY, SIMULATED, Definition
+from eprof.counts.definition import ANY, SIMULATED, SM_COUNT, Definition
 from eprof.counts.loading import applies_to, load, numbered, read
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ __all__ = [
     "named",
     "names_in_use",
 ]
-_DATA = (*("caches", "collect", "descriptions", "devices", "labels", "libraries", "messages", "mnemonics", "numbers"),)
-_NOT_DEFINITIONS = ("cpu", "measurements", "meters", "programs", *(f"{name}.toml" for name in _DATA))
+_DATA = ("caches", "collect", "descriptions", "devices", "labels", "libraries", "messages", "mnemonics", "numbers")
+_NOT_DEFINITIONS = ("cpu", "dcgm", "measurements", "meters", "programs", *(f"{name}.toml" for name in _DATA))
 _PROFILERS = ("nvprof", "ncu")
 
 
@@ -100,6 +100,8 @@ def names_in_use(profiler: str) -> frozenset[str]:
             entry = value if isinstance(value, dict) else {"name": value}
             for name in (*_each(entry.get("name", [])), *_each(entry.get("slices", []))):
                 names.update(numbered(name))
+        if any("multiprocessors" in told for told in read(place).data.get("told", {}).values()):
+            names.add(SM_COUNT)
     return frozenset(names)
 
 

@@ -1,5 +1,6 @@
 """Counting: launches with their counters, read by a definition, become instructions by class and bytes by level."""
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,13 +12,14 @@ from msgspec.structs import replace
 from eprof.base.arrays import Bools, Columns, Floats, Ints
 from eprof.base.brief import Brief
 from eprof.base.errors import UsageError
+from eprof.base.gpus import capabilities, normal_name
 from eprof.base.kernels import short
 from eprof.base.marks import Mark
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.base.toml import Formula
 from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PARTS, TENSOR_PARTS
 from eprof.counts import shapes
-from eprof.counts.definition import Counter, Definition, Entry, bracketed
+from eprof.counts.definition import SM_COUNT, Counter, Definition, Entry, Told, bracketed
 from eprof.counts.term import Term
 from eprof.logs.rows.log import COUNT, KernelRows, Launches
 
@@ -189,6 +191,9 @@ class Sheet(Struct, eq=False):
         if name in self.definition.parameters:
             value = self.definition.parameters[name]
             return self._all(np.full(self.length, value), (Way(f"{value:g}", "", 0),))
+        if name in self.definition.told:
+            told = self.definition.told[name]
+            return self._all(self._told(told), (Way(told.text, "", 0),))
         if name in self.definition.quantities:
             return self.first_known(name, self.definition.quantities[name], 32, is_step=True)
         counter = self.definition.counters[name]
@@ -198,6 +203,27 @@ class Sheet(Struct, eq=False):
         zeros = np.zeros(self.length, dtype=np.int64)
         never = np.zeros(self.length, dtype=np.bool_)
         return Cells(values, zeros, np.where(np.isnan(values), -1, zeros), ways, never, never)
+
+    def _told(self, told: Told) -> Floats:
+        """1 where a name of each kernel tells this, 0 where it tells something else, NaN where it tells nothing."""
+        if told.device is not None:
+            return self._device_told(told.device, told.multiprocessors)
+        alike = [each for each in self.definition.told.values() if each.kernel and each.group == told.group]
+
+        def of_kernel(name: str) -> float:
+            first = next((each for each in alike if each.kernel and each.kernel.search(name)), None)
+            return np.nan if first is None else float(first == told)
+
+        return np.array([of_kernel(name) for name in self.launches.rows.kernel], dtype=np.float64)
+
+    def _device_told(self, pattern: re.Pattern[str], multiprocessors: frozenset[float]) -> Floats:
+        counters, unknown = self.launches.counters, np.full(self.length, np.nan)
+        sms = counters[SM_COUNT] if SM_COUNT in counters and multiprocessors else unknown
+        values = np.where(np.isnan(sms), np.nan, np.isin(sms, [*multiprocessors]))
+        for row, device in enumerate(self.launches.rows.device):
+            if device is not None and capabilities(device):
+                values[row] = pattern.search(normal_name(device)) is not None
+        return values
 
     # ------------------------------------------------------------------------------------------- from the log
 

@@ -20,6 +20,7 @@ from eprof.base.vocabulary import BOOKS, BYTES, COUNTS, FLOAT_PARTS, GPU
 
 SIMULATED = "simulated"  # the capability of a simulated device: its counts are marked so
 ANY = "any"  # the capability in a definition of counters that mean the same on all devices
+SM_COUNT = "launch__sm_count"  # ncu's number of multiprocessors, which may tell a GPU that the log does not name
 _COMPUTATION = ("instruction", "flop", "cycle")
 _OF_UNIT = {unit: tuple(name for name, count in COUNTS.items() if count.unit == unit) for unit in _COMPUTATION}
 _FLOPS = (*_OF_UNIT["flop"], *FLOAT_PARTS)  # totals may be counted in flops, where a multiply-add counts as two
@@ -59,6 +60,24 @@ class Entry(Struct, frozen=True):
     mark: Mark
     note: str
     mark_if: Formula | None = None
+
+
+class Told(Struct, frozen=True):
+    """What a name tells, as a number that formulas may use: 1 it tells this, 0 something else, NaN nothing.
+
+    kernel: a pattern for names of kernels, of which the first that fits among those of the same `group` counts. device:
+    a pattern for names of GPUs; where a log has none, `multiprocessors` tells it, if there are any.
+    """
+
+    kernel: re.Pattern[str] | None = None
+    group: str = ""
+    device: re.Pattern[str] | None = None
+    multiprocessors: frozenset[float] = frozenset()
+
+    @property
+    def text(self) -> str:
+        """What it asks, for the explanation of a formula."""
+        return f"(the kernel is `{self.kernel.pattern}`)" if self.kernel else "(the GPU is one of these)"
 
 
 class Check(Struct, frozen=True):
@@ -104,6 +123,7 @@ class Definition(Brief, Struct, frozen=True, eq=False):
     processor: str = GPU
     not_here: frozenset[str] = frozenset()
     components: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    told: Mapping[str, Told] = field(default_factory=dict)
 
     @property
     def nouns(self) -> Nouns:
@@ -147,6 +167,8 @@ class Definition(Brief, Struct, frozen=True, eq=False):
             return self.counters[name].text
         if name in self.parameters:
             return f"{self.parameters[name]:g}"
+        if name in self.told:
+            return self.told[name].text
         if name in self.quantities:
             return bracketed(self.expand(self.quantities[name][0].formula))
         return name

@@ -23,7 +23,7 @@ from eprof.base.vocabulary import (
     OF_GPUS,
     PAY_WHERE_PRICED,
 )
-from eprof.counts.definition import COMPONENTS, SECTIONS, WORDS_OF, Check, Counter, Definition, Entry, TimePair
+from eprof.counts.definition import COMPONENTS, SECTIONS, WORDS_OF, Check, Counter, Definition, Entry, TimePair, Told
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 UNITS = ("count", "percent", "byte_per_s", "other")
 MOST_SLICES = 16  # slices looked for in a log, well above the 8 of any GPU that nvprof knows
-_DECLARED = ("counter", "parameter", "quantity")
+_DECLARED = ("counter", "parameter", "quantity", "told")
 _REASONS = ("absent", "uncountable")
 _TABLES = (*_DECLARED, *SECTIONS, *_REASONS, "component")
 _LISTS = ("check", "time_pair")
@@ -177,9 +177,10 @@ def define(document: Document, place: Traversable | None) -> Definition:
     profiler, capabilities, processor = applies_to(document)
     counters = {name: _counter(name, entry) for name, entry in stack.tables["counter"].items()}
     parameters = {name: _parameter(entry) for name, entry in stack.tables["parameter"].items()}
+    told = {name: _told(entry) for name, entry in stack.tables["told"].items()}
     _check_names(stack, counters)
     partial = {name for name, counter in counters.items() if counter.partial}
-    formulas = _Formulas((*counters, *parameters, *stack.tables["quantity"]), partial)
+    formulas = _Formulas((*counters, *parameters, *told, *stack.tables["quantity"]), partial)
     stated = {word for section in (*SECTIONS, *_REASONS) for word in stack.tables[section]}
     definition = Definition(
         name=stack.top["name"].text(f"{profiler}/{Path(document.label).stem}"),
@@ -199,6 +200,7 @@ def define(document: Document, place: Traversable | None) -> Definition:
         processor=processor,
         not_here=frozenset(_OF_OTHERS[processor]) - stated,
         components=formulas.all_ways(stack.tables["component"]),
+        told=told,
     )
     for name, entries in definition.quantities.items():
         if name in definition.closure(part for entry in entries for part in entry.formula.names):
@@ -268,6 +270,25 @@ def _parameter(entry: Node) -> float:
     entry.table(("value", "why"))
     entry["why"].text()
     return entry["value"].number(-_LARGEST, _LARGEST)
+
+
+def _told(entry: Node) -> Told:
+    """What a name tells: { kernel = pattern, group = word } or { device = pattern, multiprocessors = [numbers] }."""
+    entry.table(("kernel", "group", "device", "multiprocessors", "why"))
+    entry["why"].text("")
+    if ("kernel" in entry) == ("device" in entry):
+        raise entry.error("a name that tells something is of a `kernel` or of a `device`.")
+    if "kernel" in entry:
+        return Told(kernel=_pattern(entry["kernel"]), group=entry["group"].text())
+    numbers = [number.number(1, 1000) for number in entry["multiprocessors"].each()]
+    return Told(device=_pattern(entry["device"]), multiprocessors=frozenset(numbers))
+
+
+def _pattern(node: Node) -> re.Pattern[str]:
+    try:
+        return re.compile(node.text(), re.IGNORECASE)
+    except re.error as err:
+        raise node.error(f"`{node.value}` is no pattern: {err}.") from None
 
 
 def _reasons(table: Mapping[str, Node]) -> dict[str, str]:
@@ -392,7 +413,8 @@ def _check_unused(stack: _Stack) -> None:
                 used.update(re.findall(_NAME, text))
     for section in _DECLARED:
         for name, entry in stack.tables[section].items():
-            if name not in used:
+            # What a name tells rules out the others of its group, whether a formula has it or not.
+            if name not in used and section != "told":
                 raise entry.error(f"`{name}` is declared but no formula uses it.")
 
 

@@ -88,7 +88,8 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
 
 def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: str) -> Counts:
     """The counts with the cycles of so many `units` of each kernel, (n_kernels,), where they pay and are not known."""
-    charge, mhz, amounts = costs.charges.get(word), costs.setting.core_mhz, counts.amounts[word]
+    charge, amounts = costs.charges.get(word), counts.amounts[word]
+    mhz = costs.setting.core_mhz or costs.busy_mhz
     cycles = counts.rows.time_s * (mhz or np.nan) * 1e6 * units
     made_up = np.isnan(amounts) & ~np.isnan(cycles)
     if charge is None or not charge.pays or not made_up.any():

@@ -87,6 +87,8 @@ def load(
     _check(launches, parts, timeline)
     everything = launches
     launches, notes = _select(launches, kernels)
+    # A -k that leaves out none looks at all of them.
+    whole = len(launches.rows) == len(everything.rows)
     of_logs = [f"{Path(log.path).name}: {note}" for log in read for note in log.notes]
     from eprof.profile.profile import build
 
@@ -97,8 +99,8 @@ def load(
         time=time,
         warnings=[*run_notes, *sources.empty, *_cache_note(reading, sources.paths), *left_out, *of_logs, *notes],
         command_line=command_line or ["eprof", "report", *map(str, sources.given)],
-        run=None if frames else _only_run(directories, sources.given, kernels),
-        whole=not kernels,
+        run=None if frames else _only_run(directories, sources.given, whole),
+        whole=whole,
         parts=parts,
         priced_as=_common_pricing(directories),
         program_s=_program_s(directories, sources),
@@ -174,11 +176,11 @@ def _split_by(parts: str | None, timeline: bool) -> str | None:
     return LAUNCH
 
 
-def _only_run(directories: Sequence[Run], input_paths: Sequence[Path], kernels: Sequence[str]) -> Run | None:
-    """The run directory, if `load` has no other input; kernels: those that are looked at, all if there are none."""
+def _only_run(directories: Sequence[Run], input_paths: Sequence[Path], whole: bool) -> Run | None:
+    """The run directory, if `load` has no other input. whole: whether all of its kernels are looked at."""
     if len(directories) != 1 or len(input_paths) != 1:
         return None
-    return replace(directories[0], whole=directories[0].whole and not kernels)
+    return replace(directories[0], whole=directories[0].whole and whole)
 
 
 def _check(launches: Launches, parts: str | None, timeline: bool) -> None:

@@ -547,9 +547,25 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     by_component: bool = False
 
     def __repr__(self) -> str:
-        """What it is about; `to_frame` shows the numbers."""
+        """What it is about, with its joules; `to_frame` shows those of each kernel."""
         table = f"{self.costs.name} at {self.costs.setting.label}" if self.costs is not None else "no cost table"
-        return brief(Energy, f"of {self.profile.title!r}: {len(self.counts.rows)} {self.counts.nouns.kernels}, {table}")
+        joules = "" if self.energy_j is None else f"{self.energy_j:.3g} J, "
+        kernels = f"{len(self.counts.rows)} {self.counts.nouns.kernels}"
+        return brief(Energy, f"of {self.profile.title!r}: {joules}{kernels}, {table}")
+
+    @property
+    def energy_j(self) -> float | None:
+        """All energy of the kernels that is known, in J: a lower bound where `lacks_some`. None: nothing is known."""
+        from eprof.profile.totals import joules_of
+
+        return joules_of(self)["total"]
+
+    @property
+    def time_s(self) -> float | None:
+        """The time of all kernels in s, as far as it is known; None: of none."""
+        from eprof.profile.totals import time_of
+
+        return time_of(self)
 
     def what_if(self, question: str) -> "Answer":
         """A modelled answer to "pi0=0.5", "setting=612/924,dram=-20%", "race"... (whatif.py). Raises EprofError."""

@@ -168,6 +168,7 @@ BROKEN = [
     (', why = "a line"', "", "bytes = {", "`why` is missing; it must be a text"),
     ('"2 * fma"', '"2 * fmaa"', "twice = ", "uses `fmaa`, which is not defined here"),
     ('"2 * fma"', '"2 ** fma"', "twice = ", "not allowed in a formula"),
+    ('"2 * fma"', '"fma ^ 2"', "twice = ", "not allowed in a formula"),
     ('"2 * fma"', '"2 * twice + fma"', "twice = ", "`twice` is made of itself"),
     ('[{ formula = "2 * fma" }]', '"2 * fma"', "twice = ", "`twice` must be a list of { formula"),
     ('[{ formula = "2 * fma" }]', '["2 * fma"]', "twice = ", "must be a table of keys and values"),

@@ -195,7 +195,7 @@ def test_the_counters_of_the_seed_on_a_jetson_tk1():
 
 def needs(definition, name):
     """The smallest sets of counters that make a name of the definition known; of several names for a counter the first."""
-    if name in definition.parameters:
+    if name in definition.parameters or name in definition.told:
         return [frozenset()]
     if name in definition.quantities:
         return [found for entry in definition.quantities[name] for found in entry_needs(definition, entry)]
@@ -228,11 +228,22 @@ def test_every_way_is_used_by_some_log(definition, monkeypatch):
     assert [name for name, entries, rank in ways if not is_used(definition, entries, rank)] == []
 
 
+NAMES = [
+    ("k", "Tesla K20c (0)"),
+    ("k", None),
+    *((name, "NVIDIA GeForce RTX 4090") for name in ("k", "s16816gemm_fp16")),
+]
+NAMES += [(name, "NVIDIA GeForce RTX 4090") for name in ("bf16", "tf32", "e4m3", "nvfp4")]
+
+
 def is_used(definition, entries, rank):
     """Whether some log makes a word by this entry; and then its values are known and its marks are the entry's."""
-    for needed in sorted(entry_needs(definition, entries[rank]), key=len):
+    needs_names = bool(definition.told)
+    for needed, (kernel, device) in product(
+        sorted(entry_needs(definition, entries[rank]), key=len), NAMES if needs_names else NAMES[:1]
+    ):
         values = {name: 50.0 if UNITS[name] == "percent" else 1000.0 for name in needed}
-        sheet = Sheet(make(values, names=["k"]), definition)
+        sheet = Sheet(make(values, names=[kernel], device=device), definition)
         before = (sheet.first_known("word", [entry]) for entry in entries[:rank])
         if not all(one is None or np.isnan(one.values).all() for one in before):
             continue

@@ -243,8 +243,72 @@ def test_utilisation_times_cycles_times_the_peak_is_the_work_where_a_log_has_no_
     }, "12.0", "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition")  # fmt: skip
     counted = counts.count(combine([read(log)]), counters.find("ncu", "12.0"), "served")
     assert row(counted)["tensor_fp16"] == pytest.approx(2 * 8192**3, rel=1e-3)
-    assert counted.marks["tensor_fp16"].iloc[0] == E | A
-    assert row(counted)["tensor_tf32"] == 0 and counted.marks["tensor_tf32"].iloc[0] == E
+    assert counted.marks["tensor_fp16"].iloc[0] == E, "the kernel's name tells the type"
+    assert row(counted)["tensor_tf32"] == 0 and not counted.marks["tensor_tf32"].iloc[0]
+
+
+BUSY = {"sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active[total]": 1e6}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "type_", "flop_per_cycle"),
+    [
+        ("sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x64x64", "tf32", 512),
+        ("cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4", "tf32", 512),
+        ("void cutlass::Kernel2<cutlass_80_tensorop_s1688tf32gemm_256x64>(Params)", "tf32", 512),
+        ("ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn", "bf16", 1024),
+        ("void f<cutlass::bfloat16_t, float>(T1*)", "bf16", 1024),
+        ("void g<__nv_bfloat16>(const T1*)", "bf16", 1024),
+        ("nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NNT", "bf16", 1024),
+        ("nvjet_hsh_256x128_64x4_1x2_h_bz_TNT", "fp16", 1024),
+        ("turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_nn", "fp16", 1024),
+        ("cutlass_75_tensorop_s1688gemm_f16_128x128_nn_align8", "fp16", 1024),
+        ("sm89_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n_tilesize64x64x64_cublas", "fp8", 2048),
+        ("void wmma_gemm_kernel<__half>(const T1*)", "fp16", 1024),
+        ("void h<cutlass::float_e4m3_t, cutlass::half_t>(T2*)", "fp8", 2048),
+    ],
+)
+def test_a_kernels_name_tells_the_type_of_its_tensor_work(kernel, type_, flop_per_cycle):
+    """A board that is no GeForce, its pipe busy in each of a million cycles: the rates of the chip's data sheet."""
+    launches = make(BUSY, names=[kernel], device="NVIDIA RTX 6000 Ada Generation")
+    counted = counts.count(launches, counters.find("ncu", "8.9"), "served")
+    expected = dict.fromkeys(("fp16", "bf16", "tf32", "fp8"), 0) | {type_: flop_per_cycle * 1e6}
+    assert {kind: row(counted)[f"tensor_{kind}"] for kind in expected} == expected
+    assert counted.marks[f"tensor_{type_}"].iloc[0] == E
+
+
+@pytest.mark.parametrize(
+    ("device", "kernel", "share", "marks"),
+    [
+        ("NVIDIA GeForce RTX 4090", "ampere_fp16_s16816gemm_fp16_128x128", 0.5, E),
+        ("NVIDIA GeForce RTX 4090", "ampere_h16816gemm_128x128", 1.0, E),
+        ("NVIDIA GeForce RTX 4070 Laptop GPU", "void k<__half>(T1*)", 0.5, E | A),
+        ("NVIDIA L4", "ampere_fp16_s16816gemm_fp16_128x128", 1.0, E),
+        ("NVIDIA RTX 6000 Ada Generation", "k", 1.0, E | A),
+        ("ncu device 0 (CC 8.9)", "ampere_fp16_s16816gemm_fp16_128x128", 1.0, E | A),
+    ],
+)
+def test_a_geforce_that_adds_up_in_fp32_does_half(device, kernel, share, marks):
+    counted = counts.count(make(BUSY, names=[kernel], device=device), counters.find("ncu", "8.9"), "served")
+    assert row(counted)["tensor_fp16"] == share * 1024e6
+    assert counted.marks["tensor_fp16"].iloc[0] == marks
+
+
+@pytest.mark.parametrize(("multiprocessors", "share"), [(128, 0.5), (142, 1.0)])
+def test_multiprocessors_tell_a_geforce_where_the_log_does_not_name_it(multiprocessors, share):
+    values = BUSY | {"launch__sm_count": float(multiprocessors)}
+    launches = make(
+        values, names=["k_s16816gemm_fp16"], device="ncu device 0 (CC 8.9)", units={"launch__sm_count": "SM"}
+    )
+    counted = counts.count(launches, counters.find("ncu", "8.9"), "served")
+    assert row(counted)["tensor_fp16"] == share * 1024e6 and counted.marks["tensor_fp16"].iloc[0] == E
+
+
+def test_what_a_chip_cannot_multiply_is_told_by_no_name():
+    """Weights in FP8 on an A100 are multiplied as BF16; nothing is lost to a type that it does not have."""
+    launches = make(BUSY, names=["void k<float_e4m3_t, __nv_bfloat16>(T1*)"], device="NVIDIA A100-SXM4-40GB")
+    counted = counts.count(launches, counters.find("ncu", "8.0"), "served")
+    assert row(counted)["tensor_bf16"] == 2048e6
 
 
 def test_opcodes_with_their_shapes_tell_the_flops_of_each_type(tmp_path):

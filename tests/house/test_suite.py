@@ -122,7 +122,7 @@ def test_functions_end_early(mutants):
 
 def test_modules_that_make_numbers_are_found(mutants):
     """By their names: no list that a move of files would leave behind."""
-    found = mutants.modules()
+    found = mutants.executed.modules()
     lines = sum(len((ROOT / "eprof" / module).read_text().splitlines()) for module in found)
     assert lines > 24_000 and len(found) > 100
     assert not any(part in found for part in ("words", "page", "terminal"))
@@ -160,8 +160,8 @@ def test_a_mutant_meets_the_tests_that_execute_it(mutants, tmp_path, monkeypatch
     module = tmp_path / "here" / "eprof" / "small.py"
     module.write_text(MODULE)
     (tmp_path / "here" / "tests" / "test_small.py").write_text(TESTS)
-    monkeypatch.setattr(mutants, "ROOT", tmp_path / "here")
-    monkeypatch.setattr(mutants, "BESIDE", [])
+    monkeypatch.setattr(mutants.executed, "ROOT", tmp_path / "here")
+    monkeypatch.setattr(mutants.executed, "BESIDE", [])
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # a pytest a mutant: none needs plugins
     state = tmp_path / "state"
     monkeypatch.setattr(sys, "argv", ["mutants.py", "--number", "99", "--state", str(state), "--jobs", "2"])
@@ -173,5 +173,5 @@ def test_a_mutant_meets_the_tests_that_execute_it(mutants, tmp_path, monkeypatch
     assert "survived, 0 of 1 tests, line 7\nsmall.py: return 1: 1 -> 2" in told
     assert module.read_text() == MODULE
     ran = (state / "fates.jsonl").read_text()
-    monkeypatch.setattr(mutants, "forked", None)  # what is in the state is not run again
+    monkeypatch.setattr(mutants.executed, "fork", None)  # what is in the state is not run again
     assert mutants.main() == 1 and (state / "fates.jsonl").read_text() == ran

@@ -100,3 +100,12 @@ def test_the_bar_of_a_notebook_is_whole(old):
 
 def test_without_prices_a_notebook_says_how_to_get_them(old):
     assert "Three ways to joules" in old.energy("none")._repr_html_()
+
+
+def test_the_repr_of_a_priced_profile_shows_its_joules():
+    profile = eprof.load(LOGS / "old.csv", LOGS / "old-times.csv")
+    energy = profile.energy("gtx680")
+    assert energy.energy_j == energy.document()["energy_j"]["total"]
+    assert energy.time_s == energy.document()["time_s"]
+    assert f"{energy.energy_j:.3g} J" in repr(energy)
+    assert profile.energy("none").energy_j is None

@@ -21,13 +21,6 @@ needs_device = pytest.mark.skipif(
 SMALL = "tiny sms=2 groups=8 warps=16 local=49152 l1_bytes=2048 l1_ways=4 l2_bytes=8192 l2_ways=16 l2_line=32"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EPROF_CACHE", str(tmp_path_factory.mktemp("native")))
-        yield
-
-
 def _case(name, source, items=64, group=32, size=4096, kind="float32"):
     buffers = [{"is": "buffer", "type": kind, "size": size, "seed": seed} for seed in (1, 2)]
     source = f"__kernel void k(__global float *a, __global float *b) {{ int i = get_global_id(0); {source} }}"

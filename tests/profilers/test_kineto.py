@@ -17,8 +17,8 @@ from eprof.base.errors import LogError
 from eprof.logs.join import spelling
 from eprof.profile.document import document
 from eprof.profile.operators import NOT_TRACED
-from eprof.show.report import flame
-from eprof.show.report import operators as words
+from eprof.show.report import for_tools
+from eprof.show.report import tables as words
 from eprof.show.report.view import View
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "traces" / "kineto"
@@ -317,19 +317,19 @@ def test_operators_add_up_to_the_whole(tmp_path_factory, launches, counts):
         shares.update(dict(operator.kernels))
     assert list(shares.values()) == pytest.approx([1.0] * len(made.kernels))
     if made.energy_j.total:
-        assert math.fsum(flame.stacks(made).values()) == pytest.approx(made.energy_j.total, rel=1e-9)
+        assert math.fsum(for_tools.stacks(made).values()) == pytest.approx(made.energy_j.total, rel=1e-9)
 
 
 def test_instances_of_a_module_are_shown_together(tmp_path):
     view = View(document(priced(tmp_path, *NESTED)))
-    (operator,) = words.merged(view.document.operators)
+    (operator,) = words.merged_operators(view.document.operators)
     assert (operator.name, operator.module, operator.launches) == ("aten::addmm", "Block > Linear", 3)
     assert operator.energy_j.total == pytest.approx(view.document.energy_j.total)
-    assert words.sentence(view).startswith("aten::addmm in Block > Linear takes 100")
+    assert words.operator_words(view).startswith("aten::addmm in Block > Linear takes 100")
 
 
 def test_a_flame_graph_begins_with_the_modules(tmp_path):
-    stacks = flame.stacks(document(priced(tmp_path, *NESTED)))
+    stacks = for_tools.stacks(document(priced(tmp_path, *NESTED)))
     assert ("step", "Block_0", "Linear_0", "aten::addmm", AXPY, "Integer") in stacks
 
 

@@ -29,34 +29,35 @@ HEADER = (
 )
 
 
-def tensor_fp16(name, capability):
+def tensor(name, capability, word="tensor_fp16"):
     """Flops and marks of the one kernel of a real log."""
     path = SHARED / "ncu-modern" / name
     if not path.exists():
         pytest.skip("the real logs are not at hand")
     counted = counts.count(combine([read(path)]), counters.find("ncu", capability), "served")
-    return counted.table["tensor_fp16"].iloc[0], counted.marks["tensor_fp16"].iloc[0]
+    return counted.table[word].iloc[0], counted.marks[word].iloc[0]
 
 
 @pytest.mark.parametrize(
-    ("log", "capability", "flops"),
+    ("log", "capability", "word", "size"),
     [
-        # Products of 8192 x 8192 matrices. In TF32 half as many flops, at half the rate, keep the pipe as busy.
-        ("h100-sxm-text-cutlass-tma.txt", "9.0", 2 * 8192**3),
-        ("h100-sxm-text-cublas-tf32.txt", "9.0", 2 * 2 * 8192**3),
-        ("rtxpro6000-text-cublas-fp16.txt", "12.0", 2 * 8192**3),
-        ("rtxpro6000-text-mma-warptile.txt", "12.0", 2 * 8192**3),
-        # 4096 x 4096, added up in FP32, which a GeForce card does at half the rate.
-        ("rtx5070-text-wmma-fp16-4096.txt", "12.0", 2 * 2 * 4096**3),
+        ("h100-sxm-text-cutlass-tma.txt", "9.0", "tensor_fp16", 8192),
+        ("h100-sxm-text-cublas-tf32.txt", "9.0", "tensor_tf32", 8192),
+        ("rtxpro6000-text-cublas-fp16.txt", "12.0", "tensor_fp16", 8192),
+        ("rtxpro6000-text-mma-warptile.txt", "12.0", "tensor_fp16", 8192),
+        # Added up in FP32, which a GeForce card does at half the rate; its 48 multiprocessors tell that it is one.
+        ("rtx5070-text-wmma-fp16-4096.txt", "12.0", "tensor_fp16", 4096),
     ],
 )
-def test_a_text_page_tells_the_flops_of_a_product_of_matrices(log, capability, flops):
-    counted, marks = tensor_fp16(log, capability)
-    assert counted == pytest.approx(flops, rel=0.01) and marks == ESTIMATED_ASSUMED
+def test_a_text_page_tells_the_flops_of_a_product_of_matrices(log, capability, word, size):
+    counted, marks = tensor(log, capability, word)
+    assert counted == pytest.approx(2 * size**3, rel=0.01) and marks & int(Mark.ESTIMATED)
+    others = {"tensor_fp16", "tensor_tf32", "tensor_bf16", "tensor_fp8"} - {word}
+    assert all(tensor(log, capability, other)[0] == 0 for other in others)
 
 
 def test_where_another_pipe_is_busier_tensor_work_is_unknown():
-    counted, marks = tensor_fp16("rtxpro6000-text-cublaslt-fp8.txt", "12.0")
+    counted, marks = tensor("rtxpro6000-text-cublaslt-fp8.txt", "12.0")
     assert np.isnan(counted) and marks == int(Mark.MISSING)
 
 

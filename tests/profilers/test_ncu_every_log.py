@@ -36,13 +36,9 @@ NOTHING = (
 TIMES_ONLY = (
     "nsys-cuda-gpu-kern-sum.csv",
     "nsys-text-stats-thousands.txt",
-    "text-details-heat3d.txt",
     "b200-raw-wide.csv",
     "gtx1080-raw-wide-kernel-time-program-output.txt",
-    "l4-text-fp16-mma-16384-seconds.txt",
-    "rtx4080super-kyber.ncu-rep",
     "rtx5060ti-occupancy-one-nan-launch.ncu-rep",
-    "sm120-cutlass-basic-rules-body-items.csv",
 )
 PERCENT = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 

@@ -27,15 +27,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    """The plugin is built once for all of these tests."""
-    folder = tmp_path_factory.mktemp("native")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EPROF_CACHE", str(folder))
-        yield folder
-
-
 def buffer(kind, size, seed=1):
     return {"is": "buffer", "type": kind, "size": size, "seed": seed}
 
@@ -261,11 +252,15 @@ def test_another_source_is_another_plugin(driver, monkeypatch):
     assert native.environment(driver, False, Path())[native.PLUGIN] != before
 
 
-def test_a_damaged_program_is_not_used(tmp_path, cache):
+def test_a_damaged_program_is_not_used(driver, tmp_path, monkeypatch):
     """A file of the cache that is none is built anew; so is one that is cut off."""
+    plugin = Path(native.environment(driver, True, tmp_path)[native.PLUGIN])
+    place = tmp_path / "cache" / "native" / plugin.parent.name
+    place.mkdir(parents=True)
+    shutil.copy(plugin, place)
+    monkeypatch.setenv("EPROF_CACHE", str(tmp_path / "cache"))
     one = [case("kept", "__kernel void k(__global int *a) { a[get_global_id(0)] = 7; }", INTS)]
     native_support.run(tmp_path, one, True)
-    (place,) = {path.parent for path in cache.rglob("plugin.so")}
     newest = max(place.glob("*.so"), key=lambda path: path.stat().st_mtime_ns)
     newest.write_bytes(newest.read_bytes()[:300])
     results, errors = native_support.run(tmp_path, one, True)

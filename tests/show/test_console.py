@@ -85,3 +85,16 @@ def test_one_of_a_kind_is_no_plural():
     assert texts == ["", "and 1 more kernel", "and 2 more kernels"]
     assert "<summary>1 note</summary>" in markdown("# x", [Notes(["a"])]).decode()
     assert "and 1 more note (-v" in drawing.text([Notes(list("abcdefghi"))])
+
+
+def test_every_part_of_the_bar_is_seen_on_a_black_terminal():
+    """Relative luminance against black as WCAG has it; 18, once the colour of DRAM, has 1.2."""
+    for group, style in console._STYLES.items():
+        if not style.startswith("color("):
+            continue
+        number = int(style[len("color(") : -1]) - 16
+        levels = [0, 95, 135, 175, 215, 255]
+        shares = [levels[place] / 255 for place in (number // 36, number // 6 % 6, number % 6)]
+        linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+        luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+        assert (luminance + 0.05) / 0.05 >= 2.5, group

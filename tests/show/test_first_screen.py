@@ -169,7 +169,7 @@ def test_modelled_constant_power_is_a_range_and_no_cause():
     assert f"{above + constant / 4:.3g} to {above + constant:.3g} J" in screen
     assert "at the roofline's speed to" in screen and "at 25 %" in screen
     assert "constant power" not in " ".join(str(row.cells[3]) for row in where(view).rows)
-    assert "of roofline speed" not in screen, "the efficiency that went in is no finding"
+    assert "% of roofline" not in screen, "the efficiency that went in is no finding"
 
 
 def test_the_lower_end_of_modelled_joules_does_not_depend_on_the_efficiency():

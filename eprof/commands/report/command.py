@@ -168,14 +168,14 @@ def _deliver_energy(
 
 def _for_tool(energy: "Energy", document: "Profile", kind: str) -> bytes:
     from eprof.show.files import trace
-    from eprof.show.report import flame, openmetrics
+    from eprof.show.report import for_tools
 
     match kind:
         case "prom":
-            return openmetrics.to_openmetrics(document)
+            return for_tools.to_openmetrics(document)
         case "speedscope":
-            return flame.to_speedscope(document)
+            return for_tools.to_speedscope(document)
         case "folded":
-            return flame.to_folded(document)
+            return for_tools.to_folded(document)
     assert energy.profile.timeline is not None, "the logs were loaded with it"
     return trace.to_trace(document, energy.profile.timeline, say)

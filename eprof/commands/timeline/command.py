@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
-from eprof.cli.options import TIMELINE_SUFFIXES, WRITTEN, Commands, Parser, command, matching
+from eprof.cli.options import TABLE, TIMELINE_SUFFIXES, WRITTEN, Commands, Parser, command, matching
 from eprof.cli.output import Output, Result, deliver, of_document, planned
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def add(commands: Commands) -> Parser:
         "eprof timeline my-program.eprof -o timeline.html        a run of `eprof run --mark REGEX`",
         "eprof timeline power.csv --marks trace.sqlite -o trace.json",
         "eprof timeline smi.csv rapl.csv --marks marks.csv --sync 0.5",
+        "eprof timeline node.dcgm --marks jobs.csv --costs a100-sxm4-80gb",
     )
     parser.add_inputs(
         "power over time: a run directory of eprof run; a log of a meter that docs/timeline.md names, such as "
@@ -39,12 +40,14 @@ def add(commands: Commands) -> Parser:
     parser.value("--sync", "S", "look for the offset between the clocks, up to S either way", type=float)
     parser.value("--offset", "S", "move the power by S (default: trust the time stamps)", type=float)
     parser.value("--idle", "W", "idle power of each component (default: as seen before and after)", type=float)
+    parser.value("--costs", TABLE, "split the joules of GPUs whose activity was sampled (DCGM) by cause, by this table")
     parser.add_output(f"{WRITTEN}; trace.json for Perfetto", suffixes=TIMELINE_SUFFIXES)
     return parser
 
 
 def timeline(options: argparse.Namespace) -> int:
     """Run `eprof timeline`."""
+    from eprof import costs
     from eprof.commands.timeline.document import Asked
     from eprof.lab.power.clock import seconds
 
@@ -59,7 +62,8 @@ def timeline(options: argparse.Namespace) -> int:
         raise UsageError(f"--idle {options.idle:g}: must be a power in W from 0 on.")
     paths = list(dict.fromkeys(matching(options.inputs)))
     outputs = planned(options, TIMELINE_SUFFIXES)
-    asked = Asked(options.sync, options.offset, options.idle, options.command_line)
+    table = None if options.costs is None else costs.load(options.costs)
+    asked = Asked(options.sync, options.offset, options.idle, options.command_line, table)
     deliver(_made(paths, options.marks, asked, options.verbose, interval_s), outputs, options)
     return 0
 
@@ -77,14 +81,20 @@ def _made(
     """Read the power and marks of `eprof timeline`; those of run directories belong to their power. Raises LogError."""
     from eprof.commands.timeline import document as timeline_document
     from eprof.commands.timeline import runs
+    from eprof.lab.power import activity, marks
     from eprof.lab.power import logs as power
-    from eprof.lab.power import marks
 
     notes = [note for path in paths for note in runs.notes(path)]
-    series = [each for path in paths for each in power.read(runs.power(path), notes, interval_s)]
+    read_logs = [power.sampled(runs.power(path), notes, interval_s) for path in paths]
+    series = [each for powers, _ in read_logs for each in powers]
+    sampled = [each for _, beside in read_logs for each in activity.activities(beside)]
+    if asked.costs is not None and not sampled:
+        raise UsageError("--costs prices sampled activity, of which these logs have none; give a log of dcgmi dmon.")
+    if sampled and asked.costs is None:
+        notes.append("How busy units were was sampled, too: --costs, such as a100-sxm4-80gb, splits joules by cause.")
     files = [runs.marks(path) for path in marked] + [runs.marks(path) for path in paths if Path(path).is_dir()]
     read = timeline_document.merged([marks.read(file) for file in files if file is not None])
-    fused = timeline_document.fused(series, read, asked, notes)
+    fused = timeline_document.fused(series, read, asked, notes, sampled)
     document = timeline_document.document(fused, asked, ", ".join(paths[:3]))
     drawn = of_document(document, __package__, verbose)
 

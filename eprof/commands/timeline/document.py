@@ -8,10 +8,14 @@ import numpy as np
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
+from eprof.base.marks import names
 from eprof.base.text import few
 from eprof.base.version import __version__
-from eprof.commands.timeline.schema import Component, Function, Timeline
+from eprof.base.vocabulary import COUNTS
+from eprof.commands.timeline.schema import Cause, Component, Function, Split, Timeline
+from eprof.costs import CostTable
 from eprof.lab.power import fuse, sharing
+from eprof.lab.power.activity import Activity, Causes, causes
 from eprof.lab.power.marks import Mark, Marks
 from eprof.lab.power.series import Series
 from eprof.profile.document import now
@@ -20,22 +24,27 @@ _FEW_PERIODS = 3.0
 _IDLE_SAMPLES = 3
 _ROUNDING = 1e-9
 _NAMED = 3
-_CHART_STEPS, _CHART_SPANS = 600, 400
+_CHART_STEPS, _CHART_SPANS, _CHART_BINS = 600, 400, 300
 
 
 class Asked(NamedTuple):
-    """What a user wants: to look for an offset within so many seconds, to set it, to say idle powers."""
+    """What a user wants: to look for an offset within so many seconds, to set it, to say idle powers, to split joules.
+
+    costs: the prices of sampled activity.
+    """
 
     sync_s: float | None = None
     offset_s: float | None = None
     idle_w: float | None = None
     command_line: Sequence[str] = ()
+    costs: CostTable | None = None
 
 
 class Fused(NamedTuple):
     """Power and marks on one clock, from the first to the last moment of which power is known.
 
-    wholes: component -> one that has its joules, too. warnings: sentences on what is not as it seems.
+    wholes: component -> one that has its joules, too. activities: what was sampled of GPUs, on the same clock.
+    warnings: sentences on what is not as it seems.
     """
 
     series: Sequence[Series]
@@ -48,6 +57,7 @@ class Fused(NamedTuple):
     wholes: Mapping[str, str]
     offsets_s: Mapping[str, float]
     warnings: Sequence[str]
+    activities: Sequence[Activity] = ()
 
 
 def document(fused: Fused, asked: Asked, title: str) -> Timeline:
@@ -55,6 +65,8 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
     components = [_component(fused, each) for each in fused.series]
     functions = list(_functions(fused))
     inside_s = float((fused.exclusive.end_s - fused.exclusive.begin_s).sum())
+    splits = [] if asked.costs is None else [_split(fused, each, asked.costs) for each in fused.activities]
+    unpriced = dict.fromkeys(sentence for _, sentences in splits for sentence in sentences)
     return Timeline(
         eprof=__version__,
         title=title,
@@ -70,12 +82,20 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
             component.name: component.energy_j - sum(function.energy_j[component.name] or 0.0 for function in functions)
             for component in components
         },
-        warnings=list(fused.warnings),
+        splits=[split for split, _ in splits],
+        warnings=[*fused.warnings, *unpriced],
     )
 
 
-def fused(series: Sequence[Series], marks: Marks | None, asked: Asked, notes: Iterable[str]) -> Fused:
-    """Power and marks of a timeline put on one clock. Raises LogError: they are of different times."""
+def fused(
+    series: Sequence[Series],
+    marks: Marks | None,
+    asked: Asked,
+    notes: Iterable[str],
+    sampled: Sequence[Activity] = (),
+) -> Fused:
+    """Power and marks of a timeline, and what was `sampled`, on one clock. Raises LogError: they are of other times."""
+    own = {(each.source, each.component): place for place, each in enumerate(series)}
     found = sharing.shared(series)
     series = found.series
     warnings = [*notes, *sharing.warnings(found), *(marks.notes if marks else ())]
@@ -98,6 +118,8 @@ def fused(series: Sequence[Series], marks: Marks | None, asked: Asked, notes: It
     if cut:
         names = few(list(dict.fromkeys(f"`{mark.name}`" for mark in cut)), _NAMED)
         warnings.append(f"{names}: marked also where no power was logged, so its time and joules are lower bounds.")
+    offsets_s = [float(new.edges[0] - old.edges[0]) for new, old in zip(moved, series, strict=True)]
+    placed = [(each, own[each.source, each.gpu]) for each in sampled if (each.source, each.gpu) in own]
     clipped = [Mark(mark.name, max(mark.begin_s, begin_s), min(mark.end_s, end_s), mark.rank) for mark in seen]
     return Fused(
         series=moved,
@@ -108,8 +130,9 @@ def fused(series: Sequence[Series], marks: Marks | None, asked: Asked, notes: It
         inclusive=fuse.inclusive(clipped),
         idle_w={each.component: _idle_w(each, clipped, asked) for each in moved},
         wholes=found.wholes,
-        offsets_s={new.component: float(new.edges[0] - old.edges[0]) for new, old in zip(moved, series, strict=True)},
-        warnings=warnings,
+        offsets_s={each.component: offset_s for each, offset_s in zip(moved, offsets_s, strict=True)},
+        warnings=[*warnings, *(note for each, _ in placed for note in each.notes)],
+        activities=[each.moved(moved[place].component, offsets_s[place]) for each, place in placed],
     )
 
 
@@ -167,6 +190,50 @@ def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None
     if not seen.any():
         return None
     return float((series.energy_j(begins, ends)[seen] / seconds[seen]).min())
+
+
+def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, list[str]]:
+    """The joules of a GPU by cause: of the whole time, of each function and of none; and what has no price."""
+    power = next(series for series in fused.series if series.component == activity.gpu)
+    whole = np.array([fused.begin_s]), np.array([fused.end_s])
+    total = causes(activity, table, power, *whole, np.zeros(1, np.int64), 1)
+    rows = list(_causes(None, total, 0))
+    inside = fused.exclusive
+    if inside.names:
+        borders = np.argsort(inside.begin_s)
+        begin_s = np.concatenate([inside.begin_s, whole[0], inside.end_s[borders]])
+        end_s = np.concatenate([inside.end_s, inside.begin_s[borders], whole[1]])
+        owner = np.concatenate([inside.owner, np.full(len(borders) + 1, len(inside.names))]).astype(np.int64)
+        own = causes(activity, table, power, begin_s, np.maximum(begin_s, end_s), owner, len(inside.names) + 1)
+        for place, name in enumerate((*inside.names, "")):
+            rows += _causes(name, own, place)
+    # A counter of joules that moves now and then tells nothing finer.
+    bins = int(np.clip((fused.end_s - fused.begin_s) / (2 * power.period_s), 1, _CHART_BINS))
+    edges = np.linspace(fused.begin_s, fused.end_s, bins + 1)
+    seconds = np.diff(edges)
+    over_time = causes(activity, table, power, edges[:-1], edges[1:], np.arange(bins), bins)
+    watts = (over_time.joules / seconds[:, np.newaxis]).tolist()
+    split = Split(
+        component=activity.gpu,
+        costs=table.name,
+        metered_j=float(power.energy_j(*whole)[0]),
+        modelled_j=float(total.modelled_j[0]),
+        idle_w=dict(total.idle_w),
+        unseen_pj=total.unseen_pj,
+        causes=rows,
+        words=list(over_time.words),
+        watts=list(zip((edges[:-1] - fused.begin_s).tolist(), watts, strict=True)),
+    )
+    lacks = [f"{COUNTS[word].label} has no price in {table.name}; others have its joules." for word in total.unpriced]
+    return split, lacks
+
+
+def _causes(function: str | None, found: Causes, place: int) -> Iterator[Cause]:
+    """The joules by cause of one stretch of a timeline."""
+    for column, word in enumerate(found.words):
+        joules, low, high = (float(table[place, column]) for table in (found.joules, found.low, found.high))
+        marks = names(found.marks[word])
+        yield Cause(function=function, word=word, energy_j=joules, low_j=low, high_j=high, marks=marks)
 
 
 def _component(fused: Fused, series: Series) -> Component:

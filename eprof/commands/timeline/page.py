@@ -5,8 +5,10 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
+from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words
-from eprof.commands.timeline.schema import Component, Function, Timeline
+from eprof.commands.timeline.schema import Component, Function, Split, Timeline
+from eprof.lab.power.activity import UNSEEN
 from eprof.show.page.frame import Figure, card, method, page, quiet
 from eprof.show.page.svg import pct
 from eprof.show.words.badges import written
@@ -49,7 +51,10 @@ def _sections(document: Timeline) -> Iterator[Section]:
         "Power of each component as its meter saw it, from zero; dashed: idle power. Below, when functions ran, the "
         "outer ones first, each with the joules of all that ran in it."
     )
-    yield card("power", "Power", "Power over time", _chart(document), quiet(legend))
+    key = [_legend(document)] if document.splits else []
+    yield card("power", "Power", "Power over time", *key, _chart(document), quiet(legend))
+    if document.splits:
+        yield card("causes", "By cause", "Joules by cause", *words.by_prices(document), words.causes(document))
     if document.functions:
         several = len(document.components) > 1
         table = words.functions(document, None, by_component=not several)
@@ -83,7 +88,11 @@ def _chart(document: Timeline) -> Markup:
 
 def _panel(document: Timeline, component: Component, height: int) -> Markup:
     """The power of a component over time as steps, from zero; a hole where nothing is known. Dashed: idle power."""
-    most = max((watts for _, watts in component.watts if watts is not None), default=0.0) or 1.0
+    split = next((split for split in document.splits if split.component == component.name), None)
+    drawn_w = [watts for _, watts in component.watts if watts is not None]
+    if split is not None:
+        drawn_w = [sum(watts) for _, watts in split.watts]
+    most = max(drawn_w, default=0.0) or 1.0
     outline: list[str] = []
     was_known = False
     for (begin, watts), (end, _) in zip(component.watts, component.watts[1:], strict=False):
@@ -93,7 +102,10 @@ def _panel(document: Timeline, component: Component, height: int) -> Markup:
         elif was_known:
             outline.append(f"V{height}")
         was_known = watts is not None
-    body = Markup('<path class="c-dram" d="{}V{}"/>').format("".join(outline), height)
+    if split is None:
+        body = Markup('<path class="c-dram" d="{}V{}"/>').format("".join(outline), height)
+    else:
+        body = _stacked(document, split, height, most)
     if component.idle_w is not None:
         y = f"{height - (height - _TOP) * min(component.idle_w / most, 1.0):.1f}"
         body += Markup('<line class="idle" x1="0" x2="{0}" y1="{1}" y2="{1}"/>').format(_WIDE, y)
@@ -109,6 +121,39 @@ def _panel(document: Timeline, component: Component, height: int) -> Markup:
     about = f"mean {quantity_or('not known', component.mean_w, 'W')}"
     body = drawing.format(_WIDE, height, component.name, quantity(most, "W"), body, Markup("").join(marks))
     return _row(component.name, Markup(about), body)
+
+
+def _stacked(document: Timeline, split: Split, height: int, most: float) -> Markup:
+    """The power of a GPU over time by cause, each on those before it; constant power lies below."""
+    order = sorted(range(len(split.words)), key=lambda place: split.words[place] != CONSTANT)
+    ends = [*(time_s for time_s, _ in split.watts[1:]), document.duration_s]
+    below = [0.0] * len(ends)
+    shape = Markup('<path class="{}" d="{}"><title>{}</title></path>')
+    drawn = []
+    for place in order:
+        above = [base + watts[place] for base, (_, watts) in zip(below, split.watts, strict=True)]
+        steps = list(zip(split.watts, ends, above, below, strict=True))
+
+        def y(watts: float) -> str:
+            return f"{height - (height - _TOP) * min(watts / most, 1.0):.1f}"
+
+        there = "".join(f"V{y(top)}H{_x(document, end)}" for _, end, top, _ in steps)
+        back = "".join(f"V{y(base)}H{_x(document, begin)}" for (begin, _), _, _, base in reversed(steps))
+        word = split.words[place]
+        drawn.append(shape.format(_colour(word), f"M0 {y(below[0])}{there}{back}Z", words.cause_label(word)))
+        below = above
+    return Markup("").join(drawn)
+
+
+def _colour(word: str) -> str:
+    return {CONSTANT: "c-plain", UNSEEN: "c-int"}.get(word) or f"c-{COUNTS[word].group}"
+
+
+def _legend(document: Timeline) -> Markup:
+    """Which colour of power is which cause."""
+    key = Markup('<li><i class="swatch s-{}"></i>{}</li>')
+    names = [(_colour(word).removeprefix("c-"), words.cause_label(word)) for word in words.whole_by_word(document)]
+    return Markup('<ul class="legend">{}</ul>').format(Markup("").join(key.format(*name) for name in names))
 
 
 def _round_watts(most: float) -> list[float]:

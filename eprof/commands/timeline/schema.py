@@ -51,8 +51,45 @@ class Function(Struct, frozen=True, kw_only=True):
     spans: list[tuple[float, float]] = field(default_factory=list)
 
 
+class Cause(Struct, frozen=True, kw_only=True):
+    """What a kind of work, a level of memory or constant power takes of a GPU's joules while a function was innermost.
+
+    function: None: of the whole time; "": in no function. word: of the vocabulary (docs/model.md), or "constant".
+    low_j, high_j: by the interval of the prices, and how far off nine of ten kernels are.
+    """
+
+    function: str | None
+    word: str
+    energy_j: float
+    low_j: float
+    high_j: float
+    marks: list[str] = field(default_factory=list)
+
+
+class Split(Struct, frozen=True, kw_only=True):
+    """The joules of a GPU by cause, from sampled activity and the prices of `costs`, held to its meter.
+
+    component: the GPU's. metered_j: of the whole time; modelled_j: what the prices say of it alone. idle_w: by setting,
+    as the log has it. unseen_pj: what an active multiprocessor takes a cycle beyond the prices, at the table's 1 V.
+    watts: over time for a chart, (time_s, W of each of `words`).
+    """
+
+    component: str
+    costs: str
+    metered_j: float
+    modelled_j: float
+    idle_w: dict[str, float]
+    unseen_pj: float | None
+    causes: list[Cause]
+    words: list[str]
+    watts: list[tuple[float, list[float]]] = field(default_factory=list)
+
+
 class Timeline(Struct, frozen=True, kw_only=True):
-    """The whole document. total_j: of components that share no joules. outside_j: by component, in no function."""
+    """The whole document. total_j: of components that share no joules. outside_j: by component, in no function.
+
+    splits: of GPUs whose activity was sampled, where a cost table was named.
+    """
 
     schema: str = SCHEMA
     eprof: str
@@ -66,6 +103,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
     functions: list[Function]
     outside_s: float
     outside_j: dict[str, float | None]
+    splits: list[Split] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def plain(self) -> dict[str, Any]:

@@ -1,17 +1,34 @@
 """A document `eprof.timeline/1` in words: the total, the largest functions, components, what is not sure."""
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import or_
 
 from eprof.base.known import ratio
 from eprof.base.text import counted, few, listed, phrase, when
-from eprof.commands.timeline.schema import Component, Function, Timeline
-from eprof.show.words.badges import ESTIMATED, MISSING
+from eprof.base.vocabulary import CONSTANT, COUNTS
+from eprof.commands.timeline.schema import Cause, Component, Function, Timeline
+from eprof.lab.power.activity import UNSEEN
+from eprof.show.words.badges import ESTIMATED, MISSING, bits
 from eprof.show.words.blocks import Block, Column, Headline, Notes, Point, Row, Sentence, Table, Tone, table_of
 from eprof.show.words.cells import Cell, Name, Quantity, Share
-from eprof.show.words.numbers import and_more, percent, quantity, whole
+from eprof.show.words.numbers import and_more, percent, quantity, signed_percent, whole
 
 TITLE = "Timeline"
 OUTSIDE = "in no function"
+_CAUSES = {
+    CONSTANT: "constant power",
+    "dram": "DRAM",
+    "fp64": "FP64",
+    "fp32": "FP32",
+    "fp16": "FP16",
+    "tensor_fp16": "tensor cores",
+    "sm_active_cycle": "active SMs",
+    "l2": "L2",
+    "l1": "L1",
+    UNSEEN: "work not sampled",
+}
+_SHOWN_CAUSES = 3
 _FUNCTIONS = 6
 _NAMED = 2  # functions or components in the headline
 
@@ -26,7 +43,71 @@ def headline(document: Timeline) -> Headline:
     """The headline of a timeline: the total, what takes most of it, and what idle power is of it."""
     bound = when(missing(*added(document)), "At least ")
     total = f"{bound}{quantity(document.total_j, 'J')} in {quantity(document.duration_s, 's')}"
-    return Headline(f"{total}: {listed(_largest(document))}.", _idle(document))
+    return Headline(
+        f"{total}: {listed(_largest(document))}.", " ".join(filter(None, [_by_cause(document), _idle(document)]))
+    )
+
+
+def _by_cause(document: Timeline) -> str:
+    """The causes that take most of the joules of GPUs whose activity was sampled."""
+    joules = {word: sum(cause.energy_j for cause in same) for word, same in whole_by_word(document).items()}
+    total_j = sum(joules.values())
+    if not total_j:
+        return ""
+    largest = sorted(joules, key=lambda word: -joules[word])[:_SHOWN_CAUSES]
+    shares = [f"{percent(joules[word] / total_j)} {cause_label(word)}" for word in largest]
+    return f"Of the GPUs' joules {listed(shares)}." if len(document.splits) > 1 else f"Of it {listed(shares)}."
+
+
+def whole_by_word(document: Timeline) -> dict[str, list[Cause]]:
+    """What each cause takes in the whole time, of each GPU, the largest first."""
+    found: dict[str, list[Cause]] = {}
+    for split in document.splits:
+        for cause in split.causes:
+            if cause.function is None:
+                found.setdefault(cause.word, []).append(cause)
+    return dict(sorted(found.items(), key=lambda entry: -sum(cause.energy_j for cause in entry[1])))
+
+
+def cause_label(word: str) -> str:
+    """A cause as it stands in a sentence: "constant power", "DRAM"."""
+    return _CAUSES.get(word) or COUNTS[word].label
+
+
+def causes(document: Timeline) -> Table:
+    """What each cause takes of the joules of GPUs whose activity was sampled."""
+    total_j = sum(split.metered_j for split in document.splits)
+    columns = [Column("cause", "left"), Column("energy"), Column(""), Column("from"), Column("to")]
+    gpus = [split.component for split in document.splits if len(document.splits) > 1]
+    columns += [Column(gpu, from_width=100) for gpu in gpus]
+    lines = []
+    for word, same in whole_by_word(document).items():
+        unsure = reduce(or_, (bits(cause.marks) for cause in same))
+        energy_j, low_j, high_j = (
+            sum(getattr(cause, name) for cause in same) for name in ("energy_j", "low_j", "high_j")
+        )
+        by_gpu = {
+            split.component: cause.energy_j
+            for split in document.splits
+            for cause in split.causes
+            if cause.function is None and cause.word == word
+        }
+        cells: list[Cell] = [cause_label(word), Quantity(energy_j, "J", unsure), Share(ratio(energy_j, total_j))]
+        cells += [Quantity(low_j, "J"), Quantity(high_j, "J")]
+        lines.append(Row([*cells, *(Quantity(by_gpu.get(gpu, 0.0), "J", unsure) for gpu in gpus)]))
+    return Table(columns, lines, title="By cause")
+
+
+def by_prices(document: Timeline) -> Iterator[Point]:
+    """How the joules by cause come to be, and what the prices alone say of the power."""
+    for split in document.splits:
+        alone = signed_percent(split.modelled_j / split.metered_j - 1) if split.metered_j else "not known"
+        over = " above the idle power that the log has" if split.idle_w else ""
+        yield Point(
+            "Prices",
+            f"{split.costs}, held to the meter of {split.component}{over}; the prices alone are {alone} off. Work is "
+            "taken for active x clock x units.",
+        )
 
 
 def added(document: Timeline) -> list[Component]:
@@ -100,9 +181,12 @@ def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
     """A timeline, for a terminal and for Markdown; every function if `verbose`."""
     yield Sentence(f"{document.title} · {subject(document)}", Tone.QUIET)
     yield headline(document)
+    if document.splits:
+        yield causes(document)
     if document.functions:
         yield functions(document, None if verbose else _FUNCTIONS)
     yield components(document)
+    yield from by_prices(document)
     yield from trust(document)
     yield Notes(document.warnings)
 
@@ -134,6 +218,7 @@ def functions(document: Timeline, limit: int | None, by_component: bool = True) 
         *(Column(name, from_width=100) for name in names),
         Column("above idle", from_width=100),
         Column("with callees"),
+        *(Column("most of it", "left") for _ in document.splits[:1]),
     ]
     ordered = by_energy(document)
     lines = [_function(document, function, names) for function in ordered[:limit]]
@@ -143,7 +228,8 @@ def functions(document: Timeline, limit: int | None, by_component: bool = True) 
     time, energy = Quantity(document.outside_s, "s"), Quantity(outside, "J", unsure)
     cells: list[Cell] = [OUTSIDE, "", time, energy, _share(document, outside)]
     cells += [Quantity(document.outside_j[each.name], "J", marks_outside(document, each)) for each in several]
-    lines.append(Row([*cells, "", ""], total=True))
+    most = [_most(document, "") for _ in document.splits[:1]]
+    lines.append(Row([*cells, "", "", *most], total=True))
     return Table(columns, lines, left_out=left_out)
 
 
@@ -163,8 +249,23 @@ def _function(document: Timeline, function: Function, names: Sequence[str]) -> R
         *(Quantity(function.energy_j[name], "J", unsure) for name in names),
         above,
         Quantity(total_of(document, function.inclusive_j), "J", marks_inclusive(function)),
+        *(_most(document, function.name) for _ in document.splits[:1]),
     ]
     return Row(cells)
+
+
+def _most(document: Timeline, function: str) -> str:
+    """The cause that takes most of a function's joules beside constant power, and its share: "DRAM 35 %"."""
+    joules: dict[str, float] = {}
+    for split in document.splits:
+        for cause in split.causes:
+            if cause.function == function:
+                joules[cause.word] = joules.get(cause.word, 0.0) + cause.energy_j
+    total_j = sum(joules.values())
+    if not total_j:
+        return ""
+    word = max(joules, key=lambda word: joules[word])
+    return f"{cause_label(word).removesuffix(' power')} {percent(joules[word] / total_j)}"
 
 
 def _share(document: Timeline, joules: float | None) -> Share:

@@ -20,6 +20,7 @@ from eprof.logs.rows import packing
 _MOST_BYTES = 256 << 20
 _MOST_CELLS = 50_000_000
 _PACKED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+_FIELDS = pattern(r"Expected (\d+) fields in line (\d+), saw (\d+)")  # what pandas says of a row that is too long
 _UNREAD = (".zip", ".xz", ".tar", ".tgz")
 _LOOK_BYTES = 1 << 16
 _SEPARATORS = (",", ";", "\t")
@@ -44,6 +45,8 @@ def table(path: Path, rows: int | None = None) -> pd.DataFrame:
         raise MeasurementError(f"{path}: is empty; measurements are a CSV or Parquet table with a header.") from err
     except (pd.errors.ParserError, UnicodeDecodeError, ValueError, OSError) as err:
         reason = " ".join(str(getattr(err, "strerror", None) or err).split())[:120]
+        if fields := _FIELDS.search(reason):
+            reason = f"line {fields[2]} has {fields[3]} columns, those before it {fields[1]}"
         raise MeasurementError(f"{path}: is not a CSV or Parquet table ({reason}).") from err
     frame.columns = pd.Index([str(name).strip() for name in frame.columns])
     if frame.columns.has_duplicates:

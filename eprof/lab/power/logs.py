@@ -21,7 +21,7 @@ from eprof.base.resources import log_start
 from eprof.base.text import counted, few, pattern
 from eprof.lab.power import clock
 from eprof.lab.power.clock import Moment
-from eprof.lab.power.meters import JOULE, Meter, Row, known, rows
+from eprof.lab.power.meters import JOULE, PACE, SAMPLED, Meter, Row, known, rows
 from eprof.lab.power.series import MOST_W, Series
 from eprof.logs.rows import stream
 
@@ -56,21 +56,28 @@ class _Clock(Struct):
 
 
 def read(path: str, notes: list[str], interval_s: float | None = None) -> list[Series]:
-    """The power series of a meter's log, and notes on what is not in it.
+    """The power series of a meter's log, and notes on what is not in it: `sampled` without what is no power."""
+    return sampled(path, notes, interval_s)[0]
 
-    interval_s: how often the meter was read, where its log does not tell. Raises LogError, with the line where there
-    is one.
+
+def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tuple[list[Series], list[Series]]:
+    """The power series of a meter's log, and what it sampled beside them: shares of time of units, clocks in MHz.
+
+    notes: takes sentences on what is not in it. interval_s: how often the meter was read, where its log does not tell.
+    Raises LogError, with the line where there is one.
     """
     lines = _lines(path, notes)
     meter, found = _recognised(path, lines)
     said: list[str] = []
-    told_s = interval_s or meter.interval_s(lines)
+    told_s = interval_s or meter.interval_s(lines) or _pace_s(path, found, said)
     moments, its_clock = _moments(path, meter, found, told_s, interval_s is not None, said)
     tracks = [
         part for track in _tracks(meter, found, moments) for part in _of_devices(path, meter, track, its_clock, said)
     ]
     if meter.zero:
         tracks = [track for track in tracks if any(value > 0 for value in track.values)]
+    beside = [track for track in tracks if track.kind in SAMPLED and track.kind != PACE]
+    tracks = [track for track in tracks if track.kind not in SAMPLED]
     known_ = [track for track in tracks if not all(map(math.isnan, track.values))]
     if not known_:
         names = [track.component for track in tracks] or ["its power"]
@@ -82,7 +89,25 @@ def read(path: str, notes: list[str], interval_s: float | None = None) -> list[S
     holds = not any(track.kind == JOULE for track in known_)
     series = [_series(path, meter, track, its_clock, holds, said) for track in known_]
     notes.extend(dict.fromkeys(said))
-    return series
+    return series, [_series(path, meter, track, its_clock, holds, []) for track in beside]
+
+
+def _pace_s(path: str, found: Sequence[Row], notes: list[str]) -> float | None:
+    """How long a row of a log without times lasts where it has joules and watts: the joules over the sum of watts."""
+    if not found or any(row.time for row in found):
+        return None
+    device = found[0].readings[0].device
+    own = [{one.kind: one.value for one in row.readings} for row in found if row.readings[0].device == device]
+    joules, watts = (np.array([row.get(kind, math.nan) for row in own]) for kind in (JOULE, PACE))
+    told = np.flatnonzero(~np.isnan(joules))
+    if len(told) < 2 or not np.nansum(watts) > 0:
+        return None
+    spent_j, drawn_w = joules[told[-1]] - joules[told[0]], np.nanmean(watts[told[0] : told[-1]])
+    if not spent_j > 0:
+        return None
+    step_s = float(spent_j / drawn_w / (told[-1] - told[0]))
+    notes.append(f"{path}: has no times; a row is {1e3 * step_s:.4g} ms, by its joules over its watts")
+    return step_s
 
 
 def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
@@ -265,7 +290,7 @@ def _series(path: str, meter: Meter, track: _Track, its: _Clock, holds: bool, no
     Raises LogError: there are too few, or they are no power.
     """
     name = track.component
-    is_mean = track.is_step or meter.value == "mean"
+    is_mean = track.is_step or meter.value == "mean" or track.kind in SAMPLED
     times, values, turned_s = _in_order(path, name, *_drawn(path, track, its, is_mean, notes), its, notes)
     if len(times) < 2 and not (is_mean and its.interval_s and len(times)):
         raise LogError(f"{path}: {name} has fewer than two samples, so nothing is known between them.")

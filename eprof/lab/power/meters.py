@@ -25,6 +25,8 @@ from eprof.lab.measurements.units import spelled
 from eprof.lab.power.clock import moment
 
 WATT, JOULE = "W", "J"
+# What a meter samples beside its power: shares of time in which units were busy, clocks; watts that pace its joules.
+SHARE, MHZ, PACE = SAMPLED = ("share", "MHz", "sampled W")
 _LOOK = 400  # lines in which a header is looked for
 _LONGEST = 4096  # characters of a line or name that a meter writes; patterns take long for what is longer
 _SOME = 10_000  # rows in which devices are looked for
@@ -46,7 +48,7 @@ _BLANKS = "blanks"
 
 
 class Column(Struct, forbid_unknown_fields=True):
-    """Columns of a meter whose names match `name`: their component; their unit where none is written."""
+    """Columns of a meter whose names match `name`: their component; their unit where none is written, or `SAMPLED`."""
 
     name: str
     component: str
@@ -55,9 +57,10 @@ class Column(Struct, forbid_unknown_fields=True):
 
 
 class Table(Struct, forbid_unknown_fields=True):
-    """A header that has a name for each of `header`, and rows. rows: a pattern for the cells of a column. threads: the
-    place of their number; each name behind the time then has a value a thread, which are added up.
+    """A header that has a name for each of `header`, and rows.
 
+    rows: a pattern for the cells of a column, whose group is the device where the column tells it. threads: the place
+    of their number; each name behind the time then has a value a thread, which are added up.
     never, later: columns of a table that nobody described which are no power, or are it where no other is.
     """
 
@@ -126,7 +129,7 @@ class NoSeries(Struct, forbid_unknown_fields=True):
 
 
 class Reading(NamedTuple):
-    """What one cell of a meter's log says, in W or J; NaN: nothing. told: its unit is written."""
+    """What one cell of a meter's log says, in W, J or as sampled; NaN: nothing. told: its unit is written."""
 
     component: str
     device: str
@@ -270,7 +273,8 @@ def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
         if cells == names or (lacks and (number == len(lines) or len(cells) <= max(times, default=0))):
             continue
         cells += [""] * lacks
-        if not all(test.fullmatch(cells[at]) for at, test in only):
+        fits = {at: test.fullmatch(cells[at]) for at, test in only}
+        if not all(fits.values()):
             continue
         if any(_unit(cells[power.at]) for power in powers):  # a row of units
             for place, power in enumerate(powers):
@@ -279,6 +283,8 @@ def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
             unit_s = unit_s or next((_SECONDS.get(cells[at].lower()) for at in times), None)
             continue
         device = cells[device_at] if device_at is not None and device_at < len(cells) else ""
+        if (fit := fits.get(device_at or 0)) and fit.re.groups and device:
+            device = fit[1]
         readings = [_reading(form, power, number, cells[power.at], device, header.separator) for power in powers]
         time = " ".join(cells[at] for at in times)
         # A line among the rows that has neither a time nor a number is none of the meter's.
@@ -332,6 +338,8 @@ def _body(form: Table, header: _Header, lines: Sequence[str]) -> Iterator[tuple[
     for number, line in enumerate(lines[header.place + 1 :], header.place + 2):
         text = line.strip().lstrip("#").strip() if header.separator in ("", ",") else line
         cells = _cells(text, header.separator) if form.threads is None else _of_threads(form, header, number, line)
+        if not header.separator and len(cells) == width + 1:
+            cells[:2] = [" ".join(cells[:2])]  # "GPU 0"
         if not header.separator and len(cells) != width:
             continue
         if len(cells) == 2 * width - 1 > width and all(cell.isdigit() for cell in cells[2::2]):
@@ -415,6 +423,8 @@ def _described(form: Table, names: Sequence[str]) -> Iterator[_Power]:
     for column, (at, name) in product(form.columns, enumerate(names)):
         match = re.fullmatch(column.name, name, re.I)
         unit = _unit(_written(name)) or _unit(column.unit)
+        if column.unit in SAMPLED:
+            unit = column.unit, 1.0
         if match and unit:
             yield _Power(at, match.expand(column.component), *unit, bool(column.unit), column.value == "joules")
 

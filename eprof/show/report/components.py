@@ -3,6 +3,7 @@
 from eprof.base.labels import labels
 from eprof.base.text import phrase, when
 from eprof.profile import schema
+from eprof.show.report.section import Section
 from eprof.show.report.view import View
 from eprof.show.words.badges import ESTIMATED, UNKNOWN, bits
 from eprof.show.words.blocks import Column, Row, Table
@@ -94,3 +95,14 @@ def _components_note(parts: schema.TimeComponents) -> str:
         f"Cycles of one multiprocessor of {parts.device} at {parts.core_mhz:g} MHz by component ([S] 5.5), not "
         f"measured; warps are those active at a time.{phrase(' Assumed: {}.', parts.assumes)}"
     )
+
+
+_PAGE_ROWS = 100
+
+
+def section(view: View) -> Section | None:
+    """The section on time by component, or None where nobody asked for it."""
+    if not view.document.time_components:
+        return None
+    content = {"sentence": sentence(view), "ranks": None, "how": None, "table": table(view, _PAGE_ROWS)}
+    return Section("components", "Time", "Time by component", "phases.html", content)

@@ -33,7 +33,7 @@ def where(view: View, most: int = _MOST) -> Table:
     shown = entries[: _number_shown(view, entries, most)]
     amounts = [view.ranked(entry) for entry in shown]
     everything = view.ranked(view.document)
-    common = _common(amounts)
+    common = _common(view, amounts)
     unit = {"total": "J", "time": "s"}.get(view.measure, "")
     rows = []
     for entry, amount in zip(shown, amounts, strict=True):
@@ -83,9 +83,12 @@ def _left_out(view: View, entries: Sequence[Entry], shown: int) -> str:
     return more if share is None else f"{more}, {percent(share)}"
 
 
-def _common(amounts: Sequence[Amount]) -> int:
-    """The marks that all rows of the first screen have: what all numbers lack, the headline tells."""
-    common = -1
+def _common(view: View, amounts: Sequence[Amount]) -> int:
+    """The marks that all rows of the first screen have, which are said once.
+
+    A headline with an interval tells that not all was counted; without one, each lower bound is called one.
+    """
+    common = ~MISSING if view.interval("total") is None else -1
     for amount in amounts:
         common &= amount.marks
     return common
@@ -104,7 +107,7 @@ def _cause_text(view: View, entry: Entry) -> str:
 def _cause(view: View, entry: Entry) -> str:
     causes = view.causes_of(entry) if view.has_energy else None
     if causes is None:
-        return when(view.has_energy and above_of(entry).value is None, "unknown")
+        return when(view.has_energy and above_of(entry).value is None, "constant power alone was counted")
     largest = causes.parts[0]
     if causes.largest == "open" and len(leading := contenders(causes)) > 1:
         # Two of them with their shares: a third is the smaller by far.
@@ -134,7 +137,7 @@ def why_constant(view: View, entry: Entry) -> str:
     limits = view.document.limits
     if not limits or place is None:
         return ""
-    return phrase("{} of roofline speed", reached(limits.kernels[place], "speed_share"))
+    return phrase("{} of roofline", reached(limits.kernels[place], "speed_share"))
 
 
 def _why_bytes(view: View, entry: Entry, group: str) -> str:

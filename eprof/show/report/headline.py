@@ -5,7 +5,8 @@ from msgspec.structs import replace
 from eprof.base.text import capital, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
 from eprof.profile import schema
-from eprof.show.report import lacking, metered
+from eprof.show.report import metered
+from eprof.show.report.trust import lacking_briefly, lacks_most, lacks_some
 from eprof.show.report.view import DRAM, Entry, View, contenders
 from eprof.show.words.badges import ASSUMED, MISSING, Amount
 from eprof.show.words.blocks import Headline
@@ -47,7 +48,7 @@ def _chosen(view: View) -> Headline:
 def _is_mostly_uncounted(view: View) -> bool:
     """Whether constant power is the largest part of what was counted, and more may not have been counted."""
     causes = view.causes_of(view.document)
-    if view.to_meter or view.is_modelled or causes is None or not lacking.is_most(view):
+    if view.to_meter or view.is_modelled or causes is None or not lacks_most(view):
         return False
     least = 0.0 if view.document.interval_j else _NEARLY_ALL
     return causes.parts[0].groups == [CONSTANT] and causes.parts[0].share > least
@@ -60,13 +61,15 @@ def _constant_alone(view: View) -> Headline:
     if view.to_meter:
         drawn = quantity(view.least_total.value or 0.0, "J")
         text = f"{drawn} {view.total_is}: only constant power is priced{_drawn(view)}."
+        if metered.is_by_time(view):
+            text = f"{drawn} {view.total_is} in {at_least(view.time, 's')}, split by time alone."
         return Headline(f"{text} Cause unknown; shares are of time.", "", constant.marks | MISSING)
     how = when(view.is_estimated, ", estimated from the data sheet")
     pair = known(view.interval("total"))
     rest, shares = ", and work that was not counted", "Shares are of time."
     causes = view.causes_of(view.document)
     if causes is not None and len(causes.parts) > 1:
-        rest = f", {quantity(view.above.value or 0.0, 'J')} for {name_of(view, causes.parts[1])}{rest}"
+        rest = f", {quantity(view.above.value or 0.0, 'J')} of work that was counted, and work that was not"
         shares = "Shares are of what was counted."
     if pair:
         text = f"{span(*pair, 'J')} in all{how}: {drawn} of constant power{_drawn(view)}{rest}."
@@ -91,13 +94,13 @@ def _joules(view: View, total: Amount) -> str:
     how = _known_how(view)
     if not total.lower:
         return f"{joules}{in_brackets(ends, 'J')}{how}"
-    if pair is not None and not lacking.matters(view):
+    if pair is not None and not lacks_some(view):
         return f"{joules} ({span(*pair, 'J')}){how}"
     if pair is not None:
         return f"{joules} counted ({span(*pair, 'J')} with the rest){how}"
     if ends is None:
-        return f"{capital(at_least(total, 'J'))}{how}{lacking.in_headline(view)}"
-    return f"{joules} counted (at least {quantity(ends[0] or 0.0, 'J')}){how}{lacking.in_headline(view)}"
+        return f"{capital(at_least(total, 'J'))}{how}{lacking_briefly(view)}"
+    return f"{joules} counted (at least {quantity(ends[0] or 0.0, 'J')}){how}{lacking_briefly(view)}"
 
 
 def _known_how(view: View) -> str:

@@ -15,9 +15,9 @@ from eprof.base.vocabulary import CONSTANT, COUNTS, DATA
 from eprof.costs.datasheets import data_sheet
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice
-from eprof.show.report import lacking
 from eprof.show.report.first_screen import CACHED, FAMILIES, REQUESTED
 from eprof.show.report.levers_of_cpus import scalar_loops
+from eprof.show.report.trust import lacks_most, lacks_some
 from eprof.show.report.view import View, time_of
 from eprof.show.words.badges import MISSING, SIMULATED, Amount
 from eprof.show.words.blocks import Point
@@ -74,10 +74,10 @@ def what_to_try(view: View) -> Point:
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
-        lacking.matters(view) or not view.has_energy or view.above.value is None
+        lacks_some(view) or not view.has_energy or view.above.value is None
     ):
         # Where more may have been left out than was counted, that comes first.
-        is_uncounted = lacking.is_most(view) and "retired" not in view.words
+        is_uncounted = lacks_most(view) and "retired" not in view.words
         texts.insert(0 if is_uncounted else len(texts), _how_to_count(view))
     return Point("Try", "; ".join(filter(None, texts)) or _nothing(view, changes))
 

@@ -1,18 +1,21 @@
 """What a report shows in every medium, as tables: the split of the energy, kernels, groups, counts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from eprof.base.labels import labels
 from eprof.base.marks import names
+from eprof.base.nouns import Nouns
+from eprof.base.text import capital, cut, pattern, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
+from eprof.logs.rows.log import BETWEEN
 from eprof.profile import schema
-from eprof.show.report.operators import HOW, merged
 from eprof.show.report.view import Priced, View, by_time_of, callees_of, energy_of, time_of
 from eprof.show.words import intervals
-from eprof.show.words.badges import ESTIMATED, UNKNOWN, Amount, ratio
+from eprof.show.words.badges import ESTIMATED, UNKNOWN, Amount, ratio, total
 from eprof.show.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts
 from eprof.show.words.cells import Cell, Name, Quantity, Share, Stack
-from eprof.show.words.numbers import and_more, plain_or, whole
+from eprof.show.words.numbers import and_more, percent, plain_or, quantity, whole
 
 _PARTS = (COMPUTATION, DATA, CONSTANT)
 _WIDE, _WIDEST = 90, 100  # columns of a terminal
@@ -120,7 +123,7 @@ def _group_row(view: View, group: schema.Group, largest: float) -> Row:
 
 def operator_table(view: View, limit: int | None) -> Table:
     """Table of a framework's operators, largest first, each with the modules that called it."""
-    operators = merged(view.document.operators or [])
+    operators = merged_operators(view.document.operators or [])
     amounts = numbers(view.nouns.launches, "time")
     columns = [*texts("operator", "called in"), *amounts, *_energy_columns(view, Medium.PAGE), Column("of all")]
     rows = []
@@ -192,3 +195,94 @@ def _quantity(amount: Amount, unit: str) -> Quantity:
 def _share(part: Amount, whole_amount: Amount) -> Share:
     share = ratio(part, whole_amount)
     return Share(share.value, marks=share.marks)
+
+
+def rank_words(ranks: schema.Ranks, nouns: Nouns) -> str:
+    """Times, energies and launches of the smallest, the median and the largest rank; the slowest; the imbalance."""
+    low, high = ranks.launches.min or 0, ranks.launches.max or 0
+    spreads = [
+        _rank_spread(ranks.time_s, "s", "time"),
+        _rank_spread(ranks.energy_j, "J", "energy"),
+        when(low != high, f"{nouns.launches} {whole(low)} to {whole(high)}"),
+    ]
+    marks = {"times": ranks.time_marks, "energies": ranks.energy_marks}
+    lower = [numbers for numbers in marks if marks[numbers] and ranks.time_s.min is not None]
+    sentences = [
+        f"{whole(ranks.number)} ranks, smallest, median and largest: {'; '.join(filter(None, spreads))}.",
+        phrase("The {} are lower bounds, for something is missing.", " and ".join(lower)),
+        slowest_words(ranks),
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def slowest_words(ranks: schema.Ranks) -> str:
+    """Which rank is the slowest, and by how much."""
+    slowest = ranks.slowest
+    if slowest is None:
+        return ""
+    if ranks.imbalance is None:
+        return "How uneven the ranks are is not known, for some time is missing."
+    name = capital(slowest)
+    return f"{name} is the slowest; imbalance {percent(ranks.imbalance)} (its time over the mean, less one)."
+
+
+def _rank_spread(spread: schema.Spread, unit: str, noun: str) -> str:
+    numbers = [quantity(value, unit) for value in (spread.min, spread.median, spread.max) if value is not None]
+    return phrase("{} {}", noun, ", ".join(numbers))
+
+
+_FRAMES, _FRAME_LENGTH = 2, 40  # innermost frames; characters of each
+_INSTANCE = pattern(r"(?:_\d+|#\d+)$")
+_ENERGIES = ("computation", "data", "constant", "total")
+HOW = (
+    "A kernel's energy is shared over its launches by their time in the trace, so that of an operator is estimated "
+    "where others launch the same kernels, unless the counts are by launch."
+)
+
+
+def merged_operators(operators: Iterable[schema.Operator]) -> list[schema.Operator]:
+    """The operators by name and the innermost modules, without the numbers of instances; largest first.
+
+    `BertLayer_0 > BertIntermediate_0 > Linear_4` and `BertLayer_1 > BertIntermediate_1 > Linear_10` are one.
+    """
+    alike: dict[tuple[str, str], list[schema.Operator]] = {}
+    for operator in operators:
+        frames = [_INSTANCE.sub("", frame) for frame in (operator.module or "").split(BETWEEN)]
+        shown = [cut(frame, _FRAME_LENGTH) for frame, _ in groupby(frames)]
+        alike.setdefault((operator.name, BETWEEN.join(shown[-_FRAMES:])), []).append(operator)
+    sums = [_operators_sum(name, module, members) for (name, module), members in alike.items()]
+    return sorted(sums, key=lambda each: (-(each.energy_j.total or 0.0), -(each.time_s or 0.0)))
+
+
+def _operators_sum(name: str, module: str, members: Sequence[schema.Operator]) -> schema.Operator:
+    energies = {part: total(energy_of(each, part) for each in members) for part in _ENERGIES}
+    time = total(map(time_of, members))
+    marks = {part: names(amount.marks) for part, amount in energies.items()}
+    return schema.Operator(
+        name=name,
+        module=module or None,
+        launches=sum(each.launches for each in members),
+        time_s=time.value,
+        time_marks=names(time.marks),
+        energy_j=schema.Joules(**{part: amount.value for part, amount in energies.items()}),
+        energy_marks=schema.JouleMarks(**marks),
+        kernels=[],
+        marks=marks["total"],
+    )
+
+
+def called(operator: schema.Operator) -> str:
+    """An operator and who called it: "aten::mm in BertSelfAttention > Linear"."""
+    return operator.name + phrase(" in {}", operator.module)
+
+
+def operator_words(view: View) -> str:
+    """Which operator takes most."""
+    operators = merged_operators(view.document.operators or [])
+    largest = operators[0]
+    share = ratio(energy_of(largest, "total"), view.energy("total")).value
+    if share is None:
+        share = ratio(time_of(largest), view.time).value
+        return "" if share is None else f"{called(largest)} takes {percent(share)} of the time."
+    known = when(view.energy("total").lower, "known ")
+    return f"{called(largest)} takes {percent(share)} of the {known}energy of {whole(len(operators))} operators."

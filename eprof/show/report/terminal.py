@@ -17,8 +17,15 @@ from eprof.show.report.components import table as component_table
 from eprof.show.report.headline import headline
 from eprof.show.report.lever import lever, reached
 from eprof.show.report.levers import what_to_try
-from eprof.show.report.ranks import rank_words, slowest_words
-from eprof.show.report.tables import count_table, group_table, kernel_table, operator_table, split_table
+from eprof.show.report.tables import (
+    count_table,
+    group_table,
+    kernel_table,
+    operator_table,
+    rank_words,
+    slowest_words,
+    split_table,
+)
 from eprof.show.report.trust import notes as trust_notes
 from eprof.show.report.trust import trust
 from eprof.show.report.view import View
@@ -37,7 +44,7 @@ _LINE = 80
 _SHORTEST_TITLE = 24
 _STYLES = {
     "constant": "bright_black",
-    "tensor": "color(89)",
+    "tensor": "color(125)",
     "fp64": "color(130)",
     "fp32": "color(208)",
     "fp16": "color(173)",
@@ -46,10 +53,10 @@ _STYLES = {
     "other": "color(180)",
     "shared": "color(117)",
     "l1": "color(74)",
-    "l2": "color(25)",
-    "l3": "color(19)",
-    "dram": "color(18)",
-    "system": "color(60)",
+    "l2": "color(31)",
+    "l3": "color(26)",
+    "dram": "color(62)",
+    "system": "color(97)",
     "requested": "color(109)",
 }
 # How the bar is filled, so that the three families can be told apart without colours, and what they are called.

@@ -1,16 +1,18 @@
 """The first screen's trust: how far off the joules may be, whose prices they have, and what was not counted."""
 
+import math
 from collections.abc import Iterator, Mapping
 
-from eprof.base.text import phrase
+from eprof.base.text import few, phrase, when
+from eprof.base.vocabulary import CONSTANT, GROUPS
 from eprof.profile import schema
-from eprof.show.report import lacking, metered
-from eprof.show.report.view import View
+from eprof.show.report import metered
+from eprof.show.report.view import View, Word
 from eprof.show.words import costs as costs_words
-from eprof.show.words.badges import ASSUMED, MISSING, SIMULATED
+from eprof.show.words.badges import ASSUMED, MISSING, SIMULATED, Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
-from eprof.show.words.numbers import percent, signed_percent
+from eprof.show.words.numbers import percent, quantity, signed_percent
 
 _GOOD = 0.9  # of all energy, that is counted and priced
 _OF_COUNTS = ("Not counted here", "No instruction and no byte")
@@ -24,7 +26,7 @@ _PRICES = {
 
 def trust(view: View) -> Point:
     """The first screen's trust: what the prices are and how far off, what is missing, and where the time is from."""
-    texts = [_verdict(view), *_prices(view), lacking.in_trust(view), *_times(view)]
+    texts = [_verdict(view), *_prices(view), _lacking(view), *_times(view)]
     return Point("Trust", " ".join(filter(None, texts)))
 
 
@@ -32,17 +34,16 @@ def _verdict(view: View) -> str:
     """Trust in one word, and how far off the joules may be: "good (new kernels 8.6 % off)."."""
     if view.costs is None or not view.has_energy:
         return ""
-    known_share = 1 - lacking.share(view)
+    known_share = 1 - uncounted_share(view)
     if view.to_meter is not None:
-        is_split_known = view.to_meter.own and view.to_meter.basis != "estimated"
-        is_good = not view.to_meter.idle_j and (len(view.kernels) == 1 or is_split_known and known_share >= _GOOD)
-        return "good." if is_good else "rough."
+        is_split_known = view.to_meter.own and view.to_meter.basis != "estimated" and known_share >= _GOOD
+        return "good." if is_split_known and not view.to_meter.idle_j else "total good, its parts rough."
     off = _kernels_off(view, view.costs)
     is_own = view.costs.gpu_match == "own" and not view.is_modelled
     word = "good" if off and is_own and known_share >= _GOOD else "rough"
     pair = known(view.interval("total"))
     if view.energy("total").lower and pair is None:
-        word += f", a lower bound{lacking.in_headline(view)}"
+        word += f", a lower bound{lacking_briefly(view)}"
     return f"{word} ({off or _spread(view) or 'error unknown'})."
 
 
@@ -122,3 +123,105 @@ def _times(view: View) -> Iterator[str]:
         yield f"Time: given; how the {view.nouns.kernels} share it is a model."
     elif view.document.time_from:
         yield f"Time: {view.document.time_from.partition(' (')[0]}."
+
+
+_NAMED = 4
+_SHORT = 2  # things that the headline has room for
+_LITTLE = 0.03  # of the total: a group that can take less lacks nothing that lacks_some
+_FEW, _MOST = 0.1, 0.5
+
+
+def uncounted_share(view: View) -> float:
+    """The most that what was not counted can take, as a uncounted_share of all energy; 1 where nothing bounds it."""
+    total = view.energy("total").value or 0.0
+    bounds = _bounds(view)
+    if bounds is None:
+        return 1.0 if view.energy("total").lower else 0.0
+    most = bounds.get("total", 0.0)
+    return 1.0 if most is None else most / (total + most or 1.0)
+
+
+def lacks_some(view: View) -> bool:
+    """Whether what was not counted can take a tenth of all energy or more."""
+    return uncounted_share(view) > _FEW
+
+
+def lacks_most(view: View) -> bool:
+    """Whether what was not counted can take more than what was."""
+    return uncounted_share(view) > _MOST
+
+
+def lacking_briefly(view: View) -> str:
+    """What a total lacks, where that is short: " without host memory"; else empty."""
+    wholly, partly = _lost_groups(view)
+    lost = wholly + [f"a part of {name}" for name in partly]
+    return when(len(lost) <= _SHORT, phrase(" without {}", " and ".join(lost)))
+
+
+def _lacking(view: View) -> str:
+    """All that a total lacks and that lacks_some: "Not counted: L2 (at most 1.20 J), FP64, and 3 more."."""
+    bounds = _bounds(view)
+    wholly, partly = _lost_groups(view)
+    if bounds is None:
+        missing = {"wholly": few(wholly, _NAMED), "partly": few(partly, _NAMED)}
+        text = "; ".join(f"{how}: {names}" for how, names in missing.items() if names)
+        return phrase("Missing {}.", text)
+    if not lacks_some(view):
+        return ""
+    if view.above.value is None:
+        return "Nothing but time was counted." if view.time.value is not None else "Nothing was counted, nor its time."
+    total = view.energy("total").value or 0.0
+    capped = bounds.get("total")
+    # The largest first; those that nothing bounds but the board, which then all have the same room, before them.
+    groups = [group for group in bounds if group != "total"]
+    ordered = sorted(groups, key=lambda group: -math.inf if bounds[group] is None else -(bounds[group] or 0.0))
+    names = []
+    for group in ordered:
+        most = bounds[group]
+        if most is not None and most < _LITTLE * total:
+            continue
+        is_open = most is None or capped is not None and most >= capped
+        names.append(_lost_name(view, group) + when(not is_open, f" (at most {quantity(most or 0.0, 'J')})"))
+    together = ""
+    if capped:
+        together = f", {when(len(names) > 1, 'together ')}{quantity(capped, 'J')} at most"
+    return f"Not counted: {few(names, _NAMED)}{together}."
+
+
+def _bounds(view: View) -> dict[str, float | None] | None:
+    """The most that each group's uncounted part can take; None in a document without intervals."""
+    interval = view.document.interval_j
+    return interval.uncounted if interval else None
+
+
+def _lost_groups(view: View) -> tuple[list[str], list[str]]:
+    """The groups that a total lacks wholly, and those of which it lacks a part."""
+    if view.costs is None:
+        return [], []
+    lost = {word.count.group for word in view.words.values() if _lacks(view, word)}
+    wholly = [_lost_name(view, group) for group in GROUPS if group in lost and not _joules_lacking(view, group)]
+    partly = [_lost_name(view, group) for group in GROUPS if group in lost and _joules_lacking(view, group)]
+    constant = view.energy(CONSTANT)
+    if constant.value is None:
+        wholly.insert(0, "constant power (no time)")
+    elif constant.lower:
+        partly.insert(0, "constant power")
+    return wholly, partly
+
+
+def _lacks(view: View, word: Word) -> bool:
+    """Whether the energy of a count lacks something; of a metered uncounted_share, whether the count does."""
+    is_share = view.to_meter is not None and word.energy.value
+    return bool((word.value if is_share else word.energy).marks & MISSING)
+
+
+def _joules_lacking(view: View, group: str) -> float:
+    return view.groups.get(group, Amount(None)).value or 0.0
+
+
+def _lost_name(view: View, group: str) -> str:
+    """A lacking group in prose; beside work on tensor cores, missing FP16 is that of other instructions."""
+    name = view.in_prose(group)
+    if group == "fp16" and _joules_lacking(view, "tensor"):
+        return f"{name} outside tensor cores"
+    return name

@@ -5,10 +5,9 @@ To add one, write a module with `section(view) -> Section | None` and a template
 
 from collections.abc import Callable
 
+from eprof.show.report import components
 from eprof.show.report.section import Section
 from eprof.show.report.sections import (
-    clocks,
-    components,
     kernel,
     kernels,
     limits,
@@ -30,7 +29,7 @@ _ANSWERS: tuple[Callable[[View], Section | None], ...] = (
     kernel.section,
     components.section,
     limits.section,
-    clocks.section,
+    whatif.clocks_section,
     whatif.section,
 )
 _EVIDENCE: tuple[Callable[[View], Section | None], ...] = (trust.section, method.section)

@@ -1,10 +1,8 @@
 """Phases, groups and operators of a framework: the energy of kernels that belong together."""
 
 from eprof.profile import schema
-from eprof.show.report.operators import sentence
-from eprof.show.report.ranks import rank_words
 from eprof.show.report.section import Section
-from eprof.show.report.tables import group_table, operator_table
+from eprof.show.report.tables import group_table, operator_table, operator_words, rank_words
 from eprof.show.report.view import View, energy_of
 from eprof.show.words.numbers import percent, whole
 
@@ -30,7 +28,7 @@ def of_operators(view: View) -> Section | None:
     """The section on operators that PyTorch called, and in which modules; None where no log tells operators."""
     if not view.document.operators:
         return None
-    content = {"sentence": sentence(view), "ranks": None, "how": None, "table": operator_table(view, _OPERATORS)}
+    content = {"sentence": operator_words(view), "ranks": None, "how": None, "table": operator_table(view, _OPERATORS)}
     return Section("operators", "Operators", "Operators", "phases.html", content)
 
 

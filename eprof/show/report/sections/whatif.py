@@ -6,13 +6,15 @@ from typing import Any
 from eprof.base.text import capital
 from eprof.base.vocabulary import CONSTANT
 from eprof.profile import schema
+from eprof.show.page.heat import energy_map
 from eprof.show.page.svg import laid, mini
 from eprof.show.report import packed
 from eprof.show.report.section import Section
 from eprof.show.report.view import DRAM, View
-from eprof.show.report.whatif import is_same
+from eprof.show.report.whatif import clock_words, is_same, same_clocks
 from eprof.show.words.badges import MISSING, UNKNOWN, Amount, bits, quantity_of
-from eprof.show.words.numbers import percent
+from eprof.show.words.heat import HeatCell, colour
+from eprof.show.words.numbers import NARROW, percent, quantity
 
 
 def section(view: View) -> Section | None:
@@ -69,3 +71,24 @@ def _sliders(view: View) -> dict[str, str]:
     dram = sum(view.energy_of_count(counts[name]).value or 0.0 for name in DRAM if name in counts)
     parts = {"constant": constant.value, "dram": dram, "other": total.value - constant.value - dram}
     return {"what": packed.text({**parts, "marks": total.marks})}
+
+
+def clocks_section(view: View) -> Section | None:
+    """The clocks_section on other clocks, or None where the table knows one setting only."""
+    clocks = view.document.clocks
+    if not clocks:
+        return None
+    known = {(setting.core_mhz, setting.memory_mhz): setting for setting in clocks.settings if setting.energy_j}
+    joules = [setting.energy_j or 0.0 for setting in known.values()]
+    unit = quantity(min(joules), "J").rpartition(NARROW)[2]
+    cells = {pair: _heat_cell(setting, clocks, joules, unit) for pair, setting in known.items()}
+    here = ", outlined: this run" if any(setting.this for setting in clocks.settings) else ""
+    sentence = f"{clock_words(clocks)} In {unit}; ★: the lowest{here}. Modelled: {clocks.assumes}."
+    content = {"sentence": sentence, "heat": energy_map(cells)}
+    return Section("clocks", "Clocks", "Other clock settings", "clocks.html", content)
+
+
+def _heat_cell(setting: schema.AtClocks, clocks: schema.Clocks, joules: list[float], unit: str) -> HeatCell:
+    sign = "*" if same_clocks(setting, clocks.lowest) else ""
+    text = quantity(setting.energy_j or 0.0, "J").removesuffix(f"{NARROW}{unit}")
+    return HeatCell(text, colour(setting.energy_j, joules), sign, is_now=setting.this)

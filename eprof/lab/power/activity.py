@@ -1,0 +1,366 @@
+"""Where sampled activity says a GPU's power goes: shares of time x peaks are counts, which a cost table prices.
+
+    n_k = sum over samples of active_k x peak_k(clock) x dt          E = sum_k n_k eps_k + pi0 T       ([S] 5.4, 5.5)
+
+Power is metered: constant power is what the GPU draws idle at that clock where its log has such moments. What the meter
+saw beyond constant power and prices is work that no share tells, and goes with active multiprocessors x f V^2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import chain
+
+import numpy as np
+from msgspec import Struct, convert
+from msgspec.structs import replace
+
+from eprof.base.arrays import Bools, Columns, Floats, Ints
+from eprof.base.errors import LogError
+from eprof.base.marks import NONE, Mark
+from eprof.base.resources import folder
+from eprof.base.toml import Document
+from eprof.base.vocabulary import CONSTANT, PRICED
+from eprof.costs import Costs, CostTable
+from eprof.counts.counters import capability_of
+from eprof.counts.counts import Counts, Way
+from eprof.energy.attribution import attribute
+from eprof.energy.metering import WITHIN
+from eprof.energy.replicas import amounts_of, middle, prices_of
+from eprof.lab.power.series import Series
+from eprof.logs.rows.log import KernelRows
+
+_SETTLED_S = 0.3  # after which a GPU's power no longer holds what ran before: its meter lags by 0.15 s
+_SEEN_S = 0.5  # of idle moments that tell idle power
+UNSEEN = "unseen"  # work that no sampled share tells: integers, caches, issue
+_WORDS = (*PRICED[:-1], UNSEEN, CONSTANT)
+_PERCENT = 1.5  # shares above this are per cent
+_CLOCKS = 24  # settings that are priced one by one; of more, clocks are rounded
+_STEP_MHZ = 60
+
+
+class Field(Struct, frozen=True):
+    """A share of time that is sampled. count: the word of what is done; of: its peak, `flop` of which are one count.
+
+    passed: levels of memory that its bytes have passed, which pay where a table prices bytes at every level.
+    """
+
+    field: str
+    count: str
+    of: str
+    flop: float = 1.0
+    passed: Sequence[str] = ()
+    sp_factor: Mapping[str, float] = {}
+
+
+class Meaning(Struct, frozen=True):
+    """What sampled shares mean: `counters/dcgm/activity.toml`."""
+
+    busy: str
+    least: float
+    turns: str
+    activity: Sequence[Field]
+
+
+class Activity(Struct, frozen=True, eq=False):
+    """What was sampled of a GPU, (n,) a sample, from `edges[i]` to `edges[i + 1]`, (n + 1,), in s.
+
+    gpu: the component whose power it explains, in the log `source`. shares: field -> share of time, NaN where it was
+    not read. filled: where a share stands in from its neighbours. clock_mhz: NaN where no clock was sampled. notes:
+    what is not as it seems.
+    """
+
+    gpu: str
+    source: str
+    edges: Floats
+    shares: Mapping[str, Floats]
+    filled: Mapping[str, Bools]
+    clock_mhz: Floats
+    notes: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> Floats:
+        """How long each sample of activity lasts."""
+        return np.diff(self.edges)
+
+    @property
+    def idle(self) -> Bools:
+        """The samples in which nothing ran."""
+        busy = self.shares.get(meaning().busy, np.max(list(self.shares.values()), axis=0))
+        idle: Bools = busy == 0
+        return idle
+
+    def moved(self, gpu: str, offset_s: float) -> Activity:
+        """The same activity, of a component of another name, later by `offset_s`."""
+        return replace(self, gpu=gpu, edges=self.edges + offset_s)
+
+
+class Causes(Struct, frozen=True, eq=False):
+    """The joules of a GPU in stretches of time, by cause. joules, low, high: (n_stretches, n_words).
+
+    words: of the vocabulary, `UNSEEN`, and constant power.
+    marks: of each word. modelled_j: what the prices alone say, (n_stretches,). idle_w: setting -> idle power, where the
+    log has it. unseen_pj: what an active cycle of a multiprocessor takes beyond the prices, at 1 V of the table, in the
+    whole log; None: the table does not say how many there are. unpriced: words that were sampled without a price.
+    """
+
+    words: tuple[str, ...]
+    joules: Floats
+    low: Floats
+    high: Floats
+    marks: Mapping[str, int]
+    modelled_j: Floats
+    idle_w: Mapping[str, float]
+    unseen_pj: float | None = None
+    unpriced: tuple[str, ...] = ()
+
+
+@cache
+def meaning() -> Meaning:
+    """What sampled shares of time mean. Raises DefinitionError."""
+    document = Document.read(folder("counters") / "dcgm" / "activity.toml")
+    return convert({name: value for name, value in document.data.items() if name != "schema"}, Meaning)
+
+
+def activities(sampled: Sequence[Series]) -> list[Activity]:
+    """What was sampled of each GPU, from series "fp32_active 0"; none of those without a share that pays."""
+    by_gpu: dict[tuple[str, str], dict[str, Series]] = {}
+    for series in sampled:
+        name, _, device = series.component.partition(" ")
+        by_gpu.setdefault((series.source, f"gpu {device}".strip()), {})[name] = series
+    paying = {field.field for field in meaning().activity}
+    return [_activity(gpu, own) for (_, gpu), own in by_gpu.items() if paying & own.keys()]
+
+
+def _activity(gpu: str, own: Mapping[str, Series]) -> Activity:
+    """What was sampled of one GPU. Raises LogError: its fields are of different moments."""
+    first = next(iter(own.values()))
+    if any(not np.array_equal(series.edges, first.edges) for series in own.values()):
+        raise LogError(f"{first.source}: the fields of {gpu} were not sampled together, so no share of time is known.")
+    notes = []
+    shares = {name: series.watts for name, series in own.items() if name != "sm_clock"}
+    if max(float(np.nanmax(share, initial=0.0)) for share in shares.values()) > _PERCENT:
+        shares = {name: share / 100 for name, share in shares.items()}
+        notes.append(f"{first.source}: shares of {gpu} above 1.5 are taken for per cent.")
+    clock = own["sm_clock"].watts if "sm_clock" in own else np.full(len(first.watts), np.nan)
+    if "sm_clock" not in own:
+        notes.append(f"{first.source}: no clock of {gpu} was sampled; that of the cost table is taken.")
+    lost = _not_read(shares)
+    for name in lost:
+        shares[name] = np.where(lost[name], np.nan, shares[name])
+    filled = {name: np.isnan(share) for name, share in shares.items()}
+    for name, share in shares.items():
+        if filled[name].any() and not filled[name].all():
+            middles = (first.edges[:-1] + first.edges[1:]) / 2
+            known = ~filled[name]
+            shares[name] = np.where(known, share, np.interp(middles, middles[known], share[known]))
+    if lost:
+        worst = max(float(mask.mean() / max((~_idle(shares)).mean(), 1e-9)) for mask in lost.values())
+        notes.append(
+            f"{first.source}: {', '.join(sorted(lost))} took turns with other fields: 0 in {worst:.0%} of the busy "
+            f"samples of {gpu} is not known, and stands in from the samples beside it."
+        )
+    return Activity(gpu, first.source, first.edges, shares, filled, clock, tuple(notes))
+
+
+def _idle(shares: Mapping[str, Floats]) -> Bools:
+    busy = shares.get(meaning().busy)
+    return np.zeros(len(next(iter(shares.values()))), bool) if busy is None else busy <= meaning().least
+
+
+def _not_read(shares: Mapping[str, Floats]) -> dict[str, Bools]:
+    """Where fields took turns: those that are 0 whenever `turns` is 0 in a busy moment were not read there."""
+    rule = meaning()
+    if rule.busy not in shares or rule.turns not in shares:
+        return {}
+    skipped = (shares[rule.busy] > rule.least) & (shares[rule.turns] == 0)
+    if not skipped.any():
+        return {}
+    names = [name for name, share in shares.items() if name != rule.busy and not (share[skipped] > 0).any()]
+    # A field that is 0 in the other busy moments, too, has nothing to stand in for.
+    read = (shares[rule.busy] > rule.least) & ~skipped
+    return {name: skipped for name in names if (shares[name][read] > 0).any()}
+
+
+def causes(
+    activity: Activity, table: CostTable, power: Series, begin_s: Floats, end_s: Floats, owner: Ints, number: int
+) -> Causes:
+    """The joules of a GPU by cause in `number` groups of stretches of time; owner: the group of each stretch.
+
+    Each group's joules add up to what the meter saw in it. Raises CostError.
+    """
+    settings = _settings(activity, table)
+    seen_w = _idle_w(activity, settings, power)
+    idle_w = _at_all_settings(seen_w, {label: table.at(label or None).constant_power_w for label in settings})
+    # The last group is the whole log.
+    begin_s, end_s = np.append(begin_s, activity.edges[0]), np.append(end_s, activity.edges[-1])
+    owner = np.append(owner, number)
+
+    def grouped(amounts: Floats) -> Floats:
+        return np.bincount(owner, amounts, minlength=number + 1).astype(np.float64)
+
+    joules, marks = np.zeros((number + 1, len(PRICED))), dict.fromkeys(_WORDS, 0)
+    drawn: Floats = np.zeros((number + 1, len(PRICED), 1))  # by each replica of the prices
+    active: Floats = np.zeros(number + 1)  # cycles of an active multiprocessor, times the square of the voltage
+    for label, rows in settings.items():
+        costs = table.at(label or None)
+        if label in idle_w:
+            mark = NONE if label in seen_w else Mark.ESTIMATED
+            costs = replace(costs, constant_power_w=idle_w[label], constant_marks=mark)
+        counts, active_s = _counts(activity, table, costs, rows, begin_s, end_s, grouped, number + 1)
+        active += active_s * (costs.setting.core_mhz or 1.0) * 1e6 * (costs.setting.core_v or 1.0) ** 2
+        split = attribute(counts, costs)
+        for word in split.joules.names:
+            joules[:, PRICED.index(word)] += np.nan_to_num(split.joules[word])
+            marks[word] |= int(np.bitwise_or.reduce(split.joule_marks[word], initial=0))
+        prices = np.stack([prices_of(replica) for replica in table.replicas(label or None) or (costs,)], axis=-1)
+        if label in idle_w:
+            prices[-1] = idle_w[label]
+        drawn = drawn + np.nan_to_num(amounts_of(counts))[:, :, np.newaxis] * prices
+    metered_j = grouped(power.energy_j(begin_s, end_s))
+    whole_j = _beyond_j(joules[:, :, np.newaxis], metered_j)[0]
+    cycles = active[-1] * (table.sm_count or 0.0)
+    unseen_pj = float(whole_j / cycles * 1e12) if cycles else None
+    split_j = _held(joules[:, :, np.newaxis], active, metered_j, bool(idle_w))[:-1, :, 0]
+    interval = middle(_held(drawn, active, metered_j, bool(idle_w))[:-1], split_j, table.interval_share)
+    # Held to a meter, kernels that a table has not seen are still so far off, in either direction.
+    within = max(table.within, WITHIN)
+    uncertain = slice(None, -1) if idle_w else slice(None)
+    wide = np.stack([split_j / within, np.minimum(split_j * within, metered_j[:-1, np.newaxis])], axis=-1)
+    interval[:, uncertain, 0] = np.minimum(interval[:, uncertain, 0], wide[:, uncertain, 0])
+    interval[:, uncertain, 1] = np.maximum(interval[:, uncertain, 1], wide[:, uncertain, 1])
+    used = [place for place in range(len(_WORDS)) if split_j[:, place].any()]
+    words = tuple(_WORDS[place] for place in used)
+    marks[UNSEEN] = int(Mark.ASSUMED)
+    return Causes(
+        words,
+        split_j[:, used],
+        interval[:, used, 0],
+        interval[:, used, 1],
+        {word: marks[word] | int(NONE if word == CONSTANT and idle_w else Mark.ESTIMATED) for word in words},
+        joules[:-1].sum(axis=1),
+        seen_w,
+        unseen_pj,
+        tuple(word for word in PRICED if word not in words and marks[word] & int(Mark.MISSING)),
+    )
+
+
+def _beyond_j(joules: Floats, metered_j: Floats) -> Floats:
+    """What the meter saw in the whole log, the last row, beyond constant power and prices: (n_replicas,)."""
+    beyond_j: Floats = np.maximum(metered_j[-1] - joules[-1].sum(axis=0), 0.0)
+    return beyond_j
+
+
+def _held(joules: Floats, active: Floats, metered_j: Floats, has_idle: bool) -> Floats:
+    """Joules of `_WORDS` held to the meter: (n, n_priced, n_replicas) -> (n, n_words, n_replicas).
+
+    What the meter saw in the whole log, the last row, beyond constant power and prices goes with `active`, (n,). Then
+    each row is held to its own joules in proportion, (n,): all of it, or what is above idle power where that is known.
+    """
+    dynamic, constant = joules[:, :-1], joules[:, -1]
+    unseen = active[:, np.newaxis] / (active[-1] or 1.0) * _beyond_j(joules, metered_j)
+    above = np.concatenate([dynamic, unseen[:, np.newaxis]], axis=1)
+    total, sums = metered_j[:, np.newaxis], above.sum(axis=1)
+    # A meter that sees less than idle power, or more where nothing was sampled, has all of it constant.
+    rest = np.where(sums > 0, np.maximum(total - constant, 0.0), 0.0)
+    if not has_idle:
+        rest = total * sums / np.where(sums + constant > 0, sums + constant, 1.0)
+    factor = rest / np.where(sums > 0, sums, 1.0)
+    return np.concatenate([above * factor[:, np.newaxis], (total - rest)[:, np.newaxis]], axis=1)
+
+
+def _settings(activity: Activity, table: CostTable) -> dict[str, Bools]:
+    """The samples of each setting that the table prices; of clocks that were not sampled, its default."""
+    clocks = np.where(np.isnan(activity.clock_mhz), table.default.core_mhz or 0.0, activity.clock_mhz)
+    if len(np.unique(clocks)) > _CLOCKS:
+        clocks = _STEP_MHZ * np.round(clocks / _STEP_MHZ)
+    settings: dict[str, Bools] = {}
+    for mhz in np.unique(clocks).tolist():
+        label = table.nearest(mhz, None) or ""
+        settings[label] = settings.get(label, np.zeros(len(clocks), bool)) | (clocks == mhz)
+    return settings
+
+
+def _at_all_settings(seen_w: Mapping[str, float], constant_w: Mapping[str, float]) -> dict[str, float]:
+    """Idle power at every setting where it was seen at some: it follows the table's constant power in between."""
+    if not seen_w:
+        return {}
+    labels = list(seen_w)
+    known, table = np.array([seen_w[label] for label in labels]), np.array([constant_w[label] for label in labels])
+    slope, base = float(known.sum() / table.sum()), 0.0
+    if len(labels) > 1 and np.ptp(table) > 0:
+        slope, base = np.polyfit(table, known, 1).tolist()
+    return {label: seen_w.get(label, base + slope * watts) for label, watts in constant_w.items()}
+
+
+def _idle_w(activity: Activity, settings: Mapping[str, Bools], power: Series) -> dict[str, float]:
+    """What the GPU draws at each setting while nothing runs and has not for a while, where that is seen long enough."""
+    begin_s, end_s = activity.edges[:-1], activity.edges[1:]
+    watts = {}
+    for label, rows in settings.items():
+        quiet = rows & activity.idle
+        last_s = np.maximum.accumulate(np.where(quiet, -np.inf, end_s))
+        settled = quiet & (begin_s - last_s >= _SETTLED_S)
+        seconds = float(power.known_s(begin_s[settled], end_s[settled]).sum())
+        if seconds >= _SEEN_S:
+            watts[label] = float(power.energy_j(begin_s[settled], end_s[settled]).sum()) / seconds
+    return watts
+
+
+def _counts(
+    activity: Activity,
+    table: CostTable,
+    costs: Costs,
+    rows: Bools,
+    begin_s: Floats,
+    end_s: Floats,
+    grouped: Callable[[Floats], Floats],
+    number: int,
+) -> tuple[Counts, Floats]:
+    """What was done at one setting in each group of stretches of time, and how long something was, (number,), in s."""
+
+    def within(per_s: Floats) -> Floats:
+        sums = np.append(0.0, np.cumsum(np.where(rows, per_s, 0.0) * activity.seconds))
+        inside = np.interp(end_s, activity.edges, sums) - np.interp(begin_s, activity.edges, sums)
+        return grouped(inside)
+
+    amounts: dict[str, Floats] = {}
+    marks: dict[str, Ints] = {}
+    how = {}
+    for field in meaning().activity:
+        peak = _per_s(field, table, costs)
+        share = activity.shares.get(field.field)
+        if peak is None or share is None or np.isnan(share).all():
+            continue
+        is_filled = within(activity.filled[field.field].astype(np.float64)) > 0
+        passed = field.passed if costs.books == "accessed" else ()
+        for word in (field.count, *passed):
+            amounts[word] = within(peak * share)
+            marks[word] = np.where(is_filled, int(Mark.ASSUMED | Mark.ESTIMATED), int(Mark.ASSUMED))
+            how[word] = (Way(f"{field.field} * {peak:.4g}/s", "active x clock x units", int(Mark.ASSUMED), number),)
+    none = np.zeros(number, np.int64)
+    of_rows = KernelRows(
+        device=np.full(number, activity.gpu, object),
+        kernel=np.arange(number).astype(object),
+        launches=none + 1,
+        time_s=within(np.ones(len(rows))),
+        time_marks=none,
+    )
+    active = activity.shares.get(meaning().turns, activity.shares.get(meaning().busy, np.ones(len(rows))))
+    counts = Counts(of_rows, Columns.of(amounts, number), Columns.of(marks, number), how, costs.books)
+    return counts, within(active)
+
+
+def _per_s(field: Field, table: CostTable, costs: Costs) -> float | None:
+    """How many counts a second a unit that is always busy makes at the clock of the costs; None: not known."""
+    if field.of == "multiprocessors":
+        mhz = costs.setting.core_mhz
+        return None if mhz is None or costs.sm_count is None else costs.sm_count * mhz * 1e6
+    peaks = costs.peaks
+    if field.of == "tensor":
+        capabilities = chain.from_iterable(map(capability_of, table.devices))
+        known = [field.sp_factor[each] for each in capabilities if each in field.sp_factor]
+        return None if not known or peaks.sp_gflops is None else known[0] * peaks.sp_gflops * 1e9
+    peak: float | None = getattr(peaks, field.of)
+    return None if peak is None else peak * 1e9 / field.flop

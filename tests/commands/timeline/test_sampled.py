@@ -1,0 +1,172 @@
+"""Sampled activity of GPUs (DCGM): joules by cause, against arithmetic of its own, real logs, and logs that are wrong."""
+
+import gzip
+import json
+import re
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eprof import costs
+from eprof.cli import main
+from eprof.lab.power import activity, logs
+
+DATA = Path(__file__).parents[4] / "shared" / "data" / "sampled" / "dcgm_a100_spec"
+STENCIL = DATA / "GA100-stencil-1410-0.txt.gz"
+HEADER = "# Entity  GRACT  SMACT  TENSO  DRAMA  FP64A  FP32A  POWER  TOTEC  SMCLK\n      Id  W  mJ\n"
+COSTS = "a100-sxm4-80gb"
+
+
+def dmon(rows, gpus=(0,)):
+    """What `dcgmi dmon` prints: (busy, sm, dram, fp32, watts) a row, 100 ms each, with a header every third row."""
+    text, joules = "", dict.fromkeys(gpus, 5e6)
+    for number, (busy, sm, dram, fp32, watts) in enumerate(rows):
+        text += HEADER if number % 3 == 0 else ""
+        for gpu in gpus:
+            text += f"   GPU {gpu}  {busy}  {sm}  0.000  {dram}  N/A  {fp32}  {watts}  {joules[gpu]:.0f}  1410\n"
+            joules[gpu] += 100 * watts * (1 + gpu)
+    return text
+
+
+IDLE = [(0.0, 0.0, 0.0, 0.0, 100)] * 20
+WORK = [(1.0, 0.5, 0.5, 0.25, 300)] * 20
+
+
+def read(text, interval_s=None):
+    """The power and the one GPU's activity of a log."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "node.dcgm"
+        file.write_text(text)
+        powers, beside = logs.sampled(str(file), [], interval_s)
+    (gpu,) = activity.activities(beside)
+    return powers[0], gpu
+
+
+def made(tmp_path, text, *arguments):
+    log, out = tmp_path / "node.dcgm", tmp_path / "t.json"
+    log.write_text(text)
+    with pytest.raises(SystemExit) as ended:
+        main(["timeline", str(log), *arguments, "-f", "-o", str(out)])
+    assert not ended.value.code
+    return json.loads(out.read_text())
+
+
+def test_joules_split_by_prices_above_the_idle_power_of_the_log(tmp_path):
+    document = made(tmp_path, dmon(IDLE + WORK + IDLE), "--costs", COSTS)
+    (split,) = document["splits"]
+    joules = {cause["word"]: cause["energy_j"] for cause in split["causes"]}
+    assert split["idle_w"] == {"1410/1593": pytest.approx(100, rel=1e-2)}
+    assert sum(joules.values()) == pytest.approx(split["metered_j"]) == pytest.approx(document["total_j"])
+    # By hand: bytes at 2039 GB/s, instructions at 108 x 64 x 1.41 GHz, times what they pay.
+    pays = costs.load(COSTS).at("1410/1593").charges
+    dram, fp32 = 0.5 * 2039.04e9 * pays["dram"].pj, 0.25 * 108 * 64 * 1.41e9 * pays["fp32"].pj
+    assert joules["dram"] / joules["fp32"] == pytest.approx(dram / fp32, rel=1e-4)
+    assert all(cause["low_j"] <= cause["energy_j"] <= cause["high_j"] for cause in split["causes"])
+
+
+def test_marks_have_their_causes_and_add_up(tmp_path):
+    (tmp_path / "m.csv").write_text("begin_s,end_s,name\n2,3,a\n3,5,b\n")
+    document = made(tmp_path, dmon(IDLE + WORK + IDLE), "--costs", COSTS, "--marks", str(tmp_path / "m.csv"))
+    (split,) = document["splits"]
+    for function in document["functions"]:
+        own = [cause["energy_j"] for cause in split["causes"] if cause["function"] == function["name"]]
+        assert sum(own) == pytest.approx(function["energy_j"]["gpu 0"])
+    parts = [cause["energy_j"] for cause in split["causes"] if cause["function"] is not None]
+    assert sum(parts) == pytest.approx(split["metered_j"])
+
+
+def test_several_gpus_are_told_apart(tmp_path):
+    document = made(tmp_path, dmon(IDLE + WORK, gpus=(0, 1)), "--costs", COSTS)
+    first, second = document["splits"]
+    assert [first["component"], second["component"]] == ["gpu 0", "gpu 1"]
+    assert second["metered_j"] == pytest.approx(2 * first["metered_j"], rel=1e-3)
+
+
+def test_a_field_that_took_turns_is_not_known_where_it_was_not_read():
+    rows = IDLE[:5] + [(1.0, 0.6, 0.4, 0.3, 300), (1.0, 0.0, 0.4, 0.0, 300)] * 20
+    _, gpu = read(dmon(rows))
+    busy = gpu.shares["busy"] > 0
+    assert gpu.shares["fp32_active"][busy] == pytest.approx(0.3) and gpu.shares["dram_active"][busy] == pytest.approx(
+        0.4
+    )
+    assert gpu.filled["fp32_active"].sum() == 20 and not gpu.filled["dram_active"].any()
+    assert "took turns" in " ".join(gpu.notes)
+
+
+def test_percent_is_told_from_shares():
+    lines = ["timestamp,gpu,DCGM_FI_DEV_POWER_USAGE,DCGM_FI_PROF_SM_ACTIVE,DCGM_FI_PROF_DRAM_ACTIVE"]
+    lines += [f"2026-01-01 00:00:{second:02},0,200,50,25" for second in range(30)]
+    power, gpu = read("\n".join(lines))
+    assert power.watts == pytest.approx(200) and gpu.shares["dram_active"] == pytest.approx(0.25)
+    assert "per cent" in gpu.notes[0] and "no clock" in gpu.notes[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "said"),
+    [
+        (dmon(IDLE).replace("TOTEC", "OTHER"), ["--costs", COSTS], "say so with `eprof timeline --interval 1s`"),
+        ("time_s,gpu_w\n0,1\n1,2\n2,3\n", ["--costs", COSTS], "--costs prices sampled activity"),
+        (dmon(IDLE), ["--costs", "nonsense"], "There is no cost table `nonsense`"),
+        (dmon(IDLE).replace("GPU 0", "GPU-I 0"), [], "no power over time"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(tmp_path, capsys, text, arguments, said):
+    (tmp_path / "x.log").write_text(text)
+    with pytest.raises(SystemExit) as ended:
+        main(["timeline", str(tmp_path / "x.log"), *arguments])
+    assert ended.value.code and said in capsys.readouterr().err
+
+
+def test_without_prices_it_says_what_was_sampled(tmp_path):
+    assert "--costs, such as" in made(tmp_path, dmon(IDLE + WORK))["warnings"][-1]
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(90, 400)), min_size=4, max_size=30),
+    st.booleans(),
+)
+def test_causes_are_never_negative_and_add_up_to_the_meter(samples, has_idle):
+    rows = [(1.0, round(sm, 3), round(dram, 3), round(fp32, 3), round(watts)) for sm, dram, fp32, watts in samples]
+    power, gpu = read(dmon((IDLE if has_idle else []) + rows), 0.1)
+    begin, end = power.edges[:-1], power.edges[1:]
+    found = activity.causes(gpu, costs.load(COSTS), power, begin, end, np.arange(len(begin)), len(begin))
+    assert (found.joules >= 0).all() and (found.low <= found.joules + 1e-12).all()
+    assert (found.joules <= found.high + 1e-12).all()
+    assert found.joules.sum(axis=1) == pytest.approx(power.energy_j(begin, end))
+
+
+@pytest.mark.skipif(not STENCIL.exists(), reason="needs ../shared/data/sampled")
+def test_a_real_log_agrees_with_arithmetic_by_hand():
+    """stencil on an A100 at 1410 MHz: read, filled and priced with numpy alone."""
+    text = gzip.decompress(STENCIL.read_bytes()).decode()
+    rows = [line.split()[2:] for line in text.splitlines() if re.match(r"\s*GPU 0 ", line)]
+    busy, sm, _, _, dram, _, fp32, *_, clock = np.array(rows, dtype=float).T
+    watts, joules = np.array(rows, dtype=float).T[14], np.array(rows, dtype=float).T[15] * 1e-3
+    step_s = (joules[-1] - joules[0]) / watts[:-1].mean() / (len(rows) - 1)
+    assert step_s == pytest.approx(20.144e-3, rel=5e-3)
+    lost = (busy > 0.02) & (sm == 0)
+    assert lost.sum() / (busy > 0.02).sum() == pytest.approx(0.35, abs=0.05)
+    places = np.arange(len(rows))
+    fp32 = np.where(lost, np.interp(places, places[~lost], fp32[~lost]), fp32)
+    powers, beside = logs.sampled(str(STENCIL), [])
+    (gpu,) = activity.activities(beside)
+    whole = powers[0].edges[:1], powers[0].edges[-1:]
+    found = activity.causes(gpu, costs.load(COSTS), powers[0], *whole, np.zeros(1, int), 1)
+    table = costs.load(COSTS)
+    by_hand = {"dram": 0.0, "fp32": 0.0}
+    for mhz in np.unique(clock[:-1]):
+        pays = table.at(table.nearest(mhz, None)).charges
+        at = clock == mhz
+        by_hand["dram"] += dram[at].sum() * 2039.04e9 * pays["dram"].pj
+        by_hand["fp32"] += fp32[at].sum() * 6912 * mhz * 1e6 * pays["fp32"].pj
+    share = dict(zip(found.words, found.joules[0], strict=True))
+    assert share["dram"] / share["fp32"] == pytest.approx(by_hand["dram"] / by_hand["fp32"], rel=1e-3)
+    # The board's own idle power: 78.8 W at 210 MHz and 108.7 W at 1410 (reference, section 6).
+    assert found.idle_w["210/1593"] == pytest.approx(78.8, rel=0.01)
+    assert found.idle_w["1410/1593"] == pytest.approx(108.7, rel=0.03)
+    assert found.joules.sum() == pytest.approx(joules[-1] - joules[0], rel=1e-6)
