@@ -5,7 +5,7 @@ docs/model.md). `file.py` makes a table of a file; `eprof.costs` loads it.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -540,6 +540,13 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             served = Board(board.devices, board.why, assumed=True)
             return replace(table, assumption=board.why, boards=(served,))
         return replace(table, devices=board.devices)
+
+    def with_memory_at(self, memory_mhz: Collection[float]) -> "CostTable":
+        """The table on the first board that has memory at these clocks, where the table itself has none at them."""
+        own = {setting.memory_mhz for setting in self.settings}
+        boards = (board for board in self.boards if board.memory_mhz in memory_mhz)
+        board = None if own & {*memory_mhz} else next(boards, None)
+        return self if board is None else self.on(board.devices[0])
 
     def in_sockets(self, number: float) -> "CostTable":
         """The table for a program that uses so many sockets, where constant power and peaks are those of one.

@@ -11,9 +11,8 @@ from eprof.base import clocks
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.text import few
 from eprof.cli.options import SETTING, Commands, Parser, command, matching, only
-from eprof.cli.output import Output, planned, print_bytes, say
+from eprof.cli.output import Output, planned, print_bytes, say, write
 from eprof.cli.progress import Progress
-from eprof.cli.writing import write
 
 if TYPE_CHECKING:
     from eprof.lab.fitting import Fit, Form

@@ -285,13 +285,11 @@ def test_means_are_of_the_time_before_their_stamp(tmp_path):
 
 
 def test_parts_that_a_meter_names_lie_in_their_whole(tmp_path):
-    from eprof.lab.power import sharing
+    from eprof.lab.power.series import shared
 
     block = "*** Sampled system activity (Fri Nov 10 12:37:08 2023 +0100) (100.0ms elapsed) ***\n"
     parts = "DRAM Power: 20 mW\nCPU Power: 900 mW\nGPU Power: 100 mW\nPackage Power: 1473 mW\n"
-    assert sharing.shared(read(tmp_path, (block + parts) * 3)[1]).wholes == dict.fromkeys(
-        ("dram", "cpu", "gpu"), "package"
-    )
+    assert shared(read(tmp_path, (block + parts) * 3)[1]).wholes == dict.fromkeys(("dram", "cpu", "gpu"), "package")
 
 
 def test_the_page_of_docs_lists_every_meter():
