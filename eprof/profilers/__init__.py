@@ -3,31 +3,18 @@
 They are found by their folders: a new profiler is a new folder here, and its files in `counters/`.
 """
 
-import contextlib
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import CollectError
-from eprof.base.text import pattern
-from eprof.collect.tools import ask
-
-_GPU_LIBRARY = pattern(
-    rb"[oO]pen(CL|cl)|clGetPlatformIDs|libcuda|cudart|nvrtc|libamdhip|cupy|pycuda|numba\.cuda|"
-    rb"(import|from) (torch|tensorflow|jax)\b"
-)
-_LINKED = pattern(r"(\S+) => ")  # what `ldd` prints
-_GPU_FILE = pattern(
-    r"lib(OpenCL|cu(da|dart|blas|fft|sparse|rand|solver|dnn)|nv(rtc|ToolsExt|idia)|amdhip|roc|ze_loader)"
-)
-_MOST_BYTES = 64 << 20  # of a program
 
 if TYPE_CHECKING:
     from eprof.base.signs import Signs
-    from eprof.collect.collector import Collector, Tool
+    from eprof.collect.collector import Collector
 
 
 def names() -> list[str]:
@@ -86,60 +73,3 @@ def collector(name: str) -> "Collector":
         raise CollectError(f"This eprof has no profiler {name}.")
     known: Collector = importlib.import_module(f"{__name__}.{name}.collector").COLLECTOR
     return known
-
-
-def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> "tuple[Collector, Tool, list[Tool]]":
-    """The profiler's collector to use, what was found of it, and all that was looked at.
-
-    `auto`: the first that is usable here, by what the program is (`uses_gpu`). One that uses a GPU goes to profilers
-    of GPUs, the simulated one last, and one that does not to those of CPUs. Where that is not known, to a GPU's where
-    there is one, else to those of CPUs.
-    Raises CollectError, saying why each one cannot be used and what mends it.
-    """
-    tools: list[Tool] = []
-    known = [collector for collector in collectors() if wanted == collector.name]
-    if wanted == "auto":
-        known = [collector for collector in collectors() if collector.processor in ("cpu", "gpu")]
-        on_gpu = uses_gpu(program, arguments)
-        known.sort(key=lambda collector: collector.processor == "cpu" if on_gpu else collector.simulated)
-        if on_gpu is False:
-            known = [collector for collector in known if collector.processor == "cpu"]
-    for collector in known:
-        tools.append(collector.find(program))
-        if tools[-1].usable:
-            return collector, tools[-1], tools
-    refusal = "No profiler can be used here." if wanted == "auto" else f"{wanted} cannot be used here."
-    reasons: dict[str, list[str]] = {}
-    for tool in tools:
-        remedy = f" ({tool.remedy})" if tool.remedy else ""
-        reasons.setdefault(f"{tool.why}{remedy}.", []).append(tool.name)
-    raise CollectError(" ".join([refusal, *(f"{', '.join(same)}: {reason}" for reason, same in reasons.items())]))
-
-
-def uses_gpu(program: str, arguments: Sequence[str] = ()) -> bool | None:
-    """Whether a program to profile uses a GPU: it, or the script that is its first argument, names a library of GPUs.
-
-    A program in machine code that links none, nor anything that does, uses none. None: not known.
-    """
-    if _names_gpu_library(Path(program)) or any(_names_gpu_library(Path(word)) for word in arguments[:1]):
-        return True
-    if not _is_machine_code(Path(program)) or any(Path(word).is_file() for word in arguments[:1]):
-        return None  # a script, or an interpreter of one, may load what it likes
-    return any(map(_GPU_FILE.match, _LINKED.findall(ask(["ldd", program]))))
-
-
-def _is_machine_code(path: Path) -> bool:
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        return file.read(4) == b"\x7fELF"
-    return False
-
-
-def _names_gpu_library(path: Path) -> bool:
-    """Whether a program to profile, or the script that it is to run, links or loads a library of GPUs."""
-    try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            return _GPU_LIBRARY.search(file.read(_MOST_BYTES)) is not None
-    except (OSError, ValueError):
-        return False

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eprof
-from eprof import profilers
 from eprof.collect.collector import TIME, Place, Request, Tool
 from eprof.collect.process import Ended
+from eprof.commands.run import settings
 from eprof.costs import load
 from eprof.profilers.callgrind.collector import COLLECTOR
 from eprof.profilers.callgrind.file_format import Function, parse
@@ -114,13 +114,13 @@ def test_machine_code_that_links_no_gpu_library_goes_to_profilers_of_cpus(produc
     _, program = product
     script = tmp_path / "a.py"
     script.write_text("print()")
-    assert profilers.uses_gpu(str(program)) is False
-    assert profilers.uses_gpu(str(program), [str(script)]) is None  # it may be an interpreter
-    assert profilers.uses_gpu(str(script)) is None
-    monkeypatch.setattr(profilers, "ask", lambda words: "\tlibmine.so => /x\n\tlibcudart.so.12 => not found\n")
-    assert profilers.uses_gpu(str(program)) is True
-    monkeypatch.setattr(profilers, "ask", lambda words: "\tlibcurl.so.4 => /usr/lib/libcurl.so.4 (0x7f)\n")
-    _, _, looked = profilers.choose("auto", str(program))
+    assert settings.uses_gpu(str(program)) is False
+    assert settings.uses_gpu(str(program), [str(script)]) is None  # it may be an interpreter
+    assert settings.uses_gpu(str(script)) is None
+    monkeypatch.setattr(settings, "ask", lambda words: "\tlibmine.so => /x\n\tlibcudart.so.12 => not found\n")
+    assert settings.uses_gpu(str(program)) is True
+    monkeypatch.setattr(settings, "ask", lambda words: "\tlibcurl.so.4 => /usr/lib/libcurl.so.4 (0x7f)\n")
+    _, _, looked = settings.choose("auto", str(program))
     assert {tool.name for tool in looked} <= {"perf", "callgrind"}
 
 

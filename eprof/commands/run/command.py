@@ -256,7 +256,9 @@ def _chosen(setup: "Setup") -> str:
     version = f" {tool.version}" if tool.version else ""
     kind, settings = "", setup.settings
     if settings.profiler == "auto":
-        whether = profilers.uses_gpu(process.resolve(settings.program[0]), settings.program[1:])
+        from eprof.commands.run.settings import uses_gpu
+
+        whether = uses_gpu(process.resolve(settings.program[0]), settings.program[1:])
         kind = _KINDS[whether].format(name=settings.program[0])
     chosen = f"profiler {tool.name}{version}{kind}: {tool.why}"
     refused = "; ".join(f"{looked.name}: {looked.why}" for looked in setup.looked if looked.name != tool.name)
