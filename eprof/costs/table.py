@@ -84,6 +84,7 @@ class Price(Struct, frozen=True):
 class Peaks(Struct, frozen=True):
     """The highest throughputs at one setting: Gflop/s in single and double precision, GB/s of DRAM. None: not known.
 
+    dram_path_gb_per_s: of DRAM's way through the core's clock domain, which low clocks make narrower than DRAM itself.
     power_limit_w: the power in W at which the platform throttles, constant power included.
     """
 
@@ -93,6 +94,7 @@ class Peaks(Struct, frozen=True):
     why: str = ""
     marks: Mark = NONE
     power_limit_w: float | None = None
+    dram_path_gb_per_s: float | None = None
 
 
 class Multiprocessors(Struct, frozen=True):

@@ -29,7 +29,7 @@ def device_of(label: str | None, capability: str | None, counter_names: Sequence
     everywhere = counters.everywhere(profiler)
     if everywhere == counters.SIMULATED:
         return Device(label, label, None, everywhere, "simulated device")
-    alike = Device(label, *_split_label(label), everywhere, f"what {profiler} counts alike on all devices")
+    alike = Device(label, *split_label(label), everywhere, f"what {profiler} counts alike on all devices")
     try:
         device = identify(label, capability, counter_names, profiler)
     except DefinitionError:
@@ -45,7 +45,7 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
     Where it stays open for a GPU that no log names, the candidates are in `may_be`.
     Raises DefinitionError, naming the candidates, if the name of a GPU leaves it open.
     """
-    name, index = _split_label(label)
+    name, index = split_label(label)
     if capability is not None:
         return Device(label, name, index, capability, _capability_by_user(name, capability))
     in_column = capability_of_label(label or "")
@@ -75,7 +75,7 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
 def capabilities_of(label: str | None) -> tuple[str | None, ...]:
     """The compute capabilities that the device of a label may have, as far as its name tells; (None,): any."""
     in_column = capability_of_label(label or "")
-    name, _ = _split_label(label)
+    name, _ = split_label(label)
     by_name = counters.capability_of(name) if name else ()
     return (in_column,) if in_column else by_name or (None,)
 
@@ -87,7 +87,8 @@ def _capability_by_user(name: str | None, capability: str) -> str:
     return f"--capability{against}"
 
 
-def _split_label(label: str | None) -> tuple[str | None, int | None]:
+def split_label(label: str | None) -> tuple[str | None, int | None]:
+    """The name and the index in a device's label: "Tesla K20c (0)"."""
     if label is None:
         return None, None
     name, bracket, index = label.rpartition(" (")

@@ -64,7 +64,7 @@ def write(tmp_path, *lines, name="log.csv"):
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name)
 def test_every_real_log_gives_a_report_or_one_sentence(capsys, path):
     if path.suffix == ".ncu-rep":
-        pytest.importorskip("ncu_report", reason="needs pip install 'eprof[ncu]'")
+        pytest.importorskip("ncu_report", reason="needs pip install ncu-report")
     document, said = run(capsys, path)
     if path.name in SENTENCES:
         assert document is None and SENTENCES[path.name] in said
