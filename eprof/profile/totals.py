@@ -95,7 +95,7 @@ def kernel_time_marks(energy: "Energy") -> Ints:
 def board_limit_w(energy: "Energy") -> float:
     """The power limit of the profile's board in W, by its data sheet or the table; infinite where it is not known.
 
-    Where only the compute capability is known, that of its largest board.
+    Where only the compute capability is known, or which it may be, that of the largest such board.
     """
     assert energy.costs is not None
     devices = [part.device for part in energy.profile.counted]
@@ -103,7 +103,8 @@ def board_limit_w(energy: "Energy") -> float:
     of_table = energy.costs.peaks.power_limit_w
     if listed or of_table:
         return min(listed, default=of_table or math.inf)
-    return max((_limit_of_capability(device.capability) for device in devices), default=math.inf)
+    may_be = [capability for device in devices for capability in device.may_be or (device.capability,)]
+    return max(map(_limit_of_capability, may_be), default=math.inf)
 
 
 @lru_cache(maxsize=16)

@@ -82,7 +82,8 @@ def what_to_try(view: View) -> Point:
         lacks_some(view) or not view.has_energy or view.above.value is None
     ):
         # Where more may have been left out than was counted, that comes first.
-        texts.insert(0 if lacks_most(view) else len(texts), _how_to_count(view))
+        is_uncounted = lacks_most(view) and "retired" not in view.words
+        texts.insert(0 if is_uncounted else len(texts), _how_to_count(view))
     return Point("Try", "; ".join(filter(None, texts)) or _nothing(view, changes))
 
 
@@ -100,6 +101,8 @@ def _how_to_price(view: View) -> str:
 def _how_to_count(view: View) -> str:
     """The one command that counts what decides where the joules go."""
     rest = when(view.above.value is not None, " the rest")
+    if view.nouns.is_of_cpu and "retired" in view.words:
+        return "price the rest with a table of this processor's own: eprof calibrate --cpu -o mine.toml"
     if view.nouns.is_of_cpu:
         return f"count{rest} with `eprof run PROGRAM`"
     device = view.document.device

@@ -247,6 +247,8 @@ class View:
         if self.costs:
             members["constant"].append(energy_of(entry, "constant"))
             for name, count in entry.counts.items():
+                if name in self.charges and not self.charges[name].pays:
+                    continue  # what was not counted of it costs nothing either
                 members[COUNTS[name].group].append(self.energy_of_count(count))
         sums = {group: _more_than_nothing(total(amounts)) for group, amounts in members.items() if amounts}
         return {group: amount for group, amount in sums.items() if amount.value or amount.marks & MISSING}
