@@ -62,6 +62,7 @@ _PEAK_TERMS: Mapping[str, tuple[str, str | None]] = {
     "sp_flop_per_core_cycle": ("sp_gflops", CORE),
     "dp_flop_per_core_cycle": ("dp_gflops", CORE),
     "dram_byte_per_memory_cycle": ("dram_gb_per_s", MEMORY),
+    "dram_path_byte_per_core_cycle": ("dram_path_gb_per_s", CORE),
     _LIMIT: (_LIMIT, None),
 }
 _FIT_KEYS: Mapping[str, type | tuple[type, ...]] = {

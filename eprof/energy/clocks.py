@@ -14,7 +14,7 @@ from eprof.counts.counts import Counts, Way
 from eprof.logs.rows.log import Clock, Log
 from eprof.logs.runs import Run
 
-_SM_CYCLES = "sm_active_cycle"
+_CYCLES = _CORE_CYCLES, _SM_CYCLES = "core_active", "sm_active_cycle"
 _STEP_MHZ = 10  # as ncu's page prints it; a mean over launches is no better known
 _NOTEWORTHY = 0.03
 
@@ -108,6 +108,17 @@ def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: st
         amount_marks=counts.amount_marks.replaced(Columns.of({word: marks}, rows), [word]),
         how={**counts.how, word: (*(each for each in counts.how.get(word, ()) if each.formula), way)},
     )
+
+
+def at_clock(counts: Counts, time_s: Floats, clock_ratio: float) -> Counts:
+    """The counts of the same work in other times, (n_kernels,) in s, at another core clock: with the cycles of then.
+
+    clock_ratio: the other clock over that of the counts.
+    """
+    ticks = clock_ratio * time_s / counts.rows.time_s
+    cycles = {word: counts.amounts[word] * ticks for word in _CYCLES if not np.isnan(counts.amounts[word]).all()}
+    amounts = counts.amounts.replaced(Columns.of(cycles, len(time_s)), list(cycles))
+    return replace(counts, rows=replace(counts.rows, time_s=time_s), amounts=amounts)
 
 
 def setting_of(table: CostTable, clocks: Clocks) -> str | None:
