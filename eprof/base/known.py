@@ -1,5 +1,10 @@
 """Arithmetic with numbers that may not be known: None in, None out."""
 
+from collections.abc import Collection
+from typing import TypeVar
+
+T = TypeVar("T")
+
 
 def ratio(above: float | None, below: float | None) -> float | None:
     """A quotient of numbers that may not be known; None where it is not, or its divisor is 0."""
@@ -14,3 +19,8 @@ def less(number: float | None, subtracted: float | None) -> float | None:
 def growth(now: float | None, before: float | None) -> float | None:
     """By how much a known number is larger, as a share of what it was; None where that is not known."""
     return None if now is None or not before else now / before - 1
+
+
+def only(values: Collection[T]) -> T | None:
+    """The only one of some values; None if there are several, or none."""
+    return next(iter(values)) if len(values) == 1 else None

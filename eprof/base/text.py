@@ -62,9 +62,9 @@ def phrase(form: str, *values: object) -> str:
     return form.format(*values) if is_known else ""
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things: "1 note", "3 notes"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def counted(number: int, noun: str, several: str = "") -> str:
+    """A number of things: "1 note", "3 notes". several: what more than one are called, if not so ("lines are")."""
+    return f"{number:,} {noun if number == 1 else several or f'{noun}s'}"
 
 
 def uncapital(text: str) -> str:

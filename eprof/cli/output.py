@@ -1,4 +1,4 @@
-"""Where a command's result goes: the files that `-o` names, standard output, a browser. Every command uses it."""
+"""Where a command's result goes: files that `-o` names (in one step, never over others), standard output, a browser."""
 
 import argparse
 import io
@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,6 @@ from typing import Any, NamedTuple
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.text import printable
 from eprof.cli.options import SUFFIXES
-from eprof.cli.writing import refuse_existing, write
 
 Output = tuple[Path, str]
 _closed: set[int] = set()  # standard streams that our caller had closed
@@ -271,3 +271,50 @@ def print_bytes(content: bytes, kind: str) -> None:
         raise UsageError("Parquet is not for a terminal; name a file with -o, or redirect.")
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
+
+
+def refuse_existing(path: Path, force: bool) -> None:
+    """Raise EprofError if the file to write exists and may not be replaced, or cannot be written there at all."""
+    if path.is_dir():
+        raise EprofError(f"{path}: is a directory; name a file to write.")
+    if path.exists() and not path.is_file():
+        raise EprofError(f"{path}: is not an ordinary file and is not replaced; use --format for standard output.")
+    if path.exists() and not force:
+        raise EprofError(f"{path}: exists already and is not overwritten; use another name, or -f/--force.")
+    if not path.parent.is_dir():
+        raise EprofError(f"{path}: there is no directory {path.parent}; make it first.")
+
+
+def write(path: Path, content: bytes, force: bool) -> None:
+    """Write a file in one step: a reader sees the whole file or none. Raises EprofError."""
+    refuse_existing(path, force)
+    beside = path.parent / f".{path.name[:40]}.{os.urandom(6).hex()}"
+    try:
+        with beside.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        _move(beside, path, force)
+    except OSError as err:
+        raise EprofError(
+            f"{path}: cannot be written ({err.strerror or err}); nothing was changed; make room there, or name a file "
+            "elsewhere."
+        ) from err
+    finally:
+        with suppress(OSError):
+            beside.unlink()
+
+
+def _move(beside: Path, path: Path, force: bool) -> None:
+    """Rename the written file, or link where nothing may be replaced: two writers cannot overwrite each other."""
+    if force:
+        beside.replace(path)
+        return
+    try:
+        os.link(beside, path)
+    except FileExistsError as err:
+        raise EprofError(f"{path}: exists already and is not overwritten; use another name, or -f/--force.") from err
+    except OSError:
+        # A file system without hard links.
+        refuse_existing(path, force)
+        beside.replace(path)

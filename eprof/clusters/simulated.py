@@ -10,8 +10,7 @@ from eprof.base.errors import CollectError, LogError, UsageError
 from eprof.base.marks import NONE, Mark, from_names, names
 from eprof.base.text import pattern
 from eprof.clusters import simgrid
-from eprof.clusters.cluster import POLL, Cluster
-from eprof.clusters.run import Run
+from eprof.clusters.cluster import POLL, Cluster, Run
 from eprof.collect import directory
 from eprof.collect.collector import Nodes, Speed
 

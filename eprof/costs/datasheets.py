@@ -16,7 +16,7 @@ _MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
 
 
 class DataSheet(Struct, frozen=True):
-    """A board. name: as the driver prints it. memory: its kind, "gddr", "hbm", or "shared" with the CPU.
+    """A board. name: as the driver prints it. memory: "gddr", "laptop" (with GDDR), "hbm", or "shared" with the CPU.
 
     limit_w: its power limit in W. peaks: sp_gflops, dp_gflops, dram_gb_per_s, as cost tables have them; may be empty.
     None: not known.

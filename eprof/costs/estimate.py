@@ -1,7 +1,8 @@
-"""Cost tables for GPUs that nobody measured: the shape of prices that four GPUs share, and constant power.
+"""Cost tables for GPUs that nobody measured: one shape of prices, scaled to process and data sheet, and constant power.
 
-The shape is `counters/measurements/priors/shape.toml`, which docs/studies/power/transfer.py makes; docs/costs.md says
-how far off such a table may be. A table is written as the text of a file, and read like any other.
+The shape is `counters/measurements/priors/shape.toml`, which docs/studies/power/transfer.py makes, and what a compute
+capability tells of a chip `chips.toml` beside it; docs/costs.md says how far off such a table may be. A table is
+written as the text of a file, and read like any other.
 """
 
 import math
@@ -28,14 +29,16 @@ _PRIORS = folder("counters") / "measurements" / "priors"
 TENSOR_FLOP = "tensor_fp16_flop"
 _FP64 = "fp64_instruction"
 _FULL_RATE, _LOW_RATE = "fp64_full_rate_instruction", "fp64_low_rate_instruction"
-_SHAPE_SOURCE = "docs/studies/power: the shape that four GPUs share"
+_DRAM, SM_CYCLE = "dram_byte", "sm_cycle"
+_LIKELY_CHIP = "8.6"  # of a GPU whose capability is not known: between old and new ones in all that it says
+_SHAPE_SOURCE = "docs/studies/power: the shape that 16 GPUs share, by the process of the chip"
 _TENSOR_SOURCE = (
-    "0.37 to 2.1 pJ a flop: A100 and GH200 of Antepara et al., SC 2025 (transcribed), B300 of sinkers/gpu-power-lab, "
-    "RTX 3090 of bang001/gpupower0701 (docs/studies/power)"
+    "docs/studies/power: the share of what constant power leaves of the board's limit that tensor cores take at full "
+    "rate, on five chips"
 )
 _SOURCE = (
-    "docs/studies/power/transfer.py: one shape of prices for the GTX 980, GTX 1080 Ti, P100 and V100, fitted to "
-    "NV-DVFS-Benchmark (Q. Wang, X. Chu, ICPADS 2018)"
+    "docs/studies/power/transfer.py: one shape of prices for 16 GPUs of 2014 to 2025, fitted to public watts of "
+    "kernels and microbenchmarks; its README names their sources"
 )
 
 
@@ -61,7 +64,7 @@ def of_capability(capability: str, device_name: str | None = None) -> CostTable:
     Constant power is that of the boards of this capability: their geometric mean, and their spread on top of its own.
     Raises CostError: no board of this capability has a data sheet.
     """
-    boards = [sheet for sheet in sheets() if capability in capability_of(sheet.name) and sheet.limit_w]
+    boards = _boards_of(capability)
     if not boards:
         raise CostError(f"eprof has no data sheet of a GPU of compute capability {brief(capability, 20)}.")
     name = f"a GPU of compute capability {capability}"
@@ -74,9 +77,12 @@ def of_capability(capability: str, device_name: str | None = None) -> CostTable:
     constant = _Constant(math.exp(statistics.fmean(logs)), sd, source)
     note = _estimate_note(name, constant)
     origin = Origin("estimated", _SOURCE, _SHAPE_SOURCE, note, _TENSOR_SOURCE)
-    largest = DataSheet(name, limit_w=max(board.limit_w or 0.0 for board in boards))
-    prices = shape_prices(f"ncu device 0 (CC {capability})")
-    return parsed(_text(device_name or f"CC {capability}", largest, constant, prices, origin))
+    limits_w = [board.limit_w or 0.0 for board in boards]
+    middle = DataSheet(f"ncu device 0 (CC {capability})", limit_w=statistics.geometric_mean(limits_w))
+    prices = shape_prices(middle, constant.watts)
+    busy = _multiprocessors(middle)
+    largest = DataSheet(name, limit_w=max(limits_w))
+    return parsed(_text(device_name or f"CC {capability}", largest, constant, prices, origin, busy))
 
 
 def parsed(text: str) -> CostTable:
@@ -109,7 +115,8 @@ def table_text(
     constant = _constant(board, idle_w, idle_from)
     note = _estimate_note(printable(board.name), constant)
     origin = Origin("estimated", _SOURCE, _SHAPE_SOURCE, note, _TENSOR_SOURCE)
-    return _text(device_name, board, constant, shape_prices(board.name), origin)
+    prices = shape_prices(board, constant.watts)
+    return _text(device_name, board, constant, prices, origin, _multiprocessors(board))
 
 
 def scaled_text(device_name: str, idle_w: float, prices: "Prices", origin: "Origin") -> str:
@@ -125,6 +132,11 @@ class Prices(Struct, frozen=True):
     pj: Mapping[str, float]
     replicas: Mapping[str, Sequence[float]]
 
+    def without(self, name: str) -> "Prices":
+        """All but one price."""
+        kept = [price for price in self.pj if price != name]
+        return Prices({price: self.pj[price] for price in kept}, {price: self.replicas[price] for price in kept})
+
 
 class Origin(Struct, frozen=True):
     """Where a table's numbers come from: its name, its source, the source of each price, and a note for reports.
@@ -139,7 +151,15 @@ class Origin(Struct, frozen=True):
     of_tensor: str = ""
 
 
-def _text(device_name: str, board: DataSheet, constant: "_Constant", prices: Prices, origin: Origin) -> str:
+def _text(
+    device_name: str,
+    board: DataSheet,
+    constant: "_Constant",
+    prices: Prices,
+    origin: Origin,
+    busy: tuple[int, float] | None = None,
+) -> str:
+    """The text of a file. busy: how many multiprocessors, and their MHz at full load; None where none is needed."""
     name = printable(board.name)
     names = dict.fromkeys([printable(" ".join(device_name.split())), name])
     lines = [
@@ -154,6 +174,8 @@ def _text(device_name: str, board: DataSheet, constant: "_Constant", prices: Pri
         'books = "accessed"',
         f"notes = [{quoted(origin.note)}]",
     ]
+    if busy is not None:
+        lines += [f"multiprocessors = {busy[0]}", f"busy_mhz = {busy[1]:.5g}"]
     if board.limit_w is not None:
         lines += ["", "[peak]", f"power_limit_w = {board.limit_w:g}"]
         lines += [f"{name} = {peak:.6g}" for name, peak in board.peaks.items()]
@@ -164,7 +186,7 @@ def _text(device_name: str, board: DataSheet, constant: "_Constant", prices: Pri
     intervals = [f"{name} = {_interval(price, prices.replicas[name])}" for name, price in prices.pj.items()]
     lines = [
         "[fit]",
-        'form = "one shape for four GPUs, a scale and constant power for each, least absolute relative errors"',
+        'form = "one shape for 16 GPUs, factors by process, a scale and constant power for each, relative errors"',
         f"interval_pj = {{ {', '.join(intervals)} }}",
         f"interval_constant_w = {_interval(constant.watts, constants_w)}",
         "",
@@ -206,11 +228,25 @@ def _constant(board: DataSheet, idle_w: float | None, idle_from: str) -> _Consta
     if idle_w is not None:
         return _Constant(idle_w, shares["idle_known_sd"], idle_from)
     assert board.limit_w is not None
-    kind, memory = shares["any"], "boards of all kinds"
-    if board.memory and board.memory in shares:
-        kind, memory = shares[board.memory], f"boards with {board.memory.upper()} memory"
-    source = f"{100 * kind['share']:.0f} % of the power limit of {board.limit_w:g} W, the mean of {memory}"
-    return _Constant(kind["share"] * board.limit_w, kind["sd"], source)
+    kind, boards = _KINDS.get(board.memory or "", ("any", "boards of all kinds"))
+    if kind == "gddr" and _chip(board.name).process == _NEWEST:
+        kind, boards = "gddr_5nm", f"{boards} and chips of {_NEWEST}"
+    share = shares[kind]
+    source = f"{100 * share['share']:.0f} % of the power limit of {board.limit_w:g} W, the mean of {boards}"
+    return _Constant(share["share"] * board.limit_w, share["sd"], source)
+
+
+_NEWEST = "5 and 4 nm"
+_KINDS = {
+    "gddr": ("gddr", "boards with GDDR memory"),
+    "hbm": ("hbm", "boards with HBM memory"),
+    "laptop": ("laptop", "laptops"),
+}
+
+
+def _boards_of(capability: str) -> list[DataSheet]:
+    """Boards of this compute capability whose power limit is known."""
+    return [sheet for sheet in sheets() if capability in capability_of(sheet.name) and sheet.limit_w]
 
 
 # ---- the numbers
@@ -218,21 +254,81 @@ def _constant(board: DataSheet, idle_w: float | None, idle_from: str) -> _Consta
 
 @lru_cache(maxsize=1)
 def shape() -> Mapping[str, Any]:
-    """The shape of prices that estimates share, as its file has it: `pj`, `constant`, `replicas`, `fp64`."""
+    """The shape of prices that estimates share, as its file has it: `pj`, `process`, `constant`, ..."""
     return Document.read(_PRIORS / "shape.toml").data
 
 
-def shape_prices(device_name: str) -> Prices:
-    """The estimated prices of the shape for a GPU. FP64 has none where nothing tells at which rate the GPU does it."""
-    kinds = {name: name for name in shape()["pj"] if name not in (_FULL_RATE, _LOW_RATE)}
+class Chip(Struct, frozen=True):
+    """What a compute capability tells of a chip, as `chips.toml` has it. full_rate: of FP64; None: not known."""
+
+    process: str
+    lanes: float
+    tensor: float
+    boost_mhz: float
+    full_rate: bool | None
+
+
+@lru_cache(maxsize=1)
+def chips() -> Mapping[str, Chip]:
+    """Compute capability -> its chip."""
+    data = Document.read(_PRIORS / "chips.toml").data["chip"]
+    return {capability: Chip(**chip) for capability, chip in data.items()}
+
+
+def _chip(device_name: str) -> Chip:
+    """The chip of a GPU; a likely one where its capability is not known, or is one of several."""
     named = capability_of_label(device_name)
     capabilities = (named,) if named else capability_of(device_name)
-    are_full_rate = {capability in shape()["fp64"]["full_rate"] for capability in capabilities}
-    if len(are_full_rate) == 1:
-        kinds = {_FP64: _FULL_RATE if are_full_rate.pop() else _LOW_RATE, **kinds}
-    pj, replicas = shape()["pj"], shape()["replicas"]
+    known = [chips()[capability] for capability in capabilities if capability in chips()]
+    likely = known[0] if known else chips()[_LIKELY_CHIP]
+    is_certain = len({chip.full_rate for chip in known}) == 1
+    return likely if is_certain else replace(likely, full_rate=None)
+
+
+def _watts_per_gflop(board: DataSheet) -> float:
+    """Power limit over peak of FP32; of a board whose data sheet lacks one, the median of boards of its capability."""
+    single = board.peaks.get("sp_gflops")
+    if single and board.limit_w:
+        return board.limit_w / single
+    named = capability_of_label(board.name)
+    capabilities = (named,) if named else capability_of(board.name)
+    alike = [sheet for capability in capabilities for sheet in _boards_of(capability)] or sheets()
+    known = [
+        sheet.limit_w / sheet.peaks["sp_gflops"] for sheet in alike if sheet.limit_w and "sp_gflops" in sheet.peaks
+    ]
+    return statistics.median(known) if known else _watts_per_gflop(DataSheet("any"))
+
+
+def _multiprocessors(board: DataSheet) -> tuple[int, float] | None:
+    """About how many multiprocessors a board has, and MHz at which all together reach its peak; None: nothing tells."""
+    if board.limit_w is None:
+        return None
+    chip = _chip(board.name)
+    single = board.peaks.get("sp_gflops") or board.limit_w / _watts_per_gflop(board)
+    number = max(1, round(1e3 * single / (2 * chip.lanes * chip.boost_mhz)))
+    return number, 1e3 * single / (2 * chip.lanes * number)
+
+
+def shape_prices(board: DataSheet, constant_w: float) -> Prices:
+    """The estimated prices of the shape for a board with this constant power in W.
+
+    FP64 has no price where nothing tells at which rate the GPU does it.
+    """
+    chip = _chip(board.name)
+    factor = shape()["process"][chip.process]
+    pj = {name: price * (1.0 if name == _DRAM else factor) for name, price in shape()["pj"].items()}
+    pj[SM_CYCLE] *= chip.lanes / 128
+    of_limit = 1 - constant_w / board.limit_w if board.limit_w else 1 - shape()["constant"]["any"]["share"]
+    flops_per_gflop = chip.tensor or chips()[_LIKELY_CHIP].tensor
+    pj[TENSOR_FLOP] = shape()["tensor"]["share"] * of_limit * 1e3 * _watts_per_gflop(board) / flops_per_gflop
+    rates = {True: _FULL_RATE, False: _LOW_RATE, None: None}
+    fp64 = rates[chip.full_rate]
+    kinds = {name: name for name in pj if name not in (_FULL_RATE, _LOW_RATE)}
+    if fp64 is not None:
+        kinds = {_FP64: fp64, **kinds}
+    factors = shape()["replicas"]
     prices = {name: pj[kind] for name, kind in kinds.items()}
-    return Prices(prices, {name: replicas[kind] for name, kind in kinds.items()})
+    return Prices(prices, {name: [prices[name] * drawn for drawn in factors[kind]] for name, kind in kinds.items()})
 
 
 def _interval(value: float, replicas: Iterable[float]) -> str:
@@ -250,7 +346,7 @@ def _number(value: float) -> str:
 
 def _estimate_note(name: str, constant: _Constant) -> str:
     return (
-        f"The prices of {name} are estimated: nobody measured this GPU. They are those that four other GPUs share; "
+        f"The prices of {name} are estimated: nobody measured this GPU. They are those that 16 other GPUs share; "
         f"constant power is {constant.watts:.3g} W, {constant.source}."
     )
 

@@ -39,7 +39,8 @@ _SMALLEST, _LARGEST = 1e-30, 1e15  # of any clock, voltage, price, power or rate
 _PRICES = ("pj", "pj_per_v2", "pj_at_reference")
 _KEYS = (
     *("schema", "name", "device", "devices", "source", "basis", "year", "books", "notes", "board", "processor"),
-    *("setting", *_PRICES, "constant_power", "peak", "cache", "charge", "fit", "time_components", "multiprocessors"),
+    *("setting", *_PRICES, "constant_power", "peak", "cache", "charge", "fit", "time_components"),
+    *("multiprocessors", "busy_mhz"),
     *("interval_pj", "interval_constant_w", "interval_is", "sources"),
 )
 _CONSTANT_TERMS: Mapping[str, str | None] = {
@@ -61,6 +62,7 @@ _PEAK_TERMS: Mapping[str, tuple[str, str | None]] = {
     "sp_flop_per_core_cycle": ("sp_gflops", CORE),
     "dp_flop_per_core_cycle": ("dp_gflops", CORE),
     "dram_byte_per_memory_cycle": ("dram_gb_per_s", MEMORY),
+    "dram_path_byte_per_core_cycle": ("dram_path_gb_per_s", CORE),
     _LIMIT: (_LIMIT, None),
 }
 _FIT_KEYS: Mapping[str, type | tuple[type, ...]] = {
@@ -166,6 +168,7 @@ def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:
         "caches": ("cache", _caches),
         "multiprocessors": ("time_components", _multiprocessors),
         "sm_count": ("", lambda root: _optional(_positive, root, "multiprocessors")),
+        "busy_mhz": ("", lambda root: _optional(_positive, root, "busy_mhz")),
         "fit": ("fit", _fit),
         "intervals": ("", _intervals),
         "sources": ("sources", lambda node: {name: _text(entry) for name, entry in node.items()}),

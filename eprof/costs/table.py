@@ -5,7 +5,7 @@ docs/model.md). `file.py` makes a table of a file; `eprof.costs` loads it.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -84,6 +84,7 @@ class Price(Struct, frozen=True):
 class Peaks(Struct, frozen=True):
     """The highest throughputs at one setting: Gflop/s in single and double precision, GB/s of DRAM. None: not known.
 
+    dram_path_gb_per_s: of DRAM's way through the core's clock domain, which low clocks make narrower than DRAM itself.
     power_limit_w: the power in W at which the platform throttles, constant power included.
     """
 
@@ -93,6 +94,7 @@ class Peaks(Struct, frozen=True):
     why: str = ""
     marks: Mark = NONE
     power_limit_w: float | None = None
+    dram_path_gb_per_s: float | None = None
 
 
 class Multiprocessors(Struct, frozen=True):
@@ -124,7 +126,9 @@ class Costs(Brief, Struct, frozen=True):
     charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
     prices: the table's own named prices, for rooflines and balances. marks: those of all charges and constant power.
     notes: sentences that belong beside every number made with this table. basis: what the prices rest on (`BASES`);
-    None: the table does not say. factor: what a meter scaled the table by. sm_count: multiprocessors of the GPU.
+    None: the table does not say. factor: what a meter scaled the table by. held: by what the board's power limit
+    scaled all but constant power. sm_count: multiprocessors of the GPU; busy_mhz: their clock at full load, where the
+    setting does not say it.
     """
 
     name: str
@@ -145,8 +149,10 @@ class Costs(Brief, Struct, frozen=True):
     relative: bool = False
     basis: str | None = None
     factor: float = 1.0
+    held: float = 1.0
     multiprocessors: Multiprocessors | None = None
     sm_count: float | None = None
+    busy_mhz: float | None = None
 
     def scaled(self, factor: float) -> "Costs":
         """The costs with all prices and constant power times a factor that a meter gave; all become ESTIMATED."""
@@ -348,7 +354,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
     relative: voltages are relative to those of a reference setting, and prices hold there. basis: one of `BASES`, or
     None where the file does not say. sources: price, or "constant_power" -> where it is from. assumption: why the table
     stands in for a GPU that it was not made for, where it is on such a board. caches: of a CPU, "D1" and "LL" ->
-    "bytes,ways,line", for simulations. processor: CPU or GPU. sm_count: multiprocessors of the GPU; None: not said.
+    "bytes,ways,line", for simulations. processor: CPU or GPU. sm_count, busy_mhz: as in `Costs`; None: not said.
     """
 
     name: str
@@ -377,6 +383,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
     processor: str = GPU
     multiprocessors: Multiprocessors | None = None
     sm_count: float | None = None
+    busy_mhz: float | None = None
 
     def at(self, setting: str | None = None) -> Costs:
         """The prices at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
@@ -413,6 +420,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             basis=self.basis,
             multiprocessors=self.multiprocessors,
             sm_count=self.sm_count,
+            busy_mhz=self.busy_mhz,
         )
         return costs if self.scale is None else costs.scaled(self.scale.factor)
 
@@ -536,6 +544,13 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             served = Board(board.devices, board.why, assumed=True)
             return replace(table, assumption=board.why, boards=(served,))
         return replace(table, devices=board.devices)
+
+    def with_memory_at(self, memory_mhz: Collection[float]) -> "CostTable":
+        """The table on the first board that has memory at these clocks, where the table itself has none at them."""
+        own = {setting.memory_mhz for setting in self.settings}
+        boards = (board for board in self.boards if board.memory_mhz in memory_mhz)
+        board = None if own & {*memory_mhz} else next(boards, None)
+        return self if board is None else self.on(board.devices[0])
 
     def in_sockets(self, number: float) -> "CostTable":
         """The table for a program that uses so many sockets, where constant power and peaks are those of one.

@@ -46,6 +46,13 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
         """The energy of some kernels, by their places."""
         return Split(self.joules.chosen(rows), self.joule_marks.chosen(rows))
 
+    def adding_up_to(self, total_j: Floats) -> "Split":
+        """The energy with each kernel's parts scaled so that they add up to `total_j`, (n_kernels,); ESTIMATED."""
+        factors = total_j / self.total_j
+        joules = {name: self.joules[name] * factors for name in self.joules.names}
+        marks = {name: self.joule_marks[name] | int(Mark.ESTIMATED) for name in self.joules.names}
+        return Split(Columns.of(joules, len(self.joules)), Columns.of(marks, len(self.joules)))
+
     @cached_property
     def computation_j(self) -> Floats:
         """Joules of instructions for each kernel; NaN where none is known."""

@@ -14,7 +14,7 @@ from eprof.counts.counts import Counts, Way
 from eprof.logs.rows.log import Clock, Log
 from eprof.logs.runs import Run
 
-_SM_CYCLES = "sm_active_cycle"
+_CYCLES = _CORE_CYCLES, _SM_CYCLES = "core_active", "sm_active_cycle"
 _STEP_MHZ = 10  # as ncu's page prints it; a mean over launches is no better known
 _NOTEWORTHY = 0.03
 
@@ -88,7 +88,8 @@ def with_active_cycles(counts: Counts, costs: Costs, cores: float = 1.0) -> Coun
 
 def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: str) -> Counts:
     """The counts with the cycles of so many `units` of each kernel, (n_kernels,), where they pay and are not known."""
-    charge, mhz, amounts = costs.charges.get(word), costs.setting.core_mhz, counts.amounts[word]
+    charge, amounts = costs.charges.get(word), counts.amounts[word]
+    mhz = costs.setting.core_mhz or costs.busy_mhz
     cycles = counts.rows.time_s * (mhz or np.nan) * 1e6 * units
     made_up = np.isnan(amounts) & ~np.isnan(cycles)
     if charge is None or not charge.pays or not made_up.any():
@@ -107,6 +108,17 @@ def _with_cycles(counts: Counts, costs: Costs, word: str, units: Floats, who: st
         amount_marks=counts.amount_marks.replaced(Columns.of({word: marks}, rows), [word]),
         how={**counts.how, word: (*(each for each in counts.how.get(word, ()) if each.formula), way)},
     )
+
+
+def at_clock(counts: Counts, time_s: Floats, clock_ratio: float) -> Counts:
+    """The counts of the same work in other times, (n_kernels,) in s, at another core clock: with the cycles of then.
+
+    clock_ratio: the other clock over that of the counts.
+    """
+    ticks = clock_ratio * time_s / counts.rows.time_s
+    cycles = {word: counts.amounts[word] * ticks for word in _CYCLES if not np.isnan(counts.amounts[word]).all()}
+    amounts = counts.amounts.replaced(Columns.of(cycles, len(time_s)), list(cycles))
+    return replace(counts, rows=replace(counts.rows, time_s=time_s), amounts=amounts)
 
 
 def setting_of(table: CostTable, clocks: Clocks) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, known_or_zero
 from eprof.base.errors import MeterError, UsageError
@@ -26,6 +27,10 @@ LEAST_OF_CPUS = 0.02
 # Nine kernels of ten that a table has not seen are this factor off at most; a table that was fitted to their GPU says
 # its own. It is the split, and not the level, that is hard to know (docs/metered.md).
 WITHIN = 1.33
+# The same of a split by time alone: the widest of four GPUs (docs/studies/power); and at a board's limit, where the
+# clock gives way until every kernel draws the same, so that energy goes with time within the error of a sensor.
+WITHIN_BY_TIME, WITHIN_AT_LIMIT = 1.57, 1.1
+_AT_LIMIT = 0.97
 ESTIMATED = "estimated"
 _JOULES = {"": 1.0, "mj": 1e-3, "j": 1.0, "kj": 1e3, "wh": 3600.0}
 _AMOUNT = pattern(r"(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)\s*(m[jJ]|[jJ]|[kK][jJ]|[wW][hH]|)")
@@ -50,7 +55,8 @@ class Metered(Struct, frozen=True):
     """How a table was scaled to a meter. All energies in J; modelled_j: of kernels and idle, before the factor.
 
     idle_s: what the meter saw outside of kernels; None: not known, and taken for 0. idle_j: its constant energy, after
-    the factor. within: nine kernels of ten are this factor from their true share at most.
+    the factor. within: nine kernels of ten are this factor from their true share at most. limit_w: of the board, where
+    the meter saw it reached: kernels then have their shares of time.
     """
 
     meter: Meter
@@ -59,6 +65,7 @@ class Metered(Struct, frozen=True):
     idle_s: float | None
     idle_j: float
     within: float = WITHIN
+    limit_w: float | None = None
 
     @property
     def kernels_j(self) -> float:
@@ -94,11 +101,12 @@ def metered(
     is_own: bool = False,
     limit_w: float | None = None,
     least: float = LEAST,
+    most: float = MOST,
 ) -> Metered:
     """The factor that makes kernels and idle time add up to what the meter saw.
 
-    is_own: the costs were made for the profiled GPU. limit_w: the power limit of its board in W, if it is known. least:
-    the smallest factor that is plausible.
+    is_own: the costs were made for the profiled GPU. limit_w: the power limit of its board in W, if it is known. least,
+    most: the factors between which one is plausible.
     Raises MeterError: times are not known, or the joules cannot be those of these kernels.
     """
     rows = counts.rows
@@ -115,7 +123,10 @@ def metered(
     idle_s = None if meter.duration_s is None else max(meter.duration_s - kernels_s, 0.0)
     whole_s = kernels_s + (idle_s or 0.0)
     mean_w = meter.joules / whole_s
-    _check_limit(costs.peaks.power_limit_w if is_own and limit_w is None else limit_w, mean_w, meter, whole_s)
+    if is_own and limit_w is None:
+        limit_w = costs.peaks.power_limit_w
+    if limit_w is not None and mean_w > limit_w * (1 + _SENSOR):
+        raise _no_power(f"more than the {limit_w:.4g} W that this board may draw", mean_w, meter, whole_s)
     if is_own:
         knows_constant = costs.basis != ESTIMATED and not costs.constant_marks & Mark.ASSUMED
         if knows_constant and mean_w < costs.constant_power_w * (1 - _SENSOR):
@@ -123,17 +134,15 @@ def metered(
             raise _no_power(bound, mean_w, meter, whole_s)
 
     split = attribute(counts, costs)
-    if not np.nansum(split.total_j) > np.nansum(split.constant_j):
-        raise MeterError(
-            f"Metered energy cannot be split by counts: nothing that was counted here has a price in {costs.name}. "
-            "Collect instructions and bytes too, with `ncu --set full` or eprof run."
-        )
     idle_j = costs.constant_power_w * (idle_s or 0.0)
     modelled_j = float(np.nansum(split.total_j)) + idle_j
     factor = meter.joules / modelled_j
-    if not least <= factor <= MOST:
-        raise MeterError(_implausible(costs, meter, modelled_j, whole_s, least))
-    return Metered(meter, factor, modelled_j, idle_s, factor * idle_j)
+    if not least <= factor <= most:
+        raise MeterError(_implausible(costs, meter, modelled_j, whole_s, least, most))
+    scaling = Metered(meter, factor, modelled_j, idle_s, factor * idle_j)
+    if limit_w is not None and mean_w >= _AT_LIMIT * limit_w:
+        return replace(scaling, within=WITHIN_AT_LIMIT, limit_w=limit_w)
+    return scaling
 
 
 def factors(counts: Counts, replicas: Sequence[Costs], scaling: Metered) -> tuple[float, ...]:
@@ -146,20 +155,15 @@ def factors(counts: Counts, replicas: Sequence[Costs], scaling: Metered) -> tupl
     return tuple((scaling.meter.joules / modelled_j).tolist())
 
 
-def _check_limit(limit_w: float | None, mean_w: float, meter: Meter, whole_s: float) -> None:
-    if limit_w is not None and mean_w > limit_w * (1 + _SENSOR):
-        raise _no_power(f"more than the {limit_w:.4g} W that this board may draw", mean_w, meter, whole_s)
-
-
 def _no_power(bound: str, mean_w: float, meter: Meter, whole_s: float) -> MeterError:
     return MeterError(f"{_seen(meter)} over {whole_s:.4g} s are {mean_w:.4g} W, {bound}. {what_to_check(meter)}")
 
 
-def _implausible(costs: Costs, meter: Meter, modelled_j: float, whole_s: float, least: float) -> str:
+def _implausible(costs: Costs, meter: Meter, modelled_j: float, whole_s: float, least: float, most: float) -> str:
     """That the factor to the meter is none, with the numbers that it comes from."""
     return (
         f"{_seen(meter)} are {meter.joules / modelled_j:.3g} times the {modelled_j:.4g} J that {costs.name} makes of "
-        f"these {whole_s:.4g} s ({meter.joules / whole_s:.4g} W on average); plausible are {least:g} to {MOST:g}. "
+        f"these {whole_s:.4g} s ({meter.joules / whole_s:.4g} W on average); plausible are {least:g} to {most:g}. "
         f"{what_to_check(meter)}"
     )
 

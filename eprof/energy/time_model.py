@@ -5,6 +5,9 @@ clock; what else it does takes T_c, which goes with the core clock. The two over
 (p = 1: one after the other; p -> infinity: the roofline's max), so that with the measured T at one setting
 
     T(s)^p = (T^p - T_m^p) (f_core / f_core(s))^p + T_m^p (f_mem / f_mem(s))^p
+
+Bytes of DRAM also pass the core's clock domain. Where a table tells how many do in a cycle, low core clocks make that
+the narrower of the two, and T_m goes with it.
 """
 
 import numpy as np
@@ -19,41 +22,50 @@ EXPONENT, SHARE = 3.0, 0.85
 # A kernel cannot move its bytes faster than it ran: what would is bound by memory alone.
 _MOST = 0.999
 
+Clocks = tuple[Floats | float, Floats | float]  # of the core and the memory, in MHz
+
 
 class TimeModel(Struct, frozen=True):
     """exponent: p; share: of the peak bandwidth that DRAM reaches. byte_per_cycle: the peak, in bytes a memory cycle.
 
     byte_per_cycle None: no peak is known; then nothing tells memory from core time, and half is taken for each.
+    path_byte_per_cycle: bytes of DRAM that pass in a core cycle at most; None: not known, as if as many as DRAM has.
     """
 
     byte_per_cycle: float | None
     exponent: float = EXPONENT
     share: float = SHARE
+    path_byte_per_cycle: float | None = None
 
-    def memory_time(self, time_s: Floats, dram_byte: Floats, memory_mhz: Floats | float) -> Floats:
+    def memory_time(
+        self, time_s: Floats, dram_byte: Floats, memory_mhz: Floats | float, core_mhz: Floats | float = np.inf
+    ) -> Floats:
         """T_m in s, (n,): at most what was measured."""
         time_s = np.asarray(time_s, dtype=float)
         if self.byte_per_cycle is None:
             return np.asarray(0.5 ** (1 / self.exponent) * time_s)
-        at_peak = np.asarray(dram_byte, dtype=float) / (self.share * self.byte_per_cycle * np.asarray(memory_mhz) * 1e6)
+        at_peak = np.asarray(dram_byte, dtype=float) * self._s_per_byte((core_mhz, memory_mhz))
         return np.asarray(np.minimum(at_peak, _MOST * time_s))
 
-    def at(
-        self,
-        time_s: Floats,
-        dram_byte: Floats,
-        measured_at: tuple[Floats | float, Floats | float],
-        wanted: tuple[Floats | float, Floats | float],
-    ) -> Floats:
+    def _s_per_byte(self, clocks: Clocks) -> Floats:
+        """Seconds a byte of DRAM, at these clocks, by the narrower of DRAM and its way through the core."""
+        core_mhz, memory_mhz = clocks
+        per_cycle = self.share * (self.byte_per_cycle or 1.0)
+        of_memory = 1 / (per_cycle * np.asarray(memory_mhz, dtype=float) * 1e6)
+        if self.path_byte_per_cycle is None:
+            return of_memory
+        return np.maximum(of_memory, 1 / (self.path_byte_per_cycle * np.asarray(core_mhz, dtype=float) * 1e6))
+
+    def at(self, time_s: Floats, dram_byte: Floats, measured_at: Clocks, wanted: Clocks) -> Floats:
         """Times in s at the clocks `wanted`, from the time at the clocks `measured_at` (core MHz, memory MHz).
 
         Arrays are broadcast against each other. Where the bytes are not known (NaN) so is the time.
         """
         p = self.exponent
-        memory = self.memory_time(time_s, dram_byte, measured_at[1]) ** p
+        memory = self.memory_time(time_s, dram_byte, measured_at[1], measured_at[0]) ** p
         core = np.asarray(time_s, dtype=float) ** p - memory
         core_ratio = np.asarray(measured_at[0], dtype=float) / wanted[0]
-        memory_ratio = np.asarray(measured_at[1], dtype=float) / wanted[1]
+        memory_ratio = self._s_per_byte(wanted) / self._s_per_byte(measured_at)
         return np.asarray((core * core_ratio**p + memory * memory_ratio**p) ** (1 / p))
 
     @property
@@ -64,16 +76,19 @@ class TimeModel(Struct, frozen=True):
                 "Times at other settings are guesses: the table gives no peak bandwidth, so half of the time is taken "
                 "to go with the core clock and half with the memory clock."
             )
+        path = self.path_byte_per_cycle
+        narrow = "" if path is None else f" (the core clock lets {path:.4g} B a cycle pass at most)"
         return (
             f"Times at other settings are modelled: DRAM traffic at {100 * self.share:.0f} % of the peak goes with the "
-            f"memory clock, all else with the core clock, overlapping as a p-norm with p = {self.exponent:g}, held to "
-            "the measured time."
+            f"memory clock{narrow}, all else with the core clock, overlapping as a p-norm with p = {self.exponent:g}, "
+            "held to the measured time."
         )
 
 
 def of_table(table: CostTable) -> TimeModel:
     """The time model with the peak of DRAM that the table tells, or else the most that it was fitted to."""
-    return TimeModel(_byte_per_cycle(table))
+    path = table.peak.terms.get("dram_path_gb_per_s")
+    return TimeModel(_byte_per_cycle(table), path_byte_per_cycle=None if path is None else path.number)
 
 
 def _byte_per_cycle(table: CostTable) -> float | None:

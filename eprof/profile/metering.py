@@ -6,9 +6,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.errors import MeterError, UsageError
+from eprof.base.text import capital
+from eprof.base.vocabulary import COUNTS
 from eprof.costs import CostTable, Scale
 from eprof.costs.datasheets import data_sheet, power_limit_w
-from eprof.costs.estimate import estimated
+from eprof.costs.estimate import estimated, parsed
 from eprof.energy import metering
 from eprof.energy.metering import Meter, Metered
 from eprof.logs.runs import Measured
@@ -17,6 +19,21 @@ if TYPE_CHECKING:
     from eprof.profile.profile import Energy, Profile
 
 GIVEN = "--energy"
+BY_TIME = "time-alone"
+_BY_TIME = f"""
+schema = 1
+name = "{BY_TIME}"
+device = "any processor"
+source = "no prices: a meter's joules are shared out by time"
+books = "accessed"
+notes = ["Joules are split by time alone, for nothing counted has a price: on four GPUs that is 11 to 26 % off."]
+[pj]
+[constant_power]
+w = 1.0
+why = "the mean power that the meter saw"
+mark = "estimated"
+[charge]
+""" + "".join(f'{word} = {{ nothing = "energy is split by time alone" }}\n' for word in COUNTS)
 _MOST_W = 1500.0
 
 
@@ -48,14 +65,14 @@ def shape_of(profile: "Profile", meter: Meter) -> CostTable:
     """The shape of a metered split for a GPU without a table: the estimated one.
 
     Without a data sheet, constant power is taken to be half of the mean power that the meter saw: for the split of the
-    four GPUs of docs/studies/power that is as good. Raises MeterError: the logs do not name the GPU, or no GPU draws
-    this power.
+    four GPUs of docs/studies/power that is as good. Where the logs do not name the GPU, time alone gives the shape.
+    Raises MeterError: no GPU draws this power.
     """
     name = profile.counted[0].device.name
     if profile.is_of_cpu:
         raise MeterError("No CPU's prices can be estimated; say with --costs which table gives the shape of the split.")
     if name is None:
-        raise MeterError("The logs do not name the GPU; say with --costs which table gives the shape of the split.")
+        return by_time()
     kernels_s = float(np.nansum(profile.counts().rows.time_s))
     whole_s = max(meter.duration_s or 0.0, kernels_s)
     if data_sheet(name) is not None or not whole_s > 0:
@@ -68,6 +85,11 @@ def shape_of(profile: "Profile", meter: Meter) -> CostTable:
         )
     guess = "half of the mean power that the meter saw, as no data sheet of this GPU is known"
     return estimated(name, idle_w=mean_w / 2, idle_from=guess)
+
+
+def by_time() -> CostTable:
+    """The shape of a split by time alone: a table without prices, whose constant power the meter gives."""
+    return parsed(_BY_TIME)
 
 
 def _ambiguous(profile: "Profile") -> str:
@@ -102,12 +124,14 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
             f"Metered energy cannot be split: only the time of all {energy.counts.nouns.kernels} together is known; "
             "give a trace along with the log, or --time KERNEL=SECONDS."
         )
+    if not is_priced_by_counts(energy):
+        return _split_by_time(energy, meter)
     is_own = energy.profile.is_served_by(table)
     name = energy.profile.counted[0].device.name
     limit_w = None if name is None else power_limit_w(name)
     least = metering.LEAST if is_own or not energy.profile.is_of_cpu else metering.LEAST_OF_CPUS
     scaling = metering.metered(energy.counts, costs, meter, is_own, limit_w, least)
-    if is_own and table.within > 1:
+    if is_own and table.within > 1 and scaling.limit_w is None:
         scaling = replace(scaling, within=table.within)
     setting = costs.setting.label if costs.setting.core_mhz and costs.setting.memory_mhz else None
     # How well a fit knows one GPU says nothing of another.
@@ -116,12 +140,42 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
     assumed = tuple(note.replace(metering.SAME, metering.PROPORTIONAL) for note in costs.notes)
     scaled = replace(costs.scaled(scaling.factor), notes=assumed)
     notes = (*energy.notes, *_notes(energy, scaling))
-    return replace(energy.priced(scaled), table=table.scaled(scale), metered=scaling, notes=notes)
+    held = energy.priced(scaled)
+    if scaling.limit_w is not None and held.split is not None:
+        split = held.split.adding_up_to(scaling.by_time_j(held.counts.rows.time_s))
+        held = replace(held, split=split)
+    return replace(held, table=table.scaled(scale), metered=scaling, notes=notes)
+
+
+def is_priced_by_counts(energy: "Energy") -> bool:
+    """Whether anything beside time was counted and has a price, so that counts can split what a meter saw."""
+    split = energy.split
+    return split is not None and bool(np.nansum(split.total_j) > np.nansum(split.constant_j))
+
+
+def _split_by_time(energy: "Energy", meter: Meter) -> "Energy":
+    """A profile of times alone, whose kernels take their shares of the metered joules by time."""
+    table = by_time()
+    name = energy.profile.counted[0].device.name
+    limit_w = None if name is None else power_limit_w(name)
+    counts = energy.profile.counts("accessed")
+    scaling = metering.metered(counts, table.at(), meter, limit_w=limit_w, least=0.0, most=_MOST_W)
+    scaling = replace(scaling, within=metering.WITHIN_BY_TIME, limit_w=None)
+    costs = table.at().scaled(scaling.factor)
+    notes = (*energy.notes, *_notes(energy, scaling))
+    shared = replace(energy, counts=counts).priced(costs)
+    return replace(shared, table=table.scaled(Scale(scaling.factor, ())), metered=scaling, notes=notes)
 
 
 def _notes(energy: "Energy", scaling: Metered) -> list[str]:
     notes = []
     kernels = energy.counts.nouns.kernels
+    if scaling.limit_w is not None:
+        notes.append(
+            f"The mean power is at the {scaling.limit_w:g} W that this board may draw: there the clock gives way until "
+            f"every {energy.counts.nouns.kernel} draws the same. {capital(kernels)} have their shares of time; prices "
+            "split each of them."
+        )
     if scaling.idle_s is None:
         notes.append(f"{GIVEN} says nothing of idle time: all of it is split over the {kernels}.")
     kernels_s = float(energy.counts.rows.time_s.sum())
@@ -130,7 +184,7 @@ def _notes(energy: "Energy", scaling: Metered) -> list[str]:
             f"The {kernels}' times add up to {kernels_s:.4g} s, more than the {scaling.meter.duration_s:.4g} s that "
             "were metered: they overlap, or were timed in a slower run. No idle time is taken off."
         )
-    if energy.lacks_some:
+    if energy.lacks_some and is_priced_by_counts(energy):
         notes.append(
             "Some work has no count or no price. The metered total is complete, but the factor shares what is missing "
             f"out over all {kernels}: what a {energy.counts.nouns.kernel} is shown to take can be too much or too "

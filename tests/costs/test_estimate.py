@@ -8,7 +8,7 @@ from eprof.base.errors import CostError
 from eprof.base.gpus import normal_name
 from eprof.base.nouns import nouns_of
 from eprof.costs.datasheets import data_sheet, power_limit_w
-from eprof.costs.estimate import estimated, shape
+from eprof.costs.estimate import chips, estimated, of_capability, shape
 from eprof.counts.counters import capability_of
 from eprof.show.words import intervals
 
@@ -26,7 +26,10 @@ def test_intervals_hold_their_price_and_constant_power_grows_with_idle_power(idl
     assert low_w < idle_w < high_w
     more = estimated("GeForce RTX 4090", idle_w=1.02 * idle_w)
     assert more.at().constant_power_w > costs.constant_power_w
-    assert more.at().prices == costs.prices
+    # Tensor work takes a share of what constant power leaves of the limit.
+    same = set(costs.prices) - {"tensor_fp16_flop"}
+    assert all(more.at().prices[name] == costs.prices[name] for name in same)
+    assert more.at().prices["tensor_fp16_flop"].pj < costs.prices["tensor_fp16_flop"].pj * 1.001
 
 
 def test_intervals_are_90_percent_of_the_replicas():
@@ -51,7 +54,7 @@ def test_the_data_sheet_gives_constant_power_and_the_limit():
     costs = estimated("RTX 4090").at()
     assert costs.peaks.power_limit_w == 450
     assert (costs.peaks.dram_gb_per_s, costs.peaks.sp_gflops) == pytest.approx((1008, 82580), rel=0.01)
-    assert costs.constant_power_w == pytest.approx(450 * shape()["constant"]["gddr"]["share"], rel=1e-3)
+    assert costs.constant_power_w == pytest.approx(450 * shape()["constant"]["gddr_5nm"]["share"], rel=1e-3)
     assert estimated("RTX 4090", tdp_w=300).at().constant_power_w == pytest.approx(
         costs.constant_power_w / 1.5, rel=1e-3
     )
@@ -78,23 +81,62 @@ def test_idle_power_narrows_the_interval_of_constant_power():
     ],
 )
 def test_fp64_is_priced_by_what_the_chip_has_for_it(name, kind):
-    assert estimated(name).at().charges["fp64_fma"].pj == shape()["pj"][f"fp64_{kind}_instruction"]
+    factor = shape()["process"][chips()[capability_of(normal_name(name))[0]].process]
+    expected_pj = factor * shape()["pj"][f"fp64_{kind}_instruction"]
+    assert estimated(name).at().charges["fp64_fma"].pj == pytest.approx(expected_pj, rel=1e-3)
 
 
 def test_fp64_is_priced_by_the_capability_where_a_log_tells_no_more():
     costs = estimated("ncu device 0 (CC 8.6)", idle_w=30).at()
-    assert costs.charges["fp64_fma"].pj == shape()["pj"]["fp64_low_rate_instruction"]
+    factor = shape()["process"][chips()["8.6"].process]
+    assert costs.charges["fp64_fma"].pj == pytest.approx(factor * shape()["pj"]["fp64_low_rate_instruction"], rel=1e-3)
 
 
-def test_tensor_work_pays_the_middle_of_what_was_published_by_the_rate_of_its_type():
+def test_tensor_work_takes_its_share_of_what_the_limit_leaves_at_peak_and_pays_by_the_rate_of_its_type():
     table = estimated("RTX 4090")
     pj = {word: table.at().charges[word].pj for word in ("tensor_fp16", "tensor_bf16", "tensor_tf32", "tensor_fp8")}
     assert pj["tensor_bf16"] == pj["tensor_fp16"] == pytest.approx(pj["tensor_tf32"] / 2)
     assert pj["tensor_fp8"] == pytest.approx(pj["tensor_fp16"] / 2)
+    costs = table.at()
+    left_w = 450 - costs.constant_power_w
+    assert pj["tensor_fp16"] * 4 * costs.peaks.sp_gflops * 1e-3 == pytest.approx(
+        shape()["tensor"]["share"] * left_w, rel=2e-3
+    )
     low, high = table.spread().prices_pj["tensor_fp16_flop"]
-    assert 0.35 < low < 0.45 < pj["tensor_fp16"] < 1.9 < high < 2.2
-    assert "transcribed" in table.sources["tensor_fp16_flop"]
+    assert high / low > 3
+    assert "at full rate" in table.sources["tensor_fp16_flop"]
     assert "tensor" in table.at().unpriced
+
+
+def test_prices_go_with_the_process_and_a_byte_of_dram_does_not():
+    old, new = estimated("GeForce GTX 1080 Ti").at().prices, estimated("GeForce RTX 4090").at().prices
+    factor = shape()["process"]["5 and 4 nm"] / shape()["process"]["28 to 16 nm"]
+    assert new["l1_byte"].pj == pytest.approx(factor * old["l1_byte"].pj, rel=1e-3)
+    assert new["dram_byte"].pj == old["dram_byte"].pj
+
+
+@pytest.mark.parametrize(
+    "name, number", [("RTX 4090", 128), ("RTX 3090", 82), ("NVIDIA A100-PCIE-40GB", 108), ("H200", 132)]
+)
+def test_multiprocessors_follow_from_the_peak_and_all_together_reach_it(name, number):
+    table = estimated(name)
+    assert table.sm_count == pytest.approx(number, rel=0.1)
+    lanes = chips()[capability_of(data_sheet(name).name)[0]].lanes
+    peak_gflops = 2 * lanes * table.sm_count * table.busy_mhz * 1e-3
+    assert peak_gflops == pytest.approx(table.at().peaks.sp_gflops, rel=1e-3)
+    assert table.at().charges["sm_active_cycle"].pj > 0
+
+
+def test_a_laptop_draws_less_than_a_desktop_board_whatever_it_does():
+    desktop, laptop = (estimated(f"GeForce RTX 4080{kind}").at() for kind in ("", " Laptop GPU"))
+    assert laptop.constant_power_w < desktop.constant_power_w / 2
+    assert laptop.prices["l1_byte"].pj == desktop.prices["l1_byte"].pj
+
+
+def test_an_estimate_of_a_capability_spans_its_boards():
+    low_w, high_w = of_capability("8.9").spread().constant_w
+    for name in ("L4", "RTX 4090"):
+        assert low_w < estimated(name).at().constant_power_w < high_w
 
 
 def test_fp64_of_a_gpu_that_eprof_does_not_know_has_no_price():
@@ -106,7 +148,7 @@ def test_fp64_of_a_gpu_that_eprof_does_not_know_has_no_price():
     [
         ("V100", {}, "Tesla V100-PCIE"),
         ("RTX 4091", {}, "Did you mean GeForce RTX 4090"),
-        ("NVIDIA GeForce RTX 4090 Laptop GPU", {}, "--tdp-w"),
+        ("NVIDIA GeForce RTX 2080 Laptop GPU", {}, "--tdp-w"),
         ("Imaginary 9000", {}, "--idle-w"),
         ("", {}, "which GPU"),
         ("RTX 4090", {"idle_w": 500}, "450 W"),
@@ -130,7 +172,8 @@ def test_names_of_logs_find_their_data_sheet():
     assert power_limit_w("NVIDIA A100 80GB PCIe") == 300
     assert power_limit_w("Tesla V100-SXM2-16GB (0)") == 300
     assert power_limit_w("NVIDIA GeForce RTX 4060 Ti") == 160
-    assert power_limit_w("NVIDIA GeForce RTX 3080 Laptop GPU") is None
+    assert power_limit_w("NVIDIA GeForce RTX 3080 Laptop GPU") == 165
+    assert power_limit_w("NVIDIA GeForce RTX 2080 Laptop GPU") is None
     assert data_sheet("4090").name == "GeForce RTX 4090"
 
 

@@ -1,53 +1,56 @@
 """docs/studies/power/transfer.py, which makes the shape of estimated tables."""
 
-import importlib.util
+import importlib
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from eprof.costs.estimate import shape
+from eprof.costs.estimate import chips, shape
 
 pytest.importorskip("scipy")
-STUDY = Path(__file__).parents[2] / "docs" / "studies" / "power" / "transfer.py"
-DATA = Path(__file__).parents[3] / "shared" / "data" / "power"
+STUDIES = Path(__file__).parents[2] / "docs" / "studies" / "power"
+DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
 @pytest.fixture(scope="module")
 def study():
-    spec = importlib.util.spec_from_file_location("transfer", STUDY)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["transfer"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["transfer"]
+    sys.path.insert(0, str(STUDIES))
+    yield importlib.import_module("transfer")
+    sys.path.remove(str(STUDIES))
 
 
-def made_up(study, gpu, scale, constant_w, prices):
+def made_up(study, gpu, scale, truth):
+    """Runs of a GPU that the shape `truth` describes, but for its own scale."""
     draw = np.random.default_rng(len(gpu.name))
-    rates = draw.lognormal(0, 1, (25, len(prices)))
-    rates[:, 0 if not gpu.has_full_rate_fp64 else 1] = 0
+    rates = draw.lognormal(-5, 1, (25, len(study.TERMS))) * 8
+    rates[:, study.TENSOR] = 0
     names = np.array([f"k{number}" for number in range(25)], dtype=object)
-    return study.Measured(gpu, names, rates, scale * rates @ prices + constant_w)
+    constant_w = truth.constant_w(gpu)
+    return study.Measured(gpu, names, rates, scale * rates @ truth.prices_pj(gpu, constant_w) + constant_w)
 
 
-def test_a_shape_that_gpus_do_share_is_found_with_their_scales_and_constants(study):
-    prices = np.array([5.0, 30.0, 2.0, 1.0, 8.0, 0.5, 1.5, 3.0, 6.0])
-    scales, constants_w = [0.8, 1.25, 2.0, 0.5], [60.0, 90.0, 40.0, 45.0]
-    parts = [
-        made_up(study, gpu, scale, constant_w, prices)
-        for gpu, scale, constant_w in zip(study.GPUS, scales, constants_w, strict=True)
-    ]
-    found, fitted = study.shape(parts)
-    assert found == pytest.approx(prices, rel=0.1)
-    assert fitted == [pytest.approx(pair, rel=0.1) for pair in zip(scales, constants_w, strict=True)]
+def test_a_shape_that_gpus_do_share_is_found_with_its_factors_by_process(study):
+    prices = np.log(np.array(list(study.PRIOR_PJ.values())) * np.linspace(0.7, 1.4, len(study.TERMS)))
+    truth = study.Shape(prices, np.log([1.0, 0.8, 0.5, 0.3]), np.log([0.25, 0.15, 0.2]))
+    gpus = [*study.NVDVFS, study.RTX_5000, study.A100, study.RTX_3090, study.RTX_4090, study.H200]
+    gpus = [study.Gpu(gpu.name, gpu.chip, gpu.year, gpu.process, gpu.board, gpu.limit_w) for gpu in gpus]
+    found = study.fit([made_up(study, gpu, 1.0, truth) for gpu in gpus])
+    priced = np.arange(len(study.TERMS)) != study.TENSOR
+    assert found.prices[priced] == pytest.approx(truth.prices[priced], abs=0.15)
+    assert found.processes == pytest.approx(truth.processes, abs=0.1)
+    assert found.shares == pytest.approx(truth.shares, abs=0.15)
 
 
-def test_prices_that_are_spread_keep_their_mean(study):
-    shapes = np.ones((40_000, 2))
-    spread = study.spread_prices(shapes, 0.8, 0.0, np.random.default_rng(0))
-    assert spread.mean(axis=0) == pytest.approx([1, 1], rel=0.03)
+def test_factors_spread_as_they_are_told_and_leave_the_middle_where_it_is(study):
+    factors = np.log(study.Spread(price=0.3, tensor=0.6, scale=0.0).factors(400, seed=1))
+    assert np.median(factors, axis=0) == pytest.approx(np.zeros(len(study.TERMS)), abs=0.01)
+    assert factors.std(axis=0) == pytest.approx(
+        np.where(np.arange(len(study.TERMS)) == study.TENSOR, 0.6, 0.3), rel=0.02
+    )
+    common = np.log(study.Spread(0.0, 0.0, 0.2).factors(400, seed=1))
+    assert (common == common[:, :1]).all() and common[:, 0].std() == pytest.approx(0.2, rel=0.02)
 
 
 def test_a_model_that_is_right_splits_a_metered_run_exactly(study):
@@ -57,11 +60,17 @@ def test_a_model_that_is_right_splits_a_metered_run_exactly(study):
     assert study.covering(by_time) > 1.05
 
 
+def test_every_process_of_a_chip_has_a_factor_and_newer_ones_cost_less():
+    factors = shape()["process"]
+    assert {chip.process for chip in chips().values()} == set(factors)
+    assert list(factors.values()) == sorted(factors.values(), reverse=True)
+
+
 @pytest.mark.skipif(not DATA.exists(), reason="the measurements are not here")
 def test_the_shipped_shape_is_the_one_that_the_script_fits(study):
-    prices, fitted = study.shape(study.read(DATA))
-    shipped = [shape()["pj"][name] for name in study._named(prices)]
-    assert shipped == pytest.approx(prices.tolist(), rel=5e-3)
-    for memory in study.IDLE_W:
-        share, _ = study.middle_share(study.read(DATA), fitted, memory)
-        assert shape()["constant"][memory]["share"] == pytest.approx(share, abs=1e-3)
+    found = study.fit(study.read(DATA))
+    shipped = {**shape()["pj"], "tensor_fp16_flop": shape()["tensor"]["share"]}
+    assert [shipped[term] for term in study.TERMS] == pytest.approx(np.exp(found.prices).tolist(), rel=2e-2)
+    assert list(shape()["process"].values()) == pytest.approx(np.exp(found.processes).tolist(), abs=1e-2)
+    for kind, share in zip(study.BOARDS, np.exp(found.shares), strict=True):
+        assert shape()["constant"][kind]["share"] == pytest.approx(share, abs=2e-3)

@@ -19,7 +19,7 @@ from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, CONSTANT, COUNTS, PA
 from eprof.costs import Charge, Costs, Setting
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split, attribute
-from eprof.energy.clocks import with_active_cycles
+from eprof.energy.clocks import at_clock, with_active_cycles
 
 few = settings(max_examples=10)
 
@@ -321,3 +321,11 @@ def test_cycles_of_multiprocessors_that_nobody_counted_are_those_of_all_of_them_
     assert way.formula == "time * 1000 MHz * 10" and way.kernels == 2
     assert with_active_cycles(counts, replace(prices, sm_count=None)) is counts
     assert with_active_cycles(counts, replace(prices, setting=Setting())) is counts
+
+
+def test_cycles_at_another_clock_are_those_that_pass_then():
+    """By hand: half the clock and the same time are half the cycles; half the clock and twice the time as many."""
+    counts = make_counts([{"sm_active_cycle": 8.0, "fp32_fma": 3.0}] * 2, [1.0, 1.0])
+    slower = at_clock(counts, np.array([1.0, 2.0]), 0.5)
+    assert slower.table["sm_active_cycle"].tolist() == [4.0, 8.0]
+    assert slower.table["fp32_fma"].tolist() == [3.0, 3.0] and slower.rows.time_s.tolist() == [1.0, 2.0]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import eprof
 from eprof.base.errors import MeterError, UsageError
@@ -233,3 +234,35 @@ def test_no_share_of_a_metered_total_is_a_lower_bound(real_log):
     view = View(made)
     joules = [view.energy_of_count(count) for entry in view.kernels for count in entry.counts.values()]
     assert not any(amount.marks & MISSING for amount in joules if amount.value)
+
+
+TIMES_ALONE = b"""==1== Profiling result:
+Time(%),Time,Calls,Avg,Min,Max,Name
+%,ms,,ms,ms,ms,
+75.0,3.0,1,3.0,3.0,3.0,first
+25.0,1.0,2,0.5,0.5,0.5,second
+"""
+
+
+def test_times_alone_split_the_joules_by_time_and_say_so(eprof_command, tmp_path):
+    path = tmp_path / "times.csv"
+    path.write_bytes(TIMES_ALONE)
+    told = document(eprof.load(path).energy(metered_j=0.04))
+    assert [kernel.energy_j.total for kernel in told.kernels] == pytest.approx([0.03, 0.01])
+    assert told.to_meter.shape == "time-alone" and told.to_meter.within > 1.5
+    done = eprof_command("report", str(path), "--energy", "0.04J")
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 0 and "40.0 mJ metered in 4.00 ms, split by time alone." in said
+    assert "a factor of 1.57 off at most" in said
+
+
+def test_at_the_limit_of_the_board_kernels_have_their_shares_of_time(monkeypatch):
+    monkeypatch.setattr("eprof.profile.metering.power_limit_w", lambda name: 180)
+    profile = eprof.load(NCU)
+    device = replace(profile.counted[0].device, name="Tesla V100-PCIE-16GB")
+    named = replace(profile, counted=(replace(profile.counted[0], device=device),))
+    whole_s = named.energy("v100").counts.rows.time_s.sum()
+    at_limit, below = (named.energy("v100", metered_j=watts * whole_s) for watts in (179, 150))
+    assert at_limit.split.total_j == pytest.approx(179 * at_limit.counts.rows.time_s, rel=1e-9)
+    assert any("at the 180 W" in note for note in at_limit.notes)
+    assert below.split.total_j != pytest.approx(150 * below.counts.rows.time_s, rel=1e-3)

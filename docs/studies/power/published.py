@@ -174,13 +174,18 @@ def mixes(data: Path) -> Iterator[tuple[Run, float]]:
     at = costs.load("b300").at()
     loop_j = (lab["int32"]["power"]["avg_w"] - at.constant_power_w) / _passes_per_s(lab["int32"])
     for name, units in LAB_MIXES.items():
-        passes_per_s = _passes_per_s(lab[name]) / len(units)
-        rates: dict[str, float] = {}
-        for unit in units:
-            for word, number in _LAB_WORK.get(unit, {}).items():
-                rates[word] = rates.get(word, 0.0) + number * passes_per_s
+        rates = mix_rates(lab[name], units)
         row = Run(name, "B300 SXM6 AC", 2032.0, 183.5, lab[name]["power"]["avg_w"], rates)
-        yield row, power_w(at, rates) + ("int32" in units) * loop_j * passes_per_s
+        yield row, power_w(at, rates) + ("int32" in units) * loop_j * _passes_per_s(lab[name]) / len(units)
+
+
+def mix_rates(run: Mapping[str, Mapping[str, float]], units: tuple[str, ...]) -> dict[str, float]:
+    """Events a second by word in a run of these units at once, which share its warps."""
+    rates: dict[str, float] = {}
+    for unit in units:
+        for word, number in _LAB_WORK.get(unit, {}).items():
+            rates[word] = rates.get(word, 0.0) + number * _passes_per_s(run) / len(units)
+    return rates
 
 
 def _passes_per_s(run: Mapping[str, Mapping[str, float]]) -> float:

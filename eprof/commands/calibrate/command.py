@@ -75,7 +75,7 @@ def calibrate(options: argparse.Namespace) -> int:
     request = _request(options)
     if options.dry_run:
         return _dry_run(request, options.cpu)
-    from eprof.cli.writing import refuse_existing
+    from eprof.cli.output import refuse_existing
     from eprof.commands.calibrate.session import Session, of_cpu
 
     # Before it runs for minutes: may the table be written?
@@ -174,7 +174,7 @@ def _show(session: "Session", rows: Sequence["Row"]) -> None:
 
 
 def _fit(session: "Session", path: Path, rows: Sequence["Row"], options: argparse.Namespace) -> int:
-    from eprof.cli.writing import write
+    from eprof.cli.output import write
     from eprof.commands.calibrate import table
 
     name = Path(options.output).stem

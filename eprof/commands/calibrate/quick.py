@@ -1,4 +1,4 @@
-"""The table of `eprof calibrate --quick`: the prices that four other GPUs share, scaled to a few runs on this one.
+"""The table of `eprof calibrate --quick`: the prices that other GPUs share, scaled to a few runs on this one.
 
 Two factors, for what goes with the core and with memory, make the shared prices agree with the runs; tensor cores have
 their own run. Each run was made twice: with zeros, which cost the least energy, and with random operands, which cost
@@ -14,7 +14,8 @@ from eprof.base.errors import EprofError
 from eprof.commands.calibrate.manifest import Capability
 from eprof.commands.calibrate.results import Row, accessed
 from eprof.commands.calibrate.schedule import ZEROS
-from eprof.costs.estimate import TENSOR_FLOP, Prices, shape_prices
+from eprof.costs.datasheets import DataSheet, data_sheet
+from eprof.costs.estimate import SM_CYCLE, TENSOR_FLOP, Prices, shape_prices
 
 SCALED = ("fp32_fma", "shared_read", "copy")
 _IDLE = ("sleep", "light_warp")
@@ -63,7 +64,9 @@ def scaled(rows: Sequence[Row], capability: Capability, device_name: str) -> Sca
     idle_w = min(idle_watts)
     zeros = [_quick_run(used, name + ZEROS) for name in SCALED]
     random = [_quick_run(used, name) for name in SCALED]
-    shared = shape_prices(device_name)
+    # All multiprocessors are busy in every quick run, so what that takes is in the factors.
+    board = data_sheet(device_name) or DataSheet("ncu device 0 (CC {}.{})".format(*capability))
+    shared = shape_prices(board, idle_w).without(SM_CYCLE)
     number = len(shared.replicas[_DRAM])
     # A program's operands lie anywhere between zeros and random ones: each replica takes another place.
     places = np.linspace(0.0, 1.0, number).tolist()

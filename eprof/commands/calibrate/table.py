@@ -58,11 +58,11 @@ def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
     factors = quick.scaled(rows, capability_of(str(device["capability"])), gpu)
     zeros, random = factors.zeros, factors.random
     source = (
-        f"eprof {__version__} calibrate --quick: two factors measured on this GPU, on the prices that four other GPUs "
+        f"eprof {__version__} calibrate --quick: two factors measured on this GPU, on the prices that 16 other GPUs "
         "share (docs/studies/power/transfer.py)"
     )
     note = (
-        f"The prices of {gpu} are those that four other GPUs share, times factors that were measured on it: "
+        f"The prices of {gpu} are those that 16 other GPUs share, times factors that were measured on it: "
         f"{zeros.core:.2f} (zeros) to {random.core:.2f} (random operands) for the core, {zeros.memory:.2f} to "
         f"{random.memory:.2f} for memory; idle power is {factors.idle_w:.1f} W."
     )

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from eprof.base.errors import UsageError
 from eprof.base.text import did_you_mean, pattern
 from eprof.cli.options import Commands, Parser, clocks, command, expanded, positive, seconds
-from eprof.cli.output import deliver, of_document, planned, say
-from eprof.cli.writing import refuse_existing
+from eprof.cli.output import deliver, of_document, planned, refuse_existing, say
 from eprof.clusters.cluster import DEFAULT
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from pathlib import Path
 from eprof.base.errors import UsageError
 from eprof.cli import config
 from eprof.cli.options import GPU, SETTING, TABLE, Commands, Parser, command
-from eprof.cli.output import listed, say
-from eprof.cli.writing import write
+from eprof.cli.output import listed, say, write
 
 
 def add(commands: Commands) -> Parser:

@@ -11,9 +11,8 @@ from eprof.base import clocks
 from eprof.base.errors import EprofError, UsageError
 from eprof.base.text import few
 from eprof.cli.options import SETTING, Commands, Parser, command, matching, only
-from eprof.cli.output import Output, planned, print_bytes, say
+from eprof.cli.output import Output, planned, print_bytes, say, write
 from eprof.cli.progress import Progress
-from eprof.cli.writing import write
 
 if TYPE_CHECKING:
     from eprof.lab.fitting import Fit, Form
@@ -98,13 +97,14 @@ def fit(options: argparse.Namespace) -> int:
     try:
         import scipy  # noqa: F401
     except ImportError as err:
-        raise EprofError("Fitting needs scipy; install it with: pip install 'eprof[fit]'.") from err
+        raise EprofError("Fitting needs scipy; install it with: pip install scipy.") from err
     from msgspec.structs import replace
 
     from eprof.commands.fit.document import document
     from eprof.lab.fitting import fit as solve
     from eprof.lab.fitting.defaults import prior_may_have_seen
     from eprof.lab.fitting.quality import Unknowns, examine
+    from eprof.lab.fitting.table_text import check_events
 
     measurements = _read(options)
     form = _form(options, measurements)
@@ -116,6 +116,9 @@ def fit(options: argparse.Namespace) -> int:
         rest = "" if measurements.own else ", or leave terms out with --without"
         doubts = "".join(f" {note}" for note in measurements.notes if "round them" in note)
         raise EprofError(f"{measurements.sources[0]}: {too_few}; measure more kernels or settings{rest}.{doubts}")
+    kinds = [kind for _, kind in outputs] or [options.format]
+    if set(kinds) == {"toml"}:
+        check_events(measurements)
     protocols = () if options.no_validate else ("setting", "benchmark")
     with Progress(options.quiet).begin("fitting") as progress:
         fitted = solve(measurements, form)
@@ -228,7 +231,10 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
 def _deliver(
     options: argparse.Namespace, outputs: list[Output], made: dict[str, Any], table: Callable[[Path | None], bytes]
 ) -> None:
-    """Write the files of `eprof fit` and the result on standard output; a table is named after its file."""
+    """Write the files of `eprof fit` and the result on standard output; a table is named after its file.
+
+    Raises what the first file could not be made for, when all others are written.
+    """
     from eprof.commands.fit import words as fit
     from eprof.show.terminal import drawing
 
@@ -241,13 +247,20 @@ def _deliver(
             return drawing.text(fit.blocks(made), options.verbose).encode("utf-8", "backslashreplace")
         return table(path)
 
+    errors = []
     for path, kind in outputs:
-        write(path, render(kind, path), options.force)
-        say(f"wrote {path}")
+        try:
+            write(path, render(kind, path), options.force)
+        except EprofError as err:
+            errors.append(type(err)(f"{path} was not written: {err}"))
+        else:
+            say(f"wrote {path}")
     if options.format and not outputs:
         print_bytes(render(options.format), options.format)
     elif not options.quiet:
         drawing.show(fit.blocks(made), options.verbose)
+    if errors:
+        raise errors[0]
 
 
 def _table(measurements: "Measurements", fitted: "Fit", quality: "Quality", head: "Head") -> str:

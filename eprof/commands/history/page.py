@@ -6,8 +6,8 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from eprof.commands.history import words
+from eprof.commands.history.document import LEAST
 from eprof.commands.history.schema import History
-from eprof.commands.history.steps import LEAST
 from eprof.show.page.frame import Figure, card, method, page, quiet
 from eprof.show.page.svg import pct
 from eprof.show.words.badges import bits

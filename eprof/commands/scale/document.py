@@ -13,11 +13,18 @@ from eprof.base.known import ratio
 from eprof.base.marks import Mark, names
 from eprof.base.text import counted
 from eprof.base.version import __version__
-from eprof.clusters.cluster import POLL, Beside, Clock, Cluster, about
-from eprof.clusters.run import Run
+from eprof.clusters.cluster import POLL, Beside, Clock, Cluster, Run, about
 from eprof.commands.scale import fit
-from eprof.commands.scale import isoefficiency as keeping
-from eprof.commands.scale.model import CAUSES, Point, best_clock_mhz, efficiency, points
+from eprof.commands.scale.model import (
+    CAUSES,
+    MEMORY_SHARE,
+    Point,
+    best_clock_mhz,
+    clocks_to_keep,
+    efficiency,
+    points,
+    size_to_keep,
+)
 from eprof.commands.scale.program import Program
 from eprof.commands.scale.schema import MEASURED, MODELLED, Best, Keep, Row, Scale
 from eprof.lab.objective import Objective
@@ -34,7 +41,7 @@ class Asked(NamedTuple):
     objectives: Sequence[Objective]
     keep: float | None = None
     keep_by: str = "size"
-    memory_share: float = keeping.MEMORY_SHARE
+    memory_share: float = MEMORY_SHARE
     deadline_s: float | None = None
     predict: Sequence[int] = ()
     command_line: Sequence[str] = ()
@@ -245,9 +252,9 @@ def _keep(case: Case, asked: Asked) -> Iterator[Keep]:
     cluster, program, waiting, target = case.cluster, case.program, case.waiting, asked.keep
     for number in (number for number in case.processors if number > 1):
         if asked.keep_by == "clock":
-            yield keeping.clocks(cluster, program, case.size, number, case.clocks, waiting, target)
+            yield clocks_to_keep(cluster, program, case.size, number, case.clocks, waiting, target)
         else:
-            yield keeping.size(cluster, program, number, case.clocks[0], waiting, target, asked.memory_share)
+            yield size_to_keep(cluster, program, number, case.clocks[0], waiting, target, asked.memory_share)
 
 
 def _shape(case: Case) -> int:

@@ -20,8 +20,7 @@ from eprof.base.arrays import Floats
 from eprof.base.errors import UsageError
 from eprof.base.known import growth
 from eprof.base.marks import Mark, names
-from eprof.clusters.cluster import INTERRUPT, POLL, Cluster
-from eprof.clusters.run import Run
+from eprof.clusters.cluster import INTERRUPT, POLL, Cluster, Run
 from eprof.commands.scale.model import Point, points
 from eprof.commands.scale.program import WORDS, Program
 from eprof.commands.scale.schema import Fit, Prediction

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from eprof.base.errors import UsageError
 from eprof.base.toml import Document, Formula
-from eprof.clusters import definitions
+from eprof.clusters.cluster import definition
 
 SCHEMA = 1
 # On-chip work and accesses beyond the caches of the program on one processor; what p processors do more of each, which
@@ -71,7 +71,7 @@ class Program(Struct, frozen=True):
 
 def load(name_or_path: str) -> Program:
     """A parallel program by its name, or a file of yours (`.toml`). Raises DefinitionError with file and line."""
-    return read(definitions.find(name_or_path, "program"))
+    return read(definition(name_or_path, "program"))
 
 
 def read(document: Document) -> Program:

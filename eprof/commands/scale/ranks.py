@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from eprof.base.errors import LogError
 from eprof.base.marks import NONE, Mark, from_names, names
 from eprof.base.text import counted, few, listed, pattern
-from eprof.clusters.cluster import Beside
-from eprof.clusters.run import Part, Run
+from eprof.clusters.cluster import Beside, Part, Run
 from eprof.logs import runs as directories
 from eprof.profile import api, saved, schema
 from eprof.profile.document import document as described

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct, field, to_builtins
 
-from eprof.clusters.run import Part
+from eprof.clusters.cluster import Part
 
 SCHEMA = "eprof.scale/1"
 MODELLED, MEASURED = "modelled", "measured"

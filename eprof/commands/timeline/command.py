@@ -80,19 +80,20 @@ def _made(
 ) -> Result:
     """Read the power and marks of `eprof timeline`; those of run directories belong to their power. Raises LogError."""
     from eprof.commands.timeline import document as timeline_document
-    from eprof.commands.timeline import runs
     from eprof.lab.power import activity, marks
     from eprof.lab.power import logs as power
 
-    notes = [note for path in paths for note in runs.notes(path)]
-    read_logs = [power.sampled(runs.power(path), notes, interval_s) for path in paths]
+    notes = [note for path in paths for note in timeline_document.notes_of(path)]
+    read_logs = [power.sampled(timeline_document.power_of(path), notes, interval_s) for path in paths]
     series = [each for powers, _ in read_logs for each in powers]
     sampled = [each for _, beside in read_logs for each in activity.activities(beside)]
     if asked.costs is not None and not sampled:
         raise UsageError("--costs prices sampled activity, of which these logs have none; give a log of dcgmi dmon.")
     if sampled and asked.costs is None:
         notes.append("How busy units were was sampled, too: --costs, such as a100-sxm4-80gb, splits joules by cause.")
-    files = [runs.marks(path) for path in marked] + [runs.marks(path) for path in paths if Path(path).is_dir()]
+    files = [timeline_document.marks_of(path) for path in marked] + [
+        timeline_document.marks_of(path) for path in paths if Path(path).is_dir()
+    ]
     read = timeline_document.merged([marks.read(file) for file in files if file is not None])
     fused = timeline_document.fused(series, read, asked, notes, sampled)
     document = timeline_document.document(fused, asked, ", ".join(paths[:3]))

@@ -1,7 +1,8 @@
-"""The document `eprof.timeline/1`: power logs and marks put together."""
+"""The document `eprof.timeline/1`: power logs and marks put together, of files and of run directories."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -12,12 +13,13 @@ from eprof.base.marks import names
 from eprof.base.text import few
 from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS
+from eprof.collect import directory
 from eprof.commands.timeline.schema import Cause, Component, Function, Split, Timeline
 from eprof.costs import CostTable
-from eprof.lab.power import fuse, sharing
+from eprof.lab.power import fuse
 from eprof.lab.power.activity import Activity, Causes, causes
 from eprof.lab.power.marks import Mark, Marks
-from eprof.lab.power.series import Series
+from eprof.lab.power.series import Series, shared, sharing_warnings
 from eprof.profile.document import now
 
 _FEW_PERIODS = 3.0
@@ -96,9 +98,9 @@ def fused(
 ) -> Fused:
     """Power and marks of a timeline, and what was `sampled`, on one clock. Raises LogError: they are of other times."""
     own = {(each.source, each.component): place for place, each in enumerate(series)}
-    found = sharing.shared(series)
+    found = shared(series)
     series = found.series
-    warnings = [*notes, *sharing.warnings(found), *(marks.notes if marks else ())]
+    warnings = [*notes, *sharing_warnings(found), *(marks.notes if marks else ())]
     chosen: list[Mark] = []
     moved = list(series)
     if marks is not None:
@@ -326,3 +328,45 @@ def merged(parts: Sequence[Marks]) -> Marks | None:
         raise LogError("Some marks have dates and others have none; give those of one clock.")
     marks = tuple(mark for part in parts for mark in part.marks)
     return Marks(marks, parts[0].absolute, tuple(note for part in parts for note in part.notes))
+
+
+_METER = "power.csv"  # of the one meter that reports use; on a clock of its own
+
+
+def power_of(path: str) -> str:
+    """The power log of a run directory; any other path as it is. Raises LogError."""
+    if not _is_run(path):
+        return path
+    logs = [str(Path(path) / name) for name in (directory.COMPONENTS, _METER) if (Path(path) / name).is_file()]
+    if logs:
+        return logs[0]
+    hint = (
+        f"; for its marks: eprof timeline POWER --marks {path}, with the log of a meter beside it"
+        if marks_of(path)
+        else ""
+    )
+    raise LogError(f"{path}: no power was measured in this run, as no sensor was found{hint}.")
+
+
+def marks_of(path: str) -> str | None:
+    """The marks of a run directory, None where it has none; any other path as it is."""
+    if not _is_run(path):
+        return path
+    file = Path(path) / directory.MARKS
+    return str(file) if file.is_file() else None
+
+
+def notes_of(path: str) -> Iterator[str]:
+    """What to know of a run directory for its timeline."""
+    manifest = (directory.manifest(Path(path)) or {}) if _is_run(path) else None
+    if manifest is None:
+        return
+    if manifest.get("status") != directory.COMPLETE:
+        yield f"{path} was not finished: power and marks end early."
+    runs = sum(int(entry.get("runs", 1)) for entry in manifest.get("measurements", []) if entry["what"] == "energy")
+    if runs > 1:
+        yield f"The program ran {runs} times while power was read: times, calls and joules are of all {runs} runs."
+
+
+def _is_run(path: str) -> bool:
+    return Path(path).is_dir() and directory.is_run_directory(Path(path))

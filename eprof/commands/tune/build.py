@@ -19,6 +19,7 @@ from eprof.commands.tune.time_fit import TimeCheck, Timed, check
 from eprof.costs import Costs, CostTable
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
+from eprof.energy.clocks import at_clock
 from eprof.energy.clocks import setting_of as setting_at
 from eprof.energy.simulated import has_modelled_time, roofline_s
 from eprof.energy.time_model import TimeModel, of_table
@@ -150,7 +151,7 @@ def _grids(energy: Energy, model: TimeModel, here: Point, places: Sequence[_Plac
     marks = np.full(len(counts.rows), int(energy.costs.marks & Mark.ASSUMED | Mark.ESTIMATED), dtype=np.int64)
     for number, place in enumerate(places):
         seconds[number] = _times_at(model, energy, here, place)
-        timed = replace(counts, rows=replace(counts.rows, time_s=seconds[number]))
+        timed = at_clock(counts, seconds[number], place.point.core_mhz / here.core_mhz)
         split = attribute(timed, place.costs)
         joules[number] = np.where(np.isnan(seconds[number]), np.nan, split.total_j)
         marks |= split.row_marks

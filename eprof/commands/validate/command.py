@@ -98,6 +98,8 @@ def validate(options: argparse.Namespace) -> int:
         raise UsageError("--setting is one of a cost table; name it with --costs.")
 
     table = None if options.costs is None else costs.load(options.costs)
+    if table is not None and options.device:
+        table = table.on(options.device)
     study = _study(files, table, options) if files else None
     power_notes: list[str] = []
     meter = _external_meter(options, runs, power_notes)

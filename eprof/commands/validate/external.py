@@ -8,9 +8,9 @@ import numpy as np
 
 from eprof.base.errors import MeterError
 from eprof.base.text import listed
-from eprof.lab.power import fuse, sharing
+from eprof.lab.power import fuse
 from eprof.lab.power.marks import Mark
-from eprof.lab.power.series import Series
+from eprof.lab.power.series import Series, shared
 from eprof.logs.runs import ENERGY, TIME, Measured, Run, median, spread
 
 _LEAST_KNOWN = 0.95
@@ -33,14 +33,14 @@ def chosen(series: Sequence[Series], components: Sequence[str], notes: list[str]
 
     Raises MeterError: a component that is in no log, several to choose from, or a log without dates.
     """
-    found = sharing.shared(series)
+    found = shared(series)
     names = [each.component for each in found.series]
     absent = [name for name in components if name not in names]
     if absent:
         raise MeterError(f"--component {absent[0]}: the power logs have {listed(names)}.")
     asked = [each for each, name in zip(series, names, strict=True) if name in components]
     if asked:
-        found = sharing.shared(asked)
+        found = shared(asked)
         notes.extend(f"{part} lies in {whole}, and is added once." for part, whole in found.wholes.items())
     outermost = [each for each in found.series if each.component not in found.wholes]
     if not asked and len(outermost) > 1:

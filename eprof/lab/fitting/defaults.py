@@ -15,7 +15,7 @@ from eprof.base.gpus import may_be_same
 from eprof.base.resources import folder
 from eprof.base.toml import Document
 from eprof.base.vocabulary import CPU
-from eprof.costs.estimate import shape
+from eprof.costs.estimate import chips
 from eprof.counts.counters import capabilities_like
 from eprof.lab.fitting.form import Form
 from eprof.lab.fitting.solve import fit
@@ -113,7 +113,7 @@ def alike(names: Collection[str], device: str | None) -> list[str]:
 def _has_full_rate_fp64(device: str) -> bool | None:
     """Whether a GPU has about as many FP64 units as FP32 ones; None: not known."""
     capabilities = capabilities_like(device)
-    has_full_rate = {capability in shape()["fp64"]["full_rate"] for capability in capabilities}
+    has_full_rate = {chips()[capability].full_rate for capability in capabilities if capability in chips()}
     return has_full_rate.pop() if len(has_full_rate) == 1 else None
 
 

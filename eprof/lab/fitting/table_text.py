@@ -41,16 +41,21 @@ class Head(Struct, frozen=True):
     default: tuple[float, float] | None = None
 
 
-def text(measurements: Measurements, fitted: Fit, quality: Quality, head: Head) -> str:
-    """The text of a cost table's file, of a fit.
-
-    Raises MeasurementError for a fit that has no price of an event (utilisations, no counts).
-    """
+def check_events(measurements: Measurements) -> None:
+    """Raise MeasurementError where no fit of the measurements can be a cost table (utilisations, no counts)."""
     if measurements.kind != COUNTED or measurements.own:
         raise MeasurementError(
             "A cost table prices events, and these measurements have none: a utilisation says how busy a unit is, not "
             "what it did. The fit can be shown and validated, but makes no table."
         )
+
+
+def text(measurements: Measurements, fitted: Fit, quality: Quality, head: Head) -> str:
+    """The text of a cost table's file, of a fit.
+
+    Raises MeasurementError for a fit that has no price of an event.
+    """
+    check_events(measurements)
     unpayable = [term for term in fitted.prices_pj.index if term not in _payable()]
     if unpayable:
         raise MeasurementError(

@@ -22,6 +22,7 @@ from eprof.lab.measurements.units import CLOCKS, ENERGIES, POWERS, TIMES, VOLTS
 from eprof.lab.measurements.values import COUNTED, DOMAINS, USED, MeasurementError, numbers
 
 SCHEMA = 1
+_PLAINEST = "eprof"  # the mapping whose columns someone would write who has none
 _VERSION = pattern(r"(\d{1,3})\.(\d{1,3})")
 _MOST = 0.75
 _LARGEST = 1e100
@@ -189,7 +190,8 @@ def _nearest(header: Collection[str]) -> str:
     lacking = [([name for name in mapping.needs if name not in header], mapping) for mapping in mappings()]
     fewest, nearest = min(lacking, key=lambda pair: len(pair[0]) / len(pair[1].needs))
     if len(fewest) == len(nearest.needs):
-        return "They share none with those that eprof knows."
+        plainest = next(mapping for mapping in mappings() if mapping.name == _PLAINEST)
+        return f"They share none with those that eprof knows; {_PLAINEST} wants {', '.join(plainest.needs)}."
     if not fewest:
         return f"{nearest.name} would have its columns, but they do not hold what it takes them for."
     return f"Nearest is {nearest.name}, which needs {', '.join(fewest)} besides."

@@ -1,14 +1,22 @@
-"""The power of a component over time, as steps, and the joules between any two moments."""
+"""The power of a component over time, as steps, and the joules between any two moments; which components share joules.
+
+Parts lie in a whole, and meters of two logs may be of the same part.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Floats
+from eprof.base.text import listed, pattern
 
 MOST_W = 1e8  # more than any machine draws
 _GAP = 10.0  # periods without a sample: nothing is known of them
@@ -107,3 +115,143 @@ def _gaps(times: Floats) -> Bools:
     seconds = np.diff(times)
     gaps: Bools = seconds > _GAP * np.median(seconds)
     return gaps
+
+
+_NUMBER = r"[-_ ]?(\d[\w-]*)?"  # which of several
+# Meters of the whole machine, the widest first: all else is in them, also of other logs.
+_MACHINE = (
+    pattern(r"vdd_in|pom_5v_in|system\d*|total|node|syswatt", re.IGNORECASE),
+    pattern(r"(energy-)?psys|platform", re.IGNORECASE),
+)
+_WITHOUT_GPUS = 1  # the place of what has no GPUs of their own boards in it
+# A package, and what lies in it in the same log.
+_PACKAGE = pattern(rf"(?:(?:energy-)?(?:pkg|package)|cpu|socket){_NUMBER}|pkgwatt", re.IGNORECASE)
+_IN_PACKAGE = pattern(rf"(?:cores?|uncore|pp[01]){_NUMBER}|energy-cores|energy-gpu|corwatt|gfxwatt", re.IGNORECASE)
+# What several meters may be of; one without a number has the joules of all that have one.
+_KINDS = (
+    _PACKAGE,
+    pattern(rf"(?:energy-)?(?:d?ram|mem|memory){_NUMBER}|ramwatt", re.IGNORECASE),
+    pattern(rf"gpu{_NUMBER}", re.IGNORECASE),
+)
+_GPU = pattern(r"(?:gpu|nvml|nvidia|tesla|geforce|quadro).*", re.IGNORECASE)
+_MOST = 1.05  # of the power of a whole that a part may have, as meters differ
+
+
+class Shared(NamedTuple):
+    """Series with names of their own, and by these: what has the joules of a component, too.
+
+    Such joules are never added to the other's. too_large: components that by their names lie in another, but have more
+    power.
+    """
+
+    series: list[Series]
+    wholes: dict[str, str]
+    too_large: dict[str, str]
+
+
+def shared(series: Sequence[Series]) -> Shared:
+    """Which components share joules with others, whatever the order of the series."""
+    names = _names(series)
+    named = [replace(each, component=name) for each, name in zip(series, names, strict=True)]
+    wholes: dict[str, str] = {}
+    too_large: dict[str, str] = {}
+    for place, part in enumerate(series):
+        candidates = list(_candidates(place, series))
+        found = next((other for other in candidates if _fits(part, series[other])), None)
+        if found is not None:
+            wholes[names[place]] = names[found]
+        elif candidates:
+            too_large[names[place]] = names[candidates[0]]
+    return Shared(named, wholes, too_large)
+
+
+def _names(series: Sequence[Series]) -> list[str]:
+    """What components that may share joules are called: with their log or a number where names are the same."""
+    names: list[str] = []
+    for each in series:
+        alike = [other for other in series if other.component == each.component]
+        name = each.component if len(alike) == 1 else f"{each.component} ({Path(each.source).name})"
+        before = sum(other == name or other.startswith(f"{name} #") for other in names)
+        names.append(f"{name} #{before + 1}" if before else name)
+    return names
+
+
+def _candidates(place: int, series: Sequence[Series]) -> Iterator[int]:
+    """The places of what by their names share the joules of a component, the widest first."""
+    part = series[place]
+    for other, whole in enumerate(series):
+        if part.within and whole.source == part.source and re.fullmatch(part.within, whole.component):
+            yield other
+    widest_first = sorted(range(len(series)), key=lambda other: _width(series[other]))
+    rank = _rank(part)
+    wider = widest_first[: widest_first.index(place)]
+    for other in wider if rank < len(_MACHINE) else widest_first:
+        other_rank = _rank(series[other])
+        has_no_gpu = other_rank == _WITHOUT_GPUS and _GPU.fullmatch(part.component)
+        if other != place and other_rank < len(_MACHINE) and not has_no_gpu:
+            yield other
+    for other in widest_first:
+        if series[other].source == part.source and _same(_PACKAGE, series[other], _IN_PACKAGE, part):
+            yield other
+    for other in wider:
+        if any(_same(kind, series[other], kind, part) for kind in _KINDS):
+            yield other
+
+
+def _rank(series: Series) -> int:
+    """How wide a meter of shared joules is: of the whole machine 0; the number of ranks for any other component."""
+    return next((rank for rank, kind in enumerate(_MACHINE) if kind.fullmatch(series.component)), len(_MACHINE))
+
+
+def _width(series: Series) -> tuple[int, bool, float, str, str]:
+    """A key that sorts wholes before their parts that share joules, and the same of two logs by joules and names."""
+    joules = float(series.energy_j(series.edges[[0]], series.edges[[-1]])[0])
+    is_numbered = any(match[1] for kind in _KINDS if (match := kind.fullmatch(series.component)))
+    return _rank(series), is_numbered, -joules, series.source, series.component
+
+
+def _fits(part: Series, whole: Series) -> bool:
+    """Whether a part may share a whole's joules: it has no more power while both are known, or that cannot be told."""
+    # A part without a number is of all packages, of which the whole is one.
+    found, package = _IN_PACKAGE.fullmatch(part.component), _PACKAGE.fullmatch(whole.component)
+    if found and package and package[1] and not found[1]:
+        return True
+    edges = np.unique(np.concatenate([part.edges, whole.edges]))
+    begin_s, end_s = edges[:-1], edges[1:]
+    seconds = end_s - begin_s
+    both = (part.known_s(begin_s, end_s) > seconds / 2) & (whole.known_s(begin_s, end_s) > seconds / 2)
+    part_j = float(part.energy_j(begin_s, end_s)[both].sum())
+    return not both.any() or part_j <= _MOST * float(whole.energy_j(begin_s, end_s)[both].sum())
+
+
+def _same(kind: re.Pattern[str], whole: Series, of_part: re.Pattern[str], part: Series) -> bool:
+    """Whether two components that may share joules are of these kinds, and of one number where both have one."""
+    found, other = kind.fullmatch(whole.component), of_part.fullmatch(part.component)
+    if found is None or other is None:
+        return False
+    return not found[1] or not other[1] or found[1] == other[1]
+
+
+def sharing_warnings(found: Shared) -> Iterator[str]:
+    """Sentences on joules that are shared: what is added up, and what is not."""
+    source = {each.component: each.source for each in found.series}
+    for part, whole in found.wholes.items():
+        if source[part] != source[whole]:
+            yield (
+                f"{part} of {source[part]} is taken to have the joules of {whole} of {source[whole]}, and is not "
+                "added; if they are of different machines, rename its column."
+            )
+    for whole in dict.fromkeys(found.wholes.values()):
+        alike = [part for part, of in found.wholes.items() if of == whole and source[part] == source[whole]]
+        same = [part for part in alike if any(kind.fullmatch(whole) and kind.fullmatch(part) for kind in _KINDS)]
+        if same:
+            yield f"{source[whole]}: the joules of {listed(same)} are taken to be in those of {whole}, and added once."
+    for part, whole in found.too_large.items():
+        yield (
+            f"{part} of {source[part]} has more joules than {whole} of {source[whole]}, so it is not taken to lie in "
+            "it, and is added."
+        )
+    added = [each for each in found.series if each.component not in found.wholes]
+    if len({each.source for each in added}) > 1:
+        names = listed([f"{each.component} ({each.source})" for each in added][:6])
+        yield f"The total adds up {names}: give one log if two of them see the same joules."

@@ -24,8 +24,9 @@ from msgspec import Struct, field
 from eprof import profilers
 from eprof.base.arrays import Columns, alike, numbered
 from eprof.base.gpus import normal_label
+from eprof.base.known import only
 from eprof.base.marks import Mark
-from eprof.base.text import cut, few, pattern
+from eprof.base.text import counted, cut, few, pattern, when
 from eprof.logs.join import spelling
 from eprof.logs.join.gathering import timeline, together
 from eprof.logs.join.passes import are_opposite, by_collection, passes, without_copies
@@ -62,7 +63,7 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     warnings += [*twice, *views, *spelling_notes]
     kernels = _Kernels()
     named_devices = {log.device for log in logs if log.device}
-    beside = named_devices.pop() if len(named_devices) == 1 else None
+    beside = only(named_devices)
     _name_devices(tables, kernels, capability_of or (lambda _: ()), warnings, beside)
     placed = list(_place(tables, kernels, beside, warnings))
     placed = list(_settle_parts(placed, kernels, warnings))
@@ -287,7 +288,7 @@ def _as_named(numbered: re.Match[str], labels: Mapping[str, bool], capability_of
     same = {
         normal_label(label): label for label, is_timed in labels.items() if is_timed and label.endswith(f"({number})")
     }
-    (known,) = same.values() if len(same) == 1 else (None,)
+    known = only(same.values())
     if known is None or capability is None:
         return known
     possible = capability_of(known)
@@ -296,8 +297,7 @@ def _as_named(numbered: re.Match[str], labels: Mapping[str, bool], capability_of
 
 def _only_part(table: Table) -> str | None:
     """The part of all rows of a table (the rank of a log of one rank), else None."""
-    part = table.rows.part
-    return part.names[0] if part is not None and len(part.names) == 1 else None
+    return None if table.rows.part is None else only(table.rows.part.names)
 
 
 def _place(
@@ -329,7 +329,7 @@ def _place(
             )
             table = table.chosen(~nowhere)
         if len(table.rows):
-            yield table, kernels.numbers(table, known[0] if len(known) == 1 else None)
+            yield table, kernels.numbers(table, only(known))
 
 
 def _settle_parts(
@@ -347,8 +347,7 @@ def _settle_parts(
     moved = np.empty(len(kernels.rows), dtype=np.int64)
     for (device, kernel, part), number in kernels.rows.items():
         known = parts.get((device, kernel), [part])
-        settled = known[0] if len(known) == 1 else None
-        moved[number] = rows.setdefault((device, kernel, settled), len(rows))
+        moved[number] = rows.setdefault((device, kernel, only(known)), len(rows))
     kernels.rows = rows
     several = [kernel for (_, kernel), known in parts.items() if len(known) > 1]
     if several:
@@ -409,18 +408,15 @@ def _to_launches(best: _Time, launches: Array, names: Sequence[str], warnings: l
     differs = (timed > 0) & (launches > 0) & (timed != launches)
     if differs.any():
         first = int(np.flatnonzero(differs)[0])
+        of_times = counted(int(timed[first]), "launch", "launches")
         warnings.append(
-            f"{_these(differs, names)}: times are of {_many(timed[first])}, counters of {launches[first]:.0f}"
-            f"{' (first kernel)' if differs.sum() > 1 else ''}; brought to the counters' launches, so estimated"
+            f"{_these(differs, names)}: times are of {of_times}, counters of {launches[first]:.0f}"
+            f"{when(differs.sum() > 1, ' (first kernel)')}; brought to the counters' launches, so estimated"
         )
     factor = np.divide(launches, timed, out=np.ones(len(names)), where=differs)
     marks = np.where(np.isnan(best.seconds) | best.is_bound, int(Mark.MISSING), 0)
     marks |= np.where(differs | best.is_slowed, int(Mark.ESTIMATED), 0)
     return best.seconds * factor, marks
-
-
-def _many(launches: float) -> str:
-    return f"{launches:.0f} launch{'' if launches == 1 else 'es'}"
 
 
 def _disagreements(
@@ -435,10 +431,11 @@ def _disagreements(
     for counters in groups.values():
         fewer = estimated[counters[0]]
         first = int(np.flatnonzero(fewer)[0])
+        seen = counted(int(sums.launches[counters[0], first]), "launch", "launches")
         yield (
             f"{_these(fewer, names)}: {_listed([labels[counter] for counter in counters])} saw "
-            f"{_many(sums.launches[counters[0], first])}, other counters {launches[first]:.0f}"
-            f"{' (first kernel)' if fewer.sum() > 1 else ''}; brought to the larger number by averages, so estimated"
+            f"{seen}, other counters {launches[first]:.0f}"
+            f"{when(fewer.sum() > 1, ' (first kernel)')}; brought to the larger number by averages, so estimated"
         )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.errors import UsageError
+from eprof.base.known import only
 from eprof.base.text import pattern
 from eprof.logs.rows.log import Log, Names
 
@@ -91,7 +92,7 @@ def _matched(paths: Sequence[Path], names: Sequence[str], pattern: re.Pattern[st
 def _differing(numbers: Sequence[Sequence[str]]) -> list[str] | None:
     """The one number in which names of logs that are else alike differ, the rank of each; None without."""
     columns = {tuple(map(int, column)): list(column) for column in zip(*numbers, strict=True) if len(set(column)) > 1}
-    return next(iter(columns.values())) if len(columns) == 1 else None
+    return only(columns.values())
 
 
 def _plain_rank(rank: str) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
+from eprof.base.known import only
 from eprof.logs.rows.events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
 from eprof.logs.rows.log import BETWEEN, LAUNCH, Log, Names, Table, TableRows
 from eprof.logs.rows.numbers import NO_UNIT, kind_of
@@ -151,8 +152,7 @@ def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
     AMD numbers devices otherwise than the list, whose GPUs mostly are alike.
     """
     name_of: dict[Id, str] = {gpu.id: gpu.name for gpu in gpus}
-    only = set(name_of.values())
-    alike = only.pop() if len(only) == 1 else ""
+    alike = only(set(name_of.values()))
     return Names.of(f"{name_of.get(each.device, alike) or 'GPU without name'} ({each.device})" for each in links)
 
 

@@ -32,13 +32,16 @@ _ALL_CYCLES = "smsp__cycles_elapsed.sum"
 _SCHEDULERS = ("device__attribute_multiprocessor_count", "device__attribute_num_schedulers_per_multiprocessor")
 _ACTIVE, _MEAN_ACTIVE = "sm__cycles_active.sum", "sm__cycles_active.avg"
 _MULTIPROCESSORS = ("launch__sm_count", _SCHEDULERS[0])
+_IPC_ACTIVE, _IPC_ELAPSED = (f"sm__inst_executed.avg.per_cycle_{cycles}" for cycles in ("active", "elapsed"))
+_DRAM_ACTIVE, _DRAM_ALL, _DRAM_MEAN = "dram__cycles_active.avg", "dram__cycles_elapsed.sum", "dram__cycles_elapsed.avg"
 _PIPE = "_pipe_tensor_"
 _OF_ACTIVE, _OF_ELAPSED = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
 TIMES = frozenset(
     (*DURATIONS, *(name for pair in CLOCKS for name in pair), *_MEMORY, *_SCHEDULERS, *_MULTIPROCESSORS)
-) | {_ACTIVE, _MEAN_ACTIVE}
+) | {_ACTIVE, _MEAN_ACTIVE, _DRAM_ALL, _DRAM_MEAN}
 _A_SECOND = ".per_second"
 _PER_CYCLE, _PER_SECOND = ".sum.per_cycle_elapsed", ".sum" + _A_SECOND
+_NEARLY_WHOLE = 0.25
 _FEW = 512  # bytes: below, the rounding of their rate shows
 _SHORT_S = 1e-4  # of shorter launches the time holds so much else that cycles a second are no clock
 
@@ -84,10 +87,13 @@ def totals(
 ) -> dict[str, Array]:
     """Totals derived from ncu's rates a cycle and a second, by `RATE[total]`; NaN for rows of several launches.
 
-    And those of utilisations and of active cycles, and the flops of tensor cores by type.
+    And those of utilisations and of active cycles, and the flops of tensor cores by type. A mean over the channels of
+    DRAM makes a total for several launches too, as their number is the same for all.
     """
     alone = launches == 1
     made = tensor_ops.totals(metrics, keep)
+    if _DRAM_ACTIVE in metrics and (keep is None or _DRAM_ACTIVE + TOTAL in keep):
+        made[_DRAM_ACTIVE + TOTAL] = metrics[_DRAM_ACTIVE] * _dram_channels(metrics, time_s)
     for name, total in _cycles_of_all(metrics, len(time_s), keep).items():
         made[name + TOTAL] = np.where(alone, total, np.nan)
     for name, rate in metrics.items():
@@ -99,13 +105,17 @@ def totals(
 
 
 def _cycles_of_all(metrics: Mapping[str, Array], number: int, keep: Container[str] | None) -> dict[str, Array]:
-    """Cycles of all multiprocessors: those with work, and those in which a tensor pipe was busy, by metric."""
+    """Cycles of all multiprocessors with work, cycles in which a tensor pipe was busy, instructions; by metric."""
     multiprocessors = _first_known([metrics[name] for name in _MULTIPROCESSORS if name in metrics], number)
     mean_active = metrics.get(_MEAN_ACTIVE, np.full(number, np.nan)) * multiprocessors
     active = _first_known([metrics[_ACTIVE], mean_active] if _ACTIVE in metrics else [mean_active], number)
     elapsed = _cycles(metrics, number) * multiprocessors
 
     cycles = {_MEAN_ACTIVE: mean_active} if _MEAN_ACTIVE in metrics else {}
+    if _IPC_ACTIVE in metrics:
+        cycles[_IPC_ACTIVE] = metrics[_IPC_ACTIVE] * active
+    if _IPC_ELAPSED in metrics:
+        cycles[_IPC_ELAPSED] = metrics[_IPC_ELAPSED] * elapsed
     for name in (name for name in metrics if _PIPE in name):
         if name.endswith(_OF_ACTIVE):
             cycles[name] = metrics[name] / 100 * active
@@ -113,6 +123,20 @@ def _cycles_of_all(metrics: Mapping[str, Array], number: int, keep: Container[st
             cycles[name] = metrics[name] / 100 * elapsed
     wanted = {name: total for name, total in cycles.items() if keep is None or name + TOTAL in keep}
     return {name: total for name, total in wanted.items() if not np.isnan(total).all()}
+
+
+def _dram_channels(metrics: Mapping[str, Array], time_s: Array) -> Array:
+    """The channels of DRAM: the elapsed cycles of all over those of one, whose rate or time may be rounded."""
+    number = len(time_s)
+    of_one = [metrics[name] * time_s for name in _MEMORY if name in metrics]
+    if _DRAM_MEAN in metrics:
+        of_one.insert(0, metrics[_DRAM_MEAN])
+    mean = _first_known(of_one, number)
+    channels = np.divide(
+        metrics.get(_DRAM_ALL, np.full(number, np.nan)), mean, out=np.full(number, np.nan), where=mean > 0
+    )
+    whole = np.round(channels)
+    return np.asarray(np.where(np.abs(channels - whole) < _NEARLY_WHOLE, whole, channels))
 
 
 def _cycles(metrics: Mapping[str, Array], number: int) -> Array:

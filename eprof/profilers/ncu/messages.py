@@ -1,6 +1,6 @@
 """ncu's messages: why there is no table, or what is not right with it."""
 
-from eprof.base.text import pattern
+from eprof.base.text import counted, pattern
 from eprof.collect.messages import Findings, shortened
 
 CSV = "ncu --csv --page raw --print-units base --log-file FILE.csv PROGRAM"
@@ -91,7 +91,7 @@ class Messages:
                 return f"ncu failed (line {number} says: {shortened(text)}); mend that, and profile again"
         if not self.processes:
             return f"no table of ncu was found; make one with `{CSV}`"
-        processes = "1 process" if len(self.processes) == 1 else f"{len(self.processes)} processes"
+        processes = counted(len(self.processes), "process", "processes")
         return (
             f"ncu watched {processes} but wrote no table; see that the program launches kernels on the "
             "GPU, ends by itself, and that no filter (-k, -s, -c) leaves out all of them"

@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
+from eprof.base.text import counted
 from eprof.base.threads import ahead, is_memory_scarce
 from eprof.logs.rows import folding
 from eprof.logs.rows.log import Log, Table
@@ -335,7 +336,7 @@ class _Reader(Struct):
         yield from self.page.notes()
         yield from self.nsys.notes()
         if self.skipped:
-            lines = "1 line is" if self.skipped == 1 else f"{self.skipped} lines are"
+            lines = counted(self.skipped, "line is", "lines are")
             yield f"{lines} no part of a table and skipped, for example: {self.example}"
         if self.is_cut:
             yield f"the log looks cut off: its last line ({self.lines}) is no whole row; collect the log again"
@@ -368,7 +369,7 @@ class _Reader(Struct):
                 "wrote it, with all quotes and with nothing in front of its lines"
             )
         if self.page.launches and not self.page.orphans:
-            launches = "1 launch" if self.page.launches == 1 else f"{self.page.launches} launches"
+            launches = counted(self.page.launches, "launch", "launches")
             return f"ncu's page names {launches} but no metric, which is nothing to count with; print {IMPORTED}"
         self.messages.page = self.page.first_line or None
         return self.messages.why_no_table()

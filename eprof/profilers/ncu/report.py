@@ -22,7 +22,7 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Array
 from eprof.base.errors import LogError
-from eprof.base.text import pattern
+from eprof.base.text import counted, pattern, phrase, when
 from eprof.logs.rows import packing
 from eprof.logs.rows.cells import is_wrong
 from eprof.logs.rows.log import Log
@@ -38,7 +38,7 @@ _CHUNK = 8 << 20
 _DEVICE = "launch__device_id"
 _VERSION = ("device__attribute_compute_capability_major", "device__attribute_compute_capability_minor")
 _NEEDS = (
-    "this is a report file of Nsight Compute, which NVIDIA's package ncu-report reads: pip install 'eprof[ncu]'; or "
+    "this is a report file of Nsight Compute, which NVIDIA's package ncu-report reads: pip install ncu-report; or "
     f"make a CSV of it with `{IMPORT}`"
 )
 _FIELD_VERSION = 1
@@ -116,15 +116,15 @@ def _actions(path: str, name: str, shape: Shape) -> list[Any]:
     if len(actions) != shape.results:
         raise LogError(
             f"{path}: NVIDIA's package ncu-report {context.get_version()} reads {len(actions)} of the {shape.results} "
-            f"launches in this report{f' of ncu {shape.build}' if shape.build else ''}, so it is newer than the "
+            f"launches in this report{phrase(' of ncu {}', shape.build)}, so it is newer than the "
             f"package, or damaged; {_mend(shape)}"
         )
     return actions
 
 
 def _mend(shape: Shape) -> str:
-    by = f" {shape.build}" if shape.build else ""
-    return f"pip install --upgrade ncu-report, or make a CSV of it with the ncu{by} that wrote it: `{IMPORT}`"
+    ncu = f"ncu{phrase(' {}', shape.build)}"
+    return f"pip install --upgrade ncu-report, or make a CSV of it with the {ncu} that wrote it: `{IMPORT}`"
 
 
 def _sheet(actions: Sequence[Any], pids: Sequence[str], keep: Container[str] | None) -> Sheet:
@@ -235,8 +235,8 @@ def shape_of(path: str, handle: IO[bytes]) -> Shape:
         while handle.tell() < size:
             _block(handle, size, report)
     except _Damaged as err:
-        launches = "1 whole launch" if report.results == 1 else f"{report.results} whole launches"
-        before = f"; {launches} before that" if report.results else ""
+        launches = counted(report.results, "whole launch", "whole launches")
+        before = when(report.results, f"; {launches} before that")
         raise LogError(
             f"{path}: the report file is {err} at byte {handle.tell()} of {size}{before}; "
             "copy the file again, or profile again"

@@ -31,7 +31,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 
-from eprof.base.text import pattern
+from eprof.base.text import counted, pattern
 from eprof.logs.rows.numbers import unit_of
 from eprof.logs.rows.sections import Piece, Section
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
@@ -271,8 +271,8 @@ class Page(Struct):
                 "`--csv --page raw --print-units base` writes them whole"
             )
         if self.orphans:
-            rows_are = "1 row is" if self.orphans == 1 else f"{self.orphans} rows are"
-            yield f"{rows_are} below no line of ncu's page that names their kernel, so not read"
+            rows = counted(self.orphans, "row is", "rows are")
+            yield f"{rows} below no line of ncu's page that names their kernel, so not read"
 
     def section(self, kind: str) -> Section:
         """The header that the rows of ncu's text would have in a CSV."""

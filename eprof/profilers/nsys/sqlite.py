@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from eprof.base.errors import LogError
+from eprof.base.text import counted
 from eprof.logs.rows.log import LAUNCH, Log
 from eprof.logs.rows.stream import Source
 from eprof.profilers.nsys.signs import KIND
@@ -168,8 +169,7 @@ def _command(database: _Database, pids: list[object]) -> str | None:
 def _notes(database: _Database, kernels: list[Timed]) -> Iterable[str]:
     lost = sum(kernel.launches for kernel in kernels if math.isnan(kernel.time_s))
     if lost:
-        launches = "1 launch of kernels has" if lost == 1 else f"{lost} launches of kernels have"
-        yield f"{launches} no readable time"
+        yield f"{counted(lost, 'launch of kernels has', 'launches of kernels have')} no readable time"
     if database.has(_DIAGNOSTICS, "text"):
         query = f"select 1 from {_DIAGNOSTICS} where text like '{_LOST}%' limit 1"
         if database.connection.execute(query).fetchone():

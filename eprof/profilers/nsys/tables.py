@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Columns, alike
 from eprof.base.errors import LogError
-from eprof.base.text import pattern
+from eprof.base.text import counted, pattern
 from eprof.logs.rows.log import LAUNCH, Log, Names, Table, TableRows, part_of, told_apart
 from eprof.logs.rows.numbers import ENGLISH, values
 from eprof.logs.rows.sections import Piece, Section, names_of, size, split, together
@@ -384,7 +384,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
         raise LogError(f"{source.path}: {why}")
     notes = [*source.notes, *nsys.notes()]
     if skipped:
-        rows_have = "1 row has" if skipped == 1 else f"{skipped} rows have"
+        rows_have = counted(skipped, "row has", "rows have")
         notes.append(f"{rows_have} no readable time or number of launches and is skipped, for example: {example}")
     about = {"lines": lines, "skipped_lines": skipped, "example_skipped": example or None}
     return source.log([nsys.table()], notes, format_=KIND, **about)

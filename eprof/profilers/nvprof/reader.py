@@ -16,7 +16,8 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Array
 from eprof.base.errors import LogError
-from eprof.base.text import pattern
+from eprof.base.known import only
+from eprof.base.text import counted, pattern, phrase
 from eprof.base.threads import ahead, is_memory_scarce
 from eprof.logs.rows.cells import OLD_RATES, RATES
 from eprof.logs.rows.columns import Form, ParsedRows, parse
@@ -99,7 +100,7 @@ class Walked(Struct, frozen=True):
             command=seen.messages.command,
             example_skipped=seen.example_skipped,
             processes=max(1, len(seen.pids)),
-            device=next(iter(seen.devices)) if len(seen.devices) == 1 else None,
+            device=only(seen.devices),
             several_devices=len(seen.devices) > 1,
             shapes=store.launch_shapes(),
         )
@@ -145,7 +146,7 @@ def _given(columns: Sequence[str] | None) -> list[Header]:
 
 def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
     if seen.skipped_lines:
-        lines = "1 line is" if seen.skipped_lines == 1 else f"{seen.skipped_lines} lines are"
+        lines = counted(seen.skipped_lines, "line is", "lines are")
         yield f"{lines} no part of a table and skipped, for example: {seen.example_skipped}"
     if seen.unquoted:
         yield (
@@ -153,12 +154,12 @@ def _line_notes(seen: Outcome, source: Source) -> Iterable[str]:
             "give the log as nvprof wrote it"
         )
     if seen.broken_rows:
-        rows = "1 of them looks like a row" if seen.broken_rows == 1 else f"{seen.broken_rows} of them look like rows"
+        rows = counted(seen.broken_rows, "of them looks like a row", "of them look like rows")
         yield f"{rows} that something happened to, so totals are lower bounds"
     if seen.lost_rows:
-        number = len(seen.lost_rows)
+        look = counted(len(seen.lost_rows), "of them looks", "of them look")
         yield (
-            f"{number} of them look{'s' if number == 1 else ''} like rows of a table that an empty line or a `==` line "
+            f"{look} like rows of a table that an empty line or a `==` line "
             f"had ended (the first is line {seen.lost_rows[0]}); they were not read"
         )
     if seen.cut_off:
@@ -216,8 +217,8 @@ def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str:
             f"nvprof started but wrote no result (the log ends at line {seen.lines}); see that the program ends by "
             "itself, and profile again"
         )
-    example = f" (one says: {seen.example_skipped})" if seen.example_skipped else ""
-    lines = "1 line" if seen.lines == 1 else f"{seen.lines} lines"
+    example = phrase(" (one says: {})", seen.example_skipped)
+    lines = counted(seen.lines, "line")
     return (
         f"no log of a profiler that eprof reads ({', '.join(signs())}) was found in {lines}{example}; give "
         "the log as the profiler wrote it"
@@ -326,7 +327,10 @@ class Walk:
         if line.startswith('"'):
             self._comma_separated(line)  # nothing else starts so
         elif not line.strip():
-            if not self._begins_blank(line):
+            # A blank line is the row of units of a table that has no units, or the end of one.
+            section = self._section
+            is_new = isinstance(section, TextSection) and section.may_begin_blank and not section.rows
+            if not is_new or not section.accepts(line):  # type: ignore[union-attr, arg-type]
                 self._end_table()
         elif message := PROFILER_LINE.fullmatch(line):
             self._profiler_line(message)
@@ -339,13 +343,6 @@ class Walk:
             self._open_text(line)
         else:
             self._comma_separated(line)
-
-    def _begins_blank(self, line: str) -> bool:
-        """Whether a blank line is the row of units of an nvprof table that has no units."""
-        section = self._section
-        return (
-            isinstance(section, TextSection) and section.may_begin_blank and not section.rows and section.accepts(line)
-        )
 
     def _comma_separated(self, line: str) -> None:
         if header := header_of(line):

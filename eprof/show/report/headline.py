@@ -61,6 +61,8 @@ def _constant_alone(view: View) -> Headline:
     if view.to_meter:
         drawn = quantity(view.least_total.value or 0.0, "J")
         text = f"{drawn} {view.total_is}: only constant power is priced{_drawn(view)}."
+        if metered.is_by_time(view):
+            text = f"{drawn} {view.total_is} in {at_least(view.time, 's')}, split by time alone."
         return Headline(f"{text} Cause unknown; shares are of time.", "", constant.marks | MISSING)
     how = when(view.is_estimated, ", estimated from the data sheet")
     pair = known(view.interval("total"))

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from eprof.base.text import when
 from eprof.profile import schema
+from eprof.profile.metering import BY_TIME
 from eprof.show.report.view import View, by_time_of, energy_of
 from eprof.show.words.numbers import plain, quantity, whole
 
@@ -18,17 +19,23 @@ def sentences(view: View) -> Iterator[str]:
     idle = ""
     if to_meter.idle_j:
         idle = f", {quantity(to_meter.idle_j, 'J')} of it idle for {quantity(to_meter.idle_s or 0, 's')}"
-    yield (
-        f"{quantity(to_meter.metered_j, 'J')} were metered ({to_meter.source}){idle}. They are split by counts: "
-        f"{_shape(view, to_meter)} times {plain(to_meter.factor)}."
-    )
+    metered = f"{quantity(to_meter.metered_j, 'J')} were metered ({to_meter.source}){idle}."
+    if is_by_time(view):
+        yield f"{metered} They are split by time alone."
+        return
+    yield f"{metered} They are split by counts: {_shape(view, to_meter)} times {plain(to_meter.factor)}."
     if len(view.kernels) > 1:
         yield _by_time(view, to_meter)
 
 
+def is_by_time(view: View) -> bool:
+    """Whether metered energy was split by time alone, because nothing that was counted has a price."""
+    return view.to_meter is not None and view.to_meter.shape == BY_TIME
+
+
 def brief(view: View) -> str:
     """How metered energy was split, in two lines: shape and factor, and the kernel of which time says most else."""
-    if view.to_meter is None:
+    if view.to_meter is None or is_by_time(view):
         return ""
     split = f"Split by {_shape(view, view.to_meter)} times {plain(view.to_meter.factor)}."
     apart = _apart(view, view.to_meter.within)

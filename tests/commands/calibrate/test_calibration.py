@@ -20,6 +20,7 @@ from eprof.commands.calibrate import results, schedule, table
 from eprof.commands.calibrate.peaks import fraction, peaks, resource
 from eprof.commands.calibrate.session import Request, Session, label
 from eprof.costs import estimate
+from eprof.costs.datasheets import DataSheet
 
 MANIFEST = manifests.load()
 H100 = (9, 0)
@@ -536,7 +537,7 @@ def test_quick_runs_few_benchmarks_in_about_a_minute_with_zeros_and_random_opera
 def test_quick_scales_the_shared_prices_to_the_runs(tmp_path):
     """The stand-in takes 0.6 of its joules above idle with zeros: so do both factors, and every interval shows it."""
     mine, rows, note = quick_table(tmp_path, StandIn(Time()))
-    shared = estimate.shape_prices("H100").pj
+    shared = estimate.shape_prices(DataSheet("H100 PCIe"), CONSTANT_W).pj
     prices = {price.name: price.pj for price in mine.at().prices.values()}
     core = prices["fp32_instruction"] / shared["fp32_instruction"]
     memory = prices["dram_byte"] / shared["dram_byte"]

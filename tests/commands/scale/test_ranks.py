@@ -15,8 +15,7 @@ from eprof.base.errors import EprofError
 from eprof.base.toml import Document
 from eprof.cli import main
 from eprof.clusters import cluster
-from eprof.clusters.cluster import Beside
-from eprof.clusters.run import Part, medians
+from eprof.clusters.cluster import Beside, Part, medians
 from eprof.commands.scale import document as scale_document
 from eprof.commands.scale import measured, program, ranks, words
 from eprof.lab.objective import parse

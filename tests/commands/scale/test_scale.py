@@ -16,7 +16,6 @@ from eprof.clusters import cluster
 from eprof.clusters.cluster import Clock
 from eprof.commands.scale import document as scale_document
 from eprof.commands.scale import fit, measured, model, program
-from eprof.commands.scale import isoefficiency as keep
 from eprof.commands.scale.schema import Fit
 from eprof.lab.objective import parse
 
@@ -123,14 +122,14 @@ def test_the_best_clock_decides_whether_efficiency_rises_with_the_clock():
 def test_how_a_problem_must_grow_to_keep_its_efficiency(name, sizes):
     on = machine()
     for processors, size in zip((2, 4, 8, 16, 32, 64), sizes, strict=True):
-        kept = keep.size(on, program.load(name), processors, on.at(None), "interrupt", 0.9, 0.8)
+        kept = model.size_to_keep(on, program.load(name), processors, on.at(None), "interrupt", 0.9, 0.8)
         assert kept.size == (None if size is None else pytest.approx(size, rel=2e-3))
         assert (kept.because is None) == (size is not None)
 
 
 def test_memory_bounds_how_far_a_problem_may_grow():
     on = machine(memory_bytes=1e6)
-    kept = keep.size(on, program.load("romm"), 64, on.at(None), "interrupt", 0.9, 0.8)
+    kept = model.size_to_keep(on, program.load("romm"), 64, on.at(None), "interrupt", 0.9, 0.8)
     assert kept.size is None and "the largest that memory holds" in kept.because
 
 
@@ -151,7 +150,7 @@ def test_a_size_that_efficiency_no_longer_reacts_to_is_told_from_one_that_memory
     on = machine(memory_bytes=1e6)
     for extra, reason in (('on_chip_extra = "n"', "no longer reacts"), ('messages = "1e4"', "the largest that memory")):
         counted = program.read(Document.parse(text + extra + "\n", "x.toml"))
-        kept = keep.size(on, counted, 4, on.at(None), "interrupt", 0.999, 0.8)
+        kept = model.size_to_keep(on, counted, 4, on.at(None), "interrupt", 0.999, 0.8)
         assert kept.size is None and reason in kept.because
 
 

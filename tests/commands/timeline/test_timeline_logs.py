@@ -10,8 +10,9 @@ import pytest
 from eprof.base.errors import EprofError
 from eprof.commands.timeline import document as timeline_document
 from eprof.lab.power import logs as power
-from eprof.lab.power import marks, sharing
-from eprof.lab.power.series import Series
+from eprof.lab.power import marks
+from eprof.lab.power.series import Series, sharing_warnings
+from eprof.lab.power.series import shared as with_shared
 
 TRACES = Path(__file__).parents[4] / "shared" / "data" / "traces"
 # A row as likwid-perfctr -t 5.2 prints it of the events of group ENERGY, by event and then by thread.
@@ -149,8 +150,8 @@ def test_joules_that_two_meters_see_are_added_once(parts, added, part_of):
 
 
 def test_what_is_not_added_is_said():
-    found = sharing.shared(series_of(("gpu0", "a.csv"), ("gpu0", "b.csv"), ("power", "c.csv")))
-    said = " ".join(sharing.warnings(found))
+    found = with_shared(series_of(("gpu0", "a.csv"), ("gpu0", "b.csv"), ("power", "c.csv")))
+    said = " ".join(sharing_warnings(found))
     assert "gpu0 (b.csv) of b.csv is taken to have the joules of gpu0 (a.csv)" in said
     assert "The total adds up gpu0 (a.csv) (a.csv) and power (c.csv)" in said
 

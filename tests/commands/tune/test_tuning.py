@@ -9,12 +9,14 @@ from msgspec.structs import replace
 from validation_support import CORES, MEMORIES, PRICES, made, table
 
 import eprof
+from eprof import costs
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.marks import Mark
 from eprof.commands.tune import build, document, words
 from eprof.commands.tune.grid import Grid, Point, choose, front, lost, together
 from eprof.commands.tune.schema import PowerModel
 from eprof.commands.tune.time_fit import Timed, TimeModel, check
+from eprof.energy.time_model import of_table
 from eprof.lab.objective import Objective, parse
 
 positive = st.floats(0.01, 100)
@@ -108,6 +110,26 @@ def test_time_is_the_measured_one_where_it_was_measured_and_scales_with_both_clo
     assert model.at(time, dram, (core, memory), (core * factor, memory * factor)) == pytest.approx(time / factor)
     more = [float(model.at(time, dram, (core, memory), (core * f, memory))) for f in (1.0, 1.5, 2.0)]
     assert more == sorted(more, reverse=True)
+
+
+def test_low_core_clocks_make_the_way_to_dram_narrow():
+    """By hand: 1e9 B in 10 ms at 1000/1000 MHz; DRAM gives 100 B a cycle of its own, the core lets 200 B pass."""
+    model = TimeModel(100.0, share=1.0, path_byte_per_cycle=200.0)
+    assert model.memory_time(0.01, 1e9, 1000.0, 1000.0) == pytest.approx(0.01 * 0.999)
+    assert model.at(0.01, 1e9, (1000, 1000), (500, 1000)) == pytest.approx(0.01, rel=0.03), "DRAM is still as narrow"
+    assert model.at(0.01, 1e9, (1000, 1000), (250, 1000)) == pytest.approx(0.02, rel=0.03)
+    assert model.at(0.02, 1e9, (250, 1000), (1000, 1000)) == pytest.approx(0.01, rel=0.03), "and back"
+    assert "200 B a cycle" in model.words
+    free = TimeModel(100.0, share=1.0)
+    assert free.at(0.01, 1e9, (1000, 1000), (250, 1000)) == pytest.approx(0.01, rel=0.1)
+
+
+def test_a_stream_on_an_a100_takes_what_was_measured_at_low_clocks():
+    """GB/s of a stream by core clock, dgemm_stream of Optimal-GPU-frequency-using-DNN-based-models at 19c292a."""
+    model = of_table(costs.load("A100-SXM4-80GB"))
+    for core_mhz, gb_per_s in ((1110, 1772), (960, 1755), (870, 1737), (780, 1576), (690, 1437), (510, 1169)):
+        seconds = model.at(1 / 1769.6, 1e9, (1410, 1593), (core_mhz, 1593))
+        assert seconds == pytest.approx(1 / gb_per_s, rel=0.11), core_mhz
 
 
 def test_a_kernel_without_traffic_goes_with_the_core_clock_and_one_that_streams_with_the_memory_clock():

@@ -317,3 +317,20 @@ def test_a_run_without_a_meter_is_no_validation(command, real_log, tmp_path):
     path = run_directory(tmp_path / "fmm.eprof", real_log("k20c-metrics-summary.csv"), joules=None)
     code, _, err = command("validate", path, "--costs", "jetson-tk1")
     assert code == 1 and "no meter was read" in err
+
+
+STREAM = "benchmark,kernel,core_mhz,memory_mhz,time_s,power_w,l1_read,l2_read,dram_read,dram_write,l1_write,l2_write\n"
+
+
+@pytest.mark.parametrize(
+    ("memory_mhz", "constant_w"), [(1215, 43.67 + 0.007325 * 1410), (1593, 15.29 + 60.92 + 0.008166 * 1410)]
+)
+def test_a_published_table_is_scored_on_any_of_its_boards(command, tmp_path, memory_mhz, constant_w):
+    """By hand: 1e12 B a second pay L1, L2 and both sides of DRAM; 108 multiprocessors are active; the board's own idle."""
+    rows = tmp_path / "stream.csv"
+    half = ",".join(["5e11"] * 6)
+    rows.write_text(STREAM + "".join(f"{name},{name},1410,{memory_mhz},1,200,{half}\n" for name in ("copy", "add")))
+    code, out, _ = command("validate", rows, "--costs", "a100", "--format", "json")
+    predicted_w = json.loads(out)["rows"][0]["predicted_w"]["table"]
+    assert code == 0
+    assert predicted_w == pytest.approx(constant_w + 11.6 + 29.7 + 24.3 + 15.9 + 67e-12 * 108 * 1410e6, rel=1e-6)

@@ -1,0 +1,98 @@
+"""What the default page of Nsight Compute implies: bytes of DRAM from cycles, instructions from rates a cycle."""
+
+import math
+
+import pytest
+from conftest import SHARED
+from test_ncu_logs import log_of
+
+from eprof.base.marks import Mark
+from eprof.counts import counters, counts
+from eprof.logs import combine, read
+
+ESTIMATED = int(Mark.ESTIMATED)
+LINES = {"dram": "Memory Throughput  ", "warp_issue": "Executed Instructions"}
+
+
+def counted(log, capability, word):
+    """A count of the one kernel of a log, and its marks."""
+    amounts = counts.count(combine([log]), counters.find("ncu", capability), "served")
+    return amounts.table[word].iloc[0], amounts.marks[word].iloc[0]
+
+
+def real_text(name):
+    path = SHARED / "ncu-modern" / name
+    if not path.exists():
+        pytest.skip("the real logs are not at hand")
+    return path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "capability", "words"),
+    [
+        ("h100-sxm-text-cublas-tf32.txt", "9.0", ("dram", "warp_issue")),
+        ("h100-sxm-text-cutlass-tma.txt", "9.0", ("dram", "warp_issue")),
+        ("rtxpro6000-text-cublas-fp16.txt", "12.0", ("dram", "warp_issue")),
+        ("rtxpro6000-text-mma-warptile.txt", "12.0", ("dram", "warp_issue")),
+    ],
+)
+def test_a_page_without_its_counts_still_tells_them(tmp_path, name, capability, words):
+    text = real_text(name)
+    left = [line for line in text.split("\n") if "byte/s" not in line and LINES["warp_issue"] not in line]
+    assert len(left) < text.count("\n")
+    (tmp_path / "whole.txt").write_text(text)
+    whole, less = read(tmp_path / "whole.txt"), log_of(tmp_path, *left)
+    for word in words:
+        value, marks = counted(less, capability, word)
+        assert value == pytest.approx(counted(whole, capability, word)[0], rel=0.01)
+        assert marks == ESTIMATED
+
+
+def test_bytes_of_dram_are_the_share_of_the_data_sheets_bandwidth(tmp_path):
+    # 51.84 % of an L4's 300 GB/s for 14.17 s, as the page says of the same launch.
+    (tmp_path / "log.txt").write_text(real_text("l4-text-fp16-mma-16384-seconds.txt"))
+    value, marks = counted(read(tmp_path / "log.txt"), "8.9", "dram")
+    assert value == pytest.approx(0.5184 * 300e9 * 14.17, rel=0.01) and marks == ESTIMATED
+
+
+def page(capability, *rows, tail="Context 1, Stream 7"):
+    ruler = f"    {'-' * 30} ----------- --------------"
+    lines = [f"    {name:30} {unit:>11} {value:>14}" for name, unit, value in rows]
+    head = f"    {'Metric Name':30} Metric Unit   Metric Value"
+    return ["[7] app@127.0.0.1", f"  axpy(int) (2, 1, 1)x(64, 1, 1), {tail}, Device 0, CC {capability}",
+            "    Section: GPU", ruler, head, ruler, *lines, ruler]  # fmt: skip
+
+
+CYCLES = (
+    ("DRAM Frequency", "Ghz", "2.00"),
+    ("Duration", "us", "10.00"),
+    ("Average DRAM Active Cycles", "cycle", "5,000"),
+    ("Total DRAM Elapsed Cycles", "cycle", "801,000"),  # of 40 channels, by a rounded frequency
+)
+
+
+@pytest.mark.parametrize(("capability", "channel_b"), [("8.0", 32), ("9.0", 32), ("8.6", 8), ("12.0", 8)])
+def test_a_channel_moves_as_many_bytes_a_cycle_as_it_is_wide(tmp_path, capability, channel_b):
+    value, marks = counted(log_of(tmp_path, *page(capability, *CYCLES)), capability, "dram")
+    assert (value, marks) == (40 * 5000 * channel_b, ESTIMATED)
+
+
+@pytest.mark.parametrize("lacking", ["DRAM Frequency", "Duration", "Total DRAM Elapsed Cycles"])
+def test_without_the_number_of_channels_bytes_are_not_known(tmp_path, lacking):
+    rows = [row for row in CYCLES if row[0] != lacking]
+    assert math.isnan(counted(log_of(tmp_path, *page("8.0", *rows)), "8.0", "dram")[0])
+
+
+def test_a_roofline_page_tells_flops_by_its_rates(tmp_path):
+    rates = [
+        (f"Predicated-On {kind} Thread Instructions Executed Per Cycle", "inst/cycle", str(rate))
+        for kind, rate in (("FFMA", 400), ("FADD", 100), ("FMUL", 0))
+    ]
+    header = '"ID","Process ID","Process Name","Kernel Name","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"'
+    rows = [
+        f'"0","7","app","axpy(int)","0","8.0","Roofline","{name}","{unit}","{value}"'
+        for name, unit, value in (*rates, ("Elapsed Cycles", "cycle", "1000"))
+    ]
+    log = log_of(tmp_path, header, *rows)
+    assert counted(log, "8.0", "fp32_fma") == (400_000, ESTIMATED)
+    assert counted(log, "8.0", "fp32_add") == (100_000, ESTIMATED)
