@@ -217,7 +217,7 @@ def meet(names: list[str], seconds: dict[str, float], tree: Path, *options: str)
             return pytest.main([*executed.QUIET, *options, *some], plugins=[Chosen(chosen, tree.parent / "failed")])
 
         code = os.waitstatus_to_exitcode(os.waitpid(fork(run), 0)[1]) if some else 0
-        if code not in (0, executed.NONE_RAN):
+        if code not in (0, executed.NONE_RAN) and "-x" in options:
             return code
     return 0
 
