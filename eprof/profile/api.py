@@ -25,6 +25,7 @@ from eprof.logs.join.ranks import NVTX, PARTS, RANK, STREAM, labelled, ranks
 from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
 from eprof.logs.rows.log import LAUNCH, Launches, Log
 from eprof.logs.runs import Run
+from eprof.profile.schema import kind_of
 from eprof.profilers import advice
 
 if TYPE_CHECKING:
@@ -67,6 +68,15 @@ def load(
     """
     if not inputs:
         raise UsageError("Nothing to report on: name at least one log.")
+    for given in inputs:
+        if isinstance(given, str | Path) and kind_of(Path(given)) is not None:
+            if len(inputs) > 1 or parts or timeline or time:
+                raise UsageError(
+                    f"{given}: is a document of eprof: name it alone, without --time and --group, or name its logs."
+                )
+            from eprof.profile import saved
+
+            return saved.load(Path(given), kernels, command_line or ["eprof", "report", str(given)])
     frames = [given for given in inputs if not isinstance(given, str | Path)]
     sources = _sources([given for given in inputs if isinstance(given, str | Path)], parts, rank)
     gather = not sources.owner and not sources.rank_of

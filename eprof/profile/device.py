@@ -11,13 +11,17 @@ from eprof.counts import counters
 
 
 class Device(Struct, frozen=True):
-    """A GPU of the logs: its label there ("Tesla K20c (0)"), what it is, and how its capability came to be known."""
+    """A GPU of the logs: its label there ("Tesla K20c (0)"), what it is, and how its capability came to be known.
+
+    may_be: the capabilities that it may have, where nothing tells which.
+    """
 
     label: str | None
     name: str | None
     index: int | None
     capability: str | None
     capability_from: str
+    may_be: tuple[str, ...] = ()
 
 
 def device_of(label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str) -> Device:
@@ -25,7 +29,7 @@ def device_of(label: str | None, capability: str | None, counter_names: Sequence
     everywhere = counters.everywhere(profiler)
     if everywhere == counters.SIMULATED:
         return Device(label, label, None, everywhere, "simulated device")
-    alike = Device(label, *_split_label(label), everywhere, f"what {profiler} counts alike on all devices")
+    alike = Device(label, *split_label(label), everywhere, f"what {profiler} counts alike on all devices")
     try:
         device = identify(label, capability, counter_names, profiler)
     except DefinitionError:
@@ -38,9 +42,10 @@ def device_of(label: str | None, capability: str | None, counter_names: Sequence
 def identify(label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str) -> Device:
     """The device of a log's label, with the capability that `capability`, its name or its counters tell, in this order.
 
-    Raises DefinitionError, naming the candidates, if it stays open.
+    Where it stays open for a GPU that no log names, the candidates are in `may_be`.
+    Raises DefinitionError, naming the candidates, if the name of a GPU leaves it open.
     """
-    name, index = _split_label(label)
+    name, index = split_label(label)
     if capability is not None:
         return Device(label, name, index, capability, _capability_by_user(name, capability))
     in_column = capability_of_label(label or "")
@@ -55,12 +60,14 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
     both = [candidate for candidate in by_counters if candidate in by_name] if by_name else list(by_counters)
     if both and (by_name or len({counters.find(profiler, candidate).name for candidate in both}) == 1):
         return Device(label, name, index, both[0], "counters present")
+    if name is None:
+        return Device(label, None, index, None, f"not known; it may be {listed(both, 'or')}", tuple(both))
     definitions = [definition for definition in counters.definitions() if definition.profiler == profiler]
     offered = [candidate for definition in definitions for candidate in definition.capabilities]
     may_be = both or [candidate for candidate in by_name if candidate in offered]
     hint = f"; it may be {listed(may_be, 'or')}" if may_be else ""
     raise DefinitionError(
-        f"The compute capability of {name or 'the GPU'} is not known{hint}. "
+        f"The compute capability of {name} is not known{hint}. "
         f"Say it with --capability (for example --capability {(may_be or offered)[0]})."
     )
 
@@ -68,7 +75,7 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
 def capabilities_of(label: str | None) -> tuple[str | None, ...]:
     """The compute capabilities that the device of a label may have, as far as its name tells; (None,): any."""
     in_column = capability_of_label(label or "")
-    name, _ = _split_label(label)
+    name, _ = split_label(label)
     by_name = counters.capability_of(name) if name else ()
     return (in_column,) if in_column else by_name or (None,)
 
@@ -80,7 +87,8 @@ def _capability_by_user(name: str | None, capability: str) -> str:
     return f"--capability{against}"
 
 
-def _split_label(label: str | None) -> tuple[str | None, int | None]:
+def split_label(label: str | None) -> tuple[str | None, int | None]:
+    """The name and the index in a device's label: "Tesla K20c (0)"."""
     if label is None:
         return None, None
     name, bracket, index = label.rpartition(" (")

@@ -1,18 +1,41 @@
-"""Reports in JSON that come back, `eprof.profile/1`: checked before anything is made of them."""
+"""Reports in JSON that come back, `eprof.profile/1`: checked before anything is made of them, and as profiles again.
+
+So a baseline may be one small file. What it does not hold, counters and launches, is not there; bytes of caches are
+known in the books in which they were saved.
+"""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
-from msgspec.structs import astuple
+import numpy as np
+from msgspec import UNSET
+from msgspec.structs import astuple, replace
 
-from eprof.base.errors import LogError
-from eprof.base.marks import from_names
+from eprof.base.arrays import Columns
+from eprof.base.errors import CostError, DefinitionError, LogError
+from eprof.base.labels import no_such_kernel, selection
+from eprof.base.marks import Mark, from_names
 from eprof.base.resources import log_content
+from eprof.base.text import phrase
+from eprof.base.version import __version__
+from eprof.base.vocabulary import COUNTS
+from eprof.costs import load as load_costs
+from eprof.counts import counters
+from eprof.counts.counts import Counts
+from eprof.counts.definition import Definition, without_counters
+from eprof.logs.rows.log import KernelRows, Launches, Log
+from eprof.logs.runs import Run
 from eprof.profile import schema
+from eprof.profile.device import Device, split_label
+from eprof.profile.profile import Counted, Profile
 
 _MOST = 1e15
 _MOST_BYTES = 256 << 20
+_CACHES = [word for word in COUNTS if word.startswith(("l1_", "l2_", "l3_"))]
+_MISSING, _SIMULATED = int(Mark.MISSING), int(Mark.SIMULATED)
 
 
 class _Kind(msgspec.Struct):
@@ -45,8 +68,157 @@ def _check(profile: schema.Profile) -> None:
     wrong = [number for number in numbers if number is not None and not (0 <= number < _MOST and math.isfinite(number))]
     if wrong:
         raise ValueError(f"{wrong[0]:g} is no energy, time or power from 0 to {_MOST:g}")
-    for marks in (profile.time_marks, *astuple(profile.energy_marks)):
+    counts = [count.value or 0.0 for kernel in profile.kernels for count in kernel.counts.values()]
+    if not all(0 <= count < math.inf for count in counts):
+        raise ValueError("a count is below 0, or none")
+    of_counts = [count.marks for kernel in profile.kernels for count in kernel.counts.values()]
+    of_times = [profile.time_marks, *(kernel.time_marks for kernel in profile.kernels)]
+    for marks in (*of_times, *of_counts, *astuple(profile.energy_marks)):
         from_names(marks)
     places = [place for group in profile.groups or () for place in group.kernels]
     if not all(0 <= place < len(profile.kernels) for place in places):
         raise ValueError("a group has kernels that are not there")
+
+
+def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = ()) -> Profile:
+    """The profile that a report's JSON was made of. kernels: which ones, as `eprof.load` has them.
+
+    Raises LogError: another document, or not a whole one, or none of its kernels is selected.
+    """
+    document = read(path)
+    if document is None:
+        kind = schema.kind_of(path)
+        raise LogError(f"{path}: is a document {kind}; only a report's JSON, {schema.PROFILE}, can be read back.")
+    saved = _counts(document, kernels)
+    rows = saved.rows
+    counted = []
+    for device in _devices(document, list(dict.fromkeys(rows.device))):
+        of_device = rows.chosen(np.array([label == device.label for label in rows.device], dtype=bool))
+        none = np.zeros((len(of_device), 0))
+        launches = Launches(of_device, Columns((), none), Columns((), none.astype(np.int8)))
+        counted.append(Counted(device, launches, _definition(document), document.time_from, ()))
+    priced_as, note = _priced_as(document)
+    notes = [note] if note else []
+    if document.eprof != __version__:
+        notes.append(
+            f"It was written by eprof {document.eprof}, and this is {__version__}: what counters and prices mean may "
+            "have changed; report on its logs again to be sure."
+        )
+    if kernels:
+        notes.append(f"{len(rows)} of {len(document.kernels)} kernels are selected by -k/--kernel-name.")
+    has_times = any(kernel.time_s is not None for kernel in document.kernels)
+    return Profile(
+        title=document.title,
+        logs=tuple(
+            Log(
+                path=log.path,
+                format=log.format,
+                sha256=log.sha256 or "",
+                size_bytes=log.size_bytes or 0,
+                tables=(),
+                command=log.command,
+            )
+            for log in document.inputs
+        ),
+        counted=tuple(counted),
+        warnings=tuple(f"{path.name}: {note}" for note in notes),
+        command_line=tuple(command_line),
+        priced_as=priced_as,
+        total_s=None if has_times or kernels else document.time_s,
+        whole=not kernels,
+        _books=_books(saved),
+    )
+
+
+def _counts(document: schema.Profile, kernels: Sequence[str]) -> Counts:
+    """The counts of the kernels of a document, in its own books, with its marks."""
+    names = [kernel.name for kernel in document.kernels]
+    keep = selection(kernels, names)
+    chosen = [kernel for kernel in document.kernels if not kernels or keep(kernel.name)]
+    if not names:
+        raise LogError("No kernel is left to report on: the report holds none.")
+    if not chosen:
+        raise LogError(no_such_kernel(kernels, list(dict.fromkeys(names))))
+    shape = (len(chosen), len(COUNTS))
+    values, marks = np.full(shape, np.nan), np.zeros(shape, dtype=np.int64)
+    in_flops = set()
+    for row, kernel in enumerate(chosen):
+        for column, (word, definition) in enumerate(COUNTS.items()):
+            count = kernel.counts.get(word)
+            if count is None:
+                continue
+            values[row, column] = np.nan if count.value is None else count.value
+            marks[row, column] = int(from_names(count.marks))
+            if count.unit == "flop" != definition.unit:
+                in_flops.add(word)
+    time_marks = np.array([int(from_names(kernel.time_marks)) for kernel in chosen])
+    time_s = np.array([kernel.time_s for kernel in chosen], dtype=np.float64)
+    # The time of a simulated kernel is a model's, which is asked again.
+    is_model = (time_marks & _SIMULATED) != 0
+    rows = KernelRows(
+        device=np.array([kernel.device for kernel in chosen], dtype=object),
+        kernel=np.array([kernel.name for kernel in chosen], dtype=object),
+        launches=np.array([kernel.launches for kernel in chosen]),
+        time_s=np.where(is_model, np.nan, time_s),
+        time_marks=np.where(is_model | np.isnan(time_s), _MISSING, time_marks),
+    )
+    words = tuple(COUNTS)
+    return Counts(
+        rows,
+        Columns(words, values),
+        Columns(words, marks),
+        how={},
+        books="served" if document.costs is None else document.costs.books,
+        in_flops=frozenset(in_flops),
+        nouns=_definition(document).nouns,
+    )
+
+
+def _books(saved: Counts) -> dict[str, Counts]:
+    """The counts in both books. In those that were not saved, bytes of caches are not known."""
+    values, marks = saved.amounts.values.copy(), saved.amount_marks.values.copy()
+    columns = [saved.amounts.names.index(word) for word in _CACHES]
+    has_any = ~np.isnan(values[:, columns]) | (marks[:, columns] != 0)
+    values[:, columns] = np.nan
+    marks[:, columns] = np.where(has_any, _MISSING, 0)
+    others = {"served": "accessed", "accessed": "served"}[saved.books]
+    other = replace(
+        saved, amounts=Columns(saved.amounts.names, values), amount_marks=Columns(saved.amounts.names, marks)
+    )
+    return {saved.books: saved, others: replace(other, books=others)}
+
+
+def _definition(document: schema.Profile) -> Definition:
+    """The definition that made the counts, for its words; one of none of ours has the processor alone."""
+    try:
+        return counters.named(document.definition.name)
+    except DefinitionError:
+        processor = document.device.processor
+        return without_counters() if processor is UNSET else replace(without_counters(), processor=processor)
+
+
+def _devices(document: schema.Profile, labels: Sequence[str | None]) -> list[Device]:
+    """The devices of the kernels, by their labels."""
+    known = {(device.name, device.index): device for device in document.devices}
+    devices = []
+    for label in labels:
+        name, index = split_label(label)
+        device = known.get((name, index), document.device)
+        devices.append(Device(label, device.name, device.index, device.capability, device.capability_from))
+    return devices
+
+
+def _priced_as(document: schema.Profile) -> tuple[Run, str]:
+    """The pricing of a document as that of a run, so that it is taken again, and a sentence where it cannot be."""
+    costs, note = document.costs, ""
+    pricing: dict[str, Any] = {}
+    if costs is not None and costs.basis != "estimated":
+        try:
+            load_costs(costs.name)
+            core, memory = costs.setting.get("core_mhz"), costs.setting.get("memory_mhz")
+            pricing = {"costs": costs.name, "setting": phrase("{:g}/{:g}", core, memory) or None}
+        except CostError:
+            note = f"It was priced with {costs.name}, which is no table of eprof; name its file with --costs."
+    if document.modelled_time is not UNSET and document.modelled_time.given:
+        pricing["efficiency"] = document.modelled_time.efficiency
+    return Run(Path(), {"pricing": pricing}, {}), note

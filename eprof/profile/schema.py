@@ -5,14 +5,28 @@ prices in pJ; None is a number that is not known. `marks` are words, in the orde
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, convert, field
+
+from eprof.base.text import pattern
 
 PROFILE, ROOFLINE = "eprof.profile/1", "eprof.roofline/1"
 Marks = list[str]
 Range = list[float | None]
 T = TypeVar("T", bound=Struct)
+_SIGN = pattern(rb'"schema"\s*:\s*"(eprof\.[a-z]+/\d+)"')
+_HEAD = 400  # bytes in which a document says what it is
+
+
+def kind_of(path: Path) -> str | None:
+    """What a JSON file is a document of, "eprof.profile/1"; None for one that is none of eprof's."""
+    if path.suffix != ".json" or not path.is_file():
+        return None
+    with path.open("rb") as file:
+        found = _SIGN.search(file.read(_HEAD))
+    return found[1].decode() if found else None
 
 
 def typed(document: Mapping[str, Any] | Struct, kind: type[T]) -> T:
@@ -72,6 +86,7 @@ class Costs(Struct, kw_only=True):
 
     basis: what its prices rest on; None: not stated. interval_is: what the intervals of its energies span. gpu_match:
     whether it was made for the profiled GPU ("own"), serves it beside another ("similar"), or is another's ("other").
+    held: the factor on all but constant power, where the board's power limit binds.
     cores: where constant power is the share that these have in a socket's.
     """
 
@@ -89,6 +104,7 @@ class Costs(Struct, kw_only=True):
     marks: Marks
     notes: list[str]
     gpu_match: str = "own"
+    held: float = 1.0
     cores: Cores | UnsetType = UNSET
     fit: dict[str, Any] | UnsetType = UNSET
 

@@ -30,6 +30,11 @@ IS_TIME = np.arange(len(WORDS)) == TIME
 MATCHED, APPEARED, VANISHED = "matched", "appeared", "vanished"
 # What is known of a cell's energy. NONE: there is nothing to know (a class total beside its parts, no price needed).
 KNOWN, LOWER, LOST, NONE = 0, 1, 2, 3
+# Cycles are times too. The columns of the other counts, by their unit.
+FOLLOWS_TIME = np.array([*(count.unit == "cycle" for count in COUNTS.values()), True])
+_COUNTED = [np.array([count.unit == unit for count in COUNTS.values()]) for unit in ("instruction", "byte", "flop")]
+# By how much counts of a deterministic program differ from run to run.
+_REPEATS = 1e-3
 _MISSING, _ESTIMATED, _SIMULATED = int(Mark.MISSING), int(Mark.ESTIMATED), int(Mark.SIMULATED)
 _Key = tuple[str | None, str]
 _Rows = slice | Sequence[int]
@@ -144,9 +149,10 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
         return self.first.modelled.efficiency if self.first.modelled is not None and self.is_modelled else None
 
     def above_constant(self) -> "Side":
-        """The same side with constant power for nothing."""
-        free = {name: np.where(IS_TIME, 0, getattr(self.grids, name)) for name in ("joules", "price", "marks")}
-        return replace(self, price=np.where(IS_TIME, 0.0, self.price), grids=replace(self.grids, **free))
+        """The same side with constant power, and what else follows time, for nothing."""
+        is_free = FOLLOWS_TIME & (IS_TIME | ~np.isnan(self.grids.joules))
+        free = {name: np.where(is_free, 0, getattr(self.grids, name)) for name in ("joules", "price", "marks")}
+        return replace(self, price=np.where(FOLLOWS_TIME, 0.0, self.price), grids=replace(self.grids, **free))
 
     def taken(self, places: Sequence[int]) -> "Side":
         """The same side with some of its kernels only."""
@@ -299,14 +305,19 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def rests_on_single_times(self) -> bool:
-        """Whether nothing changed but the measured time, and one side timed a single run, so that it may be noise."""
+        """Whether nothing changed but the measured time, and one side timed a single run, so that it may be noise.
+
+        Counts of a deterministic program repeat almost to the digit: start-up code sees other addresses and names.
+        """
         is_single = min(len(self.old_repeats), len(self.new_repeats)) == 1
         is_modelled = self.old_side.is_modelled or self.new_side.is_modelled
-        if not is_single or is_modelled or not self.quantity_j[:, TIME].any():
+        if not is_single or is_modelled or self.price_j.any() or not self.quantity_j[:, TIME].any():
             return False
-        old, new = self.old.number[:, :TIME], self.new.number[:, :TIME]
-        has_counts = bool((known_or_zero(old) > 0).any())
-        return has_counts and np.array_equal(old, new, equal_nan=True) and not self.price_j.any()
+        if not np.array_equal(np.isnan(self.old.number).all(axis=0), np.isnan(self.new.number).all(axis=0)):
+            return False
+        old, new = (known_or_zero(half.number[:, :TIME]) for _, half in self.halves)
+        apart, whole = abs(new - old).sum(axis=0), old.sum(axis=0)
+        return bool(whole.any()) and all(apart[unit].sum() <= _REPEATS * whole[unit].sum() for unit in _COUNTED)
 
     @cached_property
     def has_energy(self) -> bool:

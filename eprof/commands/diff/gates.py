@@ -14,7 +14,7 @@ from eprof.base.labels import labels
 from eprof.base.marks import Mark
 from eprof.base.text import few, pattern, printable, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
-from eprof.commands.diff.changes import TIME, WORDS, Changes, Grid, combined
+from eprof.commands.diff.changes import FOLLOWS_TIME, TIME, WORDS, Changes, Grid, combined
 from eprof.commands.diff.schema import Gate
 from eprof.lab.welch import welch
 
@@ -39,7 +39,7 @@ class Limit(Struct, frozen=True):
             case "total":
                 return list(range(len(WORDS)))
             case "above_constant":
-                return list(range(TIME))
+                return np.flatnonzero(~FOLLOWS_TIME).tolist()
             case "time":
                 return [TIME]
         return [column for column, word in enumerate(WORDS) if self.what in _NAMES[word]]

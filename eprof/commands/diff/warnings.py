@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from eprof.base.arrays import Bools
+from eprof.base.arrays import Bools, known_or_zero
 from eprof.base.kernels import bare
 from eprof.base.labels import labels
 from eprof.base.text import few, listed
 from eprof.base.vocabulary import BYTES, COUNTS
 from eprof.commands.diff.changes import (
     APPEARED,
+    FOLLOWS_TIME,
     KNOWN,
     LOST,
     LOWER,
@@ -29,8 +30,11 @@ from eprof.commands.diff.changes import (
 )
 from eprof.commands.diff.matching import SIMILAR, Kernel, Match
 from eprof.commands.diff.schema import Uncompared, Unknown, Unlike
+from eprof.show.words.numbers import percent
 
 _FEW = 4
+# Repeats of a program count alike to 5 %; of words below a thousandth of the largest nothing is said.
+_ALIKE, _WORTH = 0.05, 1e-3
 # Where a run keeps its own files, which are others in any two runs.
 _EACH_RUN = ("OCL_", "OCLGRIND_", "LD_PRELOAD", "SLURM_PROCID", "PMI_", "OMPI_COMM_WORLD_")
 _SAME_CLOCK = 0.01
@@ -185,6 +189,7 @@ def warnings(changes: Changes, notes: Sequence[str]) -> list[str]:
         *_matches(changes),
         *_launches(changes),
         *notes,
+        *_repeats(changes),
         *_noise(changes),
         *_of_sides(changes.old_side, changes.new_side),
     ]
@@ -309,6 +314,21 @@ def _launches(changes: Changes) -> Iterator[str]:
     if differ:
         launch = changes.old_side.nouns.launch.capitalize()
         yield f"{launch}ed another number of times: {few(differ, _FEW)}; the change holds that too."
+
+
+def _repeats(changes: Changes) -> Iterator[str]:
+    """A warning on repeats of a side that differ in what they count: they are hardly runs of one program."""
+    for side, repeats in ((changes.old_side, changes.old_repeats), (changes.new_side, changes.new_repeats)):
+        totals = np.array([known_or_zero(grid.number[:, :TIME]).sum(axis=0) for grid in repeats])
+        least, most = totals.min(axis=0), totals.max(axis=0)
+        apart = np.where(FOLLOWS_TIME[:TIME] | (most < _WORTH * most.max(initial=0.0)), 0.0, most - least)
+        share = np.divide(apart, most, out=np.zeros_like(apart), where=most > 0)
+        column = int(share.argmax())
+        if share[column] > _ALIKE:
+            yield (
+                f"The repeats of {side.label} differ in their counts, {side.nouns.label(WORDS[column])} by "
+                f"{percent(float(share[column]))}: these are means over unlike runs. Are they of one program and input?"
+            )
 
 
 def _noise(changes: Changes) -> Iterator[str]:

@@ -152,7 +152,7 @@ def _headline(document: Document, change: float) -> str:
     if document.rests_on_single_times:
         as_timed = f"As timed, NEW uses {_size(document, change)}: {_from_to(document)}."
         return (
-            "No difference can be shown: every count is the same, and the times are those of single runs; time each "
+            "No difference can be shown: the counts are the same, and the times are those of single runs; time each "
             f"side more often (eprof run --repeat 5). {as_timed}"
         )
     if change == 0:

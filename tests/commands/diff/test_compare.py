@@ -6,7 +6,7 @@ from fractions import Fraction
 import diff_support as support
 import numpy as np
 import pytest
-from diff_support import KERNEL, MISSING, SIMULATED, costs, energy, kernel
+from diff_support import KERNEL, MISSING, PRICES, SIMULATED, costs, energy, kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -547,6 +547,23 @@ def test_a_gate_does_not_fail_on_the_time_of_single_runs():
     assert not more.changes.rests_on_single_times and more.gates[0].failed
     prices = compare([old], [energy({"k": kernel()})], fail_above=["2%"])
     assert not prices.changes.rests_on_single_times
+
+
+def test_counts_that_repeat_almost_to_the_digit_are_the_same():
+    """Start-up code sees other addresses in each run. What follows time, cycles too, is not gated then."""
+    old = energy({"k": kernel(core_active=1e9)}, prices={**PRICES, "core_active": 900.0})
+    for more, is_same in ((1.0004, True), (1.01, False)):
+        cycles = {"core_active": 2e9, "integer": KERNEL["integer"] * more}
+        slow = energy({"k": kernel(time=4.0, **cycles)}, prices={**PRICES, "core_active": 900.0})
+        (total,) = compare([old], [slow], fail_above=["2%"]).gates
+        assert total.failed is not is_same and total.what == ("above_constant" if is_same else "total")
+
+
+def test_repeats_that_differ_in_their_counts_are_told():
+    unlike = compare([energy({"k": kernel()}), energy({"k": kernel(integer=9e9)})], [energy({"k": kernel()})])
+    assert any("The repeats of OLD differ in their counts, Integer by" in text for text in unlike.warnings)
+    alike = compare([energy({"k": kernel()}), energy({"k": kernel(time=9.0)})], [energy({"k": kernel()})])
+    assert not any("differ in their counts" in text for text in alike.warnings)
 
 
 def test_a_class_that_one_side_lacks_does_not_pass_unseen():
