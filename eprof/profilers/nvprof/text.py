@@ -10,8 +10,7 @@ from eprof.logs.rows.cells import OLD_RATES, SECONDS, seconds, shows_wrong
 from eprof.logs.rows.columns import LAUNCH_ID
 from eprof.logs.rows.folding import Piece, Sums
 from eprof.profilers.nvprof.counters import CutOffSection, SummarySection
-from eprof.profilers.nvprof.store import NO_DEVICE, Store
-from eprof.profilers.nvprof.tables import DEVICE, EVENTS, METRICS, SUMMARY, TRACE, WIDE, Header
+from eprof.profilers.nvprof.tables import DEVICE, EVENTS, METRICS, NO_DEVICE, SUMMARY, TRACE, WIDE, Header, Store
 from eprof.profilers.nvprof.trace import UsageSection, is_kernel
 
 # A program may print very long lines: no pattern here may try the places of one over and over.

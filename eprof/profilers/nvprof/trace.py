@@ -8,8 +8,7 @@ from eprof.logs.rows.cells import RATES, SECONDS, is_number, seconds
 from eprof.logs.rows.columns import LAUNCH_ID, Form, Rows
 from eprof.logs.rows.folding import Piece, Sums
 from eprof.logs.rows.log import LAUNCH, part_of
-from eprof.profilers.nvprof.store import NO_DEVICE, Store
-from eprof.profilers.nvprof.tables import SUMMARY, WHOLE, ColumnSection, Header, Section
+from eprof.profilers.nvprof.tables import NO_DEVICE, SUMMARY, WHOLE, ColumnSection, Header, Section, Store
 
 _LIKE_A_CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
