@@ -304,11 +304,7 @@ class WideSection(ColumnSection):
                 )
             if again not in self._differs or self.store.keep is not None:
                 del piece.counters[again]
-        self._settle_instances(piece)
-        self.store.add(self.header.kind, piece)
-
-    def _settle_instances(self, piece: Piece) -> None:
-        """What is no count in nvprof's wide trace cannot be added up over instances."""
+        # What is no count cannot be added up over instances.
         for label in dict.fromkeys(column.label for column in self._columns if column.is_instance):
             if label not in self._no_counts:
                 self.store.note("counts told by hardware instance (--aggregate-mode off) were added up")
@@ -316,6 +312,7 @@ class WideSection(ColumnSection):
             self.store.note("what is told by hardware instance (--aggregate-mode off) and no count was left out")
             size = len(piece.kernel)
             piece.counters[label] = np.full(size, np.nan), np.full(size, as_cell(OTHER), dtype=np.int8)
+        self.store.add(self.header.kind, piece)
 
 
 class CutOffSection(WideSection):
