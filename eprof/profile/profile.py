@@ -22,8 +22,7 @@ from eprof.costs import ESTIMATED, NONE, Charge, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts
-from eprof.counts.definition import Definition, without_counters
-from eprof.counts.named import typed_by_name
+from eprof.counts.definition import Definition, common, without_counters
 from eprof.counts.shapes import with_traces
 from eprof.energy.attribution import FAMILIES, Split, attribute
 from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
@@ -83,7 +82,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """Instructions by class and bytes by level, (n_kernels, n_classes), in the books "served" or "accessed"."""
         if books not in self._books:
             parts = [counts.count(part.launches, part.definition, books) for part in self.counted]
-            self._books[books] = typed_by_name(with_traces(counts.concat(parts), self.logs))
+            self._books[books] = with_traces(counts.concat(parts), self.logs)
         return self._books[books]
 
     def energy(
@@ -473,15 +472,23 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
     profiler = profiler or _profiler_of(launches, names)
     device = device_of(label, capability, names, profiler)
     launches = replace(launches, marks=_marks(launches, profiler, device))
-    definition = counters.find(profiler, device.capability) if device.capability and names else without_counters()
+    definition = _definition(device, profiler) if names else without_counters()
     timed, time_from, warnings = times.recover(launches, definition)
     messages = [
         *warnings,
         *checks.check(timed, definition),
         *_unread(launches, names, profiler),
         *_unused(definition, names, profiler),
+        *_open(device),
     ]
     return Counted(device, timed, definition, time_from, tuple(messages))
+
+
+def _definition(device: Device, profiler: str) -> Definition:
+    """What a profiler's counters mean on a device; what is common to those that it may be, where it is not known."""
+    if device.may_be:
+        return common([counters.find(profiler, capability) for capability in device.may_be])
+    return counters.find(profiler, device.capability) if device.capability else without_counters()
 
 
 def _unread(launches: Launches, counter_names: Sequence[str], profiler: str) -> Iterator[str]:
@@ -507,6 +514,16 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
     names = few([f"`{name}`" for name in sorted(unused)], 3, "events")
     remedy = f" If this CPU is such a one, --capability uses most of it: {few(best, 4)}." if best else ""
     yield f"Counted, and not used with {definition.name}: {names}.{remedy}"
+
+
+def _open(device: Device) -> Iterator[str]:
+    """That only what is counted alike on several GPUs is known, and how to say which it is."""
+    if device.may_be:
+        yield (
+            f"The logs do not name the GPU, which may have compute capability {listed(device.may_be, 'or')}: what "
+            f"these count alike is counted. Say which it has (--capability {device.may_be[0]}), and for joules what it "
+            'is (--costs "estimated:RTX 4090").'
+        )
 
 
 def _profiler_of(launches: Launches, counter_names: Sequence[str]) -> str:

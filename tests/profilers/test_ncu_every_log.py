@@ -70,7 +70,8 @@ def test_every_real_log_gives_a_report_or_one_sentence(capsys, path):
         assert document is None and SENTENCES[path.name] in said
         return
     if path.name in UNTOLD:
-        assert document is None and "Say it with --capability" in said
+        # What all GPUs that it may be count alike is shown; joules need its name.
+        assert document["kernels"] and "--capability" in " ".join(document["warnings"])
         document, said = run(capsys, path, "--capability", UNTOLD[path.name])
     assert document["kernels"] and all(kernel["name"] for kernel in document["kernels"])
     counted = [word for kernel in document["kernels"] for word, cell in kernel["counts"].items() if cell["value"]]

@@ -43,6 +43,12 @@ _PROSE = {
 }
 _ALIKE = 1.1  # without intervals, one part is surely the larger from here on
 _ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
+# Of the group of other instructions, where no class of them but these is priced.
+_OTHER = {
+    ("warp_issue",): "instruction issue",
+    ("sm_active_cycle",): "busy SMs",
+    ("warp_issue", "sm_active_cycle"): "issue and busy SMs",
+}
 _COUNTING = ESTIMATED | SIMULATED | ASSUMED
 
 
@@ -325,11 +331,11 @@ class View:
     def in_prose(self, group: str) -> str:
         """A group of counts within a sentence; where only the issue of warps is priced, it is that."""
         priced = [name for name, word in self.words.items() if word.count.group == group and word.energy.value]
-        if priced == ["warp_issue"]:
-            return "instruction issue"
+        if tuple(priced) in _OTHER:
+            return _OTHER[tuple(priced)]
         if priced and set(priced) <= _ONCE_EACH.keys():
             return " and ".join(_ONCE_EACH[name] for name in priced)
-        return self.nouns.labels.get(group, "").lower() or _PROSE.get(group, GROUPS[group])
+        return self.nouns.labels.get(group, "").lower() or _PROSE.get(group) or GROUPS.get(group, group)
 
     # ----------------------------------------------------------------------------------------------------- counts
 

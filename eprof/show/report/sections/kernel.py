@@ -65,9 +65,12 @@ def section(view: View) -> Section | None:
     panels = [_panel(view, kernel, family) for family in FAMILIES]
     total, per_byte = energy_of(kernel, "total"), view.intensity(kernel)
     constant = ratio(energy_of(kernel, CONSTANT), total)
+    # The rest of the page counts energy above modelled constant power: this is another number, and says so.
+    modelled = when(view.is_modelled, " as modelled")
+    labels = [f"Energy{when(modelled, ' with constant power')}{modelled}", f"Constant power{modelled}"]
     facts = [
-        ("Energy", total, quantity_of(total, "J")),
-        ("Constant power", constant, written(percent(constant.value or 0), constant.marks, bound=False)),
+        (labels[0], total, quantity_of(total, "J")),
+        (labels[1], constant, written(percent(constant.value or 0), constant.marks, bound=False)),
         ("Time", time_of(kernel), quantity_of(time_of(kernel), "s")),
         ("Calls", Amount(kernel.launches), written(whole(kernel.launches))),
         ("Mean power", power_of(kernel), quantity_of(power_of(kernel), "W")),
@@ -77,6 +80,7 @@ def section(view: View) -> Section | None:
     content = {
         "name": kernel.name,
         "device": kernel.device if view.several_devices else None,
+        "labels": labels,
         "facts": [(label, text) for label, amount, text in facts if amount.value is not None],
         "message": _message(view, kernel),
         "panels": [panel for panel in panels if panel["lines"] or panel["none"]],
