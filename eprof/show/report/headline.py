@@ -116,7 +116,7 @@ def _above_constant(view: View) -> Headline:
     if view.costs and view.costs.cores:
         adds = quantity(view.energy(CONSTANT).value or 0.0, "J")
         cores, of = view.costs.cores.busy, view.costs.cores.of
-        text += f" Constant power adds {adds}, the share of {plain(cores)} of {of} cores."
+        text += f" Constant power adds {adds}: {plain(cores)} of {of} cores were busy."
         return Headline(text, "", above.marks)
     constant = constant_range(view)
     if not constant:
