@@ -18,7 +18,7 @@ from eprof.base.arrays import Floats, Ints
 from eprof.base.errors import LogError
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_start
-from eprof.base.text import counted, few, pattern
+from eprof.base.text import counted, few, pattern, when
 from eprof.lab.power import clock
 from eprof.lab.power.clock import Moment
 from eprof.lab.power.meters import JOULE, PACE, SAMPLED, Meter, Row, known, rows
@@ -124,7 +124,7 @@ def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
         try:
             found = list(rows(meter, path, lines))
         except (LogError, csv.Error) as err:
-            raise LogError(f"{path}{'' if str(err).startswith(':') else ': '}{err}") from err
+            raise LogError(f"{path}{when(not str(err).startswith(':'), ': ')}{err}") from err
         if any(not math.isnan(one.value) for row in found for one in row.readings):
             return meter, found
         is_sure = found and not (meter.table and meter.table.separator)
@@ -187,7 +187,7 @@ def _moments(
         )
     if lost == len(found):
         if not told_s:
-            usual = f" ({meter.meter}: {meter.usual})" if meter.usual else ""
+            usual = when(meter.usual, f" ({meter.meter}: {meter.usual})")
             raise LogError(
                 f"{path}: {meter.meter} wrote no times, and nothing in the log says how often it read; say so with "
                 f"`eprof timeline --interval 1s`{usual}."
