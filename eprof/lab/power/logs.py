@@ -102,10 +102,13 @@ def _pace_s(path: str, found: Sequence[Row], notes: list[str]) -> float | None:
     told = np.flatnonzero(~np.isnan(joules))
     if len(told) < 2 or not np.nansum(watts) > 0:
         return None
-    spent_j, drawn_w = joules[told[-1]] - joules[told[0]], np.nanmean(watts[told[0] : told[-1]])
-    if not spent_j > 0:
+    spent_j, rows_of_each = np.diff(joules[told]), np.diff(told)
+    grew = spent_j >= 0  # a counter that fell was set back
+    drawn_w = np.add.reduceat(np.nan_to_num(watts[: told[-1]]), told[:-1])
+    if not spent_j[grew].sum() > 0 or not drawn_w[grew].sum() > 0:
         return None
-    step_s = float(spent_j / drawn_w / (told[-1] - told[0]))
+    mean_w = drawn_w[grew].sum() / rows_of_each[grew].sum()
+    step_s = float(spent_j[grew].sum() / mean_w / rows_of_each[grew].sum())
     notes.append(f"{path}: has no times; a row is {1e3 * step_s:.4g} ms, by its joules over its watts")
     return step_s
 
