@@ -6,7 +6,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from eprof.commands.validate.schema import Histogram, SettingScores
-from eprof.show.page.heat import heat_table
+from eprof.show.page.frame import heat_table
 from eprof.show.page.shell import templates
 from eprof.show.page.svg import pct
 from eprof.show.words.numbers import MINUS, NARROW, plain, quantity
