@@ -360,8 +360,8 @@
       div.appendChild(el("dt", "", label));
       fill(div.appendChild(el("dd")), written(kind, unit, x), bits, bound);
     }
-    fact("Energy", "total", "q", "J", true, n("total"));
-    fact("Constant power", "constant", "share", "", false, over(n("constant"), n("total")));
+    fact(facts.dataset.of, "total", "q", "J", true, n("total"));
+    fact(facts.dataset.constant, "constant", "share", "", false, over(n("constant"), n("total")));
     fact("Time", "time", "q", "s", true, n("time"));
     fact("Calls", "launches", "whole", "", true, n("launches"));
     fact("Mean power", "power", "q", "W", true, n("power"));

@@ -38,7 +38,7 @@ FORM: Mapping[str, Any] = {
             "command": [str],
             "seconds": float,
             "cpu_seconds": float,
-            "left_out_s": {"Python's start": float, "imports": float},
+            "left_out_s": {"Python's start and end": float, "imports": float},
             "energy": _ENERGY,
             "started_utc": str,
             "runs": int,

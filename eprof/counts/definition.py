@@ -5,11 +5,12 @@ are all made from this. `docs/counters.md` has the form of the files.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eprof.base.brief import Brief
 from eprof.base.marks import Mark, names
@@ -271,6 +272,46 @@ class Definition(Brief, Struct, frozen=True, eq=False):
 def bracketed(text: str) -> str:
     """`text` as an operand of a larger formula."""
     return text if re.fullmatch(r"[\w.]+(\([^()]*\)|\[[^][]*\])?", text) else f"({text})"
+
+
+def common(definitions: Sequence[Definition]) -> Definition:
+    """What several definitions of one profiler count alike; no other word is countable.
+
+    For logs whose GPU is not known: a formula counts alike if it is of the same counters, with the same marks.
+    """
+    first, *others = definitions
+    reason = "counted in other ways on GPUs that this may be; --capability says which it is"
+    words = {
+        section: {
+            word: ways
+            for word, ways in entries.items()
+            if all(_ways(other, section, word) == _ways(first, section, word) for other in others)
+        }
+        for section, entries in first.words.items()
+    }
+    absent = {word: why for word, why in first.absent.items() if all(word in other.absent for other in others)}
+    of_any = set().union(*(entries for each in definitions for entries in (*each.words.values(), each.absent)))
+    counted = set(absent).union(*words.values())
+    uncountable = {**dict.fromkeys(of_any, reason), **first.uncountable}
+    return replace(
+        first,
+        name=f"{first.profiler}/common",
+        capabilities=(),
+        words=words,
+        absent=absent,
+        uncountable={word: why for word, why in uncountable.items() if word not in counted},
+        checks=(),
+        label="what GPUs that this may be count alike",
+    )
+
+
+def _ways(definition: Definition, section: str, word: str) -> list[tuple[str, int, str]]:
+    """The ways to count a word, by the profiler's names, with their marks."""
+    ways = definition.words[section].get(word, ())
+    return [
+        (definition.expand(way.formula), int(way.mark), definition.expand(way.mark_if) if way.mark_if else "")
+        for way in ways
+    ]
 
 
 def without_counters() -> Definition:

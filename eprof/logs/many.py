@@ -261,7 +261,7 @@ def _client(scheduler: str) -> Any:
     try:
         from dask import distributed
     except ImportError as err:
-        raise UsageError("--scheduler needs Dask; install it with: pip install 'eprof[dask]'") from err
+        raise UsageError("--scheduler needs Dask; install it with: pip install dask distributed") from err
     import logging
     import socket
 

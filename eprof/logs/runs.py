@@ -122,7 +122,7 @@ class Run(Brief, Struct, frozen=True):
 
     @property
     def left_out_s(self) -> float:
-        """What of the program's time is not counted: Python's start and imports."""
+        """What of the program's time is not counted: Python's start and end, and imports."""
         return median([sum(each.get("left_out_s", {}).values()) for each in self._alone] or [0.0])
 
     @property
@@ -178,8 +178,8 @@ class Run(Brief, Struct, frozen=True):
         notes += self.manifest.get("warnings", [])
         if self.left_out_s:
             notes.append(
-                f"Python's start and imports, {self.left_out_s:.3g} of {median(self.alone_s):.3g} s, are left out: "
-                "they are not counted, and their time is not in the total."
+                f"Python's start and end, and imports, {self.left_out_s:.3g} of {median(self.alone_s):.3g} s, are left "
+                "out: they are not counted, and their time is not in the total."
             )
         if self.strange:
             notes.append(_not_read(self.strange))

@@ -6,18 +6,22 @@ from msgspec import Struct
 
 from eprof.base.errors import DefinitionError
 from eprof.base.gpus import capability_of_label
-from eprof.base.text import listed
+from eprof.base.text import listed, phrase
 from eprof.counts import counters
 
 
 class Device(Struct, frozen=True):
-    """A GPU of the logs: its label there ("Tesla K20c (0)"), what it is, and how its capability came to be known."""
+    """A GPU of the logs: its label there ("Tesla K20c (0)"), what it is, and how its capability came to be known.
+
+    may_be: the capabilities that it may have, where nothing tells which.
+    """
 
     label: str | None
     name: str | None
     index: int | None
     capability: str | None
     capability_from: str
+    may_be: tuple[str, ...] = ()
 
 
 def device_of(label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str) -> Device:
@@ -38,7 +42,8 @@ def device_of(label: str | None, capability: str | None, counter_names: Sequence
 def identify(label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str) -> Device:
     """The device of a log's label, with the capability that `capability`, its name or its counters tell, in this order.
 
-    Raises DefinitionError, naming the candidates, if it stays open.
+    Where it stays open for a GPU that no log names, the candidates are in `may_be`.
+    Raises DefinitionError, naming the candidates, if the name of a GPU leaves it open.
     """
     name, index = split_label(label)
     if capability is not None:
@@ -55,12 +60,14 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
     both = [candidate for candidate in by_counters if candidate in by_name] if by_name else list(by_counters)
     if both and (by_name or len({counters.find(profiler, candidate).name for candidate in both}) == 1):
         return Device(label, name, index, both[0], "counters present")
+    if name is None:
+        return Device(label, None, index, None, f"not known; it may be {listed(both, 'or')}", tuple(both))
     definitions = [definition for definition in counters.definitions() if definition.profiler == profiler]
     offered = [candidate for definition in definitions for candidate in definition.capabilities]
     may_be = both or [candidate for candidate in by_name if candidate in offered]
-    hint = f"; it may be {listed(may_be, 'or')}" if may_be else ""
+    hint = phrase("; it may be {}", listed(may_be, "or"))
     raise DefinitionError(
-        f"The compute capability of {name or 'the GPU'} is not known{hint}. "
+        f"The compute capability of {name} is not known{hint}. "
         f"Say it with --capability (for example --capability {(may_be or offered)[0]})."
     )
 

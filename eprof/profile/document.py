@@ -141,6 +141,7 @@ def _costs(energy: "Energy", listed: Collection[str]) -> schema.Costs | None:
         marks=_WORDS[costs.marks],
         notes=list(costs.notes),
         gpu_match=_gpu_match(energy),
+        held=costs.held,
         cores=_cores(energy),
         fit=_fit(table),
     )

@@ -86,6 +86,7 @@ class Costs(Struct, kw_only=True):
 
     basis: what its prices rest on; None: not stated. interval_is: what the intervals of its energies span. gpu_match:
     whether it was made for the profiled GPU ("own"), serves it beside another ("similar"), or is another's ("other").
+    held: the factor on all but constant power, where the board's power limit binds.
     cores: where constant power is the share that these have in a socket's.
     """
 
@@ -103,6 +104,7 @@ class Costs(Struct, kw_only=True):
     marks: Marks
     notes: list[str]
     gpu_match: str = "own"
+    held: float = 1.0
     cores: Cores | UnsetType = UNSET
     fit: dict[str, Any] | UnsetType = UNSET
 

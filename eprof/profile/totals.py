@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats, Ints
+from eprof.base.arrays import Floats, Ints, known_or_zero
 from eprof.base.known import ratio
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
@@ -48,9 +48,9 @@ def joules_by_group(energy: "Energy", places: Ints) -> Floats:
     assert energy.split is not None and energy.costs is not None
     joules = np.zeros(len(GROUPS))
     rows = {group: row for row, group in enumerate(GROUPS)}
-    for word in energy.split.joules.names:
-        group = CONSTANT if word == CONSTANT else COUNTS[word].group
-        joules[rows[group]] += np.nansum(energy.split.joules[word][places])
+    words = energy.split.joules.names
+    of_words = [rows[CONSTANT if word == CONSTANT else COUNTS[word].group] for word in words]
+    np.add.at(joules, of_words, known_or_zero(energy.split.joules.values[places]).sum(axis=0))
     if energy.total_s is not None and len(places) == len(energy.counts.rows):
         joules[CONSTANT_ROW] = energy.total_s * energy.costs.constant_power_w
     return joules
@@ -95,7 +95,7 @@ def kernel_time_marks(energy: "Energy") -> Ints:
 def board_limit_w(energy: "Energy") -> float:
     """The power limit of the profile's board in W, by its data sheet or the table; infinite where it is not known.
 
-    Where only the compute capability is known, that of its largest board.
+    Where only the compute capability is known, or which it may be, that of the largest such board.
     """
     assert energy.costs is not None
     devices = [part.device for part in energy.profile.counted]
@@ -103,7 +103,8 @@ def board_limit_w(energy: "Energy") -> float:
     of_table = energy.costs.peaks.power_limit_w
     if listed or of_table:
         return min(listed, default=of_table or math.inf)
-    return max((_limit_of_capability(device.capability) for device in devices), default=math.inf)
+    may_be = [capability for device in devices for capability in device.may_be or (device.capability,)]
+    return max(map(_limit_of_capability, may_be), default=math.inf)
 
 
 @lru_cache(maxsize=16)
@@ -116,7 +117,8 @@ def _limit_of_capability(capability: str | None) -> float:
 def held_to_limit(energy: "Energy") -> "Energy":
     """The profile with prices that make no more of its counts than the board can draw in that time, and a note.
 
-    Time and clocks are measured, so that the prices give way: all but constant power, by one factor.
+    Time and clocks are measured, so that the prices give way: all but constant power, by one factor. Those of another
+    GPU stay as they are, and a note says that the two are not alike.
     """
     joules, time_s = joules_of(energy), time_of(energy)
     total_j, constant_j = joules[TOTAL], joules[CONSTANT] or 0.0
@@ -126,10 +128,14 @@ def held_to_limit(energy: "Energy") -> "Energy":
     most_j = board_limit_w(energy) * time_s
     if total_j <= most_j or constant_j >= most_j:
         return energy
+    made = f"The prices make {total_j / time_s:.4g} W of these counts and times, and the board may draw"
+    if energy.table is None or energy.profile.is_named_otherwise(energy.table):
+        why = "they are of another processor, too large, or the counts or times are not those of this run"
+        return replace(energy, notes=(f"{made} {most_j / time_s:.4g} W: {why}.", *energy.notes))
     factor = (most_j - constant_j) / (total_j - constant_j)
     note = (
-        f"The prices make {total_j / time_s:.4g} W of these counts and times, and the board may draw "
-        f"{most_j / time_s:.4g} W: its power limit binds, so that all but constant power is taken times {factor:.3g}."
+        f"{made} {most_j / time_s:.4g} W: its power limit binds, so that all but constant power is taken times "
+        f"{factor:.3g}."
     )
     if factor < _PLAUSIBLE:
         note += " So far off, the times, the counts or the board are probably not those of this run."
@@ -138,7 +144,7 @@ def held_to_limit(energy: "Energy") -> "Energy":
         word: replace(charge, pj=charge.pj * factor, marks=charge.marks | Mark.ESTIMATED) if charge.pays else charge
         for word, charge in energy.costs.charges.items()
     }
-    held = energy.priced(replace(energy.costs, charges=charges))
+    held = energy.priced(replace(energy.costs, charges=charges, held=factor))
     return replace(held, notes=(note, *held.notes))
 
 

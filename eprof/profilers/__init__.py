@@ -4,24 +4,17 @@ They are found by their folders: a new profiler is a new folder here, and its fi
 """
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import CollectError
-from eprof.base.text import pattern
-
-_GPU_LIBRARY = pattern(
-    rb"[oO]pen(CL|cl)|clGetPlatformIDs|libcuda|cudart|nvrtc|libamdhip|cupy|pycuda|numba\.cuda|"
-    rb"(import|from) (torch|tensorflow|jax)\b"
-)
-_MOST_BYTES = 64 << 20  # of a program
 
 if TYPE_CHECKING:
     from eprof.base.signs import Signs
-    from eprof.collect.collector import Collector, Tool
+    from eprof.collect.collector import Collector
 
 
 def names() -> list[str]:
@@ -80,41 +73,3 @@ def collector(name: str) -> "Collector":
         raise CollectError(f"This eprof has no profiler {name}.")
     known: Collector = importlib.import_module(f"{__name__}.{name}.collector").COLLECTOR
     return known
-
-
-def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> "tuple[Collector, Tool, list[Tool]]":
-    """The profiler's collector to use, what was found of it, and all that was looked at.
-
-    `auto`: the first that is usable here.
-
-    Where no GPU can be profiled, a program that names a library of GPUs, or whose first argument is a script that does,
-    goes to the simulated one, and any other to profilers of CPUs.
-    Raises CollectError, saying why each one cannot be used and what mends it.
-    """
-    tools: list[Tool] = []
-    known = collectors()
-    if wanted == "auto":
-        uses_gpu = _names_gpu_library(Path(program)) or any(_names_gpu_library(Path(word)) for word in arguments[:1])
-        known.sort(key=lambda collector: collector.processor == "cpu" if uses_gpu else collector.simulated)
-    for collector in known:
-        if wanted == collector.name or (wanted == "auto" and collector.processor in ("cpu", "gpu")):
-            tools.append(collector.find(program))
-            if tools[-1].usable:
-                return collector, tools[-1], tools
-    refusal = "No profiler can be used here." if wanted == "auto" else f"{wanted} cannot be used here."
-    reasons: dict[str, list[str]] = {}
-    for tool in tools:
-        remedy = f" ({tool.remedy})" if tool.remedy else ""
-        reasons.setdefault(f"{tool.why}{remedy}.", []).append(tool.name)
-    raise CollectError(" ".join([refusal, *(f"{', '.join(same)}: {reason}" for reason, same in reasons.items())]))
-
-
-def _names_gpu_library(path: Path) -> bool:
-    """Whether a program to profile, or the script that it is to run, links or loads a library of GPUs."""
-    try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            return _GPU_LIBRARY.search(file.read(_MOST_BYTES)) is not None
-    except (OSError, ValueError):
-        return False

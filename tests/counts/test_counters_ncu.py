@@ -13,6 +13,7 @@ from eprof.base.errors import DefinitionError
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS
 from eprof.counts import checks, counters, counts, translation
+from eprof.counts.definition import common
 from eprof.logs import read
 from eprof.profile import device, plan
 
@@ -126,8 +127,21 @@ def test_the_profiler_follows_the_counters():
     assert set(counters.guess_capability([DRAM_LD, "inst"], "ncu")) <= set(CHIPS)
     assert counters.guess_capability(["dram__bytes_op_read.sum", "dram__bytes_op_write.sum", L1_LD], "ncu") == ("12.0",)
     assert device.identify("NVIDIA H100 80GB HBM3 (0)", None, [L1_LD], "ncu").capability == "9.0"
-    with pytest.raises(DefinitionError, match="is not known; it may be .*8.6"):
-        device.identify(None, None, [L1_LD], "ncu")
+    unnamed = device.identify(None, None, [L1_LD], "ncu")
+    assert unnamed.capability is None and {"7.0", "8.6"} <= set(unnamed.may_be)
+
+
+def test_of_a_gpu_that_is_not_known_is_counted_what_all_that_it_may_be_count_alike():
+    may_be = device.identify(None, None, [L1_LD], "ncu").may_be
+    each = [counters.find("ncu", capability) for capability in may_be]
+    alike = common(each)
+    counted = {word for ways in alike.words.values() for word in ways}
+    assert "warp_issue" in counted and counted < {word for ways in each[0].words.values() for word in ways}
+    for section, ways in alike.words.items():
+        for word in ways:
+            assert len({other.expand(other.words[section][word][0].formula) for other in each}) == 1
+    assert common(each[:1]).words == each[0].words
+    assert not counted & alike.uncountable.keys()
 
 
 # -------------------------------------------------------------------------------------------- test vectors, checked by hand

@@ -20,6 +20,7 @@ from eprof.base.errors import LogError
 from eprof.base.marks import Mark
 from eprof.collect.collector import COUNTERS, ENERGY, TIME, Place, Request, Tool
 from eprof.collect.process import Ended
+from eprof.commands.run import settings as run_settings
 from eprof.logs import read
 from eprof.profile import api
 from eprof.profilers.callgrind import machine_code
@@ -545,4 +546,4 @@ def test_auto_takes_the_simulated_gpu_for_a_program_that_names_opencl_only(tmp_p
     for text, expected in (("import pyopencl", "oclgrind"), ("import numpy", "callgrind")):
         script = tmp_path / "script.py"
         script.write_text(text)
-        assert profilers.choose("auto", "/bin/sh", [str(script)])[1].name == expected
+        assert run_settings.choose("auto", "/bin/sh", [str(script)])[1].name == expected

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import eprof
 from eprof.collect.collector import TIME, Place, Request, Tool
 from eprof.collect.process import Ended
+from eprof.commands.run import settings
 from eprof.costs import load
 from eprof.profilers.callgrind.collector import COLLECTOR
 from eprof.profilers.callgrind.file_format import Function, parse
@@ -109,6 +110,20 @@ def test_constant_power_is_that_of_the_cores_that_were_busy(product):
     assert (shared.dram_gb_per_s, shared.dp_gflops) == (alike.dram_gb_per_s, alike.dp_gflops / 4)
 
 
+def test_machine_code_that_links_no_gpu_library_goes_to_profilers_of_cpus(product, tmp_path, monkeypatch):
+    _, program = product
+    script = tmp_path / "a.py"
+    script.write_text("print()")
+    assert settings.uses_gpu(str(program)) is False
+    assert settings.uses_gpu(str(program), [str(script)]) is None  # it may be an interpreter
+    assert settings.uses_gpu(str(script)) is None
+    monkeypatch.setattr(settings, "ask", lambda words: "\tlibmine.so => /x\n\tlibcudart.so.12 => not found\n")
+    assert settings.uses_gpu(str(program)) is True
+    monkeypatch.setattr(settings, "ask", lambda words: "\tlibcurl.so.4 => /usr/lib/libcurl.so.4 (0x7f)\n")
+    _, _, looked = settings.choose("auto", str(program))
+    assert {tool.name for tool in looked} <= {"perf", "callgrind"}
+
+
 # ----------------------------------------------------------------------------------------------------- Python
 
 SCRIPT = """import json
@@ -152,7 +167,7 @@ def test_a_python_program_is_told_by_what_it_called_and_the_library_that_did_it(
     assert told == {
         "a.dot, OpenBLAS": (str(script), 5, 70),
         "a.dot, C library": (str(script), 5, 5),
-        "start and end, C library": ("", 0, 3),
+        "line not told, C library": ("", 0, 3),
     }
 
 
@@ -194,8 +209,9 @@ def test_python_is_counted_from_its_first_line_on_unless_it_takes_no_module(tmp_
     step = COLLECTOR.step(TIME, tool, Request(("python3", "a.py")), Place(tmp_path))
     assert COLLECTOR.judge(step, Ended(0, None, 1.0), []).left_out_s == {}
     (tmp_path / "logs").mkdir()
-    Path(step.environment["EPROF_PYTHON_TIMES"]).write_text("0.1 0.2\n")
-    assert sum(COLLECTOR.judge(step, Ended(0, None, 1.0), []).left_out_s.values()) == pytest.approx(0.3)
+    Path(step.environment["EPROF_PYTHON_TIMES"]).write_text("0.6 0.3\n")
+    left_out_s = COLLECTOR.judge(step, Ended(0, None, 1.0), []).left_out_s
+    assert left_out_s == {"Python's start and end": pytest.approx(0.1), "imports": 0.3}
     assert COLLECTOR.judge(step, Ended(0, None, 0.2), []).left_out_s == {}, "more than there was"
 
 

@@ -251,7 +251,7 @@ def test_the_clock_of_real_reports():
     path = SHARED / "ncu" / "v100-miniweather-baseline.ncu-rep"
     if not path.exists():
         pytest.skip("needs a real report, which is not part of this project")
-    pytest.importorskip("ncu_report", reason="needs pip install 'eprof[ncu]'")
+    pytest.importorskip("ncu_report", reason="needs pip install ncu-report")
     profile = eprof.load(path)
     energy = profile.energy()
     assert energy.costs.setting.label == "1290/877"
@@ -263,7 +263,7 @@ def test_a_nul_is_no_part_of_a_name():
     path = SHARED / "ncu-modern" / "rtx5060ti-occupancy-one-nan-launch.ncu-rep"
     if not path.exists():
         pytest.skip("needs a real report, which is not part of this project")
-    pytest.importorskip("ncu_report", reason="needs pip install 'eprof[ncu]'")
+    pytest.importorskip("ncu_report", reason="needs pip install ncu-report")
     log = read(path)
     assert log.command.endswith("MatrixTranspose_occupancy_optimized.exe")
     joined = combine([log])

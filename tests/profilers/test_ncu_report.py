@@ -21,7 +21,7 @@ from eprof.counts import checks, counters, counts
 from eprof.logs import read
 from eprof.profile import plan
 
-pytest.importorskip("ncu_report", reason="needs pip install 'eprof[ncu]'")
+pytest.importorskip("ncu_report", reason="needs pip install ncu-report")
 REPORTS = [SHARED / "ncu" / f"v100-miniweather-{name}.ncu-rep" for name in ("baseline", "div-to-mult")]
 OPCODES = "sass__thread_inst_executed_true_per_opcode"
 TIME = "gpu__time_duration.sum"
@@ -306,7 +306,7 @@ def test_damaged_reports_never_end_in_a_traceback(tmp_path):
 
 def test_without_the_package_a_sentence_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "ncu_report", None)  # what an import finds where it is not installed
-    with pytest.raises(LogError, match=r"pip install 'eprof\[ncu\]'.*`ncu --import FILE.ncu-rep --csv"):
+    with pytest.raises(LogError, match=r"pip install ncu-report.*`ncu --import FILE.ncu-rep --csv"):
         read(REPORTS[0])
 
 

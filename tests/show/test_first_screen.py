@@ -212,3 +212,15 @@ def test_nothing_is_divided_where_only_the_whole_has_a_time():
         kernel["time_s"], kernel["energy_j"]["constant"] = None, None
         kernel["energy_j"]["total"] = 0.0
     assert len(text(document, width=COLUMNS).splitlines()) <= LINES
+
+
+def test_idle_time_that_a_meter_saw_is_tried_of_all_that_it_saw():
+    document = CASES["data_bound"]()
+    total = document["energy_j"]["total"]
+    document["to_meter"] = {
+        **{"metered_j": 3 * total, "source": "--energy", "shape": "x", "own": True, "basis": "fitted", "factor": 1.0},
+        **{"modelled_j": 3 * total, "idle_s": 1.0, "idle_j": 2 * total, "within": 1.33},
+    }
+    tried = what_to_try(View(document)).text.replace("\u202f", " ")
+    assert tried.startswith("close half of the gaps between kernels")
+    assert f"saves {total:#.3g} J (33 % of {3 * total:#.3g} J)" in tried

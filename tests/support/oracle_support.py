@@ -101,7 +101,8 @@ def wrong_words(profile, rows, prices, costs, profiler, capability=None):
                 continue  # the class as a whole stands for its kinds, or they for it
             said = disagreement(value, marks, truth)
             joules = split[word].iloc[at] if word in split else math.nan
-            pj = prices.pj.get(word, math.nan if value else 0.0)
+            # Where the board's power limit binds, all prices give way by one factor, which the costs tell.
+            pj = prices.pj.get(word, math.nan if value else 0.0) * made.costs.held
             if not math.isclose(joules, value * pj * 1e-12, rel_tol=CLOSE) and not math.isnan(joules):
                 said = f"{joules} J for {value}, at {pj} pJ each"
             compared += 1

@@ -71,17 +71,20 @@ def headline(document: Comm) -> Headline:
 
 
 def _of_totals(document: Comm) -> Headline:
+    """Which way to wait takes least energy for all messages of a program, and what it changes."""
     first = document.totals[0]
     least = min(document.totals, key=lambda total: total.energy_j)
-    sent = f"{whole(first.messages)} messages, {quantity(first.bytes, 'B')}"
-    joules, time = quantity(first.energy_j, "J"), quantity(first.time_s, "s")
+    sent = f"{whole(first.messages)} messages, {quantity(first.bytes, 'B')}."
     marks = bits(first.marks)
-    took = f"{when(marks & MISSING, 'at least ')}{joules} and {time} {way(document, first.waiting, first.core_mhz)}"
+    joules, time = quantity(least.energy_j, "J"), quantity(least.time_s, "s")
+    took = f"{when(marks & MISSING, 'at least ')}{joules}, {time}"
+    text = f"{capital(way(document, least.waiting, least.core_mhz))} takes the least energy: {took}."
     if least is first or not first.energy_j:
-        return Headline(f"{sent}: {took}.", "No other way to wait takes less.", marks)
+        return Headline(text, f"{sent} No other way to wait takes less.", marks)
     saved, later = least.energy_j / first.energy_j - 1, least.time_s / first.time_s - 1
-    changes = f"{signed_percent(saved)} energy, {signed_percent(later)} time"
-    return Headline(f"{sent}: {took}.", f"{capital(way(document, least.waiting, least.core_mhz))}: {changes}.", marks)
+    before = way(document, first.waiting, first.core_mhz)
+    changes = f"{signed_percent(saved)} energy, {signed_percent(later)} time against {before}"
+    return Headline(text, f"{sent} {capital(changes)}.", marks)
 
 
 def blocks(document: Comm, verbose: bool) -> Iterator[Block]:
@@ -115,8 +118,7 @@ def points(document: Comm) -> Iterator[Block]:
 
 def thresholds(document: Comm) -> Table:
     """From which message size on each way to wait pays, and what it changes; operations alike share a row."""
-    columns = [Column("operation", "left"), Column("waiting", "left"), Column("pays from")]
-    columns += [Column(name) for name in ("latency", "power", "J/MB")]
+    columns = [Column("waiting", "left"), Column("pays from"), *map(Column, ("latency", "power", "J/MB"))]
     alike: dict[str, tuple[list[str], list[Cell]]] = {}
     for threshold in document.thresholds:
         row = max(document.rows_of(threshold), key=lambda row: row.bytes)
@@ -127,10 +129,11 @@ def thresholds(document: Comm) -> Table:
         names, _ = alike.setdefault(" ".join(map(plain_text, cells)), ([], cells))
         names.append(threshold.primitive)
     primitives = {row.primitive for row in document.rows}
-    lines = []
-    for names, cells in alike.values():
-        is_all = len(names) > 1 and len(names) == len(primitives)
-        lines.append(Cells(["all" if is_all else ", ".join(names), *cells]))
+    lines = [Cells(cells) for _, cells in alike.values()]
+    if len(primitives) > 1:
+        columns.insert(0, Column("operation", "left"))
+        of = ["all" if len(names) == len(primitives) else ", ".join(names) for names, _ in alike.values()]
+        lines = [Cells([name, *cells]) for name, (_, cells) in zip(of, alike.values(), strict=True)]
     largest = size_text(max(row.bytes for row in document.rows))
     return Table(columns, lines, title=f"From which size on it pays, and changes at {largest}")
 
@@ -159,12 +162,15 @@ def rows(document: Comm) -> Table:
         # What was measured rests on no powers of a table; joules may.
         return Quantity(row.latency_s, "s", 0 if document.kind == MEASURED else bits(row.marks))
 
+    operation: list[Field[Row]] = []
+    if len({row.primitive for row in document.rows}) > 1:
+        operation = [(Column("operation", "left"), lambda row: row.primitive)]
     busy: list[Field[Row]] = []
     if any(row.busy is not None for row in document.rows):
         busy = [(Column("busy", from_width=100), lambda row: Share(row.busy))]
     return table_of(
         document.rows,
-        (Column("operation", "left"), lambda row: row.primitive),
+        *operation,
         (Column("size"), lambda row: Written(size_text(row.bytes), row.bytes)),
         (Column("waiting", "left"), lambda row: way(document, row.waiting, row.core_mhz)),
         (Column("latency"), latency),

@@ -97,7 +97,7 @@ def fit(options: argparse.Namespace) -> int:
     try:
         import scipy  # noqa: F401
     except ImportError as err:
-        raise EprofError("Fitting needs scipy; install it with: pip install 'eprof[fit]'.") from err
+        raise EprofError("Fitting needs scipy; install it with: pip install scipy.") from err
     from msgspec.structs import replace
 
     from eprof.commands.fit.document import document

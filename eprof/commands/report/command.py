@@ -64,7 +64,7 @@ def add(commands: Commands) -> Parser:
     _add_questions(parser)
     parser.flag("--strict", "stop at a log that cannot be read (default: report on the others)")
     parser.value(
-        "--scheduler", "ADDRESS", "read on a Dask cluster: tcp://HOST:PORT, or local (pip install eprof[dask])"
+        "--scheduler", "ADDRESS", "read on a Dask cluster: tcp://HOST:PORT, or local (pip install dask distributed)"
     )
     parser.flag("--no-cache", "read large logs anew, and keep nothing of them")
     parser.add_kernels()

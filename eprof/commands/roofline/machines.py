@@ -67,9 +67,7 @@ def compared(machine: Machine, time_s: Floats, roofline_s: Floats, drawn_j: Floa
     try:
         from scipy.stats import ks_2samp
     except ImportError as err:
-        raise EprofError(
-            "Comparing a power cap with kernels needs scipy; install it with: pip install 'eprof[fit]'."
-        ) from err
+        raise EprofError("Comparing a power cap with kernels needs scipy; install it with: pip install scipy.") from err
     result = ks_2samp(uncapped_percent, capped_percent)
     return CapTest(
         kernels=int(known.sum()),

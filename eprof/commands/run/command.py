@@ -27,6 +27,7 @@ from eprof.cli.options import (
 )
 from eprof.cli.output import Output, ended_by, planned, say, typed
 from eprof.cli.progress import Progress
+from eprof.collect import process
 from eprof.collect.collector import EACH, GPU
 from eprof.collect.directory import COMPONENTS
 from eprof.profilers import advice
@@ -43,6 +44,14 @@ _OF_KERNELS = (
     *("launch_count", "nvtx", "time_only", "host_energy", "lock_clocks", "checked", "caches"),
 )
 _OF_METERS = ("repeat", "no_energy")
+
+
+# What `eprof run` says that a program is, by whether it uses a GPU.
+_KINDS = {
+    True: ", as {name} names a GPU's library",
+    False: ", as {name} links no library of GPUs",
+    None: "",
+}
 
 
 class _Report(NamedTuple):
@@ -204,7 +213,6 @@ def _nodes(options: argparse.Namespace) -> "Nodes | None":
     if options.cluster is None or options.processes is None:
         raise UsageError(f"--profiler {CLUSTERS} needs a cluster and processes, such as --cluster gigabit-demo -n 16.")
     from eprof.clusters import cluster, simulated
-    from eprof.collect import process
 
     program = [process.resolve(options.program[0]), *options.program[1:]]
     size = None if options.size is None else problem_size(options.size)
@@ -246,7 +254,13 @@ def _chosen(setup: "Setup") -> str:
     """Which profiler `eprof run` uses and why, and why not the ones before it."""
     tool = setup.tool
     version = f" {tool.version}" if tool.version else ""
-    chosen = f"profiler {tool.name}{version}: {tool.why}"
+    kind, settings = "", setup.settings
+    if settings.profiler == "auto":
+        from eprof.commands.run.settings import uses_gpu
+
+        whether = uses_gpu(process.resolve(settings.program[0]), settings.program[1:])
+        kind = _KINDS[whether].format(name=settings.program[0])
+    chosen = f"profiler {tool.name}{version}{kind}: {tool.why}"
     refused = "; ".join(f"{looked.name}: {looked.why}" for looked in setup.looked if looked.name != tool.name)
     return f"{chosen} (not {refused})." if refused else f"{chosen}."
 

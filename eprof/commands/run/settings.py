@@ -1,5 +1,6 @@
 """From what the user wants measured to a session that is ready to run."""
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -7,10 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from eprof import profilers
 from eprof.base.errors import CollectError, UsageError
 from eprof.base.progress import Progress
+from eprof.base.text import pattern
 from eprof.collect import directory, process
 from eprof.collect.collector import CPU, ENERGY, PLAIN, PROGRAM, TIME, Collector, Nodes, Place, Request, Step, Tool
 from eprof.collect.meters.source import Component
 from eprof.collect.session import Session
+from eprof.collect.tools import ask
 from eprof.collect.watch import Watch
 
 if TYPE_CHECKING:
@@ -18,6 +21,17 @@ if TYPE_CHECKING:
     from eprof.commands.run.choice import CounterPlan
     from eprof.costs import CostTable
     from eprof.profile.profile import Profile
+
+
+_GPU_LIBRARY = pattern(
+    rb"[oO]pen(CL|cl)|clGetPlatformIDs|libcuda|cudart|nvrtc|libamdhip|cupy|pycuda|numba\.cuda|"
+    rb"(import|from) (torch|tensorflow|jax)\b"
+)
+_LINKED = pattern(r"(\S+) => ")  # what `ldd` prints
+_GPU_FILE = pattern(
+    r"lib(OpenCL|cu(da|dart|blas|fft|sparse|rand|solver|dnn)|nv(rtc|ToolsExt|idia)|amdhip|roc|ze_loader)"
+)
+_MOST_BYTES = 64 << 20  # of a program
 
 
 class Settings(NamedTuple):
@@ -115,7 +129,7 @@ def prepare(settings: Settings) -> Setup:
     """
     table = _table(settings)
     path = process.resolve(settings.program[0])
-    collector, tool, looked = profilers.choose(settings.profiler, path, settings.program[1:])
+    collector, tool, looked = choose(settings.profiler, path, settings.program[1:])
     _check_pricing(settings, collector, tool)
     collector.check(settings.request)
     if table is None and collector.processor == CPU:
@@ -138,6 +152,63 @@ def prepare(settings: Settings) -> Setup:
             "launches."
         )
     return Setup(settings, collector, tool, looked, table)
+
+
+def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> tuple[Collector, Tool, list[Tool]]:
+    """The profiler's collector to use, what was found of it, and all that was looked at.
+
+    `auto`: the first that is usable here, by what the program is (`uses_gpu`). One that uses a GPU goes to profilers
+    of GPUs, the simulated one last, and one that does not to those of CPUs. Where that is not known, to a GPU's where
+    there is one, else to those of CPUs.
+    Raises CollectError, saying why each one cannot be used and what mends it.
+    """
+    tools: list[Tool] = []
+    known = [collector for collector in profilers.collectors() if wanted == collector.name]
+    if wanted == "auto":
+        known = [collector for collector in profilers.collectors() if collector.processor in ("cpu", "gpu")]
+        on_gpu = uses_gpu(program, arguments)
+        known.sort(key=lambda collector: collector.processor == "cpu" if on_gpu else collector.simulated)
+        if on_gpu is False:
+            known = [collector for collector in known if collector.processor == "cpu"]
+    for collector in known:
+        tools.append(collector.find(program))
+        if tools[-1].usable:
+            return collector, tools[-1], tools
+    refusal = "No profiler can be used here." if wanted == "auto" else f"{wanted} cannot be used here."
+    reasons: dict[str, list[str]] = {}
+    for tool in tools:
+        remedy = f" ({tool.remedy})" if tool.remedy else ""
+        reasons.setdefault(f"{tool.why}{remedy}.", []).append(tool.name)
+    raise CollectError(" ".join([refusal, *(f"{', '.join(same)}: {reason}" for reason, same in reasons.items())]))
+
+
+def uses_gpu(program: str, arguments: Sequence[str] = ()) -> bool | None:
+    """Whether a program to profile uses a GPU: it, or the script that is its first argument, names a library of GPUs.
+
+    A program in machine code that links none, nor anything that does, uses none. None: not known.
+    """
+    if _names_gpu_library(Path(program)) or any(_names_gpu_library(Path(word)) for word in arguments[:1]):
+        return True
+    if not _is_machine_code(Path(program)) or any(Path(word).is_file() for word in arguments[:1]):
+        return None  # a script, or an interpreter of one, may load what it likes
+    return any(map(_GPU_FILE.match, _LINKED.findall(ask(["ldd", program]))))
+
+
+def _is_machine_code(path: Path) -> bool:
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
+    return False
+
+
+def _names_gpu_library(path: Path) -> bool:
+    """Whether a program to profile, or the script that it is to run, links or loads a library of GPUs."""
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return _GPU_LIBRARY.search(file.read(_MOST_BYTES)) is not None
+    except (OSError, ValueError):
+        return False
 
 
 def _table(settings: Settings) -> "CostTable | None":

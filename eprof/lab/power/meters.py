@@ -10,6 +10,7 @@ import csv
 import math
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -188,6 +189,9 @@ def _unit(text: str) -> tuple[str, float] | None:
 
 def _amount(text: str, kind: str, size: float) -> tuple[float, bool]:
     """A meter's cell in W or J, and whether it has a unit of its own; NaN for no number."""
+    if text[-1:].isdigit() and "_" not in text:  # most are plain numbers, which need no pattern
+        with suppress(ValueError):
+            return float(text) * size, False
     match = _CELL.fullmatch(text.strip())
     own = _unit(match[2]) if match and match[2] else None
     if match is None or (match[2] and (own is None or own[0] != kind)):
@@ -276,7 +280,7 @@ def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
         fits = {at: test.fullmatch(cells[at]) for at, test in only}
         if not all(fits.values()):
             continue
-        if any(_unit(cells[power.at]) for power in powers):  # a row of units
+        if any(cells[power.at][:1].isalpha() and _unit(cells[power.at]) for power in powers):  # a row of units
             for place, power in enumerate(powers):
                 kind, size = _unit(cells[power.at]) or (power.kind, power.size)
                 powers[place] = power._replace(kind=kind, size=size, told=True)
@@ -294,7 +298,7 @@ def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
 
 def _reading(form: Table, power: _Power, number: int, text: str, device: str, separator: str) -> Reading:
     """What a cell of a table says. Raises LogError: of one with a comma nobody knows what it is."""
-    if comma := _COMMA.fullmatch(text):
+    if "," in text and (comma := _COMMA.fullmatch(text)):
         if separator != ";" and _THREE.fullmatch(text):
             raise LogError(
                 f":{number}: `{text}` may have decimals or thousands behind its comma; write it with a point."

@@ -25,7 +25,7 @@ _ANN_HIDDEN = (4, 4)
 _ANN_STARTS = 2
 # What a level of cache or scratchpad serves: the "texture events" of [S] 5, which MLR goes without.
 _EXTRA = ("l1_", "l2_", "shared_", "texture_")
-_NO_NETWORK = "The neural network (BP-ANN) is not among the baselines: it needs scikit-learn; pip install 'eprof[fit]'."
+_NO_NETWORK = "The neural network (BP-ANN) is not among the baselines: it needs scikit-learn; pip install scikit-learn."
 
 
 def of_form(form: Form, name: str = "eprof", seed: int = _SEED) -> Model:

@@ -76,16 +76,12 @@ def timeline(
     kinds = [table.kind for table, _ in timed if table.rows.operator is not None] or [timed[0][0].kind]
     devices = Names.of(device for device, *_ in rows)
     kernels = Names.of(kernel for _, kernel, _ in rows)
-    return below_each_other(
-        [
-            replace(_bare(table.rows), device=devices.chosen(row), kernel=kernels.chosen(row))
-            for table, row in timed
-            if table.kind == kinds[0]
-        ]
-    )
-
-
-def _bare(rows: TableRows) -> TableRows:
-    """Launches with the columns that any timeline has, so that those of several tables go below each other."""
-    unknown = Names((), np.full(len(rows), -1, dtype=np.int32))
-    return replace(rows, process=None, part=None, stream=rows.stream or unknown, operator=rows.operator or unknown)
+    launches = []
+    for table, row in timed:
+        if table.kind == kinds[0]:
+            own = table.rows
+            unknown = Names((), np.full(len(own), -1, dtype=np.int32))
+            columns = {"stream": own.stream or unknown, "operator": own.operator or unknown}
+            names = {"device": devices.chosen(row), "kernel": kernels.chosen(row)}
+            launches.append(replace(own, process=None, part=None, **columns, **names))
+    return below_each_other(launches)

@@ -4,11 +4,9 @@ Profilers count only so much at once, so a program is run again for other counte
 metrics, or once for each of several lists. What such passes have in common must not be added up. Tables of the same
 counters, or nearly so (a damaged log lacks some), are of further runs.
 
-
-The same run twice: a log beside its copy, or appended to itself. Launches that were counted once count once.
-
-Two runs of a program that does the same each time may have the same counts, but not the same process; where the logs do
-not tell processes, the same cells are taken for the same run.
+The same run may be there twice: a log beside its copy, or appended to itself. Its launches count once. Two runs of a
+program that does the same each time may have the same counts, but not the same process; where the logs do not tell
+processes, the same cells are taken for the same run.
 """
 
 from __future__ import annotations
@@ -37,11 +35,9 @@ _EXAMPLES = 3
 
 
 def passes(tables: Sequence[Table]) -> list[list[int]]:
-    """The places of the tables of each pass over the same launches.
+    """The places of the tables of each pass over the same launches, whatever the order of the tables.
 
     Tables of one pass add up, those of several stand side by side.
-
-    The order of the tables does not matter, but for that of the passes' tables.
     """
     signatures = [_signature(table) for table in tables]
     groups: list[list[_Signature]] = []

@@ -137,11 +137,11 @@ class ParsedRows:
         def texts_of(rows: Array) -> Sequence[str]:
             return self._frame[str(place)].gather(self._places()[rows]).cast(str).to_list()
 
-        return answers.of_codes(self._of_rows(self._frame[_code(place)].to_numpy()), texts_of)
+        return answers.of_codes(self._of_rows(self._frame[f"{place} code"].to_numpy()), texts_of)
 
     def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
         """A column of values of rows that polars parsed, and what each cell is."""
-        values = self._frame[_number(place)].to_numpy()
+        values = self._frame[f"{place} number"].to_numpy()
         kinds = np.full(len(values), as_cell(COUNT), dtype=np.int8)
         if place in self._odd:
             odd = self._odd[place]
@@ -151,7 +151,7 @@ class ParsedRows:
 
     def numbers(self, place: int) -> Floats:
         """A column of numbers; NaN where a cell holds none."""
-        return self._of_rows(self._frame[_number(place)].to_numpy())
+        return self._of_rows(self._frame[f"{place} number"].to_numpy())
 
     def is_filled(self, place: int) -> Bools:
         """Whether a cell holds a number, for each of a column of these."""
@@ -172,14 +172,6 @@ class ParsedRows:
 Rows: TypeAlias = LineRows | ParsedRows
 
 
-def _code(place: int) -> str:
-    return f"{place} code"
-
-
-def _number(place: int) -> str:
-    return f"{place} number"
-
-
 def _as_number(column: pl.Expr) -> pl.Expr:
     import polars as pl
 
@@ -194,7 +186,7 @@ def _odd_cells(frame: pl.DataFrame, place: int) -> _Odd | None:
     """The cells of a column that are not plain numbers; None if all are."""
     import polars as pl
 
-    is_odd = ~_may_be_count(frame[_number(place)].to_numpy())
+    is_odd = ~_may_be_count(frame[f"{place} number"].to_numpy())
     if not is_odd.any():
         return None
     text = pl.col(str(place))
@@ -242,8 +234,8 @@ def parse(lines: bytes, number: int, form: Form, codes: pl.Series) -> ParsedRows
         columns[form.with_id] = columns[form.with_id].str.replace(LAUNCH_ID.pattern, "").cast(codes.dtype)
     # In the same pass: a pass over a column alone costs as much again.
     of_numbers = (*form.values, *form.numbers, *form.together)
-    numbers = [_as_number(pl.col(str(place))).alias(_number(place)) for place in of_numbers]
-    codes_ = [columns[place].to_physical().alias(_code(place)) for place in form.names]
+    numbers = [_as_number(pl.col(str(place))).alias(f"{place} number") for place in of_numbers]
+    codes_ = [columns[place].to_physical().alias(f"{place} code") for place in form.names]
     is_clean = pl.col(last).is_not_null() & pl.col(beyond).is_null()
     for place in (*form.checked, *form.together):
         is_clean &= pl.col(str(place)).fill_null(0.0) < LEAST_WRONG
@@ -256,7 +248,7 @@ def parse(lines: bytes, number: int, form: Form, codes: pl.Series) -> ParsedRows
         return None
     if frame.height != number or not frame["clean"].all():
         return None
-    if not all(_may_be_count(frame[_number(place)].to_numpy()).all() for place in form.numbers):
+    if not all(_may_be_count(frame[f"{place} number"].to_numpy()).all() for place in form.numbers):
         return None
     odd = {place: _odd_cells(frame, place) for place in form.values}
     return ParsedRows(frame, {place: cells_ for place, cells_ in odd.items() if cells_ is not None})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -16,9 +16,6 @@ from eprof.base.text import pattern
 from eprof.logs.rows.cells import LARGEST, is_wrong
 from eprof.logs.rows.log import BYTES_PER_S, COUNT, OTHER, PERCENT
 from eprof.logs.rows.sections import Cells, texts_of
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _SHOWN = 40  # characters of a cell
 # Some locales write a blank (French, Finnish) or an apostrophe (Swiss) between groups of three digits.
@@ -58,7 +55,6 @@ class _Forms(NamedTuple):
     grouped: groups for certain. in_twos: groups as in India.
     """
 
-    group: str
     style: Style
     other: Style
     unclear: re.Pattern[str]
@@ -69,7 +65,6 @@ class _Forms(NamedTuple):
 def _forms(style: Style, other: Style) -> _Forms:
     sign = f"[{style.group}]"
     return _Forms(
-        style.group,
         style,
         other,
         unclear=re.compile(rf"{_START}{sign}[0-9]{{3}}"),
@@ -99,23 +94,18 @@ class Locale:
         wholes: which are counts in an unscaled unit, so that they can have no decimals.
         """
         for cell, is_whole in zip(cells, wholes, strict=True):
-            if ("," in cell or "." in cell) and _WITH_SIGNS.fullmatch(cell):
-                self._look(cell, is_whole)
-
-    def _look(self, cell: str, is_whole: bool) -> None:
-        for forms in _FORMS:
-            if forms.group not in cell:
+            if not ("," in cell or "." in cell) or not _WITH_SIGNS.fullmatch(cell):
                 continue
-            if forms.unclear.fullmatch(cell) and not is_whole:
-                self.open = self.open or cell[:_SHOWN]
-            elif forms.grouped.fullmatch(cell) or forms.in_twos.fullmatch(cell):
-                self._prove(forms.style, cell)
-            elif cell.count(forms.group) == 1 and not _SIX.fullmatch(cell):
-                # ncu writes scaled numbers with six decimals and a point in every locale: they show nothing.
-                self._prove(forms.other, cell)
-
-    def _prove(self, style: Style, cell: str) -> None:
-        self.proof.setdefault(style, cell[:_SHOWN])
+            for forms in _FORMS:
+                if forms.style.group not in cell:
+                    continue
+                if forms.unclear.fullmatch(cell) and not is_whole:
+                    self.open = self.open or cell[:_SHOWN]
+                elif forms.grouped.fullmatch(cell) or forms.in_twos.fullmatch(cell):
+                    self.proof.setdefault(forms.style, cell[:_SHOWN])
+                elif cell.count(forms.style.group) == 1 and not _SIX.fullmatch(cell):
+                    # ncu writes scaled numbers with six decimals and a point in every locale: they show nothing.
+                    self.proof.setdefault(forms.other, cell[:_SHOWN])
 
     def join(self, locale: Locale) -> None:
         """Take over what another has seen of the style of numbers."""
@@ -167,20 +157,14 @@ def values(cells: Cells, style: Style) -> Array:
     if isinstance(cells, list) or style != ENGLISH:
         numbers = np.array([value(cell, style) for cell in texts_of(cells)], dtype=np.float64)
     else:
-        numbers = _many_values(cells, style)
+        import polars as pl
+
+        plain = cells.str.replace_all(style.group, "", literal=True)
+        numbers = plain.cast(pl.Float64, strict=False).to_numpy(writable=True)
+        for place in np.flatnonzero(np.isnan(numbers)):  # what polars cannot read
+            numbers[place] = value(cells[int(place)], style)
     numbers[~(np.abs(numbers) < LARGEST) | is_wrong(numbers)] = np.nan
     return numbers
-
-
-def _many_values(cells: pl.Series, style: Style) -> Array:
-    """As `value`, of a series of polars; cells that it cannot read are read in Python."""
-    import polars as pl
-
-    plain = cells.str.replace_all(style.group, "", literal=True)
-    numbers = plain.cast(pl.Float64, strict=False).to_numpy(writable=True)
-    for place in np.flatnonzero(np.isnan(numbers)):
-        numbers[place] = value(cells[int(place)], style)
-    return np.asarray(numbers)
 
 
 def words_as_values(words: Sequence[str | None], style: Style) -> Array:

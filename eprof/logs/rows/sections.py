@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Container, Sequence
-from itertools import compress
+from itertools import chain, compress
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -144,16 +144,17 @@ def together(pieces: Sequence[Piece]) -> Piece:
     """Pieces of a CSV section below each other; there must be some."""
     if len(pieces) == 1:
         return pieces[0]
-    return {place: _joined_cells([piece[place] for piece in pieces]) for place in pieces[0]}
+    joined: Piece = {}
+    for place in pieces[0]:
+        columns = [piece[place] for piece in pieces]
+        types = [column.dtype for column in columns if not isinstance(column, list)]
+        if types:
+            import polars as pl
 
-
-def _joined_cells(columns: Sequence[Cells]) -> Cells:
-    if all(isinstance(column, list) for column in columns):
-        return [cell for column in columns for cell in column]
-    import polars as pl
-
-    type_ = next(column.dtype for column in columns if not isinstance(column, list))
-    return pl.concat([pl.Series("", column, type_) for column in columns])
+            joined[place] = pl.concat([pl.Series("", column, types[0]) for column in columns])
+        else:
+            joined[place] = list(chain.from_iterable(columns))
+    return joined
 
 
 def size(piece: Piece) -> int:

@@ -30,7 +30,7 @@ from eprof.collect.tools import ask
 
 _COMMAND = "valgrind"
 _INSTALL = "apt install valgrind, or the package of that name"
-_EXTRA = "pip install 'eprof[cpu]'"
+_EXTRA = "pip install capstone"
 _ARCHITECTURE = "x86_64"
 # The size of many last-level caches; that of the machine at hand may hold all that a program touches.
 _LAST_LEVEL = "8388608,16,64"
@@ -160,14 +160,14 @@ def _hook(program: Sequence[str]) -> dict[str, str]:
 
 
 def _left_out_s(step: Step, ended: Ended) -> dict[str, float]:
-    """The seconds of a program alone in which nothing is counted later: Python's own start, and imports."""
+    """The seconds of a program alone in which nothing is counted later: Python's own start and end, and imports."""
     try:
         numbers = Path(step.environment.get(_PYTHON_TIMES, "")).read_text().splitlines()[-1].split()
-        start_s, imports_s = map(float, numbers)
+        counted_s, imports_s = map(float, numbers)
     except (OSError, ValueError, IndexError):
         return {}
-    known = {"Python's start": start_s, "imports": imports_s}
-    return known if start_s + imports_s < ended.seconds else {}
+    around_s = ended.seconds - counted_s - imports_s
+    return {"Python's start and end": around_s, "imports": imports_s} if min(counted_s, around_s) > 0 else {}
 
 
 def _for_each_process(stem: Path, suffix: str) -> str:

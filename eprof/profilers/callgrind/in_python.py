@@ -18,7 +18,7 @@ from eprof.base.toml import Document
 from eprof.profilers.callgrind.file_format import Costs, Function, Spot
 
 _FRAME = pattern(r"(?P<file>.*):(?P<line>\d+):(?P<begin>\d*):(?P<end>\d*) (?P<function>.*)")
-_UNKNOWN = "start and end"  # what stands before the first part that is told, and behind the last
+_UNKNOWN = "line not told"  # of what ran behind the last part that the program told the place of
 
 
 def in_python(costs: Costs) -> Costs:

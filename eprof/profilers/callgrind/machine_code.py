@@ -16,7 +16,7 @@ from eprof.base.resources import folder
 from eprof.base.toml import Document
 
 MISC = "misc"
-EXTRA = "pip install 'eprof[cpu]'"
+EXTRA = "pip install capstone"
 _LONGEST = 15  # bytes of an instruction
 _GAP = 64  # bytes of code that did not run: from so many on, they are not decoded either
 _IMPLICIT = ("push", "pop", "call", "ret", "leave", "enter", "xlat")

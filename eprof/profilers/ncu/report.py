@@ -38,7 +38,7 @@ _CHUNK = 8 << 20
 _DEVICE = "launch__device_id"
 _VERSION = ("device__attribute_compute_capability_major", "device__attribute_compute_capability_minor")
 _NEEDS = (
-    "this is a report file of Nsight Compute, which NVIDIA's package ncu-report reads: pip install 'eprof[ncu]'; or "
+    "this is a report file of Nsight Compute, which NVIDIA's package ncu-report reads: pip install ncu-report; or "
     f"make a CSV of it with `{IMPORT}`"
 )
 _FIELD_VERSION = 1

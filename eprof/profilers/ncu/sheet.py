@@ -135,16 +135,17 @@ class Collected(Store, dict=True):
 
     def tables(self) -> tuple[Table, ...]:
         """All that was collected, a table a kind; of one that counts nothing, not what it says of the device."""
-        return tuple(table if counting(table.units) else _without_asides(table) for table in super().tables())
+        tables = []
+        for table in super().tables():
+            if not counting(table.units):
+                units = {name: unit for name, unit in table.units.items() if not name.startswith(ASIDE)}
+                table = replace(table, units=units, counters=Columns(tuple(units), table.counters.only(units)))
+            tables.append(table)
+        return tuple(tables)
 
 
 def _cells(values: Array, kind: str) -> Array:
     return np.where(np.isnan(values), np.int8(ABSENT), np.int8(as_cell(kind)))
-
-
-def _without_asides(table: Table) -> Table:
-    units = {name: unit for name, unit in table.units.items() if not name.startswith(ASIDE)}
-    return replace(table, units=units, counters=Columns(tuple(units), table.counters.only(units)))
 
 
 def _names(words: Words) -> Names:

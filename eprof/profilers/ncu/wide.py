@@ -98,15 +98,12 @@ class Wide:
         self.table: Piece = sections.together(pieces) if pieces else {}
         self.size, self.stray = 0, 0
         if pieces:
-            good = np.array([self._has_numbers(*row) for row in zip(*map(self._texts, _NUMBERS), strict=True)])
+            numbers = zip(*map(self._texts, _NUMBERS), strict=True)
+            good = np.array([all(cell and _OF_NUMBERS.issuperset(cell) for cell in row) for row in numbers])
             self.size = int(good.sum())
             self.stray = len(good) - self.size
         if self.stray:
             self.table = {place: sections.chosen(cells, good) for place, cells in self.table.items()}
-
-    @staticmethod
-    def _has_numbers(*cells: str) -> bool:
-        return all(cell and _OF_NUMBERS.issuperset(cell) for cell in cells)
 
     @property
     def is_empty(self) -> bool:

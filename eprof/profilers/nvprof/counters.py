@@ -16,8 +16,17 @@ from eprof.logs.rows.cells import ABSENT, MISFIT, RATES, as_cell, shows_wrong, u
 from eprof.logs.rows.columns import Answers, Form, Rows
 from eprof.logs.rows.folding import Cells, Numbers, Piece, Sums
 from eprof.logs.rows.log import COUNT, OTHER
-from eprof.profilers.nvprof.store import NO_DEVICE, Store
-from eprof.profilers.nvprof.tables import EVENTS, WIDE_FIXED, ColumnSection, Header, is_device, is_named, is_whole
+from eprof.profilers.nvprof.tables import (
+    EVENTS,
+    NO_DEVICE,
+    WIDE_FIXED,
+    ColumnSection,
+    Header,
+    Store,
+    is_device,
+    is_named,
+    is_whole,
+)
 
 _INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list
 _LIST = pattern(r"\d+(?:,\s*\d+)+")
@@ -304,11 +313,7 @@ class WideSection(ColumnSection):
                 )
             if again not in self._differs or self.store.keep is not None:
                 del piece.counters[again]
-        self._settle_instances(piece)
-        self.store.add(self.header.kind, piece)
-
-    def _settle_instances(self, piece: Piece) -> None:
-        """What is no count in nvprof's wide trace cannot be added up over instances."""
+        # What is no count cannot be added up over instances.
         for label in dict.fromkeys(column.label for column in self._columns if column.is_instance):
             if label not in self._no_counts:
                 self.store.note("counts told by hardware instance (--aggregate-mode off) were added up")
@@ -316,6 +321,7 @@ class WideSection(ColumnSection):
             self.store.note("what is told by hardware instance (--aggregate-mode off) and no count was left out")
             size = len(piece.kernel)
             piece.counters[label] = np.full(size, np.nan), np.full(size, as_cell(OTHER), dtype=np.int8)
+        self.store.add(self.header.kind, piece)
 
 
 class CutOffSection(WideSection):

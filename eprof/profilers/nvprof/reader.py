@@ -28,7 +28,6 @@ from eprof.profilers import signs
 from eprof.profilers.nvprof import text
 from eprof.profilers.nvprof.counters import SummarySection, WideSection
 from eprof.profilers.nvprof.messages import PROFILER_LINE, Messages, is_chatter
-from eprof.profilers.nvprof.store import Store
 from eprof.profilers.nvprof.tables import (
     EVENTS,
     FOREIGN_NCU,
@@ -41,6 +40,7 @@ from eprof.profilers.nvprof.tables import (
     ColumnSection,
     Header,
     Section,
+    Store,
     header_of,
     header_of_fields,
 )  # fmt: skip
@@ -327,7 +327,10 @@ class Walk:
         if line.startswith('"'):
             self._comma_separated(line)  # nothing else starts so
         elif not line.strip():
-            if not self._begins_blank(line):
+            # A blank line is the row of units of a table that has no units, or the end of one.
+            section = self._section
+            is_new = isinstance(section, TextSection) and section.may_begin_blank and not section.rows
+            if not is_new or not section.accepts(line):  # type: ignore[union-attr, arg-type]
                 self._end_table()
         elif message := PROFILER_LINE.fullmatch(line):
             self._profiler_line(message)
@@ -340,13 +343,6 @@ class Walk:
             self._open_text(line)
         else:
             self._comma_separated(line)
-
-    def _begins_blank(self, line: str) -> bool:
-        """Whether a blank line is the row of units of an nvprof table that has no units."""
-        section = self._section
-        return (
-            isinstance(section, TextSection) and section.may_begin_blank and not section.rows and section.accepts(line)
-        )
 
     def _comma_separated(self, line: str) -> None:
         if header := header_of(line):

@@ -86,12 +86,12 @@ def _left_out(view: View, entries: Sequence[Entry], shown: int) -> str:
 def _common(view: View, amounts: Sequence[Amount]) -> int:
     """The marks that all rows of the first screen have, which are said once.
 
-    A headline with an interval tells that not all was counted; without one, each lower bound is called one.
+    A headline with an interval tells what was not counted, where it matters; without one, lower bounds are called so.
     """
-    common = ~MISSING if view.interval("total") is None else -1
+    common = ~MISSING
     for amount in amounts:
         common &= amount.marks
-    return common
+    return common if view.interval("total") is None else common | MISSING
 
 
 def _cause_text(view: View, entry: Entry) -> str:
@@ -123,7 +123,7 @@ def _why(view: View, entry: Entry, group: str) -> str:
     """Why a kernel on the first screen takes it, by the group that takes most."""
     if group == CONSTANT:
         return why_constant(view, entry)
-    if FAMILIES[group] == DATA:
+    if FAMILIES.get(group) == DATA:
         return _why_bytes(view, entry, group)
     return _why_instructions(view, entry, group)
 
@@ -157,15 +157,16 @@ def _why_bytes(view: View, entry: Entry, group: str) -> str:
 
 def _why_instructions(view: View, entry: Entry, group: str) -> str:
     """Why a kernel executes instructions: how many; integer and others by the flops that they serve."""
-    words = _words_of(entry, group)
+    words = [word for word in _words_of(entry, group) if COUNTS[word].unit != "cycle"]
     executed = view.instructions(entry) if "retired" in words else view.summed(entry, words)
-    if not executed.value:
+    if not words or not executed.value:
         return ""
     flops = view.flops(entry)
     if group in ("int", "other") and flops.value and executed.value < _MOSTLY_INTEGER * flops.value:
         return f"{plain(executed.value / flops.value)} for each flop"
     unit = COUNTS[words[0]].symbol
-    return at_least(executed, unit) + when(not unit, " instructions")
+    whose = when(words == ["warp_issue"], " warp")
+    return at_least(executed, unit) + when(not unit, f"{whose} instructions")
 
 
 def _words_of(entry: Entry, group: str) -> list[str]:

@@ -51,15 +51,20 @@ _REMEDIES = {
 
 
 class Try(Struct, frozen=True):
-    """A change, and which share of the energy it saves, at least and at most where that is known; beside: its price."""
+    """A change, and which share of the energy it saves, at least and at most where that is known; beside: its price.
+
+    of_j: the J that the share is of, if not of what the kernels take.
+    """
 
     act: str
     saves: float
     ends: tuple[float, float] | None = None
     beside: str = ""
+    of_j: float | None = None
 
     def text(self, everything: float) -> str:
         """What to try, as in "... saves 1.74 mJ (15 % of 11.6 mJ), 14 % less time". everything: J."""
+        everything = self.of_j or everything
         low, high = self.ends or (self.saves, self.saves)
         joules = span(low * everything, high * everything, "J")
         return f"{self.act}: saves {joules} ({percent_span(low, high)} of {quantity(everything, 'J')}){self.beside}"
@@ -77,7 +82,8 @@ def what_to_try(view: View) -> Point:
         lacks_some(view) or not view.has_energy or view.above.value is None
     ):
         # Where more may have been left out than was counted, that comes first.
-        texts.insert(0 if lacks_most(view) else len(texts), _how_to_count(view))
+        is_uncounted = lacks_most(view) and "retired" not in view.words
+        texts.insert(0 if is_uncounted else len(texts), _how_to_count(view))
     return Point("Try", "; ".join(filter(None, texts)) or _nothing(view, changes))
 
 
@@ -95,6 +101,8 @@ def _how_to_price(view: View) -> str:
 def _how_to_count(view: View) -> str:
     """The one command that counts what decides where the joules go."""
     rest = when(view.above.value is not None, " the rest")
+    if view.nouns.is_of_cpu and "retired" in view.words:
+        return "price the rest with a table of this processor's own: eprof calibrate --cpu -o mine.toml"
     if view.nouns.is_of_cpu:
         return f"count{rest} with `eprof run PROGRAM`"
     device = view.document.device
@@ -126,6 +134,11 @@ def _levers(view: View) -> Iterator[Try]:
     yield from _fewer_bytes(view, everything)
     yield from _fewer_instructions(view, everything)
     yield from _less_waiting(view, everything)
+    idle_j = view.to_meter.idle_j if view.to_meter else 0.0
+    if idle_j:
+        whole_j = everything + idle_j
+        act = "close half of the gaps between kernels (streams, CUDA graphs, fewer synchronisations)"
+        yield Try(act, idle_j / 2 / whole_j, of_j=whole_j)
 
 
 # --------------------------------------------------------------------------------------------------- clocks
@@ -264,7 +277,8 @@ def _remedy(view: View, group: str) -> str:
 def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
     """A fifth fewer instructions that are no arithmetic: addresses, loops, loads."""
     for group in ("int", "other"):
-        amount = view.groups.get(group, Amount(None)).value
+        words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
+        amount = sum(word.energy.value or 0.0 for word in words)
         if amount:
             saves = _STEP * amount / everything
             how = "; ".join(filter(None, [_mostly_in(view, group), _REMEDIES[group]]))

@@ -20,7 +20,7 @@ _PRICES = {
     "measured": "measured on this {processor}",
     "fitted": "fitted to measured power",
     "published": "published, not measured here",
-    "estimated": "of the data sheet: nobody measured this {processor} (--energy 12J, a meter's, narrows it most)",
+    "estimated": "from the data sheet, nobody measured this {processor} (--energy 12J, a meter's, narrows it most)",
 }
 
 
@@ -34,11 +34,11 @@ def _verdict(view: View) -> str:
     """Trust in one word, and how far off the joules may be: "good (new kernels 8.6 % off)."."""
     if view.costs is None or not view.has_energy:
         return ""
-    known_share = 1 - uncounted_share(view)
     if view.to_meter is not None:
-        is_split_known = view.to_meter.own and view.to_meter.basis != "estimated" and known_share >= _GOOD
+        is_split_known = view.to_meter.own and view.to_meter.basis != "estimated" and not any(_lost_groups(view))
         return "good." if is_split_known and not view.to_meter.idle_j else "total good, its parts rough."
     off = _kernels_off(view, view.costs)
+    known_share = 1 - uncounted_share(view)
     is_own = view.costs.gpu_match == "own" and not view.is_modelled
     word = "good" if off and is_own and known_share >= _GOOD else "rough"
     pair = known(view.interval("total"))

@@ -43,6 +43,12 @@ _PROSE = {
 }
 _ALIKE = 1.1  # without intervals, one part is surely the larger from here on
 _ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
+# Of the group of other instructions, where no class of them but these is priced.
+_OTHER = {
+    ("warp_issue",): "instruction issue",
+    ("sm_active_cycle",): "busy SMs",
+    ("warp_issue", "sm_active_cycle"): "issue and busy SMs",
+}
 _COUNTING = ESTIMATED | SIMULATED | ASSUMED
 
 
@@ -241,6 +247,8 @@ class View:
         if self.costs:
             members["constant"].append(energy_of(entry, "constant"))
             for name, count in entry.counts.items():
+                if name in self.charges and not self.charges[name].pays:
+                    continue  # what was not counted of it costs nothing either
                 members[COUNTS[name].group].append(self.energy_of_count(count))
         sums = {group: _more_than_nothing(total(amounts)) for group, amounts in members.items() if amounts}
         return {group: amount for group, amount in sums.items() if amount.value or amount.marks & MISSING}
@@ -279,17 +287,6 @@ class View:
         ends: Ends = getattr(intervals, part, None) or intervals.groups.get(part)
         return ends
 
-    @property
-    def least_total(self) -> Amount:
-        """The total; of one that nothing bounds above, which is shown as "at least", the low end of its interval.
-
-        Where the interval has both ends, these are shown, and the total agrees with its parts and the power.
-        """
-        total, ends = self.energy("total"), self.interval("total")
-        if not total.lower or ends is None or ends[0] is None or ends[1] is not None:
-            return total
-        return Amount(ends[0], total.marks)
-
     def causes_of(self, entry: Entry) -> schema.Causes | None:
         """What takes the energy of a kernel, a group or the whole, largest first; None where no count has a price.
 
@@ -323,11 +320,11 @@ class View:
     def in_prose(self, group: str) -> str:
         """A group of counts within a sentence; where only the issue of warps is priced, it is that."""
         priced = [name for name, word in self.words.items() if word.count.group == group and word.energy.value]
-        if priced == ["warp_issue"]:
-            return "instruction issue"
+        if tuple(priced) in _OTHER:
+            return _OTHER[tuple(priced)]
         if priced and set(priced) <= _ONCE_EACH.keys():
             return " and ".join(_ONCE_EACH[name] for name in priced)
-        return self.nouns.labels.get(group, "").lower() or _PROSE.get(group, GROUPS[group])
+        return self.nouns.labels.get(group, "").lower() or _PROSE.get(group) or GROUPS.get(group, group)
 
     # ----------------------------------------------------------------------------------------------------- counts
 

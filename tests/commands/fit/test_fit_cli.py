@@ -163,4 +163,4 @@ def test_help_needs_no_scipy():
     assert done.returncode == 0 and "MEASUREMENTS" in done.stdout
     code = code.replace("'--help'", "'x.csv'")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 1 and "pip install 'eprof[fit]'" in done.stderr
+    assert done.returncode == 1 and "pip install scipy" in done.stderr

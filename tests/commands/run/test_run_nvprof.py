@@ -215,7 +215,7 @@ def test_the_profiler_is_chosen_with_reasons(kepler):
 
 
 def test_launches_are_chosen_by_ncu_alone(kepler):
-    done = kepler.run("--launch-count", "3", "true")
+    done = kepler.run("--launch-count", "3", kepler.script("true\n"))
     assert done.returncode == 2
     assert "need ncu" in done.stderr
 

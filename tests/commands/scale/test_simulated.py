@@ -17,6 +17,7 @@ from eprof.cli import main
 from eprof.clusters import cluster, simgrid, simulated
 from eprof.collect import doctor
 from eprof.collect.collector import Place, Request, Tool
+from eprof.commands.run import settings
 from eprof.commands.scale import measured
 from eprof.profilers.simgrid import collector
 
@@ -94,7 +95,7 @@ def test_what_cannot_be_simulated_is_refused_in_a_sentence(clusters, monkeypatch
 def test_without_simgrid_a_sentence_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(collector, "executable", lambda *_: None)
     with pytest.raises(CollectError, match="SimGrid is not installed.*apt install libsimgrid-dev"):
-        profilers.choose("simgrid")
+        settings.choose("simgrid")
     check = next(
         check for check in doctor.examine([collector.COLLECTOR]) if check.name == "simulated cluster (simgrid)"
     )
@@ -105,8 +106,8 @@ def test_a_profiler_of_clusters_is_never_chosen_by_itself(clusters, monkeypatch)
     monkeypatch.setenv("PATH", str(clusters.bin))
     monkeypatch.setattr(profilers, "collectors", lambda: [collector.COLLECTOR])
     with pytest.raises(CollectError, match="No profiler can be used here"):
-        profilers.choose("auto")
-    assert profilers.choose("simgrid")[1].version == "3.32"
+        settings.choose("auto")
+    assert settings.choose("simgrid")[1].version == "3.32"
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,9 @@ SOCKETS = "{:16.9f},S{},1,{},Joules,power/energy-pkg/,1000,100.00,,\n"
 PERF_JSON = '{{"interval" : {}.5, "socket" : "S{}", "counter-value" : "{}", "unit" : "Joules", "event" : "power/energy-pkg/"}}\n'
 TURBO = "CPU\tBusy%\tPkgWatt\n-\t5\t{0}\n0\t5\t{0}\n"
 DMON = "# gpu    pwr\n# Idx      W\n    0     10\n    1      -\n    0     10\n    1     20\n# gpu    pwr\n# Idx      W\n    0     30\n    1     20\n"
+DCGM = "# Entity  SMACT  POWER  TOTEC\n      Id             W     mJ\n" + "".join(
+    f"   GPU 0  0.500  10.000  {1000 + 10000 * row}\n   GPU 1  N/A  20.000  {5000 + 20000 * row}\n" for row in range(5)
+)
 SIX = "time_s,power_w\n0,1\n1,2\n2,4\n3,8\n4,16\n5,32\n"
 
 READ = {
@@ -208,6 +211,9 @@ READ = {
     "turbostat, joules": (TURBO.replace("PkgWatt", "Pkg_J").format(50) * 2, 5.0, {"PkgWatt": 100}, ""),
     "turbostat, summary": ("PkgWatt\tRAMWatt\n10.0\t1.0\nPkgWatt\tRAMWatt\n10.0\t1.0\n", 5.0, {"PkgWatt": 100, "RAMWatt": 10}, ""),
     "dmon": (DMON, 1.0, ({"gpu 0": 50, "gpu 1": 40}, 1), ""),
+    "DCGM at its own pace": (DCGM, None, {"gpu 0": 40, "gpu 1": 80}, "a row is 1000 ms, by its joules over its watts"),
+    "DCGM with an interval": (DCGM.replace("TOTEC", "OTHER"), 2.0, {"gpu 0": 100, "gpu 1": 200}, ""),
+    "DCGM as CSV": ("timestamp,gpu,DCGM_FI_DEV_POWER_USAGE,DCGM_FI_PROF_SM_ACTIVE\n1700000000,0,5,0.5\n1700000001,0,5,0.5\n", None, {"gpu 0": 10}, ""),
     "dmon with dates": ("#Date Time gpu pwr\n#YYYYMMDD HH:MM:SS Idx W\n20240101 00:00:00 0 10\n20240101 00:00:02 0 10\n", None, {"gpu 0": 40}, ""),
     "times of day over midnight": ("time,power_w\n23:59:59,10\n00:00:00,20\n00:00:01,10\n", None, {"power": 40}, ""),
     "date and time apart": ("Date;Time;CPU [W]\n22.11.2024;13:45:10.5;55,3\n22.11.2024;13:45:12.5;55,3\n", None, {"cpu": 221.2}, ""),

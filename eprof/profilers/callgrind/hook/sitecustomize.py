@@ -1,7 +1,8 @@
 """What Python runs at its start, under callgrind or alone to be timed: `PYTHONPATH` leads here (`collector.py`).
 
-Counting begins when the program's own code does, stops while modules are imported, and every now and then callgrind is
-told which line of Python ran. It runs in the Python that is profiled, so it imports nothing of eprof, and little else.
+Counting begins when the program's own code does, ends with it, stops while modules are imported, and every now and then
+callgrind is told which line of Python ran. It runs in the Python that is profiled, so it imports nothing of eprof, and
+little else.
 """
 
 from __future__ import annotations
@@ -111,11 +112,12 @@ def _count() -> None:
 
     def end() -> None:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        request(_STOP)
 
     signal.signal(signal.SIGVTALRM, tell)
     signal.setitimer(signal.ITIMER_VIRTUAL, wait_s)
     atexit.register(end)
-    # A timer outlives the program that set it, where that becomes another one.
+    # A timer outlives the program that set it, where that becomes another one; and that is not to be counted.
     for name in ("execv", "execve"):
         setattr(os, name, _behind(end, getattr(os, name)))
     request(_START)
@@ -130,8 +132,8 @@ def _behind(first: Callable[[], None], second: Callable[..., Any]) -> Callable[.
 
 
 def _measure(path: str) -> None:
-    """Write down how long Python took to start and to import, in s."""
-    start_s, imports_s, began_s = time.process_time(), 0.0, 0.0
+    """Write down for how long the program's own code ran, and imports beside it, in s."""
+    start_s, imports_s, began_s = time.perf_counter(), 0.0, 0.0
 
     def before() -> None:
         nonlocal began_s
@@ -143,7 +145,7 @@ def _measure(path: str) -> None:
 
     def end() -> None:
         with open(path, "a") as file:
-            file.write(f"{start_s:.6f} {imports_s:.6f}\n")
+            file.write(f"{time.perf_counter() - start_s - imports_s:.6f} {imports_s:.6f}\n")
 
     _around_imports(before, after)
     atexit.register(end)

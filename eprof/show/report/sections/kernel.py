@@ -6,6 +6,7 @@ from typing import Any
 from markupsafe import Markup
 from msgspec import Struct
 
+from eprof.base.known import mapped
 from eprof.base.known import ratio as ratio_of
 from eprof.base.text import when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, Count
@@ -54,7 +55,7 @@ class Line(Struct, frozen=True):
     @property
     def written_value(self) -> str | None:
         """The kernel's count with its unit."""
-        return None if self.value.value is None else quantity(self.value.value, self.count.symbol)
+        return mapped(quantity, self.value.value, self.count.symbol)
 
 
 def section(view: View) -> Section | None:
@@ -65,9 +66,12 @@ def section(view: View) -> Section | None:
     panels = [_panel(view, kernel, family) for family in FAMILIES]
     total, per_byte = energy_of(kernel, "total"), view.intensity(kernel)
     constant = ratio(energy_of(kernel, CONSTANT), total)
+    # The rest of the page counts energy above modelled constant power: this is another number, and says so.
+    modelled = when(view.is_modelled, " as modelled")
+    labels = [f"Energy{when(modelled, ' with constant power')}{modelled}", f"Constant power{modelled}"]
     facts = [
-        ("Energy", total, quantity_of(total, "J")),
-        ("Constant power", constant, written(percent(constant.value or 0), constant.marks, bound=False)),
+        (labels[0], total, quantity_of(total, "J")),
+        (labels[1], constant, written(percent(constant.value or 0), constant.marks, bound=False)),
         ("Time", time_of(kernel), quantity_of(time_of(kernel), "s")),
         ("Calls", Amount(kernel.launches), written(whole(kernel.launches))),
         ("Mean power", power_of(kernel), quantity_of(power_of(kernel), "W")),
@@ -77,6 +81,7 @@ def section(view: View) -> Section | None:
     content = {
         "name": kernel.name,
         "device": kernel.device if view.several_devices else None,
+        "labels": labels,
         "facts": [(label, text) for label, amount, text in facts if amount.value is not None],
         "message": _message(view, kernel),
         "panels": [panel for panel in panels if panel["lines"] or panel["none"]],
@@ -143,7 +148,7 @@ def _meter(line: Line, by: float, family: Family, all_energy: Amount) -> Meter:
 def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
     marks = line.value.marks & ~MISSING
     of_count = line.of_count or 0
-    share = None if line.of_count is None else percent(line.of_count)
+    share = mapped(percent, line.of_count)
     spoken = f"{line.count.label}: {percent(of_count)} of the {family.plural}"
     bar = svg.meter(line.count.group, by * of_count, None, spoken)
     lost = Markup("not counted") if line.value.value is None else Markup("")
