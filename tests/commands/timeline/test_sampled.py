@@ -69,7 +69,7 @@ def test_joules_split_by_prices_above_the_idle_power_of_the_log(tmp_path):
 
 
 def test_idle_power_is_seen_between_short_bursts_too_and_then_estimated(tmp_path):
-    bursts = ([(0.05, 0.05, 0.0, 0.0, 100)] + IDLE[:9]) * 6
+    bursts = ([(0.04, 0.04, 0.0, 0.0, 100)] + IDLE[:2]) * 20
     (split,) = made(tmp_path, dmon(bursts + WORK), "--costs", COSTS)["splits"]
     (constant,) = (cause for cause in split["causes"] if cause["word"] == "constant")
     assert split["idle_w"]["1410/1593"] == pytest.approx(100, rel=0.02) and constant["low_j"] < constant["energy_j"]
