@@ -6,7 +6,7 @@ from typing import Any
 from eprof.base.text import capital, when
 from eprof.base.vocabulary import CONSTANT
 from eprof.profile import schema
-from eprof.show.page.heat import energy_map
+from eprof.show.page.frame import energy_map
 from eprof.show.page.svg import laid, mini
 from eprof.show.report import packed
 from eprof.show.report.section import Section
