@@ -265,6 +265,7 @@ BUSY = {"sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active[
         ("cutlass_75_tensorop_s1688gemm_f16_128x128_nn_align8", "fp16", 1024),
         ("sm89_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n_tilesize64x64x64_cublas", "fp8", 2048),
         ("void wmma_gemm_kernel<__half>(const T1*)", "fp16", 1024),
+        ("ampere_hgemm_128x64_tn", "fp16", 1024),
         ("void h<cutlass::float_e4m3_t, cutlass::half_t>(T2*)", "fp8", 2048),
     ],
 )

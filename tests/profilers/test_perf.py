@@ -11,6 +11,7 @@ import eprof
 from eprof import cli, logs
 from eprof.base.errors import LogError
 from eprof.logs.rows.log import JOULE, SOCKETS
+from eprof.profilers.perf.signs import SIGNS
 
 CPU = SHARED / "cpu"
 REAL = sorted(CPU.glob("perf-*"))
@@ -446,3 +447,25 @@ def test_what_was_counted_and_not_used_is_named_with_what_would_use_it(tmp_path,
     unused = [warning for warning in warnings if warning.startswith("Counted, and not used")]
     assert len(unused) == bool(said)
     assert all(word in unused[0] for word in said)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "12,sgemm,input0,kernel,500,600,8.15,34.3",  # a table of measured power
+        "39,cachebench,input000,benchmark_int,405,877,38.15",
+        "1.5,,power_w,1000,101.25",
+        "2024,07,node1,9000,612.50",
+    ],
+)
+def test_tables_of_power_are_no_output_of_perf(row):
+    head = b"bench_id,bench_name,arg_set,core_mhz,mem_mhz,power_w\n"
+    assert SIGNS.reader_of(head + row.encode() + b"\n") is None
+    assert SIGNS.reader_of(b"12,Joules,power/energy-pkg/,1000,100.00,,\n") == "reader"
+    assert SIGNS.reader_of(b"12;;instructions;1000;99.50;;\n") == "reader"
+
+
+@pytest.mark.skipif(not (SHARED / "power").is_dir(), reason="no shared data")
+def test_measured_tables_are_no_output_of_perf():
+    tables = sorted((SHARED / "power").glob("nvdvfs*.csv"))
+    assert tables and not any(SIGNS.reader_of(path.read_bytes()[: 1 << 20]) for path in tables)

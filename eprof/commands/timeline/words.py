@@ -102,7 +102,7 @@ def by_prices(document: Timeline) -> Iterator[Point]:
     """How the joules by cause come to be, and what the prices alone say of the power."""
     for split in document.splits:
         alone = signed_percent(split.modelled_j / split.metered_j - 1) if split.metered_j else "not known"
-        over = " above the idle power that the log has" if split.idle_w else ""
+        over = when(split.idle_w, " above the idle power that the log has")
         yield Point(
             "Prices",
             f"{split.costs}, held to the meter of {split.component}{over}; the prices alone are {alone} off. Work is "
@@ -167,7 +167,7 @@ def marks_inclusive(function: Function) -> int:
 
 def missing(*entries: Component | Function) -> int:
     """The mark of joules that are a lower bound, as power is not known all the time."""
-    return MISSING if any(entry.unknown_s for entry in entries) else 0
+    return MISSING * any(entry.unknown_s for entry in entries)
 
 
 def marks_outside(document: Timeline, *components: Component) -> int:

@@ -14,15 +14,14 @@ from eprof.base.errors import LogError
 from eprof.base.text import pattern
 from eprof.logs.rows.cells import LARGEST
 from eprof.logs.rows.numbers import ENGLISH, Locale, ungrouped, value
-from eprof.profilers.perf.signs import EVENT, HEADER, INTERVALS, NOT_KNOWN, ROW, STARTED
+from eprof.profilers.perf.signs import EVENT, HEADER, INTERVALS, NOT_KNOWN, ROW, STARTED, UNITS
 
 _LONGEST_LINE = 4000
 _BLANKS = "[,.'\u2019 \u00a0\u202f\ufffd]"
 _NUMBER = rf"[0-9]{{1,3}}(?:{_BLANKS}[0-9]{{2,3}})+(?:[.,][0-9]+)?|[0-9]+(?:[.,][0-9]+)?"
-_UNITS = r"msec|nsec|ns|Joules|[KMGT]?i?B|Bytes|Watts|[%C]"
 _TEXT = pattern(
     rf"[>\s]*+(?:(?P<time>[0-9]+[.,][0-9]{{9}})\s+)?(?:(?P<id>(?:CPU|[SNDC])[0-9][\w-]*|\S+-[0-9]+)\s+(?:[0-9]+\s+)?)?"
-    rf"(?P<value>{_NUMBER}|{NOT_KNOWN})\s+(?:(?P<unit>{_UNITS})\s+)?(?P<event>{EVENT})(?:[ \t]+(?P<cgroup>[\w/.:-]+))?"
+    rf"(?P<value>{_NUMBER}|{NOT_KNOWN})\s+(?:(?P<unit>{UNITS})\s+)?(?P<event>{EVENT})(?:[ \t]+(?P<cgroup>[\w/.:-]+))?"
     r"(?P<rest>\s*(?:[#(\[].*)?)"
 )
 _HEADER = pattern(r"Performance counter stats for (?:'(.*)'|(.*?))(?: \([0-9]+ runs\))?:\s*$")

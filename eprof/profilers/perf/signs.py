@@ -17,11 +17,13 @@ KIND = "perf-stat"
 RUNNING = " running"
 NOT_KNOWN = r"<not counted>|<not supported>"
 EVENT = r"(?:[A-Za-z][\w-]*/[^/\n]*/\w*|[A-Za-z][\w.:@-]*)(?: \[\w+\])?"
+# Of any other word tables of measured programs would be taken for perf's: 12,sgemm,input0,500,600,8.15.
+UNITS = r"msec|nsec|ns|Joules|[KMGT]?i?B(?:ytes)?(?:/s)?|Watts|[KMG]?Hz|cycles|[%CVWJ]"
 # A row of `perf stat -x SEP`, from the value on: before it stand a time, a CPU; after it a metric.
 ROW = pattern(
-    rf"(?<![\w.])(?P<value>[0-9]+(?:[.,][0-9]+)?|{NOT_KNOWN})(?P<sep>[^\w.<>\"'-]{{1,3}}?)(?P<unit>[A-Za-z%/]*)(?P=sep)"
+    rf"(?<![\w.])(?P<value>[0-9]+(?:[.,][0-9]+)?|{NOT_KNOWN})(?P<sep>[^\w.<>\"'-]{{1,3}}?)(?P<unit>{UNITS}|)(?P=sep)"
     rf"(?P<event>{EVENT})(?P=sep)(?P<more>.*?(?P=sep))??(?P<runtime>[0-9]+)(?P=sep)"
-    r"(?P<running>[0-9]{1,3}[.,][0-9][0-9])(?![0-9])"
+    r"(?P<running>100[.,]00|[0-9]{1,2}[.,][0-9][0-9])(?![0-9])"
 )
 HEADER = "Performance counter stats for "
 STARTED = "# started on "

@@ -86,12 +86,12 @@ def _left_out(view: View, entries: Sequence[Entry], shown: int) -> str:
 def _common(view: View, amounts: Sequence[Amount]) -> int:
     """The marks that all rows of the first screen have, which are said once.
 
-    A headline with an interval tells that not all was counted; without one, each lower bound is called one.
+    A headline with an interval tells what was not counted, where it matters; without one, lower bounds are called so.
     """
-    common = ~MISSING if view.interval("total") is None else -1
+    common = ~MISSING
     for amount in amounts:
         common &= amount.marks
-    return common
+    return common if view.interval("total") is None else common | MISSING
 
 
 def _cause_text(view: View, entry: Entry) -> str:

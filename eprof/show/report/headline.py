@@ -59,7 +59,7 @@ def _constant_alone(view: View) -> Headline:
     constant = view.energy(CONSTANT)
     drawn = quantity(constant.value or 0.0, "J")
     if view.to_meter:
-        drawn = quantity(view.least_total.value or 0.0, "J")
+        drawn = quantity(view.energy("total").value or 0.0, "J")
         text = f"{drawn} {view.total_is}: only constant power is priced{_drawn(view)}."
         if metered.is_by_time(view):
             text = f"{drawn} {view.total_is} in {at_least(view.time, 's')}, split by time alone."
@@ -116,7 +116,7 @@ def _above_constant(view: View) -> Headline:
     if view.costs and view.costs.cores:
         adds = quantity(view.energy(CONSTANT).value or 0.0, "J")
         cores, of = view.costs.cores.busy, view.costs.cores.of
-        text += f" Constant power adds {adds}, the share of {plain(cores)} of {of} cores."
+        text += f" Constant power adds {adds}: {plain(cores)} of {of} cores were busy."
         return Headline(text, "", above.marks)
     constant = constant_range(view)
     if not constant:
@@ -177,7 +177,11 @@ def name_of(view: View, part: schema.Cause) -> str:
     groups = part.groups
     if len(groups) <= _NAMED:
         named = [view.in_prose(group) for group in groups]
-        return listed([name.replace("instruction issue", "issue") for name in named]) if len(named) > 1 else named[0]
+        if len(named) == 1:
+            return named[0]
+        # "issue and busy SMs" are two already: "tensor cores, issue and busy SMs".
+        named = sorted((name.replace("instruction issue", "issue") for name in named), key=lambda name: " and " in name)
+        return ", ".join(named) if " and " in named[-1] else listed(named)
     families = {COUNTS[word].family for word in COUNTS if COUNTS[word].group in groups}
     if len(families) > 1:
         return "computing and caches"
