@@ -114,6 +114,35 @@ def by_prices(document: Timeline) -> Iterator[Point]:
     yield Point("Prices", f"{costs}, held to the meter{over}; {alone}. Work is taken for active x clock x units.")
 
 
+def added(document: Timeline) -> list[Component]:
+    """The components that share no joules."""
+    return [component for component in document.components if component.part_of is None]
+
+
+def _largest(document: Timeline) -> list[str]:
+    """The functions that take most of a timeline's joules; where none is known, the components; of one, its power."""
+    joules = {function.name: total_of(document, function.energy_j) for function in document.functions}
+    if joules:
+        joules[OUTSIDE] = total_of(document, document.outside_j)
+    elif len(document.components) > 1:
+        joules = {each.name: each.energy_j for each in added(document) if len(added(document)) > 1}
+        joules = joules or {each.name: each.energy_j for each in document.components if each.part_of is not None}
+    known = [(share, name) for name, energy_j in joules.items() if (share := ratio(energy_j, document.total_j))]
+    if not known:
+        return [f"{quantity(document.total_j / document.duration_s, 'W')} on average"]
+    largest = sorted(known, reverse=True)[:_NAMED]
+    return [f"{percent(share)} {name if name == OUTSIDE else f'in {name}'}" for share, name in largest]
+
+
+def _idle(document: Timeline) -> str:
+    """How much of a timeline's joules an idle machine would have taken, where that was seen."""
+    idle = [component.idle_w for component in added(document) if component.idle_w is not None]
+    share = ratio(sum(idle) * document.duration_s, document.total_j)
+    if not share or len(idle) < len(added(document)):
+        return ""
+    return f"Idle power, {quantity(sum(idle), 'W')}, would take {percent(share)} in that time."
+
+
 def total_of(document: Timeline, joules: dict[str, float | None]) -> float | None:
     """The joules of all components of a timeline that share none; None where nothing is known of any."""
     known = [energy_j for component in added(document) if (energy_j := joules[component.name]) is not None]
