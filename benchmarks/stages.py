@@ -53,7 +53,7 @@ def one(path: str) -> None:
     from eprof.profilers.ncu import reader as ncu
     from eprof.profilers.nvprof import counters as tables
     from eprof.profilers.nvprof import reader as nvprof
-    from eprof.profilers.nvprof import store, trace
+    from eprof.profilers.nvprof import trace
     from eprof.show.files import export  # noqa: F401
 
     imported = time.process_time()
@@ -68,7 +68,7 @@ def one(path: str) -> None:
     for kind, name, stage in (
         *((one, "add", "cells to numbers") for one in (tables.SummarySection, tables.WideSection, trace.TraceSection)),
         *((one, "finish", "cells to rows") for one in (tables.SummarySection, tables.WideSection, trace.TraceSection)),
-        (store.Store, "tables", "adding up launches"),
+        (nvprof.Store, "tables", "adding up launches"),
         (nvprof.Block, "__init__", "line ends, encoding"),
         (ncu._Reader, "log", "cells to rows"),
         (ncu._Reader, "_fold", "adding up launches"),

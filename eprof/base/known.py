@@ -1,9 +1,16 @@
 """Arithmetic with numbers that may not be known: None in, None out."""
 
-from collections.abc import Collection
-from typing import TypeVar
+from collections.abc import Callable, Collection
+from typing import Concatenate, ParamSpec, TypeVar
 
 T = TypeVar("T")
+U = TypeVar("U")
+P = ParamSpec("P")
+
+
+def mapped(function: Callable[Concatenate[T, P], U], value: T | None, *args: P.args, **others: P.kwargs) -> U | None:
+    """What a function makes of a value that may not be known, before its other arguments; None where it is not."""
+    return None if value is None else function(value, *args, **others)
 
 
 def ratio(above: float | None, below: float | None) -> float | None:

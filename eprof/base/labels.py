@@ -189,6 +189,12 @@ def _libraries() -> tuple[dict[str, str], list[_Library]]:
     return types, [_Library(row["sign"].text(), pattern(row["pattern"].text()), row["label"].text()) for row in rows]
 
 
+@lru_cache(maxsize=1 << 14)
+def library_of(name: str) -> str:
+    """The library that a kernel is of, as its label names it ("cublas", "cutlass"); empty if it is of none."""
+    return _library_label(_replaced(readable(name), _NOISE)[:_SEARCHED]).partition(" ")[0]
+
+
 def _library_label(text: str) -> str:
     """The label of a kernel of a known library; nothing if it is of none."""
     types, libraries = _libraries()

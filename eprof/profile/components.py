@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eprof.base.arrays import finite
+from eprof.base.known import mapped
 from eprof.base.marks import Mark, names
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
@@ -62,7 +63,7 @@ def of_energy(energy: "Energy") -> schema.TimeComponents | None:
 
 def mix_peaks(energy: "Energy") -> list[float | None]:
     """The peak of each kernel's own mix of instructions in flop/s ([T] 3.4.4); empty where the costs cannot tell it."""
-    machine = None if energy.costs is None else machine_of(energy.costs)
+    machine = mapped(machine_of, energy.costs)
     if machine is None:
         return []
     return [finite(peak) for peak in mix_peak_flop_per_s(mix_of(energy.counts), machine)]

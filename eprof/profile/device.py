@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from eprof.base.errors import DefinitionError
 from eprof.base.gpus import capability_of_label
-from eprof.base.text import listed
+from eprof.base.text import listed, phrase
 from eprof.counts import counters
 
 
@@ -65,7 +65,7 @@ def identify(label: str | None, capability: str | None, counter_names: Sequence[
     definitions = [definition for definition in counters.definitions() if definition.profiler == profiler]
     offered = [candidate for definition in definitions for candidate in definition.capabilities]
     may_be = both or [candidate for candidate in by_name if candidate in offered]
-    hint = f"; it may be {listed(may_be, 'or')}" if may_be else ""
+    hint = phrase("; it may be {}", listed(may_be, "or"))
     raise DefinitionError(
         f"The compute capability of {name} is not known{hint}. "
         f"Say it with --capability (for example --capability {(may_be or offered)[0]})."

@@ -150,7 +150,7 @@ def merged(counts: Counts, split: Split | None) -> tuple[Counts, Split | None, I
         time_marks=group_marks(time_marks[:, None], codes)[:, 0],
     )
     amounts, amount_marks = _summed(counts.amounts, counts.amount_marks, codes)
-    whole = None if split is None else Split(*_summed(split.joules, split.joule_marks, codes))
+    whole = split and Split(*_summed(split.joules, split.joule_marks, codes))
     shape = None
     if counts.shape is not None:
         shape = Columns(counts.shape.names, group_sums(counts.shape.values, codes))

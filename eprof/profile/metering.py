@@ -6,6 +6,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.errors import MeterError, UsageError
+from eprof.base.known import mapped
 from eprof.base.text import capital
 from eprof.base.vocabulary import COUNTS
 from eprof.costs import CostTable, Scale
@@ -128,7 +129,7 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
         return _split_by_time(energy, meter)
     is_own = energy.profile.is_served_by(table)
     name = energy.profile.counted[0].device.name
-    limit_w = None if name is None else power_limit_w(name)
+    limit_w = mapped(power_limit_w, name)
     least = metering.LEAST if is_own or not energy.profile.is_of_cpu else metering.LEAST_OF_CPUS
     scaling = metering.metered(energy.counts, costs, meter, is_own, limit_w, least)
     if is_own and table.within > 1 and scaling.limit_w is None:
@@ -157,7 +158,7 @@ def _split_by_time(energy: "Energy", meter: Meter) -> "Energy":
     """A profile of times alone, whose kernels take their shares of the metered joules by time."""
     table = by_time()
     name = energy.profile.counted[0].device.name
-    limit_w = None if name is None else power_limit_w(name)
+    limit_w = mapped(power_limit_w, name)
     counts = energy.profile.counts("accessed")
     scaling = metering.metered(counts, table.at(), meter, limit_w=limit_w, least=0.0, most=_MOST_W)
     scaling = replace(scaling, within=metering.WITHIN_BY_TIME, limit_w=None)

@@ -14,9 +14,10 @@ from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
 from eprof.base.brief import Brief, Result, brief
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
 from eprof.base.gpus import capability_of_label
+from eprof.base.known import mapped
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns
-from eprof.base.text import few, listed
+from eprof.base.text import few, listed, phrase, when
 from eprof.base.vocabulary import COUNTS, CPU, PARTS
 from eprof.costs import ESTIMATED, NONE, Charge, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
@@ -327,7 +328,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     @property
     def measured(self) -> Measured | None:
         """What a meter saw of the profiled run: in a run directory, or in the logs; None where none was read."""
-        seen = self.run.measured() if self.run is not None else None
+        seen = mapped(Run.measured, self.run)
         return seen or metered_in([part.launches for part in self.counted])
 
     @property
@@ -374,8 +375,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
 def _gpu_of(counted: Counted) -> str:
     """The name of the profile's GPU that tables go by: "CC 8.0" where its log does not name it; else empty."""
     device = counted.device
-    unnamed = f"CC {device.capability}" if device.capability else ""
-    return device.name or unnamed
+    return device.name or phrase("CC {}", device.capability)
 
 
 def _assumed(charge: Charge) -> Charge:
@@ -463,7 +463,7 @@ def _profile_title(logs: Sequence[Log]) -> str:
         return commands[0]
     if commands:
         return few(commands, 1)
-    return ", ".join(log.path.rpartition("/")[2] for log in logs[:3]) + (" ..." if len(logs) > 3 else "")
+    return ", ".join(log.path.rpartition("/")[2] for log in logs[:3]) + when(len(logs) > 3, " ...")
 
 
 def _counted(launches: Launches, label: str | None, capability: str | None, profiler: str | None) -> Counted:
@@ -512,7 +512,7 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
     most = max(uses.values())
     best = [capability for capability, number in uses.items() if number == most > 0]
     names = few([f"`{name}`" for name in sorted(unused)], 3, "events")
-    remedy = f" If this CPU is such a one, --capability uses most of it: {few(best, 4)}." if best else ""
+    remedy = phrase(" If this CPU is such a one, --capability uses most of it: {}.", few(best, 4))
     yield f"Counted, and not used with {definition.name}: {names}.{remedy}"
 
 
@@ -566,7 +566,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     def __repr__(self) -> str:
         """What it is about, with its joules; `to_frame` shows those of each kernel."""
         table = f"{self.costs.name} at {self.costs.setting.label}" if self.costs is not None else "no cost table"
-        joules = "" if self.energy_j is None else f"{self.energy_j:.3g} J, "
+        joules = phrase("{:.3g} J, ", self.energy_j)
         kernels = f"{len(self.counts.rows)} {self.counts.nouns.kernels}"
         return brief(Energy, f"of {self.profile.title!r}: {joules}{kernels}, {table}")
 
@@ -614,7 +614,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         order = _order(counted.rows, split)
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
-        split = None if split is None else split.chosen(order)
+        split = mapped(Split.chosen, split, order)
         return replace(self, counts=counted.chosen(order), split=split, grouping=None), place[codes]
 
     def priced(self, costs: Costs) -> "Energy":
@@ -628,7 +628,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         return replace(
             self,
             counts=self.counts.chosen(places),
-            split=None if self.split is None else self.split.chosen(places),
+            split=mapped(Split.chosen, self.split, places),
             grouping=None,
             questions=(),
             total_s=self._total_of(places),

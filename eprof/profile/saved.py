@@ -97,7 +97,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
         none = np.zeros((len(of_device), 0))
         launches = Launches(of_device, Columns((), none), Columns((), none.astype(np.int8)))
         counted.append(Counted(device, launches, _definition(document), document.time_from, ()))
-    priced_as, note = _priced_as(document)
+    priced_as, note = _priced_as(document, path)
     notes = [note] if note else []
     if document.eprof != __version__:
         notes.append(
@@ -208,7 +208,7 @@ def _devices(document: schema.Profile, labels: Sequence[str | None]) -> list[Dev
     return devices
 
 
-def _priced_as(document: schema.Profile) -> tuple[Run, str]:
+def _priced_as(document: schema.Profile, path: Path) -> tuple[Run, str]:
     """The pricing of a document as that of a run, so that it is taken again, and a sentence where it cannot be."""
     costs, note = document.costs, ""
     pricing: dict[str, Any] = {}
@@ -221,4 +221,4 @@ def _priced_as(document: schema.Profile) -> tuple[Run, str]:
             note = f"It was priced with {costs.name}, which is no table of eprof; name its file with --costs."
     if document.modelled_time is not UNSET and document.modelled_time.given:
         pricing["efficiency"] = document.modelled_time.efficiency
-    return Run(Path(), {"pricing": pricing}, {}), note
+    return Run(path, {"pricing": pricing}, {}), note

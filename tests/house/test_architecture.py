@@ -131,7 +131,7 @@ def forbidden(path):
         ("cli/commands.py", {"commands/run/command.py", "lab/objective.py"}),
         ("lab/welch.py", {"commands/diff/schema.py", "cli/output.py"}),
         ("commands/tune/document.py", {"commands/validate/schema.py", "profilers/ncu/reader.py"}),
-        ("profilers/ncu/reader.py", {"profilers/nvprof/lines.py", "commands/run/settings.py"}),
+        ("profilers/ncu/reader.py", {"profilers/nvprof/reader.py", "commands/run/settings.py"}),
         ("profilers/__init__.py", {"profilers/ncu/signs.py", "logs/reading.py"}),
     ],
 )

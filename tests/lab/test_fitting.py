@@ -21,11 +21,10 @@ from eprof.energy.attribution import attribute
 from eprof.lab.fitting import Form, fit
 from eprof.lab.fitting import quality as quality_of_fits
 from eprof.lab.fitting.defaults import alike, form_for, known, pooled
-from eprof.lab.fitting.moments import Settings, moments, rows_of
 from eprof.lab.fitting.quality import bootstrap, collinearity, error, examine, left_out, within
+from eprof.lab.fitting.search import HIGHEST, LOWEST, Settings, lowest_points, moments, monotone, rows_of
 from eprof.lab.fitting.solve import level_volts
 from eprof.lab.fitting.table_text import Head, number, text
-from eprof.lab.fitting.voltage import HIGHEST, LOWEST, lowest_points, monotone
 from eprof.lab.measurements import MeasurementError, Measurements, read
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "power"
@@ -122,9 +121,16 @@ def test_least_absolute_residuals_let_no_wild_row_decide():
     power[::7] *= 4
     wild = replace(measurements, rows=measurements.rows.assign(power_w=power))
     form = Form(voltages="given", clock_tree=False)
-    robust, plain = (fit(wild, replace(form, loss=loss)).predict(measurements) for loss in ("l1", "l2"))
-    assert error(robust, measurements.power_w) < 2
-    assert error(plain, measurements.power_w) > 3 * error(robust, measurements.power_w)
+    by_loss = {loss: fit(wild, replace(form, loss=loss)).predict(measurements) for loss in ("l1", "soft", "l2")}
+    errors = {loss: error(predicted, measurements.power_w) for loss, predicted in by_loss.items()}
+    assert errors["l1"] < 2 and errors["soft"] < 4
+    assert errors["l2"] > 3 * max(errors["l1"], errors["soft"])
+
+
+def test_a_soft_loss_takes_small_residuals_for_squares():
+    measurements = made((50, 20, 30, 200), (5, 5, 10, 0, 0), (0.8, 0.85, 0.9, 1.0), (0.9, 0.95, 1.0), noise=0.005)
+    soft, squares = (fit(measurements, Form(voltages="given", loss=loss)).prices_pj for loss in ("soft", "l2"))
+    assert soft.to_numpy() == pytest.approx(squares.to_numpy(), rel=2e-3)
 
 
 def test_a_ridge_draws_what_the_data_cannot_tell_to_its_prior():

@@ -9,8 +9,7 @@ import pytest
 from eprof.base.errors import DefinitionError
 from eprof.lab.fitting import Form, fit
 from eprof.lab.fitting.defaults import form_without_prior
-from eprof.lab.fitting.means import CONSTANT, LINEAR, ClockPower, ConstantPower, sentence
-from eprof.lab.fitting.quality import examine
+from eprof.lab.fitting.quality import CONSTANT, LINEAR, ClockPower, ConstantPower, examine, sentence
 from eprof.lab.measurements import MeasurementError, read
 from eprof.lab.measurements.diagnostics import wild
 from eprof.lab.measurements.mapping import Cells, load

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 pytest.importorskip("scipy")
 
@@ -54,7 +55,7 @@ def test_the_prices_of_a_shipped_table_come_back_from_its_data(name):
     table = costs.load(name)
     device = table.devices[0]
     measurements = read([DATA / file for file in table.fit.data["data"]], device=device)
-    fitted = fit(measurements, form_for(measurements, device))
+    fitted = fit(measurements, replace(form_for(measurements, device), loss="l2"))  # as the script has it
     at_reference = table.at("/".join(f"{clock:g}" for clock in fitted.reference)).prices
     for term, pj in fitted.prices_pj.items():
         assert at_reference[term].pj == pytest.approx(pj, rel=0.06, abs=0.1), term

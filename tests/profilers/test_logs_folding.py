@@ -19,7 +19,7 @@ from eprof.logs.rows.sections import Section
 from eprof.logs.rows.stream import Tuning
 from eprof.profilers.ncu.headers import LONG as LONG_FORM
 from eprof.profilers.ncu.long import whole_launches
-from eprof.profilers.nvprof import sqlite, store, text
+from eprof.profilers.nvprof import sqlite, text
 from eprof.profilers.nvprof import tables as section
 
 LINE_BY_LINE, TOGETHER = Tuning(chunk_bytes=64), Tuning(chunk_bytes=256, fast_from=1)
@@ -105,7 +105,7 @@ def test_codes_of_names_are_made_before_the_threads_that_share_them(tmp_path, mo
         makers.append(threading.current_thread())
         return codes_that_stay()
 
-    monkeypatch.setattr(store, "codes_that_stay", codes)
+    monkeypatch.setattr(section, "codes_that_stay", codes)
     path = write(tmp_path, profiled(1, TRACE, TRACE_UNITS, *(launch(1.0) for _ in range(5000))))
     assert len(read_tuned(path, Tuning(chunk_bytes=4096, fast_from=1)).tables[0].rows) == 1
     assert makers == [threading.main_thread()]

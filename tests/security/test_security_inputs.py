@@ -23,7 +23,7 @@ from eprof.base.toml import Document, Formula
 from eprof.collect import directory
 from eprof.costs import file as costfile
 from eprof.counts import counters, loading
-from eprof.lab.measurements import files, mapping
+from eprof.lab.measurements import mapping, reading
 from eprof.logs import read_columns
 from eprof.profile import api
 
@@ -34,7 +34,7 @@ READERS = {
     "counters": lambda path: counters.named(str(path)),
     "mapping": lambda path: mapping.load(str(path)),
     "columns": read_columns,
-    "measurements": files.table,
+    "measurements": reading.table,
 }
 BOMBS = {
     "deep list": "a = " + "[" * 100_000,
@@ -202,12 +202,12 @@ def test_a_damaged_table_is_right_or_one_sentence(kind):
 
 
 def test_packed_measurements_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(reading, "_MOST_BYTES", 1 << 20)
     (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 1_000_000))
     with pytest.raises(EprofError, match="holds more than 1 MB of text"):
-        files.table(tmp_path / "bomb.csv.gz")
+        reading.table(tmp_path / "bomb.csv.gz")
     (tmp_path / "small.csv.gz").write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 10))
-    assert len(files.table(tmp_path / "small.csv.gz")) == 10
+    assert len(reading.table(tmp_path / "small.csv.gz")) == 10
 
 
 def test_a_parquet_file_of_a_kilobyte_with_a_billion_rows(tmp_path):
@@ -217,13 +217,13 @@ def test_a_parquet_file_of_a_kilobyte_with_a_billion_rows(tmp_path):
             writer.write_table(table)
     assert (tmp_path / "bomb.parquet").stat().st_size < 2_000_000
     with pytest.raises(EprofError, match="says that it holds 54,525,952 rows"):
-        files.table(tmp_path / "bomb.parquet")
+        reading.table(tmp_path / "bomb.parquet")
 
 
 def test_two_columns_of_one_name(tmp_path):
     (tmp_path / "m.csv").write_text("a, a,b\n1,2,3\n")
     with pytest.raises(EprofError, match="two columns called `a`"):
-        files.table(tmp_path / "m.csv")
+        reading.table(tmp_path / "m.csv")
 
 
 # ---- run directories and logs

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from eprof.base.errors import EprofError, LogError
-from eprof.lab.measurements import files
+from eprof.lab.measurements import reading
 from eprof.lab.power import marks
 from eprof.logs.rows import packing
 from eprof.profile import api
@@ -48,7 +48,7 @@ def test_measurements_that_are_packed_hundreds_of_times_are_refused(tmp_path, ro
     pack = {".gz": gzip.compress, ".bz2": bz2.compress, ".zst": PACKED["zstd"]}[suffix]
     (tmp_path / f"a.csv{suffix}").write_bytes(pack(rows))
     with pytest.raises(EprofError, match="unpacks to hundreds of times its size"):
-        files.table(tmp_path / f"a.csv{suffix}")
+        reading.table(tmp_path / f"a.csv{suffix}")
 
 
 @pytest.mark.parametrize("how", PACKED)

@@ -224,3 +224,14 @@ def test_idle_time_that_a_meter_saw_is_tried_of_all_that_it_saw():
     tried = what_to_try(View(document)).text.replace("\u202f", " ")
     assert tried.startswith("close half of the gaps between kernels")
     assert f"saves {total:#.3g} J (33 % of {3 * total:#.3g} J)" in tried
+
+
+def test_nobody_is_told_to_rewrite_a_compiled_library():
+    document = CASES["compute_bound"]()
+    for charge in ("fp32_fma", "fp32"):
+        document["costs"]["charges"].pop(charge, None)
+    assert "fewer" in what_to_try(View(document)).text or "loads in flight" in what_to_try(View(document)).text
+    for place, kernel in enumerate(document["kernels"]):
+        kernel["name"] = f"sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x{64 + place}x32_cublas"
+    tried = what_to_try(View(document)).text
+    assert "tiles" not in tried and "unroll" not in tried and "loads in flight" not in tried

@@ -11,8 +11,7 @@ from eprof.collect.cuda.driver import DriverError
 from eprof.collect.cuda.worker import CHUNK, Place, dram_bytes, work
 from eprof.collect.tools import Compiled
 from eprof.commands.calibrate import manifest as manifests
-from eprof.commands.calibrate.peaks import peaks, resource
-from eprof.commands.calibrate.results import accessed
+from eprof.commands.calibrate.results import accessed, peaks, resource
 from eprof.commands.calibrate.session import Backend
 
 DEVICE = {

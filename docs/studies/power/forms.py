@@ -51,7 +51,7 @@ def thinned(measurements: Measurements) -> Measurements:
 
 def _forms(default: Form) -> dict[str, Form]:
     forms = {}
-    for loss in ("l2", "l1"):
+    for loss in ("l2", "soft", "l1"):
         forms[f"{loss}, no ridge"] = replace(default, loss=loss, ridge=0.0, prior=None)
         for ridge in RIDGES:
             forms[f"{loss}, ridge {ridge:g}"] = replace(default, loss=loss, ridge=ridge)

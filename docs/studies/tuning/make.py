@@ -22,8 +22,8 @@ from eprof.lab.fitting import Form  # noqa: E402
 from eprof.lab.measurements import Measurements, read  # noqa: E402
 from eprof.lab.objective import parse  # noqa: E402
 from eprof.lab.validation import cross_validation, protocols  # noqa: E402
-from eprof.lab.validation.baselines import of_form  # noqa: E402
-from eprof.lab.validation.scores import score  # noqa: E402
+from eprof.lab.validation.cross_validation import of_form  # noqa: E402
+from eprof.lab.validation.protocols import score  # noqa: E402
 
 HERE = Path(__file__).parent
 FOLDER = ROOT.parent / "shared" / "data" / "power"

@@ -105,7 +105,7 @@ def calibrate(options: argparse.Namespace) -> int:
 
 
 def _request(options: argparse.Namespace) -> "Request":
-    from eprof.commands.calibrate.schedule import QUICK, Timing
+    from eprof.commands.calibrate.manifest import QUICK, Timing
     from eprof.commands.calibrate.session import Request
 
     if options.output is None and options.directory is None and not options.dry_run:
@@ -189,8 +189,7 @@ def _fit(session: "Session", path: Path, rows: Sequence["Row"], options: argpars
 def _dry_run(request: "Request", on_cpu: bool) -> int:
     from eprof.collect import cpu
     from eprof.collect.cuda import processes
-    from eprof.commands.calibrate import schedule
-    from eprof.commands.calibrate.manifest import CPU, GPU, capability_of, load
+    from eprof.commands.calibrate.manifest import CPU, GPU, capability_of, choose, choose_quick, load
     from eprof.commands.calibrate.session import kind_of
 
     manifest, timing = load(CPU if on_cpu else GPU), request.timing
@@ -203,9 +202,9 @@ def _dry_run(request: "Request", on_cpu: bool) -> int:
         capability = (32, 1) if on_cpu else (9, 0)
         like = "processor with AVX2" if on_cpu else "GPU of capability 9.0"
         say(f"{err} These are the benchmarks for a {like}.")
-    chosen = schedule.choose(manifest, capability, request.only)
+    chosen = choose(manifest, capability, request.only)
     if request.quick:
-        chosen = schedule.choose_quick(manifest, capability)
+        chosen = choose_quick(manifest, capability)
     for benchmark in chosen:
         print(printable(f"{benchmark.name:<22} {benchmark.title}"))
         print(printable(f"{'':<22}   {_threads(benchmark)}; {_counts(manifest, benchmark)}"))

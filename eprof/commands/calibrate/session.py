@@ -25,10 +25,21 @@ from eprof.collect.cuda import processes
 from eprof.collect.cuda.clocks import Setting
 from eprof.collect.cuda.worker import FAILED, MEASURED
 from eprof.collect.tools import Compiled
-from eprof.commands.calibrate import machine_code, results, schedule
-from eprof.commands.calibrate.manifest import CPU, Benchmark, Capability, Manifest, capability_of, load, source_text
+from eprof.commands.calibrate import machine_code, results
+from eprof.commands.calibrate.manifest import (
+    CPU,
+    Benchmark,
+    Capability,
+    Manifest,
+    Timing,
+    capability_of,
+    choose,
+    choose_quick,
+    jobs,
+    load,
+    source_text,
+)
 from eprof.commands.calibrate.results import Row
-from eprof.commands.calibrate.schedule import Timing
 
 SCHEMA = "eprof.calibration/1"
 WARM_WITH = "fp32_fma"
@@ -119,8 +130,8 @@ class Session(Struct):
 
     def _chosen(self, capability: Capability) -> list[Benchmark]:
         if self.request.quick:
-            return schedule.choose_quick(self.manifest, capability)
-        chosen = schedule.choose(self.manifest, capability, self.request.only)
+            return choose_quick(self.manifest, capability)
+        chosen = choose(self.manifest, capability, self.request.only)
         return [benchmark for benchmark in chosen if benchmark.region != "l3" or self.device["l3_bytes"]]
 
     def _open_directory(self) -> None:
@@ -251,7 +262,7 @@ class Session(Struct):
             "warm_s": timing.warm_s,
             "launch_s": timing.launch_s,
             "budget_s": max(left_s, 0.0),
-            "jobs": schedule.jobs(self.benchmarks, finished),
+            "jobs": jobs(self.benchmarks, finished),
         }
         path = place / "plan.json"
         path.write_text(json.dumps(plan, indent=1), encoding="utf-8")

@@ -106,6 +106,8 @@ def _name(variant: Variant) -> str:
     """What the document calls a side: its run directory or its log, with how many more there are."""
     profile = variant.first.profile
     paths = [log.path for log in profile.logs]
+    if profile.priced_as is not None and profile.priced_as.path.suffix == ".json":  # a report that was read back
+        paths = [str(profile.priced_as.path)]
     first = profile.run.path.name if profile.run is not None else paths[0].rstrip("/").rpartition("/")[2]
     if len(variant.energies) > 1 or profile.run is not None:
         return few([first] * len(variant.energies), 1)

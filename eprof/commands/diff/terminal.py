@@ -19,7 +19,7 @@ from eprof.commands.diff.schema import Document
 from eprof.show.terminal import drawing
 from eprof.show.words.blocks import Block, Headline, Notes, Sentence, Tone, Verdict
 from eprof.show.words.cells import signed_quantity
-from eprof.show.words.numbers import percent, quantity
+from eprof.show.words.numbers import quantity
 
 _LINES, _USED = 15, 76
 _KERNELS, _NAME, _BAR = 4, 24, 24
@@ -104,12 +104,12 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
         yield Text(f"  and {counted(rest, f'more {document.nouns.kernel}')}", style="dim")
 
 
-def _bar(parts: list[tuple[str, float]]) -> RenderableType:
-    whole = max(1.0, sum(abs(share) for _, share in parts))
+def _bar(parts: list[tuple[str, float, str]]) -> RenderableType:
+    whole = max(1.0, sum(abs(share) for _, share, _ in parts))
     pieces = []
-    for label, share in parts:
+    for label, share, amount in parts:
         bar = "█" * round(_BAR * abs(share) / whole)
-        pieces.append(" ".join(filter(None, [label, bar, percent(share)])))
+        pieces.append(" ".join(filter(None, [label, bar, amount])))
     return _line(Text(printable("  " + "  ".join(pieces))))
 
 

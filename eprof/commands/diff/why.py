@@ -32,6 +32,8 @@ _ONLY_IN = {"appeared": "NEW", "vanished": "OLD"}
 _WHOLE = (*_PRICES, "appeared", "vanished", "model", "time")
 # A part this small against the change is not worth words.
 _WORTH = 0.1
+# From this share on, parts nearly cancel, and a share of what is left says nothing.
+CANCELS = 2
 # From this factor on, "1.5 times fewer" says more than "33 % fewer".
 _TIMES = 1.5
 
@@ -137,6 +139,8 @@ def _shares(document: Document, causes: Sequence[Cause]) -> str:
         parts["constant power"] += constant_j
     shares = {name: joules / change for name, joules in parts.items() if joules}
     total = sum(shares.values())
+    if total > CANCELS:
+        return f"{quantity(abs(total * change), 'J')} {'less' if change < 0 else 'more'}"
     how_much = "all" if abs(total - 1) < 5e-4 else percent(total)
     if len(shares) < 2:
         return f"{how_much} of {whole}"

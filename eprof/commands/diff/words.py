@@ -15,6 +15,7 @@ from eprof.show.report.shared_marks import without
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import SIMULATED, bits
 from eprof.show.words.blocks import Headline, Legend, Verdict
+from eprof.show.words.cells import signed_quantity
 from eprof.show.words.devices import named
 from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
 
@@ -480,10 +481,21 @@ def _prices(document: Document) -> str:
     return ", ".join(texts)
 
 
-def bar(document: Document) -> list[tuple[str, float]]:
-    """The bar of a difference: the largest parts of the change with their share of it."""
+def bar(document: Document) -> list[tuple[str, float, str]]:
+    """The bar of a difference: the largest parts of the change, each with its share of it and that in words.
+
+    Where parts nearly cancel, their joules say more than shares of what is left.
+    """
     change = document.change_j
     if not change:
         return []
-    steps = [(step_label(step, document.nouns), step.change_j / change) for step in moving(document)]
-    return [(label, share) for label, share in steps if abs(share) >= 0.01][:4]
+    steps = [step for step in moving(document) if abs(step.change_j / change) >= 0.01][:4]
+    cancels = any(abs(step.change_j / change) > why.CANCELS for step in steps)
+    return [
+        (
+            step_label(step, document.nouns),
+            step.change_j / change,
+            signed_quantity(step.change_j, "J") if cancels else percent(step.change_j / change),
+        )
+        for step in steps
+    ]

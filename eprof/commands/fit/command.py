@@ -59,7 +59,12 @@ def add(commands: Commands) -> Parser:
     )
     form.flag("--no-clock-tree", "no power that goes with the clock alone")
     form.choice("--weights", ("relative", "absolute"), "default: relative, 1/P", default="relative")
-    form.choice("--loss", ("l1", "l2"), "absolute residuals or squares (default: l2; l1 where rows are wild)")
+    form.choice(
+        "--loss",
+        ("l1", "l2", "soft"),
+        "absolute residuals, squares, or squares that turn absolute (default: soft with a prior, else l2; l1 where "
+        "rows are wild)",
+    )
     form.value("--ridge", "X", "how strongly energies are drawn (default 0.003, or 0)", type=float)
     form.value(
         "--prior",

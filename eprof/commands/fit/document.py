@@ -4,9 +4,8 @@ from typing import Any
 
 from eprof.base.arrays import finite
 from eprof.base.vocabulary import GPU
-from eprof.lab.fitting import means
-from eprof.lab.fitting.moments import CONSTANTS
-from eprof.lab.fitting.quality import Quality
+from eprof.lab.fitting.quality import FIRST, Quality
+from eprof.lab.fitting.search import CONSTANTS
 from eprof.lab.fitting.solve import Fit
 from eprof.lab.measurements.values import DOMAINS, NO_CLOCKS, Measurements
 
@@ -27,7 +26,7 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
     reference = None
     if measurements.processor == GPU or fitted.reference != NO_CLOCKS:
         reference = dict(zip(("core_mhz", "memory_mhz"), fitted.reference, strict=True))
-    urgent = [note for note in quality.notes if note.startswith(means.FIRST)]
+    urgent = [note for note in quality.notes if note.startswith(FIRST)]
     return {
         "schema": SCHEMA,
         "sources": list(measurements.sources),

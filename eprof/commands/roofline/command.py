@@ -57,16 +57,15 @@ def roofline(options: argparse.Namespace) -> int:
     outputs = planned(options)
     energy = _energy(options)
     machines, warnings = _machines(options, energy)
-    from eprof.commands.roofline.caps import sweep, swept
     from eprof.commands.roofline.document import document
-    from eprof.commands.roofline.equal import equal_power
+    from eprof.commands.roofline.machines import equal_power, sweep, swept
 
     if options.equal_power and len(machines) < 2:
         raise UsageError("--equal-power compares two tables or more: name each with --costs, the largest first.")
     matches = []
     if options.equal_power:
         matches = [equal_power(machines[0], machine) for machine in machines[1:]]
-        machines = [machines[0], *(match.machine for match in matches)]
+        machines = [machines[0], *(machine for machine, _ in matches)]
     losses = None
     if options.cap_sweep:
         if len(machines) > 1:
@@ -74,7 +73,7 @@ def roofline(options: argparse.Namespace) -> int:
             raise UsageError(f"--cap-sweep draws one machine, and there are {names}: name one table and one setting.")
         machines = swept(machines[0])
         losses = sweep(machines)
-    made = document(machines, matches, energy, options.command_line, warnings, losses)
+    made = document(machines, [equal for _, equal in matches], energy, options.command_line, warnings, losses)
     deliver(drawn(made, __package__, options.verbose), outputs, options)
     return 0
 

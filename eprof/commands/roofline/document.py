@@ -9,8 +9,7 @@ from msgspec import UNSET, UnsetType, convert, structs
 from eprof.base.errors import EprofError
 from eprof.base.known import ratio
 from eprof.base.version import __version__
-from eprof.commands.roofline.caps import compared
-from eprof.commands.roofline.equal import Match
+from eprof.commands.roofline.machines import compared
 from eprof.profile import document as profile_document
 from eprof.profile import schema
 from eprof.profile.components import mix_peaks
@@ -24,7 +23,7 @@ _STEPS = 193
 
 def document(
     machines: Sequence[Machine],
-    matches: Sequence[Match] = (),
+    equal_power: Sequence[schema.EqualPower] = (),
     energy: "Energy | None" = None,
     command_line: Sequence[str] = (),
     warnings: Sequence[str] = (),
@@ -48,7 +47,7 @@ def document(
         created_utc=profile_document.now(),
         command_line=list(command_line),
         machines=convert(drawn, list[schema.Machine]),
-        equal_power=convert([match.data() for match in matches], list[schema.EqualPower]),
+        equal_power=list(equal_power),
         cap_sweep=sweep or UNSET,
         cap_test=cap_test,
         inputs=[],

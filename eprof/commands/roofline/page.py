@@ -11,7 +11,7 @@ from eprof.base.nouns import nouns_of
 from eprof.commands.roofline.words import dot_table, headline, label, leads, machine_table, notes, sweep_table
 from eprof.profile import schema
 from eprof.show.page import plot, shell
-from eprof.show.page.unmasked import unmasked
+from eprof.show.page.shell import unmasked
 from eprof.show.report import roofline as panels
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Notes

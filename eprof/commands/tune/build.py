@@ -28,12 +28,10 @@ from eprof.lab.measurements import Measurements
 from eprof.lab.measurements.reading import is_measurements
 from eprof.lab.measurements.values import COUNTED
 from eprof.lab.validation import protocols
-from eprof.lab.validation.baselines import of_form
-from eprof.lab.validation.cross_validation import Report, cross_validate
+from eprof.lab.validation.cross_validation import Report, cross_validate, of_form
 from eprof.lab.validation.priced import by_price, price
-from eprof.lab.validation.protocols import label, parse, setting_of
+from eprof.lab.validation.protocols import label, parse, score, setting_of
 from eprof.lab.validation.protocols import settings as setting_keys
-from eprof.lab.validation.scores import score
 from eprof.profile.profile import Energy
 from eprof.profile.rooflines import traffic_of
 

@@ -141,7 +141,7 @@ def _external_meter(
         raise UsageError("--power is what a meter saw of run directories, and none is given.")
     if options.kernel_name:
         raise UsageError("--power is of whole programs, so -k cannot choose some of their kernels.")
-    from eprof.commands.validate.external import chosen, measured
+    from eprof.commands.validate.whole_runs import chosen, measured
     from eprof.lab.power import logs as power
 
     paths = dict.fromkeys(matching(options.power))

@@ -11,12 +11,12 @@ from eprof.base.arrays import Floats, finite
 from eprof.base.clocks import Clocks
 from eprof.base.errors import EprofError
 from eprof.base.version import __version__
-from eprof.commands.validate import schema, similarity
-from eprof.commands.validate.metered_runs import of_metered_runs
-from eprof.commands.validate.study import CARD_SCALED, SCALED, Outcome, Study
+from eprof.commands.validate import schema
+from eprof.commands.validate.candidates import mixes, nearest
+from eprof.commands.validate.study import CARD_SCALED, SCALED, Outcome, Study, of_metered_runs
 from eprof.lab.measurements import Measurements
 from eprof.lab.validation import protocols
-from eprof.lab.validation.scores import errors_percent, grouped, histogram, score
+from eprof.lab.validation.protocols import errors_percent, grouped, histogram, score
 
 EDGES = [float(edge) for edge in range(-50, 51, 2)]
 _SAW = "the table as it is, on rows of a file that it was made from: how well it follows them, no test"
@@ -123,7 +123,7 @@ def _meaning(name: str) -> str:
 def _measured(study: Study) -> schema.Measured:
     measurements = study.measurements
     predicted = study.outcomes[study.main].predicted
-    shares = similarity.mixes(study.parts, measurements.rows["benchmark"])
+    shares = mixes(study.parts, measurements.rows["benchmark"])
     errors = errors_percent(measurements.power_w, predicted)
     at_settings = grouped(measurements.rows, ("core_mhz", "memory_mhz"), "power_w", predicted)
     table, trained_on = study.table, study.trained_on
@@ -153,7 +153,7 @@ def _measured(study: Study) -> schema.Measured:
 
 def _by_benchmark(measurements: Measurements, predicted: Floats, shares: pd.DataFrame) -> list[schema.KernelScores]:
     rows = measurements.rows.assign(predicted=predicted)
-    near = similarity.nearest(shares)
+    near = nearest(shares)
     kernels = []
     for (name,), scores in grouped(rows, ("benchmark",), "power_w", predicted):
         mine = rows[rows["benchmark"] == name]
@@ -188,7 +188,7 @@ def _likeness(measurements: Measurements, predicted: Floats, shares: pd.DataFram
 
     None: too few.
     """
-    near = similarity.nearest(shares)
+    near = nearest(shares)
     if len(near) < _HALVED_FROM:
         return None
     middle = float(near["distance"].median())

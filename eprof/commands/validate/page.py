@@ -2,16 +2,116 @@
 
 from collections.abc import Iterator, Sequence
 
+from markupsafe import Markup
+from msgspec import Struct
+
 from eprof.base.text import cut, when
-from eprof.commands.validate import charts, words
-from eprof.commands.validate.schema import Measured, Validation, WholeRun
+from eprof.commands.validate import words
+from eprof.commands.validate.schema import Histogram, Measured, SettingScores, Validation, WholeRun
 from eprof.commands.validate.words import protocol
-from eprof.lab.validation.protocols import FIT
-from eprof.lab.validation.scores import Scores
-from eprof.show.page.frame import Figure, card, method, page, quiet
+from eprof.lab.validation.protocols import FIT, Scores
+from eprof.show.page.frame import Figure, card, heat_table, method, page, quiet
+from eprof.show.page.shell import templates
+from eprof.show.page.svg import pct
 from eprof.show.words.blocks import Row, Section, Sentence, Table, numbers, texts
-from eprof.show.words.numbers import NARROW, plain_or, quantity_or, whole
+from eprof.show.words.numbers import MINUS, NARROW, plain, plain_or, quantity, quantity_or, whole
 from eprof.show.words.numbers import error_percent as percent
+
+# Mean errors in per cent at which the colour changes: the same colour means the same error in every report.
+STEPS = (2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0)
+_HEIGHT = 150
+
+
+class Pair(Struct, frozen=True):
+    """A measured and a predicted quantity; its full and its short name."""
+
+    full: str
+    name: str
+    measured: float
+    predicted: float
+    unit: str
+
+    @property
+    def error_percent(self) -> float:
+        """The signed error of a prediction, relative to what was measured."""
+        return 100 * (self.predicted / self.measured - 1)
+
+    @property
+    def error(self) -> str:
+        """The error of a prediction in words."""
+        return signed(self.error_percent)
+
+    @property
+    def words(self) -> str:
+        """Measured and predicted; watts are all of a size, and share their unit."""
+        if self.unit == "W":
+            return f"{plain(self.measured)} → {plain(self.predicted)}{NARROW}W"
+        return f"{quantity(self.measured, self.unit)} → {quantity(self.predicted, self.unit)}"
+
+
+def signed(value: float | None) -> str:
+    """A signed error of a prediction in per cent: "+3.1 %"."""
+    if value is None:
+        return "unknown"
+    size = f"{abs(value):.1f}"
+    sign = "+" if value > 0 else MINUS
+    return f"{'' if size == '0.0' else sign}{size}{NARROW}%"
+
+
+def bars(pairs: Sequence[Pair], far_percent: float) -> Markup:
+    """Two thin bars a kernel, measured above predicted; the largest fills the width."""
+    top = max((value for pair in pairs for value in (pair.measured, pair.predicted)), default=0.0) or 1.0
+    template = templates().get_template("validation_bars.html")
+    drawn = template.render(pairs=pairs, width=lambda value: pct(100 * value / top), far_percent=far_percent)
+    return Markup(drawn)  # noqa: S704  escaped there
+
+
+def histogram(histogram: Histogram) -> Markup:
+    """A histogram of signed errors of predictions, as far to both sides as there are some."""
+    edges, counts = histogram.edges_percent, histogram.counts
+    filled = [place for place, several in enumerate(counts) if several]
+    reach = max(10.0, -edges[filled[0]], edges[filled[-1] + 1])
+    step = 10 if reach > 20 else 5
+    many = int(reach // step)
+    tick = Markup(
+        '<line class="{0}" x1="{1}" x2="{1}" y1="6" y2="{2}"/>'
+        '<text class="tick" x="{1}" y="{3}" text-anchor="{4}">{5} %</text>'
+    )
+    body = Markup("")
+    for error in (step * number for number in range(-many, many + 1)):
+        anchor = {-reach: "start", reach: "end"}.get(error, "middle")
+        words = f"{error:+g}".replace("-", MINUS) if error else "0"
+        kind = "axis" if error else "axis zero"
+        body += tick.format(kind, pct(50 * (error + reach) / reach), _HEIGHT, _HEIGHT + 16, anchor, words)
+    bar = Markup(
+        '<rect class="v-predicted" x="{}" y="{:.1f}" width="{}" height="{:.1f}">'
+        "<title>{:g} to {:g} %: {}</title></rect>"
+    )
+    for place in filled:
+        low, high = edges[place], edges[place + 1]
+        height = max(1.0, counts[place] / max(counts) * (_HEIGHT - 20))
+        left, width = pct(50 * (low + reach) / reach + 0.08), pct(50 * (high - low) / reach - 0.16)
+        body += bar.format(left, _HEIGHT - height, width, height, low, high, counts[place])
+    label = f"Histogram of errors from {-reach:g} to {reach:g} per cent"
+    return Markup('<svg class="bar" width="100%" height="{}" role="img" aria-label="{}">{}</svg>').format(
+        _HEIGHT + 20, label, body
+    )
+
+
+def error_map(settings: Sequence[SettingScores]) -> Markup:
+    """Mean errors of predictions as a table of core by memory clock."""
+    cells = {}
+    known = Markup('<td class="h{}" title="{}">{:.1f} <small>{}</small></td>')
+    for setting in settings:
+        scores, cell = setting.scores, Markup('<td class="no"></td>')
+        if scores.mean_percent is not None:
+            step = sum(scores.mean_percent >= edge for edge in STEPS)
+            errors = f"mean {percent(scores.mean_percent)}, largest {percent(scores.max_percent)}"
+            title = f"{setting.label} MHz: {scores.n} rows, {errors}"
+            cell = known.format(step, title, scores.mean_percent, signed(scores.bias_percent))
+        cells[setting.core_mhz, setting.memory_mhz] = cell
+    return heat_table(cells)
+
 
 _BARS = 40
 _FAR = 15.0
@@ -68,7 +168,7 @@ def _sections(document: Validation) -> Iterator[Section]:
 
 def _programs(runs: Sequence[WholeRun]) -> Section:
     pairs = [
-        charts.Pair(run.path, run.path.rpartition("/")[2], run.measured_j, run.predicted_j, "J")
+        Pair(run.path, run.path.rpartition("/")[2], run.measured_j, run.predicted_j, "J")
         for run in runs
         if run.predicted_j is not None
     ]
@@ -76,7 +176,7 @@ def _programs(runs: Sequence[WholeRun]) -> Section:
     lower = sum("missing" in run.marks for run in runs if run.predicted_j is not None)
     are = "prediction is a lower bound" if lower == 1 else "predictions are lower bounds"
     rest = when(lower, f"{lower} {are}: something could not be counted or priced.")
-    return card("programs", "Programs", "Whole programs", Sentence(answer), charts.bars(pairs, _FAR), quiet(rest))
+    return card("programs", "Programs", "Whole programs", Sentence(answer), bars(pairs, _FAR), quiet(rest))
 
 
 def _tested(document: Validation) -> Section:
@@ -144,7 +244,7 @@ def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
         measured_w, predicted_w = kernel.reference.measured_w, kernel.reference.predicted_w
         if measured_w is not None and predicted_w is not None:
             name = kernel.benchmark
-            pairs.append(charts.Pair(name, cut(name, _NAME), measured_w, predicted_w, "W"))
+            pairs.append(Pair(name, cut(name, _NAME), measured_w, predicted_w, "W"))
     if not pairs:
         return
     off = sum((kernel.scores.mean_percent or 0.0) > _FAR for kernel in measured.by_benchmark)
@@ -156,7 +256,7 @@ def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
     )
     rest = len(pairs) - _BARS
     more = quiet(when(rest > 0, f"{rest} kernels with smaller errors are in the table below."))
-    chart = charts.bars(pairs[:_BARS], _FAR)
+    chart = bars(pairs[:_BARS], _FAR)
     yield card("kernels", "Kernels", "Predicted against measured", Sentence(answer), chart, more)
 
 
@@ -164,13 +264,13 @@ def _spread(document: Validation, measured: Measured) -> Iterator[Section]:
     scores = words.main(document)
     if not sum(measured.histogram.counts):
         return
-    lean = "" if scores.bias_percent is None else f" Their mean is {charts.signed(scores.bias_percent)}."
+    lean = "" if scores.bias_percent is None else f" Their mean is {signed(scores.bias_percent)}."
     answer = (
         f"{protocol(document.main_protocol).capitalize()}: {scores.n} errors, half of them within "
         f"{percent(scores.median_percent)}.{lean}"
     )
     below = "Left of 0: less was predicted than measured. Errors beyond 50 % are counted in the outermost bars."
-    chart = charts.histogram(measured.histogram)
+    chart = histogram(measured.histogram)
     yield card("spread", "Spread", "How errors are spread", Sentence(answer), chart, quiet(below))
 
 
@@ -187,9 +287,9 @@ def _settings(document: Validation, measured: Measured) -> Iterator[Section]:
     )
     below = (
         "Core clock across, memory clock down, in MHz; mean size of the error in %, then the bias. Colours change at "
-        f"{', '.join(f'{step:g}' for step in charts.STEPS)} %."
+        f"{', '.join(f'{step:g}' for step in STEPS)} %."
     )
-    chart = charts.error_map(measured.by_setting)
+    chart = error_map(measured.by_setting)
     yield card("settings", "Clocks", "Error by clock setting", Sentence(answer), chart, quiet(below))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct, to_builtins
 
 from eprof.base.clocks import Clocks
-from eprof.lab.validation.scores import Scores
+from eprof.lab.validation.protocols import Scores
 
 SCHEMA = "eprof.validation/1"
 Range = tuple[float | None, float | None]

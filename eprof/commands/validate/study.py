@@ -10,19 +10,73 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError
+from eprof.commands.validate.schema import MeteredRuns
 from eprof.costs import CostTable
-from eprof.lab.fitting import means
 from eprof.lab.fitting.defaults import form_without_prior
 from eprof.lab.fitting.form import Form
 from eprof.lab.fitting.quality import Unknowns
+from eprof.lab.fitting.quality import sentence as no_better
 from eprof.lab.fitting.solve import fit
 from eprof.lab.measurements import Measurements
 from eprof.lab.validation import protocols
-from eprof.lab.validation.baselines import PLAIN, baselines, of_form
-from eprof.lab.validation.cross_validation import Model, Report, cross_validate, scaled, scaled_by_one, train_and_test
+from eprof.lab.validation.cross_validation import (
+    PLAIN,
+    Model,
+    Report,
+    baselines,
+    cross_validate,
+    of_form,
+    scaled,
+    scaled_by_one,
+    train_and_test,
+)
 from eprof.lab.validation.priced import CONSTANT, price
-from eprof.lab.validation.protocols import SettingKey
-from eprof.lab.validation.scores import Scores, score
+from eprof.lab.validation.protocols import Scores, SettingKey, errors_percent, score, setting_of
+
+RUNS, KERNELS = 200, 4
+
+
+def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) -> MeteredRuns | None:
+    """Errors of the energy of each kernel of the runs; None where no setting has four predicted kernels."""
+    power_w = measurements.power_w
+    # At each setting that has enough predicted kernels.
+    known = np.isfinite(predicted_w) & (predicted_w > 0) & (power_w > 0)
+    places: dict[tuple[float, float], list[int]] = {}
+    for place, setting in enumerate(setting_of(measurements.rows)):
+        if known[place]:
+            places.setdefault(setting, []).append(place)
+    pools = [np.array(rows) for rows in places.values() if len(rows) >= KERNELS]
+    if not pools:
+        return None
+    draw = np.random.default_rng(seed)
+    true_j, by_counts_j, by_time_j = [], [], []
+    for _ in range(RUNS):
+        kernels = draw.choice(pools[draw.integers(len(pools))], KERNELS, replace=False)
+        time_s = draw.dirichlet(np.ones(KERNELS))
+        joules, predicted_j = time_s * power_w[kernels], time_s * predicted_w[kernels]
+        true_j.append(joules)
+        by_counts_j.append(predicted_j * joules.sum() / predicted_j.sum())
+        by_time_j.append(time_s * joules.sum())
+
+    truth, by_counts, by_time = (np.concatenate(energies) for energies in (true_j, by_counts_j, by_time_j))
+    return MeteredRuns(
+        runs=RUNS,
+        kernels=KERNELS,
+        mean_percent=_metered_error(truth, by_counts),
+        within=_within(truth, by_counts),
+        by_time_mean_percent=_metered_error(truth, by_time),
+        by_time_within=_within(truth, by_time),
+    )
+
+
+def _metered_error(truth: Floats, estimate: Floats) -> float:
+    return float(np.abs(errors_percent(truth, estimate)).mean())
+
+
+def _within(truth: Floats, estimate: Floats) -> float:
+    """The factor that nine of ten estimates of metered kernels are off at most."""
+    return float(np.exp(np.quantile(np.abs(np.log(estimate / truth)), 0.9)))
+
 
 OWN = "eprof"
 SCALED, CARD_SCALED = "_scaled", "_card_scaled"
@@ -257,7 +311,7 @@ def _no_better_than_means(
         for model in PLAIN:
             mean = rivals.get(model.name, {}).get(protocol) or work.refit(model, protocol)
             errors[model.name] = _mean_error(score(power[known], mean.predicted[known]))
-        sentence = means.sentence(_LEFT_OUT[name], _mean_error(ours.scores), errors)
+        sentence = no_better(_LEFT_OUT[name], _mean_error(ours.scores), errors)
         if sentence is not None:
             yield sentence
 

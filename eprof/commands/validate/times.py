@@ -11,7 +11,7 @@ from eprof.energy.components import Work, components, machine_of
 from eprof.energy.simulated import DEFAULT_EFFICIENCY
 from eprof.lab.measurements import Measurements
 from eprof.lab.validation.priced import rows_by_setting
-from eprof.lab.validation.scores import score
+from eprof.lab.validation.protocols import score
 
 BY_COMPONENT, UNBOUND, ROOFLINE = "by component", "by component, no bandwidth", "roofline"
 AS_SIMULATED = f"roofline over {DEFAULT_EFFICIENCY:g}"

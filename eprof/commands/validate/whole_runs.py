@@ -1,16 +1,155 @@
 """Run directories with measured energy: predicted against measured joules of whole programs."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from eprof.base.arrays import finite
-from eprof.base.errors import EprofError
+from eprof.base.errors import EprofError, MeterError
 from eprof.base.marks import names
+from eprof.base.text import listed
 from eprof.commands.validate.schema import WholeRun
-from eprof.logs.runs import Measured, Run, is_run, open_run
+from eprof.lab.power import fuse
+from eprof.lab.power.marks import Mark
+from eprof.lab.power.series import Series, shared
+from eprof.logs.runs import ENERGY, TIME, Measured, Run, is_run, median, open_run, spread
 from eprof.profile import api
+
+_LEAST_KNOWN = 0.95
+_TO_DOCS = "(docs/validate.md)"
+
+
+class _Window(NamedTuple):
+    """When the program ran, in s since the epoch, and how often in a row. alone: without a profiler."""
+
+    begin_s: float
+    end_s: float
+    runs: int
+    alone: bool
+
+
+def chosen(series: Sequence[Series], components: Sequence[str], notes: list[str]) -> list[Series]:
+    """The components of an external meter that are asked for; of one meter alone, all that it saw.
+
+    notes: gets what of them is added once, as it lies in another.
+
+    Raises MeterError: a component that is in no log, several to choose from, or a log without dates.
+    """
+    found = shared(series)
+    names = [each.component for each in found.series]
+    absent = [name for name in components if name not in names]
+    if absent:
+        raise MeterError(f"--component {absent[0]}: the power logs have {listed(names)}.")
+    asked = [each for each, name in zip(series, names, strict=True) if name in components]
+    if asked:
+        found = shared(asked)
+        notes.extend(f"{part} lies in {whole}, and is added once." for part, whole in found.wholes.items())
+    outermost = [each for each in found.series if each.component not in found.wholes]
+    if not asked and len(outermost) > 1:
+        raise MeterError(
+            f"--power: the logs have {listed([each.component for each in outermost])}; say which of them the program "
+            "runs on with --component NAME (repeatable)."
+        )
+    undated = [each for each in outermost if not each.absolute]
+    if undated:
+        raise MeterError(
+            f"{undated[0].source}: its times have no date, so nobody knows which of them belong to a run; log times "
+            f"since the epoch, or dates {_TO_DOCS}."
+        )
+    return outermost
+
+
+def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
+    """The energy of one run of the program by the power of `series`, as `chosen`: the median over repetitions.
+
+    notes: gets by how much clocks without a zone were moved.
+
+    Raises MeterError: the run does not tell when the program ran, or the power is not known at that time.
+    """
+    windows = list(_windows(run))
+    if not windows:
+        raise MeterError(
+            f"{run.path}: run.json does not tell when the program ran without counting; collect it again with this "
+            "version of eprof."
+        )
+    # The power is known of nearly all of the time that the program ran.
+    seen = [
+        window
+        for window in windows
+        if all(_known(window, each)[0] >= _LEAST_KNOWN * (window.end_s - window.begin_s) for each in series)
+    ]
+    if not seen:
+        window, source = windows[0], series[0].source
+        logged = f"{_clock(float(series[0].edges[0]))} to {_clock(float(series[0].edges[-1]))}"
+        raise MeterError(
+            f"{source}: power is known from {logged} UTC, and {run.path} ran the program from "
+            f"{_clock(window.begin_s)} to {_clock(window.end_s)} UTC; give a log of that time {_TO_DOCS}."
+        )
+    for source in dict.fromkeys(each.source for each in series):
+        shifts_s = [_zone_s(seen[0], each) for each in series if each.source == source]
+        if any(shifts_s):
+            notes.append(f"{source}: its dates have no zone; moved by {shifts_s[0] / 3600:+g} h they meet {run.path}.")
+    joules = [_joules(window, series) / window.runs for window in seen]
+    names = listed([each.component for each in series])
+    sources = listed(list(dict.fromkeys(each.source for each in series)))
+    beside = "start-up, copies and idle time, the prediction only the kernels"
+    if not seen[0].alone:
+        beside += "; a profiler watched the program at that time"
+    return Measured(
+        joules=median(joules),
+        method=f"power log {sources}",
+        covers=names,
+        runs=sum(window.runs for window in seen),
+        spread=spread(joules) if len(joules) > 1 else None,
+        seconds=median([(window.end_s - window.begin_s) / window.runs for window in seen]),
+        beside=beside,
+    )
+
+
+def _windows(run: Run) -> Iterator[_Window]:
+    """When the program ran by an external meter and nothing was counted; only times alone, if there are any."""
+    windows = []
+    for measurement in run.manifest.get("measurements", []):
+        seconds = (measurement.get("energy") or {}).get("window_s") or measurement.get("seconds")
+        if measurement.get("what") not in (TIME, ENERGY) or not seconds or "started_utc" not in measurement:
+            continue
+        utc = measurement["started_utc"]
+        try:
+            begin_s = datetime.fromisoformat(utc).replace(tzinfo=UTC).timestamp()
+        except ValueError as err:
+            raise MeterError(f"run.json: `{utc[:40]}` is no time.") from err
+        alone = measurement.get("command") == run.manifest.get("program")
+        windows.append(_Window(begin_s, begin_s + seconds, max(int(measurement.get("runs", 1)), 1), alone))
+    has_alone = any(window.alone for window in windows)
+    yield from (window for window in windows if window.alone or not has_alone)
+
+
+def _zone_s(window: _Window, series: Series) -> float:
+    return fuse.zone_s(series, [Mark("run", window.begin_s, window.end_s)])
+
+
+def _known(window: _Window, series: Series) -> tuple[float, float]:
+    """For how long the external meter knows the power while the program ran, in s, and the joules of that time."""
+    in_utc = series.shifted(_zone_s(window, series))
+    edges = np.array([window.begin_s]), np.array([window.end_s])
+    return float(in_utc.known_s(*edges)[0]), float(in_utc.energy_j(*edges)[0])
+
+
+def _joules(window: _Window, series: Sequence[Series]) -> float:
+    """The external meter's joules of all components; what little is not known is taken for their mean power."""
+    total_j = 0.0
+    for each in series:
+        known_s, joules = _known(window, each)
+        total_j += joules * (window.end_s - window.begin_s) / known_s
+    return total_j
+
+
+def _clock(epoch_s: float) -> str:
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=epoch_s)
+    return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def sorted_inputs(inputs: Iterable[str | Path]) -> tuple[list[Path], list[Path]]:

@@ -6,7 +6,7 @@ from eprof.base.text import cut, phrase, when
 from eprof.commands.validate.schema import Candidate, KernelScores, Times, Validation, WholeRun
 from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED
 from eprof.lab.validation import protocols
-from eprof.lab.validation.scores import Scores
+from eprof.lab.validation.protocols import Scores
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import bits
 from eprof.show.words.blocks import (

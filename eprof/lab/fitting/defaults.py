@@ -1,7 +1,7 @@
 """The form that `eprof fit` takes by default, and the prior that it draws energies to.
 
-Chosen by leaving benchmarks out of the public measurements (docs/fit.md): least squares, with a prior a weak ridge;
-least absolute residuals where there are wild rows or kernels.
+Chosen by leaving benchmarks out of the public measurements (docs/fit.md): least squares; with a prior a weak ridge and
+large residuals as absolute ones; least absolute residuals where there are wild rows or kernels.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -36,8 +36,10 @@ def form_for(measurements: Measurements, device: str | None = None) -> Form:
         return Form(ridge=ridge_for(measurements, None))
     if measurements.processor == CPU:
         return Form(voltages="one", clock_tree=False, loss=_loss(measurements), starts=1)
-    prior = pooled(measurements, device)
-    return Form(loss=_loss(measurements), ridge=ridge_for(measurements, prior), prior=prior)
+    prior, loss = pooled(measurements, device), _loss(measurements)
+    if prior and loss == "l2":
+        loss = "soft"
+    return Form(loss=loss, ridge=ridge_for(measurements, prior), prior=prior)
 
 
 def ridge_for(measurements: Measurements, prior: Mapping[str, float] | None) -> float:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 VOLTAGES = ("estimated", "given", "one")
 WEIGHTS = ("relative", "absolute")
-LOSSES = ("l1", "l2")
+LOSSES = ("l1", "l2", "soft")
 
 
 class Form(Struct, frozen=True):
@@ -14,7 +14,8 @@ class Form(Struct, frozen=True):
 
     voltages: "estimated" (a free one a clock level), "given" (columns of the measurements), "one" (V = 1 everywhere).
     clock_tree: whether power that goes with clock times V^2 is a term. weights: "relative" rows weigh 1/P. loss: "l1"
-    is the least sum of absolute residuals. ridge: how strongly an energy that is off its prior by a factor of two
+    is the least sum of absolute residuals, "l2" of squares, "soft" of what is a square for small and absolute for large
+    ones. ridge: how strongly an energy that is off its prior by a factor of two
     counts, in units of a row that is 100 % off, for every row; with no `prior` (pJ) all energies are drawn to zero, in
     proportion to what they contribute. starts: how many sets of voltages the search begins from.
     """
@@ -37,8 +38,8 @@ class Form(Struct, frozen=True):
     def words(self) -> str:
         """The form of a fit as a phrase, for tables and summaries."""
         clock_tree = "clock tree" if self.clock_tree else "no clock tree"
-        loss = "least absolute residuals" if self.loss == "l1" else "least squares"
-        phrases = [f"voltages {self.voltages}", clock_tree, f"{self.weights} weights", loss]
+        losses = {"l1": "least absolute residuals", "l2": "least squares", "soft": "squares, absolute when large"}
+        phrases = [f"voltages {self.voltages}", clock_tree, f"{self.weights} weights", losses[self.loss]]
         if self.ridge:
             phrases.append(f"ridge {self.ridge:g} towards {'a prior' if self.prior else 'zero'}")
         return ", ".join(phrases)

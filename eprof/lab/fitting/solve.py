@@ -13,12 +13,25 @@ from msgspec import Struct
 
 from eprof.base.arrays import Floats
 from eprof.lab.fitting.form import Form
-from eprof.lab.fitting.moments import CONSTANTS, WATTS_PER_PJ, Layout, Settings, moments, rows_of, scales, scales_at
-from eprof.lab.fitting.search import Found, Search, Volts
-from eprof.lab.fitting.voltage import HIGHEST, LOWEST
+from eprof.lab.fitting.search import (
+    CONSTANTS,
+    HIGHEST,
+    LOWEST,
+    WATTS_PER_PJ,
+    Found,
+    Layout,
+    Search,
+    Settings,
+    Volts,
+    moments,
+    rows_of,
+    scales,
+    scales_at,
+)
 from eprof.lab.measurements.values import DOMAINS, MeasurementError, Measurements
 
 _REWEIGHTINGS = 12
+_SOFT = 0.05  # relative: residuals well above it count as absolute ones, those well below as squares
 _SMALLEST_RESIDUAL = 5e-3  # relative: below it an absolute residual is treated as a square, so that weights stay finite
 
 
@@ -118,8 +131,8 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
     pins = core, memory
     search = Search(layout, settings, moments(rows, weights, settings), chosen, pins, float(len(rows)))
     best = search.best(_starts(measurements, settings, chosen, pins, seed))
-    if chosen.loss == "l1":
-        best = _least_absolute(rows, weights, search, best)
+    if chosen.loss != "l2":
+        best = _reweighted(rows, weights, search, best)
     values = dict(zip(layout.names, best.unknowns.tolist(), strict=True))
     prices = pd.Series({term: values[term] / WATTS_PER_PJ for term in measurements.terms}, dtype="float64")
     if measurements.own:
@@ -139,14 +152,17 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
     )
 
 
-def _least_absolute(rows: Floats, weights: Floats, search: Search, best: Found) -> Found:
-    """The least sum of absolute residuals: squares, weighed down where they are large, again and again."""
+def _reweighted(rows: Floats, weights: Floats, search: Search, best: Found) -> Found:
+    """The least sum of absolute or softened residuals: squares, weighed down where they are large, again and again."""
     settings = search.settings
     layout = search.layout
     for _ in range(_REWEIGHTINGS):
         scale = scales(layout, settings, best.volts)[settings.row]
         residual = np.abs((rows[:, :-1][:, layout.column] * scale) @ best.unknowns - rows[:, -1]) * weights
-        own = weights / np.sqrt(np.maximum(residual, _SMALLEST_RESIDUAL))
+        down = np.sqrt(np.maximum(residual, _SMALLEST_RESIDUAL))
+        if search.form.loss == "soft":
+            down = (1 + (residual / _SOFT) ** 2) ** 0.25
+        own = weights / down
         again = Search(layout, settings, moments(rows, own, settings), search.form, search.pins, search.number)
         best = again.descend(best.volts, alternating=0, most=2)
     return best

@@ -18,8 +18,18 @@ from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import CPU, GPU
 from eprof.counts.counters import capabilities_like
 from eprof.counts.definition import COMPONENTS
-from eprof.lab.measurements.units import CLOCKS, ENERGIES, POWERS, TIMES, VOLTS
-from eprof.lab.measurements.values import COUNTED, DOMAINS, USED, MeasurementError, numbers
+from eprof.lab.measurements.values import (
+    CLOCKS,
+    COUNTED,
+    DOMAINS,
+    ENERGIES,
+    POWERS,
+    TIMES,
+    USED,
+    VOLTS,
+    MeasurementError,
+    numbers,
+)
 
 SCHEMA = 1
 _PLAINEST = "eprof"  # the mapping whose columns someone would write who has none

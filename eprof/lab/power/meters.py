@@ -22,7 +22,7 @@ from eprof.base.errors import LogError
 from eprof.base.resources import folder, tree
 from eprof.base.text import pattern
 from eprof.base.toml import Document
-from eprof.lab.measurements.units import spelled
+from eprof.lab.measurements.values import spelled
 from eprof.lab.power.clock import moment
 
 WATT, JOULE = "W", "J"

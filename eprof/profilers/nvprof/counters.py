@@ -16,8 +16,17 @@ from eprof.logs.rows.cells import ABSENT, MISFIT, RATES, as_cell, shows_wrong, u
 from eprof.logs.rows.columns import Answers, Form, Rows
 from eprof.logs.rows.folding import Cells, Numbers, Piece, Sums
 from eprof.logs.rows.log import COUNT, OTHER
-from eprof.profilers.nvprof.store import NO_DEVICE, Store
-from eprof.profilers.nvprof.tables import EVENTS, WIDE_FIXED, ColumnSection, Header, is_device, is_named, is_whole
+from eprof.profilers.nvprof.tables import (
+    EVENTS,
+    NO_DEVICE,
+    WIDE_FIXED,
+    ColumnSection,
+    Header,
+    Store,
+    is_device,
+    is_named,
+    is_whole,
+)
 
 _INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list
 _LIST = pattern(r"\d+(?:,\s*\d+)+")

@@ -28,7 +28,6 @@ from eprof.profilers import signs
 from eprof.profilers.nvprof import text
 from eprof.profilers.nvprof.counters import SummarySection, WideSection
 from eprof.profilers.nvprof.messages import PROFILER_LINE, Messages, is_chatter
-from eprof.profilers.nvprof.store import Store
 from eprof.profilers.nvprof.tables import (
     EVENTS,
     FOREIGN_NCU,
@@ -41,6 +40,7 @@ from eprof.profilers.nvprof.tables import (
     ColumnSection,
     Header,
     Section,
+    Store,
     header_of,
     header_of_fields,
 )  # fmt: skip

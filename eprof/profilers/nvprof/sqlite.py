@@ -20,7 +20,7 @@ from eprof.logs.rows.log import LAUNCH, OTHER, PERCENT, UNKNOWN, Log, part_of
 from eprof.logs.rows.stream import Source, unpacked
 from eprof.profilers.nsys import sqlite as nsys_sqlite
 from eprof.profilers.nvprof.signs import COUNTED
-from eprof.profilers.nvprof.store import NO_DEVICE, Store
+from eprof.profilers.nvprof.tables import NO_DEVICE, Store
 
 _KIND = "nvprof-sqlite"
 _CHUNK = 1 << 20

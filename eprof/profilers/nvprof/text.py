@@ -10,9 +10,8 @@ from eprof.logs.rows.cells import OLD_RATES, SECONDS, seconds, shows_wrong
 from eprof.logs.rows.columns import LAUNCH_ID
 from eprof.logs.rows.folding import Piece, Sums
 from eprof.profilers.nvprof.counters import CutOffSection, SummarySection
-from eprof.profilers.nvprof.store import NO_DEVICE, Store
-from eprof.profilers.nvprof.tables import DEVICE, EVENTS, METRICS, TRACE, WIDE, Header
-from eprof.profilers.nvprof.trace import Usage, is_kernel
+from eprof.profilers.nvprof.tables import DEVICE, EVENTS, METRICS, NO_DEVICE, SUMMARY, TRACE, WIDE, Header, Store
+from eprof.profilers.nvprof.trace import UsageSection, is_kernel
 
 # A program may print very long lines: no pattern here may try the places of one over and over.
 # Some terminals join lines that fill their width, so the device may stand behind the header, and the kernel behind it.
@@ -124,37 +123,39 @@ class TextCounters(TextSection):
         self._table.close()
 
 
+class _RoundedUsage(UsageSection):
+    def say_rounded(self) -> None:
+        """All times in nvprof's text are rounded."""
+        self.store.note("a table is text made without --csv: times are rounded to 4 to 7 digits")
+
+
 class TextUsage(TextSection):
     """A GPU summary."""
 
-    kind = "nvprof-gpu-summary"
+    kind = SUMMARY
 
     def __init__(self, run: int, store: Store, of_api: bool, values: int) -> None:
         super().__init__(run, store)
         self._row = re.compile(_USAGE_ROW.format(values=values))
         self._type = "API calls" if of_api else "GPU activities"
-        self._unit: float | None = None
-        self._usage = Usage(store, run)
+        self._table = _RoundedUsage(Header(SUMMARY, ("Type", "Time", "Calls", "Name")), run, store)
 
     def accepts(self, line: str) -> bool:
         """Take a row of the GPU summary in nvprof's text, whose type is the last one printed; or the units."""
         units = _UNITS_ROW.fullmatch(line)
         if units:
-            self._unit = SECONDS[units[1]]
+            self._table.unit = SECONDS[units[1]]
             return True
         row = self._row.fullmatch(line)
-        time_s = seconds(row["time"], self._unit) if row else float("nan")
-        if row is None or np.isnan(time_s):
+        if row is None or np.isnan(seconds(row["time"], self._table.unit)):
             return False
         self._type = row["type"] or self._type
         self.rows += 1
-        if self._usage.take(self._type, row["name"].rstrip(), int(row["calls"]), time_s):
-            self.store.note("a table is text made without --csv: times are rounded to 4 to 7 digits")
-        return True
+        return self._table.accepts([self._type, row["time"], row["calls"], row["name"]])
 
     def close(self) -> None:
         """Hand over the rows of the GPU summary in nvprof's text."""
-        self._usage.close()
+        self._table.close()
 
 
 class TextTrace(TextSection):

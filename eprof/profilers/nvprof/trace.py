@@ -8,8 +8,7 @@ from eprof.logs.rows.cells import RATES, SECONDS, is_number, seconds
 from eprof.logs.rows.columns import LAUNCH_ID, Form, Rows
 from eprof.logs.rows.folding import Piece, Sums
 from eprof.logs.rows.log import LAUNCH, part_of
-from eprof.profilers.nvprof.store import NO_DEVICE, Store
-from eprof.profilers.nvprof.tables import SUMMARY, WHOLE, ColumnSection, Header, Section
+from eprof.profilers.nvprof.tables import NO_DEVICE, SUMMARY, WHOLE, ColumnSection, Header, Section, Store
 
 _LIKE_A_CALL = pattern(r"cu(?:da)?[A-Z]\w*")
 _NOT_A_KERNEL = ("[CUDA ", "[Unified Memory")
@@ -128,51 +127,8 @@ class TraceSection(ColumnSection):
         self.store.add(self.header.kind, self._sums.take())
 
 
-class Usage:
-    """The rows of one GPU summary. It does not tell the device."""
-
-    def __init__(self, store: Store, run: int) -> None:
-        self._store, self._run = store, run
-        self._rows: list[tuple[str, int, float]] = []
-        self._of_range = False
-
-    def take(self, kind: str, name: str, calls: int, time_s: float) -> bool:
-        """Keep what ran on the GPU, of nvprof's GPU summary.
-
-        A row of kind "Range:" says that the table is of an NVTX range.
-        """
-        self._of_range |= kind.startswith("Range")
-        if kind != "GPU activities":
-            return False
-        self._rows.append((name, calls, time_s))
-        return True
-
-    def close(self) -> None:
-        """Hand over the rows of nvprof's GPU summary, unless a trace of the whole run has their launches too."""
-        if self._of_range:
-            self._store.ranges += 1
-            return
-        for name, calls, time_s in self._rows:
-            if not is_kernel(name):
-                self._store.count_other(name, calls, time_s)
-            elif _LIKE_A_CALL.fullmatch(name):
-                self._store.note(
-                    f"`{name}` is named like a call of CUDA and was taken for a kernel; if it is none, the log lost "
-                    "the line that says so"
-                )
-        kernels = [row for row in self._rows if is_kernel(row[0])]
-        piece = Piece.of_run(
-            self._run,
-            np.full(len(kernels), NO_DEVICE, dtype=np.int32),
-            np.array([self._store.kernels.of(name) for name, _, _ in kernels], dtype=np.int32),
-            np.array([calls for _, calls, _ in kernels], dtype=np.int64),
-            np.array([time_s for _, _, time_s in kernels], dtype=np.float64),
-        )
-        self._store.add(SUMMARY, piece)
-
-
 class UsageSection(Section):
-    """`["Type",]"Time(%)","Time","Calls","Avg","Min","Max","Name"`, GPU activities only.
+    """`["Type",]"Time(%)","Time","Calls","Avg","Min","Max","Name"`, GPU activities only. It does not tell the device.
 
     A table that was saved without quotes is read too where that is exact: Name is the last column, so whatever comes
     after the columns before it is the name.
@@ -184,8 +140,9 @@ class UsageSection(Section):
         super().__init__(header, run, store)
         self.time, self.calls, self.name = map(header.at, ("Time", "Calls", "Name"))
         self.type = header.position("Type")
-        self._unit: float | None = None
-        self._usage = Usage(store, run)
+        self.unit: float | None = None
+        self._activities: list[tuple[str, int, float]] = []
+        self._of_range = False
 
     def accepts(self, fields: list[str]) -> bool:
         """Take a row of nvprof's GPU summary, after the name's commas are put back where it has no quotes."""
@@ -199,27 +156,53 @@ class UsageSection(Section):
         time = fields[self.time].strip()
         if time not in SECONDS or fields[self.calls].strip():
             return False
-        self._unit = SECONDS[time]
+        self.unit = SECONDS[time]
         return True
 
     def fits(self, fields: list[str]) -> bool:
         """A row of nvprof's GPU summary: a whole number of calls, a time and a name."""
         return bool(
             WHOLE.fullmatch(fields[self.calls])
-            and not np.isnan(seconds(fields[self.time], self._unit))
+            and not np.isnan(seconds(fields[self.time], self.unit))
             and fields[self.name].strip()
         )
 
     def take(self, fields: list[str]) -> None:
-        """Keep a row of nvprof's GPU summary that ran on the GPU."""
+        """Keep what ran on the GPU. A row of type "Range:" says that the table is of an NVTX range."""
         # A header that lost its beginning has no type, but the rows still tell.
         kind = fields[self.type] if self.type is not None else ("GPU activities", "API calls")["API calls" in fields]
-        time_s = seconds(fields[self.time], self._unit)
-        if self._usage.take(kind, fields[self.name].strip(), int(fields[self.calls]), time_s) and self._unit is None:
+        self._of_range |= kind.startswith("Range")
+        if kind == "GPU activities":
+            time_s = seconds(fields[self.time], self.unit)
+            self._activities.append((fields[self.name].strip(), int(fields[self.calls]), time_s))
+            self.say_rounded()
+
+    def say_rounded(self) -> None:
+        """Note that times of nvprof's GPU summary are rounded, if they are."""
+        if self.unit is None:
             self.store.note(
                 "the times of a GPU summary have their unit glued to them, so they are rounded to 4-5 digits"
             )
 
     def close(self) -> None:
-        """Hand over the rows of nvprof's GPU summary."""
-        self._usage.close()
+        """Hand over the rows of nvprof's GPU summary, unless a trace of the whole run has their launches too."""
+        if self._of_range:
+            self.store.ranges += 1
+            return
+        kernels = []
+        for name, calls, time_s in self._activities:
+            if not is_kernel(name):
+                self.store.count_other(name, calls, time_s)
+                continue
+            kernels.append((self.store.kernels.of(name), calls, time_s))
+            if _LIKE_A_CALL.fullmatch(name):
+                self.store.note(
+                    f"`{name}` is named like a call of CUDA and was taken for a kernel; if it is none, the log lost "
+                    "the line that says so"
+                )
+        if kernels:
+            kernel, launches, times_s = zip(*kernels, strict=True)
+            device = np.full(len(kernels), NO_DEVICE, dtype=np.int32)
+            kernel_numbers, launch_numbers = np.array(kernel, dtype=np.int32), np.array(launches, dtype=np.int64)
+            piece = Piece.of_run(self.run, device, kernel_numbers, launch_numbers, np.array(times_s, dtype=np.float64))
+            self.store.add(SUMMARY, piece)

@@ -11,7 +11,7 @@ from typing import Any
 
 from eprof.base.errors import UsageError
 from eprof.base.marks import names
-from eprof.base.text import printable, visible
+from eprof.base.text import phrase, printable, visible
 from eprof.base.version import __version__
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
 from eprof.logs.rows.log import BETWEEN
@@ -109,7 +109,7 @@ def _family(name: str, kind: str, text: str, unit: str, samples: Iterable[Sample
 
 def _labelled(labels: Labels) -> str:
     pairs = [f'{key}="{visible(value).translate(_ESCAPES)}"' for key, value in labels.items() if value]
-    return f"{{{','.join(pairs)}}}" if pairs else ""
+    return phrase("{{{}}}", ",".join(pairs))
 
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"

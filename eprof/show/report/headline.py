@@ -59,7 +59,7 @@ def _constant_alone(view: View) -> Headline:
     constant = view.energy(CONSTANT)
     drawn = quantity(constant.value or 0.0, "J")
     if view.to_meter:
-        drawn = quantity(view.least_total.value or 0.0, "J")
+        drawn = quantity(view.energy("total").value or 0.0, "J")
         text = f"{drawn} {view.total_is}: only constant power is priced{_drawn(view)}."
         if metered.is_by_time(view):
             text = f"{drawn} {view.total_is} in {at_least(view.time, 's')}, split by time alone."

@@ -39,7 +39,7 @@ def figures(view: View) -> list[Figure]:
             _meter(view),
         ]
     return [
-        _figure("Energy", view.least_total, "J", note=f"{view.total_is}{interval}"),
+        _figure("Energy", view.energy("total"), "J", note=f"{view.total_is}{interval}"),
         time,
         _figure("Mean power", power, "W", no_power),
         _figure("Energy per flop", view.per_flop(view.document), "J", no_flops),

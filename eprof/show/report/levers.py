@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
+from eprof.base.labels import library_of
 from eprof.base.text import bracketed, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA
 from eprof.costs.datasheets import data_sheet
@@ -39,6 +40,7 @@ _NARROWER = (
     *(("tensor_fp16", "tensor_fp8"), ("tensor_bf16", "tensor_fp8"), ("tensor_fp8", "tensor_fp4")),
 )
 _SINCE = {"tensor_fp16": 7.0, "tensor_tf32": 8.0, "tensor_bf16": 8.0, "tensor_fp8": 8.9, "tensor_fp4": 10.0}
+_CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
 _STREAMS = 1.0  # flop/B: below, each byte is used about once
 _REMEDIES = {
     "l2": "larger tiles in shared memory, or blocks that run together on neighbouring data",
@@ -245,14 +247,14 @@ def _asked_for(view: View, everything: float) -> Iterator[Try]:
         if ratio >= _WASTED:
             most = max(most, ratio)
             saves += (view.groups.get(level, Amount(None)).value or 0.0) / everything * (1 - 1 / ratio)
-    if most:
+    if most and not _is_closed(view, "l1"):
         yield Try(f"coalesce accesses: {plain(most)} times the bytes asked for are moved", saves)
 
 
 def _fewer_bytes(view: View, everything: float) -> Iterator[Try]:
     """A fifth fewer bytes of each level, in a way that its bytes can become fewer."""
     for group, amount in view.groups.items():
-        if FAMILIES.get(group) != DATA or not amount.value:
+        if FAMILIES.get(group) != DATA or not amount.value or group != "dram" and _is_closed(view, group):
             continue
         saves, time = _STEP * amount.value / everything, ""
         for answer in view.document.what_if or ():
@@ -268,6 +270,8 @@ def _remedy(view: View, group: str) -> str:
         return _REMEDIES.get(group, "")
     if view.nouns.is_of_cpu:
         return "work on blocks that stay in the caches"
+    if _is_closed(view, group):
+        return "store narrower types, or fuse what comes before and after it"
     intensity = view.document.intensity_flop_per_byte
     if intensity is not None and intensity < _STREAMS and len(view.kernels) > 1:
         return f"fuse {view.nouns.kernels} that pass arrays on, or store narrower types"
@@ -279,7 +283,7 @@ def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
     for group in ("int", "other"):
         words = [word for word in view.words.values() if word.count.group == group and word.count.unit != "cycle"]
         amount = sum(word.energy.value or 0.0 for word in words)
-        if amount:
+        if amount and not _is_closed(view, group):
             saves = _STEP * amount / everything
             how = "; ".join(filter(None, [_mostly_in(view, group), _REMEDIES[group]]))
             act = f"execute a fifth fewer {when(group == 'int', 'integer ')}instructions{bracketed(how)}"
@@ -314,10 +318,17 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
         return
     limits = view.document.limits
     share = limits.kernels[largest].speed_share if limits else None
-    if share is None or share >= _SLOW:
+    if share is None or share >= _SLOW or library_of(kernel.name) in _CLOSED:
         return
     act = f"keep more loads in flight in {name} ({percent(share)} of the roofline's speed): a fifth less time"
     yield Try(act, _STEP * joules / everything)
+
+
+def _is_closed(view: View, group: str) -> bool:
+    """Whether most of a part is in kernels of a library that comes compiled, which its user cannot rewrite."""
+    joules = view.joules_by_kernel(group)
+    closed = [library_of(kernel.name) in _CLOSED for kernel in view.kernels]
+    return sum(part for part, is_closed in zip(joules, closed, strict=True) if is_closed) > sum(joules) / 2
 
 
 def _mostly_in(view: View, group: str) -> str:

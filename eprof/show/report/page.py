@@ -10,7 +10,7 @@ from eprof.base.text import few
 from eprof.base.vocabulary import CPU
 from eprof.profile import schema
 from eprof.show.page import shell
-from eprof.show.page.unmasked import unmasked
+from eprof.show.page.shell import unmasked
 from eprof.show.report import first_screen, packed
 from eprof.show.report.headline import headline
 from eprof.show.report.key_figures import figures

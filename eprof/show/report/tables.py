@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from eprof.base.known import mapped
 from eprof.base.labels import labels
 from eprof.base.marks import names
 from eprof.base.nouns import Nouns
@@ -283,6 +284,6 @@ def operator_words(view: View) -> str:
     share = ratio(energy_of(largest, "total"), view.energy("total")).value
     if share is None:
         share = ratio(time_of(largest), view.time).value
-        return "" if share is None else f"{called(largest)} takes {percent(share)} of the time."
+        return phrase("{} takes {} of the time.", called(largest), mapped(percent, share))
     known = when(view.energy("total").lower, "known ")
     return f"{called(largest)} takes {percent(share)} of the {known}energy of {whole(len(operators))} operators."

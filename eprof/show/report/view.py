@@ -287,17 +287,6 @@ class View:
         ends: Ends = getattr(intervals, part, None) or intervals.groups.get(part)
         return ends
 
-    @property
-    def least_total(self) -> Amount:
-        """The total; of one that nothing bounds above, which is shown as "at least", the low end of its interval.
-
-        Where the interval has both ends, these are shown, and the total agrees with its parts and the power.
-        """
-        total, ends = self.energy("total"), self.interval("total")
-        if not total.lower or ends is None or ends[0] is None or ends[1] is not None:
-            return total
-        return Amount(ends[0], total.marks)
-
     def causes_of(self, entry: Entry) -> schema.Causes | None:
         """What takes the energy of a kernel, a group or the whole, largest first; None where no count has a price.
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
+from eprof.base.known import mapped
 from eprof.base.marks import Mark, from_names, names
 from eprof.show.words.numbers import NARROW, percent, quantity
 
@@ -95,13 +96,13 @@ def written(text: str | None, marks: int = 0, *, bound: bool = True) -> Markup:
 
 def quantity_of(amount: Amount, unit: str) -> Markup:
     """An amount with its unit and its marks."""
-    return written(None if amount.value is None else quantity(amount.value, unit), amount.marks)
+    return written(mapped(quantity, amount.value, unit), amount.marks)
 
 
 def share_of(part: Amount, whole: Amount) -> Markup:
     """One amount as a share of another, with its marks."""
     share = ratio(part, whole)
-    return written(None if share.value is None else percent(share.value), share.marks, bound=False)
+    return written(mapped(percent, share.value), share.marks, bound=False)
 
 
 def pills(marks: int, *, leave_out: int = 0) -> Markup:

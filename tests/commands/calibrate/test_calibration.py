@@ -16,8 +16,9 @@ from eprof.base.toml import Document
 from eprof.collect.cuda import clocks as cuda_clocks
 from eprof.collect.tools import Compiled
 from eprof.commands.calibrate import manifest as manifests
-from eprof.commands.calibrate import results, schedule, table
-from eprof.commands.calibrate.peaks import fraction, peaks, resource
+from eprof.commands.calibrate import manifest as schedule
+from eprof.commands.calibrate import results, table
+from eprof.commands.calibrate.results import fraction, peaks, resource
 from eprof.commands.calibrate.session import Request, Session, label
 from eprof.costs import estimate
 from eprof.costs.datasheets import DataSheet
@@ -564,8 +565,6 @@ def test_quick_without_one_of_its_runs_says_which(tmp_path):
 
 
 def test_the_short_calibration_charges_each_term_for_its_own_words():
-    from eprof.commands.calibrate import quick
-
-    for term, words in quick._TERMS.items():
+    for term, words in table._TERMS.items():
         own = term.removesuffix("_byte").removesuffix("_instruction")
         assert words and all(word == own or word.startswith(f"{own}_") for word in words), term

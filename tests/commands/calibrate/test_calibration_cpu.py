@@ -19,7 +19,8 @@ from eprof.collect.meters import rapl
 from eprof.collect.meters.meter import Meter
 from eprof.collect.tools import Compiled
 from eprof.commands.calibrate import manifest as manifests
-from eprof.commands.calibrate import results, schedule, table
+from eprof.commands.calibrate import manifest as schedule
+from eprof.commands.calibrate import results, table
 from eprof.commands.calibrate.results import accessed
 from eprof.commands.calibrate.session import ON_CPU, Request, of_cpu
 

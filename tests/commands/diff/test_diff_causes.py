@@ -211,3 +211,21 @@ def test_the_terminal_takes_fifteen_lines_and_eighty_columns():
 
 def test_a_comment_on_a_pull_request_has_room_for_any_difference():
     assert len(to_markdown(crowded()).decode()) < 65_536
+
+
+def test_parts_that_nearly_cancel_are_told_in_joules():
+    """Half the bytes of DRAM, and nearly as many joules more of integers: "980 % of the saving" would say nothing."""
+    half_j = 377e-12 * kernel()["dram_read"] / 2
+    more = kernel(dram_read=kernel()["dram_read"] / 2, integer=kernel()["integer"] + 0.9 * half_j / 60e-12)
+    document = compare([energy({"k": kernel()})], [energy({"k": more})]).typed
+    assert document.change_j == pytest.approx(-0.1 * half_j)
+    assert "times fewer DRAM bytes: " in said(document) and "% of the saving" not in said(document)
+    assert all("J" in amount for _, _, amount in diff_trust.bar(document))
+
+
+def test_a_report_that_was_read_back_is_called_by_its_name(tmp_path):
+    import json
+
+    path = tmp_path / "baseline.json"
+    path.write_text(json.dumps(eprof.load(LOGS / "gemm-tiled.txt").energy("jetson-tk1").document()))
+    assert eprof.diff(path, LOGS / "gemm-naive.txt", costs="jetson-tk1").typed.old.name == "baseline.json"

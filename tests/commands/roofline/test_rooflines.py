@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 import eprof
 from eprof import costs
 from eprof.base.errors import CostError
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS
-from eprof.commands.roofline.equal import equal_power
+from eprof.commands.roofline.machines import equal_power
 from eprof.energy.attribution import attribute
 from eprof.profile.rooflines import PARTS, Machine, described, machine, machines, place
 
@@ -186,25 +186,25 @@ def test_how_many_jetsons_make_a_gtx680():
     tk1, gtx = of("jetson-tk1", "fp32"), of("gtx680", "fp32")
     large = 66.37 + 43.2 * 3.5328 + 437.5 * 0.1922
     small = tk1.constant_power_w + tk1.flop_power_w + tk1.mem_power_w
-    match = equal_power(gtx, tk1)
-    assert match.exact == pytest.approx(large / small)
-    assert match.machine.number == 14
-    assert match.machine.peak_power_w == pytest.approx(14 * small)
+    many, match = equal_power(gtx, tk1)
+    assert match.number_exact == pytest.approx(large / small)
+    assert many.number == 14
+    assert many.peak_power_w == pytest.approx(14 * small)
     # Faster everywhere: 14 of them have more peak and more bandwidth.
-    assert [one.winner for one in match.speed] == ["jetson-tk1 852/924"]
+    assert [one.winner for one in match.faster] == ["jetson-tk1 852/924"]
     assert 14 * 384 * 0.852 > 3532.8 and 14 * 16 * 0.924 > 192.2
     # More efficient only where there is some arithmetic: the crossing is where the two arch lines meet.
-    low, high = match.energy
+    low, high = match.more_efficient
     assert (low.winner, high.winner) == ("gtx680", "jetson-tk1 852/924")
     assert float(tk1.arch_line(low.high)) == pytest.approx(float(gtx.arch_line(low.high)), rel=1e-9)
-    assert low.high == high.low and low.low == 0 and high.high == math.inf
-    json.dumps(match.data(), allow_nan=False)
+    assert low.high == high.low and low.low is None and high.high is None
+    json.dumps(asdict(match.faster[0]), allow_nan=False)
 
 
 def test_equal_power_with_itself_and_the_wrong_way_round():
     gtx = of("gtx680", "fp32")
-    same = equal_power(gtx, gtx)
-    assert same.machine.number == 1 and [one.winner for one in same.speed] == [""]
+    many, same = equal_power(gtx, gtx)
+    assert many.number == 1 and [one.winner for one in same.faster] == [""]
     with pytest.raises(CostError, match="name the larger one first"):
         equal_power(of("jetson-tk1", "fp32"), gtx)
 

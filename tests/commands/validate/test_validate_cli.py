@@ -270,8 +270,8 @@ def test_a_kernel_left_out_is_within_the_bar(name, bar):
     from eprof.lab.fitting import Form
     from eprof.lab.measurements import read
     from eprof.lab.validation import cross_validation, protocols
-    from eprof.lab.validation.baselines import of_form
-    from eprof.lab.validation.scores import score
+    from eprof.lab.validation.cross_validation import of_form
+    from eprof.lab.validation.protocols import score
 
     path = SHARED / "power" / f"{name}.csv"
     if not path.exists():

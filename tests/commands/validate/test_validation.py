@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from validation_support import made
 
 from eprof.base.errors import EprofError
-from eprof.commands.validate.similarity import distances, mixes, nearest
+from eprof.commands.validate.candidates import distances, mixes, nearest
 from eprof.commands.validate.study import Plan, validate
 from eprof.lab.fitting import Form, fit
 from eprof.lab.validation import cross_validation, protocols
-from eprof.lab.validation.baselines import EXTRA_REGRESSION, NETWORK, PLAIN, REGRESSION, baselines, of_form
-from eprof.lab.validation.scores import grouped, histogram, score
+from eprof.lab.validation.cross_validation import EXTRA_REGRESSION, NETWORK, PLAIN, REGRESSION, baselines, of_form
+from eprof.lab.validation.protocols import grouped, histogram, score
 
 QUICK = Form(starts=1)
 watts = st.lists(st.floats(0.1, 1e4), min_size=2, max_size=30)
@@ -306,7 +306,7 @@ def test_the_network_is_ten_four_four_one():
 
 
 def test_a_baseline_that_cannot_run_is_named(monkeypatch):
-    from eprof.lab.validation import baselines as models
+    from eprof.lab.validation import cross_validation as models
 
     monkeypatch.setattr(models, "_has_sklearn", lambda: False)
     found, said = baselines(made(benchmarks=3))

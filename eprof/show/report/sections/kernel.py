@@ -6,6 +6,7 @@ from typing import Any
 from markupsafe import Markup
 from msgspec import Struct
 
+from eprof.base.known import mapped
 from eprof.base.known import ratio as ratio_of
 from eprof.base.text import when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, Count
@@ -54,7 +55,7 @@ class Line(Struct, frozen=True):
     @property
     def written_value(self) -> str | None:
         """The kernel's count with its unit."""
-        return None if self.value.value is None else quantity(self.value.value, self.count.symbol)
+        return mapped(quantity, self.value.value, self.count.symbol)
 
 
 def section(view: View) -> Section | None:
@@ -147,7 +148,7 @@ def _meter(line: Line, by: float, family: Family, all_energy: Amount) -> Meter:
 def _count_meter(line: Line, by: float, family: Family, _: Amount) -> Meter:
     marks = line.value.marks & ~MISSING
     of_count = line.of_count or 0
-    share = None if line.of_count is None else percent(line.of_count)
+    share = mapped(percent, line.of_count)
     spoken = f"{line.count.label}: {percent(of_count)} of the {family.plural}"
     bar = svg.meter(line.count.group, by * of_count, None, spoken)
     lost = Markup("not counted") if line.value.value is None else Markup("")

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from eprof.base.text import phrase
+from eprof.base.text import phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.profile import schema
 from eprof.show.report.section import Section
@@ -115,7 +115,7 @@ def _derivation(view: View, derivation: schema.Derivation) -> Mapping[str, Any]:
         "formula": derivation.formula,
         "note": derivation.note,
         "marks": bits(derivation.marks),
-        "kernels": "" if kernels == len(view.kernels) else f"{whole(kernels)} {view.nouns.of(kernels)}",
+        "kernels": when(kernels != len(view.kernels), f"{whole(kernels)} {view.nouns.of(kernels)}"),
     }
 
 

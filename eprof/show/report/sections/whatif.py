@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from eprof.base.text import capital
+from eprof.base.text import capital, when
 from eprof.base.vocabulary import CONSTANT
 from eprof.profile import schema
-from eprof.show.page.heat import energy_map
+from eprof.show.page.frame import energy_map
 from eprof.show.page.svg import laid, mini
 from eprof.show.report import packed
 from eprof.show.report.section import Section
@@ -82,13 +82,13 @@ def clocks_section(view: View) -> Section | None:
     joules = [setting.energy_j or 0.0 for setting in known.values()]
     unit = quantity(min(joules), "J").rpartition(NARROW)[2]
     cells = {pair: _heat_cell(setting, clocks, joules, unit) for pair, setting in known.items()}
-    here = ", outlined: this run" if any(setting.this for setting in clocks.settings) else ""
+    here = when(any(setting.this for setting in clocks.settings), ", outlined: this run")
     sentence = f"{clock_words(clocks)} In {unit}; ★: the lowest{here}. Modelled: {clocks.assumes}."
     content = {"sentence": sentence, "heat": energy_map(cells)}
     return Section("clocks", "Clocks", "Other clock settings", "clocks.html", content)
 
 
 def _heat_cell(setting: schema.AtClocks, clocks: schema.Clocks, joules: list[float], unit: str) -> HeatCell:
-    sign = "*" if same_clocks(setting, clocks.lowest) else ""
+    sign = when(same_clocks(setting, clocks.lowest), "*")
     text = quantity(setting.energy_j or 0.0, "J").removesuffix(f"{NARROW}{unit}")
     return HeatCell(text, colour(setting.energy_j, joules), sign, is_now=setting.this)
