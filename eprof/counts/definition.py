@@ -78,7 +78,10 @@ class Told(Struct, frozen=True):
     @property
     def text(self) -> str:
         """What it asks, for the explanation of a formula."""
-        return f"(the kernel is `{self.kernel.pattern}`)" if self.kernel else "(the GPU is one of these)"
+        if self.kernel is not None:
+            return f"(the kernel is `{self.kernel.pattern}`)"
+        numbers = ", ".join(f"{number:g}" for number in sorted(self.multiprocessors))
+        return f"(the GPU is `{self.device.pattern if self.device else ''}`, or one of {numbers or 'no'} SMs)"
 
 
 class Check(Struct, frozen=True):

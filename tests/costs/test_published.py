@@ -101,6 +101,28 @@ def test_streams_on_an_a100_come_out_at_every_clock(kind, error, inside):
     assert max(-found.least, found.most) < error and found.inside >= inside
 
 
+@pytest.mark.parametrize(
+    ("core_mhz", "volts", "power_w", "gb_per_s"),
+    [
+        (1410, 1.0000, 228.0, 1687.4),
+        (1305, 0.9103, 190.0, 1691.8),
+        (1200, 0.8552, 169.9, 1696.3),
+        (1110, 0.8104, 155.3, 1694.2),
+        (1005, 0.7929, 145.1, 1690.8),
+    ],
+)
+def test_babelstream_by_hand_and_as_measured(core_mhz, volts, power_w, gb_per_s):
+    """BabelStream on an A100 80GB PCIe (gpu-power-frequency-benchmarks at 2fe08d2): the law, without eprof's code."""
+    idle_w = 53.71 * volts + 0.009009 * core_mhz * volts**2
+    streamed_w = gb_per_s * 1e-3 * ((11.6 + 29.7 + 24.3) * volts**2 + 15.9)
+    active_w = 67e-12 * 108 * core_mhz * 1e6 * volts**2
+    by_hand_w = idle_w + streamed_w + active_w
+    rates = dict.fromkeys(("l1_read", "l2_read", "dram_read"), gb_per_s * 1e9)
+    found = published.predicted("A100 80GB PCIe", rates, core_mhz)
+    assert found.power_w == pytest.approx(by_hand_w, rel=1e-6)
+    assert found.power_w == pytest.approx(power_w, rel=0.1) and found.holds(power_w)
+
+
 def test_products_and_programs_on_an_a100_come_out_and_lie_in_narrow_intervals():
     groups = published.of_a100(data())
     random = published.score(groups["products, random operands, A100-SXM4-80GB"])

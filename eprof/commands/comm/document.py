@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from eprof.base.known import ratio
 from eprof.base.marks import Mark, names
+from eprof.base.text import phrase
 from eprof.base.version import __version__
 from eprof.clusters.cluster import Clock, Cluster
 from eprof.clusters.cluster import about as cluster_about
@@ -38,7 +39,7 @@ def modelled(case: Case, sizes: Sequence[int]) -> Comm:
 def of_program(case: Case, program: str | None, sent: Sequence[Sent], notes: Sequence[str]) -> Comm:
     """The document of the messages of a program (None: of some messages), in closed form. Raises CostError."""
     samples = list(waits(case.cluster, sent, case.ways, case.clocks))
-    what = f"The messages of {program}" if program else "Waiting for messages"
+    what = phrase("The messages of {}", program) or "Waiting for messages"
     return _document(
         case,
         samples,
@@ -113,7 +114,7 @@ def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
 
 def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
     """Rows of the document on messages: each sample beside polling at the first clock."""
-    first_mhz = samples[0].core_mhz if samples else None
+    first_mhz = next((sample.core_mhz for sample in samples), None)
     polled = {
         (sample.primitive, sample.size): sample
         for sample in samples
@@ -148,7 +149,7 @@ def _relative(sample: Sample, base: Sample) -> Relative | None:
 
 def _thresholds(rows: Sequence[Row]) -> Iterator[Threshold]:
     """Thresholds in the document: one for each operation and way to wait but polling at the first clock."""
-    first_mhz = rows[0].core_mhz if rows else None
+    first_mhz = next((row.core_mhz for row in rows), None)
     ways = dict.fromkeys((row.primitive, row.waiting, row.core_mhz) for row in rows)
     for primitive, waiting, core_mhz in ways:
         if (waiting, core_mhz) == (POLLING, first_mhz):
@@ -173,7 +174,9 @@ def _why_not(row: Row) -> str | None:
         return "it takes no fewer joules"
     if row.relative.j_per_mb >= 1 - row.spread:
         return "repeats differ by more than it saves"
-    return "messages come more than 5 % later" if row.relative.latency > _LATER else None
+    if row.relative.latency > _LATER:
+        return "messages come more than 5 % later"
+    return None
 
 
 def _totals(samples: Sequence[Sample]) -> Iterator[Total]:

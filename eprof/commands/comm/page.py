@@ -63,7 +63,9 @@ def _series(document: Comm) -> _Series:
 def _kinds(series: _Series) -> list[str]:
     """What the lines of the charts are told apart by: the ways to wait; where there is one, the operations."""
     primitives, ways = ([*dict.fromkeys(names)] for names in zip(*series, strict=True))
-    return ways if len(ways) > 1 else primitives
+    if len(ways) > 1:
+        return ways
+    return primitives
 
 
 def _charts(document: Comm) -> Markup:

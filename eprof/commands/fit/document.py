@@ -4,8 +4,8 @@ from typing import Any
 
 from eprof.base.arrays import finite
 from eprof.base.vocabulary import GPU
-from eprof.lab.fitting.moments import CONSTANTS
 from eprof.lab.fitting.quality import FIRST, Quality
+from eprof.lab.fitting.search import CONSTANTS
 from eprof.lab.fitting.solve import Fit
 from eprof.lab.measurements.values import DOMAINS, NO_CLOCKS, Measurements
 

@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct
 from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
 from eprof.base.known import growth
-from eprof.base.text import few, listed
+from eprof.base.text import few, listed, phrase, when
 from eprof.base.version import __version__
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.commands.history.results import REPORT, Result
@@ -104,7 +104,9 @@ def _known(report: schema.Profile) -> set[str]:
         if count.energy_j is not None and "missing" not in count.marks
     }
     has_constant = report.energy_j.constant is not None and "missing" not in report.energy_marks.constant
-    return known | {GROUPS[CONSTANT]} if has_constant else known
+    if has_constant:
+        known.add(GROUPS[CONSTANT])
+    return known
 
 
 _FACTS: dict[str, Callable[[schema.Profile], set[str]]] = {
@@ -139,9 +141,8 @@ def _costs(report: schema.Profile) -> str:
     if report.costs is None:
         return "none"
     core, memory = (report.costs.setting.get(key) for key in ("core_mhz", "memory_mhz"))
-    clocks = f" at {core:g}/{memory:g} MHz" if core and memory else ""
-    metered = "" if report.to_meter is UNSET else ", scaled to the meter"
-    return f"{report.costs.name}{clocks}{metered}"
+    clocks = phrase(" at {:g}/{:g} MHz", core, memory)
+    return report.costs.name + clocks + when(report.to_meter is not UNSET, ", scaled to the meter")
 
 
 def _kernels(results: Sequence[Result]) -> list[Kernel]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from eprof.base.kernels import short
-from eprof.base.known import growth
+from eprof.base.known import growth, ratio
 from eprof.base.text import listed, when
 from eprof.commands.history.document import LEAST
 from eprof.commands.history.results import REPORT
@@ -88,7 +88,7 @@ def _outlier(document: History) -> str:
     energies = joules(document)
     start = max((change.run for change in of_program(document)), default=0)
     before = energies[start:-1]
-    mean = sum(before) / len(before) if before else 0.0
+    mean = ratio(sum(before), len(before))
     if not mean or min(before) <= energies[-1] <= max(before):
         return ""
     share = signed_percent(energies[-1] / mean - 1)

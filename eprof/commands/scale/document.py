@@ -192,7 +192,9 @@ def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
         imbalance=run.imbalance,
     )
     # Of a time that is a lower bound the power is neither a lower nor an upper one.
-    return replace(row, power_w=None) if run.time_marks & Mark.MISSING else row
+    if run.time_marks & Mark.MISSING:
+        return replace(row, power_w=None)
+    return row
 
 
 def _beyond(base: Run | None, run: Run) -> dict[str, float] | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from eprof.base.known import ratio
 from eprof.clusters.cluster import POLL, Clock, Cluster
 from eprof.commands.scale.program import Program, Work
 from eprof.commands.scale.schema import Keep
@@ -40,7 +41,7 @@ class Point(Struct, frozen=True):
     @property
     def efficiency(self) -> float | None:
         """EE = E1/Ep; None where nothing takes energy."""
-        return self.base_j / self.energy_j if self.energy_j else None
+        return ratio(self.base_j, self.energy_j)
 
 
 def points(

@@ -95,7 +95,7 @@ def headline(document: Scale) -> Headline:
     is_bound = MISSING & bits([*row.marks, *row.time_marks])
     text = f"{place(document, row)}{_of_known(document, row)} {least}: {when(is_bound, 'at least ')}{took}."
     # A table has the efficiency of each node count of GPUs.
-    efficiency = "" if row.parts else _how_efficient(row)
+    efficiency = when(not row.parts, _how_efficient(row))
     return Headline(text, " ".join(filter(None, [efficiency, _largest_cause(row)])))
 
 

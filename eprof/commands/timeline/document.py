@@ -9,8 +9,9 @@ import numpy as np
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import LogError
+from eprof.base.known import ratio
 from eprof.base.marks import names
-from eprof.base.text import few
+from eprof.base.text import few, when
 from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS
 from eprof.collect import directory
@@ -247,7 +248,7 @@ def _component(fused: Fused, series: Series) -> Component:
         source=series.source,
         period_s=series.period_s,
         energy_j=energy_j,
-        mean_w=energy_j / known_s if known_s else None,
+        mean_w=ratio(energy_j, known_s),
         idle_w=fused.idle_w[series.component],
         unknown_s=fused.end_s - fused.begin_s - known_s,
         offset_s=fused.offsets_s[series.component],
@@ -340,12 +341,8 @@ def power_of(path: str) -> str:
     logs = [str(Path(path) / name) for name in (directory.COMPONENTS, _METER) if (Path(path) / name).is_file()]
     if logs:
         return logs[0]
-    hint = (
-        f"; for its marks: eprof timeline POWER --marks {path}, with the log of a meter beside it"
-        if marks_of(path)
-        else ""
-    )
-    raise LogError(f"{path}: no power was measured in this run, as no sensor was found{hint}.")
+    hint = f"; for its marks: eprof timeline POWER --marks {path}, with the log of a meter beside it"
+    raise LogError(f"{path}: no power was measured in this run, as no sensor was found{when(marks_of(path), hint)}.")
 
 
 def marks_of(path: str) -> str | None:

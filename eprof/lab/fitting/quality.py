@@ -18,7 +18,7 @@ from eprof.base.text import brief
 from eprof.base.vocabulary import CPU
 from eprof.lab.fitting.defaults import far_off, pooled
 from eprof.lab.fitting.form import Form
-from eprof.lab.fitting.moments import CONSTANTS, Layout, Settings, rows_of, scales
+from eprof.lab.fitting.search import CONSTANTS, Layout, Settings, rows_of, scales
 from eprof.lab.fitting.solve import Fit, fit
 from eprof.lab.measurements.values import Measurements
 

@@ -13,8 +13,21 @@ from msgspec import Struct
 
 from eprof.base.arrays import Floats
 from eprof.lab.fitting.form import Form
-from eprof.lab.fitting.moments import CONSTANTS, WATTS_PER_PJ, Layout, Settings, moments, rows_of, scales, scales_at
-from eprof.lab.fitting.search import HIGHEST, LOWEST, Found, Search, Volts
+from eprof.lab.fitting.search import (
+    CONSTANTS,
+    HIGHEST,
+    LOWEST,
+    WATTS_PER_PJ,
+    Found,
+    Layout,
+    Search,
+    Settings,
+    Volts,
+    moments,
+    rows_of,
+    scales,
+    scales_at,
+)
 from eprof.lab.measurements.values import DOMAINS, MeasurementError, Measurements
 
 _REWEIGHTINGS = 12

@@ -13,8 +13,8 @@ from msgspec import Struct, field
 from eprof.base.text import printable
 from eprof.base.toml import quoted
 from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, CPU, FLOAT_PARTS, OF_GPUS
-from eprof.lab.fitting.moments import CONSTANTS
 from eprof.lab.fitting.quality import LOOSE, TOLD, Quality
+from eprof.lab.fitting.search import CONSTANTS
 from eprof.lab.fitting.solve import Fit
 from eprof.lab.measurements.values import COUNTED, DOMAINS, NO_CLOCKS, MeasurementError, Measurements
 

@@ -32,9 +32,11 @@ from eprof.lab.power.series import Series
 from eprof.logs.rows.log import KernelRows
 
 _SETTLED_S = 0.3  # after which a GPU's power no longer holds what ran before: its meter lags by 0.15 s
-_SEEN_S = 0.5  # of idle moments that tell idle power
+_SEEN_S, _PERIODS = 0.5, 8  # of idle moments that tell idle power, and samples of the meter in them
 UNSEEN = "unseen"  # work that no sampled share tells: integers, caches, issue
 _WORDS = (*PRICED[:-1], UNSEEN, CONSTANT)
+_OTHER_CLOCK = 1.15  # how far off idle power is at a clock at which it was not seen
+_ROUNDING = 1e-9
 _PERCENT = 1.5  # shares above this are per cent
 _CLOCKS = 24  # settings that are priced one by one; of more, clocks are rounded
 _STEP_MHZ = 60
@@ -85,11 +87,9 @@ class Activity(Struct, frozen=True, eq=False):
         return np.diff(self.edges)
 
     @property
-    def idle(self) -> Bools:
-        """The samples in which nothing ran."""
-        busy = self.shares.get(meaning().busy, np.max(list(self.shares.values()), axis=0))
-        idle: Bools = busy == 0
-        return idle
+    def busy(self) -> Floats:
+        """The share of time in which anything ran, (n,)."""
+        return self.shares.get(meaning().busy, np.max(list(self.shares.values()), axis=0))
 
     def moved(self, gpu: str, offset_s: float) -> Activity:
         """The same activity, of a component of another name, later by `offset_s`."""
@@ -191,7 +191,8 @@ def causes(
     Each group's joules add up to what the meter saw in it. Raises CostError.
     """
     settings = _settings(activity, table)
-    seen_w = _idle_w(activity, settings, power)
+    idle = _idle_w(activity, settings, power)
+    seen_w = {**_idle_w(activity, settings, power, meaning().least), **idle}
     idle_w = _at_all_settings(seen_w, {label: table.at(label or None).constant_power_w for label in settings})
     # The last group is the whole log.
     begin_s, end_s = np.append(begin_s, activity.edges[0]), np.append(end_s, activity.edges[-1])
@@ -206,7 +207,7 @@ def causes(
     for label, rows in settings.items():
         costs = table.at(label or None)
         if label in idle_w:
-            mark = NONE if label in seen_w else Mark.ESTIMATED
+            mark = NONE if label in idle else Mark.ESTIMATED
             costs = replace(costs, constant_power_w=idle_w[label], constant_marks=mark)
         counts, active_s = _counts(activity, table, costs, rows, begin_s, end_s, grouped, number + 1)
         active += active_s * (costs.setting.core_mhz or 1.0) * 1e6 * (costs.setting.core_v or 1.0) ** 2
@@ -226,10 +227,12 @@ def causes(
     interval = middle(_held(drawn, active, metered_j, bool(idle_w))[:-1], split_j, table.interval_share)
     # Held to a meter, kernels that a table has not seen are still so far off, in either direction.
     within = max(table.within, WITHIN)
-    uncertain = slice(None, -1) if idle_w else slice(None)
-    wide = np.stack([split_j / within, np.minimum(split_j * within, metered_j[:-1, np.newaxis])], axis=-1)
-    interval[:, uncertain, 0] = np.minimum(interval[:, uncertain, 0], wide[:, uncertain, 0])
-    interval[:, uncertain, 1] = np.maximum(interval[:, uncertain, 1], wide[:, uncertain, 1])
+    factors = np.full(len(_WORDS), within)
+    if idle_w:
+        factors[-1] = 1.0 + (_OTHER_CLOCK - 1.0) * (settings.keys() > idle.keys())
+    interval[:, :, 0] = np.minimum(interval[:, :, 0], split_j / factors)
+    highest = np.minimum(split_j * factors, metered_j[:-1, np.newaxis])
+    interval[:, :, 1] = np.maximum(interval[:, :, 1], highest)
     used = [place for place in range(len(_WORDS)) if split_j[:, place].any()]
     words = tuple(_WORDS[place] for place in used)
     marks[UNSEEN] = int(Mark.ASSUMED)
@@ -294,17 +297,21 @@ def _at_all_settings(seen_w: Mapping[str, float], constant_w: Mapping[str, float
     return {label: seen_w.get(label, base + slope * watts) for label, watts in constant_w.items()}
 
 
-def _idle_w(activity: Activity, settings: Mapping[str, Bools], power: Series) -> dict[str, float]:
-    """What the GPU draws at each setting while nothing runs and has not for a while, where that is seen long enough."""
+def _idle_w(activity: Activity, settings: Mapping[str, Bools], power: Series, least: float = 0.0) -> dict[str, float]:
+    """What the GPU draws at each setting while it was busy for a share of `least` at most, now and for a while before.
+
+    Only where that is seen long enough.
+    """
     begin_s, end_s = activity.edges[:-1], activity.edges[1:]
+    busy_s = np.append(0.0, np.cumsum(activity.busy * activity.seconds))
+    since_s = np.maximum(begin_s - _SETTLED_S, activity.edges[0])
+    share = (busy_s[1:] - np.interp(since_s, activity.edges, busy_s)) / (end_s - since_s)
     watts = {}
     for label, rows in settings.items():
-        quiet = rows & activity.idle
-        last_s = np.maximum.accumulate(np.where(quiet, -np.inf, end_s))
-        settled = quiet & (begin_s - last_s >= _SETTLED_S)
-        seconds = float(power.known_s(begin_s[settled], end_s[settled]).sum())
-        if seconds >= _SEEN_S:
-            watts[label] = float(power.energy_j(begin_s[settled], end_s[settled]).sum()) / seconds
+        quiet = rows & (share <= least + _ROUNDING)
+        seconds = float(power.known_s(begin_s[quiet], end_s[quiet]).sum())
+        if seconds >= max(_SEEN_S, _PERIODS * power.period_s):
+            watts[label] = float(power.energy_j(begin_s[quiet], end_s[quiet]).sum()) / seconds
     return watts
 
 

@@ -18,7 +18,7 @@ from eprof.base.arrays import Floats, Ints
 from eprof.base.errors import LogError
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_start
-from eprof.base.text import counted, few, pattern
+from eprof.base.text import counted, few, pattern, when
 from eprof.lab.power import clock
 from eprof.lab.power.clock import Moment
 from eprof.lab.power.meters import JOULE, PACE, SAMPLED, Meter, Row, known, rows
@@ -102,10 +102,13 @@ def _pace_s(path: str, found: Sequence[Row], notes: list[str]) -> float | None:
     told = np.flatnonzero(~np.isnan(joules))
     if len(told) < 2 or not np.nansum(watts) > 0:
         return None
-    spent_j, drawn_w = joules[told[-1]] - joules[told[0]], np.nanmean(watts[told[0] : told[-1]])
-    if not spent_j > 0:
+    spent_j, rows_of_each = np.diff(joules[told]), np.diff(told)
+    grew = spent_j >= 0  # a counter that fell was set back
+    drawn_w = np.add.reduceat(np.nan_to_num(watts[: told[-1]]), told[:-1])
+    if not spent_j[grew].sum() > 0 or not drawn_w[grew].sum() > 0:
         return None
-    step_s = float(spent_j / drawn_w / (told[-1] - told[0]))
+    mean_w = drawn_w[grew].sum() / rows_of_each[grew].sum()
+    step_s = float(spent_j[grew].sum() / mean_w / rows_of_each[grew].sum())
     notes.append(f"{path}: has no times; a row is {1e3 * step_s:.4g} ms, by its joules over its watts")
     return step_s
 
@@ -124,7 +127,7 @@ def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
         try:
             found = list(rows(meter, path, lines))
         except (LogError, csv.Error) as err:
-            raise LogError(f"{path}{'' if str(err).startswith(':') else ': '}{err}") from err
+            raise LogError(f"{path}{when(not str(err).startswith(':'), ': ')}{err}") from err
         if any(not math.isnan(one.value) for row in found for one in row.readings):
             return meter, found
         is_sure = found and not (meter.table and meter.table.separator)
@@ -187,7 +190,7 @@ def _moments(
         )
     if lost == len(found):
         if not told_s:
-            usual = f" ({meter.meter}: {meter.usual})" if meter.usual else ""
+            usual = when(meter.usual, f" ({meter.meter}: {meter.usual})")
             raise LogError(
                 f"{path}: {meter.meter} wrote no times, and nothing in the log says how often it read; say so with "
                 f"`eprof timeline --interval 1s`{usual}."

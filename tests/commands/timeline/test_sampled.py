@@ -68,6 +68,13 @@ def test_joules_split_by_prices_above_the_idle_power_of_the_log(tmp_path):
     assert all(cause["low_j"] <= cause["energy_j"] <= cause["high_j"] for cause in split["causes"])
 
 
+def test_idle_power_is_seen_between_short_bursts_too_and_then_estimated(tmp_path):
+    bursts = ([(0.04, 0.04, 0.0, 0.0, 100)] + IDLE[:2]) * 20
+    (split,) = made(tmp_path, dmon(bursts + WORK), "--costs", COSTS)["splits"]
+    (constant,) = (cause for cause in split["causes"] if cause["word"] == "constant")
+    assert split["idle_w"]["1410/1593"] == pytest.approx(100, rel=0.02) and constant["low_j"] < constant["energy_j"]
+
+
 def test_marks_have_their_causes_and_add_up(tmp_path):
     (tmp_path / "m.csv").write_text("begin_s,end_s,name\n2,3,a\n3,5,b\n")
     document = made(tmp_path, dmon(IDLE + WORK + IDLE), "--costs", COSTS, "--marks", str(tmp_path / "m.csv"))
@@ -95,6 +102,15 @@ def test_a_field_that_took_turns_is_not_known_where_it_was_not_read():
     )
     assert gpu.filled["fp32_active"].sum() == 20 and not gpu.filled["dram_active"].any()
     assert "took turns" in " ".join(gpu.notes)
+
+
+def test_a_counter_that_was_set_back_does_not_change_the_pace():
+    text = dmon(IDLE + WORK)
+    power, _ = read(text)
+    twice, _ = read(text + text)
+    assert power.period_s == pytest.approx(0.1, rel=1e-2)
+    assert np.median(np.diff(twice.edges)) == pytest.approx(power.period_s, rel=1e-2)
+    assert twice.unknown_s == pytest.approx(0.1, rel=0.1)
 
 
 def test_percent_is_told_from_shares():
