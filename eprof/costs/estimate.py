@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from eprof.base.errors import CostError
 from eprof.base.gpus import capability_of_label
 from eprof.base.resources import folder
-from eprof.base.text import brief, listed, printable, when
+from eprof.base.text import brief, listed, printable
 from eprof.base.toml import Document, quoted
 from eprof.costs.datasheets import DataSheet, data_sheet, near, sheets
 from eprof.costs.file import read
@@ -208,7 +208,7 @@ def _check_watts(option: str, watts: float | None) -> None:
 
 def _unlisted(device_name: str) -> str:
     boards = near(device_name)
-    meant = when(boards, f"Did you mean {listed(boards, 'or')}? ")
+    meant = f"Did you mean {listed(boards, 'or')}? " if boards else ""
     return (
         f"eprof has no data sheet of `{brief(device_name, 100)}`. {meant}Else make its table with its power "
         "limit, or better its idle power: eprof costs --estimate NAME --tdp-w WATTS (or --idle-w WATTS) -o mine.toml."
