@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
-from eprof.collect.machine import text_of
 from eprof.collect.meters import rapl
-from eprof.collect.tools import Compiled, ask, executable
+from eprof.collect.tools import Compiled, ask, executable, text_of
 
 _CORES = "sys/devices/system/cpu"
 _PAGE = 4096

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from eprof.collect import machine, mpi
+from eprof.collect import mpi, tools
 from eprof.collect.collector import AUTOMATIC, CLUSTER, GPU, PROGRAM, Collector, Tool
 from eprof.collect.messages import permission_remedy
 from eprof.collect.meters import jetson, meter
@@ -31,15 +31,15 @@ class Check(Struct, frozen=True):
         return f"{_SIGNS[self.ok]} {self.name}: {self.detail}"
 
 
-def examine(known: Sequence[Collector], root: Path = machine.ROOT) -> list[Check]:
+def examine(known: Sequence[Collector], root: Path = tools.ROOT) -> list[Check]:
     """Every check of `eprof doctor`, in the order in which a user would mend things.
 
     root: where /proc, /sys and /dev stand.
     """
     known = [collector for collector in known if collector.processor != PROGRAM]
-    tools = [collector.find() for collector in known]
-    has_gpu = machine.has_nvidia_device(root) or gpu()[0] is not None
-    profilers = [_profilers(collector, tool, has_gpu) for collector, tool in zip(known, tools, strict=True)]
+    looked = [collector.find() for collector in known]
+    has_gpu = tools.has_nvidia_device(root) or gpu()[0] is not None
+    profilers = [_profilers(collector, tool, has_gpu) for collector, tool in zip(known, looked, strict=True)]
     return [
         _driver(root, has_gpu),
         _device(has_gpu),
@@ -50,7 +50,7 @@ def examine(known: Sequence[Collector], root: Path = machine.ROOT) -> list[Check
         _meter(),
         _components(root),
         _clocks(root, has_gpu),
-        _best(known, tools),
+        _best(known, looked),
     ]
 
 
@@ -94,7 +94,7 @@ def _described(tool: Tool) -> str:
 
 
 def _driver(root: Path, has_gpu: bool) -> Check:
-    version = machine.driver_version(root)
+    version = tools.driver_version(root)
     if version is not None:
         return Check("driver", True, version)
     detail = "no NVIDIA driver is loaded"
@@ -138,7 +138,7 @@ def _open_mpi() -> Check:
 
 def _permission(root: Path, has_gpu: bool) -> Check:
     name = "counter permission"
-    restricted = machine.counters_restricted(root)
+    restricted = tools.counters_restricted(root)
     if not has_gpu:
         return Check(name, None, _NO_GPU)
     if restricted is None:
@@ -192,9 +192,9 @@ def _clocks(root: Path, has_gpu: bool) -> Check:
     return Check("clocks", None, detail, f"sudo nvidia-smi -pm 1 && sudo nvidia-smi {lock}")
 
 
-def _best(known: Sequence[Collector], tools: Sequence[Tool]) -> Check:
-    for collector, tool in zip(known, tools, strict=True):
+def _best(known: Sequence[Collector], looked: Sequence[Tool]) -> Check:
+    for collector, tool in zip(known, looked, strict=True):
         if tool.usable and collector.processor in AUTOMATIC:
             return Check("eprof run", True, f"uses {tool.name}: {tool.why}")
-    simulated = [tool.remedy for collector, tool in zip(known, tools, strict=True) if collector.simulated]
+    simulated = [tool.remedy for collector, tool in zip(known, looked, strict=True) if collector.simulated]
     return Check("eprof run", False, "no profiler can be used here", *simulated[:1])

@@ -1,21 +1,234 @@
-"""One process, started without a shell and waited for: its end, its signals, its time limit."""
+"""One process, started without a shell and waited for: its signals, its keeper, its end, its time limit."""
 
 import contextlib
+import ctypes
 import errno
 import os
 import re
 import resource
+import select
 import shutil
 import signal
+import struct
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from eprof.base.errors import CollectError
-from eprof.collect import keeper
-from eprof.collect.keeper import Kept, descendants
-from eprof.collect.signals import Signals, held
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Signals of eprof while a program runs: each reaches the program once, and none is lost between two measurements.
+
+# Sent on to the program. SIGTSTP and SIGCONT act on eprof itself, SIGPIPE and faults are its own.
+_FORWARDED = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGWINCH,
+)
+STOPPING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
+_LOOK_S = 0.02
+_SI_KERNEL = 0x80  # sent by the kernel: a terminal's Ctrl-C, which the whole foreground group gets
+
+
+class Signals:
+    """The signals that eprof holds back and hands on. `old_mask` is what the program starts with."""
+
+    def __init__(self, waited: frozenset[signal.Signals], old_mask: set[signal.Signals], own_group: bool) -> None:
+        self.waited = waited
+        self.old_mask = old_mask
+        self.own_group = own_group
+        self.stopped_by: signal.Signals | None = None
+        self.between = False  # whether that came while no program was running, so that none could answer it
+
+    def wait(self, seconds: float) -> tuple[signal.Signals, bool] | None:
+        """The next signal within `seconds` and whether it must be sent on to the program; None if there is none."""
+        info = signal.sigtimedwait(self.waited | {signal.SIGCHLD}, max(seconds, 0.0))
+        if info is None:
+            return None
+        number = signal.Signals(info.si_signo)
+        if number in STOPPING and self.stopped_by is None:
+            self.stopped_by = number
+        shared = info.si_code == _SI_KERNEL and not self.own_group
+        return number, number is not signal.SIGCHLD and not shared
+
+    def rest(self, seconds: float) -> None:
+        """Let time pass while no program runs, until a signal comes that ends the session; that is left to be taken."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not STOPPING & signal.sigpending():
+            time.sleep(_LOOK_S)
+
+    def drain(self) -> None:
+        """Take note of the signals that came while no program was running."""
+        before = self.stopped_by
+        while self.wait(0.0) is not None:
+            pass
+        self.between = self.between or self.stopped_by is not before
+
+
+@contextmanager
+def held() -> Iterator[Signals]:
+    """Hold signals back inside the block; those that eprof ignores from the start (nohup) stay ignored."""
+    waited = frozenset(number for number in _FORWARDED if signal.getsignal(number) is not signal.SIG_IGN)
+    old = {signal.Signals(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, waited | {signal.SIGCHLD})}
+    signals = Signals(waited, old, own_group=not _in_foreground())
+    try:
+        yield signals
+    finally:
+        signals.drain()
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+def _in_foreground() -> bool:
+    """Whether a terminal sends its Ctrl-C to our process group; then the program must stay in it."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Who keeps a program: a process between eprof and it, which ends it and all that it started if eprof is killed.
+#
+# Only a parent is told how a process ended, and Linux gives the children of the dead to the nearest `subreaper` above
+# them. So the keeper starts the program, tells eprof how it ended, and finds also what the program left behind.
+
+_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <linux/prctl.h>
+_PAUSE_S = 0.02
+_LIFE_S = 0.5  # how often the keeper looks whether eprof lives
+_END_S = 1.0  # for a profiler to give clocks back and close its files
+_NEWS = struct.Struct("<q")
+
+
+class Kept(NamedTuple):
+    """A program that runs, and its keeper. `life` falls shut when eprof ends, in whatever way."""
+
+    pid: int
+    keeper: int
+    life: int
+    news: int
+
+    def ended(self) -> int | None:
+        """The status of the kept program as `waitpid` gives it, once it has ended; SIGKILL where nobody knows."""
+        if os.waitpid(self.keeper, os.WNOHANG)[0] != self.keeper:
+            return None
+        status = os.read(self.news, _NEWS.size)
+        os.close(self.life)
+        os.close(self.news)
+        if not status:  # somebody killed the keeper
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            return int(signal.SIGKILL)
+        return int(_NEWS.unpack(status)[0])
+
+
+def start_kept(spawn: Callable[[], int]) -> Kept:
+    """Start a program under a keeper. Raises OSError, as `spawn` does."""
+    looked, life = os.pipe()
+    news, told = os.pipe()
+    keeper = os.fork()
+    if not keeper:
+        os.close(life)
+        _keep(spawn, looked, told)
+    os.close(looked)
+    os.close(told)
+    pid = _NEWS.unpack(os.read(news, _NEWS.size) or _NEWS.pack(-errno.EIO))[0]
+    if pid > 0:
+        return Kept(pid, keeper, life, news)
+    os.waitpid(keeper, 0)
+    os.close(life)
+    os.close(news)
+    raise OSError(-pid, os.strerror(-pid))
+
+
+def _keep(spawn: Callable[[], int], life: int, news: int) -> NoReturn:
+    """The whole life of a keeper, after the fork: it holds nothing of eprof, and no terminal signals it."""
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        os.setpgid(0, 0)
+        with contextlib.suppress(AttributeError, OSError):
+            ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+        pid = spawn()
+        os.write(news, _NEWS.pack(pid))
+        let_go({life, news})
+        status = _waited_for(pid, life)
+        if status is None:
+            _end_all(pid)
+        else:
+            os.write(news, _NEWS.pack(status))
+    except OSError as err:
+        with contextlib.suppress(OSError):
+            os.write(news, _NEWS.pack(-(err.errno or errno.EIO)))
+    finally:
+        os._exit(0)
+
+
+def let_go(needed: set[int], folder: Path | None = None) -> None:
+    """Close what a process of ours inherited, or pipes of others would stay open; but keep the lock of a folder."""
+    quiet = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(quiet, number)
+    for link in list(Path("/proc/self/fd").glob("*")):
+        if int(link.name) > 2 and int(link.name) not in needed:
+            with contextlib.suppress(OSError):
+                if link.readlink() != folder:
+                    os.close(int(link.name))
+
+
+def _waited_for(pid: int, life: int) -> int | None:
+    """The status of the kept program, once it has ended; None if eprof ended before."""
+    poll = select.poll()
+    poll.register(life, select.POLLHUP)
+    while not poll.poll(0):
+        ended, status = os.waitpid(-1, os.WNOHANG)
+        if ended == pid:
+            return status
+        if not ended:
+            signal.sigtimedwait({signal.SIGCHLD}, _LIFE_S)
+    return None
+
+
+def _end_all(pid: int) -> None:
+    """End the kept program and all below, until nothing is left."""
+    until = time.monotonic() + _END_S
+    number: signal.Signals | None = signal.SIGTERM
+    while True:
+        if number is not None:
+            for process in {*descendants(os.getpid()), pid}:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(process, number)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        number = signal.SIGKILL if time.monotonic() > until else None
+        time.sleep(_PAUSE_S)
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes below `pid`, parents first, from /proc; empty where there is no /proc."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            parent = int(entry.read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(entry.parent.name))
+    below = list(children.get(pid, []))
+    for process in below:
+        below += children.get(process, [])
+    return below
+
 
 _IDLE_S = 0.5
 _TICK_S = 0.02
@@ -155,7 +368,7 @@ def _start(command: Sequence[str], signals: Signals, environment: dict[str, str]
         )
 
     try:
-        return keeper.start(spawn)
+        return start_kept(spawn)
     except OSError as err:
         raise _start_error(command[0], err) from err
 

@@ -27,10 +27,8 @@ from eprof.collect.collector import (
     Verdict,
 )
 from eprof.collect.directory import COMPLETE, PARTIAL, SCHEMA, RunDirectory
-from eprof.collect.process import Ended, Streams
-from eprof.collect.signals import Signals, held
-from eprof.collect.splitting import Splitter
-from eprof.collect.streams import Input
+from eprof.collect.process import Ended, Signals, Streams, held
+from eprof.collect.streams import Input, Splitter
 from eprof.collect.watch import NOTHING, Watch
 
 if TYPE_CHECKING:

@@ -1,15 +1,194 @@
 """What is recorded while a program runs: power by component, and the sections that it or its output marks."""
 
+import os
+import re
+import select
+import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from eprof.base import mark
+from eprof.base.text import visible
 from eprof.collect.directory import COMPONENTS, MARKS
-from eprof.collect.marking import Marker, passing
 from eprof.collect.meters.source import Component
-from eprof.collect.signals import Signals
+from eprof.collect.process import Signals
+from eprof.collect.streams import write_all
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Sections of a program, told by lines of its output as they pass: `eprof run --mark REGEX`.
+#
+# The output goes on unchanged and at once. A line has the time at which its first byte came.
+
+_END = "end"
+_ENDS = re.compile(rb"[\r\n]")
+_PIECE = 1 << 16
+_LONGEST_LINE = 1 << 12
+_PAUSE_MS = 20
+
+
+class _Section(NamedTuple):
+    """A section that goes on. level: which pattern began it."""
+
+    level: int
+    name: str
+    begin_s: float
+
+
+class Marker:
+    """Writes sections into a table, each as it ends; times are s since the epoch.
+
+    A line that a pattern matches begins a section, named by the first group that matched, else by the whole match. It
+    ends the section that the pattern began before it, with all that later patterns began in that. If the pattern has a
+    group `end`, sections may hold others: a line in which that group matches ends the last one of its name, and an
+    empty `end` the last one.
+    """
+
+    def __init__(self, patterns: Sequence[str], path: Path) -> None:
+        self._patterns = [re.compile(pattern) for pattern in patterns]
+        self.path = path
+        self._open: list[_Section] = []
+        self.found = self.at_once = 0
+        self.failed: OSError | None = None
+
+    def line(self, text: str, time_s: float) -> None:
+        """Look at a line of the output for a section's mark, and when it came.
+
+        The first pattern that matches counts.
+        """
+        for level, pattern in enumerate(self._patterns):
+            if match := pattern.search(text):
+                self._met(level, match, time_s)
+                return
+
+    def _met(self, level: int, match: re.Match[str], time_s: float) -> None:
+        nests = _END in match.re.groupindex
+        if nests and match[_END] is not None:
+            self._end(level, _named(match[_END]), time_s)
+            return
+        self._close(lambda section: section.level > level or (section.level == level and not nests), time_s)
+        name = next((group for group in match.groups() if group), match[0])
+        self._open.append(_Section(level, _named(name), time_s))
+        self.found += 1
+
+    def _end(self, level: int, name: str, time_s: float) -> None:
+        same = [section for section in self._open if section.level == level and name in ("", section.name)]
+        if same:
+            last = self._open.index(same[-1])
+            inner = self._open[last:]
+            self._close(lambda section: section in inner, time_s)
+
+    def _close(self, ends: Callable[[_Section], bool], time_s: float) -> None:
+        for section in reversed(self._open):
+            if ends(section):
+                self._write(section.name, section.begin_s, time_s)
+        self._open = [section for section in self._open if not ends(section)]
+
+    def program(self, name: str, begin_s: float, end_s: float) -> None:
+        """The program has ended, and with it all marked sections: it is the outermost one itself."""
+        self._close(lambda section: True, end_s)
+        self._write(name, begin_s, end_s)
+
+    def _write(self, name: str, begin_s: float, end_s: float) -> None:
+        """Write a marked section down. One that began and ended at one moment has no time, and is only counted."""
+        if f"{begin_s:.6f}" == f"{end_s:.6f}":
+            self.at_once += 1
+            return
+        try:
+            mark.append(str(self.path), mark.row(begin_s, end_s, name, ""))
+        except OSError as err:
+            self.failed = err
+
+
+def _named(text: str) -> str:
+    return visible(text).strip()[: mark.LONGEST_NAME].strip()
+
+
+@contextmanager
+def passing(target: int, line: Callable[[str, float], None]) -> Iterator[int]:
+    """A descriptor that a program is to write to inside the block; marks are looked for, and all goes on to
+    `target`.
+
+    line: called for each line with its text and when it came, by the monotonic clock. At the end of the block all that
+    was written has been passed on; what children that go on write later is passed on as long as eprof lives.
+    """
+    source, own_end = os.pipe()
+    ended, passed = threading.Event(), threading.Event()
+
+    def work() -> None:
+        _pass(source, target, line, ended, passed)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        yield own_end
+    finally:
+        os.close(own_end)
+        ended.set()
+        passed.wait()
+
+
+def _pass(
+    source: int, target: int, line: Callable[[str, float], None], ended: threading.Event, passed: threading.Event
+) -> None:
+    """The thread that passes output on and looks for marks.
+
+    If nobody takes the output any more, the pipe is closed, and the program learns it as without us.
+    """
+    lines = _Lines(line)
+    waiting = select.poll()
+    waiting.register(source, select.POLLIN)
+    with suppress(OSError):
+        while True:
+            is_last = ended.is_set()
+            if not waiting.poll(_PAUSE_MS):
+                if is_last:
+                    lines.close()
+                    passed.set()
+                continue
+            piece = os.read(source, _PIECE)
+            if not piece:
+                break
+            now_s = time.monotonic()
+            write_all(target, piece)
+            lines.take(piece, now_s)
+    os.close(source)
+    lines.close()
+    passed.set()
+
+
+class _Lines:
+    """Pieces of output as lines, with the time of their first byte. Of very long lines the beginning."""
+
+    def __init__(self, line: Callable[[str, float], None]) -> None:
+        self._line: Callable[[str, float], object] = line
+        self._begun = b""
+        self._began_s = 0.0
+
+    def take(self, piece: bytes, time_s: float) -> None:
+        """The next piece of the output to look for marks in, and when it came."""
+        *whole, rest = _ENDS.split(piece)
+        for text in whole:
+            self._add(text, time_s)
+            self._finish()
+        self._add(rest, time_s)
+
+    def _add(self, text: bytes, time_s: float) -> None:
+        if not self._begun:
+            self._began_s = time_s
+        self._begun += text[: _LONGEST_LINE - len(self._begun)]
+
+    def close(self) -> None:
+        """The marked program has ended: the last line needs no end; what its children write is none of its lines."""
+        self._finish()
+        self._line = lambda text, time_s: None
+
+    def _finish(self) -> None:
+        if self._begun:
+            self._line(self._begun.decode("utf-8", "replace"), self._began_s)
+        self._begun = b""
+
 
 _HELD_BACK = (
     "The program holds its output back where that is no terminal; `stdbuf -oL PROGRAM` (C) or PYTHONUNBUFFERED=1 "

@@ -11,8 +11,8 @@ from run_support import STAND_INS
 from eprof import costs
 from eprof.collect.meters import jetson, meter, nvml, rapl
 from eprof.collect.meters.meter import Meter, counted_energy, integrated
+from eprof.collect.meters.nvml import visible
 from eprof.collect.meters.source import Sample, Source
-from eprof.collect.meters.visible import visible
 from eprof.counts import counters
 from eprof.profile.plan import plan
 

@@ -15,7 +15,7 @@ from run_support import block, emit
 
 from eprof.base.errors import CollectError, LogError
 from eprof.collect import directory
-from eprof.collect.keeper import descendants
+from eprof.collect.process import descendants
 from eprof.profile import api
 
 COUNTING = f"""

@@ -142,7 +142,7 @@ def configuration(data: bytes) -> None:
 
 
 def report(data: bytes) -> None:
-    """A report of eprof that is given as a log is refused, or what it holds is read."""
+    """A report of eprof that is given as a log is a profile again, or it is refused."""
     with as_file(data, "report.json") as path, strictly(data):
         for one in variants.profiles(path, api.load):
             if _is_priced(data):

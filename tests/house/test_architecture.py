@@ -218,15 +218,14 @@ def may(what, file):
 
 # What is at odds with that, each with its reason.
 EXCEPTIONS = {
-    ("prints", "collect/streams.py"): "hands on what the profiled program prints",
-    ("prints", "collect/splitting.py"): "writes into pipes of its own",
+    ("prints", "collect/streams.py"): "hands on what the profiled program prints, and writes into pipes of its own",
     ("prints", "collect/cuda/worker.py"): "is a program of its own, which collect starts and reads",
     ("prints", "profilers/callgrind/decode.py"): "is a program of its own, which collect starts to make a log",
     ("exits", "profilers/callgrind/decode.py"): "is a program of its own, which collect starts",
     ("exits", "collect/cuda/worker.py"): "is a program of its own, which collect starts",
-    ("exits", "collect/splitting.py"): "the end of a process that collect forked",
-    ("prints", "collect/keeper.py"): "writes into pipes of its own",
-    ("exits", "collect/keeper.py"): "the end of a process that collect forked",
+    ("exits", "collect/streams.py"): "the end of a process that collect forked",
+    ("prints", "collect/process.py"): "writes into pipes of its own",
+    ("exits", "collect/process.py"): "the end of a process that collect forked",
     ("exits", "__main__.py"): "where Ctrl-C came before the room that exits was there",
     ("starts processes", "profilers/oclgrind/native.py"): "has a compiler build Oclgrind's plugin",
     ("starts processes", "profilers/oclgrind/lowering.py"): "is a program of its own, which Oclgrind's plugin starts",

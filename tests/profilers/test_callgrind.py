@@ -23,7 +23,7 @@ from eprof.collect.process import Ended
 from eprof.commands.run import settings as run_settings
 from eprof.logs import read
 from eprof.profile import api
-from eprof.profilers.callgrind import machine_code
+from eprof.profilers.callgrind import decode as machine_code
 from eprof.profilers.callgrind.collector import COLLECTOR
 from eprof.profilers.callgrind.decode import decoded
 from eprof.profilers.callgrind.decode import main as decode

@@ -341,7 +341,7 @@ def test_json_with_strange_numbers_is_read_or_refused(cell, read):
 @given(st.text(alphabet="0123456789,.;<> CPUSnotcued/%()#'\"{}:-", max_size=200))
 @example("1,,a,2,3.00" * 50)
 def test_lines_like_those_of_perf_raise_no_other_error(text):
-    from eprof.profilers.perf.lines import Lines
+    from eprof.profilers.perf.reader import Lines
 
     lines = Lines("x")
     lines.runs[0].is_text = True

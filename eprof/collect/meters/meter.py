@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from eprof.collect.meters.recording import recording
-from eprof.collect.meters.source import Sample, Source
+from eprof.collect.meters.source import Sample, Source, recording
 
 COLUMNS = ("time_s", "power_w", "energy_j", "core_mhz", "memory_mhz", "temperature_c")
 # Energy counters and averaged power step about every 0.1 s: 5 s hold 50 steps.

@@ -29,6 +29,7 @@ _CAUSES = {
     UNSEEN: "work not sampled",
 }
 _SHOWN_CAUSES = 3
+_GPUS = 4
 _FUNCTIONS = 6
 _NAMED = 2  # functions or components in the headline
 
@@ -100,14 +101,17 @@ def causes(document: Timeline) -> Table:
 
 def by_prices(document: Timeline) -> Iterator[Point]:
     """How the joules by cause come to be, and what the prices alone say of the power."""
-    for split in document.splits:
-        alone = signed_percent(split.modelled_j / split.metered_j - 1) if split.metered_j else "not known"
-        over = when(split.idle_w, " above the idle power that the log has")
-        yield Point(
-            "Prices",
-            f"{split.costs}, held to the meter of {split.component}{over}; the prices alone are {alone} off. Work is "
-            "taken for active x clock x units.",
-        )
+    if not document.splits:
+        return
+    over = when(all(split.idle_w for split in document.splits), " above the idle power that the log has")
+    off = [
+        f"{signed_percent(split.modelled_j / split.metered_j - 1)} ({split.component})"
+        for split in document.splits
+        if split.metered_j
+    ]
+    alone = phrase("the prices alone are {} off", few(off, _GPUS)) or "the meter saw nothing"
+    costs = document.splits[0].costs
+    yield Point("Prices", f"{costs}, held to the meter{over}; {alone}. Work is taken for active x clock x units.")
 
 
 def added(document: Timeline) -> list[Component]:

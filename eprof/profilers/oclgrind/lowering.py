@@ -25,6 +25,7 @@ from eprof.profilers.oclgrind.builtins import SLOTS, Builtins, Call
 from eprof.profilers.oclgrind.ir import (
     Emit,
     Function,
+    Keys,
     Sizes,
     Uncovered,
     clean,
@@ -38,7 +39,6 @@ from eprof.profilers.oclgrind.ir import (
     type_at,
     typed,
 )
-from eprof.profilers.oclgrind.loops import Keys
 
 _SPACES = ("private", "global", "constant", "local")
 _DIVISIONS = ("sdiv", "udiv", "srem", "urem")

@@ -21,7 +21,7 @@ _TRIED = {"liboclgrind-3cb40ae3.so": ("-D_GLIBCXX_USE_CXX11_ABI=0", "-fno-rtti")
 _LLVMLITE = ("0.43.", "0.44.")
 _SOURCES = (
     "plugin.cpp", "plugin.h", "caches.cpp", "caches.h", "builtins.cpp",
-    "loops.py", "lowering.py", "builtins.py", "ir.py", "native.py",
+    "lowering.py", "builtins.py", "ir.py", "native.py",
 )  # fmt: skip
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-ffp-contract=off", "-fvisibility=default")
 _HERE = Path(__file__).resolve().parent

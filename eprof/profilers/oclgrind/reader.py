@@ -24,8 +24,8 @@ from eprof.base.errors import LogError
 from eprof.base.text import pattern
 from eprof.logs.rows.log import COUNT, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
+from eprof.profilers.oclgrind.builtins import Called, called
 from eprof.profilers.oclgrind.caches import CACHE, LOST, cache_notes, models_of
-from eprof.profilers.oclgrind.mangled import Called, called
 from eprof.profilers.oclgrind.signs import DEVICE, KIND, MARK, VECTORS
 
 UNTYPED = ("fadd", "fsub", "fmul", "fdiv", "frem", "fneg", "fcmp")

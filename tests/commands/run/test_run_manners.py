@@ -232,7 +232,7 @@ def test_children_that_outlive_the_program_do_not_hold_eprof(simulated):
 
 
 def test_little_is_imported_around_a_program_without_kernels(simulated):
-    command = simulated.command("run", "true")
+    command = simulated.command("run", simulated.script("true\n"))
     command[1:1] = ["-X", "importtime"]
     done = subprocess.run(
         command, cwd=simulated.folder, env=simulated.environment(), capture_output=True, text=True, timeout=300
@@ -407,7 +407,7 @@ def test_a_signal_while_logs_are_read_and_a_report_is_written(simulated, place, 
 LATE = """
 import signal, sys
 from eprof import cli
-from eprof.collect.signals import Signals
+from eprof.collect.process import Signals
 own, calls = Signals.drain, []
 def drain(signals):
     calls.append(signals)

@@ -14,7 +14,7 @@ from run_support import STAND_INS, block
 
 from eprof.base.errors import LogError
 from eprof.collect import process
-from eprof.collect.signals import held
+from eprof.collect.process import held
 from eprof.profile import api
 from eprof.profilers.ncu.collector import COLLECTOR
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from eprof.base.text import visible
 from eprof.cli import main
 from eprof.collect import watch
-from eprof.collect.marking import Marker, passing
 from eprof.collect.meters import components
 from eprof.collect.meters.source import Component
+from eprof.collect.watch import Marker, passing
 from eprof.commands.timeline import document as timeline_document
 from eprof.commands.timeline import trace as power_trace
 from eprof.lab.power import marks
