@@ -645,5 +645,6 @@ def test_c_that_does_not_compile_is_told(tmp_path):
 
 def test_sizes_grow_fourfold():
     assert command.byte_sizes("1KiB..20KiB,8,1kB") == [8, 1000, 1024, 4096, 16384]
+    assert command.byte_sizes("2MiB,3 MB,1024MiB") == [2 << 20, 3 * 10**6, 1 << 30]
     with pytest.raises(UsageError):
         command.byte_sizes("2GiB")
