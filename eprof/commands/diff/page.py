@@ -129,7 +129,7 @@ def _facts(side: Side) -> Iterator[tuple[str, str]]:
     if side.costs is None:
         yield "Costs", "none"
     else:
-        yield "Costs", f"{costs_words.named(side.costs)}, {clocks_and_volts(side.costs.setting)}"
+        yield "Costs", ", ".join(filter(None, [costs_words.named(side.costs), clocks_and_volts(side.costs.setting)]))
     if side.time_from:
         yield "Time", side.time_from
     if side.repeats > 1:

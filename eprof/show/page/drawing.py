@@ -2,7 +2,7 @@
 
 from markupsafe import Markup, escape
 
-from eprof.base.text import capital, cut
+from eprof.base.text import capital, cut, when
 from eprof.base.vocabulary import GROUPS
 from eprof.show.page import svg
 from eprof.show.words.badges import AT_LEAST, MISSING, letters, pills, written
@@ -36,12 +36,14 @@ def cell(content: Cell) -> Markup:
             return change(content)
         case Bar():
             width = 50 * min(abs(content.value), 1.0)
-            left = 50 - width if content.value < 0 else 50
+            left, kind = 50.0, "more"
+            if content.value < 0:
+                left, kind = 50 - width, "less"
             return Markup(
                 '<svg class="mini" width="80" height="10" aria-hidden="true">'
                 '<line class="w-join" x1="50%" x2="50%" y1="0" y2="10"/>'
                 '<rect class="w-{}" x="{}" y="1" width="{}" height="8"/></svg>'
-            ).format("less" if content.value < 0 else "more", svg.pct(left), svg.pct(width))
+            ).format(kind, svg.pct(left), svg.pct(width))
         case Stack():
             if not content.scale:
                 return Markup("")
@@ -60,8 +62,7 @@ def cell(content: Cell) -> Markup:
                     content.place, content.full, text
                 )
             note = content.note.replace("`", "")
-            below = Markup('<small title="{}">{}</small>').format(note, cut(note, _NOTE)) if note else ""
-            return text + below
+            return text + svg.piece(note, '<small title="{}">{}</small>', note, cut(note, _NOTE))
     return escape(plain_text(content))
 
 
@@ -75,7 +76,7 @@ def change(content: Change) -> Markup:
     return Markup('<span class="{}"><i aria-hidden="true">{}</i> {}{}</span>{}').format(
         kind,
         sign,
-        AT_LEAST if content.marks & MISSING else "",
+        when(content.marks & MISSING, AT_LEAST),
         signed_quantity(content.value, content.unit),
         letters(content.marks & ~MISSING),
     )

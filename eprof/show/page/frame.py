@@ -7,8 +7,9 @@ from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.text import visible
+from eprof.base.text import visible, when
 from eprof.show.page.shell import filled, templates
+from eprof.show.page.svg import piece
 from eprof.show.words.badges import MISSING
 from eprof.show.words.blocks import Block, Headline, Section, Sentence, Table, Tone, Verdict
 from eprof.show.words.heat import HeatCell
@@ -50,12 +51,12 @@ class Figure(Struct, frozen=True):
     @property
     def digits(self) -> str:
         """The number of a key figure without its unit."""
-        return self.value.partition(NARROW)[0] if self.known else self.value
+        return self.value.removesuffix(NARROW + self.unit)
 
     @property
     def unit(self) -> str:
         """The unit of a key figure without its number."""
-        return self.value.partition(NARROW)[2] if self.known else ""
+        return when(self.known, self.value.partition(NARROW)[2])
 
     @property
     def lower(self) -> bool:
@@ -65,7 +66,7 @@ class Figure(Struct, frozen=True):
     @property
     def signs(self) -> int:
         """The marks raised behind the number of a key figure; "at least" stands in front of it."""
-        return self.marks & ~MISSING if self.known else 0
+        return self.known * (self.marks & ~MISSING)
 
     @property
     def known(self) -> bool:
@@ -148,8 +149,8 @@ def _cell(cell: HeatCell) -> Markup:
         kinds.append("now")
     if not cell.is_allowed:
         kinds.append("off")
-    sign = Markup(" <b>{}</b>").format(cell.sign.replace("*", "★")) if cell.sign else ""
-    title = Markup(' title="{}"').format(cell.title) if cell.title else ""
+    sign = piece(cell.sign, " <b>{}</b>", cell.sign.replace("*", "★"))
+    title = piece(cell.title, ' title="{}"', cell.title)
     return Markup('<td class="{}"{}>{}{}</td>').format(" ".join(kinds), title, cell.text, sign)
 
 

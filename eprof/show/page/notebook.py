@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from eprof.base.text import cut, visible
 from eprof.show.page.shell import asset
-from eprof.show.page.svg import pct
+from eprof.show.page.svg import pct, piece
 from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Sentence, Table
 from eprof.show.words.cells import Bar, Cell, Name, legend, plain_text
 
@@ -48,7 +48,7 @@ def _block(block: Block | Markup) -> Markup:
 def _table(table: Table) -> Markup:
     labels = Markup("").join(Markup("<th>{}</th>").format(column.label) for column in table.columns)
     rows = Markup("\n").join(map(_notebook_row, (row.cells for row in table.rows)))
-    below = Markup("<p><small>{}</small></p>").format(table.left_out) if table.left_out else ""
+    below = piece(table.left_out, "<p><small>{}</small></p>", table.left_out)
     return Markup("<table><thead><tr>{}</tr></thead><tbody>\n{}</tbody></table>{}").format(labels, rows, below)
 
 

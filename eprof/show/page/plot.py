@@ -10,7 +10,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from eprof.base.text import when
-from eprof.show.page.svg import pct
+from eprof.show.page.svg import pct, piece
 from eprof.show.words.numbers import NARROW, plain, quantity
 
 HEIGHT, LARGE, _TOP, _BOTTOM = 210, 360, 8, 24
@@ -270,7 +270,7 @@ def _dots(panel: Panel, named: bool) -> Markup:
                 '<svg x="{}" overflow="visible"><path class="roof" d="M-9 {}h18"><title>{}</title></path></svg>'
             )
             roofs.append(roof.format(x, f"{panel.top(dot.roof):.1f}", f"peak of the mix: {quantity(dot.roof, '')}"))
-        kernel = "" if dot.place is None else Markup(' data-kernel="{}"').format(dot.place)
+        kernel = piece(dot.place is not None, ' data-kernel="{}"', dot.place)
         circle = Markup('<circle class="dot" cx="{}" cy="{}" r="{}"{}><title>{}</title></circle>')
         circles.append(circle.format(x, f"{y:.1f}", f"{_radius(dot):.1f}", kernel, dot.title))
         if not named or not dot.name:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from markupsafe import Markup
 from msgspec import Struct
 
+from eprof.base.text import when
 from eprof.show.words.badges import signs
 
 GAP_FROM = 1.2  # per cent of the width; gaps between narrower segments would eat them
@@ -24,6 +25,13 @@ class Segment(Struct, frozen=True):
 def pct(number: float) -> str:
     """A percentage as an SVG length: 12.5 -> "12.5%"."""
     return f"{number:.3f}".rstrip("0").rstrip(".") + "%"
+
+
+def piece(holds: object, form: str, *values: object) -> Markup:
+    """A piece of SVG or HTML with values in it, where something holds; else nothing."""
+    if not holds:
+        return Markup("")
+    return Markup(form).format(*values)  # noqa: S704  forms are ours; values are escaped
 
 
 def laid(parts: Iterable[tuple[str, float]], scale: float) -> list[Segment]:
@@ -49,7 +57,7 @@ def rect(segment: Segment, *, gaps: bool = True) -> Markup:
 
     gaps: a line of the card's colour around a wide one.
     """
-    gap = " g" if gaps and segment.width > GAP_FROM else ""
+    gap = when(gaps and segment.width > GAP_FROM, " g")
     return Markup('<rect class="c-{}{}" x="{}" width="{}"/>').format(segment.group, gap, *edges(segment))
 
 
@@ -90,8 +98,8 @@ def mini(segments: list[Segment]) -> Markup:
 
 def meter(group: str, filled: float | None, outlined: float | None, label: str) -> Markup:
     """An SVG bar filled to the share of the energy and outlined to the share of the count, in per cent of the width."""
-    fill = Markup('<rect class="c-{} edge" width="{}"/>').format(group, f"{filled:.2f}%") if filled else ""
-    line = Markup('<rect class="outline" width="{}"/>').format(f"{outlined:.2f}%") if outlined else ""
+    fill = piece(filled, '<rect class="c-{} edge" width="{:.2f}%"/>', group, filled)
+    line = piece(outlined, '<rect class="outline" width="{:.2f}%"/>', outlined)
     return Markup('<svg class="bar" height="18" role="img" aria-label="{}">{}{}</svg>').format(label, fill, line)
 
 
@@ -108,8 +116,8 @@ def _inside(segment: Segment) -> Markup:
     if not segment.label or segment.width * 6.8 < width:
         return Markup("")
     fits_a_phone = segment.width >= 15 and segment.width * 3.0 >= width
-    kind = "" if fits_a_phone else " wide"
-    raised = Markup('<tspan class="m" dy="-4">{}</tspan>').format(signs(segment.marks)) if segment.marks else ""
+    kind = when(not fits_a_phone, " wide")
+    raised = piece(segment.marks, '<tspan class="m" dy="-4">{}</tspan>', signs(segment.marks))
     return Markup(
         '<svg x="{}" overflow="visible"><text class="t-{}{}"><tspan x="8" y="18" class="b">{}</tspan>'
         '<tspan x="8" y="34">{}</tspan>{}</text></svg>'
@@ -127,8 +135,7 @@ def wedge(start: float) -> Markup:
 
 def braces(boundary: float) -> Markup:
     """Two SVG lines under the enlarged bar: computation up to `boundary` per cent, data movement after it."""
-    warm = Markup('<rect class="warm" width="{}" height="3"/>').format(pct(boundary)) if boundary > 0 else ""
-    cold = Markup('<rect class="cold" x="{}" width="{}" height="3"/>').format(pct(boundary), pct(100 - boundary))
-    return Markup('<svg class="bar braces" height="3" aria-hidden="true">{}{}</svg>').format(
-        warm, cold if boundary < 100 else ""
-    )
+    rest = 100 - boundary
+    warm = piece(boundary > 0, '<rect class="warm" width="{}" height="3"/>', pct(boundary))
+    cold = piece(rest > 0, '<rect class="cold" x="{}" width="{}" height="3"/>', pct(boundary), pct(rest))
+    return Markup('<svg class="bar braces" height="3" aria-hidden="true">{}{}</svg>').format(warm, cold)

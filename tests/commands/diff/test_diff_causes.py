@@ -1,7 +1,7 @@
 """Why a difference is there: which cause gets the constant power, what is not the same, and how it is said."""
 
 import math
-from types import SimpleNamespace
+from pathlib import Path
 
 import pytest
 from conftest import ROOT
@@ -18,6 +18,7 @@ from eprof.commands.diff.difference import compare
 from eprof.commands.diff.files import to_markdown
 from eprof.commands.diff.warnings import unlike
 from eprof.energy.time_model import EXPONENT, SHARE
+from eprof.logs.runs import Run
 from eprof.show.words.numbers import NARROW
 
 LOGS = ROOT / "samples" / "logs" / "simulated"
@@ -154,17 +155,14 @@ def test_causes_add_up_to_the_change(old, new):
 
 def ran(command, environment=(), started="2026-11-23T02:00:00Z", sha256="same"):
     """A priced profile of a run directory."""
-    manifest = {"started_utc": started, "environment": dict(environment), "host": {"name": "node1"}}
+    manifest = {
+        "command": command,
+        "started_utc": started,
+        "environment": dict(environment),
+        "host": {"name": "node1"},
+    }
     priced = energy({"k": kernel()}, sha256=sha256)
-    run = SimpleNamespace(
-        measured=lambda: None,
-        command=command,
-        manifest=manifest,
-        started_utc=started,
-        section=lambda key: manifest[key],
-        path=SimpleNamespace(name="x.eprof"),
-    )
-    return replace(priced, profile=replace(priced.profile, run=run))
+    return replace(priced, profile=replace(priced.profile, run=Run(Path("x.eprof"), manifest, {})))
 
 
 def test_other_arguments_are_said_first():
