@@ -235,14 +235,16 @@ class Tests:
         self._seen: dict[str, list[tuple[str, int]]] = defaultdict(list)
         self._named: dict[str, set[str]] = defaultdict(set)
         self._files = {one["file"]: one for one in lines(state)}
+        trees = [one for name, one in self._files.items() if name.startswith("tree ")]
+        self._then: dict[str, tuple[set[str], set[str]]] = {one["tree"]: ({*one["units"]}, set()) for one in trees}
         for one in self._files.values():
             for name, (seconds, seen) in one["tests"].items() if (ROOT / one["file"]).exists() else ():
                 self.seconds[name] = seconds
+                self._then[one["tree"]][1].add(name)
                 for unit, bits in seen.items():
                     key = one["units"][int(unit)]
                     self._seen[key].append((name, int(bits, 16)))
                     self._named[key.split(" ")[0]].add(name)
-        self._then = {one["tree"]: {*one["units"]} for name, one in self._files.items() if name.startswith("tree ")}
         self._users: dict[str, list[tuple[str, Unit, int]]] = defaultdict(list)
         for module in modules():
             for unit in units(ast.parse(source_of(module))):
@@ -272,16 +274,13 @@ class Tests:
         """What is worked out on import meets the tests that execute a use of its name, in its module if it is private."""
         statement, called = unit.statements[index]
         if called:  # tests that were looked at before it was changed are those of its name
-            was = {
-                test
-                for test in self._named.get(unit.name, ())
-                if unit.key not in self._then[self._record(test)["tree"]]
-            }
-            return was | {test for test, bits in self._seen.get(unit.key, ()) if bits >> index & 1}
+            before = set().union(*(tests for keys, tests in self._then.values() if unit.key not in keys))
+            now = {test for test, bits in self._seen.get(unit.key, ()) if bits >> index & 1}
+            return now | (before & self._named[unit.name] if before else before)
         names = (_names(statement)[0] | {unit.name}) - asked
         asked |= names
         users = [user for name in names for user in self._users[name] if name[:1] != "_" or user[0] == module]
-        return {test for user in users for test in self._executing(*user, asked)}
+        return set().union(*(self._executing(*user, asked) for user in users))
 
 
 def _names(statement: ast.stmt) -> tuple[set[str], set[str]]:

@@ -217,7 +217,7 @@ def meet(names: list[str], seconds: dict[str, float], tree: Path, *options: str)
             return pytest.main([*executed.QUIET, *options, *some], plugins=[Chosen(chosen, tree.parent / "failed")])
 
         code = os.waitstatus_to_exitcode(os.waitpid(fork(run), 0)[1]) if some else 0
-        if code not in (0, executed.NONE_RAN):
+        if code not in (0, executed.NONE_RAN) and "-x" in options:
             return code
     return 0
 
@@ -234,7 +234,7 @@ def chosen(options: argparse.Namespace) -> list[Mutant]:
     """So many mutants of the modules asked for, drawn by what they say: changes elsewhere do not change the draw."""
     drawn = [one for one in modules() if not options.only or any(one.startswith(part) for part in options.only)]
     every = [one for module in drawn for one in mutants(module, source_of(module))]
-    every.sort(key=lambda one: digest(f"{options.seed} {one.unit.name} {one.text} {one.which}"))
+    every.sort(key=lambda one: digest(f"{options.seed} {one.unit.name} {one.name.partition(': ')[2]} {one.which}"))
     return every[: options.number]
 
 

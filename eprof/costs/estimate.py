@@ -70,7 +70,7 @@ def of_capability(capability: str, device_name: str | None = None) -> CostTable:
     name = f"a GPU of compute capability {capability}"
     parts = [_constant(board, None, "") for board in boards]
     logs = [math.log(part.watts) for part in parts]
-    sd = math.hypot(statistics.pstdev(logs), max(part.sd for part in parts))
+    sd = math.hypot(statistics.pstdev(logs), statistics.fmean(part.sd for part in parts))
     source = f"the mean of {len(boards)} boards of compute capability {capability}"
     if device_name and capability_of_label(device_name) is None:
         source += f", because no data sheet of {printable(device_name)} is known"
@@ -233,7 +233,11 @@ def _constant(board: DataSheet, idle_w: float | None, idle_from: str) -> _Consta
         kind, boards = "gddr_5nm", f"{boards} and chips of {_NEWEST}"
     share = shares[kind]
     source = f"{100 * share['share']:.0f} % of the power limit of {board.limit_w:g} W, the mean of {boards}"
-    return _Constant(share["share"] * board.limit_w, share["sd"], source)
+    sd = share["sd"]
+    if kind != "laptop" and board.limit_w < shares["least_limit_w"]:
+        source += f", of which none was below {shares['least_limit_w']:g} W"
+        sd *= 2
+    return _Constant(share["share"] * board.limit_w, sd, source)
 
 
 _NEWEST = "5 and 4 nm"

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import UsageError
+from eprof.base.text import phrase, when
 
 # E^2 D has its least where E D^0.5 has.
 _EXPONENTS = {"energy": 0.0, "edp": 1.0, "e2d": 0.5}
@@ -64,7 +65,7 @@ class Objective(Struct, frozen=True):
             limits.append(f"at most {100 * self.max_slowdown:g} % more time than the fastest setting")
         if self.power_limit_w is not None:
             limits.append(f"at most {self.power_limit_w:g} W")
-        within = f", with {' and '.join(limits)}" if limits else ""
+        within = phrase(", with {}", " and ".join(limits))
         return f"least {self._formula}{within}"
 
     @property
@@ -73,7 +74,7 @@ class Objective(Struct, frozen=True):
             return "time"
         if self.exponent == 0:
             return "energy"
-        power = "" if self.exponent == 1 else f"^{self.exponent:g}"
+        power = when(self.exponent != 1, f"^{self.exponent:g}")
         return f"energy x time{power}"
 
 

@@ -1,5 +1,7 @@
 """Estimated tables: for a GPU that nobody measured."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,6 +133,16 @@ def test_a_laptop_draws_less_than_a_desktop_board_whatever_it_does():
     desktop, laptop = (estimated(f"GeForce RTX 4080{kind}").at() for kind in ("", " Laptop GPU"))
     assert laptop.constant_power_w < desktop.constant_power_w / 2
     assert laptop.prices["l1_byte"].pj == desktop.prices["l1_byte"].pj
+
+
+def test_constant_power_of_a_board_below_all_that_were_measured_is_known_half_as_well():
+    widths = []
+    for name in ("L4", "GeForce RTX 4090"):
+        table = estimated(name)
+        low_w, high_w = table.spread().constant_w
+        widths.append(math.log(high_w / low_w))
+    assert widths[0] == pytest.approx(2 * widths[1], rel=0.02)
+    assert "none was below" in estimated("L4").sources["constant_power"]
 
 
 def test_an_estimate_of_a_capability_spans_its_boards():

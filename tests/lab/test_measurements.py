@@ -74,6 +74,19 @@ def test_energy_makes_power_and_must_agree_with_it(tmp_path):
         read(saved(tmp_path, frame.drop(columns="measured_power_w"), "alone.csv"))
 
 
+@pytest.mark.parametrize(("off", "agrees"), [(1.019, True), (0.981, True), (1.03, False), (0.97, False)])
+def test_energy_agrees_with_power_within_two_percent(tmp_path, off, agrees):
+    """Of the middle row: one in which they differ may be another run's."""
+    frame = rows()
+    frame["measured_energy_j"] = frame["measured_power_w"] * frame["time_s"] * off
+    frame.loc[0, "measured_energy_j"] *= 1e3
+    if agrees:
+        assert len(read(saved(tmp_path, frame))) == len(frame)
+        return
+    with pytest.raises(MeasurementError, match="times power times time in the middle row"):
+        read(saved(tmp_path, frame))
+
+
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [

@@ -1,5 +1,6 @@
 """Adding up rows while a log is read changes nothing that is told of it."""
 
+import itertools
 import threading
 from dataclasses import replace
 
@@ -19,7 +20,7 @@ from eprof.logs.rows.sections import Section
 from eprof.logs.rows.stream import Tuning
 from eprof.profilers.ncu.headers import LONG as LONG_FORM
 from eprof.profilers.ncu.long import whole_launches
-from eprof.profilers.nvprof import sqlite, text
+from eprof.profilers.nvprof import reader, sqlite, text
 from eprof.profilers.nvprof import tables as section
 
 LINE_BY_LINE, TOGETHER = Tuning(chunk_bytes=64), Tuning(chunk_bytes=256, fast_from=1)
@@ -190,6 +191,24 @@ def test_a_launch_of_ncu_that_comes_again_far_behind_is_told(tmp_path):
     path.write_text("\n".join([LONG, *rows]) + "\n")
     with pytest.raises(EprofError, match="launch 0 of process 7 comes far behind launch 8"):
         read_tuned(path, Tuning(chunk_bytes=4096, fold_rows=100))
+
+
+@given(
+    st.lists(st.sampled_from(["", "x", "1,2", '"a",1', "1,2,", "==9== x", '"Device",1', ","]), min_size=1),
+    st.booleans(),
+)
+def test_where_lines_stand_and_which_may_be_no_rows(lines, is_cut):
+    """Rows begin with a quote or a digit and do not end with a comma; headers begin as rows do."""
+    data = "\n".join(lines).encode() + b"\n" * (not is_cut)
+    starts = [0, *(place + 1 for place, byte in enumerate(data) if byte == ord("\n"))]
+    starts = [start for start in starts if start < len(data)]
+    block = reader.Block(data, False)
+    for start, stop in itertools.combinations([*starts, len(data)], 2):
+        assert block.lines(start, stop) == len(data[start:stop].decode().splitlines())
+    texts = [data[start:].split(b"\n")[0] for start in starts]
+    odd = [start for start, text in zip(starts, texts, strict=True) if text not in (b"1,2", b'"a",1')]
+    for place in range(len(data)):
+        assert block.next_odd(place) == min((start for start in odd if start >= place), default=len(data))
 
 
 TEXT_TRACES = [name for name in NAMES if b"Grid Size" in (SHARED / "nvprof" / name).read_bytes()[:20_000]]

@@ -597,7 +597,8 @@ def file_text(parts: list[Measured], spread: Spread) -> str:
     names = [f'"{name}" = {factor:.2f}' for name, factor in zip(PROCESSES, np.exp(shape.processes), strict=True)]
     lines += ["[process]", *names, "", CONSTANT, "[constant]"]
     lines += [f"{kind} = {{ share = {share:.3f}, sd = {sd:.2f} }}" for kind, (share, sd) in shares.items()]
-    lines += [f"idle_known_sd = {KNOWN_SD:.2f}", "", REPLICAS, "[replicas]"]
+    least_w = min(part.gpu.limit_w for part in parts)
+    lines += [f"idle_known_sd = {KNOWN_SD:.2f}", f"least_limit_w = {least_w:g}", "", REPLICAS, "[replicas]"]
     lines += [f"{name} = [{', '.join(f'{value:.3g}' for value in values)}]" for name, values in factors.items()]
     return "\n".join(lines) + "\n"
 
@@ -617,7 +618,8 @@ CHIPS = """\
 # Factors on prices. chips.toml says which chip is of which process."""
 CONSTANT = """\
 # Constant power as a share of the board's power limit, by its memory and process, and the standard deviation of the
-# share's logarithm. laptop: one board. any: all kinds. idle_known_sd: that of measured idle power."""
+# share's logarithm. laptop: one board. any: all kinds. idle_known_sd: that of measured idle power.
+# least_limit_w: boards with a lower limit are none of these; their shares are known half as well."""
 REPLICAS = """\
 # Factors on prices: one drawn for each price, and one for the GPU as a whole. Constant power is multiplied by
 # exp(sd * step)."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eprof.base.errors import EprofError, UsageError
-from eprof.base.text import counted, printable
+from eprof.base.text import counted, phrase, printable
 from eprof.cli.options import Parser, command, positive, seconds
 from eprof.cli.output import say, typed
 from eprof.cli.progress import Progress
@@ -167,7 +167,7 @@ def _show(session: "Session", rows: Sequence["Row"]) -> None:
         power = f"{row.power_w:.1f} W" if row.power_w is not None else "-"
         peak = f"{row.fraction:.0%}" if row.fraction is not None else "-"
         clocks = f"{row.core_mhz:.0f}/{row.memory_mhz:.0f}" if row.core_mhz > 0 else "-"
-        why = "; ".join(row.reasons) or ("(" + "; ".join(row.notes) + ")" if row.notes else "")
+        why = "; ".join(row.reasons) or (phrase("({})", "; ".join(row.notes)))
         print(printable(f"{row.benchmark:<22} {clocks:>10} {power:>9} {peak:>8} {row.bound or '-':>8}  {why}".rstrip()))
     used = sum(row.used for row in rows)
     print(f"{used} of {len(rows)} rows go into the fit.")

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError
+from eprof.base.text import phrase
 from eprof.collect.cuda.worker import BEGAN, FAILED, LEFT_OUT, MEASURED
 from eprof.commands.calibrate.manifest import REGIONS, Benchmark, Capability, Manifest, at, capability_of
 
@@ -314,7 +315,7 @@ def _other_clock(core: float | None, wanted: float, seen: Sequence[Mapping[str, 
     if core is None or not wanted > 0 or _near(core, wanted):
         return
     why = sorted({reason for clocks in seen for reason in clocks.get("slowed_by", ())})
-    because = f" ({', '.join(why)})" if why else ""
+    because = phrase(" ({})", ", ".join(why))
     yield f"it ran at {core:.0f} MHz{because}, the setting is {wanted:.0f} MHz"
 
 

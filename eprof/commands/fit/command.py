@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from eprof.base import clocks
 from eprof.base.errors import EprofError, UsageError
-from eprof.base.text import few
+from eprof.base.text import few, when
 from eprof.cli.options import SETTING, Commands, Parser, command, matching, only
 from eprof.cli.output import Output, planned, print_bytes, say, write
 from eprof.cli.progress import Progress
@@ -118,7 +118,7 @@ def fit(options: argparse.Namespace) -> int:
         measurements = replace(measurements, notes=(note, *measurements.notes))
     too_few = Unknowns.of(measurements, form).too_many(len(measurements))
     if too_few is not None:
-        rest = "" if measurements.own else ", or leave terms out with --without"
+        rest = when(not measurements.own, ", or leave terms out with --without")
         doubts = "".join(f" {note}" for note in measurements.notes if "round them" in note)
         raise EprofError(f"{measurements.sources[0]}: {too_few}; measure more kernels or settings{rest}.{doubts}")
     kinds = [kind for _, kind in outputs] or [options.format]

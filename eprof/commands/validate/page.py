@@ -360,7 +360,7 @@ def _how(measured: Measured) -> Iterator[str]:
     if costs is not None:
         yield f"Cost table {costs.name} for {costs.device}. {costs.source}"
     if form is not None:
-        clock_tree = " + b · f · V² (clock tree)" if form.clock_tree else ""
+        clock_tree = when(form.clock_tree, " + b · f · V² (clock tree)")
         yield (
             f"P = Σ rate · c · V² + c₁ V (core and memory) + constant{clock_tree}; voltages {form.voltages}, "
             f"{form.weights} weights, {form.loss.upper()} loss; all coefficients ≥ 0."

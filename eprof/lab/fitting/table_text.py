@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from msgspec import Struct, field
 
-from eprof.base.text import printable
+from eprof.base.text import printable, when
 from eprof.base.toml import quoted
 from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, CPU, FLOAT_PARTS, OF_GPUS
 from eprof.lab.fitting.quality import LOOSE, TOLD, Quality
@@ -223,8 +223,8 @@ class _Text(Struct, frozen=True, eq=False):
         lines += ['per = "socket"              # in use'] if self.measurements.per_socket else []
         watts, low, high = self.quality.constant_w
         interval = "" if np.isnan(low) else f" ({number(low, 3)} to {number(high, 3)} W)"
-        place = "" if self.is_cpu else " at the reference setting"
-        place += " for each socket in use" if self.measurements.per_socket else ""
+        place = when(not self.is_cpu, " at the reference setting")
+        place += when(self.measurements.per_socket, " for each socket in use")
         lines.append(
             f'why = "fitted with the prices; {number(watts, 3)} W{place}{interval}; how it splits into parts cannot be '
             'told"'
@@ -359,7 +359,7 @@ class _Text(Struct, frozen=True, eq=False):
                 f"interval_constant_w = [{number(quality.constant_w[1], 3)}, {number(quality.constant_w[2], 3)}]"
             )
             lines.append(f"told = {{ {', '.join(f'{term} = {quoted(str(quality.status[term]))}' for term in terms)} }}")
-        clocks = "" if self.is_cpu else "clocks in MHz, "
+        clocks = when(not self.is_cpu, "clocks in MHz, ")
         lines.append(f"range = {{ {_pairs_text(quality.ranges)} }}        # {clocks}W, 1e9 events a second")
         lines.append(f"notes = {_quoted_list((*measurements.notes, *quality.notes))}")
         lines.append("")

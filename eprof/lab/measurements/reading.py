@@ -18,7 +18,7 @@ from eprof.base.arrays import Bools
 from eprof.base.errors import EprofError
 from eprof.base.kernels import selector
 from eprof.base.resources import opened
-from eprof.base.text import brief, few, pattern, phrase
+from eprof.base.text import brief, counted, few, pattern, phrase
 from eprof.base.vocabulary import COUNTS, GPU
 from eprof.base.wraps import wraps
 from eprof.lab.measurements import diagnostics
@@ -484,7 +484,7 @@ class _Sheet(Struct, eq=False):
         """The measured rows that are not wrong; those that are, are noted."""
         number = int(wrong.sum())
         if number:
-            rows = "1 row was" if number == 1 else f"{number} rows were"
+            rows = counted(number, "row was", "rows were")
             self.notes.append(f"{rows} left out: {reason} ({lines(self.frame.index.to_numpy()[wrong] + 2)}).")
         return ~wrong
 

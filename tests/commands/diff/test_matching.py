@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from eprof.base.errors import UsageError
 from eprof.base.kernels import bare, own_name
-from eprof.commands.diff.matching import BARE, BY_HAND, NAME, SIMILAR, Kernel, match
+from eprof.commands.diff.matching import BARE, BY_HAND, NAME, SIMILAR, Kernel, match, ratio
 
 HOSTILE = [
     "</script>",
@@ -79,6 +79,24 @@ def test_of_several_instances_the_most_alike_are_paired():
     old = kernels("k<float, 4>()", "k<double, 8>()")
     new = kernels("k<double, 16>()", "k<float, 2>()")
     assert pairs(match(old, new)) == {(0, 1): BARE, (1, 0): BARE}
+
+
+LONG, OTHER = "a" * 400, "b" * 400
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "common"),
+    [
+        (f"{LONG}xcx{OTHER}", f"{LONG}ycy{OTHER}", 801),
+        (f"{LONG}x", f"{LONG}y", 400),
+        (f"x{OTHER}", f"y{OTHER}", 400),
+        (LONG + OTHER, LONG, 400),
+        (LONG, LONG, 400),
+        (LONG, OTHER, 0),
+    ],
+)
+def test_long_names_are_as_alike_as_the_letters_that_they_share(old, new, common):
+    assert ratio(old, new) == ratio(new, old) == pytest.approx(2 * common / (len(old) + len(new)))
 
 
 def test_similar_names_need_a_similar_place_and_the_same_launches():

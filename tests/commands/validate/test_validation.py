@@ -74,6 +74,13 @@ def test_a_histogram_counts_every_known_error_once():
 # ---- protocols
 
 
+@pytest.mark.parametrize("text", ["", "852", "852/", "0/924", "852/0", "a/b", "nan/924"])
+def test_a_setting_is_two_clocks(text):
+    with pytest.raises(EprofError):
+        protocols.parse(text)
+    assert protocols.parse("852/924") == (852.0, 924.0) and protocols.label((852.0, 924.0)) == "852/924"
+
+
 def rows_of(pairs):
     frame = pd.DataFrame(pairs, columns=["benchmark", "core_mhz", "memory_mhz"])
     return frame.astype({"core_mhz": float, "memory_mhz": float})
