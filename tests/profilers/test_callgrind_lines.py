@@ -93,6 +93,8 @@ def test_advice_names_the_scalar_line_and_saves_less_than_the_function_takes(pro
     (function,) = (kernel for kernel in view.kernels if kernel.name == "product")
     above = function.energy_j.computation + function.energy_j.data
     assert 0 < loop.least_j < loop.most_j < above
+    function.lines[0].place = "a.py:8"
+    assert not list(scalar_loops(view)), "nobody can compile a library that Python calls otherwise"
 
 
 def test_constant_power_is_that_of_the_cores_that_were_busy(product):

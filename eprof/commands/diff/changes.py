@@ -193,7 +193,9 @@ def _pricing(costs: Costs | None) -> tuple[str, str, str] | None:
     """What the repeats of a side have in common; where each was scaled to its own meter, not the factor."""
     if costs is None:
         return None
-    constant_w = costs.constant_power_w if costs.factor == 1 else math.nan
+    constant_w = math.nan
+    if costs.factor == 1:
+        constant_w = costs.constant_power_w
     return costs.name, costs.setting.label, repr(constant_w)
 
 
@@ -272,8 +274,9 @@ def _mean_prices(energies: Sequence[Energy]) -> Floats:
             if charge is not None:
                 price[column] = charge.pj * 1e-12 if charge.pays else 0.0
         price[TIME] = energy.costs.constant_power_w
-    is_one = len({energy.costs.factor for energy in energies if energy.costs is not None}) < 2
-    return prices[0] if is_one else np.asarray(np.mean(prices, axis=0))
+    if len({energy.costs.factor for energy in energies if energy.costs is not None}) < 2:
+        return np.asarray(prices[0])
+    return np.asarray(np.mean(prices, axis=0))
 
 
 # ------------------------------------------------------------------------------------------------------- the change
@@ -329,9 +332,13 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
     def launches(self) -> tuple[Floats, Floats]:
         """How often each side launches the kernel of each match, (n_matches,); 0 where it does not have it."""
         old, new = self.old_side.named, self.new_side.named
-        olds = [0.0 if match.old is None else old[match.old].launches for match in self.matches]
-        news = [0.0 if match.new is None else new[match.new].launches for match in self.matches]
-        return np.array(olds), np.array(news)
+        launches = np.zeros((2, len(self.matches)))
+        for row, match in enumerate(self.matches):
+            if match.old is not None:
+                launches[0, row] = old[match.old].launches
+            if match.new is not None:
+                launches[1, row] = new[match.new].launches
+        return launches[0], launches[1]
 
     @property
     def is_zero(self) -> bool:
@@ -364,8 +371,9 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
     def marks_of(self, rows: slice) -> int:
         """The marks of the change of some matches: those of all that is paid, MISSING if something is left out."""
         marks = combined(self.marks[rows][self.paid[rows]])
-        lost = self.uncompared[rows].any() or self.unknown[rows].any() or not self.has_energy
-        return marks | _MISSING if lost else marks
+        if self.uncompared[rows].any() or self.unknown[rows].any() or not self.has_energy:
+            marks |= _MISSING
+        return marks
 
     def compared_j(self, grid: Grid, rows: _Rows = slice(None), columns: _Rows = slice(None)) -> float:
         """The energy of some cells of OLD or NEW, or of a repeat, as far as it is compared; NaN if one is not known."""

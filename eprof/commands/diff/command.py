@@ -27,7 +27,7 @@ def add(commands: Commands) -> Parser:
         "eprof diff 'old-*.eprof' 'new-*.eprof'        repeats of each: intervals and a test",
         "eprof diff release.txt now.txt --costs jetson-tk1 --fail-above 2% --format md",
     )
-    inputs = "a log, files of one run as A+B, a directory, or a 'pattern' of repeats"
+    inputs = "a log, files of one run as A+B, a directory, a report's JSON, or a 'pattern' of repeats"
     parser.add_argument("old", metavar="OLD", help=inputs)
     parser.add_argument("new", metavar="NEW", help="the same, of the new variant")
     parser.add_pricing("the one made for the GPU of each log")

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import known_or_zero
 from eprof.base.brief import Result, brief
 from eprof.base.errors import LogError
-from eprof.base.known import less, ratio
+from eprof.base.known import less, mapped, ratio
 from eprof.base.labels import no_such_kernel, selection
 from eprof.base.marks import Mark, names
 from eprof.base.version import __version__
@@ -65,8 +65,9 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def spread(self) -> Spread | None:
         """The change by each replica of the prices; None where a side's prices have none."""
-        both = refits(self.old, self.new) if self.has_energy else None
-        return None if both is None else Spread(self.changes, both)
+        if not self.has_energy:
+            return None
+        return mapped(partial(Spread, self.changes), refits(self.old, self.new))
 
     @cached_property
     def change_j(self) -> float | None:

@@ -91,10 +91,8 @@ def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine)
     m = old[1] / new[1]
     intensity = old[0] / old[1]
     balance = machine.time_balance
-    is_compute_bound = f * m * intensity >= balance
-    case = 3 if is_compute_bound else None
-    if intensity < balance:
-        case = 2 if is_compute_bound else 1
+    cases = {(True, True): 1, (True, False): 2, (False, False): 3}
+    case = cases.get((intensity < balance, f * m * intensity < balance))
     is_tradeoff = f >= 1 - _SAME and m >= 1 - _SAME
     free, constant = (
         _bounds(f, m, intensity, balance, machine.energy_balance, eta, case if is_tradeoff else None)

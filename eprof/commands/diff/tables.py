@@ -138,9 +138,13 @@ def kernels(document: Document, limit: int | None = None) -> Table:
     rows = [_kernel(document, kernel, name, largest) for kernel, name in zip(shown, names, strict=True)]
     left_out = ""
     if others := changes[len(shown) :]:
-        together = signed_quantity(sum(filter(None, others)), "J" if document.has_energy else "s")
+        together = signed_quantity(sum(filter(None, others)), _unit(document))
         left_out = f"{whole(len(others))} other {document.nouns.of(len(others))}, together {together}"
     return Table(columns, rows, left_out=left_out, browsable=True)
+
+
+def _unit(document: Document) -> str:
+    return "J" if document.has_energy else "s"
 
 
 def change_of(kernel: Kernel, has_energy: bool) -> tuple[float | None, float | None]:
@@ -171,7 +175,7 @@ def _kernel(document: Document, kernel: Kernel, name: str, largest: float) -> Ro
         Name(name, kernel.name, _remark(kernel, document.nouns)),
         _amount(kernel.old, has_energy),
         _amount(kernel.new, has_energy),
-        Change(change, "J", bits(kernel.marks)) if has_energy else Change(change, "s"),
+        Change(change, _unit(document), has_energy * bits(kernel.marks)),
         *_interval_cell(document, kernel.interval_j),
         Bar((change or 0.0) / largest),
         status,

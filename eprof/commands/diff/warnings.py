@@ -10,7 +10,7 @@ import numpy as np
 from eprof.base.arrays import Bools, known_or_zero
 from eprof.base.kernels import bare
 from eprof.base.labels import labels
-from eprof.base.text import few, listed
+from eprof.base.text import few, listed, when
 from eprof.base.vocabulary import BYTES, COUNTS
 from eprof.commands.diff.changes import (
     APPEARED,
@@ -259,7 +259,7 @@ def _left_out(changes: Changes) -> Iterator[str]:
     whole = len(changes.matches)
     nouns = changes.old_side.nouns
     for word in uncompared(changes):
-        kernels = "" if whole == 1 else f" of {word.kernels} of {whole} {nouns.kernels}"
+        kernels = when(whole != 1, f" of {word.kernels} of {whole} {nouns.kernels}")
         yield f"Not in the change: {nouns.label(word.what)}{kernels}, because {word.why}."
     reasons: dict[str, list[str]] = {}
     for lost in unknown(changes):

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from eprof.base.nouns import Nouns
-from eprof.base.text import capital, phrase, uncapital
+from eprof.base.text import bracketed, capital, phrase, uncapital
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.commands.diff.schema import Cause, Document, Kernel
 from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity
@@ -99,7 +99,7 @@ def _phrase(cause: Cause, nouns: Nouns) -> str:
             return f"{article} {nouns.of(number)} that only {_ONLY_IN[cause.what]} has"
     if cause.instead:
         return f"{nouns.group(cause.instead)} instead of {nouns.group(cause.what)}"
-    return _fewer(cause, _noun(cause.what, nouns)) + (f" ({cause.through})" if cause.through else "")
+    return _fewer(cause, _noun(cause.what, nouns)) + bracketed(cause.through or "")
 
 
 def _fewer(cause: Cause, noun: str) -> str:

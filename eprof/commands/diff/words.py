@@ -308,7 +308,9 @@ def _arrow(*texts: str) -> str:
 
 def beside(document: Document) -> list[str]:
     """What else is known of the change: constant power where time is a model, and what flops and bytes alone say."""
-    return list(filter(None, [constant(document), reading(document.model)] if document.change_j else []))
+    if not document.change_j:
+        return []
+    return list(filter(None, [constant(document), reading(document.model)]))
 
 
 def ratios(document: Document) -> str:

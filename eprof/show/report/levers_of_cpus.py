@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from eprof.base.text import when
+from eprof.base.text import pattern, when
 from eprof.base.vocabulary import CPU
 from eprof.profile import schema
 from eprof.show.report.view import View
 from eprof.show.words.numbers import percent
 
+_PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
 _VECTOR_BITS = 256
 _MOSTLY, _LEAST_FLOPS = 0.5, 1 / 30  # of a line's arithmetic that is scalar; of its instructions that are arithmetic
 # Counts of a loop that runs once for all lanes of a vector. Bytes stay, and so does what is counted once a lane.
@@ -28,6 +29,8 @@ def scalar_loops(view: View) -> Iterator[Vectorised]:
     if view.document.device.processor != CPU:
         return
     for kernel in view.kernels:
+        if any(_PYTHON_LINE.search(line.place) for line in kernel.lines or ()):
+            continue  # what a library does there, who calls it cannot compile otherwise
         for kind in ("fp64", "fp32"):
             lines = [line for line in kernel.lines or () if _number(line, f"{kind}_scalar")]
             place = max(lines, key=lambda line: _number(line, f"{kind}_scalar")).place if lines else ""

@@ -211,6 +211,9 @@ def _lost_groups(view: View) -> tuple[list[str], list[str]]:
 
 def _lacks(view: View, word: Word) -> bool:
     """Whether the energy of a count lacks something; of a metered uncounted_share, whether the count does."""
+    charge = view.charges.get(word.count.name)
+    if charge is not None and not charge.pays:
+        return False
     is_share = view.to_meter is not None and word.energy.value
     return bool((word.value if is_share else word.energy).marks & MISSING)
 
