@@ -66,16 +66,28 @@ def _constant_alone(view: View) -> Headline:
         return Headline(f"{text} Cause unknown; shares are of time.", "", constant.marks | MISSING)
     how = when(view.is_estimated, ", estimated from the data sheet")
     pair = known(view.interval("total"))
-    rest, shares = ", and work that was not counted", "Shares are of time."
-    causes = view.causes_of(view.document)
-    if causes is not None and len(causes.parts) > 1:
-        rest = f", {quantity(view.above.value or 0.0, 'J')} of work that was counted, and work that was not"
+    is_mixed = (causes := view.causes_of(view.document)) is not None and len(causes.parts) > 1
+    work, shares = "", "Shares are of time."
+    if is_mixed:
+        work = f", {quantity(view.above.value or 0.0, 'J')} of work that was counted"
         shares = "Shares are of what was counted."
-    if pair:
-        text = f"{span(*pair, 'J')} in all{how}: {drawn} of constant power{_drawn(view)}{rest}."
-    else:
-        text = f"{capital(at_least(constant, 'J'))} of constant power{_drawn(view)}{how}{rest}."
+    if pair is None:
+        text = f"{capital(at_least(constant, 'J'))} of constant power{_drawn(view)}{how}{work}, and work that was not counted."
+        return Headline(f"{text} {shares}", "", constant.marks | MISSING)
+    # No total: its lower end is that of what was counted, which a reader would hold against the parts.
+    power = f"{drawn}{in_brackets(view.interval(CONSTANT), 'J')} of constant power{_drawn(view)}{how}{work}"
+    text = f"{power}; with work that was not counted, at most {quantity(pair[1], 'J')}{_by_limit(view)}."
     return Headline(f"{text} {shares}", "", constant.marks | MISSING)
+
+
+def _by_limit(view: View) -> str:
+    """Which limit ends the total's interval: " (the board's 200 W)"."""
+    interval = view.document.interval_j
+    if not interval or not interval.limit_w:
+        return ""
+    # Of a board that no log names it is the highest limit of its compute capability.
+    whose = "the board's" if view.costs and view.costs.gpu_match == "own" else "such a board's highest"
+    return f" ({whose} {quantity(interval.limit_w, 'W')} limit)"
 
 
 def at_least(amount: Amount, unit: str) -> str:

@@ -4,6 +4,7 @@ A lever is something that one does: to clocks, to bytes, to types, to launches. 
 less of what the work needs (fewer multiplications of a product).
 """
 
+import math
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
@@ -14,12 +15,13 @@ from eprof.base.labels import library_of
 from eprof.base.text import bracketed, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA
 from eprof.costs.datasheets import data_sheet
+from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice
 from eprof.show.report.first_screen import CACHED, FAMILIES, REQUESTED
 from eprof.show.report.levers_of_cpus import scalar_loops
 from eprof.show.report.trust import lacks_most, lacks_some
-from eprof.show.report.view import View, time_of
+from eprof.show.report.view import DRAM, View, time_of
 from eprof.show.words.badges import MISSING, SIMULATED, Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
@@ -31,6 +33,8 @@ _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _WASTED = 1.2  # times the requested bytes, from which on fetching only those is worth it
 _SHORT_S = 10e-6  # launches that take less wait for their start
 _SLOW = 0.6  # of the roofline's speed: what is slower waits
+_AGAIN = 8.0  # bytes of L1 for each of DRAM, from which on a kernel mostly reads again what it has read
+_ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
 _WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
 # Instructions for each flop, a vector's once a lane: a[i] = s b[i] + c[i] takes 4 if scalar, 2.5 or less if in vectors.
 _SCALAR = 3.0
@@ -320,8 +324,26 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
     share = limits.kernels[largest].speed_share if limits else None
     if share is None or share >= _SLOW or library_of(kernel.name) in _CLOSED:
         return
-    act = f"keep more loads in flight in {name} ({percent(share)} of the roofline's speed): a fifth less time"
-    yield Try(act, _STEP * joules / everything)
+    again = _times_from_l1(view, kernel)
+    if again >= _AGAIN:
+        joules += view.joules_by_kernel("l1")[largest]
+        act = f"tile {name} in shared memory and registers (L1 moves {plain(again)} bytes for each one of DRAM)"
+        yield Try(f"{act}: a fifth fewer L1 bytes in a fifth less time", _STEP * joules / everything)
+    elif not _is_busy(view, kernel):
+        act = f"keep more loads in flight in {name} ({percent(share)} of the roofline's speed): a fifth less time"
+        yield Try(act, _STEP * joules / everything)
+
+
+def _times_from_l1(view: View, kernel: schema.Kernel) -> float:
+    """The bytes that L1 moves for each one from or to DRAM; 0 where not both are known."""
+    l1 = view.summed(kernel, [word for word in view.words if COUNTS[word].group == "l1"])
+    return (l1.value or 0.0) / (view.summed(kernel, DRAM).value or math.inf)
+
+
+def _is_busy(view: View, kernel: schema.Kernel) -> bool:
+    """Whether its multiprocessors issue an instruction in most cycles, which those that wait for memory do not."""
+    issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
+    return (issued or 0.0) / (cycles or math.inf) >= _ISSUING
 
 
 def _is_closed(view: View, group: str) -> bool:
