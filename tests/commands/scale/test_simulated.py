@@ -15,8 +15,8 @@ from eprof import profilers
 from eprof.base.errors import CollectError
 from eprof.cli import main
 from eprof.clusters import cluster, simulated
-from eprof.collect import doctor
 from eprof.collect.collector import Place, Request, Tool
+from eprof.commands.doctor import checks
 from eprof.commands.run import settings
 from eprof.commands.scale import measured
 from eprof.profilers.simgrid import collector
@@ -97,7 +97,7 @@ def test_without_simgrid_a_sentence_says_how_to_install_it(monkeypatch):
     with pytest.raises(CollectError, match="SimGrid is not installed.*apt install libsimgrid-dev"):
         settings.choose("simgrid")
     check = next(
-        check for check in doctor.examine([collector.COLLECTOR]) if check.name == "simulated cluster (simgrid)"
+        check for check in checks.examine([collector.COLLECTOR]) if check.name == "simulated cluster (simgrid)"
     )
     assert (check.ok, check.remedy) == (None, "apt install libsimgrid-dev")
 
