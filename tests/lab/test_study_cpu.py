@@ -15,8 +15,8 @@ from conftest import SHARED
 optimize = pytest.importorskip("scipy.optimize")
 
 from eprof import cli, costs
+from eprof.base.arrays import HOLDS
 from eprof.base.errors import EprofError
-from eprof.base.wraps import HOLDS
 from eprof.commands.validate import study
 from eprof.lab.fitting import fit
 from eprof.lab.fitting.quality import left_out

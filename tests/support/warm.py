@@ -197,10 +197,10 @@ def _prepare():
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     from eprof import costs, profilers
-    from eprof.counts import counters, translation
+    from eprof.counts import counters
     from eprof.show.page import frame
 
-    for once in (counters.definitions, counters.descriptions, translation.other_names):
+    for once in (counters.definitions, counters.descriptions, counters.other_names):
         once()
     for profiler in profilers.names():
         counters.names_in_use(profiler)

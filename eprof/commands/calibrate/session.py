@@ -29,7 +29,7 @@ from eprof.base.version import __version__
 from eprof.collect import cpu
 from eprof.collect.cuda import clocks as cuda_clocks
 from eprof.collect.cuda import compile as cuda_compile
-from eprof.collect.cuda import processes
+from eprof.collect.cuda import worker
 from eprof.collect.cuda.clocks import Setting
 from eprof.collect.cuda.worker import FAILED, MEASURED
 from eprof.collect.tools import Compiled
@@ -163,12 +163,12 @@ _SLACK_S = 120.0
 class Backend(NamedTuple):
     """What touches the world: a GPU, a compiler, processes. Tests have others."""
 
-    probe: Callable[[int], dict[str, Any]] = processes.probe
+    probe: Callable[[int], dict[str, Any]] = worker.probe
     compile: Callable[[Path, str, Path], Compiled] = cuda_compile.compile_source
     disassemble: Callable[[Path], tuple[str | None, str]] = cuda_compile.disassemble
     clocks: Callable[[str], dict[int, list[int]]] = cuda_clocks.supported
     held: Callable[[str, Setting | None], AbstractContextManager[None]] = cuda_clocks.held
-    run: Callable[..., str | None] = processes.run
+    run: Callable[..., str | None] = worker.run
 
 
 ON_CPU = Backend(probe=cpu.probe, compile=cpu.compile_source, disassemble=cpu.disassemble)

@@ -14,13 +14,12 @@ import pandas as pd
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Bools
+from eprof.base.arrays import Bools, wraps
 from eprof.base.errors import EprofError
 from eprof.base.kernels import selector
 from eprof.base.resources import opened
 from eprof.base.text import brief, counted, few, pattern, phrase
 from eprof.base.vocabulary import COUNTS, GPU
-from eprof.base.wraps import wraps
 from eprof.lab.measurements import mapping as mappings
 from eprof.lab.measurements import values
 from eprof.lab.measurements.mapping import ENERGIES_ONLY, Cells, Columns

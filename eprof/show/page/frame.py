@@ -21,8 +21,7 @@ from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base import caching
-from eprof.base.resources import folder
+from eprof.base.resources import cache_folder, cache_refusal, folder
 from eprof.base.text import visible, when
 from eprof.show.page import svg
 from eprof.show.page.svg import piece
@@ -118,13 +117,13 @@ def _compiled() -> FileSystemBytecodeCache | None:
 
     What lies there is run, so the folder must be this user's alone.
     """
-    place = caching.place()
+    place = cache_folder()
     if place is None:
         return None
     place = place / _TEMPLATES
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        is_mine = caching.refusal(place.parent) is None and caching.refusal(place) is None
+        is_mine = cache_refusal(place.parent) is None and cache_refusal(place) is None
     except OSError:
         return None
     return _Kept(str(place)) if is_mine else None
