@@ -7,6 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from eprof import costs
+from eprof.base.text import listed
 from eprof.collect import mpi, tools
 from eprof.collect.collector import AUTOMATIC, CLUSTER, GPU, PROGRAM, Collector, Tool
 from eprof.collect.messages import permission_remedy
@@ -50,6 +52,7 @@ def examine(known: Sequence[Collector], root: Path = tools.ROOT) -> list[Check]:
         _meter(),
         _components(root),
         _clocks(root, has_gpu),
+        _cost_table(known),
         _best(known, looked),
     ]
 
@@ -190,6 +193,24 @@ def _clocks(root: Path, has_gpu: bool) -> Check:
         "them alone, and runs compare best with locked ones"
     )
     return Check("clocks", None, detail, f"sudo nvidia-smi -pm 1 && sudo nvidia-smi {lock}")
+
+
+def _cost_table(known: Sequence[Collector]) -> Check:
+    device, _ = gpu()
+    tables = ", ".join(costs.tables())
+    if device is None:
+        defaults = listed([f"{collector.name} takes {collector.costs}" for collector in known if collector.costs])
+        detail = f"no GPU to price; {defaults}; there are {tables}"
+        return Check("cost table", None, detail)
+    table = costs.for_device(device)
+    if table is not None:
+        return Check("cost table", True, f"{table.name} is made for {device}")
+    return Check(
+        "cost table",
+        False,
+        f"none is made for {device}; there are {tables}",
+        "eprof run --costs NAME PROGRAM prices it as that board; a table of your own is one file (docs/costs.md)",
+    )
 
 
 def _best(known: Sequence[Collector], looked: Sequence[Tool]) -> Check:
