@@ -135,7 +135,7 @@ def test_no_headline_has_a_total_below_a_part_of_it(screens):
         most = list(joules_in(f"at most {JOULES}", text))
         parts = list(joules_in(JOULES, text))
         assert not most or max(parts) <= most[0], (name, text)
-        for part, low, high in re.findall(rf"([\d.]+\s?[kmµnp]?J) \(([^()]*?) to ([^()]*?J)\b", text):
+        for part, low, high in re.findall(r"([\d.]+\s?[kmµnp]?J) \(([^()]*?) to ([^()]*?J)\b", text):
             low += "" if "J" in low else re.sub(r"[\d.]", "", high)
             low_j, part_j, high_j = (next(joules_in(JOULES, joules)) for joules in (low, part, high))
             assert low_j <= part_j <= high_j, (name, text)

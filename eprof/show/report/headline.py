@@ -72,11 +72,11 @@ def _constant_alone(view: View) -> Headline:
         work = f", {quantity(view.above.value or 0.0, 'J')} of work that was counted"
         shares = "Shares are of what was counted."
     if pair is None:
-        text = f"{capital(at_least(constant, 'J'))} of constant power{_drawn(view)}{how}{work}, and work that was not counted."
-        return Headline(f"{text} {shares}", "", constant.marks | MISSING)
+        parts = f"{capital(at_least(constant, 'J'))} of constant power{_drawn(view)}{how}{work}"
+        return Headline(f"{parts}, and work that was not counted. {shares}", "", constant.marks | MISSING)
     # No total: its lower end is that of what was counted, which a reader would hold against the parts.
-    power = f"{drawn}{in_brackets(view.interval(CONSTANT), 'J')} of constant power{_drawn(view)}{how}{work}"
-    text = f"{power}; with work that was not counted, at most {quantity(pair[1], 'J')}{_by_limit(view)}."
+    parts = f"{drawn}{in_brackets(view.interval(CONSTANT), 'J')} of constant power{_drawn(view)}{how}{work}"
+    text = f"{parts}; with work that was not counted, at most {quantity(pair[1], 'J')}{_by_limit(view)}."
     return Headline(f"{text} {shares}", "", constant.marks | MISSING)
 
 
