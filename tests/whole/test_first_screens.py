@@ -114,6 +114,33 @@ def test_loads_in_flight_are_for_kernels_that_wait_for_them(screens):
     assert told and "k20c-metrics-summary.csv" not in told
 
 
+def test_a_saving_is_never_from_nothing(screens):
+    for name, _, view in screens:
+        assert "saves 0" not in what_to_try(view).text, (name, what_to_try(view).text)
+
+
+def test_what_was_counted_alone_is_no_share_and_saves_nothing(screens):
+    alone = [name for name, _, view in screens if headline(view).text.startswith("Only ")]
+    assert "rtx3050laptop-indian-grouping.csv" in alone
+    for name, _, view in screens:
+        if name in alone:
+            assert "%" not in headline(view).text and "saves" not in what_to_try(view).text, name
+            assert all("alone was counted" in str(row.cells[3]) for row in where(view).rows), name
+
+
+def test_divisions_in_fp64_are_known_by_their_special_functions(screens):
+    text = {name: what_to_try(view).text for name, _, view in screens}.get("v100-miniweather-baseline.ncu-rep")
+    if text is None:
+        pytest.skip("a larger log than are read here")
+    assert text.startswith("divide less in FP64")
+
+
+def test_fp32_for_fp64_saves_time_where_fp64_is_what_takes_it(screens):
+    view = next(view for name, _, view in screens if name == "gtx1080ti-cuda8-metrics-summary-cublas-templates.csv")
+    text = what_to_try(view).text
+    assert "use FP32 for FP64" in text and re.search(r"\d+\s%\sless time", text), text
+
+
 def test_a_product_that_reads_all_from_l1_is_tiled(screens):
     view = next(view for name, _, view in screens if name == "cc80-roofline-metrics-no-preamble.csv")
     assert "tile gemm_v0 in shared memory and registers (L1 moves" in what_to_try(view).text

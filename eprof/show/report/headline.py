@@ -6,7 +6,7 @@ from eprof.base.text import capital, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
 from eprof.profile import schema
 from eprof.show.report import metered
-from eprof.show.report.trust import lacking_briefly, lacks_most, lacks_some
+from eprof.show.report.trust import counted_alone, lacking_briefly, lacks_most, lacks_some
 from eprof.show.report.view import DRAM, Entry, View, contenders
 from eprof.show.words.badges import ASSUMED, MISSING, Amount
 from eprof.show.words.blocks import Headline
@@ -40,6 +40,11 @@ def _chosen(view: View) -> Headline:
         return _constant_alone(view)
     if view.is_above:
         return _above_constant(view)
+    if alone := counted_alone(view):
+        text = f"Only {view.in_prose(alone)} was counted{phrase(' ({})', _size(view, alone))}"
+        return Headline(
+            f"{text}: {quantity(total.value, 'J')}{_known_how(view)}, of a total that is not known.", "", total.marks
+        )
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
     text = f"{_joules(view, total)}{time}: {_parts(view)}."
     return Headline(text, when(view.energy(CONSTANT).value is None, _constant_part(view)), total.marks)
@@ -113,6 +118,15 @@ def _joules(view: View, total: Amount) -> str:
     if ends is None:
         return f"{capital(at_least(total, 'J'))}{how}{lacking_briefly(view)}"
     return f"{joules} counted (at least {quantity(ends[0] or 0.0, 'J')}){how}{lacking_briefly(view)}"
+
+
+def _size(view: View, group: str) -> str:
+    """How much was counted of a group, in its unit: "3.23 GB"."""
+    words = [name for name, word in view.words.items() if word.count.group == group and word.energy.value]
+    symbols = {view.words[name].count.symbol for name in words}
+    if len(symbols) != 1:
+        return ""
+    return quantity(view.summed(view.document, words).value or 0.0, symbols.pop())
 
 
 def _known_how(view: View) -> str:
