@@ -3,6 +3,7 @@
 from functools import cache
 
 from eprof.base import resources
+from eprof.base.known import only
 from eprof.base.text import pattern
 from eprof.base.toml import Document
 
@@ -63,6 +64,16 @@ def capabilities_by_name() -> dict[str, tuple[str, ...]]:
             key = normal_name(device)
             by_name[key] = (*by_name.get(key, ()), capability)
     return by_name
+
+
+def completed(start: str) -> str | None:
+    """The one GPU of `counters/devices.toml` whose name starts so; None: none, or several.
+
+    Text tables cut names off ("GeForce GTX 108"). Variants of one GPU ("-16GB") have one name there.
+    """
+    document = Document.read(resources.folder("counters") / "devices.toml")
+    names = {device for devices in document.data["device"].values() for device in devices}
+    return only([name for name in names if normal_name(name).startswith(normal_name(start))])
 
 
 def told_in(output: bytes) -> str | None:

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from eprof.base.arrays import Array
 from eprof.base.errors import LogError
+from eprof.base.gpus import completed, told_in
 from eprof.base.known import only
 from eprof.base.text import counted, pattern, phrase
 from eprof.base.threads import ahead, is_memory_scarce
@@ -100,7 +101,7 @@ class Walked(Struct, frozen=True):
             command=seen.messages.command,
             example_skipped=seen.example_skipped,
             processes=max(1, len(seen.pids)),
-            device=only(seen.devices),
+            device=only(seen.devices) or told_in(source.head) or completed(only(store.cut_off) or ""),
             several_devices=len(seen.devices) > 1,
             shapes=store.launch_shapes(),
         )
