@@ -34,7 +34,10 @@ _USAGE_ROW = (
     r"(?:\s++\S++){{{values}}}\s++(?P<name>\S.*)"
 )
 _BARE_ROW = pattern(r"\s*+GPU activities:\s++[\d.]++%\s.*")
-_NO_NAME = "a trace made without --csv cuts off the names of devices; the device is that of other logs, else what is left tells it"
+_NO_NAME = (
+    "a trace made without --csv cuts off the names of devices; the device is that of other logs, else the only one "
+    "whose name begins so"
+)
 _HELD_LAUNCHES = 1 << 16
 _UNITS_ROW = pattern(r"\s*%\s+(ns|us|ms|s)\s+(?:ns|us|ms|s)\s+.*")
 _TRACE_UNITS = pattern(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s(?:[KMGT]?B(?:/s)?|\s)++)?")
