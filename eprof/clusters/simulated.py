@@ -1,6 +1,7 @@
 """MPI programs on a simulated cluster: its nodes, the files that SimGrid reads, the runs that it left behind."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -161,14 +162,11 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
 def _named(program: Sequence[str], size: float | None) -> str:
     """The simulated program with its arguments, N for the size: a program of several sizes has one name."""
     words = [Path(program[0]).name, *program[1:]]
-    return " ".join(SIZE if size is not None and _is_size(word, size) else word for word in words)
-
-
-def _is_size(word: str, size: float) -> bool:
-    try:
-        return float(word) == size
-    except ValueError:
-        return False
+    for place, word in enumerate(words):
+        with suppress(ValueError):
+            if float(word) == size:
+                words[place] = SIZE
+    return " ".join(words)
 
 
 # ---- back
