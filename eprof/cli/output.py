@@ -52,9 +52,10 @@ def drawn(
                 return _encoded(_module(home, "page").html(document))
             case "txt":
                 return _encoded(_module(home, "terminal").text(document, verbose=verbose))
-            case "json" | "md":
-                writer = _module(home, "files")
-                return bytes(writer.to_json(document) if kind == "json" else writer.to_markdown(document))
+            case "json":
+                return bytes(_module(home, "files").to_json(document))
+            case "md":
+                return bytes(_module(home, "files").to_markdown(document))
             case "csv" | "parquet":
                 from eprof.show.files import export
 
