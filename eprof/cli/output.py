@@ -95,10 +95,10 @@ def of_document(document: Any, home: str, verbose: bool, terminal: str = "words"
             case "parquet":
                 return export.to_parquet(_table(document))
             case "md":
-                from eprof.show.files import drawing as markdown
+                from eprof.show.files import export
 
                 words = _module(home, "words")
-                return markdown.markdown(words.TITLE, words.blocks(document, True))
+                return export.markdown(words.TITLE, words.blocks(document, True))
             case "html":
                 return _encoded(_module(home, "page").html(document))
         from eprof.show.terminal import drawing

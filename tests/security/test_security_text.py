@@ -27,7 +27,7 @@ from eprof.commands.tune.schema import Tune
 from eprof.commands.validate import words as validation_words
 from eprof.lab.fitting import table_text as tabletext
 from eprof.show.files import export
-from eprof.show.files.drawing import markdown
+from eprof.show.files.export import markdown
 from eprof.show.report import files as report_files
 from eprof.show.report import terminal as console
 from eprof.show.terminal import drawing

@@ -63,7 +63,7 @@ class Costs(Struct, frozen=True):
 
 
 class FittedForm(Struct, frozen=True):
-    """What was fitted in every fold, and how (`lab/fitting/form.py`)."""
+    """What was fitted in every fold, and how (`lab/fitting/search.py`)."""
 
     voltages: str
     clock_tree: bool
