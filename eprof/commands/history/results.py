@@ -8,9 +8,9 @@ from msgspec import Struct
 from eprof.base.errors import LogError
 from eprof.logs import runs
 from eprof.profile import api, saved, schema
+from eprof.profile.api import profiles
 from eprof.profile.document import document
 from eprof.profile.profile import Energy, Profile
-from eprof.profile.variants import profiles
 
 RUN, REPORT = "run", "report"
 Price = Callable[[Profile], Energy]
