@@ -78,9 +78,9 @@ def _encoded(text: str) -> bytes:
 
 
 def of_document(document: Any, home: str, verbose: bool, terminal: str = "words") -> Result:
-    """The forms of a typed document of a command's folder `home`, drawn by its modules `tables`, `words` and `page`.
+    """The forms of a typed document of a command's folder `home`, drawn by its modules `words` and `page`.
 
-    terminal: the module whose blocks a terminal shows.
+    Its method `records` has the rows of CSV and Parquet. terminal: the module whose blocks a terminal shows.
     """
 
     def render(kind: str) -> bytes:
@@ -90,14 +90,14 @@ def of_document(document: Any, home: str, verbose: bool, terminal: str = "words"
             case "json":
                 return export.dumped(document.plain(), indent=2) + b"\n"
             case "csv":
-                return export.to_csv(_module(home, "tables").frame(document), quoting=0)
+                return export.to_csv(_table(document), quoting=0)
             case "parquet":
-                return export.to_parquet(_module(home, "tables").frame(document))
+                return export.to_parquet(_table(document))
             case "md":
-                from eprof.show.files import drawing as markdown
+                from eprof.show.files import export
 
                 words = _module(home, "words")
-                return markdown.markdown(words.TITLE, words.blocks(document, True))
+                return export.markdown(words.TITLE, words.blocks(document, True))
             case "html":
                 return _encoded(_module(home, "page").html(document))
         from eprof.show.terminal import drawing
@@ -110,6 +110,12 @@ def of_document(document: Any, home: str, verbose: bool, terminal: str = "words"
         drawing.show(_module(home, terminal).blocks(document, verbose), verbose)
 
     return Result(render, show)
+
+
+def _table(document: Any) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(list(document.records()))
 
 
 def planned(options: argparse.Namespace, suffixes: Mapping[str, str] = SUFFIXES) -> list[Output]:

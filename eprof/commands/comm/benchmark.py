@@ -14,7 +14,7 @@ from eprof.base.marks import Mark
 from eprof.base.resources import folder
 from eprof.clusters import simulated
 from eprof.clusters.cluster import INTERRUPT, POLL, Clock, Cluster
-from eprof.clusters.simgrid import hosts, platform, settings
+from eprof.clusters.simulated import hosts, platform, settings
 from eprof.collect import cpu, mpi
 from eprof.collect.meters import rapl
 from eprof.collect.tools import executable

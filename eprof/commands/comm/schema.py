@@ -1,8 +1,10 @@
 """The types of the document `eprof.comm/1` (docs/comm.md). SI units; None: not known."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct, field, to_builtins
+from msgspec.structs import asdict
 
 from eprof.commands.comm.model import POLLING
 
@@ -103,6 +105,15 @@ class Comm(Struct, frozen=True, kw_only=True):
         """The rows of messages whose threshold it is."""
         way = (threshold.primitive, threshold.waiting, threshold.core_mhz)
         return [row for row in self.rows if (row.primitive, row.waiting, row.core_mhz) == way]
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The rows of messages as a table; what is relative to polling is a column each."""
+        for row in self.rows:
+            cells = {**asdict(row), "marks": " ".join(row.marks)}
+            relative = cells.pop("relative")
+            if relative is not None:
+                cells |= {f"relative_{name}": value for name, value in asdict(relative).items()}
+            yield cells
 
     def plain(self) -> dict[str, Any]:
         """The document on messages as plain data."""

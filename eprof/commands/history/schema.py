@@ -1,5 +1,6 @@
 """The types of the document `eprof.history/1` (docs/history.md). SI units; None: not known."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, field, to_builtins
@@ -84,7 +85,14 @@ class History(Struct, frozen=True, kw_only=True):
     kernels: list[Kernel]
     warnings: list[str] = field(default_factory=list)
 
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The table of a history: a row for each run and kernel, and one for the run as a whole."""
+        for place, run in enumerate(self.runs):
+            about = {"run": run.path, "commit": run.commit, "time_utc": run.time_utc}
+            yield {**about, "kernel": "", "energy_j": run.energy_j["total"]}
+            for kernel in self.kernels:
+                yield {**about, "kernel": kernel.name, "energy_j": kernel.energy_j[place]}
+
     def plain(self) -> dict[str, Any]:
         """The document of a history as plain data."""
-        data: dict[str, Any] = to_builtins(self)
-        return data
+        return dict(to_builtins(self))

@@ -32,7 +32,6 @@ _GPU_LIBRARY = pattern(
     rb"[oO]pen(CL|cl)|clGetPlatformIDs|libcuda|cudart|nvrtc|libamdhip|cupy|pycuda|numba\.cuda|"
     rb"(import|from) (torch|tensorflow|jax)\b"
 )
-_LINKED = pattern(r"(\S+) => ")  # what `ldd` prints
 _GPU_FILE = pattern(
     r"lib(OpenCL|cu(da|dart|blas|fft|sparse|rand|solver|dnn)|nv(rtc|ToolsExt|idia)|amdhip|roc|ze_loader)"
 )
@@ -194,7 +193,8 @@ def uses_gpu(program: str, arguments: Sequence[str] = ()) -> bool | None:
         return True
     if not _is_machine_code(Path(program)) or any(Path(word).is_file() for word in arguments[:1]):
         return None  # a script, or an interpreter of one, may load what it likes
-    return any(map(_GPU_FILE.match, _LINKED.findall(ask(["ldd", program]))))
+    linked = (line.partition(" => ")[0].strip() for line in ask(["ldd", program]).splitlines())
+    return any(map(_GPU_FILE.match, linked))
 
 
 def _is_machine_code(path: Path) -> bool:

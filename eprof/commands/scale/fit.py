@@ -21,8 +21,7 @@ from eprof.base.errors import UsageError
 from eprof.base.known import growth
 from eprof.base.marks import Mark, names
 from eprof.clusters.cluster import INTERRUPT, POLL, Cluster, Run
-from eprof.commands.scale.model import Point, points
-from eprof.commands.scale.program import WORDS, Program
+from eprof.commands.scale.model import WORDS, Point, Program, points
 from eprof.commands.scale.schema import Fit, Prediction
 
 ALPHA_VARIES = 0.05

@@ -1,8 +1,10 @@
 """The types of the document `eprof.scale/1` (docs/scale.md). SI units; None: not known."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct, field, to_builtins
+from msgspec.structs import asdict
 
 from eprof.clusters.cluster import Part
 
@@ -118,6 +120,17 @@ class Scale(Struct, frozen=True, kw_only=True):
     f_star_mhz: float | None = None
     fit: Fit | None = None
     warnings: list[str] = field(default_factory=list)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The rows of scaling as a table; what is more on many processors is a column a cause."""
+        for row in self.rows:
+            cells = asdict(row)
+            overhead = cells.pop("overhead_j") or {}
+            parts = cells.pop("parts") or {}
+            cells |= {name: " ".join(cells[name]) for name in ("marks", "time_marks")}
+            cells |= {f"overhead_{cause}_j": joules for cause, joules in overhead.items()}
+            cells |= {f"{cause}_j": part.energy_j for cause, part in parts.items()}
+            yield cells | {f"{cause}_marks": " ".join(part.marks) for cause, part in parts.items()}
 
     def plain(self) -> dict[str, Any]:
         """The document of scaling as plain data."""

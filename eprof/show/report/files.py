@@ -16,8 +16,7 @@ from eprof.base.version import __version__
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
 from eprof.logs.rows.log import BETWEEN
 from eprof.profile import schema
-from eprof.show.files.drawing import markdown
-from eprof.show.files.export import dumped, to_json
+from eprof.show.files.export import dumped, markdown, to_json
 from eprof.show.report.headline import headline
 from eprof.show.report.levers import what_to_try
 from eprof.show.report.tables import kernel_table, operator_table, split_table

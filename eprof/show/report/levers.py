@@ -328,7 +328,7 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
 def _is_closed(view: View, group: str) -> bool:
     """Whether most of a part is in kernels of a library that comes compiled, which its user cannot rewrite."""
     joules = view.joules_by_kernel(group)
-    closed = [library_of(kernel.name) in _CLOSED for kernel in view.kernels]
+    closed = [library_of(kernel.name) in _CLOSED or is_of_library(kernel) for kernel in view.kernels]
     return sum(part for part, is_closed in zip(joules, closed, strict=True) if is_closed) > sum(joules) / 2
 
 
@@ -358,6 +358,7 @@ def _of_loops(view: View) -> str:
 
 
 _PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
+_INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
 _VECTOR_BITS = 256
 _MOSTLY_SCALAR, _LEAST_FLOPS = (
     0.5,
@@ -380,12 +381,26 @@ def scalar_loops(view: View) -> Iterator[Vectorised]:
     if view.document.device.processor != CPU:
         return
     for kernel in view.kernels:
-        if any(_PYTHON_LINE.search(line.place) for line in kernel.lines or ()):
+        if _is_called_by_python(kernel):
             continue  # what a library does there, who calls it cannot compile otherwise
         for kind in ("fp64", "fp32"):
             lines = [line for line in kernel.lines or () if _number(line, f"{kind}_scalar")]
             place = max(lines, key=lambda line: _number(line, f"{kind}_scalar")).place if lines else ""
             yield from _vectorised(view.label(kernel) + when(place, f" at {place}"), kernel.counts, kind)
+
+
+def is_of_library(kernel: schema.Kernel) -> bool:
+    """Whether a kernel of a CPU is what a Python program has a known library do, which comes compiled.
+
+    Such a kernel is called "a.dot, OpenBLAS". The interpreter's own work is the program's, and a library that goes by
+    the name of its file may be the user's.
+    """
+    library = kernel.name.rpartition(", ")[2]
+    return _is_called_by_python(kernel) and library != _INTERPRETER and ".so" not in library
+
+
+def _is_called_by_python(kernel: schema.Kernel) -> bool:
+    return any(_PYTHON_LINE.search(line.place) for line in kernel.lines or ())
 
 
 def _number(line: schema.Line, word: str) -> float:

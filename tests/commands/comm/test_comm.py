@@ -19,7 +19,7 @@ from eprof.cli import main
 from eprof.clusters import cluster
 from eprof.collect import cpu, mpi
 from eprof.collect.meters import rapl
-from eprof.commands.comm import benchmark, command, messages, model
+from eprof.commands.comm import benchmark, command, model
 from eprof.commands.comm import document as comm_document
 from eprof.commands.comm.model import BLOCKING, POLLING, Sample, Sent
 
@@ -174,7 +174,7 @@ Allreduce            3    *       4         8         8         8        32
 def read(tmp_path, text):
     path = tmp_path / "report"
     path.write_text(text)
-    return messages.read(str(path))
+    return model.read(str(path))
 
 
 def test_the_rows_of_all_ranks_are_the_messages_and_those_of_one_size_are_added_up(tmp_path):
@@ -220,7 +220,7 @@ def shared(name):
 
 
 def test_a_report_of_mpip_from_its_manual_is_read():
-    sent, notes = messages.read(shared("mpip-3.5-userguide-amg-sections.txt"))
+    sent, notes = model.read(shared("mpip-3.5-userguide-amg-sections.txt"))
     assert sent == [Sent("Send", 320, 6000.0, True)]  # the manual shows no end of the report
     assert "does not end with `End of Report`" in notes[0]
 
@@ -228,7 +228,7 @@ def test_a_report_of_mpip_from_its_manual_is_read():
 @pytest.mark.parametrize("name", ["ping-pong-otf2", "ping-pong-otf2-papi"])
 def test_a_trace_of_otf2_print_is_read(name, tmp_path):
     path = shared(f"{name}.otf2-print.txt")
-    sent, notes = messages.read(path)
+    sent, notes = model.read(path)
     text = Path(path).read_text()
     sizes = [int(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith("MPI_SEND")]
     assert len(sizes) == 16 == sum(message.number for message in sent)
