@@ -360,10 +360,8 @@ def _of_loops(view: View) -> str:
 _PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
 _INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
 _VECTOR_BITS = 256
-_MOSTLY_SCALAR, _LEAST_FLOPS = (
-    0.5,
-    1 / 30,
-)  # of a line's arithmetic that is scalar; of its instructions that are arithmetic
+_MOSTLY_SCALAR = 0.5  # of a line's arithmetic that is scalar
+_LEAST_FLOPS = 1 / 30  # of a line's instructions that are arithmetic
 # Counts of a loop that runs once for all lanes of a vector. Bytes stay, and so does what is counted once a lane.
 _ONCE = ("retired", "core_active", "integer", "control", "load_store", "misc")
 
