@@ -51,9 +51,8 @@ def one(path: str) -> None:
         document,  # noqa: F401
     )
     from eprof.profilers.ncu import reader as ncu
-    from eprof.profilers.nvprof import counters as tables
     from eprof.profilers.nvprof import reader as nvprof
-    from eprof.profilers.nvprof import trace
+    from eprof.profilers.nvprof import sections
     from eprof.show.files import export  # noqa: F401
 
     imported = time.process_time()
@@ -66,8 +65,14 @@ def one(path: str) -> None:
     ):
         setattr(module, name, clocked(stage, getattr(module, name)))
     for kind, name, stage in (
-        *((one, "add", "cells to numbers") for one in (tables.SummarySection, tables.WideSection, trace.TraceSection)),
-        *((one, "finish", "cells to rows") for one in (tables.SummarySection, tables.WideSection, trace.TraceSection)),
+        *(
+            (one, "add", "cells to numbers")
+            for one in (sections.SummarySection, sections.WideSection, sections.TraceSection)
+        ),
+        *(
+            (one, "finish", "cells to rows")
+            for one in (sections.SummarySection, sections.WideSection, sections.TraceSection)
+        ),
         (nvprof.Store, "tables", "adding up launches"),
         (nvprof.Block, "__init__", "line ends, encoding"),
         (ncu._Reader, "log", "cells to rows"),

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from eprof.commands.run.settings import run
     from eprof.profile.api import load
     from eprof.profile.profile import Energy, Profile
-    from eprof.profilers.ncu.kernel_tuner import kernel_tuner
+    from eprof.profilers.ncu.handed_on import kernel_tuner
 
 _HOMES = {
     "diff": "eprof.commands.diff.difference",
-    "kernel_tuner": "eprof.profilers.ncu.kernel_tuner",
+    "kernel_tuner": "eprof.profilers.ncu.handed_on",
     "load": "eprof.profile.api",
     "get_include": "eprof.base.mark",
     "mark": "eprof.base.mark",

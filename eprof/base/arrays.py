@@ -180,3 +180,18 @@ def group_marks(marks: Ints, codes: Ints) -> Ints:
     total = np.zeros((int(codes.max(initial=-1)) + 1, marks.shape[1]), dtype=np.int64)
     np.bitwise_or.at(total, codes, marks)
     return total
+
+
+HOLDS = 2.0**47
+_NEAR = 0.1  # of what the counter holds
+
+
+def wraps(too_high: Any) -> Floats:
+    """How often counters wrapped, if that is what made a count too high by so much; 0: something else did, or nothing.
+
+    too_high: above what the count can be, or above 0 for a thread that counted next to nothing. A wrap adds what the
+    counter holds, so a multiple of that, to a tenth, is the sign.
+    """
+    often = np.asarray(too_high, dtype=np.float64) / HOLDS
+    whole = np.round(often)
+    return np.where((whole >= 1) & (np.abs(often - whole) < _NEAR), whole, 0.0)

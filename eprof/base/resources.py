@@ -1,4 +1,4 @@
-"""Where the data is: the folders `counters`, `costs` and `reports`; and how any small file is read."""
+"""Where files are: the data folders `counters`, `costs` and `reports`, the cache; and how any small file is read."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from eprof.base.errors import LogError
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
+from shlex import quote
 
 # `--costs <(command)`: the shell hands over a pipe under one of these names, and the user means it.
 _HANDED_OVER = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
@@ -100,3 +101,37 @@ def _readable(path: str) -> Iterator[None]:
 def lines(data: bytes) -> list[str]:
     """The lines of a text of any origin; what is no UTF-8 is replaced, and zero bytes are left out."""
     return data.decode("utf-8-sig", "replace").replace("\0", "").splitlines()
+
+
+STAMPS = "stamps"  # the folder in it that says which files were read
+
+
+def cache_folder() -> Path | None:
+    """The folder of the cache: $EPROF_CACHE ("off": none), else `eprof` in $XDG_CACHE_HOME, else in ~/.cache."""
+    setting = os.environ.get("EPROF_CACHE")
+    if setting is not None:
+        return None if setting.lower() in ("", "off", "0", "no") else Path(setting)
+    home = os.environ.get("XDG_CACHE_HOME")
+    if home and Path(home).is_absolute():
+        return Path(home) / "eprof"
+    try:
+        return Path.home() / ".cache" / "eprof"
+    except RuntimeError:
+        return None
+
+
+def cache_refusal(folder: Path) -> str | None:
+    """Why a folder is not used as the cache of logs: others than this user can write to it. None if nobody else can."""
+    for place in (folder, folder / STAMPS):
+        try:
+            status = place.stat()
+        except (OSError, ValueError):
+            continue
+        if status.st_uid != os.geteuid():
+            return (
+                f"the cache {place} belongs to another user, so it is not used; name one of your own with EPROF_CACHE, "
+                "or none with EPROF_CACHE=off"
+            )
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return f"others can write to the cache {place}, so it is not used; run `chmod -R go-w {quote(str(folder))}`"
+    return None

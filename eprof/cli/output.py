@@ -52,9 +52,10 @@ def drawn(
                 return _encoded(_module(home, "page").html(document))
             case "txt":
                 return _encoded(_module(home, "terminal").text(document, verbose=verbose))
-            case "json" | "md":
-                writer = _module(home, "files")
-                return bytes(writer.to_json(document) if kind == "json" else writer.to_markdown(document))
+            case "json":
+                return bytes(_module(home, "files").to_json(document))
+            case "md":
+                return bytes(_module(home, "files").to_markdown(document))
             case "csv" | "parquet":
                 from eprof.show.files import export
 
@@ -78,9 +79,9 @@ def _encoded(text: str) -> bytes:
 
 
 def of_document(document: Any, home: str, verbose: bool, terminal: str = "words") -> Result:
-    """The forms of a typed document of a command's folder `home`, drawn by its modules `tables`, `words` and `page`.
+    """The forms of a typed document of a command's folder `home`, drawn by its modules `words` and `page`.
 
-    terminal: the module whose blocks a terminal shows.
+    Its method `records` has the rows of CSV and Parquet. terminal: the module whose blocks a terminal shows.
     """
 
     def render(kind: str) -> bytes:
@@ -90,14 +91,14 @@ def of_document(document: Any, home: str, verbose: bool, terminal: str = "words"
             case "json":
                 return export.dumped(document.plain(), indent=2) + b"\n"
             case "csv":
-                return export.to_csv(_module(home, "tables").frame(document), quoting=0)
+                return export.to_csv(_table(document), quoting=0)
             case "parquet":
-                return export.to_parquet(_module(home, "tables").frame(document))
+                return export.to_parquet(_table(document))
             case "md":
-                from eprof.show.files import drawing as markdown
+                from eprof.show.files import export
 
                 words = _module(home, "words")
-                return markdown.markdown(words.TITLE, words.blocks(document, True))
+                return export.markdown(words.TITLE, words.blocks(document, True))
             case "html":
                 return _encoded(_module(home, "page").html(document))
         from eprof.show.terminal import drawing
@@ -112,6 +113,12 @@ def of_document(document: Any, home: str, verbose: bool, terminal: str = "words"
     return Result(render, show)
 
 
+def _table(document: Any) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(list(document.records()))
+
+
 def planned(options: argparse.Namespace, suffixes: Mapping[str, str] = SUFFIXES) -> list[Output]:
     """The files to write with their formats; checked before any log is read: no long work for nothing.
 
@@ -119,7 +126,19 @@ def planned(options: argparse.Namespace, suffixes: Mapping[str, str] = SUFFIXES)
     """
     outputs: list[Output] = []
     for name in options.output:
-        path, kind = _planned(name, options, suffixes)
+        if name == "-":
+            raise UsageError("-o -: name a file; without -o, --format writes to standard output.")
+        path = Path(name)
+        # The longest suffix counts: "a.speedscope.json" is no JSON of eprof.
+        known = [suffix for suffix in suffixes if name.lower().endswith(suffix)]
+        kind = options.format or suffixes.get(max(known, key=len, default=""))
+        if kind is None:
+            raise UsageError(
+                f"-o {name}: cannot tell the format from the suffix; use {' '.join(suffixes)} or --format."
+            )
+        refuse_existing(path, options.force)
+        if path.exists() and any(Path(log).exists() and path.samefile(log) for log in getattr(options, "inputs", ())):
+            raise UsageError(f"-o {name}: is one of the inputs, and is not overwritten even with -f/--force.")
         if any(path.absolute() == planned.absolute() for planned, _ in outputs):
             raise UsageError(f"-o {name}: is named twice.")
         outputs.append((path, kind))
@@ -129,21 +148,6 @@ def planned(options: argparse.Namespace, suffixes: Mapping[str, str] = SUFFIXES)
         refuse_existing(path, options.force)
         outputs.append((path, "html"))
     return outputs
-
-
-def _planned(name: str, options: argparse.Namespace, suffixes: Mapping[str, str]) -> Output:
-    if name == "-":
-        raise UsageError("-o -: name a file; without -o, --format writes to standard output.")
-    path = Path(name)
-    # The longest suffix counts: "a.speedscope.json" is no JSON of eprof.
-    known = [suffix for suffix in suffixes if name.lower().endswith(suffix)]
-    kind = options.format or suffixes.get(max(known, key=len, default=""))
-    if kind is None:
-        raise UsageError(f"-o {name}: cannot tell the format from the suffix; use {' '.join(suffixes)} or --format.")
-    refuse_existing(path, options.force)
-    if path.exists() and any(Path(log).exists() and path.samefile(log) for log in getattr(options, "inputs", ())):
-        raise UsageError(f"-o {name}: is one of the inputs, and is not overwritten even with -f/--force.")
-    return path, kind
 
 
 def deliver(result: Result, outputs: list[Output], options: argparse.Namespace, page: Path | None = None) -> None:

@@ -1,18 +1,123 @@
-"""MPI programs on a simulated cluster: what to simulate, and the runs that a simulation left (docs/scale.md)."""
+"""MPI programs on a simulated cluster: its nodes, the files that SimGrid reads, the runs that it left behind."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from eprof.base.errors import CollectError, LogError, UsageError
 from eprof.base.marks import NONE, Mark, from_names, names
 from eprof.base.text import pattern
-from eprof.clusters import simgrid
 from eprof.clusters.cluster import POLL, Cluster, Run
 from eprof.collect import directory
 from eprof.collect.collector import Nodes, Speed
+
+# Any algorithm that the table does not pin is SimGrid's own, which no environment variable changes.
+_FIXED = ("plugin:host_energy", "smpi/coll-selector:default")
+_PLATFORM = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+<zone id="cluster" routing="Floyd">
+{parts}
+</zone>
+</platform>
+"""
+
+
+def hosts(nodes: Nodes) -> str:
+    """The nodes in SimGrid's list of hosts by name, one process each."""
+    return "".join(f"{name}\n" for name in _host_names(nodes))
+
+
+def platform(nodes: Nodes, *speeds: Speed) -> str:
+    """SimGrid's platform: nodes with powers at each clock, and a link to the switch and one back; the first in
+    force.
+
+    A node's three powers are idle, busy at no load, and busy: it has one core, so the second never counts. SimGrid has
+    no power of links with two directions, so these are two links.
+    """
+    watts = _property("wattage_per_state", *((speed.waiting_w, speed.waiting_w, speed.computing_w) for speed in speeds))
+    link_watts = ""
+    if nodes.link_w:
+        link_watts = _property("wattage_range", nodes.link_w)
+    clocks = ",".join(f"{speed.work_per_s}f" for speed in speeds)
+    network = f'bandwidth="{nodes.bandwidth_byte_per_s}Bps" latency="{nodes.latency_s}s"'
+    parts = [f'<host id="{name}" speed="{clocks}">{watts}</host>' for name in _host_names(nodes)]
+    parts.append('<router id="switch"/>')
+    parts += [f'<link id="{link}" {network}>{link_watts}</link>' for link, *_ in _ways(nodes)]
+    parts += [
+        f'<route src="{source}" dst="{target}" symmetrical="NO"><link_ctn id="{link}"/></route>'
+        for link, source, target in _ways(nodes)
+    ]
+    return _PLATFORM.format(parts="\n".join(parts))
+
+
+def _host_names(nodes: Nodes) -> list[str]:
+    return [f"node-{number}" for number in range(nodes.processes)]
+
+
+def _ways(nodes: Nodes) -> Iterator[tuple[str, str, str]]:
+    """Each link of SimGrid's platform with its two ends."""
+    for name in _host_names(nodes):
+        yield f"{name}-up", name, "switch"
+        yield f"{name}-down", "switch", name
+
+
+def _property(name: str, *states: Sequence[float]) -> str:
+    value = ",".join(":".join(map(str, watts)) for watts in states)
+    return f'<prop id="{name}" value="{value}"/>'
+
+
+def settings(nodes: Nodes) -> list[str]:
+    """What SimGrid is told for every simulation of these nodes, each after `--cfg=`."""
+    algorithms = [f"smpi/{algorithm}" for algorithm in nodes.collectives]
+    if nodes.link_w:
+        return [*_FIXED, "plugin:link_energy", *algorithms]
+    return [*_FIXED, *algorithms]
+
+
+# ---- back
+
+_MOST_BYTES = 64 << 20
+_HOSTS = pattern(
+    r"\[\s*(\d+\.\d+)\] \[host_energy/INFO\] Total energy consumption: \S+ Joules \(used hosts: (\d+\.\d+) Joules"
+)
+_LINKS = pattern(r"\[link_energy/INFO\] Total energy over all links: (\d+\.\d+)\n")
+
+
+class Energy(NamedTuple):
+    """Simulated time in s, the energy of the hosts that ran a process, and that of their links; None: not simulated."""
+
+    time_s: float
+    hosts_j: float
+    links_j: float | None
+
+
+def energy(log: Path) -> Energy | None:
+    """The energies in a log of SimGrid; None where the simulation did not come to its end. Raises OSError."""
+    hosts = _HOSTS.search(_text(log))
+    if hosts is None:
+        return None
+    used = Energy(float(hosts[1]), float(hosts[2]), None)
+    if not of_links(log).is_file():
+        return used
+    links = _LINKS.search(_text(of_links(log)))
+    if links is None:
+        return None
+    return used._replace(links_j=float(links[1]))
+
+
+def of_links(log: Path) -> Path:
+    """SimGrid's log of the energy of links beside one of hosts."""
+    return log.with_suffix(".links")
+
+
+def _text(log: Path) -> str:
+    with log.open(encoding="utf-8", errors="replace") as file:
+        return file.read(_MOST_BYTES)
+
 
 SIZE = "N"  # in the name of a program, the argument that is its size
 _CLOCK = pattern(r"(\d+(?:\.\d+)?)mhz")
@@ -63,14 +168,11 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
 def _named(program: Sequence[str], size: float | None) -> str:
     """The simulated program with its arguments, N for the size: a program of several sizes has one name."""
     words = [Path(program[0]).name, *program[1:]]
-    return " ".join(SIZE if size is not None and _is_size(word, size) else word for word in words)
-
-
-def _is_size(word: str, size: float) -> bool:
-    try:
-        return float(word) == size
-    except ValueError:
-        return False
+    for place, word in enumerate(words):
+        with suppress(ValueError):
+            if float(word) == size:
+                words[place] = SIZE
+    return " ".join(words)
 
 
 # ---- back
@@ -79,10 +181,10 @@ def _is_size(word: str, size: float) -> bool:
 def record(path: Path) -> Mapping[str, Any] | None:
     """The `run.json` of simulated runs; None for anything else. Raises LogError: it is damaged."""
     try:
-        manifest = directory.manifest(path) if path.is_dir() else None
+        manifest = (path.is_dir() and directory.manifest(path)) or {}
     except CollectError as err:
         raise LogError(str(err)) from err
-    return manifest if manifest and "cluster" in manifest else None
+    return manifest if "cluster" in manifest else None
 
 
 def runs(path: Path, manifest: Mapping[str, Any], notes: list[str]) -> Iterator[Run]:
@@ -100,7 +202,7 @@ def runs(path: Path, manifest: Mapping[str, Any], notes: list[str]) -> Iterator[
         log = path / "logs" / f"{measurement['what']}-1.log"
         if core_mhz is None or measurement.get("failed") or not log.is_file():
             continue
-        if used := simgrid.energy(log):
+        if used := energy(log):
             energy_j = used.hosts_j + (used.links_j or 0.0)
             run = Run(program, about.get("size"), processes, float(core_mhz[1]), used.time_s, energy_j or None)
             yield replace(run, marks=marks, time_marks=marks, cluster=name)

@@ -1,4 +1,7 @@
-"""The processor of this machine as `eprof calibrate` drives it: what it is, and work that every core does at once."""
+"""The processor of this machine: what it is, work that every core does at once (`eprof calibrate`), and its clock.
+
+The clock is held through Linux's cpufreq, and given back; only where a user asks for it.
+"""
 
 import ctypes
 import mmap
@@ -6,7 +9,8 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,8 @@ from eprof.collect.meters import rapl
 from eprof.collect.tools import Compiled, ask, executable, text_of
 
 _CORES = "sys/devices/system/cpu"
+_LOW, _HIGH = "scaling_min_freq", "scaling_max_freq"
+_SLOWEST, _FASTEST = "cpuinfo_min_freq", "cpuinfo_max_freq"
 _PAGE = 4096
 _LEAST_BYTES = 2**28  # of memory, so that no cache holds much of it
 _FLAGS = {"16.0": (), "16.1": (), "32.0": ("-mavx",), "32.1": ("-mavx", "-mfma")}
@@ -174,3 +180,61 @@ def _bytes(text: str) -> int:
     """The bytes of "32K"."""
     size = re.match(r"(\d+)([KMG]?)", text)
     return int(size[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[size[2]] if size else 0
+
+
+@contextmanager
+def held_at(core_mhz: float | None, root: Path = Path("/")) -> Iterator[None]:
+    """Hold all cores of the processor at a clock in MHz inside the block, and give back what was in force.
+
+    None: leave the clocks alone. root: where /sys stands. Raises CollectError, with nothing changed.
+    """
+    if core_mhz is None:
+        yield
+        return
+    cores = check_clock(core_mhz, root)
+    before = {core: (_number(core / _LOW), _number(core / _HIGH)) for core in cores}
+    try:
+        khz = _khz(core_mhz)
+        try:
+            for core in cores:
+                _set(core, khz, khz)
+        except OSError as err:
+            raise CollectError("--clock: this machine does not let its clock be set, and none was changed.") from err
+        yield
+    finally:
+        for core, (low_khz, high_khz) in before.items():
+            with suppress(OSError):
+                _set(core, low_khz, high_khz)
+
+
+def check_clock(core_mhz: float, root: Path = Path("/")) -> list[Path]:
+    """The cores, all of which can be set to a clock in MHz. Raises CollectError: they cannot."""
+    cores = sorted((root / _CORES).glob("cpu[0-9]*/cpufreq"))
+    if not cores:
+        raise CollectError("--clock: this machine lets nobody set its clock (no cpufreq in /sys); none was changed.")
+    for core in cores:
+        if not all(os.access(core / name, os.W_OK) for name in (_LOW, _HIGH)):
+            raise CollectError("--clock: only root may set the clock of this machine; none was changed.")
+        slowest_khz, fastest_khz = _number(core / _SLOWEST), _number(core / _FASTEST)
+        if not slowest_khz <= _khz(core_mhz) <= fastest_khz:
+            span = f"{slowest_khz / 1000:g} to {fastest_khz / 1000:g} MHz"
+            raise CollectError(f"--clock {core_mhz:g}: this processor has {span}; no clock was changed.")
+    return cores
+
+
+def _khz(core_mhz: float) -> int:
+    return round(core_mhz * 1000)
+
+
+def _number(file: Path) -> int:
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError) as err:
+        raise CollectError(f"--clock: {file} cannot be read, so no clock is changed.") from err
+
+
+def _set(core: Path, low_khz: int, high_khz: int) -> None:
+    """Both limits of a core's clock; the low one is out of the way first, for it may never be above the high one."""
+    (core / _LOW).write_text(str(_number(core / _SLOWEST)))
+    (core / _HIGH).write_text(str(high_khz))
+    (core / _LOW).write_text(str(low_khz))

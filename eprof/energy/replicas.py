@@ -40,7 +40,8 @@ class Replicas(Struct, frozen=True, eq=False, dict=True):
 
         What is not known (NaN) adds nothing.
         """
-        energies: Floats = known_or_zero(amounts) @ self.prices
+        # einsum, as a product by BLAS ends the process where memory is short.
+        energies: Floats = np.einsum("...w,wd->...d", known_or_zero(amounts), self.prices)
         return energies
 
     def interval(self, joules: Floats, value_j: Floats | float, spread_j: Floats | float = 0.0) -> Floats:

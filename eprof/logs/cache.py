@@ -24,7 +24,7 @@ from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array
-from eprof.base.caching import STAMPS
+from eprof.base.resources import STAMPS
 from eprof.logs.rows.log import Log
 
 SMALLEST_BYTES = 8 << 20

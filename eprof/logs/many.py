@@ -16,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof import profilers
-from eprof.base.caching import refusal
 from eprof.base.errors import LogError, ShortageError, UsageError, shortage
+from eprof.base.resources import cache_refusal
 from eprof.base.threads import cores
 from eprof.logs import read
 from eprof.logs.cache import Cache, Stamp, request_digest
@@ -57,7 +57,7 @@ class Reading(Struct, frozen=True, dict=True):
     @cached_property
     def refused(self) -> str | None:
         """Why the cache of logs is not used; None if it is, or if there is none."""
-        return None if self.cache is None else refusal(self.cache)
+        return None if self.cache is None else cache_refusal(self.cache)
 
     def __call__(self, path: Path, progress: Callable[[int], None] | None = None) -> Log:
         """Read one log, or take it from the cache. Raises LogError. progress: called with the number of new bytes."""

@@ -13,9 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof import logs, profilers
-from eprof.base.caching import place as cache_place
 from eprof.base.errors import LogError, UsageError
 from eprof.base.labels import no_such_kernel, selection
+from eprof.base.resources import cache_folder
 from eprof.base.text import capital
 from eprof.base.vocabulary import CPU
 from eprof.counts import counters
@@ -81,7 +81,7 @@ def load(
     sources = _sources([given for given in inputs if isinstance(given, str | Path)], parts, rank)
     gather = not sources.owner and not sources.rank_of
     names = None if columns is None else tuple(logs.read_columns(columns))
-    folder = cache_place() if cache else None
+    folder = cache_folder() if cache else None
     reading = Reading(
         names, counters.descriptions(), counters.names_in_use, folder, _split_by(parts, timeline), gather=gather
     )

@@ -129,7 +129,7 @@ def held_to_limit(energy: "Energy") -> "Energy":
     if total_j <= most_j or constant_j >= most_j:
         return energy
     made = f"The prices make {total_j / time_s:.4g} W of these counts and times, and the board may draw"
-    if energy.table is None or energy.profile.is_named_otherwise(energy.table):
+    if energy.table is None or not energy.profile.is_served_by(energy.table):
         why = "they are of another processor, too large, or the counts or times are not those of this run"
         return replace(energy, notes=(f"{made} {most_j / time_s:.4g} W: {why}.", *energy.notes))
     factor = (most_j - constant_j) / (total_j - constant_j)

@@ -7,7 +7,7 @@ import pytest
 from eprof.base import gpus, resources
 from eprof.base.errors import DefinitionError
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, OF_GPUS
-from eprof.counts import counters, loading, translation
+from eprof.counts import counters, loading
 from eprof.counts.definition import SECTIONS
 
 GOOD = """schema = 1
@@ -339,7 +339,7 @@ def test_descriptions_lead_to_names_misspelt_or_not():
 
 
 def test_search_tells_who_uses_a_counter():
-    found = translation.search("l1_global_load_hit")
+    found = counters.search("l1_global_load_hit")
     assert {row["definition"] for row in found} == {
         "nvprof/fermi",
         "nvprof/kepler-3.0",
@@ -347,7 +347,7 @@ def test_search_tells_who_uses_a_counter():
         "nvprof/kepler-3.5",
     }
     assert all("l1_read" in row["words"] for row in found)
-    assert translation.search("nothing_like_it") == []
+    assert counters.search("nothing_like_it") == []
 
 
 def test_summary_and_explain_are_plain_data():

@@ -12,7 +12,7 @@ from eprof.base.arrays import Columns
 from eprof.base.errors import DefinitionError
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS
-from eprof.counts import checks, counters, counts, translation
+from eprof.counts import checks, counters, counts
 from eprof.counts.definition import common
 from eprof.logs import read
 from eprof.profile import device, plan
@@ -109,7 +109,7 @@ def test_a_definition_tells_what_to_collect(capability):
 
 def test_a_definition_is_used_instead_of_the_smallest_set():
     from eprof.collect.collector import Tool
-    from eprof.commands.run.choice import counters_for
+    from eprof.commands.run.settings import counters_for
     from eprof.profilers.ncu.collector import Ncu
 
     class Here(Ncu):
@@ -267,7 +267,7 @@ def test_a_real_log_of_nvprof_renamed_by_the_table_says_the_same(real_log):
     path = real_log("v100-events-and-metrics-summary-with-total.csv")
     launches = logs.combine([read(path, keep=counters.names_in_use("nvprof"))])
     named = {
-        old: pair.ncu for pair in translation.other_names() for old in pair.nvprof if re.fullmatch(r"[\w.]+", pair.ncu)
+        old: pair.ncu for pair in counters.other_names() for old in pair.nvprof if re.fullmatch(r"[\w.]+", pair.ncu)
     }
     names = tuple(named.get(name, name) for name in launches.counters.names)
     renamed = replace(
@@ -408,7 +408,7 @@ def test_tampered_counters_are_noticed(factor):
 
 
 def test_the_table_of_names_is_tidy():
-    pairs = translation.other_names()
+    pairs = counters.other_names()
     assert len(pairs) >= 60
     old = [name for pair in pairs for name in pair.nvprof]
     assert len(set(old)) == len(old)
@@ -421,20 +421,20 @@ def test_the_table_of_names_is_tidy():
 
 @pytest.mark.parametrize(("old", "new"), [(old, new) for old, new in SAME.items() if not old.startswith("l2_subp")])
 def test_the_table_says_what_the_vocabulary_test_takes_for_the_same(old, new):
-    assert any(old in pair.nvprof and pair.ncu.removeprefix("32 * ") == new for pair in translation.other_names())
+    assert any(old in pair.nvprof and pair.ncu.removeprefix("32 * ") == new for pair in counters.other_names())
 
 
 def test_find_shows_the_name_in_the_other_profiler(capsys):
     from eprof.cli import main
 
-    found = translation.search("inst_integer")
+    found = counters.search("inst_integer")
     assert all(any(op("integer") in one for one in row["also"]) for row in found) and found
-    assert any("nvprof: inst_integer" in one for row in translation.search("op_integer") for one in row["also"])
-    lone = translation.search("sm_efficiency")
+    assert any("nvprof: inst_integer" in one for row in counters.search("op_integer") for one in row["also"])
+    lone = counters.search("sm_efficiency")
     assert all(row["words"] == ["sm_active_cycle"] for row in lone) and lone[0]["also"]
-    unused = translation.search("special_fu_utilization")
+    unused = counters.search("special_fu_utilization")
     assert unused == [{"definition": "", "counter": "special_fu_utilization", "words": [], "also": unused[0]["also"]}]
-    assert "slices" in translation.search("l2_subp0_total_read")[0]["also"][0]
+    assert "slices" in counters.search("l2_subp0_total_read")[0]["also"][0]
     with pytest.raises(SystemExit, match="0"):
         main(["counters", "--find", "inst_integer"])
     assert f"inst_integer is in ncu: {op('integer')}" in " ".join(capsys.readouterr().out.split())

@@ -20,10 +20,9 @@ from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.lab.fitting import Form, fit
 from eprof.lab.fitting import quality as quality_of_fits
-from eprof.lab.fitting.defaults import alike, form_for, known, pooled
 from eprof.lab.fitting.quality import bootstrap, collinearity, error, examine, left_out, within
 from eprof.lab.fitting.search import HIGHEST, LOWEST, Settings, lowest_points, moments, monotone, rows_of
-from eprof.lab.fitting.solve import level_volts
+from eprof.lab.fitting.solve import alike, form_for, known, level_volts, pooled
 from eprof.lab.fitting.table_text import Head, number, text
 from eprof.lab.measurements import MeasurementError, Measurements, read
 

@@ -9,8 +9,8 @@ import pytest
 
 from eprof.base.errors import DefinitionError, EprofError
 from eprof.lab.measurements import MeasurementError, mappings, read
-from eprof.lab.measurements.diagnostics import wild
 from eprof.lab.measurements.mapping import load
+from eprof.lab.measurements.values import wild
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "power"
 
@@ -316,8 +316,8 @@ def test_a_report_whose_power_is_predicted_is_refused(tmp_path):
 def test_one_row_is_not_a_term_that_is_the_same_in_every_row(rows, is_said):
     from validation_support import made
 
-    from eprof.lab.measurements import diagnostics
+    from eprof.lab.measurements import values
 
     measured = made(benchmarks=1)
     alone = measured.take(np.array([0] * rows))
-    assert any("the same in every row" in sentence for sentence in diagnostics.notes(alone)) == is_said
+    assert any("the same in every row" in sentence for sentence in values.notes(alone)) == is_said

@@ -8,11 +8,11 @@ import pytest
 
 from eprof.base.errors import DefinitionError
 from eprof.lab.fitting import Form, fit
-from eprof.lab.fitting.defaults import form_without_prior
 from eprof.lab.fitting.quality import CONSTANT, LINEAR, ClockPower, ConstantPower, examine, sentence
+from eprof.lab.fitting.solve import form_without_prior
 from eprof.lab.measurements import MeasurementError, read
-from eprof.lab.measurements.diagnostics import wild
 from eprof.lab.measurements.mapping import Cells, load
+from eprof.lab.measurements.values import wild
 
 HEAD = 'schema = 1\nname = "mine"\ntitle = "t"\nkind = "energies"\n[columns]\n'
 

@@ -15,12 +15,12 @@ from conftest import SHARED
 optimize = pytest.importorskip("scipy.optimize")
 
 from eprof import cli, costs
+from eprof.base.arrays import HOLDS
 from eprof.base.errors import EprofError
-from eprof.base.wraps import HOLDS
 from eprof.commands.validate import study
 from eprof.lab.fitting import fit
-from eprof.lab.fitting.defaults import form_for
 from eprof.lab.fitting.quality import left_out
+from eprof.lab.fitting.solve import form_for
 from eprof.lab.measurements import MeasurementError, read
 
 ROOT = Path(__file__).parents[2]

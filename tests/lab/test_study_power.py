@@ -15,7 +15,7 @@ pytest.importorskip("scipy")
 
 from eprof import costs
 from eprof.lab.fitting import fit
-from eprof.lab.fitting.defaults import form_for
+from eprof.lab.fitting.solve import form_for
 from eprof.lab.measurements import read
 
 ROOT = Path(__file__).parents[2]

@@ -18,8 +18,8 @@ from eprof.collect.process import Ended
 from eprof.commands.run import settings
 from eprof.costs import load
 from eprof.profilers.callgrind.collector import COLLECTOR
+from eprof.profilers.callgrind.decode import in_python, library
 from eprof.profilers.callgrind.file_format import Function, parse
-from eprof.profilers.callgrind.in_python import in_python, library
 from eprof.show.report.levers_of_cpus import scalar_loops
 from eprof.show.report.view import View
 

@@ -36,7 +36,7 @@ from eprof.collect.messages import catalogue
 from eprof.logs.join import sums
 from eprof.logs.rows.cells import cells
 from eprof.logs.rows.columns import Answers, Form, LineRows, codes_that_stay, parse
-from eprof.profilers.nvprof import messages
+from eprof.profilers.nvprof import reader
 from eprof.profilers.nvprof.reader import Block
 
 quick = settings(max_examples=10)
@@ -267,7 +267,7 @@ def test_no_message_is_passed_over(message):
         text = re.sub(r"\(\?:([^|)]+)\|[^)]+\)", r"\1", text).replace("[\\d.]+", "3.0").replace(".*", " ")
         text = text.replace("\\", "")
         assert re.search(message.pattern, text), text
-        heard = messages.Messages()
+        heard = reader.Messages()
         heard.hear(1, text)
         assert heard.why_no_table(), text
 

@@ -5,6 +5,7 @@ import io
 import json
 import re
 
+import pandas as pd
 import pytest
 import tomli
 from msgspec import convert
@@ -23,11 +24,10 @@ from eprof.commands.roofline import terminal as console_roofline
 from eprof.commands.tune import terminal as terminal_tuning
 from eprof.commands.tune import words as tuning_words
 from eprof.commands.tune.schema import Tune
-from eprof.commands.tune.tables import frame
 from eprof.commands.validate import words as validation_words
 from eprof.lab.fitting import table_text as tabletext
 from eprof.show.files import export
-from eprof.show.files.drawing import markdown
+from eprof.show.files.export import markdown
 from eprof.show.report import files as report_files
 from eprof.show.report import terminal as console
 from eprof.show.terminal import drawing
@@ -156,7 +156,7 @@ def test_no_cell_is_a_formula(documents, start):  # noqa: F811
     assert export.harmless(name).startswith("'") and "\n" not in export.harmless(name)
     kernels = [{**one, "name": name} for one in documents["tune"]["kernels"]]
     hostile = convert({**documents["tune"], "program": name, "kernels": kernels}, Tune)
-    text = export.to_csv(frame(hostile), quoting=0)
+    text = export.to_csv(pd.DataFrame(hostile.records()), quoting=0)
     rows = list(csv.reader(io.StringIO(text.decode())))
     assert all(len(row) == len(rows[0]) for row in rows)
     assert not any(cell.strip()[:1] in "=@\uff1d|%" for row in rows for cell in row if cell)

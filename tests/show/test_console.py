@@ -8,7 +8,7 @@ from report_support import fifty, fmm, no_costs, two_devices
 from eprof.base.labels import labels
 from eprof.base.marks import NONE, Mark
 from eprof.base.text import printable
-from eprof.show.files.drawing import markdown
+from eprof.show.files.export import markdown
 from eprof.show.report import terminal as console
 from eprof.show.terminal import drawing
 from eprof.show.words.blocks import Notes

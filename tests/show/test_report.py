@@ -17,8 +17,8 @@ from conftest import ROOT
 from eprof.base import kernels
 from eprof.base.marks import Mark
 from eprof.base.text import cut, visible
-from eprof.show.page import shell
-from eprof.show.page.shell import asset
+from eprof.show.page import frame
+from eprof.show.page.frame import asset
 from eprof.show.report import packed
 from eprof.show.report.headline import headline
 from eprof.show.report.page import html
@@ -631,9 +631,9 @@ def test_phases_stand_with_their_numbers(pages):
 
 
 def test_templates_that_cannot_be_kept_are_used_all_the_same(tmp_path, monkeypatch):
-    kept = shell._Kept(str(tmp_path / "gone"))
-    monkeypatch.setattr(shell, "_compiled", lambda: kept)
-    environment = shell.templates.__wrapped__()
+    kept = frame._Kept(str(tmp_path / "gone"))
+    monkeypatch.setattr(frame, "_compiled", lambda: kept)
+    environment = frame.templates.__wrapped__()
     assert environment.get_template("page.html") is not None and not (tmp_path / "gone").exists()
 
 

@@ -197,10 +197,10 @@ def _prepare():
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     from eprof import costs, profilers
-    from eprof.counts import counters, translation
-    from eprof.show.page import shell
+    from eprof.counts import counters
+    from eprof.show.page import frame
 
-    for once in (counters.definitions, counters.descriptions, translation.other_names):
+    for once in (counters.definitions, counters.descriptions, counters.other_names):
         once()
     for profiler in profilers.names():
         counters.names_in_use(profiler)
@@ -210,9 +210,9 @@ def _prepare():
     importlib.import_module("pyarrow.pandas_compat")
     for path in (ROOT / "reports").glob("*.html"):
         if not path.name.startswith(("diff", "roofline", "validation")):
-            shell.templates().get_template(path.name)
+            frame.templates().get_template(path.name)
     for name in ("report.css", "report.js"):
-        shell.asset(name)
+        frame.asset(name)
     _rehearse()
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from eprof.lab.fitting import Form, fit
-from eprof.lab.fitting.defaults import form_for
 from eprof.lab.fitting.quality import error, left_out
+from eprof.lab.fitting.solve import form_for
 from eprof.lab.measurements import read
 
 # name: (GPU, bars of fit, of settings left out, of benchmarks left out)

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from prior import GPUS
 
 from eprof.lab.fitting import Form
-from eprof.lab.fitting.defaults import form_for
 from eprof.lab.fitting.quality import error, left_out
+from eprof.lab.fitting.solve import form_for
 from eprof.lab.measurements import Measurements, read
 
 RIDGES = (0.001, 0.003, 0.01)

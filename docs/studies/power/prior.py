@@ -13,8 +13,8 @@ import pandas as pd
 from msgspec.structs import replace
 
 from eprof.lab.fitting import Form, fit
-from eprof.lab.fitting.defaults import alike, form_for, mean
 from eprof.lab.fitting.quality import error, groups
+from eprof.lab.fitting.solve import alike, form_for, mean
 from eprof.lab.measurements import Measurements, read
 
 GPUS = {

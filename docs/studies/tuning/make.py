@@ -15,14 +15,14 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
 from eprof.commands.tune import build  # noqa: E402
+from eprof.commands.tune.build import Timed, TimeModel, errors  # noqa: E402
 from eprof.commands.tune.document import document  # noqa: E402
 from eprof.commands.tune.schema import PowerModel  # noqa: E402
-from eprof.commands.tune.time_fit import Timed, TimeModel, errors  # noqa: E402
 from eprof.lab.fitting import Form  # noqa: E402
 from eprof.lab.measurements import Measurements, read  # noqa: E402
 from eprof.lab.objective import parse  # noqa: E402
-from eprof.lab.validation import cross_validation, protocols  # noqa: E402
-from eprof.lab.validation.cross_validation import of_form  # noqa: E402
+from eprof.lab.validation import predictions, protocols  # noqa: E402
+from eprof.lab.validation.predictions import of_form  # noqa: E402
 from eprof.lab.validation.protocols import score  # noqa: E402
 
 HERE = Path(__file__).parent
@@ -131,7 +131,7 @@ def settings_point(measured: Measurements, known: list, several: int) -> dict:
         keep = {measured.reference, *order[: several - 1]}
         inside = np.array([one in keep for one in protocols.setting_of(measured.rows)])
         fold = protocols.Fold(f"{several} settings", np.flatnonzero(inside), np.flatnonzero(~inside))
-        predicted = cross_validation.one_fold(QUICK, measured, fold)
+        predicted = predictions.one_fold(QUICK, measured, fold)
         means.append(score(measured.power_w[fold.test], predicted).mean_percent)
     sys.stderr.write(f"{several} settings: {np.mean(means):.2f} %\n")
     return summary(several, means)
@@ -150,7 +150,7 @@ def kernels_point(measured: Measurements, several: int) -> dict:
         order = np.random.default_rng(draw).permutation(names) if several < len(names) - 1 else np.roll(names, -draw)
         inside = measured.rows["benchmark"].isin(order[:several]).to_numpy()
         fold = protocols.Fold(f"{several} kernels", np.flatnonzero(inside), np.flatnonzero(~inside))
-        predicted = cross_validation.one_fold(QUICK, measured, fold)
+        predicted = predictions.one_fold(QUICK, measured, fold)
         means.append(score(measured.power_w[fold.test], predicted).mean_percent)
         lost.append(lost_percent(measured.take(fold.test), predicted))
     sys.stderr.write(f"{several} kernels: {np.mean(means):.2f} %\n")

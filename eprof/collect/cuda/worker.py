@@ -1,14 +1,15 @@
 """The process that runs microbenchmarks on a GPU or the processor: `python -m eprof.collect.cuda.worker`.
 
-`processes` starts it. It is a process of its own, so that a crash of the driver takes nothing else with it. What it
-measures is appended to a file of JSON lines as it goes; before each benchmark it says that it begins, so that the one
-that crashed is known.
+`probe` and `run`, at the end, start it. It is a process of its own, so that a crash of the driver takes nothing else
+with it. What it measures is appended to a file of JSON lines as it goes; before each benchmark it says that it begins,
+so that the one that crashed is known.
 
     probe            say what the GPU is (one JSON line)
     PLAN             a JSON file: run its jobs
 """
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -17,11 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eprof.base.errors import CollectError, EprofError
 from eprof.base.toml import Formula
+from eprof.collect import process
 from eprof.collect.cpu import Cpu
 from eprof.collect.cuda.driver import CudaGpu, DriverError
+from eprof.collect.tools import ask
 
 if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter
+
 
 BEGAN, MEASURED, FAILED, LEFT_OUT, NOTE = "began", "measured", "failed", "left out", "note"
 CHUNK = 8 * 256
@@ -35,6 +39,7 @@ _DRIFT = 0.01
 # Beside its window: trials, changes between benchmarks, the meter's start and end.
 OVERHEAD_S = 0.4
 _GIB = 2**30
+_COMMAND = (sys.executable, "-m", "eprof.collect.cuda.worker")
 
 
 class Place(NamedTuple):
@@ -240,6 +245,49 @@ def open_meter(device: Mapping[str, Any]) -> "Meter":
 def print_line(data: Mapping[str, Any]) -> None:
     """One JSON line of the worker's on standard output."""
     sys.stdout.write(json.dumps(data) + "\n")
+
+
+def probe(device: int) -> dict[str, Any]:
+    """What the GPU is, found in a process of its own, for the CUDA driver stays in it.
+
+    Raises CollectError with the driver's reason.
+    """
+    variables = [f"{key}={value}" for key, value in _additions().items()]
+    lines = ask(["env", *variables, *_COMMAND, "probe", str(device)]).strip().splitlines()
+    for line in lines:
+        if line.startswith("{"):
+            description: dict[str, Any] = json.loads(line)
+            return description
+    reason = lines[-1] if lines else "The process that looks at the GPU died."
+    raise CollectError(f"There is no GPU to calibrate. {reason}")
+
+
+def run(plan: Path, log: Path, timeout_s: float, tick: Callable[[], None] | None = None) -> str | None:
+    """Start the worker's process on a plan: None if it did all that it could, else why it ended.
+
+    Raises KeyboardInterrupt if a signal stopped it: what it measured is kept.
+    """
+    command = [*_COMMAND, str(plan)]
+    environment = {**os.environ, **_additions()}
+    with log.open("ab") as file:
+        ended = process.run_alone(
+            command, file.fileno(), file.fileno(), environment=environment, timeout_s=timeout_s, tick=tick
+        )
+    if ended.timed_out:
+        return f"it was still running after {timeout_s:.0f} s and was stopped"
+    if ended.code == 0:
+        return None
+    if ended.signal:
+        return f"it died of signal {ended.signal}"
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"it ended with {ended.code}"
+
+
+def _additions() -> dict[str, str]:
+    """Environment of the worker's process: devices numbered by place on the bus, and eprof where we found it."""
+    home = str(Path(__file__).resolve().parents[3])
+    path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {"CUDA_DEVICE_ORDER": os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), "PYTHONPATH": path}
 
 
 if __name__ == "__main__":

@@ -188,12 +188,12 @@ def _fit(session: "Session", path: Path, rows: Sequence["Row"], options: argpars
 
 def _dry_run(request: "Request", on_cpu: bool) -> int:
     from eprof.collect import cpu
-    from eprof.collect.cuda import processes
+    from eprof.collect.cuda import worker
     from eprof.commands.calibrate.manifest import CPU, GPU, capability_of, choose, choose_quick, load
     from eprof.commands.calibrate.session import kind_of
 
     manifest, timing = load(CPU if on_cpu else GPU), request.timing
-    probe = cpu.probe if on_cpu else processes.probe
+    probe = cpu.probe if on_cpu else worker.probe
     try:
         device = probe(request.device)
         capability = capability_of(str(device["capability"]))

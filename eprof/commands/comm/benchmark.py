@@ -14,8 +14,8 @@ from eprof.base.marks import Mark
 from eprof.base.resources import folder
 from eprof.clusters import simulated
 from eprof.clusters.cluster import INTERRUPT, POLL, Clock, Cluster
-from eprof.clusters.simgrid import hosts, platform, settings
-from eprof.collect import cpufreq, mpi
+from eprof.clusters.simulated import hosts, platform, settings
+from eprof.collect import cpu, mpi
 from eprof.collect.meters import rapl
 from eprof.collect.tools import executable
 from eprof.commands.comm.model import BLOCKING, POLLING, Sample, known
@@ -95,7 +95,7 @@ def on_open_mpi(plan: Plan, clocks_mhz: Sequence[float], cluster: Cluster) -> tu
     if found is None:
         raise CollectError(f"{why}; install it ({mpi.INSTALL}), or leave --mpi out for the closed form of a cluster.")
     for asked_mhz in clocks_mhz:
-        cpufreq.check(asked_mhz)
+        cpu.check_clock(asked_mhz)
     counters = [f"{file}={most}" for file, most in rapl.counters().items()]
     arguments = [*plan.words, f"{plan.seconds:g}s", _REPEATS, ",".join(counters) or "-"]
     samples: list[Sample] = []
@@ -105,7 +105,7 @@ def on_open_mpi(plan: Plan, clocks_mhz: Sequence[float], cluster: Cluster) -> tu
         asleep = {POLLING: [], BLOCKING: ["env", f"LD_PRELOAD={shim}", "EPROF_WAIT_BYTES=0"]}
         for core_mhz, waiting in itertools.product((None, *clocks_mhz), plan.ways):
             command = [*mpi.launch(found, plan.processes), *asleep[waiting], str(program), *arguments]
-            with cpufreq.held(core_mhz):
+            with cpu.held_at(core_mhz):
                 text = mpi.output_of(command)
             samples += medians(lines(text, waiting, core_mhz, plan.processes))
     if counters:

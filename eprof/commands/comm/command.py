@@ -66,7 +66,7 @@ def comm(options: argparse.Namespace) -> int:
         say(f"wrote {target}; use it: mpirun -n 2 env LD_PRELOAD={target.resolve()} EPROF_WAIT_BYTES=32768 PROGRAM")
         return 0
     from eprof.clusters import cluster
-    from eprof.commands.comm import benchmark, messages
+    from eprof.commands.comm import benchmark, model
     from eprof.commands.comm import document as comm_document
 
     if options.messages and options.mpi:
@@ -89,7 +89,7 @@ def comm(options: argparse.Namespace) -> int:
             case, *benchmark.on_simgrid(_plan(options, case, sizes), case.clocks, machine)
         )
     elif options.messages:
-        document = comm_document.of_program(case, Path(options.messages).name, *messages.read(options.messages))
+        document = comm_document.of_program(case, Path(options.messages).name, *model.read(options.messages))
     else:
         document = comm_document.modelled(case, sizes)
     deliver(of_document(document, __package__, options.verbose), outputs, options)

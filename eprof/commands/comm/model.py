@@ -1,10 +1,18 @@
-"""What waiting for a message costs in closed form ([S] 6, whose equations are lost; docs/comm.md has ours)."""
+"""What waiting for a message costs in closed form ([S] 6, whose equations are lost; docs/comm.md has ours).
 
+The messages of a program are read from a report of mpiP, or from what `otf2-print` printed.
+"""
+
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from re import Pattern
 from typing import NamedTuple
 
-from eprof.base.errors import CostError
+from eprof.base.errors import CostError, LogError
 from eprof.base.marks import NONE, Mark
+from eprof.base.resources import lines as lines_of
+from eprof.base.resources import log_content
+from eprof.base.text import pattern
 from eprof.clusters.cluster import Clock, Cluster
 
 POLLING, BLOCKING = "polling", "blocking"
@@ -109,3 +117,106 @@ def limit(cluster: Cluster, waiting: str, clock: Clock) -> float:
     """What endless messages take in the model, as a share of what polling at the default clock does."""
     full_w = busy_w(cluster.default)
     return waiting_w(waiting, clock) / full_w if full_w else 1.0
+
+
+_MOST_BYTES = 1 << 30
+_ALL, _TOP, _END = "Callsite Message Sent statistics", "Aggregate Sent Message Size", "End of Report"
+_COUNT, _NUMBER = r"(\d{1,15})", r"(\d{1,18}(?:\.\d+)?(?:e[+-]?\d{1,2})?)"
+# Name, site, rank (`*`: all), count, largest, mean, least, sum.
+_CALL_SITE = pattern(rf"(\w+) +\d+ +(\*|\d+) +{_COUNT} +\S+ +\S+ +\S+ +{_NUMBER}")
+# Call, site, count, sum, mean, share.
+_AGGREGATE = pattern(rf"(\w+) +\d+()? +{_COUNT} +{_NUMBER} +\S+ +\S+")
+_LENGTH, _BYTES = pattern(r".*, Length: (\d{1,18})\b"), pattern(r".*, Bytes: (\d{1,18}), Matching: ")
+_OTF2 = {
+    "MPI_SEND": ("Send", _LENGTH),
+    "MPI_ISEND": ("Isend", _LENGTH),
+    "RMA_PUT": ("Put", _BYTES),
+    "RMA_GET": ("Get", _BYTES),
+    "RMA_ATOMIC": ("Atomic", pattern(r".*, Sent: (\d{1,18}), Received: (\d{1,18}), Matching: ")),
+}
+_OTF2_COLLECTIVE = "MPI_COLLECTIVE_END"
+_OF_GPU = pattern(r"[^,]* Window: \"(?:CUDA|HIP|OPENCL)_WINDOW\"")
+_ONE_MESSAGE = pattern(r"i?[bsr]?send(recv(_replace)?|_init)?|r?(put|get|accumulate)")
+
+
+def read(path: str) -> tuple[list[Sent], list[str]]:
+    """The messages of a program by call and size, the largest first, and notes on what is not in them.
+
+    Raises LogError.
+    """
+    lines = lines_of(log_content(path, _MOST_BYTES))
+    notes: list[str] = []
+    is_mpip = any(line.startswith("@ mpiP") or line.startswith("@---") for line in lines)
+    numbers: Counter[tuple[str, float, bool]] = Counter()
+    for message in _of_mpip(path, lines, notes) if is_mpip else _of_otf2(path, lines, notes):
+        numbers[message.call, message.size, message.is_floor] += message.number
+    if not numbers:
+        raise LogError(
+            f"{path}: has no messages; give a report of mpiP (with `{_ALL}`), or what otf2-print printed (MPI_SEND, "
+            "RMA_PUT)."
+        )
+    ordered = sorted(numbers.items(), key=lambda item: -item[0][1])
+    return [Sent(call, number, size, is_floor) for (call, size, is_floor), number in ordered], notes
+
+
+def _of_mpip(path: str, lines: Sequence[str], notes: list[str]) -> Iterator[Sent]:
+    """The messages that mpiP reports of all ranks, one a call site; or the call sites that sent most."""
+    is_cut = not any(_END in line for line in lines)
+    if is_cut:
+        notes.append(f"{path} does not end with `{_END}`: it may be cut off, and messages be missing.")
+    rows = [row for row in _section(path, lines, _ALL, _CALL_SITE) if row[1] == "*"]
+    is_part = not rows
+    if is_part:
+        rows = list(_section(path, lines, _TOP, _AGGREGATE))
+        notes.append(f"{path} lists only the call sites that sent most: there were more messages than these.")
+    for call, _, number, total in rows:
+        is_floor = is_cut or is_part or _ONE_MESSAGE.fullmatch(call.lower()) is None
+        if int(number):
+            yield Sent(call, int(number), float(total) / int(number), is_floor)
+    if any(_ONE_MESSAGE.fullmatch(call.lower()) is None for call, *_ in rows):
+        notes.append("Collective operations are priced as one message a call, the least that they can be.")
+
+
+def _section(path: str, lines: Sequence[str], title: str, row: Pattern[str]) -> Iterator[tuple[str, ...]]:
+    """The rows below a title of mpiP's report of messages. Raises LogError for what is none."""
+    is_inside = False
+    for number, line in enumerate(lines, 1):
+        if line.startswith("@"):
+            is_inside = title in line
+        elif is_inside and line.strip("- ") and line.split()[0] not in ("Name", "Call"):
+            match = row.fullmatch(line.strip())
+            if match is None:
+                raise LogError(f"{path}:{number}: `{line.strip()[:60]}` is no row of `{title}`; is the report whole?")
+            yield match.groups()
+
+
+def _of_otf2(path: str, lines: Sequence[str], notes: list[str]) -> Iterator[Sent]:
+    """The messages sent, as `otf2-print` prints them. Received messages are the same ones again.
+
+    A one-sided operation is a message, one that gives and takes (an atomic one) a message or more. Copies between a
+    host and its GPU are written in the same way, into windows of their own.
+    """
+    collective = copies = 0
+    running = sum(line.startswith("PROGRAM_BEGIN ") - line.startswith("PROGRAM_END ") for line in lines)
+    if running > 0:
+        notes.append(
+            f"{path}: {running} processes of the trace have no end; it may be cut off, and messages be missing."
+        )
+    for number, line in enumerate(lines, 1):
+        event = line.split(" ", 1)[0]
+        collective += event == _OTF2_COLLECTIVE
+        if event not in _OTF2:
+            continue
+        call, size = _OTF2[event]
+        match = size.match(line)
+        if match is None:
+            raise LogError(f"{path}:{number}: a message without its length; is the output of otf2-print whole?")
+        if _OF_GPU.match(line):
+            copies += 1
+            continue
+        lengths = [float(length) for length in match.groups()]
+        yield Sent(call, 1, sum(lengths), running > 0 or len(lengths) > 1)
+    if collective:
+        notes.append(f"{collective} collective operations are not priced: there were more messages than these.")
+    if copies:
+        notes.append(f"{copies} copies between hosts and their GPUs are no messages, and not priced.")

@@ -1,10 +1,13 @@
 """The types of the document `eprof.comm/1` (docs/comm.md). SI units; None: not known."""
 
+from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from eprof.commands.comm.model import POLLING
+from eprof.profile.schema import Document
 
 SCHEMA = "eprof.comm/1"
 MODELLED, SIMULATED, MEASURED = "modelled", "simulated", "measured"
@@ -71,17 +74,13 @@ class Total(Struct, frozen=True, kw_only=True):
     marks: list[str] = field(default_factory=list)
 
 
-class Comm(Struct, frozen=True, kw_only=True):
+class Comm(Document, frozen=True, kw_only=True):
     """The whole document. kind: "modelled", "simulated" or "measured". joules_from: what saw or priced them.
 
     break_even_s: the time of a message from which on blocking takes fewer joules. program: whose messages these are.
     """
 
     schema: str = SCHEMA
-    eprof: str
-    title: str
-    created_utc: str
-    command_line: list[str]
     kind: str
     mpi: str | None
     processes: int | None
@@ -104,6 +103,11 @@ class Comm(Struct, frozen=True, kw_only=True):
         way = (threshold.primitive, threshold.waiting, threshold.core_mhz)
         return [row for row in self.rows if (row.primitive, row.waiting, row.core_mhz) == way]
 
-    def plain(self) -> dict[str, Any]:
-        """The document on messages as plain data."""
-        return dict(to_builtins(self))
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The rows of messages as a table; what is relative to polling is a column each."""
+        for row in self.rows:
+            cells = {**asdict(row), "marks": " ".join(row.marks)}
+            relative = cells.pop("relative")
+            if relative is not None:
+                cells |= {f"relative_{name}": value for name, value in asdict(relative).items()}
+            yield cells

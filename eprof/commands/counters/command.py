@@ -25,11 +25,11 @@ def add(commands: Commands) -> Parser:
 def counters(options: argparse.Namespace) -> int:
     """Run `eprof counters`."""
     from eprof.commands.counters import terminal
+    from eprof.counts import counters
     from eprof.counts import counters as definitions
-    from eprof.counts import translation
 
     if options.find is not None:
-        uses = translation.search(options.find)
+        uses = counters.search(options.find)
         if not uses:
             raise EprofError(f"No definition uses `{options.find}`; `eprof counters` lists the definitions.")
         return listed(options, uses, terminal.show_found, options.find, uses)

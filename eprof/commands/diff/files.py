@@ -11,7 +11,7 @@ from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document
 from eprof.show.files import export
-from eprof.show.files.drawing import markdown
+from eprof.show.files.export import markdown
 from eprof.show.page import notebook
 from eprof.show.words.blocks import Block, Notes, Sentence, Tone
 

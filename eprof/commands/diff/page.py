@@ -9,9 +9,8 @@ from eprof.base.text import phrase, visible
 from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document, Side
-from eprof.show.page.drawing import change as drawn_change
-from eprof.show.page.frame import Figure
-from eprof.show.page.shell import filled, templates
+from eprof.show.page.frame import Figure, filled, templates
+from eprof.show.page.svg import change as drawn_change
 from eprof.show.page.svg import pct, whisker
 from eprof.show.words import badges
 from eprof.show.words import costs as costs_words

@@ -107,8 +107,8 @@ def fit(options: argparse.Namespace) -> int:
 
     from eprof.commands.fit.document import document
     from eprof.lab.fitting import fit as solve
-    from eprof.lab.fitting.defaults import prior_may_have_seen
     from eprof.lab.fitting.quality import Unknowns, examine
+    from eprof.lab.fitting.solve import prior_may_have_seen
     from eprof.lab.fitting.table_text import check_events
 
     measurements = _read(options)
@@ -198,7 +198,7 @@ def _clocks(text: str | None, option: str) -> tuple[float, float] | None:
 def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
     from eprof import costs
     from eprof.lab.fitting import Form
-    from eprof.lab.fitting.defaults import form_for, ridge_for
+    from eprof.lab.fitting.solve import form_for, ridge_for
 
     default = form_for(measurements, _device_to_fit(options))
     match options.prior:

@@ -23,10 +23,9 @@ from eprof.base.clocks import parse
 from eprof.base.marks import Mark
 from eprof.base.text import few
 from eprof.base.vocabulary import COUNTS, CPU, FLOAT_PARTS, GPU, stand_ins
-from eprof.lab.measurements.diagnostics import PLAUSIBLE_W
 from eprof.lab.measurements.mapping import load
 from eprof.lab.measurements.reading import from_frame
-from eprof.lab.measurements.values import DOMAINS, MeasurementError, Measurements
+from eprof.lab.measurements.values import DOMAINS, PLAUSIBLE_W, MeasurementError, Measurements
 from eprof.logs.runs import Measured, Run, clock_note
 from eprof.profile.profile import Profile
 

@@ -28,12 +28,13 @@ def add(commands: Commands) -> Parser:
 def history(options: argparse.Namespace) -> int:
     """Run `eprof history`."""
     from eprof.commands.history import document as history_document
-    from eprof.commands.history import results
     from eprof.profile.profile import Profile
 
     folders = matching(options.inputs)
     outputs = planned(options)
-    read = results.read(folders, partial(Profile.energy, costs=options.costs, setting=options.setting, estimate=False))
+    read = history_document.read(
+        folders, partial(Profile.energy, costs=options.costs, setting=options.setting, estimate=False)
+    )
     document = history_document.history(read, ", ".join(folders[:3]), options.command_line)
     deliver(of_document(document, __package__, options.verbose), outputs, options)
     return 0

@@ -1,4 +1,6 @@
-"""A history from its results: series of energies, their noise, and their steps by binary segmentation with a t test.
+"""A history from a folder's results: series of energies, their noise, and their steps by binary segmentation.
+
+Results are reports in JSON (`eprof.profile/1`) and run directories.
 
 A. J. Scott and M. Knott, A cluster analysis method for grouping means in the analysis of variance, Biometrics 30
 (1974): cut where the means of both sides differ most against the noise inside them, and go on in both pieces as long
@@ -9,6 +11,7 @@ step from four runs on, where permutations would need ten.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, pairwise
+from pathlib import Path
 
 import numpy as np
 from msgspec import UNSET, Struct
@@ -19,11 +22,72 @@ from eprof.base.known import growth
 from eprof.base.text import few, listed, phrase, when
 from eprof.base.version import __version__
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
-from eprof.commands.history.results import REPORT, Result
 from eprof.commands.history.schema import Change, History, Kernel, Noise, Run
 from eprof.lab.welch import t_outside
-from eprof.profile import schema
-from eprof.profile.document import now
+from eprof.logs import runs
+from eprof.profile import api, saved, schema
+from eprof.profile.document import document, now
+from eprof.profile.profile import Energy, Profile
+from eprof.profile.variants import profiles
+
+RUN, REPORT = "run", "report"
+Price = Callable[[Profile], Energy]
+
+
+class Result(Struct, frozen=True):
+    """One run: its priced profile, and when it was. time_from: `RUN`, or `REPORT` where only that time is known."""
+
+    path: str
+    report: schema.Profile
+    time_utc: str
+    time_from: str
+
+    @property
+    def is_run(self) -> bool:
+        """Whether a result in the folder is a run directory."""
+        return Path(self.path).is_dir()
+
+
+def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
+    """The results in a history's folders, by time. price: for run directories; a report has its prices.
+
+    Raises LogError: a folder without any, or a report that cannot be read.
+    """
+    results: list[Result] = []
+    for folder in map(Path, folders):
+        if not folder.exists():
+            raise LogError(f"{folder}: there is no such folder; name one with reports in JSON or run directories.")
+        here = list(_results(folder, price))
+        if not here:
+            raise LogError(
+                f"{folder}: holds no run directory and no report in JSON; `eprof run -o {folder}/NAME.eprof` and "
+                f"`eprof report LOG -o {folder}/NAME.json` put them there."
+            )
+        results += here
+    # A report of a run directory that is here, too, is the same run.
+    of_runs = set().union(*(_logs(result) for result in results if result.is_run))
+    results = [result for result in results if result.is_run or not _logs(result) <= of_runs]
+    return sorted(results, key=lambda result: (result.time_utc, result.path))
+
+
+def _logs(result: Result) -> set[tuple[object, ...]]:
+    """What tells the logs of a run, wherever they lie: commit, name of the run directory, hash."""
+    inputs = result.report.inputs
+    return {(result.report.commit, Path(log.path).parent.parent.name, log.sha256) for log in inputs}
+
+
+def _results(folder: Path, price: Price) -> Iterator[Result]:
+    """The results in a folder, run directories and reports in JSON; it may be one itself, or a file."""
+    for path in [folder] if folder.is_file() or runs.is_run(folder) else sorted(folder.iterdir()):
+        if path.is_dir() and runs.is_run(path):
+            for profile in profiles(path, api.load):
+                report = document(price(profile))
+                started_utc = profile.run.started_utc if profile.run else None
+                time_from = REPORT if started_utc is None else RUN
+                yield Result(str(path), report, started_utc or report.created_utc, time_from)
+        elif path.suffix == ".json" and path.is_file() and (saved_report := saved.read(path)):
+            yield Result(str(path), saved_report, saved_report.created_utc, REPORT)
+
 
 LEVEL = 0.01
 LEAST = 2  # runs on each side: one alone does not tell its noise
@@ -288,15 +352,6 @@ def _within(series: Floats, cuts: np.ndarray, start: int, end: int, level: float
     return [*before, Step(place, p), *after]
 
 
-def _is_flat(series: Floats, tolerance: float) -> np.ndarray:
-    """Whether neither side of a step varies, for each place of one."""
-    flat = [np.maximum.accumulate(side) - np.minimum.accumulate(side) <= tolerance for side in (series, series[::-1])]
-    is_flat = np.ones(len(series) + 1, dtype=bool)
-    is_flat[1:] = flat[0]
-    is_flat[:-1] &= flat[1][::-1]
-    return is_flat
-
-
 def _t(series: Floats, places: np.ndarray) -> Floats:
     """Student's t of each possible step, with one variance for both sides: infinite where neither varies."""
     number = len(series)
@@ -305,7 +360,10 @@ def _t(series: Floats, places: np.ndarray) -> Floats:
     sums, squares = np.cumsum(centred), np.cumsum(centred**2)
     left, right = sums[places - 1] / places, (sums[-1] - sums[places - 1]) / (number - places)
     inside = squares[-1] - places * left**2 - (number - places) * right**2
-    inside = np.where(_is_flat(series, tolerance)[places], 0.0, np.maximum(inside, 0.0))
+    # Neither side of such a place varies.
+    varies = [np.maximum.accumulate(side) - np.minimum.accumulate(side) > tolerance for side in (series, series[::-1])]
+    is_flat = ~(np.append(False, varies[0]) | np.append(varies[1][::-1], False))
+    inside = np.where(is_flat[places], 0.0, np.maximum(inside, 0.0))
     distance = np.where(np.abs(left - right) > tolerance, np.abs(left - right), 0.0)
     error = np.sqrt(inside / (number - 2) * (1 / places + 1 / (number - places)))
     with np.errstate(divide="ignore", invalid="ignore"):

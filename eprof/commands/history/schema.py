@@ -1,10 +1,12 @@
 """The types of the document `eprof.history/1` (docs/history.md). SI units; None: not known."""
 
+from collections.abc import Iterator
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType, field, to_builtins
+from msgspec import UNSET, Struct, UnsetType, field
 
 from eprof.base.nouns import Nouns, nouns_of
+from eprof.profile.schema import Document
 
 SCHEMA = "eprof.history/1"
 
@@ -69,14 +71,10 @@ class Noise(Struct, frozen=True, kw_only=True):
     runs: int
 
 
-class History(Struct, frozen=True, kw_only=True):
+class History(Document, frozen=True, kw_only=True):
     """Runs in the order of their times, and the changes of the whole program and of its kernels."""
 
     schema: str = SCHEMA
-    eprof: str
-    title: str
-    created_utc: str
-    command_line: list[str]
     level: float
     runs: list[Run]
     noise: Noise | None
@@ -84,7 +82,10 @@ class History(Struct, frozen=True, kw_only=True):
     kernels: list[Kernel]
     warnings: list[str] = field(default_factory=list)
 
-    def plain(self) -> dict[str, Any]:
-        """The document of a history as plain data."""
-        data: dict[str, Any] = to_builtins(self)
-        return data
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The table of a history: a row for each run and kernel, and one for the run as a whole."""
+        for place, run in enumerate(self.runs):
+            about = {"run": run.path, "commit": run.commit, "time_utc": run.time_utc}
+            yield {**about, "kernel": "", "energy_j": run.energy_j["total"]}
+            for kernel in self.kernels:
+                yield {**about, "kernel": kernel.name, "energy_j": kernel.energy_j[place]}

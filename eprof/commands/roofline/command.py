@@ -57,8 +57,7 @@ def roofline(options: argparse.Namespace) -> int:
     outputs = planned(options)
     energy = _energy(options)
     machines, warnings = _machines(options, energy)
-    from eprof.commands.roofline.document import document
-    from eprof.commands.roofline.machines import equal_power, sweep, swept
+    from eprof.commands.roofline.document import document, equal_power, sweep, swept
 
     if options.equal_power and len(machines) < 2:
         raise UsageError("--equal-power compares two tables or more: name each with --costs, the largest first.")

@@ -1,15 +1,19 @@
-"""The document `eprof.roofline/1`: machines with their lines, kernels below them, equal power (docs/roofline.md)."""
+"""The document `eprof.roofline/1`: machines with their lines, kernels below them, equal power (docs/roofline.md).
 
-from collections.abc import Sequence
+And machines made of one: under lower power caps ([T] 4.4), and so many that they draw another's power ([T] 5.2.3).
+"""
+
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import UNSET, UnsetType, convert, structs
+from msgspec.structs import replace
 
-from eprof.base.errors import EprofError
+from eprof.base.arrays import Floats
+from eprof.base.errors import CostError, EprofError
 from eprof.base.known import ratio
 from eprof.base.version import __version__
-from eprof.commands.roofline.machines import compared
 from eprof.profile import document as profile_document
 from eprof.profile import schema
 from eprof.profile.components import mix_peaks
@@ -18,7 +22,8 @@ from eprof.profile.rooflines import Machine, described
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
 
-_STEPS = 193
+
+_POINTS = 193
 
 
 def document(
@@ -37,7 +42,7 @@ def document(
     """
     profile = None if energy is None else profile_document.document(energy)
     dots = [] if profile is None or energy is None else _dots(profile, energy)
-    intensities = np.geomspace(*_span(machines, dots), _STEPS)
+    intensities = np.geomspace(*_span(machines, dots), _POINTS)
     drawn = [{**described(machine), "lines": machine.lines(intensities)} for machine in machines]
     warnings = list(warnings)
     cap_test = _cap_test(machines[0], dots, warnings) if sweep is None else UNSET
@@ -110,3 +115,142 @@ def _span(machines: Sequence[Machine], dots: Sequence[schema.Dot]) -> tuple[floa
         drawn += [machine.time_balance, machine.energy_balance, machine.half_efficiency_intensity]
     low, high = min([0.5, *drawn]), max([64.0, *drawn])
     return float(2 ** np.floor(np.log2(low) - 1)), float(2 ** np.ceil(np.log2(high) + 1))
+
+
+DIVISORS = range(1, 9)
+# Far below the time balance bytes alone limit speed, far above it flops do.
+_MEMORY_BOUND, _COMPUTE_BOUND = 1 / 16, 16
+_LEAST_KERNELS = 4  # with fewer no two samples differ at p < 0.05
+_FROM, _TO, _STEPS = 1e-3, 1e5, 1601
+
+
+# ------------------------------------------------------------------------------------------------------- power caps
+
+
+def swept(machine: Machine) -> list[Machine]:
+    """The machine with Delta_pi/k of usable power for k = 1..8; without a cap, Delta_pi is what its peaks take."""
+    whole_w = machine.usable_power_w or machine.flop_power_w + machine.mem_power_w
+    return [replace(machine, usable_power_w=whole_w / divisor) for divisor in DIVISORS]
+
+
+def sweep(machines: Sequence[Machine]) -> schema.CapSweep:
+    """What machines of `swept` lose: caps of pi0 + Delta_pi/k for k = 1..8 ([T] 4.4.4, figures 13 and 14)."""
+    whole = machines[0]
+    assert whole.usable_power_w is not None
+    balance = whole.time_balance
+    intensities = np.array([_MEMORY_BOUND * balance, balance, _COMPUTE_BOUND * balance])
+    steps = []
+    for divisor, machine in zip(DIVISORS, machines, strict=True):
+        assert machine.power_cap_w is not None
+        speed = machine.roofline(intensities) / whole.roofline(intensities)
+        efficiency = machine.arch_line(intensities) / whole.arch_line(intensities)
+        step = schema.CapStep(
+            divisor=divisor,
+            power_cap_w=machine.power_cap_w,
+            peak_power_w=machine.peak_power_w,
+            peak_power_share=machine.peak_power_w / whole.peak_power_w,
+            speed_shares=speed.tolist(),
+            efficiency_shares=efficiency.tolist(),
+        )
+        steps.append(step)
+    return schema.CapSweep(whole.usable_power_w, intensities.tolist(), steps)
+
+
+def compared(machine: Machine, time_s: Floats, roofline_s: Floats, drawn_j: Floats) -> schema.CapTest | None:
+    """Whether a power cap explains measured times ([T] 4.4.1, figure 11): T = max(W tau_flop, Q tau_mem), or that with
+    E/Delta_pi.
+
+    All (n,), NaN where not known; drawn_j: E, of flops and DRAM bytes. None: no cap, or fewer than four kernels
+    are known. Raises EprofError where scipy is not installed.
+    """
+    known = np.isfinite(time_s) & np.isfinite(roofline_s) & np.isfinite(drawn_j) & (roofline_s > 0)
+    if machine.usable_power_w is None or known.sum() < _LEAST_KERNELS:
+        return None
+    capped_s = np.maximum(roofline_s, drawn_j / machine.usable_power_w)
+    # Speeds go with 1/T.
+    uncapped_percent, capped_percent = (
+        100 * (time_s[known] / model_s[known] - 1) for model_s in (roofline_s, capped_s)
+    )
+    try:
+        from scipy.stats import ks_2samp
+    except ImportError as err:
+        raise EprofError("Comparing a power cap with kernels needs scipy; install it with: pip install scipy.") from err
+    result = ks_2samp(uncapped_percent, capped_percent)
+    return schema.CapTest(
+        kernels=int(known.sum()),
+        uncapped_percent=float(np.median(uncapped_percent)),
+        capped_percent=float(np.median(capped_percent)),
+        statistic=float(result.statistic),
+        p=float(result.pvalue),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ equal power
+
+
+def label(machine: Machine) -> str:
+    """A machine by its table, and by its setting where that has a name: "jetson-tk1 852/924"."""
+    return machine.name if machine.setting == "fixed" else f"{machine.name} {machine.setting}"
+
+
+def equal_power(reference: Machine, other: Machine) -> tuple[Machine, schema.EqualPower]:
+    """As many of `other` as draw the highest power of `reference`, rounded to a whole number but at least 1.
+
+    Highest power: the power line's peak, pi0 + pi_flop + pi_mem or the cap. Networks between them are left out, so the
+    many are seen at their best ([T] 4.1, 5.2.3). Raises CostError if `other` is the larger one.
+    """
+    exact = reference.peak_power_w / other.peak_power_w
+    if exact < 0.5:
+        raise CostError(
+            f"{label(other)} alone draws up to {other.peak_power_w:.4g} W, over twice as much as {label(reference)} "
+            f"({reference.peak_power_w:.4g} W); name the larger one first."
+        )
+    many = replace(other, number=float(max(1, round(exact))))
+    equal = schema.EqualPower(
+        name=many.name,
+        setting=many.setting,
+        reference=reference.name,
+        reference_setting=reference.setting,
+        number=many.number,
+        number_exact=exact,
+        peak_power_w=many.peak_power_w,
+        reference_peak_power_w=reference.peak_power_w,
+        faster=_regions(reference, many, Machine.roofline),
+        more_efficient=_regions(reference, many, Machine.arch_line),
+    )
+    return many, equal
+
+
+def _regions(first: Machine, second: Machine, read: Callable[[Machine, Floats], Floats]) -> list[schema.Region]:
+    """Where which of two is better: a grid finds the changes of sign, bisection the places."""
+    grid = np.geomspace(_FROM, _TO, _STEPS)
+
+    def excess(intensity: Floats) -> Floats:
+        return np.asarray(np.log(read(second, intensity) / read(first, intensity)))
+
+    values = excess(grid)
+    # Two lines that are the same differ by rounding alone.
+    signs = np.where(np.abs(values) < 1e-9, 0, np.sign(values)).astype(int)
+    edges = [0, *(np.flatnonzero(np.diff(signs)) + 1).tolist(), len(grid)]
+    regions = []
+    for start, end in zip(edges[:-1], edges[1:], strict=True):
+        low = high = None
+        if start > 0:
+            low = _crossing(excess, grid[start - 1], grid[start])
+        if end < len(grid):
+            high = _crossing(excess, grid[end - 1], grid[end])
+        sizes = np.exp(np.abs(values[start:end]))
+        winner = {0: "", 1: label(second), -1: label(first)}[int(signs[start])]
+        regions.append(schema.Region(low, high, winner, float(sizes.min()), float(sizes.max())))
+    return regions
+
+
+def _crossing(excess: Callable[[Floats], Floats], low: float, high: float) -> float:
+    rising = float(excess(np.array(low))) < float(excess(np.array(high)))
+    for _ in range(60):
+        middle = (low * high) ** 0.5
+        if (float(excess(np.array(middle))) < 0) == rising:
+            low = middle
+        else:
+            high = middle
+    return float((low * high) ** 0.5)

@@ -10,8 +10,8 @@ from markupsafe import Markup
 from eprof.base.nouns import nouns_of
 from eprof.commands.roofline.words import dot_table, headline, label, leads, machine_table, notes, sweep_table
 from eprof.profile import schema
-from eprof.show.page import plot, shell
-from eprof.show.page.shell import unmasked
+from eprof.show.page import frame, plot
+from eprof.show.page.frame import unmasked
 from eprof.show.report import roofline as panels
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Notes
@@ -24,7 +24,7 @@ def html(document: schema.Roofline | Mapping[str, Any]) -> str:
     """The page of `eprof roofline`: one self-contained HTML file."""
     document = unmasked(schema.typed(document, schema.Roofline))
     machines = document.machines
-    return shell.filled(
+    return frame.filled(
         "roofline.html",
         ["report.css"],
         ["roofline.js"],

@@ -92,7 +92,8 @@ def scale(options: argparse.Namespace) -> int:
 def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
     from eprof.clusters import cluster
     from eprof.commands.scale import document as scale_document
-    from eprof.commands.scale import measured, program
+    from eprof.commands.scale import measured
+    from eprof.commands.scale import model as scale_model
 
     if options.predict and not options.counted:
         raise UsageError("--predict needs --program, which is fitted to the runs.")
@@ -103,7 +104,7 @@ def _measured(options: argparse.Namespace, asked: "Asked") -> "Scale":
     runs, notes = measured.read(paths, reading)
     model = None
     if options.counted:
-        model = cluster.load(options.cluster or DEFAULT), program.load(options.counted)
+        model = cluster.load(options.cluster or DEFAULT), scale_model.load(options.counted)
     return scale_document.measured(runs, notes, few(paths, 2), asked, model, reading.beside)
 
 
@@ -145,7 +146,7 @@ def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, p
 def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
     from eprof.clusters import cluster
     from eprof.commands.scale import document as scale_document
-    from eprof.commands.scale import program
+    from eprof.commands.scale import model
 
     if not options.counted:
         raise UsageError("Give tables of RUNS, or a program to model: --program ft --size 2^25 -p 1..128.")
@@ -157,7 +158,7 @@ def _modelled(options: argparse.Namespace, asked: "Asked") -> "Scale":
     counts = _counts(options.processors, "-p")
     case = scale_document.Case(
         machine,
-        program.load(options.counted),
+        model.load(options.counted),
         problem_size(options.size),
         counts,
         chosen,

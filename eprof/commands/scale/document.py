@@ -19,13 +19,13 @@ from eprof.commands.scale.model import (
     CAUSES,
     MEMORY_SHARE,
     Point,
+    Program,
     best_clock_mhz,
     clocks_to_keep,
     efficiency,
     points,
     size_to_keep,
 )
-from eprof.commands.scale.program import Program
 from eprof.commands.scale.schema import MEASURED, MODELLED, Best, Keep, Row, Scale
 from eprof.lab.objective import Objective
 from eprof.profile.document import now

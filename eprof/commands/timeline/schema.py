@@ -1,8 +1,12 @@
 """The types of the document `eprof.timeline/1` (docs/timeline.md). SI units; None: not known."""
 
+from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, field
+
+from eprof.profile.schema import Document
 
 SCHEMA = "eprof.timeline/1"
 
@@ -85,17 +89,13 @@ class Split(Struct, frozen=True, kw_only=True):
     watts: list[tuple[float, list[float]]] = field(default_factory=list)
 
 
-class Timeline(Struct, frozen=True, kw_only=True):
+class Timeline(Document, frozen=True, kw_only=True):
     """The whole document. total_j: of components that share no joules. outside_j: by component, in no function.
 
     splits: of GPUs whose activity was sampled, where a cost table was named.
     """
 
     schema: str = SCHEMA
-    eprof: str
-    title: str
-    created_utc: str
-    command_line: list[str]
     start_utc: str | None
     duration_s: float
     total_j: float
@@ -106,6 +106,27 @@ class Timeline(Struct, frozen=True, kw_only=True):
     splits: list[Split] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def plain(self) -> dict[str, Any]:
-        """The document of a timeline as plain data."""
-        return dict(to_builtins(self))
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The table of a timeline: a row for each function and component, and one for each component outside of all.
+
+        Of a GPU whose joules are split also a row for each cause.
+        """
+        for function, component in product(self.functions, self.components):
+            yield {
+                "function": function.name,
+                "calls": function.calls,
+                "time_s": function.time_s,
+                "component": component.name,
+                "energy_j": function.energy_j[component.name],
+                "inclusive_j": function.inclusive_j[component.name],
+                "above_idle_j": function.above_idle_j[component.name],
+                "estimated": function.estimated,
+            }
+        outside = {"function": "", "calls": 0, "time_s": self.outside_s, "estimated": False}
+        for component in self.components:
+            yield {**outside, "component": component.name, "energy_j": self.outside_j[component.name]}
+        for split in self.splits:
+            for cause in split.causes:
+                if cause.function is not None:
+                    joules = {"energy_j": cause.energy_j, "low_j": cause.low_j, "high_j": cause.high_j}
+                    yield {"function": cause.function, "component": split.component, "cause": cause.word, **joules}

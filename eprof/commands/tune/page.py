@@ -11,8 +11,7 @@ from eprof.base.text import capital, when
 from eprof.commands.tune import words
 from eprof.commands.tune.schema import At, LostBy, Setting, Tune, label, same
 from eprof.show.page import plot
-from eprof.show.page.frame import Figure, card, energy_map, method, page, quiet
-from eprof.show.page.shell import templates
+from eprof.show.page.frame import Figure, card, energy_map, method, page, quiet, templates
 from eprof.show.words.blocks import Column, Row, Section, Sentence, Table
 from eprof.show.words.cells import Cell
 from eprof.show.words.cells import decimals as number

@@ -1,5 +1,6 @@
 """The types of the document `eprof.tune/1` (docs/tune.md): every report is drawn from them. None: not known."""
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType, field, to_builtins
@@ -8,6 +9,7 @@ from eprof.base.clocks import Clocks
 from eprof.base.nouns import Nouns, nouns_of
 
 SCHEMA = "eprof.tune/1"
+_LISTS = ("energy_j", "time_s", "measured_j", "measured_s")
 PICKS = ("best", "fastest", "measured_best", "now")
 
 
@@ -180,6 +182,23 @@ class Tune(Struct, frozen=True, kw_only=True):
     def nouns(self) -> Nouns:
         """The words for what ran, of the document of tuning."""
         return nouns_of(self.processor)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The table of tuning: a row for each kernel and setting, and for all together; `pick`: which were chosen."""
+        whole = {name: [getattr(setting, name) for setting in self.settings] for name in _LISTS}
+        yield from self._records(self.program, self, whole)
+        for kernel in self.kernels:
+            yield from self._records(kernel.name, kernel, {name: getattr(kernel, name) for name in _LISTS})
+
+    def _records(self, name: str, picks: "Picked", lists: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+        for place, setting in enumerate(self.settings):
+            yield {
+                "kernel": name,
+                "core_mhz": setting.core_mhz,
+                "memory_mhz": setting.memory_mhz,
+                **{column: values[place] for column, values in lists.items()},
+                "pick": " ".join(pick for pick in PICKS if same(getattr(picks, pick), setting)),
+            }
 
     def plain(self) -> dict[str, Any]:
         """The document of tuning as plain data, in the order of the JSON."""

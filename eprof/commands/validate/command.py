@@ -84,7 +84,7 @@ def validate(options: argparse.Namespace) -> int:
     """Run `eprof validate`; 3 if the gate fails."""
     from eprof import costs
     from eprof.commands.validate.document import document as document_of
-    from eprof.commands.validate.times import times
+    from eprof.commands.validate.study import times
     from eprof.commands.validate.whole_runs import held_against_meter, sorted_inputs
     from eprof.lab.objective import percentage
 
@@ -152,7 +152,7 @@ def _external_meter(
 def _study(files: list[Path], table: "CostTable | None", options: argparse.Namespace) -> "Study":
     from eprof.commands.validate import study
     from eprof.lab import measurements
-    from eprof.lab.fitting.defaults import form_for
+    from eprof.lab.fitting.solve import form_for
     from eprof.lab.validation import protocols
 
     read = partial(
@@ -185,7 +185,7 @@ def _candidates(inputs: list[str], table: "CostTable | None", study: "Study | No
         return []
     if table is None or study is None:
         raise UsageError("--profile needs measurements to look among; the inputs are run directories alone.")
-    from eprof.commands.validate import candidates
+    from eprof.commands.validate.study import find
     from eprof.profile import api
 
-    return candidates.find(api.load(*inputs), table, study)
+    return find(api.load(*inputs), table, study)

@@ -12,8 +12,7 @@ from eprof.base.clocks import Clocks
 from eprof.base.errors import EprofError
 from eprof.base.version import __version__
 from eprof.commands.validate import schema
-from eprof.commands.validate.candidates import mixes, nearest
-from eprof.commands.validate.study import CARD_SCALED, SCALED, Outcome, Study, of_metered_runs
+from eprof.commands.validate.study import CARD_SCALED, SCALED, Outcome, Study, mixes, nearest, of_metered_runs
 from eprof.lab.measurements import Measurements
 from eprof.lab.validation import protocols
 from eprof.lab.validation.protocols import errors_percent, grouped, histogram, score

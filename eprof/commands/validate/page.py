@@ -10,8 +10,7 @@ from eprof.commands.validate import words
 from eprof.commands.validate.schema import Histogram, Measured, SettingScores, Validation, WholeRun
 from eprof.commands.validate.words import protocol
 from eprof.lab.validation.protocols import FIT, Scores
-from eprof.show.page.frame import Figure, card, heat_table, method, page, quiet
-from eprof.show.page.shell import templates
+from eprof.show.page.frame import Figure, card, heat_table, method, page, quiet, templates
 from eprof.show.page.svg import pct
 from eprof.show.words.blocks import Row, Section, Sentence, Table, numbers, texts
 from eprof.show.words.numbers import MINUS, NARROW, plain, plain_or, quantity, quantity_or, whole

@@ -4,10 +4,11 @@ None is a number that is not known. What was measured on rows of a file stands i
 as a whole; in JSON its fields stand beside the others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import asdict
 
 from eprof.base.clocks import Clocks
 from eprof.lab.validation.protocols import Scores
@@ -62,7 +63,7 @@ class Costs(Struct, frozen=True):
 
 
 class FittedForm(Struct, frozen=True):
-    """What was fitted in every fold, and how (`lab/fitting/form.py`)."""
+    """What was fitted in every fold, and how (`lab/fitting/search.py`)."""
 
     voltages: str
     clock_tree: bool
@@ -218,6 +219,16 @@ class Validation(Struct, kw_only=True, omit_defaults=True):
     def main_protocol(self) -> str:
         """The protocol that the headline speaks of."""
         return self.measured.main_protocol if self.measured is not None else "runs"
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The table of a validation: a row for each measured row, predicted W by protocol; run directories, in J."""
+        for row in self.rows:
+            cells = asdict(row)
+            watts = cells.pop("predicted_w")
+            yield {**cells, **{f"{protocol}_w": predicted for protocol, predicted in watts.items()}}
+        for run in self.runs:
+            joules = {"measured_j": run.measured_j, "predicted_j": run.predicted_j}
+            yield {"benchmark": run.path, **joules, "error_percent": run.error_percent}
 
     def plain(self) -> dict[str, Any]:
         """The document of a validation as plain data, in the order of the JSON."""

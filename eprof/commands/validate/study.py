@@ -1,4 +1,7 @@
-"""A validation: which protocols were run on which measurements, with the model's and the baselines' predictions."""
+"""A validation: which protocols were run on which measurements, with the model's and the baselines' predictions.
+
+Then what is held against these: kernels of a profile, and times by the model and by the roofline, fitted to nothing.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,29 +12,36 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
-from eprof.base.errors import EprofError
-from eprof.commands.validate.schema import MeteredRuns
+from eprof.base.errors import CostError, EprofError
+from eprof.commands.validate.schema import Candidate, MeteredRuns, Neighbour, Times
 from eprof.costs import CostTable
-from eprof.lab.fitting.defaults import form_without_prior
-from eprof.lab.fitting.form import Form
+from eprof.counts.definition import COMPONENTS as OF_LAUNCH
+from eprof.energy.attribution import attribute
+from eprof.energy.components import Work, components, machine_of
+from eprof.energy.simulated import DEFAULT_EFFICIENCY
 from eprof.lab.fitting.quality import Unknowns
 from eprof.lab.fitting.quality import sentence as no_better
-from eprof.lab.fitting.solve import fit
+from eprof.lab.fitting.search import Form
+from eprof.lab.fitting.solve import fit, form_without_prior
 from eprof.lab.measurements import Measurements
 from eprof.lab.validation import protocols
-from eprof.lab.validation.cross_validation import (
+from eprof.lab.validation.predictions import (
+    CONSTANT_POWER,
     PLAIN,
     Model,
     Report,
     baselines,
+    by_price,
     cross_validate,
     of_form,
+    price,
+    rows_by_setting,
     scaled,
     scaled_by_one,
     train_and_test,
 )
-from eprof.lab.validation.priced import CONSTANT, price
 from eprof.lab.validation.protocols import Scores, SettingKey, errors_percent, score, setting_of
+from eprof.profile.profile import Profile
 
 RUNS, KERNELS = 200, 4
 
@@ -196,7 +206,7 @@ def validate(
 
     priced = None if table is None else price(table, measurements, setting)
     parts = _parts(trained, measurements, form, plan.seed) if priced is None else priced.parts
-    work = _Work(measurements, plan, report, parts[CONSTANT].to_numpy(dtype=np.float64))
+    work = _Work(measurements, plan, report, parts[CONSTANT_POWER].to_numpy(dtype=np.float64))
     outcomes: dict[str, Outcome] = {}
     if priced is not None:
         notes += priced.notes
@@ -324,4 +334,129 @@ def _parts(train: Measurements, test: Measurements, form: Form, seed: int) -> pd
     """What the power of each validated row goes to, by a fit to all training rows."""
     parts = fit(train, replace(form, starts=1), seed).parts(test)
     constants = [name for name in parts if name not in test.terms]
-    return parts.drop(columns=constants).assign(**{CONSTANT: parts[constants].sum(axis=1)})
+    return parts.drop(columns=constants).assign(**{CONSTANT_POWER: parts[constants].sum(axis=1)})
+
+
+_NEIGHBOURS = 3
+
+
+def mixes(parts: pd.DataFrame, benchmarks: pd.Series) -> pd.DataFrame:
+    """What is compared for similarity: what the power of each benchmark goes to, mean shares over its rows.
+
+    parts: W of each term and of constant power, (n, p), NaN: not known.
+    """
+    known = parts.notna().all(axis=1).to_numpy()
+    watts = parts[known].groupby(benchmarks[known].to_numpy(), sort=False).mean()
+    total = watts.sum(axis=1)
+    return watts[total > 0].div(total[total > 0], axis=0)
+
+
+def distances(mix: Floats, mixes: Floats) -> Floats:
+    """How similar mixes of power are: distances of one, (p,), from others, (m, p)."""
+    return np.asarray(0.5 * np.abs(mixes - mix).sum(axis=1))
+
+
+def nearest(shares: pd.DataFrame) -> pd.DataFrame:
+    """For each benchmark the most similar other one: columns `nearest`, `distance`; empty if there is no other."""
+    if len(shares) < 2:
+        return pd.DataFrame({"nearest": pd.Series(dtype=object), "distance": pd.Series(dtype=float)})
+    values = shares.to_numpy(dtype=float)
+    rows = []
+    for place, mix in enumerate(values):
+        far = distances(mix, values)
+        far[place] = np.inf
+        closest = int(np.argmin(far))
+        rows.append((shares.index[closest], float(far[closest])))
+    return pd.DataFrame(rows, index=shares.index, columns=["nearest", "distance"])
+
+
+def neighbours(mix: Floats, shares: pd.DataFrame) -> list[tuple[str, float]]:
+    """The benchmarks most similar to a mix of power that was not measured, with their distances, nearest first."""
+    far = distances(mix, shares.to_numpy(dtype=float))
+    return [(str(shares.index[place]), float(far[place])) for place in np.argsort(far)[:_NEIGHBOURS]]
+
+
+# A price that takes this much more of the energy than of any measured kernel's is beyond what was measured.
+_BEYOND = 0.05
+
+
+def find(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
+    """Candidates: for each kernel of a profile the measured ones whose power goes to the same things, nearest first."""
+    costs = table.at()
+    counts = profile.counts(costs.books)
+    shares = mixes(study.parts, study.measurements.rows["benchmark"])
+    joules = by_price(table, attribute(counts, costs).table)
+    joules = joules.reindex(columns=shares.columns).fillna(0.0)
+    predicted = study.outcomes[study.main].predicted
+    rows = study.measurements.rows.assign(predicted=predicted).groupby("benchmark")
+    errors = {name: score(mine["power_w"].to_numpy(), mine["predicted"].to_numpy()).mean_percent for name, mine in rows}
+    found = []
+    for place, kernel in enumerate(counts.kernels["kernel"]):
+        near, unlike = [], []
+        total = float(joules.iloc[place].sum())
+        if total > 0:
+            mix = joules.iloc[place] / total
+            near = neighbours(mix.to_numpy(dtype=float), shares)
+            unlike = [str(term) for term in mix.index if mix[term] > shares[term].max() + _BEYOND]
+        alike = [Neighbour(name, distance, errors[name]) for name, distance in near]
+        found.append(Candidate(str(kernel), alike, unlike))
+    return found
+
+
+BY_COMPONENT, UNBOUND, ROOFLINE = "by component", "by component, no bandwidth", "roofline"
+AS_SIMULATED = f"roofline over {DEFAULT_EFFICIENCY:g}"
+_KINDS = ("fp64", "fp32", "integer", "special")
+
+
+def times(table: CostTable, measurements: Measurements) -> Times:
+    """Score the time by component ([S] 5.5) and the roofline's, at each row's own setting.
+
+    Raises EprofError: the table does not describe multiprocessors, the measurements lack what the models need.
+    """
+    if table.multiprocessors is None:
+        raise CostError(f"--time: {table.name} does not describe multiprocessors; it needs a [time_components].")
+    if not {"fp32_flop", "fp64_flop"} <= set(measurements.work) or "dram_byte" not in measurements.terms:
+        raise EprofError(
+            f"--time: the mapping {measurements.mapping} does not say what flops these rows did (fp32_flop, fp64_flop "
+            "in [time]), or which bytes DRAM moved (the term dram_byte)."
+        )
+    predicted = {name: np.full(len(measurements), np.nan) for name in (BY_COMPONENT, UNBOUND, ROOFLINE, AS_SIMULATED)}
+    missing: dict[str, None] = {}
+    for setting, rows in rows_by_setting(measurements).items():
+        try:
+            costs = table.at(setting if table.default.core_mhz is not None else None)
+        except CostError:
+            continue  # these rows are counted as not predicted
+        some = measurements.take(rows)
+        machine = machine_of(costs)
+        assert machine is not None, "a checked table has a clock and a peak of DRAM"
+        modelled = components(work_of(some), machine)
+        predicted[BY_COMPONENT][rows] = modelled.total / machine.core_hz
+        predicted[UNBOUND][rows] = (modelled.total - modelled.cycles["bandwidth"]) / machine.core_hz
+        # T = max(W tau_flop, Q tau_mem) ([R] II), as `simulated.roofline_s` has it.
+        peaks, work = costs.peaks, some.work
+        of_flops = np.zeros(len(some))
+        for flops, peak in (("fp32_flop", peaks.sp_gflops), ("fp64_flop", peaks.dp_gflops)):
+            of_flops += work[flops].to_numpy(dtype=np.float64) / (np.nan if peak is None else peak * 1e9)
+        of_bytes = some.counts()["dram_byte"].to_numpy() / ((peaks.dram_gb_per_s or np.nan) * 1e9)
+        predicted[ROOFLINE][rows] = np.maximum(of_flops, of_bytes)
+        missing |= dict.fromkeys(word for words in modelled.missing for word in words)
+    predicted[AS_SIMULATED] = predicted[ROOFLINE] / DEFAULT_EFFICIENCY
+    measured = measurements.rows["time_s"].to_numpy(dtype=np.float64)
+    # Errors of seconds are no watts.
+    scores = {name: replace(score(measured, time_s), rmse_w=None) for name, time_s in predicted.items()}
+    return Times(scores, list(missing), table.multiprocessors.why)
+
+
+def work_of(measurements: Measurements) -> Work:
+    """What one launch of each row did, for its modelled time."""
+    counts = measurements.counts()
+    nothing = np.full(len(measurements), np.nan)
+    told = {str(name): measurements.work[name].to_numpy(dtype=np.float64) for name in measurements.work}
+    instructions = {
+        kind: counts[f"{kind}_instruction"].to_numpy() for kind in _KINDS if f"{kind}_instruction" in counts
+    }
+    if "control" in told:
+        instructions["control"] = told["control"]
+    launch = {name: told.get(name, nothing) for name in OF_LAUNCH}
+    return Work(**launch, instructions=instructions, dram_byte=counts["dram_byte"].to_numpy())

@@ -16,10 +16,8 @@ from msgspec.structs import replace
 from eprof.base.arrays import Floats, Ints
 from eprof.base.text import brief
 from eprof.base.vocabulary import CPU
-from eprof.lab.fitting.defaults import far_off, pooled
-from eprof.lab.fitting.form import Form
-from eprof.lab.fitting.search import CONSTANTS, Layout, Settings, rows_of, scales
-from eprof.lab.fitting.solve import Fit, fit
+from eprof.lab.fitting.search import CONSTANTS, Form, Layout, Settings, rows_of, scales
+from eprof.lab.fitting.solve import Fit, far_off, fit, pooled
 from eprof.lab.measurements.values import Measurements
 
 CONSTANT, LINEAR = "constant power", "mean power of a kernel, linear in clocks"

@@ -1,6 +1,6 @@
 """Reads files of measurements by a column mapping: CSV (also compressed) and Parquet.
 
-A row that cannot be used is left out and named; what is wrong with most rows is an error (`diagnostics.py`).
+A row that cannot be used is left out and named; what is wrong with most rows is an error (`values.py`).
 """
 
 import io
@@ -14,15 +14,14 @@ import pandas as pd
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Bools
+from eprof.base.arrays import Bools, wraps
 from eprof.base.errors import EprofError
 from eprof.base.kernels import selector
 from eprof.base.resources import opened
 from eprof.base.text import brief, counted, few, pattern, phrase
 from eprof.base.vocabulary import COUNTS, GPU
-from eprof.base.wraps import wraps
-from eprof.lab.measurements import diagnostics
 from eprof.lab.measurements import mapping as mappings
+from eprof.lab.measurements import values
 from eprof.lab.measurements.mapping import ENERGIES_ONLY, Cells, Columns
 from eprof.lab.measurements.values import (
     CLOCKS,
@@ -258,7 +257,7 @@ def _wrapped(frame: pd.DataFrame, columns: Columns) -> pd.Series:
 
 def _noted(measurements: Measurements) -> Measurements:
     """The same with what is to be known of all rows together, whatever file each is from."""
-    return replace(measurements, notes=(*measurements.notes, *diagnostics.notes(measurements)))
+    return replace(measurements, notes=(*measurements.notes, *values.notes(measurements)))
 
 
 def _of_frame(
@@ -303,7 +302,7 @@ def _of_frame(
         untaken=tuple(term.name for term in columns.present(set(frame.columns)) if term.name in without),
         work=sheet.work()[kept].reset_index(drop=True),
     )
-    return replace(measurements, notes=(*measurements.notes, *diagnostics.strays(measurements)))
+    return replace(measurements, notes=(*measurements.notes, *values.strays(measurements)))
 
 
 def joined(parts: list[Measurements], reference: tuple[float, float] | None = None) -> Measurements:
@@ -386,9 +385,7 @@ class _Sheet(Struct, eq=False):
             volts = self._scaled({key: unit for key, unit in VOLTS.items() if key.startswith(domain)})
             rows[f"{domain}_v"] = np.nan if volts is None else volts
         rows["line"] = self.frame.index + 2
-        self.notes += diagnostics.devices(
-            self.frame, self.columns.columns.get("device"), self.label, self.columns.processor
-        )
+        self.notes += values.devices(self.frame, self.columns.columns.get("device"), self.label, self.columns.processor)
         self.notes += contradicted(self.columns.columns, self.frame.columns)
         return rows[list(ROW_COLUMNS)]
 
@@ -407,7 +404,7 @@ class _Sheet(Struct, eq=False):
                 self.notes.append(f"{term.name}: no row has a number ({formula.text}); it is left out.")
                 continue
             if self.columns.kind == USED:
-                diagnostics.shares(number, term.name, formula.text, self.label)
+                values.shares(number, term.name, formula.text, self.label)
                 rates[term.name] = number * (rows[f"{term.domain}_mhz"] / 1e3)
             else:
                 rates[term.name] = number * (1e-9 / rows["time_s"]) / self._processors
@@ -459,9 +456,9 @@ class _Sheet(Struct, eq=False):
             ((rates < 0).any(axis=1), "a count is negative"),
         ):
             kept &= self._without(np.asarray(wrong, dtype=np.bool_) & kept, reason)
-        diagnostics.units(rows[kept], self.label)
-        diagnostics.speeds(rates[kept], self.columns.kind, self.label)
-        kept &= self._without(kept & ~power.between(*diagnostics.PLAUSIBLE_W).to_numpy(), diagnostics.IMPLAUSIBLE)
+        values.units(rows[kept], self.label)
+        values.speeds(rates[kept], self.columns.kind, self.label)
+        kept &= self._without(kept & ~power.between(*values.PLAUSIBLE_W).to_numpy(), values.IMPLAUSIBLE)
         whole = pd.concat([rows.drop(columns="line"), rates], axis=1)
         kept &= self._without(kept & whole.duplicated().to_numpy(), "the same row stands above")
         if not kept.any():
@@ -547,7 +544,7 @@ class _Sheet(Struct, eq=False):
         power = self._scaled(POWERS)
         energy = self._scaled(ENERGIES)
         if power is not None and energy is not None and time_s.notna().any():
-            diagnostics.agreement(power, energy, time_s, self.label, self._named(ENERGIES)[0])
+            values.agreement(power, energy, time_s, self.label, self._named(ENERGIES)[0])
         if power is not None:
             return power
         if energy is None:

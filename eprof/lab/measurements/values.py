@@ -1,6 +1,7 @@
-"""What was measured, as values: one row a kernel at one setting."""
+"""What was measured, as values, one row a kernel at one setting; and checks of units, rows and settings."""
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError
-from eprof.base.text import few, pattern
-from eprof.base.vocabulary import GPU
+from eprof.base.text import brief, few, pattern
+from eprof.base.vocabulary import CPU, GPU
 
 # Words to SI units, clocks to MHz. Micro is u, or either of the two characters that look like it.
 CORE, MEMORY = "core", "memory"
@@ -175,3 +176,207 @@ def lines(numbers: Sequence[int] | npt.NDArray[Any]) -> str:
     """Line numbers of measured rows as words, the first few of many: "lines 3, 8, 9 and 12 more"."""
     listed = [str(int(number)) for number in numbers]
     return f"line{'s' if len(listed) > 1 else ''} {few(listed, 6)}"
+
+
+PLAUSIBLE_W = (1.0, 3000.0)
+IMPLAUSIBLE = f"the power is not between {PLAUSIBLE_W[0]:g} and {PLAUSIBLE_W[1]:g} W"
+PLAUSIBLE_MHZ = (10.0, 60_000.0)  # a TK1 idles at 72/68; 28 Gb/s of a GDDR7 pin are at times called 28,000 MHz
+_SAME_ENERGY = 0.02
+_WILD = 1.5
+_NEIGHBOURS = 7
+_REPEATS = 3
+_LEVELS = 3
+_SPREAD = 1.15
+_FULL = 1.5  # utilisations are at most 1, give or take what meters do
+_GPU_COLUMNS = {"gpu", "gpu_name", "gpu_id", "gpu_index", "gpu_model", "device", "device_name", "device_id", "card"}
+_NUMBERED = pattern(r"(?:gpu|device|card|cuda)?[ :_-]*\d+(?:\.0)?", re.IGNORECASE)
+# 1e9 a second, ten times and more what the fastest GPUs of 2025 do: 8 TB/s of DRAM, some 1e14 instructions a second.
+_FASTEST = {"dram_byte": 1e5, "_byte": 1e7, "_instruction": 1e6}
+
+
+def units(rows: pd.DataFrame, label: str) -> None:
+    """Raise MeasurementError if most powers cannot be those of a GPU: a unit is wrong."""
+    if not len(rows):
+        return
+    middle = float(rows["power_w"].median())
+    if not PLAUSIBLE_W[0] <= middle <= PLAUSIBLE_W[1]:
+        raise MeasurementError(
+            f"{label}: half of the rows draw {'more' if middle > 1 else 'less'} than {middle:.3g} W, which no GPU "
+            "does; look at the units of power, energy and time in the mapping (mJ against J, ms against s)."
+        )
+    for name in ("core_mhz", "memory_mhz"):
+        clock = float(rows[name].median())
+        if not PLAUSIBLE_MHZ[0] <= clock <= PLAUSIBLE_MHZ[1]:
+            domain = name.removesuffix("_mhz")
+            raise MeasurementError(
+                f"{label}: the {domain} clock is {clock:.4g} MHz in the middle row, which no GPU runs at; say the unit "
+                f"in the mapping ({domain}_ghz, {domain}_khz, {domain}_hz)."
+            )
+
+
+def speeds(rates: pd.DataFrame, kind: str, label: str) -> None:
+    """Raise MeasurementError if counts go faster than any GPU can: counts, or the unit of time, are wrong."""
+    if kind != COUNTED or not len(rates):
+        return
+    for term in rates:
+        middle = float(rates[term].median())
+        most = next((most for ending, most in _FASTEST.items() if str(term).endswith(ending)), np.inf)
+        if middle > most:
+            raise MeasurementError(
+                f"{label}: half of the rows do more than {middle * 1e9:.3g} a second of {term}, which no GPU does; "
+                "look at the unit of time (ms against s), and whether counts and time are both of one launch."
+            )
+
+
+def shares(use: pd.Series, term: str, formula: str, label: str) -> None:
+    """Raise MeasurementError if a utilisation is above 1 in some row by far: it is in per cent."""
+    most = float(use.max())
+    if most > _FULL:
+        raise MeasurementError(
+            f"{label}: {term} ({formula}) goes up to {most:g}, and full use is 1; if these are per cent, write "
+            f"({formula}) / 100 in the mapping."
+        )
+
+
+def devices(frame: pd.DataFrame, named: str | None, label: str, processor: str = GPU) -> list[str]:
+    """A sentence if rows are of several GPUs by their numbers. Raises MeasurementError: several by their names.
+
+    named: the column that the mapping takes for the GPU; without one, a column that is called so is looked at.
+    """
+    if named is not None and named not in frame:
+        raise MeasurementError(f"{label}: has no column `{named}`, which the mapping takes for `device`.")
+    candidates = [name for name in frame.columns if name.strip().lower() in _GPU_COLUMNS]
+    for name in candidates if named is None else [named]:
+        values = sorted(frame[name].dropna().astype(str).unique())
+        if len(values) < 2:
+            continue
+        shown = few([brief(value, 40) for value in values], 4)
+        if all(_NUMBERED.fullmatch(value.strip()) for value in values):
+            return [
+                f"Rows are of {len(values)} GPUs by column `{name}` ({shown}) and are fitted as one: that is right for "
+                "GPUs of one model alone, and what differs between them counts as error."
+            ]
+        raise MeasurementError(
+            f"{label}: rows are of several {processor.upper()}s by column `{name}` ({shown}), and a fit is to one; "
+            f"choose with --only '{name}={brief(values[0], 40)}'."
+        )
+    return []
+
+
+def agreement(power_w: pd.Series, energy_j: pd.Series, time_s: pd.Series, label: str, energy: str) -> None:
+    """Raise MeasurementError if energy is not power times time in most rows."""
+    ratio = (energy_j / (power_w * time_s)).replace([np.inf, -np.inf], np.nan).dropna()
+    middle = float(ratio.median()) if len(ratio) else 1.0
+    if not abs(middle - 1) <= _SAME_ENERGY:
+        raise MeasurementError(
+            f"{label}: `{energy}` is {middle:.4g} times power times time in the middle row; one of the units is wrong "
+            "(mJ against J, ms against s), or they are not of the same run."
+        )
+
+
+def notes(measurements: Measurements) -> tuple[str, ...]:
+    """Sentences on what can be used but should be known, beside `strays`."""
+    return (*_repeated(measurements), *_settings(measurements), *_constant(measurements))
+
+
+def wild(measurements: Measurements) -> npt.NDArray[np.bool_]:
+    """Rows whose power is off by half and more from that of the same benchmark at neighbouring clocks, or at the same.
+
+    The middle of a window of clocks is compared, so that no model is needed; the ends of the range are not judged. Of
+    three and more measurements at one setting, their middle is.
+    """
+    rows = measurements.rows
+    # Off by half and more from the middle of three and more measurements of the same.
+    again = rows.groupby([*SAME], sort=False)["power_w"]
+    off = np.abs(np.log(rows["power_w"] / again.transform("median"))) > np.log(_WILD)
+    is_wild = np.array((again.transform("size") >= _REPEATS) & off, dtype=np.bool_)
+    if len(rows) < _NEIGHBOURS:
+        return is_wild
+    group = rows.groupby([name for name in SAME if name != "core_mhz"], sort=False).ngroup().to_numpy()
+    order = np.lexsort((rows["core_mhz"].to_numpy(), group))
+    logs = np.log(rows["power_w"].to_numpy(dtype=np.float64)[order])
+    windows = np.lib.stride_tricks.sliding_window_view(logs, _NEIGHBOURS)
+    sorted_group = group[order]
+    is_of_one_group = sorted_group[: len(windows)] == sorted_group[_NEIGHBOURS - 1 :]
+    middles = slice(_NEIGHBOURS // 2, _NEIGHBOURS // 2 + len(windows))
+    is_far = np.abs(logs[middles] - np.median(windows, axis=1)) > np.log(_WILD)
+    is_wild[order[middles]] |= is_of_one_group & is_far
+    return is_wild
+
+
+def strays(measurements: Measurements) -> list[str]:
+    """A sentence on rows of one file that are wild, if some are; it names their lines."""
+    is_wild = wild(measurements)
+    if not is_wild.any():
+        return []
+    rows = measurements.rows[is_wild]
+    worst = rows["benchmark"].value_counts().head(4)
+    named = ", ".join(f"{name} ({number})" for name, number in worst.items())
+    return [
+        f"{len(rows)} row{'s are' if len(rows) > 1 else ' is'} wild: power is off by half and more from the same "
+        f"benchmark at the same or neighbouring clocks ({lines(rows['line'].to_numpy())}), most in {named}. They are "
+        "used; absolute residuals (--loss l1) keep them from deciding."
+    ]
+
+
+def _repeated(measurements: Measurements) -> Iterator[str]:
+    again = measurements.rows.duplicated([*SAME])
+    if not again.any():
+        return
+    sentence = f"{int(again.sum())} rows measure a benchmark again at the same setting; all are used."
+    powers = measurements.rows.groupby([*SAME])["power_w"]
+    spread = float((powers.max() / powers.min())[powers.size() > 1].median())
+    if spread > _SPREAD:
+        sentence += (
+            f" Half of them differ by {100 * (spread - 1):.0f} % and more: are several GPUs, inputs or parts of runs "
+            "under one name? No fit follows both."
+        )
+    yield sentence
+
+
+def _settings(measurements: Measurements) -> Iterator[str]:
+    """Sentences on settings that are too few, and on clocks and benchmarks with a single row or setting."""
+    if measurements.processor == CPU:
+        return
+    if len(measurements.settings) == 1:
+        yield (
+            "All rows are at one setting: voltages and how energies change with clocks cannot be told, and the table "
+            "will hold at that setting only."
+        )
+    elif measurements.rows["memory_mhz"].nunique() == 1:
+        yield "There is one memory clock: what goes with it cannot be told from constant power."
+    for domain, reference in zip(DOMAINS, measurements.reference, strict=True):
+        often = measurements.rows[f"{domain}_mhz"].value_counts()
+        if len(often) > 1 and often.get(reference) == 1 and often.max() > _LEVELS:
+            yield (
+                f"The {domain} clock of the reference, {reference:g} MHz, was measured in one row alone, and all "
+                "prices are those at it; --reference names another."
+            )
+        single = int((often == 1).sum())
+        if len(often) >= _LEVELS and 2 * single >= len(often):
+            yield (
+                f"{single} of {len(often)} {domain} clocks were measured in one row alone, and their voltages follow "
+                "that row whatever its power. If clocks are means of what a meter saw, round them to what was set."
+            )
+    if not measurements.own:
+        return
+    pairs = measurements.rows[["benchmark", "core_mhz", "memory_mhz"]].drop_duplicates()["benchmark"].value_counts()
+    once = sorted(str(name) for name in pairs.index[pairs == 1])
+    if once:
+        yield (
+            f"Kernels that were measured at one setting only: {len(once)} of {len(pairs)} "
+            f"({few([brief(name, 40) for name in once], 4)}). Without counts nothing is known of them at another."
+        )
+
+
+def _constant(measurements: Measurements) -> Iterator[str]:
+    """Terms that are the same in all rows, so that their energy cannot be told."""
+    if measurements.own:
+        return
+    rates = measurements.rates
+    zero = [term for term in measurements.terms if not (rates[term] != 0).any()]
+    same = [term for term in measurements.terms if term not in zero and len(rates) > 1 and rates[term].nunique() == 1]
+    if zero:
+        yield f"{', '.join(zero)}: 0 in every row, so nothing can be said of the energy."
+    if same:
+        yield f"{', '.join(same)}: the same in every row, so the energy cannot be told from constant power."

@@ -280,7 +280,8 @@ def _together(times: Floats, is_near: bool) -> Ints:
     if not len(steps) or np.isnan(steps).any():
         return np.ones(len(times), np.int64)
     usual = np.sort(np.abs(steps))[: math.ceil(0.98 * len(steps))]
-    begins = np.flatnonzero(np.append(True, np.abs(steps) > (usual.mean() / 2 if is_near else 0)))
+    least_s = is_near * usual.mean() / 2
+    begins = np.flatnonzero(np.append(True, np.abs(steps) > least_s))
     return np.diff(np.append(begins, len(times)))
 
 
@@ -352,14 +353,15 @@ def _in_order(
         times = clock.unwrapped(times)
     if its.absolute and not its.zoned:
         times, changes = clock.without_changes(times)
-        for _, way in changes:
+        for _, change_s in changes:
+            way = "back" if change_s < 0 else "forward"
             notes.append(
-                f"{path}: its clock was set {'back' if way < 0 else 'forward'} by an hour while it logged, as in the "
+                f"{path}: its clock was set {way} by an hour while it logged, as in the "
                 "night when clocks change; its times go on as before, log in UTC to be sure"
             )
     times = clock.spread(times)
     latest = np.maximum.accumulate(times)
-    kept = np.append(True, times[1:] > latest[:-1]) if len(times) else np.zeros(0, bool)
+    kept = np.append(True, times[1:] > latest[:-1])[: len(times)]
     seen = set(zip(times[kept].tolist(), values[kept].tolist(), strict=True))
     again = np.array([pair in seen for pair in zip(times.tolist(), values.tolist(), strict=True)], bool)
     left_out, twice = ~kept & ~again, ~kept & again

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from eprof.base.arrays import Array, Floats
+from eprof.base.arrays import HOLDS, Array, Floats
 from eprof.base.text import few, pattern
-from eprof.base.wraps import HOLDS
 from eprof.logs.rows.log import BYTES_PER_S, COUNT, LEVEL, OTHER, PERCENT
 
 # What a cell is: an index into UNITS, or a negative reason for there being no value.

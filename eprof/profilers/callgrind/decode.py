@@ -5,6 +5,7 @@ while they are those that ran; what is printed is a profile of functions in the 
 """
 
 import functools
+import linecache
 import math
 import mmap
 import re
@@ -20,10 +21,10 @@ from msgspec.structs import replace
 from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, group_sums, numbers_of
 from eprof.base.errors import LogError
 from eprof.base.resources import folder
+from eprof.base.text import pattern
 from eprof.base.toml import Document
 from eprof.profilers.callgrind.collector import lost_before, other_program
-from eprof.profilers.callgrind.file_format import LOST, Costs, parse
-from eprof.profilers.callgrind.in_python import in_python
+from eprof.profilers.callgrind.file_format import LOST, Costs, Function, Spot, parse
 from eprof.profilers.callgrind.signs import ASTRAY, MACHINE, STUBS, UNDECODED
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -358,6 +359,66 @@ def main(arguments: Sequence[str]) -> int:
         costs.descriptions[LOST] = lost_before(arguments[2], other)
     sys.stdout.writelines(f"{line}\n" for line in decoded(costs, path.parent).text())
     return 0
+
+
+_FRAME = pattern(r"(?P<file>.*):(?P<line>\d+):(?P<begin>\d*):(?P<end>\d*) (?P<function>.*)")
+_UNKNOWN = "line not told"  # of what ran behind the last part that the program told the place of
+
+
+def in_python(costs: Costs) -> Costs:
+    """A profile of a Python program with a function for what Python called and each library, at lines of Python.
+
+    `hook/sitecustomize.py` has callgrind write a part of its profile now and then, and say which line of Python ran
+    then. So counts are exact, and which line has them is as sure as a sampling profiler. A profile of another program
+    stays as it is.
+    """
+    if not any(spot.frame for spot in costs.spots):
+        return costs
+    called = [_called(spot.frame) for spot in costs.spots]
+    libraries = [library(function.object) for function in costs.functions]
+    spots: dict[Spot, int] = {}
+    functions: dict[Function, int] = {}
+    spot_of, places = [], []
+    for place, spot in zip(costs.places.tolist(), costs.spot_of.tolist(), strict=True):
+        name, where = called[spot]
+        function = Function("", f"{name}, {libraries[place]}")
+        places.append(functions.setdefault(function, len(functions)))
+        spot_of.append(spots.setdefault(where, len(spots)))
+    # Who called whom is told of functions of C, which are no rows any more.
+    return replace(
+        costs,
+        functions=tuple(functions),
+        spots=tuple(spots),
+        places=np.array(places, dtype=np.int64),
+        spot_of=np.array(spot_of, dtype=np.int64),
+        calls=(),
+    )
+
+
+@functools.cache
+def _called(frame: str) -> tuple[str, Spot]:
+    """What a line of Python calls ("np.dot"), else the function that it is in; and the line."""
+    parts = _FRAME.fullmatch(frame)
+    if parts is None:
+        return _UNKNOWN, Spot("", 0)
+    file, line = parts["file"], int(parts["line"])
+    name = parts["function"] if parts["function"] != "<module>" else Path(file).name
+    if parts["begin"] and parts["end"]:
+        # Columns are of bytes. What is called ends before the first bracket: "a.dot(b)".
+        text = linecache.getline(file, line).encode()[int(parts["begin"]) : int(parts["end"])].decode(errors="replace")
+        callee = re.match(r"([A-Za-z_][\w.]*)\(", text)
+        name = callee[1] if callee else name
+    return name, Spot(file, line)
+
+
+@functools.cache
+def library(path: str) -> str:
+    """What the library of an object file is called: "OpenBLAS", "numpy", "C library"."""
+    for known in Document.read(folder("counters") / "callgrind" / "libraries.toml").data["library"]:
+        match = re.search(known["match"], path)
+        if match:
+            return str(known.get("name") or match["name"])
+    return Path(path).name
 
 
 if __name__ == "__main__":

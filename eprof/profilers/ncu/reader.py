@@ -19,8 +19,7 @@ from eprof.logs.rows.stream import Source
 from eprof.profilers.ncu import derived, headers, long, wide
 from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN
 from eprof.profilers.ncu.long import LaunchNumbers, Long
-from eprof.profilers.ncu.messages import CSV, IMPORTED, Messages
-from eprof.profilers.ncu.sheet import Collected, notes_of_counters, notes_of_lines
+from eprof.profilers.ncu.sheet import CSV, IMPORTED, Collected, Messages, notes_of_counters, notes_of_lines
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_pipes, lines_with_pipes, uncommented
 from eprof.profilers.ncu.wide import Sample, Wide
 from eprof.profilers.nsys import tables as nsys_tables

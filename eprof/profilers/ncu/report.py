@@ -29,8 +29,7 @@ from eprof.logs.rows.log import Log
 from eprof.logs.rows.numbers import Unit, unit_of
 from eprof.logs.rows.stream import Source, unpacked
 from eprof.profilers.ncu import derived, opcodes
-from eprof.profilers.ncu.messages import IMPORT
-from eprof.profilers.ncu.sheet import GPU_NAME, Collected, Remarks, Sheet, notes_of_counters
+from eprof.profilers.ncu.sheet import GPU_NAME, IMPORT, Collected, Remarks, Sheet, notes_of_counters
 from eprof.profilers.ncu.signs import REPORT
 
 KIND = "ncu-report"

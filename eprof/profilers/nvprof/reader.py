@@ -1,6 +1,7 @@
 """Logs of nvprof in CSV and text: from blocks of lines to a `Log`, or to one sentence on why there is none.
 
-`Walk` goes over the lines: what opens a table, what belongs to it, what ends it, what is output of the program.
+`Messages` keeps what nvprof says of missing tables and incomplete counts. `Walk` goes over the lines: what opens a
+table, what belongs to it, what ends it, what is output of the program.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from eprof.base.errors import LogError
 from eprof.base.known import only
 from eprof.base.text import counted, pattern, phrase
 from eprof.base.threads import ahead, is_memory_scarce
+from eprof.collect.messages import Findings
 from eprof.logs.rows.cells import OLD_RATES, RATES
 from eprof.logs.rows.columns import Form, ParsedRows, parse
-from eprof.logs.rows.log import Log
+from eprof.logs.rows.log import Log, of_several_programs
 from eprof.logs.rows.sections import split
 from eprof.logs.rows.stream import Source, Tuning
 from eprof.profilers import signs
 from eprof.profilers.nvprof import text
-from eprof.profilers.nvprof.counters import SummarySection, WideSection
-from eprof.profilers.nvprof.messages import PROFILER_LINE, Messages, is_chatter
+from eprof.profilers.nvprof.sections import SummarySection, TraceSection, UsageSection, WideSection
 from eprof.profilers.nvprof.tables import (
     EVENTS,
     FOREIGN_NCU,
@@ -43,12 +44,70 @@ from eprof.profilers.nvprof.tables import (
     Store,
     header_of,
     header_of_fields,
-)  # fmt: skip
+)
 from eprof.profilers.nvprof.text import TextSection
-from eprof.profilers.nvprof.trace import TraceSection, UsageSection
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+PROFILER_LINE = pattern(
+    r'(?:[^,"=]{1,40},){0,3}[ \t]{0,40}(?:==(?P<pid>\d+|PROF|WARNING|ERROR)==|={8}(?!.*=\s*$)) (?P<text>.*)'
+)
+_COMMAND = pattern(r"NVPROF is profiling process (\d+), command: (.*)")
+_EXAMPLES, _SHOWN = 3, 60
+_LONGEST = 4000  # characters of a message that are looked at
+# A log has one of these for each launch.
+_ROUTINE = ("Replaying kernel ", "Profiling application: ", "Profiling result:", "Metric result:", "Event result:")
+
+# Lines of nvprof that carry no `==PID==` and say nothing about counts: not program output.
+_CHATTER = pattern(
+    r'(?:[^,"=]{1,40},){0,3}\s*(?:No API activities were profiled\.|This can happen because of short execution .*'
+    r'|Total CPU (?:Page faults|thrashes|throttles).*: \d+|Device "[^"]+"'
+    r"|(?:Regs|SSMem|DSMem|SrcMemType|DstMemType|Src Dev|Dst Dev|Src Ctx|Dst Ctx): .*"
+    r"|No (?:kernels|events/metrics) were profiled\.|Internal profil(?:er|ing) error.*)"
+)
+
+
+def is_chatter(line: str) -> bool:
+    """Whether a line without `==PID==` is nvprof's all the same."""
+    return _CHATTER.fullmatch(line) is not None
+
+
+class Messages:
+    """The messages of a log, and the commands that it names."""
+
+    def __init__(self) -> None:
+        self._findings = Findings("nvprof")
+        self.command: str | None = None
+        self.commands: dict[str, None] = {}
+        self.profiled = False
+
+    def hear(self, number: int, text: str) -> None:
+        """Look at the text of line `number` for a message of nvprof."""
+        command = _COMMAND.match(text)
+        if command:
+            self.profiled = True
+            self.command = self.command or command[2].strip() or None
+            self.commands.setdefault(command[2].strip()[:_LONGEST])
+        elif not text.startswith(_ROUTINE):
+            self._findings.look(number, text[:_LONGEST])
+
+    def notes(self) -> list[str]:
+        """Sentences for a log that has nvprof's tables, by its messages."""
+        notes = []
+        several = of_several_programs(self.commands)
+        if several is not None:
+            notes.append(f"the log is of {several}")
+        for message, quote in self._findings.quotes.items():
+            if message.note:
+                notes.append(f"{message.note.format(detail=quote.detail)} (line {quote.number})")
+        return notes
+
+    def why_no_table(self) -> str | None:
+        """One sentence on why nvprof's log has no table, or None if its messages do not say."""
+        return self._findings.explanation()
+
 
 _STRETCH_BYTES = 1 << 16  # of rows that are read sooner together than line by line
 _SECTIONS: dict[str, type[Section]] = {

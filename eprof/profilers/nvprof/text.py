@@ -9,9 +9,8 @@ from eprof.base.text import pattern
 from eprof.logs.rows.cells import OLD_RATES, SECONDS, seconds, shows_wrong
 from eprof.logs.rows.columns import LAUNCH_ID
 from eprof.logs.rows.folding import Piece, Sums
-from eprof.profilers.nvprof.counters import CutOffSection, SummarySection
+from eprof.profilers.nvprof.sections import CutOffSection, SummarySection, UsageSection, is_kernel
 from eprof.profilers.nvprof.tables import DEVICE, EVENTS, METRICS, NO_DEVICE, SUMMARY, TRACE, WIDE, Header, Store
-from eprof.profilers.nvprof.trace import UsageSection, is_kernel
 
 # A program may print very long lines: no pattern here may try the places of one over and over.
 # Some terminals join lines that fill their width, so the device may stand behind the header, and the kernel behind it.

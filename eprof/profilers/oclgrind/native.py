@@ -13,7 +13,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from eprof.base import caching
+from eprof.base.resources import cache_folder, cache_refusal
 from eprof.base.resources import folder as data_folder
 
 # What was tried: Oclgrind by the name of its library, with the flags of its C++; versions of llvmlite.
@@ -82,7 +82,7 @@ def _llvmlite() -> str | None:
 
 def _folder() -> Path | None:
     """Where plugins are kept: eprof's cache if this user alone can write to it."""
-    place = caching.place()
+    place = cache_folder()
     if place is None:
         return None
     mine = place / "native"
@@ -90,7 +90,7 @@ def _folder() -> Path | None:
         mine.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:
         return None
-    return mine if caching.refusal(mine) is None and os.access(mine, os.W_OK) else None
+    return mine if cache_refusal(mine) is None and os.access(mine, os.W_OK) else None
 
 
 def _key(library: Path, compiler: str, version: str) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eprof.base.errors import UsageError
-from eprof.clusters import simgrid
-from eprof.clusters.simgrid import hosts, platform, settings
+from eprof.clusters import simulated
+from eprof.clusters.simulated import hosts, platform, settings
 from eprof.collect.collector import CLUSTER, Collector, Nodes, Place, Request, Speed, Step, Tool, Verdict
 from eprof.collect.process import Ended
 from eprof.collect.tools import ask, executable
@@ -80,7 +80,7 @@ class SimGrid(Collector):
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
         """Whether SimGrid's simulation came to its end, and left a trace that can be replayed."""
-        if not logs or simgrid.energy(logs[0]) is None:
+        if not logs or simulated.energy(logs[0]) is None:
             trouble = _TROUBLE.search(errors)
             reason = f": {trouble[1][:300]}" if trouble else ""
             return Verdict((f"The simulation at {step.what} did not come to its end{reason}.",), failed=True, kernels=0)
@@ -104,7 +104,7 @@ def _logging(nodes: Nodes, log: Path) -> list[str]:
     """How SimGrid logs: energies go to files; what else it says stands in standard error, if it is a warning."""
     logs = {"host_energy": log}
     if nodes.link_w:
-        logs["link_energy"] = simgrid.of_links(log)
+        logs["link_energy"] = simulated.of_links(log)
     words = ["--log=root.thres:warning"]
     for category, file in logs.items():
         words += [f"--log={category}.thres:info", f"--log={category}.app:file:{file}"]

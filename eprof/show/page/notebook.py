@@ -11,7 +11,7 @@ from functools import cache
 from markupsafe import Markup
 
 from eprof.base.text import cut, visible
-from eprof.show.page.shell import asset
+from eprof.show.page.frame import asset
 from eprof.show.page.svg import pct, piece
 from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Sentence, Table
 from eprof.show.words.cells import Bar, Cell, Name, legend, plain_text

@@ -5,8 +5,7 @@ from typing import Any
 
 from eprof.base.text import in_markdown
 from eprof.profile import schema
-from eprof.show.files.drawing import markdown
-from eprof.show.files.export import to_json
+from eprof.show.files.export import markdown, to_json
 from eprof.show.report.headline import headline
 from eprof.show.report.levers import what_to_try
 from eprof.show.report.tables import kernel_table, operator_table, split_table

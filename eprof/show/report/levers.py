@@ -17,7 +17,7 @@ from eprof.costs.datasheets import data_sheet
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice
 from eprof.show.report.first_screen import CACHED, FAMILIES, REQUESTED
-from eprof.show.report.levers_of_cpus import scalar_loops
+from eprof.show.report.levers_of_cpus import is_of_library, scalar_loops
 from eprof.show.report.trust import lacks_most, lacks_some
 from eprof.show.report.view import View, time_of
 from eprof.show.words.badges import MISSING, SIMULATED, Amount
@@ -327,7 +327,7 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
 def _is_closed(view: View, group: str) -> bool:
     """Whether most of a part is in kernels of a library that comes compiled, which its user cannot rewrite."""
     joules = view.joules_by_kernel(group)
-    closed = [library_of(kernel.name) in _CLOSED for kernel in view.kernels]
+    closed = [library_of(kernel.name) in _CLOSED or is_of_library(kernel) for kernel in view.kernels]
     return sum(part for part, is_closed in zip(joules, closed, strict=True) if is_closed) > sum(joules) / 2
 
 

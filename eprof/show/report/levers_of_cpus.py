@@ -10,6 +10,7 @@ from eprof.show.report.view import View
 from eprof.show.words.numbers import percent
 
 _PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
+_INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
 _VECTOR_BITS = 256
 _MOSTLY, _LEAST_FLOPS = 0.5, 1 / 30  # of a line's arithmetic that is scalar; of its instructions that are arithmetic
 # Counts of a loop that runs once for all lanes of a vector. Bytes stay, and so does what is counted once a lane.
@@ -29,12 +30,26 @@ def scalar_loops(view: View) -> Iterator[Vectorised]:
     if view.document.device.processor != CPU:
         return
     for kernel in view.kernels:
-        if any(_PYTHON_LINE.search(line.place) for line in kernel.lines or ()):
+        if _is_called_by_python(kernel):
             continue  # what a library does there, who calls it cannot compile otherwise
         for kind in ("fp64", "fp32"):
             lines = [line for line in kernel.lines or () if _number(line, f"{kind}_scalar")]
             place = max(lines, key=lambda line: _number(line, f"{kind}_scalar")).place if lines else ""
             yield from _vectorised(view.label(kernel) + when(place, f" at {place}"), kernel.counts, kind)
+
+
+def is_of_library(kernel: schema.Kernel) -> bool:
+    """Whether a kernel of a CPU is what a Python program has a known library do, which comes compiled.
+
+    Such a kernel is called "a.dot, OpenBLAS". The interpreter's own work is the program's, and a library that goes by
+    the name of its file may be the user's.
+    """
+    library = kernel.name.rpartition(", ")[2]
+    return _is_called_by_python(kernel) and library != _INTERPRETER and ".so" not in library
+
+
+def _is_called_by_python(kernel: schema.Kernel) -> bool:
+    return any(_PYTHON_LINE.search(line.place) for line in kernel.lines or ())
 
 
 def _number(line: schema.Line, word: str) -> float:

@@ -9,8 +9,8 @@ from eprof.base.marks import Mark
 from eprof.base.text import few
 from eprof.base.vocabulary import CPU
 from eprof.profile import schema
-from eprof.show.page import shell
-from eprof.show.page.shell import unmasked
+from eprof.show.page import frame
+from eprof.show.page.frame import unmasked
 from eprof.show.report import first_screen, packed
 from eprof.show.report.headline import headline
 from eprof.show.report.key_figures import figures
@@ -45,7 +45,7 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
             parts.append(f"prices of an {document.costs.device}")
     if document.created_utc:
         parts.append(f"{utc(document.created_utc)[:16]}{NARROW}UTC")
-    return shell.filled(
+    return frame.filled(
         "page.html",
         ["report.css"],
         ["report.js"],

@@ -11,7 +11,7 @@ import pytest
 
 from eprof import cli
 from eprof.base.errors import CollectError
-from eprof.collect.cuda import processes
+from eprof.collect.cuda import worker
 
 HERE = Path(__file__).parents[2]
 NVCC = '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho stub > "$2"\n'
@@ -176,14 +176,14 @@ def door(monkeypatch, tmp_path, capsys):
     ],
 )
 def test_wrong_usage_exits_with_2(door, monkeypatch, arguments, sentence):
-    monkeypatch.setattr(processes, "probe", lambda device: {"name": "x", "capability": "9.0"})
+    monkeypatch.setattr(worker, "probe", lambda device: {"name": "x", "capability": "9.0"})
     code, said = door(*arguments)
     assert code == 2
     assert sentence in said.err
 
 
 def test_an_existing_table_is_refused_before_anything_runs(door, monkeypatch, tmp_path):
-    monkeypatch.setattr(processes, "probe", lambda device: pytest.fail("must not look at a GPU"))
+    monkeypatch.setattr(worker, "probe", lambda device: pytest.fail("must not look at a GPU"))
     (tmp_path / "t.toml").write_text("mine")
     code, said = door("-o", "t.toml")
     assert code == 1
@@ -194,7 +194,7 @@ def test_dry_run_needs_no_gpu(door, monkeypatch):
     def none(device):
         raise CollectError("There is no GPU to calibrate.")
 
-    monkeypatch.setattr(processes, "probe", none)
+    monkeypatch.setattr(worker, "probe", none)
     code, said = door("--dry-run")
     assert code == 0
     assert "benchmarks for a GPU of capability 9.0" in said.err

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from eprof.collect.cuda import compile as cuda_compile
-from eprof.commands.calibrate import machine_code
 from eprof.commands.calibrate import manifest as manifests
+from eprof.commands.calibrate import session
 
 MANIFEST = manifests.load()
 SOURCES = sorted({one.source for one in MANIFEST.benchmarks})
@@ -62,7 +62,7 @@ def machine(cubins):
         text, why = cuda_compile.disassemble(image)
         if text is None:
             pytest.skip(why)
-        found.setdefault(architecture, {}).update(machine_code.functions(text))
+        found.setdefault(architecture, {}).update(session.functions(text))
     return found
 
 
@@ -72,8 +72,7 @@ def test_machine_code_has_the_mix_that_is_claimed(machine, architecture):
     chosen = [one for one in MANIFEST.benchmarks if one.runs_on(capability(architecture))]
     assert len(chosen) > 35
     found = {
-        one.name: machine_code.contradictions(MANIFEST, one, capability(architecture), code[one.kernel])
-        for one in chosen
+        one.name: session.contradictions(MANIFEST, one, capability(architecture), code[one.kernel]) for one in chosen
     }
     assert {name: doubts for name, doubts in found.items() if doubts} == {}
 
@@ -82,9 +81,9 @@ def test_a_wrong_claim_is_noticed(machine):
     """The check can fail: another benchmark's code, another capability's constants."""
     code = machine["75"]
     fma, tensor = MANIFEST.named("fp32_fma"), MANIFEST.named("tensor")
-    assert machine_code.contradictions(MANIFEST, fma, (7, 5), code["fp32_mul"])
-    assert "not 64" in machine_code.contradictions(MANIFEST, tensor, (8, 0), code["tensor"])[0]
-    assert machine_code.contradictions(MANIFEST, fma, (7, 5), []) == ["its machine code has 0 loops instead of one"]
+    assert session.contradictions(MANIFEST, fma, (7, 5), code["fp32_mul"])
+    assert "not 64" in session.contradictions(MANIFEST, tensor, (8, 0), code["tensor"])[0]
+    assert session.contradictions(MANIFEST, fma, (7, 5), []) == ["its machine code has 0 loops instead of one"]
 
 
 def test_nvrtc_compiles_what_nvcc_does(tmp_path, monkeypatch):

@@ -17,9 +17,9 @@ from eprof.base.marks import Mark
 from eprof.base.toml import Document
 from eprof.cli import main
 from eprof.clusters import cluster
-from eprof.collect import cpufreq, mpi
+from eprof.collect import cpu, mpi
 from eprof.collect.meters import rapl
-from eprof.commands.comm import benchmark, command, messages, model
+from eprof.commands.comm import benchmark, command, model
 from eprof.commands.comm import document as comm_document
 from eprof.commands.comm.model import BLOCKING, POLLING, Sample, Sent
 
@@ -174,7 +174,7 @@ Allreduce            3    *       4         8         8         8        32
 def read(tmp_path, text):
     path = tmp_path / "report"
     path.write_text(text)
-    return messages.read(str(path))
+    return model.read(str(path))
 
 
 def test_the_rows_of_all_ranks_are_the_messages_and_those_of_one_size_are_added_up(tmp_path):
@@ -220,7 +220,7 @@ def shared(name):
 
 
 def test_a_report_of_mpip_from_its_manual_is_read():
-    sent, notes = messages.read(shared("mpip-3.5-userguide-amg-sections.txt"))
+    sent, notes = model.read(shared("mpip-3.5-userguide-amg-sections.txt"))
     assert sent == [Sent("Send", 320, 6000.0, True)]  # the manual shows no end of the report
     assert "does not end with `End of Report`" in notes[0]
 
@@ -228,7 +228,7 @@ def test_a_report_of_mpip_from_its_manual_is_read():
 @pytest.mark.parametrize("name", ["ping-pong-otf2", "ping-pong-otf2-papi"])
 def test_a_trace_of_otf2_print_is_read(name, tmp_path):
     path = shared(f"{name}.otf2-print.txt")
-    sent, notes = messages.read(path)
+    sent, notes = model.read(path)
     text = Path(path).read_text()
     sizes = [int(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith("MPI_SEND")]
     assert len(sizes) == 16 == sum(message.number for message in sent)
@@ -496,7 +496,7 @@ def limits(machine):
 @pytest.mark.parametrize("error", [None, ValueError, PermissionError, KeyboardInterrupt])
 def test_a_clock_is_held_and_given_back_whatever_happens(machine, error):
     try:
-        with cpufreq.held(1900, machine):
+        with cpu.held_at(1900, machine):
             assert limits(machine) == {(1900000, 1900000)}
             if error:
                 raise error
@@ -508,12 +508,12 @@ def test_a_clock_is_held_and_given_back_whatever_happens(machine, error):
 def test_a_clock_that_cannot_be_set_changes_nothing(machine, monkeypatch, tmp_path):
     with (
         pytest.raises(CollectError, match="--clock 3300: this processor has 400 to 3200 MHz"),
-        cpufreq.held(3300, machine),
+        cpu.held_at(3300, machine),
     ):
         pass
-    with pytest.raises(CollectError, match="no cpufreq in /sys"), cpufreq.held(1900, tmp_path / "nowhere"):
+    with pytest.raises(CollectError, match="no cpufreq in /sys"), cpu.held_at(1900, tmp_path / "nowhere"):
         pass
-    with cpufreq.held(None, tmp_path / "nowhere"):
+    with cpu.held_at(None, tmp_path / "nowhere"):
         pass
     refused = machine / "sys/devices/system/cpu/cpu1/cpufreq/scaling_max_freq"
     write_text = Path.write_text
@@ -526,12 +526,12 @@ def test_a_clock_that_cannot_be_set_changes_nothing(machine, monkeypatch, tmp_pa
     monkeypatch.setattr(Path, "write_text", write)
     with (
         pytest.raises(CollectError, match="does not let its clock be set, and none was changed"),
-        cpufreq.held(1900, machine),
+        cpu.held_at(1900, machine),
     ):
         pass
     assert limits(machine) == {(800000, 3000000)}
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(CollectError, match="only root may set the clock"), cpufreq.held(1900, machine):
+    with pytest.raises(CollectError, match="only root may set the clock"), cpu.held_at(1900, machine):
         pass
 
 
@@ -614,7 +614,7 @@ def test_without_mpi_a_sentence_says_how_to_install_it(words, capsys, monkeypatc
 
 @needs_mpi
 def test_a_clock_of_this_machine_that_cannot_be_set_is_told_before_anything_is_run(capsys, monkeypatch):
-    monkeypatch.setattr(cpufreq, "_FOLDER", "nowhere")
+    monkeypatch.setattr(cpu, "_CORES", "nowhere")
     monkeypatch.setattr(mpi, "output_of", lambda *_: pytest.fail("was run"))
     code, _, err = run(capsys, "--mpi", "openmpi", "--clock", "1900")
     assert code == 1 and "this machine lets nobody set its clock" in err

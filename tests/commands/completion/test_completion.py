@@ -52,7 +52,10 @@ TYPED = [
     (["rep"], ["report"]),
     (["report", "--costs", "jet"], ["jetson-tk1"]),
     (["report", "--costs", "jetson-tk1", "--setting", "852/9"], ["852/924"]),
-    (["costs", "--estimate", "GeForce-RTX-409"], ["GeForce-RTX-4090", "GeForce-RTX-4090-D"]),
+    (
+        ["costs", "--estimate", "GeForce-RTX-409"],
+        ["GeForce-RTX-4090", "GeForce-RTX-4090-D", "GeForce-RTX-4090-Laptop-GPU"],
+    ),
 ]
 
 

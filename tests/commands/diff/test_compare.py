@@ -14,7 +14,7 @@ from msgspec.structs import replace
 import eprof
 from eprof.base.errors import UsageError
 from eprof.commands.diff.difference import compare
-from eprof.commands.diff.model import assess, effective_balance
+from eprof.commands.diff.document import assess, effective_balance
 from eprof.lab.welch import Test as WelchTest
 from eprof.lab.welch import t_outside, t_quantile, welch
 from eprof.profile.rooflines import Machine

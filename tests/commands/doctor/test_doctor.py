@@ -8,7 +8,8 @@ import pytest
 import warm
 
 from eprof import profilers
-from eprof.collect import doctor, tools
+from eprof.collect import tools
+from eprof.commands.doctor import checks as examination
 
 
 def examine(bench, *options, **env):
@@ -73,7 +74,7 @@ def test_a_gpu_without_the_cuda_library(tmp_path, monkeypatch, installed, ok):
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev" / "nvidiactl").touch()
     monkeypatch.setattr("eprof.collect.cuda.driver._LIBRARIES", ("libc.so.6",) if installed else ("libnone.so.1",))
-    found = {one.name: one for one in doctor.examine(profilers.collectors(), tmp_path)}["CUDA library"]
+    found = {one.name: one for one in examination.examine(profilers.collectors(), tmp_path)}["CUDA library"]
     assert found.ok is ok
     assert ("NVIDIA_DRIVER_CAPABILITIES=compute" in (found.remedy or "")) is not ok
 
@@ -94,7 +95,7 @@ def test_whose_switch_the_counter_permission_is(tmp_path, value, ok, monkeypatch
     if value is not None:
         (driver / "params").write_text(f"EnableMSI: 1\nRmProfilingAdminOnly: {value}\n")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    found = {one.name: one for one in doctor.examine(profilers.collectors(), tmp_path)}
+    found = {one.name: one for one in examination.examine(profilers.collectors(), tmp_path)}
     assert found["counter permission"].ok is ok
     assert found["driver"].detail == "NVIDIA UNIX x86_64 Kernel Module  550.54.15"
     if ok is False:
@@ -121,5 +122,5 @@ def test_a_jetson_board(tmp_path):
     rail.mkdir(parents=True)
     (rail / "rail_name_0").write_text("VDD_IN\n")
     (rail / "in_power0_input").write_text("5000\n")
-    found = {one.name: one for one in doctor.examine(profilers.collectors(), tmp_path)}
+    found = {one.name: one for one in examination.examine(profilers.collectors(), tmp_path)}
     assert found["clocks"].remedy == "sudo jetson_clocks"

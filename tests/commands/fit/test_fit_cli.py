@@ -122,7 +122,7 @@ def test_bad_input_is_one_sentence(measured, capfd, change, options, code, said)
 
 def test_a_prior_that_may_have_seen_the_measurements_is_said(measured, tmp_path, capfd, monkeypatch):
     # Three terms are known here; the shipped prior serves from four on.
-    monkeypatch.setattr("eprof.lab.fitting.defaults._ENOUGH", 2)
+    monkeypatch.setattr("eprof.lab.fitting.solve._ENOUGH", 2)
     said, table = "No --device was given, so energies are drawn to those of all GPUs", tmp_path / "mine.toml"
     quick = ["--no-validate", "--replicas", 0, "-f", "-o", table]
     _, out, _ = run(capfd, measured, *quick)

@@ -17,7 +17,6 @@ import eprof
 from eprof.base.errors import LogError
 from eprof.collect import tools
 from eprof.commands.history import document as history_document
-from eprof.commands.history import results
 from eprof.commands.history.document import LEAST, steps
 from eprof.commands.history.schema import SCHEMA
 
@@ -247,7 +246,7 @@ def test_numbers_that_no_report_has_are_refused_with_the_file(tmp_path, report, 
     with pytest.raises(
         LogError, match=r"odd.json: is no report in JSON \(.*\); make it again, or move it away"
     ) as refused:
-        results.read([night], None)
+        history_document.read([night], None)
     assert "\n" not in str(refused.value)
 
 
@@ -260,7 +259,7 @@ def test_the_noise_is_that_of_commits_with_repeats_pooled(tmp_path, report):
         changed = json.loads(path.read_text())
         changed["energy_j"]["total"] = total
         path.write_text(json.dumps(changed))
-    document = history_document.history(results.read([night], None), "night", [])
+    document = history_document.history(history_document.read([night], None), "night", [])
     noise = document.noise
     assert (noise.commits, noise.runs) == (2, 5)
     assert noise.share == pytest.approx(math.sqrt((2 * (1 / 21) ** 2 + 2 * 0.1**2) / (1 + 2)))
@@ -274,7 +273,8 @@ def test_a_kernel_that_is_not_known_on_one_device_is_not_known(tmp_path, report)
     changed["kernels"].append(first | {"device": "another", "energy_j": first["energy_j"] | {"total": None}})
     (night / "run-01.json").write_text(json.dumps(changed))
     kernels = {
-        kernel.name: kernel.energy_j for kernel in history_document.history(results.read([night], None), "", []).kernels
+        kernel.name: kernel.energy_j
+        for kernel in history_document.history(history_document.read([night], None), "", []).kernels
     }
     assert kernels[first["name"]] == [first["energy_j"]["total"], None]
     assert [energies[1] for name, energies in kernels.items() if name != first["name"]] == [
@@ -289,7 +289,7 @@ def test_a_result_of_no_joules_cannot_be_compared(tmp_path, report):
     changed = json.loads(json.dumps(report))
     changed["energy_j"] |= dict.fromkeys(("total", "computation", "data", "constant"), 0.0)
     (night / "zero.json").write_text(json.dumps(changed))
-    document = history_document.history(results.read([night], None), "night", [])
+    document = history_document.history(history_document.read([night], None), "night", [])
     assert (
         len(document.runs) == 2 and "1 of 3 results has no energy, or 0 J, and cannot be compared." in document.warnings
     )

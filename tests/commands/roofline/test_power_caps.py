@@ -9,8 +9,7 @@ from scipy.stats import ks_2samp
 
 from eprof import cli, costs
 from eprof.commands.roofline import terminal
-from eprof.commands.roofline.document import document
-from eprof.commands.roofline.machines import compared, sweep, swept
+from eprof.commands.roofline.document import compared, document, sweep, swept
 from eprof.commands.roofline.words import sweep_table
 from eprof.profile.rooflines import machine, machines
 

@@ -16,7 +16,7 @@ from eprof import costs
 from eprof.base.errors import CostError
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS
-from eprof.commands.roofline.machines import equal_power
+from eprof.commands.roofline.document import equal_power
 from eprof.energy.attribution import attribute
 from eprof.profile.rooflines import PARTS, Machine, described, machine, machines, place
 

@@ -17,7 +17,7 @@ from eprof.cli import main
 from eprof.clusters import cluster
 from eprof.clusters.cluster import Beside, Part, medians
 from eprof.commands.scale import document as scale_document
-from eprof.commands.scale import measured, program, ranks, words
+from eprof.commands.scale import measured, model, ranks, words
 from eprof.lab.objective import parse
 from eprof.profile import schema
 
@@ -84,7 +84,7 @@ def document_of(eprof, *arguments):
 
 def test_the_closed_form_of_a_gpu_cluster_and_its_best_node_counts():
     machine = cluster.read(Document.parse(MACHINE, "m.toml"))
-    clustering = program.read(Document.parse(PROGRAM, "p.toml"))
+    clustering = model.read(Document.parse(PROGRAM, "p.toml"))
     case = scale_document.Case(machine, clustering, 1.0, range(1, 33), [machine.default], "interrupt")
     document = scale_document.modelled(case, ASKED)
     at = {row.processors: row for row in document.rows}

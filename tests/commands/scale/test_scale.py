@@ -15,7 +15,7 @@ from eprof.cli import main
 from eprof.clusters import cluster
 from eprof.clusters.cluster import Clock
 from eprof.commands.scale import document as scale_document
-from eprof.commands.scale import fit, measured, model, program
+from eprof.commands.scale import fit, measured, model
 from eprof.commands.scale.schema import Fit
 from eprof.lab.objective import parse
 
@@ -62,7 +62,7 @@ def machine(**changes):
 
 def point(name, size, processors, *, on=None, mhz=2800, waiting="interrupt"):
     on = on or machine()
-    return model.points(on, program.load(name), [size], [processors], on.at(mhz), waiting)[0]
+    return model.points(on, model.load(name), [size], [processors], on.at(mhz), waiting)[0]
 
 
 @pytest.fixture
@@ -94,13 +94,13 @@ def test_polling_is_dearer_than_waiting_for_an_interrupt():
 
 
 def test_less_work_together_than_alone_is_an_efficiency_above_1():
-    work = program.Work(0.9, on_chip=1e9, off_chip=1e7, off_chip_extra=-2e6)
+    work = model.Work(0.9, on_chip=1e9, off_chip=1e7, off_chip_extra=-2e6)
     on = machine()
     assert model.efficiency(on, work, on.at(None), "interrupt") == pytest.approx(1.161550, rel=1e-5)
 
 
 def test_the_best_clock_decides_whether_efficiency_rises_with_the_clock():
-    cg = program.load("cg")
+    cg = model.load("cg")
     assert model.best_clock_mhz(machine(), cg, 75000) == pytest.approx(4200)
     assert [model.best_clock_mhz(machine(gamma=gamma), cg, 75000) for gamma in (None, 0.5, 1.0)] == [None] * 3
     still = Clock(2800, 25, 0, 4)
@@ -122,14 +122,14 @@ def test_the_best_clock_decides_whether_efficiency_rises_with_the_clock():
 def test_how_a_problem_must_grow_to_keep_its_efficiency(name, sizes):
     on = machine()
     for processors, size in zip((2, 4, 8, 16, 32, 64), sizes, strict=True):
-        kept = model.size_to_keep(on, program.load(name), processors, on.at(None), "interrupt", 0.9, 0.8)
+        kept = model.size_to_keep(on, model.load(name), processors, on.at(None), "interrupt", 0.9, 0.8)
         assert kept.size == (None if size is None else pytest.approx(size, rel=2e-3))
         assert (kept.because is None) == (size is not None)
 
 
 def test_memory_bounds_how_far_a_problem_may_grow():
     on = machine(memory_bytes=1e6)
-    kept = model.size_to_keep(on, program.load("romm"), 64, on.at(None), "interrupt", 0.9, 0.8)
+    kept = model.size_to_keep(on, model.load("romm"), 64, on.at(None), "interrupt", 0.9, 0.8)
     assert kept.size is None and "the largest that memory holds" in kept.because
 
 
@@ -138,7 +138,7 @@ def test_memory_is_filled_to_the_share_that_is_asked_for_or_four_fifths(share, f
     """(24 + 8 (p - 1)) n^2 bytes of romm on 16 processors of 1 MB each."""
     asked = ASKED._replace(keep=0.99) if share is None else ASKED._replace(keep=0.99, memory_share=share)
     on = machine(memory_bytes=1e6)
-    case = scale_document.Case(on, program.load("romm"), 100, [1, 16], on.clocks, "interrupt")
+    case = scale_document.Case(on, model.load("romm"), 100, [1, 16], on.clocks, "interrupt")
     (kept,) = scale_document.modelled(case, asked).keep
     largest = sqrt(full * 16e6 / (24 + 8 * 15))
     assert kept.size is None and f"at {largest:.3g}, the largest that memory holds" in kept.because
@@ -149,7 +149,7 @@ def test_a_size_that_efficiency_no_longer_reacts_to_is_told_from_one_that_memory
     text = 'schema = 1\nname = "x"\nsource = "t"\nalpha = 1\nmemory_bytes = "n"\n[count]\non_chip = "n"\noff_chip = "0 * n"\n'
     on = machine(memory_bytes=1e6)
     for extra, reason in (('on_chip_extra = "n"', "no longer reacts"), ('messages = "1e4"', "the largest that memory")):
-        counted = program.read(Document.parse(text + extra + "\n", "x.toml"))
+        counted = model.read(Document.parse(text + extra + "\n", "x.toml"))
         kept = model.size_to_keep(on, counted, 4, on.at(None), "interrupt", 0.999, 0.8)
         assert kept.size is None and reason in kept.because
 
@@ -176,7 +176,7 @@ counts = st.floats(0, 1e12)
 @given(on_chip=st.floats(1, 1e12), off_chip=counts, messages=counts, network_bytes=counts, factor=st.floats(0.01, 100))
 @settings(max_examples=50)
 def test_efficiency_does_not_know_the_unit_of_power(on_chip, off_chip, messages, network_bytes, factor):
-    work = program.Work(0.9, on_chip, off_chip, messages=messages, network_bytes=network_bytes)
+    work = model.Work(0.9, on_chip, off_chip, messages=messages, network_bytes=network_bytes)
     on = machine()
     clock = on.at(None)
     scaled = Clock(clock.core_mhz, factor * clock.idle_w, factor * clock.on_chip_w, factor * clock.off_chip_w)
@@ -200,16 +200,16 @@ def test_what_p_processors_take_more_adds_up(name, size, processors):
 def test_alpha_drops_out_where_nothing_draws_more_than_idle_power():
     still = Clock(2800, 25, 0, 0)
     on = machine(clocks=(still,), default=still)
-    work = program.Work(0.5, 1e9, 1e6, 1e8, 1e5, 1e3, 1e6)
-    other = program.Work(1.5, 1e9, 1e6, 1e8, 1e5, 1e3, 1e6)
+    work = model.Work(0.5, 1e9, 1e6, 1e8, 1e5, 1e3, 1e6)
+    other = model.Work(1.5, 1e9, 1e6, 1e8, 1e5, 1e3, 1e6)
     assert model.efficiency(on, work, still, "poll") == pytest.approx(model.efficiency(on, other, still, "poll"))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_program_grows_with_its_size_and_says_what_it_counts(name):
-    one, two = (program.load(name).work(size, 16) for size in (1e4, 2e4))
+    one, two = (model.load(name).work(size, 16) for size in (1e4, 2e4))
     assert two.on_chip > one.on_chip > 0
-    assert program.load(name).source and program.load(name).about
+    assert model.load(name).source and model.load(name).about
 
 
 def test_a_table_of_messages_is_a_line_between_its_points_and_beyond():
@@ -237,7 +237,7 @@ def test_the_class_of_a_program_is_how_its_efficiency_falls(extra, shape):
     text = f'schema = 1\nname = "x"\nsource = "t"\nalpha = 1\n[count]\non_chip = "n"\noff_chip = "0 * n"\n{extra}\n'
     on = machine()
     for waiting in ("interrupt", "poll"):
-        case = scale_document.Case(on, program.read(Document.parse(text, "x.toml")), 1e10, [64, 1], on.clocks, waiting)
+        case = scale_document.Case(on, model.read(Document.parse(text, "x.toml")), 1e10, [64, 1], on.clocks, waiting)
         assert scale_document.modelled(case, ASKED).shape == shape
 
 
@@ -261,7 +261,7 @@ def test_a_deadline_and_a_power_limit_allow_what_meets_them_and_ties_go_to_fewer
 def test_a_cluster_s_nodes_end_somewhere():
     on = cluster.load("gigabit-demo")
     for most, said in ((128, False), (129, True)):
-        case = scale_document.Case(on, program.load("ep"), 1e6, [1, most], on.clocks, "poll")
+        case = scale_document.Case(on, model.load("ep"), 1e6, [1, most], on.clocks, "poll")
         assert any("has 128 nodes" in warning for warning in scale_document.modelled(case, ASKED).warnings) == said
 
 
@@ -289,7 +289,7 @@ def test_efficiency_and_best_node_counts_of_measured_runs():
 
 
 def test_a_fit_on_small_runs_predicts_large_ones():
-    fitted = fit.fit(cluster.load("gigabit-demo"), program.load("ft"), runs_of("ft"), [16, 32, 64])
+    fitted = fit.fit(cluster.load("gigabit-demo"), model.load("ft"), runs_of("ft"), [16, 32, 64])
     assert fitted.fitted_on == [1, 2, 4, 8]
     assert fitted.factors["work"] == pytest.approx(6, rel=1e-3)  # the runs make six iterations
     assert max(abs(prediction.energy_error) for prediction in fitted.predictions) < 0.05
@@ -305,7 +305,7 @@ def test_a_fit_is_to_the_runs_of_its_program_whatever_a_table_of_one_calls_it():
 def test_two_numbers_for_all_messages_are_told_to_drift():
     on = cluster.load("gigabit-demo")
     linear = replace(on, messages=cluster.Messages((0.0, 1.0), (2.02e-4, 2.02e-4 + 8e-9)))
-    fitted = fit.fit(linear, program.load("ft"), runs_of("ft"), [16, 32, 64])
+    fitted = fit.fit(linear, model.load("ft"), runs_of("ft"), [16, 32, 64])
     assert max(abs(prediction.energy_error) for prediction in fitted.predictions) > 0.25
     assert "predictions drift" in " ".join(fit.warnings(linear, fitted))
 
@@ -403,19 +403,19 @@ def test_a_clock_that_the_table_lacks_is_refused():
 def test_a_formula_may_grow_but_no_more(formula):
     text = f'schema = 1\nname = "x"\nsource = "t"\nalpha = 1\n[count]\non_chip = "{formula}"\noff_chip = "n"\n'
     with pytest.raises(EprofError, match="x.toml:6"):
-        program.read(Document.parse(text, "x.toml"))
+        model.read(Document.parse(text, "x.toml"))
 
 
 @pytest.mark.parametrize("formula", ["log2(n - 2)", "sqrt(1 - n)", "1 / (n - 2)", "n^64 * n^64 * n^64", "-n"])
 def test_a_count_that_is_no_number_is_said(formula):
     text = f'schema = 1\nname = "x"\nsource = "t"\nalpha = 1\n[count]\non_chip = "{formula}"\noff_chip = "n"\n'
-    counted = program.read(Document.parse(text, "x.toml"))
+    counted = model.read(Document.parse(text, "x.toml"))
     with pytest.raises(UsageError, match="x: `on_chip`"):
         counted.work(2 if "2" in formula else 1e6, 4)
 
 
 def test_the_formulas_of_a_program_are_arithmetic():
-    work = program.load("cg").work(1000, 16)
+    work = model.load("cg").work(1000, 16)
     assert work.network_bytes == 240 * 1000 * (sqrt(16) - 1) and work.messages == 30 * 16 * log2(16)
 
 

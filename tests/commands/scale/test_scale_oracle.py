@@ -11,7 +11,7 @@ from oracle import scaling as oracle
 from eprof.base.toml import Document
 from eprof.clusters import cluster
 from eprof.commands.scale import document as scale_document
-from eprof.commands.scale import fit, measured, program
+from eprof.commands.scale import fit, measured, model
 from eprof.lab.objective import parse
 
 OBJECTIVES = {"energy": (1, 0), "edp": (1, 1), "e2d": (2, 1), "ed2p": (1, 2), "time": (0, 1)}
@@ -72,7 +72,7 @@ def test_every_number_of_the_closed_form_is_the_oracle_s(made, counted, size, wa
     work, alpha, definition = counted
     on = cluster.read(Document.parse(text, "t.toml"))
     case = scale_document.Case(
-        on, program.read(Document.parse(definition, "x.toml")), size, [1, 2, 6], on.clocks, waiting
+        on, model.read(Document.parse(definition, "x.toml")), size, [1, 2, 6], on.clocks, waiting
     )
     document = json.loads(json.dumps(scale_document.modelled(case, ASKED).plain()))
     slowest = min(machine["clocks"])
@@ -181,7 +181,7 @@ def test_a_fit_finds_what_the_oracle_made_the_runs_of(waiting, work, network, al
         "idle_w = 95\non_chip_w = 105\noff_chip_w = 30\n[time]\non_chip_cycles = 1.0\noff_chip_s = 1e-9\n"
         "[message]\nstart_s = 2e-4\nbyte_s = 1e-8\n"
     )
-    on, ft = cluster.read(Document.parse(text, "t.toml")), program.load("ft")
+    on, ft = cluster.read(Document.parse(text, "t.toml")), model.load("ft")
     runs = []
     for processors in (1, 2, 4, 8, 16):
         n = 2.0**20

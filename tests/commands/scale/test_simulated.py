@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from eprof import profilers
 from eprof.base.errors import CollectError
 from eprof.cli import main
-from eprof.clusters import cluster, simgrid, simulated
-from eprof.collect import doctor
+from eprof.clusters import cluster, simulated
 from eprof.collect.collector import Place, Request, Tool
+from eprof.commands.doctor import checks
 from eprof.commands.run import settings
 from eprof.commands.scale import measured
 from eprof.profilers.simgrid import collector
@@ -97,7 +97,7 @@ def test_without_simgrid_a_sentence_says_how_to_install_it(monkeypatch):
     with pytest.raises(CollectError, match="SimGrid is not installed.*apt install libsimgrid-dev"):
         settings.choose("simgrid")
     check = next(
-        check for check in doctor.examine([collector.COLLECTOR]) if check.name == "simulated cluster (simgrid)"
+        check for check in checks.examine([collector.COLLECTOR]) if check.name == "simulated cluster (simgrid)"
     )
     assert (check.ok, check.remedy) == (None, "apt install libsimgrid-dev")
 
@@ -145,13 +145,13 @@ def test_interrupted_in_a_replay_the_first_clock_is_kept(clusters):
 def test_logs_that_are_cut_at_any_byte_have_their_whole_energy_or_none(tmp_path_factory, end, links_end):
     log = tmp_path_factory.mktemp("logs") / "2800mhz-1.log"
     log.write_text(LOG[:end])
-    assert simgrid.energy(log) in (None, (7.661194, 3854.972073, None))
-    simgrid.of_links(log).write_text(LINKS[:links_end])
+    assert simulated.energy(log) in (None, (7.661194, 3854.972073, None))
+    simulated.of_links(log).write_text(LINKS[:links_end])
     whole = (7.661194, 3854.972073, 433.295787)
-    assert simgrid.energy(log) in (None, whole)
-    simgrid.of_links(log).write_text(LINKS)
+    assert simulated.energy(log) in (None, whole)
+    simulated.of_links(log).write_text(LINKS)
     log.write_text(LOG)
-    assert simgrid.energy(log) == whole
+    assert simulated.energy(log) == whole
 
 
 TRACE = b"0 init\n0 compute 1e9\n0 allReduce 1 5e6 0\n0 finalize\n"
@@ -208,7 +208,7 @@ def simulate(folder, words, processes, on=None):
             (folder / name).write_text(content)
         done = subprocess.run(step.command, cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        energies[what] = simgrid.energy(folder / "logs" / step.logs[0])
+        energies[what] = simulated.energy(folder / "logs" / step.logs[0])
     return energies
 
 

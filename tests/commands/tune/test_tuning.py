@@ -13,9 +13,9 @@ from eprof import costs
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.marks import Mark
 from eprof.commands.tune import build, document, words
+from eprof.commands.tune.build import Timed, TimeModel, check
 from eprof.commands.tune.grid import Grid, Point, choose, front, lost, together
 from eprof.commands.tune.schema import PowerModel
-from eprof.commands.tune.time_fit import Timed, TimeModel, check
 from eprof.energy.time_model import of_table
 from eprof.lab.objective import Objective, parse
 

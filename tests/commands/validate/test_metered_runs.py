@@ -10,7 +10,7 @@ from validation_support import made
 from eprof import costs
 from eprof.commands.validate.study import of_metered_runs
 from eprof.lab.measurements import read
-from eprof.lab.validation.priced import price
+from eprof.lab.validation.predictions import price
 
 
 @settings(max_examples=10)

@@ -7,7 +7,7 @@ import pytest
 
 from eprof import costs
 from eprof.base.errors import CostError, EprofError
-from eprof.commands.validate.times import AS_SIMULATED, BY_COMPONENT, ROOFLINE, UNBOUND, times
+from eprof.commands.validate.study import AS_SIMULATED, BY_COMPONENT, ROOFLINE, UNBOUND, times
 from eprof.lab import measurements
 
 POWER = Path(__file__).parents[4] / "shared" / "data" / "power"

@@ -12,11 +12,10 @@ from validation_support import made
 
 from eprof import costs
 from eprof.base.errors import EprofError
-from eprof.commands.validate.candidates import distances, mixes, nearest
-from eprof.commands.validate.study import Plan, validate
+from eprof.commands.validate.study import Plan, distances, mixes, nearest, validate
 from eprof.lab.fitting import Form, fit
-from eprof.lab.validation import cross_validation, priced, protocols
-from eprof.lab.validation.cross_validation import EXTRA_REGRESSION, NETWORK, PLAIN, REGRESSION, baselines, of_form
+from eprof.lab.validation import predictions, protocols
+from eprof.lab.validation.predictions import EXTRA_REGRESSION, NETWORK, PLAIN, REGRESSION, baselines, of_form
 from eprof.lab.validation.protocols import grouped, histogram, score
 
 QUICK = Form(starts=1)
@@ -182,7 +181,7 @@ class Watching:
 def test_models_see_the_training_rows_and_the_others_without_their_power(name):
     measured, model = made(benchmarks=4), Watching()
     folds = protocols.folds(name, measured.rows, k=5)
-    cross_validation.cross_validate(model, measured, folds, processes=1)
+    predictions.cross_validate(model, measured, folds, processes=1)
     for fold, trained, asked in zip(folds, model.trained, model.asked, strict=True):
         assert list(trained.rows["line"]) == list(measured.rows["line"].iloc[fold.train])
         assert list(asked.rows["line"]) == list(measured.rows["line"].iloc[fold.test])
@@ -195,7 +194,7 @@ def peeks(model, measured, fold):
     power[fold.test] *= np.random.default_rng(1).uniform(0.3, 3.0, len(fold.test))
     other = replace(measured, rows=measured.rows.assign(power_w=power))
     return not np.array_equal(
-        cross_validation.one_fold(model(measured), measured, fold), cross_validation.one_fold(model(other), other, fold)
+        predictions.one_fold(model(measured), measured, fold), predictions.one_fold(model(other), other, fold)
     )
 
 
@@ -247,9 +246,9 @@ def test_a_planted_leak_is_found_and_shows_as_an_error_that_is_too_low():
     measured = made(benchmarks=6, cores=(500.0, 700.0, 800.0, 900.0, 1000.0), memories=(1000.0,), per_setting=0.08)
     folds = protocols.folds("leave_one_setting_out", measured.rows)
     assert peeks(VoltagesOfAllRows, measured, folds[1])
-    honest = score(measured.power_w, cross_validation.cross_validate(of_form(QUICK), measured, folds, processes=1))
+    honest = score(measured.power_w, predictions.cross_validate(of_form(QUICK), measured, folds, processes=1))
     leaking = score(
-        measured.power_w, cross_validation.cross_validate(VoltagesOfAllRows(measured), measured, folds, processes=1)
+        measured.power_w, predictions.cross_validate(VoltagesOfAllRows(measured), measured, folds, processes=1)
     )
     assert leaking.mean_percent < 0.6 * honest.mean_percent
 
@@ -257,12 +256,10 @@ def test_a_planted_leak_is_found_and_shows_as_an_error_that_is_too_low():
 def test_processes_give_what_one_process_gives(monkeypatch):
     measured = made(benchmarks=6, noise=0.05)
     folds = protocols.folds("leave_one_benchmark_out", measured.rows)
-    alone = cross_validation.cross_validate(REGRESSION, measured, folds, processes=1)
-    monkeypatch.setattr(cross_validation, "_WORTH_PROCESSES_S", 0.0)
+    alone = predictions.cross_validate(REGRESSION, measured, folds, processes=1)
+    monkeypatch.setattr(predictions, "_WORTH_PROCESSES_S", 0.0)
     told = []
-    several = cross_validation.cross_validate(
-        REGRESSION, measured, folds, processes=2, progress=lambda *at: told.append(at)
-    )
+    several = predictions.cross_validate(REGRESSION, measured, folds, processes=2, progress=lambda *at: told.append(at))
     assert np.array_equal(alone, several)
     assert told == [(one, 6) for one in range(1, 7)]
 
@@ -273,9 +270,9 @@ def test_an_error_in_a_fold_says_which(monkeypatch):
             raise EprofError("too few.")
 
     measured = made(benchmarks=2)
-    monkeypatch.setattr(cross_validation, "_WORTH_PROCESSES_S", 0.0)
+    monkeypatch.setattr(predictions, "_WORTH_PROCESSES_S", 0.0)
     with pytest.raises(EprofError, match="watching, without kernel0: too few."):
-        cross_validation.cross_validate(Refuses(), measured, protocols.folds("leave_one_benchmark_out", measured.rows))
+        predictions.cross_validate(Refuses(), measured, protocols.folds("leave_one_benchmark_out", measured.rows))
 
 
 # ---- models
@@ -284,7 +281,7 @@ def test_an_error_in_a_fold_says_which(monkeypatch):
 def test_the_form_predicts_what_was_made_from_it():
     measured = made(benchmarks=10)
     folds = protocols.folds("leave_one_benchmark_out", measured.rows)
-    predicted = cross_validation.cross_validate(of_form(QUICK), measured, folds, processes=1)
+    predicted = predictions.cross_validate(of_form(QUICK), measured, folds, processes=1)
     assert score(measured.power_w, predicted).mean_percent < 1.0
 
 
@@ -292,7 +289,7 @@ def test_the_form_predicts_what_was_made_from_it():
 def test_a_table_of_one_setting_says_that_it_is_applied_to_others(cores, is_said):
     measured = made(benchmarks=3, cores=cores, memories=(1000.0,))
     measured = replace(measured, rates=measured.rates[["dram_byte"]])
-    notes = " ".join(priced.price(costs.load("gtx680"), measured).notes)
+    notes = " ".join(predictions.price(costs.load("gtx680"), measured).notes)
     assert ("gtx680 holds at one setting only; it is applied to 2." in notes) == is_said
 
 
@@ -303,7 +300,7 @@ def test_joules_of_a_word_are_dealt_out_to_all_prices_that_it_pays():
     split = pd.DataFrame(
         {"dram_read": [10.0, 0.0, 1e-9], "l2_read": [2.0, np.nan, 0.0], "constant": [5.0, 1.0, np.nan]}
     )
-    found = priced.by_price(table, split)
+    found = predictions.by_price(table, split)
     of_way = pj["dram_path_byte"] / (pj["dram_path_byte"] + pj["dram_byte"])
     assert found["dram_path_byte"].tolist() == pytest.approx([10 * of_way, 0, 1e-9 * of_way])
     assert found["dram_byte"].tolist() == pytest.approx([10 * (1 - of_way), 0, 1e-9 * (1 - of_way)])
@@ -336,9 +333,7 @@ def test_the_network_is_ten_four_four_one():
 
 
 def test_a_baseline_that_cannot_run_is_named(monkeypatch):
-    from eprof.lab.validation import cross_validation as models
-
-    monkeypatch.setattr(models, "_has_sklearn", lambda: False)
+    monkeypatch.setattr(predictions, "_has_sklearn", lambda: False)
     found, said = baselines(made(benchmarks=3))
     assert not any("neural" in one.name for one in found)
     assert "needs scikit-learn" in said[0]
@@ -347,7 +342,7 @@ def test_a_baseline_that_cannot_run_is_named(monkeypatch):
 def test_one_scale_factor_mends_what_is_off_by_a_factor_and_its_row_is_not_scored():
     measured = made(benchmarks=3)
     factors = measured.rows["benchmark"].map({"kernel0": 1.3, "kernel1": 0.8, "kernel2": 1.0}).to_numpy()
-    found = cross_validation.scaled(measured, measured.power_w * factors, measured.reference)
+    found = predictions.scaled(measured, measured.power_w * factors, measured.reference)
     at = ((measured.rows["core_mhz"] == 1000) & (measured.rows["memory_mhz"] == 1000)).to_numpy()
     assert np.isnan(found[at]).all() and at.sum() == 3
     assert found[~at] == pytest.approx(measured.power_w[~at])
@@ -362,14 +357,14 @@ def test_one_factor_for_a_card_is_of_each_kernel_in_turn_and_scores_the_others()
     at_reference = (rows["core_mhz"] == measured.reference[0]) & (rows["memory_mhz"] == measured.reference[1])
     own = np.array([wrong[name] for name in kernel]) * np.where(at_reference, 1.0, 3.0)
     assert 0 < at_reference.sum() < len(rows)
-    mended = cross_validation.scaled_by_one(measured, own * measured.power_w, measured.reference)
+    mended = predictions.scaled_by_one(measured, own * measured.power_w, measured.reference)
     assert len(mended) == 3
     for scaled, metered in zip(mended, wrong, strict=True):
         others = kernel != metered
         assert np.isnan(scaled[~others]).all()
         expected = own / wrong[metered] * measured.power_w
         assert scaled[others] == pytest.approx(expected[others])
-    nowhere = cross_validation.scaled_by_one(measured, measured.power_w, (1.0, 1.0))
+    nowhere = predictions.scaled_by_one(measured, measured.power_w, (1.0, 1.0))
     assert nowhere.shape == (0, len(measured))
 
 
