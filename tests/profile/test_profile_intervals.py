@@ -15,7 +15,7 @@ from eprof.base.marks import Mark
 from eprof.base.vocabulary import PRICED
 from eprof.energy.attribution import attribute
 from eprof.energy.replicas import Replicas, amounts_of, middle, prices_of
-from eprof.profile import causes, intervals
+from eprof.profile import intervals
 from eprof.profile.totals import held_to_limit, joules_of, time_of
 
 ROOT = Path(__file__).parents[2]
@@ -145,7 +145,7 @@ def test_prices_give_way_where_the_power_limit_binds(energy):
     assert joules_of(held)["constant"] == pytest.approx(joules["constant"])
     assert joules_of(held)["data"] == pytest.approx(0.6 * joules["data"])
     assert any("its power limit binds" in note and "probably not those of this run" in note for note in held.warnings)
-    shares = causes.of_energy(held, intervals.replicas(held)).parts
+    shares = intervals.causes_of_energy(held, intervals.replicas(held)).parts
     assert sum(part.share for part in shares) == pytest.approx(1)
     huge = replace(energy, costs=replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=1e9)))
     assert held_to_limit(huge) is huge

@@ -26,9 +26,9 @@ from eprof.commands.history.schema import Change, History, Kernel, Noise, Run
 from eprof.lab.welch import t_outside
 from eprof.logs import runs
 from eprof.profile import api, saved, schema
+from eprof.profile.api import profiles
 from eprof.profile.document import document, now
 from eprof.profile.profile import Energy, Profile
-from eprof.profile.variants import profiles
 
 RUN, REPORT = "run", "report"
 Price = Callable[[Profile], Energy]

@@ -168,14 +168,14 @@ def _deliver_energy(
 
 def _for_tool(energy: "Energy", document: "Profile", kind: str) -> bytes:
     from eprof.show.files import trace
-    from eprof.show.report import for_tools
+    from eprof.show.report import files
 
     match kind:
         case "prom":
-            return for_tools.to_openmetrics(document)
+            return files.to_openmetrics(document)
         case "speedscope":
-            return for_tools.to_speedscope(document)
+            return files.to_speedscope(document)
         case "folded":
-            return for_tools.to_folded(document)
+            return files.to_folded(document)
     assert energy.profile.timeline is not None, "the logs were loaded with it"
     return trace.to_trace(document, energy.profile.timeline, say)
