@@ -157,7 +157,7 @@ def test_shares_have_the_error_of_the_model_on_both_sides(energy, within):
     alike = np.repeat(prices_of(energy.costs)[:, np.newaxis], 10, axis=1)
     work_j, constant_j = energy.split.computation_j + energy.split.data_j, energy.split.constant_j.sum()
     off = (within - 1) * np.sqrt((work_j**2).sum()) / work_j.sum()
-    parts = causes.of_energy(energy, Replicas(alike, 0.9, within)).parts
+    parts = intervals.causes_of_energy(energy, Replicas(alike, 0.9, within)).parts
     assert len(parts) > 1
     for part in parts:
         own_j, is_constant = part.share * (work_j.sum() + constant_j), part.groups == ["constant"]
