@@ -67,6 +67,16 @@ def capabilities_by_name() -> dict[str, tuple[str, ...]]:
     return by_name
 
 
+def completed(start: str) -> str | None:
+    """The one GPU of `counters/devices.toml` whose name starts so; None: none, or several.
+
+    Text tables cut names off ("GeForce GTX 108"). Variants of one GPU ("-16GB") have one name there.
+    """
+    document = Document.read(resources.folder("counters") / "devices.toml")
+    names = {device for devices in document.data["device"].values() for device in devices}
+    return only([name for name in names if normal_name(name).startswith(normal_name(start))])
+
+
 def told_in(output: bytes) -> str | None:
     """The one GPU that a program's output names as drivers do ("Detected GPU: NVIDIA A100-PCIE-40GB"), else None."""
     found: set[str] = set()

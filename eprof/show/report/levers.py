@@ -14,10 +14,10 @@ from eprof.base.known import growth
 from eprof.base.labels import library_of
 from eprof.base.text import bracketed, pattern, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, CPU, DATA
-from eprof.costs.datasheets import data_sheet
+from eprof.costs.datasheets import data_sheet, example
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
-from eprof.profilers import advice
+from eprof.profilers import advice, signs_of
 from eprof.show.report.first_screen import CACHED, FAMILIES, REQUESTED
 from eprof.show.report.trust import lacks_most, lacks_some
 from eprof.show.report.view import View, time_of
@@ -95,10 +95,19 @@ def _how_to_price(view: View) -> str:
         return "name the processor's prices with --costs (eprof costs lists them), or make them: eprof calibrate --cpu"
     name = view.document.device.name
     if name is None or capability_of_label(name) is not None:
-        return 'name the GPU, as in --costs "RTX 4090"'
+        return f'name the GPU, as in --costs "{_example(view)}"'
     if data_sheet(name) is not None:
         return "price it by its data sheet: --costs estimated"
     return f'make its prices from its power limit: eprof costs --estimate "{name}" --tdp-w WATTS -o mine.toml'
+
+
+def _example(view: View) -> str:
+    """A GPU that the logs may be of: of their compute capability, else one that their profiler can profile."""
+    capability = view.document.device.capability
+    if capability is not None:
+        return example(float(capability), float(capability))
+    ranges = [signs_of(log.format.partition("-")[0]).capabilities for log in view.document.inputs]
+    return example(max(lowest for lowest, _ in ranges), min(highest for _, highest in ranges))
 
 
 def _how_to_count(view: View) -> str:
