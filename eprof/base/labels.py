@@ -379,7 +379,7 @@ def _shown(text: str, start: int, end: int, room: int) -> str:
     back = min(end, room - front)
     head = text[:start] if start - front <= 1 else f"{text[:front]}…"
     tail = text[len(text) - end :] if end - back <= 1 else f"…{text[len(text) - back :]}"
-    return head + text[start : len(text) - end] + tail
+    return (head + text[start : len(text) - end] + tail).replace("……", "…")
 
 
 def _numbered(texts: Iterable[str]) -> list[str]:

@@ -151,6 +151,22 @@ def test_prices_give_way_where_the_power_limit_binds(energy):
     assert held_to_limit(huge) is huge
 
 
+@pytest.mark.parametrize("within", [1.0, 1.01, 2.0])
+def test_shares_have_the_error_of_the_model_on_both_sides(energy, within):
+    """By hand, with replicas that do not differ: all error is that of work, and constant power has none."""
+    alike = np.repeat(prices_of(energy.costs)[:, np.newaxis], 10, axis=1)
+    work_j, constant_j = energy.split.computation_j + energy.split.data_j, energy.split.constant_j.sum()
+    off = (within - 1) * np.sqrt((work_j**2).sum()) / work_j.sum()
+    parts = intervals.causes_of_energy(energy, Replicas(alike, 0.9, within)).parts
+    assert len(parts) > 1
+    for part in parts:
+        own_j, is_constant = part.share * (work_j.sum() + constant_j), part.groups == ["constant"]
+        ends = []
+        for times in (1 / (1 + off) ** 1.05, (1 + off) ** 1.05):
+            ends.append((own_j if is_constant else own_j * times) / (work_j.sum() * times + constant_j))
+        assert part.interval == pytest.approx(sorted(ends), rel=1e-9)
+
+
 def test_a_table_without_replicas_has_no_interval(profile):
     document = profile.energy("jetson-tk1").document()
     assert "interval_j" not in document and "fit" not in document["costs"]
