@@ -7,10 +7,11 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from eprof.base.gpus import normal_name
+from eprof.base.gpus import capabilities, normal_name
 from eprof.base.resources import folder
 from eprof.base.toml import Document
 
+_WELL_KNOWN = ("GeForce RTX 4090", "Tesla V100", "GeForce GTX 1080 Ti")
 _FAMILY = re.compile(r"^(geforce|quadro|tesla) ")
 _MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
 
@@ -54,6 +55,13 @@ def power_limit_w(device_name: str) -> float | None:
 def sheets() -> list[DataSheet]:
     """All boards that have a data sheet; their names are as their drivers print them."""
     return list(_listed().values())
+
+
+def example(lowest: float, highest: float) -> str:
+    """A GPU of a compute capability from `lowest` to `highest`, to show how one is named: a well-known one, or any."""
+    names = [*_WELL_KNOWN, *(sheet.name for sheet in sheets())]
+    able = (name for name in names if any(lowest <= float(number) <= highest for number in capabilities(name)))
+    return next(able, _WELL_KNOWN[0]).removeprefix("GeForce ")
 
 
 def near(device_name: str) -> list[str]:

@@ -198,9 +198,10 @@ def _cost_table(known: Sequence[Collector]) -> Check:
     device, _ = gpu()
     tables = ", ".join(costs.tables())
     if device is None:
-        defaults = listed([f"{collector.name} takes {collector.costs}" for collector in known if collector.costs])
-        detail = f"no GPU to price; {defaults}; there are {tables}"
-        return Check("cost table", None, detail)
+        details = ["no GPU to price", f"there are {tables}"]
+        if defaults := [f"{collector.name} takes {collector.costs}" for collector in known if collector.costs]:
+            details.insert(1, listed(defaults))
+        return Check("cost table", None, "; ".join(details))
     table = costs.for_device(device)
     if table is not None:
         return Check("cost table", True, f"{table.name} is made for {device}")

@@ -2,11 +2,18 @@
 
 from msgspec.structs import replace
 
-from eprof.base.text import capital, listed, phrase, when
+from eprof.base.text import bracketed, capital, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
 from eprof.profile import schema
-from eprof.show.report import metered
-from eprof.show.report.trust import counted_alone, lacking_briefly, lacks_most, lacks_some
+from eprof.profilers import signs_of
+from eprof.show.report.trust import (
+    counted_alone,
+    is_by_time,
+    lacking_briefly,
+    lacks_most,
+    lacks_some,
+    metered_sentences,
+)
 from eprof.show.report.view import DRAM, Entry, View, contenders
 from eprof.show.words.badges import ASSUMED, MISSING, Amount
 from eprof.show.words.blocks import Headline
@@ -24,7 +31,7 @@ _LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said ins
 def headline(view: View) -> Headline:
     """The headline of a report: the total, what it is made of, and how metered energy was split."""
     chosen = _chosen(view)
-    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *metered.sentences(view)])))
+    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *metered_sentences(view)])))
 
 
 def _chosen(view: View) -> Headline:
@@ -66,7 +73,7 @@ def _constant_alone(view: View) -> Headline:
     if view.to_meter:
         drawn = quantity(view.energy("total").value or 0.0, "J")
         text = f"{drawn} {view.total_is}: only constant power is priced{_drawn(view)}."
-        if metered.is_by_time(view):
+        if is_by_time(view):
             text = f"{drawn} {view.total_is} in {at_least(view.time, 's')}, split by time alone."
         return Headline(f"{text} Cause unknown; shares are of time.", "", constant.marks | MISSING)
     how = when(view.is_estimated, ", estimated from the data sheet")
@@ -276,7 +283,10 @@ def _profiled(view: View, counted: list[str]) -> str:
     number, takes, was = whole(len(view.kernels)), "take", "were"
     if len(view.kernels) == 1:
         number, takes, was = "One", "takes", "was"
-    kernels = f"{number} {view.nouns.of(len(view.kernels))}"
+    # The rows of perf are whole programs, whatever their profile calls them.
+    whole_programs = all(signs_of(log.format.partition("-")[0]).of_programs for log in view.document.inputs)
+    noun = "program" + when(len(view.kernels) > 1, "s") if whole_programs else view.nouns.of(len(view.kernels))
+    kernels = f"{number} {noun}"
     if counted:
         return f"{kernels} profiled: {' and '.join(counted)} counted{phrase(' in {}', _time(view))}."
     if _time(view):
@@ -289,9 +299,18 @@ def _instructions(view: View, instructions: Amount) -> str:
     names = view.instruction_words
     if names == ["warp_issue"]:
         return f"{at_least(instructions, '')} warp instructions"
-    if names != ["retired"] and not _CLASSES.issubset(names):
+    if view.amount(view.document, "retired").value is not None:
+        return f"{at_least(instructions, '')} instructions{bracketed(_per_cycle(view, instructions))}"
+    if not _CLASSES.issubset(names):
         instructions = Amount(instructions.value, instructions.marks | MISSING)
     return f"{at_least(instructions, '')} instructions"
+
+
+def _per_cycle(view: View, instructions: Amount) -> str:
+    cycles = view.amount(view.document, "core_active")
+    if not instructions.value or not cycles.value or (instructions.marks | cycles.marks) & MISSING:
+        return ""
+    return f"{plain(instructions.value / cycles.value)} a cycle"
 
 
 def _counted(view: View) -> list[str]:
