@@ -9,7 +9,6 @@ import bisect
 import contextlib
 import hashlib
 import importlib.util
-import itertools
 import json
 import marshal
 import mmap
@@ -125,20 +124,24 @@ def marked(source: str, first: int) -> ast.Module:
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             for statement in list(block) if isinstance(block, list) else ():
-                if id(statement) in numbers and not _is_head(statement):
+                if id(statement) in numbers and not _is_docstring(statement):
                     mark = ast.parse(f"{MARKS}[{numbers[id(statement)]}] = 1").body[0]
                     for part in ast.walk(mark):
                         ast.copy_location(part, statement)
                     block.insert(block.index(statement), mark)
-    start = sum(1 for _ in itertools.takewhile(_is_head, tree.body))
-    tree.body.insert(start, ast.parse(f"from eprof.{MARKS} import SEEN as {MARKS}").body[0])
+    # Before the first function, and no sooner: a script says before where eprof is.
+    first_function = next((place for place, node in enumerate(tree.body) if _holds_function(node)), None)
+    if first_function is not None:
+        tree.body.insert(first_function, ast.parse(f"from eprof.{MARKS} import SEEN as {MARKS}").body[0])
     return ast.fix_missing_locations(tree)
 
 
-def _is_head(node: ast.stmt) -> bool:
-    """What must stand first: a docstring, or an import from `__future__`."""
-    is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-    return is_future or (isinstance(node, ast.Expr) and is_text(node.value))
+def _holds_function(node: ast.stmt) -> bool:
+    return any(isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef) for part in ast.walk(node))
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and is_text(node.value)
 
 
 def put(path: Path, program: ast.Module) -> None:

@@ -309,6 +309,7 @@ def main() -> int:
     )
     parser.add_argument("--list", action="store_true", help="name the mutants and run nothing")
     options = parser.parse_args()
+    options.state = options.state.resolve()  # processes go into other folders
     drawn = chosen(options)
     if options.list:
         print("\n".join(f"{one.module}:{one.line}: {one.text}" for one in drawn))

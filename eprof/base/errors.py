@@ -35,6 +35,10 @@ class LogError(EprofError):
     """A log cannot be read, or holds nothing that can be reported on."""
 
 
+class UnknownLogError(LogError):
+    """A file is no log of any profiler that eprof reads."""
+
+
 class DefinitionError(EprofError):
     """A file in `counters/` or `costs/` is not right; the message names the file and the line."""
 

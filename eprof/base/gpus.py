@@ -1,8 +1,10 @@
 """Names of GPUs: drivers and profilers write the name of one GPU in several ways."""
 
+import itertools
 from functools import cache
 
 from eprof.base import resources
+from eprof.base.known import only
 from eprof.base.text import pattern
 from eprof.base.toml import Document
 
@@ -71,12 +73,21 @@ def capabilities_by_name() -> dict[str, tuple[str, ...]]:
     return by_name
 
 
+def completed(start: str) -> str | None:
+    """The one GPU of `counters/devices.toml` whose name starts so; None: none, or several.
+
+    Text tables cut names off ("GeForce GTX 108"). Variants of one GPU ("-16GB") have one name there.
+    """
+    document = Document.read(resources.folder("counters") / "devices.toml")
+    names = {device for devices in document.data["device"].values() for device in devices}
+    return only([name for name in names if normal_name(name).startswith(normal_name(start))])
+
+
 def told_in(output: bytes) -> str | None:
     """The one GPU that a program's output names as drivers do ("Detected GPU: NVIDIA A100-PCIE-40GB"), else None."""
-    found = {name for match in _TOLD.finditer(output) if (name := _longest_name(match[1].decode().split()))}
-    return found.pop() if len(found) == 1 else None
-
-
-def _longest_name(words: list[str]) -> str | None:
-    names = (" ".join(words[:number]) for number in range(len(words), 0, -1))
-    return next((name for name in names if capabilities(name)), None)
+    found: set[str] = set()
+    for match in _TOLD.finditer(output):
+        words = match[1].decode().split()
+        names = (" ".join(words[:number]) for number in range(len(words), 0, -1))
+        found.update(itertools.islice((name for name in names if capabilities(name)), 1))
+    return only(found)

@@ -75,12 +75,12 @@ def selection(wanted: Sequence[str], *names: Sequence[str]) -> Callable[[str], b
 
     names: of the kernels that are shown together, a list a log. Raises UsageError for what is no regular expression.
     """
-    return selector([*wanted, *(name for together in names for name in _labelled(wanted, together))])
-
-
-def _labelled(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
-    other = [text for text in wanted if expression(text) is None and not any(map(selector([text]), names))]
-    return [name for text in other for name in named_by(text, names)]
+    selected = list(wanted)
+    for together in names:
+        for text in wanted:
+            if expression(text) is None and not any(map(selector([text]), together)):
+                selected += named_by(text, together)
+    return selector(selected)
 
 
 def no_such_kernel(wanted: Sequence[str], names: Sequence[str]) -> str:
@@ -201,17 +201,13 @@ def _library_label(text: str) -> str:
     for library in libraries:
         match = library.pattern.search(text) if library.sign in text else None
         if match:
-            words = {key: _argument_word(key, value or "", types) for key, value in match.groupdict().items()}
+            words = {}
+            for key, value in match.groupdict(default="").items():
+                words[key] = types.get(value, value) if key.startswith("type") else value
+                if key.startswith("camel"):
+                    words[key] = _CAMEL.sub(" ", value).lower()
             return " ".join(library.label.format_map(words).replace("_", " ").split())
     return ""
-
-
-def _argument_word(key: str, value: str, types: dict[str, str]) -> str:
-    if key.startswith("type"):
-        return types.get(value, value)
-    if key.startswith("camel"):
-        return _CAMEL.sub(" ", value).lower()
-    return value
 
 
 # ------------------------------------------------------------------------------------------------------ told apart
@@ -237,7 +233,11 @@ def _details(texts: Sequence[_Text], deepest: int) -> tuple[str, str, list[str]]
     rows = _aligned([_padded(text.arguments, arguments) + text.others for text in texts], texts[0].is_library)
     kept = _telling(rows)
     columns = [_short([row[place] for row in rows], deepest - 1) for place in kept]
-    start, between, end = _brackets(texts[0], bool(kept) and kept[0] >= arguments)
+    start, between, end = "<", ", ", ">"
+    if texts[0].is_library:
+        start, between, end = " ", " ", ""
+    elif kept and kept[0] >= arguments:
+        start, end = "(", ")"
     return start, end, [between.join(filter(None, (column[place] for column in columns))) for place in range(len(rows))]
 
 
@@ -266,22 +266,12 @@ def _short(details: Sequence[str], deepest: int) -> list[str]:
 
 def _unqualified(texts: Sequence[str]) -> list[str]:
     """Labels without namespaces, but those that would look alike."""
-    short = {text: _own(text) for text in texts}
-    seen: dict[str, int] = {}
-    for own in short.values():
-        seen[own] = seen.get(own, 0) + 1
-    return [short[text] if seen[short[text]] == 1 else text for text in texts]
-
-
-def _own(text: str) -> str:
-    head, bracket, rest = text.partition("<")
-    return _QUALIFIER.sub(r"\1", head) + bracket + rest
-
-
-def _brackets(text: _Text, are_parameters: bool) -> tuple[str, str, str]:
-    if text.is_library:
-        return " ", " ", ""
-    return ("(", ", ", ")") if are_parameters else ("<", ", ", ">")
+    short = {}
+    for text in texts:
+        head, bracket, rest = text.partition("<")
+        short[text] = _QUALIFIER.sub(r"\1", head) + bracket + rest
+    times = Counter(short.values())
+    return [short[text] if times[short[text]] == 1 else text for text in texts]
 
 
 def _telling(rows: Sequence[Sequence[str]]) -> list[int]:
@@ -389,7 +379,7 @@ def _shown(text: str, start: int, end: int, room: int) -> str:
     back = min(end, room - front)
     head = text[:start] if start - front <= 1 else f"{text[:front]}…"
     tail = text[len(text) - end :] if end - back <= 1 else f"…{text[len(text) - back :]}"
-    return head + text[start : len(text) - end] + tail
+    return (head + text[start : len(text) - end] + tail).replace("……", "…")
 
 
 def _numbered(texts: Iterable[str]) -> list[str]:

@@ -186,18 +186,14 @@ def _parser(only: str | None = None) -> tuple[Parser, _Parsers]:
         else:
             parsers = {name: commands.add_parser(name, help=about[name].SUMMARY) for name in known}
     for command in parsers.values():
-        _add_common(command)
+        common = command.group("options of every command")
+        common.flag("--quiet", "print no summary, only errors", short="-q")
+        common.flag("--verbose", "print every note about the input, and all kernels", short="-v")
+        common.flag("--no-color", "no colours (also NO_COLOR; FORCE_COLOR forces them)")
+        common.value(
+            "--config",
+            "FILE",
+            'TOML file with values for options not given, e.g. costs = "gtx680" (default: eprof.toml, or [tool.eprof] '
+            "of pyproject.toml, of this folder or one above)",
+        )
     return parser, parsers
-
-
-def _add_common(parser: Parser) -> None:
-    common = parser.group("options of every command")
-    common.flag("--quiet", "print no summary, only errors", short="-q")
-    common.flag("--verbose", "print every note about the input, and all kernels", short="-v")
-    common.flag("--no-color", "no colours (also NO_COLOR; FORCE_COLOR forces them)")
-    common.value(
-        "--config",
-        "FILE",
-        'TOML file with values for options not given, e.g. costs = "gtx680" (default: eprof.toml, or [tool.eprof] '
-        "of pyproject.toml, of this folder or one above)",
-    )

@@ -2,7 +2,7 @@
 
 import argparse
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,11 @@ def find() -> Path | None:
     everybody may write to /tmp.
     """
     with contextlib.suppress(OSError):
-        for folder in _folders():
+        here = Path.cwd()
+        home = Path("~").expanduser()
+        above = [here, *here.parents]
+        last = next((folder for folder in above if folder == home or (folder / ".git").exists()), here)
+        for folder in above[: above.index(last) + 1]:
             own = folder / "eprof.toml"
             if own.is_file():
                 return own
@@ -43,17 +47,6 @@ def find() -> Path | None:
             if project.is_file() and b"[tool.eprof" in project.read_bytes():
                 return project
     return None
-
-
-def _folders() -> Iterator[Path]:
-    here = Path.cwd()
-    home = Path("~").expanduser()
-    above = [here, *here.parents]
-    last = next((folder for folder in above if folder == home or (folder / ".git").exists()), here)
-    for folder in above:
-        yield folder
-        if folder == last:
-            return
 
 
 def fill(options: argparse.Namespace, given: Iterable[str], own: Actions, known: Actions, found: Path | None) -> None:

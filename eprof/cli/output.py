@@ -52,9 +52,10 @@ def drawn(
                 return _encoded(_module(home, "page").html(document))
             case "txt":
                 return _encoded(_module(home, "terminal").text(document, verbose=verbose))
-            case "json" | "md":
-                writer = _module(home, "files")
-                return bytes(writer.to_json(document) if kind == "json" else writer.to_markdown(document))
+            case "json":
+                return bytes(_module(home, "files").to_json(document))
+            case "md":
+                return bytes(_module(home, "files").to_markdown(document))
             case "csv" | "parquet":
                 from eprof.show.files import export
 
@@ -125,7 +126,19 @@ def planned(options: argparse.Namespace, suffixes: Mapping[str, str] = SUFFIXES)
     """
     outputs: list[Output] = []
     for name in options.output:
-        path, kind = _planned(name, options, suffixes)
+        if name == "-":
+            raise UsageError("-o -: name a file; without -o, --format writes to standard output.")
+        path = Path(name)
+        # The longest suffix counts: "a.speedscope.json" is no JSON of eprof.
+        known = [suffix for suffix in suffixes if name.lower().endswith(suffix)]
+        kind = options.format or suffixes.get(max(known, key=len, default=""))
+        if kind is None:
+            raise UsageError(
+                f"-o {name}: cannot tell the format from the suffix; use {' '.join(suffixes)} or --format."
+            )
+        refuse_existing(path, options.force)
+        if path.exists() and any(Path(log).exists() and path.samefile(log) for log in getattr(options, "inputs", ())):
+            raise UsageError(f"-o {name}: is one of the inputs, and is not overwritten even with -f/--force.")
         if any(path.absolute() == planned.absolute() for planned, _ in outputs):
             raise UsageError(f"-o {name}: is named twice.")
         outputs.append((path, kind))
@@ -135,21 +148,6 @@ def planned(options: argparse.Namespace, suffixes: Mapping[str, str] = SUFFIXES)
         refuse_existing(path, options.force)
         outputs.append((path, "html"))
     return outputs
-
-
-def _planned(name: str, options: argparse.Namespace, suffixes: Mapping[str, str]) -> Output:
-    if name == "-":
-        raise UsageError("-o -: name a file; without -o, --format writes to standard output.")
-    path = Path(name)
-    # The longest suffix counts: "a.speedscope.json" is no JSON of eprof.
-    known = [suffix for suffix in suffixes if name.lower().endswith(suffix)]
-    kind = options.format or suffixes.get(max(known, key=len, default=""))
-    if kind is None:
-        raise UsageError(f"-o {name}: cannot tell the format from the suffix; use {' '.join(suffixes)} or --format.")
-    refuse_existing(path, options.force)
-    if path.exists() and any(Path(log).exists() and path.samefile(log) for log in getattr(options, "inputs", ())):
-        raise UsageError(f"-o {name}: is one of the inputs, and is not overwritten even with -f/--force.")
-    return path, kind
 
 
 def deliver(result: Result, outputs: list[Output], options: argparse.Namespace, page: Path | None = None) -> None:

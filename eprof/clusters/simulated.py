@@ -1,6 +1,7 @@
 """MPI programs on a simulated cluster: its nodes, the files that SimGrid reads, the runs that it left behind."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +39,9 @@ def platform(nodes: Nodes, *speeds: Speed) -> str:
     no power of links with two directions, so these are two links.
     """
     watts = _property("wattage_per_state", *((speed.waiting_w, speed.waiting_w, speed.computing_w) for speed in speeds))
-    link_watts = _property("wattage_range", nodes.link_w) if nodes.link_w else ""
+    link_watts = ""
+    if nodes.link_w:
+        link_watts = _property("wattage_range", nodes.link_w)
     clocks = ",".join(f"{speed.work_per_s}f" for speed in speeds)
     network = f'bandwidth="{nodes.bandwidth_byte_per_s}Bps" latency="{nodes.latency_s}s"'
     parts = [f'<host id="{name}" speed="{clocks}">{watts}</host>' for name in _host_names(nodes)]
@@ -69,8 +72,10 @@ def _property(name: str, *states: Sequence[float]) -> str:
 
 def settings(nodes: Nodes) -> list[str]:
     """What SimGrid is told for every simulation of these nodes, each after `--cfg=`."""
-    plugins = ["plugin:link_energy"] if nodes.link_w else []
-    return [*_FIXED, *plugins, *(f"smpi/{algorithm}" for algorithm in nodes.collectives)]
+    algorithms = [f"smpi/{algorithm}" for algorithm in nodes.collectives]
+    if nodes.link_w:
+        return [*_FIXED, "plugin:link_energy", *algorithms]
+    return [*_FIXED, *algorithms]
 
 
 # ---- back
@@ -99,7 +104,9 @@ def energy(log: Path) -> Energy | None:
     if not of_links(log).is_file():
         return used
     links = _LINKS.search(_text(of_links(log)))
-    return used._replace(links_j=float(links[1])) if links else None
+    if links is None:
+        return None
+    return used._replace(links_j=float(links[1]))
 
 
 def of_links(log: Path) -> Path:
@@ -161,14 +168,11 @@ def nodes(cluster: Cluster, program: Sequence[str], processes: int, size: float 
 def _named(program: Sequence[str], size: float | None) -> str:
     """The simulated program with its arguments, N for the size: a program of several sizes has one name."""
     words = [Path(program[0]).name, *program[1:]]
-    return " ".join(SIZE if size is not None and _is_size(word, size) else word for word in words)
-
-
-def _is_size(word: str, size: float) -> bool:
-    try:
-        return float(word) == size
-    except ValueError:
-        return False
+    for place, word in enumerate(words):
+        with suppress(ValueError):
+            if float(word) == size:
+                words[place] = SIZE
+    return " ".join(words)
 
 
 # ---- back
@@ -177,10 +181,10 @@ def _is_size(word: str, size: float) -> bool:
 def record(path: Path) -> Mapping[str, Any] | None:
     """The `run.json` of simulated runs; None for anything else. Raises LogError: it is damaged."""
     try:
-        manifest = directory.manifest(path) if path.is_dir() else None
+        manifest = (path.is_dir() and directory.manifest(path)) or {}
     except CollectError as err:
         raise LogError(str(err)) from err
-    return manifest if manifest and "cluster" in manifest else None
+    return manifest if "cluster" in manifest else None
 
 
 def runs(path: Path, manifest: Mapping[str, Any], notes: list[str]) -> Iterator[Run]:

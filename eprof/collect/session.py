@@ -309,7 +309,10 @@ class Session:
             self.progress.update(lambda: self._progress(step, seconds))
             if seconds > _LONG_S and not self._is_long and step.what == COUNTERS:
                 self._is_long = True
-                self.progress.say(self._quicker())
+                self.progress.say(
+                    f"this has taken a minute. Quicker: {self.collector.quicker}. Ctrl-C or --timeout S ends the run, "
+                    "and the report is made of what was counted by then."
+                )
 
         return tick
 
@@ -323,10 +326,6 @@ class Session:
         if step.passes != "1":
             words.append(f"passes: {step.passes}")
         return " · ".join(words)
-
-    def _quicker(self) -> str:
-        keep = "Ctrl-C or --timeout S ends the run, and the report is made of what was counted by then"
-        return f"this has taken a minute. Quicker: {self.collector.quicker}. {keep}."
 
     def _logs(self, step: Step) -> list[Path]:
         paths = {path for pattern in step.logs for path in self.directory.logs.glob(pattern)}
@@ -368,11 +367,8 @@ class Session:
         return ended.status if verdict.program_status is None else verdict.program_status
 
     def _save(self, status: str) -> None:
-        self.directory.save(self._record(status), last=status == COMPLETE)
-
-    def _record(self, status: str) -> dict[str, Any]:
-        system = os.uname()
-        return {
+        system, tool = os.uname(), self.tool
+        record = {
             "schema": SCHEMA,
             "eprof": __version__,
             "status": status,
@@ -389,18 +385,21 @@ class Session:
             },
             "started_utc": self.started,
             "ended_utc": _now(),
-            "profiler": {**_tool(self.tool), "simulated": self.collector.simulated},
-            "device": {"name": self.tool.device, "capability": self.tool.capability},
+            "profiler": {
+                "name": tool.name,
+                "version": tool.version,
+                "path": tool.path,
+                "why": tool.why,
+                "simulated": self.collector.simulated,
+            },
+            "device": {"name": tool.device, "capability": tool.capability},
             "meter": self.meter.describe() if self.meter is not None else None,
             "exit_status": self.status,
             "measurements": self.measurements,
             "warnings": list(dict.fromkeys(self.warnings)),
             **self.about,
         }
-
-
-def _tool(tool: Tool) -> dict[str, Any]:
-    return {"name": tool.name, "version": tool.version, "path": tool.path, "why": tool.why}
+        self.directory.save(record, last=status == COMPLETE)
 
 
 def _entry(

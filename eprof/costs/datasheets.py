@@ -12,6 +12,7 @@ from eprof.base.gpus import capabilities, capability_of_label, normal_name
 from eprof.base.resources import folder
 from eprof.base.toml import Document
 
+_WELL_KNOWN = ("GeForce RTX 4090", "Tesla V100", "GeForce GTX 1080 Ti")
 _FAMILY = re.compile(r"^(geforce|quadro|tesla) ")
 _MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
 
@@ -85,6 +86,13 @@ def sheets_with(capability: str) -> list[DataSheet]:
 def sheets() -> list[DataSheet]:
     """All boards that have a data sheet; their names are as their drivers print them."""
     return list(_listed().values())
+
+
+def example(lowest: float, highest: float) -> str:
+    """A GPU of a compute capability from `lowest` to `highest`, to show how one is named: a well-known one, or any."""
+    names = [*_WELL_KNOWN, *(sheet.name for sheet in sheets())]
+    able = (name for name in names if any(lowest <= float(number) <= highest for number in capabilities(name)))
+    return next(able, _WELL_KNOWN[0]).removeprefix("GeForce ")
 
 
 def near(device_name: str) -> list[str]:

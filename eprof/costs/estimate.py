@@ -7,7 +7,7 @@ written as the text of a file, and read like any other.
 
 import math
 import statistics
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -103,7 +103,13 @@ def table_text(
         raise CostError("Say which GPU is meant, such as `RTX 4090`.")
     sheet = data_sheet(device_name)
     if sheet is None and idle_w is None and tdp_w is None:
-        raise CostError(_unlisted(device_name))
+        boards = near(device_name)
+        meant = f"Did you mean {listed(boards, 'or')}? " if boards else ""
+        raise CostError(
+            f"eprof has no data sheet of `{brief(device_name, 100)}`. {meant}Else make its table with its power "
+            "limit, or better its idle power: eprof costs --estimate NAME --tdp-w WATTS (or --idle-w WATTS) -o "
+            "mine.toml."
+        )
     board = sheet or DataSheet(" ".join(device_name.split()))
     if tdp_w is not None:
         board = replace(board, limit_w=tdp_w)
@@ -180,11 +186,38 @@ def _text(
         lines += ["", "[peak]", f"power_limit_w = {board.limit_w:g}"]
         lines += [f"{name} = {peak:.6g}" for name, peak in board.peaks.items()]
         lines.append('why = "the data sheet: power limit, and peaks at the boost clock"')
-    head = "\n".join(lines) + "\n"
+    sources = dict.fromkeys(prices.pj, origin.of_prices)
+    if origin.of_tensor:
+        sources[TENSOR_FLOP] = origin.of_tensor
+    lines += [
+        "",
+        "[pj]",
+        *(f"{name} = {_number(price)}" for name, price in prices.pj.items()),
+        "",
+        "[constant_power]",
+        f"w = {_number(constant.watts)}",
+        f"why = {quoted(constant.source)}",
+        'mark = "estimated"',
+        "",
+        "[sources]",
+        *(f"{name} = {quoted(source)}" for name, source in sources.items()),
+        f"constant_power = {quoted(constant.source)}",
+        "",
+        "[charge]",
+    ]
+    # What each word pays: of what the file says, the first that can be.
+    for word, entry in Document.read(_PRIORS / "charges.toml").data["charge"].items():
+        if entry.get("formula", "").rpartition(" ")[2] in prices.pj:
+            way = f'formula = "{entry["formula"]}", why = "{entry["why"]}", mark = "estimated"'
+        else:
+            kind = "nothing" if "nothing" in entry else "unpriced"
+            way = f'{kind} = "{entry[kind]}"'
+        lines.append(f"{word} = {{ {way} }}")
     steps = shape()["replicas"]["constant_steps"]
     constants_w = [constant.watts * math.exp(constant.sd * step) for step in steps]
     intervals = [f"{name} = {_interval(price, prices.replicas[name])}" for name, price in prices.pj.items()]
-    lines = [
+    lines += [
+        "",
         "[fit]",
         'form = "one shape for 16 GPUs, factors by process, a scale and constant power for each, relative errors"',
         f"interval_pj = {{ {', '.join(intervals)} }}",
@@ -194,25 +227,12 @@ def _text(
         *(f"{name} = {_numbers(replicas)}" for name, replicas in prices.replicas.items()),
         f"w = {_numbers(constants_w)}",
     ]
-    sections = (_price_lines(prices, constant, origin), _charge_lines(prices.pj), "\n".join(lines) + "\n")
-    return "\n".join([head, *sections])
-
-
-# ---- what is known of the board
+    return "\n".join(lines) + "\n"
 
 
 def _check_watts(option: str, watts: float | None) -> None:
     if watts is not None and not 0 < watts <= _LARGEST_W:
         raise CostError(f"{option} {watts:g} cannot be: it is in watts, above 0 and at most {_LARGEST_W}.")
-
-
-def _unlisted(device_name: str) -> str:
-    boards = near(device_name)
-    meant = f"Did you mean {listed(boards, 'or')}? " if boards else ""
-    return (
-        f"eprof has no data sheet of `{brief(device_name, 100)}`. {meant}Else make its table with its power "
-        "limit, or better its idle power: eprof costs --estimate NAME --tdp-w WATTS (or --idle-w WATTS) -o mine.toml."
-    )
 
 
 class _Constant(Struct, frozen=True):
@@ -251,9 +271,6 @@ _KINDS = {
 def _boards_of(capability: str) -> list[DataSheet]:
     """Boards of this compute capability whose power limit is known."""
     return [sheet for sheet in sheets_with(capability) if sheet.limit_w]
-
-
-# ---- the numbers
 
 
 @lru_cache(maxsize=1)
@@ -345,47 +362,11 @@ def _number(value: float) -> str:
     return f"{float(f'{value:.4g}'):g}"
 
 
-# ---- the file
-
-
 def _estimate_note(name: str, constant: _Constant) -> str:
     return (
         f"The prices of {name} are estimated: nobody measured this GPU. They are those that 16 other GPUs share; "
         f"constant power is {constant.watts:.3g} W, {constant.source}."
     )
-
-
-def _price_lines(prices: Prices, constant: _Constant, origin: Origin) -> str:
-    sources = dict.fromkeys(prices.pj, origin.of_prices)
-    if origin.of_tensor:
-        sources[TENSOR_FLOP] = origin.of_tensor
-    lines = [
-        "[pj]",
-        *(f"{name} = {_number(price)}" for name, price in prices.pj.items()),
-        "",
-        "[constant_power]",
-        f"w = {_number(constant.watts)}",
-        f"why = {quoted(constant.source)}",
-        'mark = "estimated"',
-        "",
-        "[sources]",
-        *(f"{name} = {quoted(source)}" for name, source in sources.items()),
-        f"constant_power = {quoted(constant.source)}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _charge_lines(prices: Collection[str]) -> str:
-    """What each word pays in an estimated table: of what `priors/charges.toml` says, the first that can be."""
-    charges = Document.read(_PRIORS / "charges.toml").data["charge"]
-    return "\n".join(["[charge]", *(_charge(word, entry, prices) for word, entry in charges.items())]) + "\n"
-
-
-def _charge(word: str, entry: Mapping[str, str], prices: Collection[str]) -> str:
-    if entry.get("formula", "").rpartition(" ")[2] in prices:
-        return f'{word} = {{ formula = "{entry["formula"]}", why = "{entry["why"]}", mark = "estimated" }}'
-    kind = "nothing" if "nothing" in entry else "unpriced"
-    return f'{word} = {{ {kind} = "{entry[kind]}" }}'
 
 
 def _numbers(values: Sequence[float]) -> str:

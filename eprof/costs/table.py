@@ -496,12 +496,12 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         default = self.at()
         prices_pj = {name: price.pj for name, price in default.prices.items()}
         spanning = self.intervals.replicas(prices_pj, default.constant_power_w)
-        return tuple(self._times(factors, on_constant).at(setting) for factors, on_constant in spanning)
-
-    def _times(self, factors: Mapping[str, float], on_constant: float) -> "CostTable":
-        numbers = {rate.name: rate.number * factors.get(rate.name, 1.0) for rate in self.rates}
-        terms = {term.name: term.number * on_constant for term in self.constant.terms}
-        return self.with_numbers({**numbers, **terms})
+        spanned = []
+        for factors, on_constant in spanning:
+            rates = {rate.name: rate.number * factors.get(rate.name, 1.0) for rate in self.rates}
+            terms = {term.name: term.number * on_constant for term in self.constant.terms}
+            spanned.append(self.with_numbers({**rates, **terms}).at(setting))
+        return tuple(spanned)
 
     def with_numbers(self, numbers: Mapping[str, float]) -> "CostTable":
         """The table with other numbers for some of its prices and terms of constant power, by name."""
@@ -572,7 +572,9 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         """
         costs, point = self.at(setting), self._point(setting)
         spread = self.spread(setting)
-        units = None if self.multiprocessors is None else _units_data(self.multiprocessors)
+        units = None
+        if self.multiprocessors is not None:
+            units = {**asdict(self.multiprocessors), "marks": mark_words.names(self.multiprocessors.marks)}
         watts, formula, _ = self.constant.at(point)
         return {
             "name": self.name,
@@ -599,7 +601,16 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
                 "from": self.sources.get(CONSTANT_POWER),
             },
             "interval_is": self.interval_is,
-            "boards": [_board_data(board) for board in self.boards],
+            "boards": [
+                {
+                    "devices": list(board.devices),
+                    "assumed": board.assumed,
+                    "interval_constant_w": _pair(board.interval_constant_w),
+                    "wider": dict(board.wider),
+                    "why": board.why,
+                }
+                for board in self.boards
+            ],
             "peaks": {**asdict(costs.peaks), "marks": mark_words.names(costs.peaks.marks)},
             "time_components": units,
             "multiprocessors": self.sm_count,
@@ -725,20 +736,6 @@ def _between(values: list[float], share: float) -> Range:
 
 def _pair(range_: Range | None) -> list[float] | None:
     return None if range_ is None else list(range_)
-
-
-def _units_data(units: Multiprocessors) -> dict[str, Any]:
-    return {**asdict(units), "marks": mark_words.names(units.marks)}
-
-
-def _board_data(board: Board) -> dict[str, Any]:
-    return {
-        "devices": list(board.devices),
-        "assumed": board.assumed,
-        "interval_constant_w": _pair(board.interval_constant_w),
-        "wider": dict(board.wider),
-        "why": board.why,
-    }
 
 
 def _with_memory(setting: Setting, memory_mhz: float | None) -> Setting:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from eprof import profilers
 from eprof.base.errors import LogError
 from eprof.base.resources import content
+from eprof.base.text import pattern
 from eprof.logs.rows import packing
 from eprof.logs.rows.log import Log
 from eprof.logs.rows.sections import split
@@ -31,6 +32,15 @@ _FOREIGN = {
     b"%PDF": "this is a PDF; give the log as text",
     b"PAR1": "this is a Parquet file; give the log as the profiler wrote it",
 }
+
+_LOOK = 4096  # of the first bytes
+# Headers of tables (rocprof, rocprofv3, Omniperf), counters that somebody put into a table like ncu's, and databases.
+_OF_AMD = pattern(
+    rb'(?:^|\n)"?(?:Index"?,"?KernelName"?,"?gpu-id|Correlation_Id"?,"?Dispatch_Id|Kind"?,"?Agent_Id|GPU_ID"?,"?Dispatch_ID'
+    rb'|Dispatch_ID"?,"?(?:GPU_ID|Kernel_Name)|Name"?,"?Calls"?,"?TotalDurationNs|workload_name"?,"?command|device,HBMBw)\b'
+    rb"|Metric Name[^\n]*\n(?:[^\n]*,)?\"?(?:SQC?|TC[ACP]|TA|TD|SPI|GRBM|CP[CF])_[A-Z][A-Z0-9_]+(?:\[\d+\])?\"?,"
+    rb"|^SQLite format 3\0[\0-\xff]*CREATE TABLE [\"`]?(?:rocpd_|(?:HIP|KERN)\b)"
+)
 
 
 def read(
@@ -66,6 +76,11 @@ def _read(
     parts: str | None,
 ) -> Log:
     head = _unpacked_head(source)
+    if _OF_AMD.search(head, 0, _LOOK):
+        raise LogError(
+            f"{source.path}: this is of a profiler of AMD GPUs (rocprof, rocprofv3, Omniperf or rocprof-compute), and "
+            "eprof reads none of these yet; `eprof timeline` reads their power (`amd-smi metric -p --csv -w 1`)"
+        )
     pieces = blocks(source, tuning)
     size = os.fstat(source.handle.fileno()).st_size
     is_binary = b"\0" in head

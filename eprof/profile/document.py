@@ -16,13 +16,11 @@ from eprof.base.nouns import in_document
 from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS, LEVEL_PARTS, PAY_WHERE_PRICED
 from eprof.logs.join.ranks import PARTS, RANK
-from eprof.profile import causes, intervals, schema, totals, whatif
-from eprof.profile.callees import inclusive
+from eprof.profile import intervals, schema, totals, whatif
 from eprof.profile.components import of_energy
-from eprof.profile.grouping import shown, spread_of_ranks
-from eprof.profile.operators import operators
+from eprof.profile.functions import by_line, inclusive
+from eprof.profile.grouping import operators, shown, spread_of_ranks
 from eprof.profile.rooflines import described, machines, main_precision, place
-from eprof.profile.source_lines import by_line
 from eprof.profile.totals import ENERGIES, TOTAL, known_sum
 
 if TYPE_CHECKING:
@@ -43,7 +41,7 @@ def document(energy: "Energy") -> schema.Profile:
     replicas = intervals.replicas(energy)
     sums = _sums(whole)
     sums["energy_j"].measured = energy.measured_j
-    of_all = causes.of_energy(whole, replicas)
+    of_all = intervals.causes_of_energy(whole, replicas)
     devices = [_device(counted) for counted in energy.profile.counted]
     used = list(dict.fromkeys(counted.definition for counted in energy.profile.counted))
     made = schema.Profile(
@@ -301,7 +299,7 @@ def _kernels(
         "energy_marks": marks,
         "interval_j": intervals.of_kernels(energy, replicas),
         "intensity_flop_per_byte": finite_all(rows["intensity_flop_per_byte"]),
-        "causes": causes.of_kernels(energy, replicas, whole),
+        "causes": intervals.causes_of_kernels(energy, replicas, whole),
         "marks": [families.total for families in marks],
     }
     if energy.metered is not None:
@@ -412,7 +410,7 @@ def _group(
         kernels=kernels.tolist(),
         counts=_Cells(energy, lost).totals(),
         interval_j=intervals.of_total(energy, replicas, lost),
-        causes=causes.of_energy(energy, replicas),
+        causes=intervals.causes_of_energy(energy, replicas),
         **_sums(energy, lost),
     )
 

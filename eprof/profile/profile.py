@@ -21,6 +21,7 @@ from eprof.base.text import few, listed, phrase, when
 from eprof.base.vocabulary import COUNTS, CPU, PARTS
 from eprof.costs import ESTIMATED, NONE, Charge, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
+from eprof.costs.datasheets import example
 from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition, common, without_counters
@@ -519,10 +520,11 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
 def _open(device: Device) -> Iterator[str]:
     """That only what is counted alike on several GPUs is known, and how to say which it is."""
     if device.may_be:
+        numbers = [float(capability) for capability in device.may_be]
         yield (
             f"The logs do not name the GPU, which may have compute capability {listed(device.may_be, 'or')}: what "
             f"these count alike is counted. Say which it has (--capability {device.may_be[0]}), and for joules what it "
-            'is (--costs "estimated:RTX 4090").'
+            f'is (--costs "estimated:{example(min(numbers), max(numbers))}").'
         )
 
 

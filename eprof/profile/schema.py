@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec import UNSET, Struct, UnsetType, convert, field
+from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 
 from eprof.base.text import pattern
 
@@ -32,6 +32,20 @@ def kind_of(path: Path) -> str | None:
 def typed(document: Mapping[str, Any] | Struct, kind: type[T]) -> T:
     """A profile's document as its structure; JSON that was read, or `Energy.document()`, is plain data."""
     return document if isinstance(document, kind) else convert(document, kind)
+
+
+class Document(Struct, frozen=True, kw_only=True):
+    """What the documents of commands say first, in this order."""
+
+    schema: str
+    eprof: str
+    title: str
+    created_utc: str
+    command_line: list[str]
+
+    def plain(self) -> dict[str, Any]:
+        """The document as plain data, in the order of its JSON."""
+        return dict(to_builtins(self))
 
 
 class Device(Struct):
@@ -175,7 +189,7 @@ class Cause(Struct):
 
 
 class Causes(Struct):
-    """What takes the energy of a kernel, a group or the whole, largest first (`profile/causes.py`).
+    """What takes the energy of a kernel, a group or the whole, largest first (`profile/intervals.py`).
 
     largest: "sure", where no other part can be larger, as far as the prices are known; "probable", where none is
     larger in two thirds of the replicas; else "open".

@@ -2,7 +2,8 @@
 
 import pytest
 
-from eprof.base.gpus import told_in
+from eprof.base.gpus import completed, told_in
+from eprof.costs.datasheets import example
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,37 @@ def test_a_log_of_ncu_has_the_name_that_the_program_printed(tmp_path):
         path.write_text("Detected GPU: NVIDIA A100-PCIE-40GB\n" + table.format(cc=cc))
         names[cc] = eprof.load(path).counted[0].device.name
     assert names == {"8.0": "NVIDIA A100-PCIE-40GB", "8.6": "ncu device 0 (CC 8.6)"}, "another capability, another GPU"
+
+
+@pytest.mark.parametrize(
+    ("start", "gpu"),
+    [
+        ("Tesla P100-PCIE", "Tesla P100-PCIE"),  # of 12 or 16 GB
+        ("tesla k20x", None),  # K20X and K20Xm
+        ("Quadro RTX 500", "Quadro RTX 5000"),
+        ("GeForce GTX 980", None),  # the GTX 980 Ti begins so too
+        ("", None),
+    ],
+)
+def test_a_name_that_was_cut_off_is_the_one_that_begins_so(start, gpu):
+    assert completed(start) == gpu
+
+
+def test_a_trace_as_text_is_of_the_gpu_whose_name_it_cuts_off(tmp_path):
+    import eprof
+
+    log = tmp_path / "trace.txt"
+    log.write_text(
+        "   Start  Duration   Grid Size  Block Size           Device   Context    Stream  Name\n"
+        "351.49ms  1.5863ms   (512 1 1)    (16 1 1)  Tesla P100-PCIE         1         7  k(float*) [120]\n"
+    )
+    profile = eprof.load(log)
+    assert [part.device.name for part in profile.counted] == ["Tesla P100-PCIE"]
+    assert profile.energy().costs.name == "p100"
+
+
+@pytest.mark.parametrize(
+    ("lowest", "highest", "gpu"), [(2.0, 12.1, "RTX 4090"), (2.0, 7.2, "Tesla V100"), (3.5, 3.5, "GTX 780")]
+)
+def test_the_gpu_of_an_example_is_one_that_the_log_may_be_of(lowest, highest, gpu):
+    assert example(lowest, highest) == gpu

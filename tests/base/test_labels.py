@@ -1,5 +1,8 @@
 """Labels of kernels: distinct, short, and by the names that libraries go by. The names are from real logs."""
 
+import inspect
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -178,6 +181,22 @@ def test_two_instances_of_a_library_keep_the_words_that_differ():
         "cutlass s1688gemm 64x64 nn 16x6",
         "cutlass s1688gemm 64x64 nn 32x6",
     ]
+
+
+def test_of_a_name_that_only_says_more_nothing_is_made_up():
+    names = ["gather_rows_of_the_matrix", "gather_rows_of_of_the_matrix"]
+    assert fitted(names, 18) == ["gather_…matrix", "gather_…of_…matrix"]
+
+
+def test_names_that_lie_in_each_other_like_dolls_need_no_deep_stack():
+    names = ["x" * at + "y" + "x" * (1200 - at) for at in range(10, 1200, 10)]
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 90)
+    try:
+        shown = fitted(names, 12)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert len(set(shown)) == len(names)
 
 
 def test_names_that_differ_in_nothing_that_is_shown_are_numbered():

@@ -16,7 +16,7 @@ from eprof.energy.attribution import attribute
 from eprof.energy.bounds import uncounted
 from eprof.energy.replicas import prices_of
 from eprof.logs.rows.log import KernelRows
-from eprof.profile.causes import _chosen, _partitions
+from eprof.profile.intervals import _chosen, _partitions
 
 TIME_S, SM_CYCLES = 1e-3, 1e8
 PAYING = sorted(word for word, charge in costs.load("v100").at().charges.items() if charge.pays)

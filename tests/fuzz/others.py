@@ -23,7 +23,7 @@ from eprof.lab.measurements import mapping, reading
 from eprof.logs import cache as log_cache
 from eprof.logs import read
 from eprof.logs.rows.log import Log
-from eprof.profile import api, variants
+from eprof.profile import api
 from eprof.profile.profile import Profile
 from eprof.show.files import export
 
@@ -144,7 +144,7 @@ def configuration(data: bytes) -> None:
 def report(data: bytes) -> None:
     """A report of eprof that is given as a log is a profile again, or it is refused."""
     with as_file(data, "report.json") as path, strictly(data):
-        for one in variants.profiles(path, api.load):
+        for one in api.profiles(path, api.load):
             if _is_priced(data):
                 sound(one.energy("gtx680").document())
 

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 import eprof
 from eprof.base.arrays import Floats
 from eprof.base.marks import Mark
-from eprof.profile import callees
+from eprof.profile import functions
 
 NOTHING, ESTIMATED, MISSING = 0, int(Mark.ESTIMATED), int(Mark.MISSING)
 
 
 def _summed(joules, beneath) -> Floats:
-    return callees._summed(joules, np.zeros(len(joules), dtype=int), beneath).energy_j
+    return functions._summed(joules, np.zeros(len(joules), dtype=int), beneath).energy_j
 
 
 def test_a_caller_gets_the_share_that_ran_beneath_its_calls():
@@ -33,7 +33,7 @@ def test_a_caller_has_the_marks_of_all_that_it_calls_and_no_other():
     beneath = {0: {1: 50.0, 4: 9.0}, 1: {2: 40.0}, 2: {1: 30.0, 3: 10.0}}
     marks = np.array([NOTHING, ESTIMATED, NOTHING, MISSING, NOTHING])
     above = ESTIMATED | MISSING
-    assert callees._summed(np.ones(5), marks, beneath).marks.tolist() == [above, above, above, MISSING, NOTHING]
+    assert functions._summed(np.ones(5), marks, beneath).marks.tolist() == [above, above, above, MISSING, NOTHING]
 
 
 @given(
@@ -97,7 +97,7 @@ def test_a_function_of_two_ranks_has_the_callees_of_its_own_rank(tmp_path):
         paths[-1].write_text(PROFILE.format(**instructions))
     together = eprof.load(*paths, parts="rank", time=["main=2", "work=10", "other=6", "lone=4"]).energy("i7-950")
     rows = together.counts.rows
-    found = dict(zip(zip(rows.part, rows.kernel, strict=True), callees.inclusive(together).energy_j, strict=True))
+    found = dict(zip(zip(rows.part, rows.kernel, strict=True), functions.inclusive(together).energy_j, strict=True))
     own = dict(zip(zip(rows.part, rows.kernel, strict=True), together.split.total_j, strict=True))
     for rank, instructions in zip("01", shares, strict=True):
         in_main = instructions["other"] / (instructions["other"] + instructions["lone"])

@@ -18,7 +18,7 @@ from eprof.costs import Peaks
 from eprof.costs.datasheets import most_w
 from eprof.energy.attribution import attribute
 from eprof.energy.replicas import Replicas, amounts_of, middle, prices_of
-from eprof.profile import causes, intervals
+from eprof.profile import intervals
 from eprof.profile.totals import held_to_limit, joules_of, time_of
 
 ROOT = Path(__file__).parents[2]
@@ -148,7 +148,7 @@ def test_prices_give_way_where_the_power_limit_binds(energy):
     assert joules_of(held)["constant"] == pytest.approx(joules["constant"])
     assert joules_of(held)["data"] == pytest.approx(0.6 * joules["data"])
     assert any("its power limit binds" in note and "probably not those of this run" in note for note in held.warnings)
-    shares = causes.of_energy(held, intervals.replicas(held)).parts
+    shares = intervals.causes_of_energy(held, intervals.replicas(held)).parts
     assert sum(part.share for part in shares) == pytest.approx(1)
     huge = replace(energy, costs=replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=1e9)))
     assert held_to_limit(huge) is huge
@@ -162,7 +162,23 @@ def test_boards_of_partners_may_draw_more_than_their_data_sheet_says():
 def test_work_in_no_time_has_no_causes(energy):
     counts = replace(energy.counts, rows=replace(energy.counts.rows, time_s=energy.counts.rows.time_s * 0))
     timeless = replace(energy, counts=counts).priced(replace(energy.costs, peaks=Peaks(power_limit_w=10.0)))
-    assert causes.of_energy(timeless, intervals.replicas(timeless)) is UNSET
+    assert intervals.causes_of_energy(timeless, intervals.replicas(timeless)) is UNSET
+
+
+@pytest.mark.parametrize("within", [1.0, 1.01, 2.0])
+def test_shares_have_the_error_of_the_model_on_both_sides(energy, within):
+    """By hand, with replicas that do not differ: all error is that of work, and constant power has none."""
+    alike = np.repeat(prices_of(energy.costs)[:, np.newaxis], 10, axis=1)
+    work_j, constant_j = energy.split.computation_j + energy.split.data_j, energy.split.constant_j.sum()
+    off = (within - 1) * np.sqrt((work_j**2).sum()) / work_j.sum()
+    parts = intervals.causes_of_energy(energy, Replicas(alike, 0.9, within)).parts
+    assert len(parts) > 1
+    for part in parts:
+        own_j, is_constant = part.share * (work_j.sum() + constant_j), part.groups == ["constant"]
+        ends = []
+        for times in (1 / (1 + off) ** 1.05, (1 + off) ** 1.05):
+            ends.append((own_j if is_constant else own_j * times) / (work_j.sum() * times + constant_j))
+        assert part.interval == pytest.approx(sorted(ends), rel=1e-9)
 
 
 def test_a_table_without_replicas_has_no_interval(profile):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from functools import lru_cache
 from pathlib import Path
 
@@ -149,6 +150,19 @@ def test_a_table_with_other_books(energy, tmp_path):
     counts = energy.profile.counts("accessed")
     expected = attribute(counts, table.at()).data_j.sum()
     assert energy.what_if(f"costs={tmp_path / 'mine.toml'}").energy_j["data"] == pytest.approx(float(expected))
+
+
+def test_a_table_of_ones_own_for_this_gpu_leaves_times_as_they_are(energy, tmp_path):
+    """Another file for the same GPU, in which DRAM costs nothing: no time changes, and the DRAM bytes are saved."""
+    text = (ROOT / "costs" / "jetson-tk1.toml").read_text()
+    free = re.sub(r"dram_byte = [\d.]+", "dram_byte = 0.0", text)
+    assert free != text
+    (tmp_path / "mine.toml").write_text(free)
+    answer = energy.what_if(f"costs={tmp_path / 'mine.toml'}")
+    assert answer.time_s == pytest.approx(answer.before_s) and "as if on that platform" not in answer.says
+    assert answer.energy_j["total"] == pytest.approx(
+        again(energy, costs.load(str(tmp_path / "mine.toml")).at("852/924"))
+    )
 
 
 def test_racing_to_finish(energy):

@@ -16,8 +16,8 @@ from eprof import logs
 from eprof.base.errors import LogError
 from eprof.logs.join import spelling
 from eprof.profile.document import document
-from eprof.profile.operators import NOT_TRACED
-from eprof.show.report import for_tools
+from eprof.profile.grouping import NOT_TRACED
+from eprof.show.report import files
 from eprof.show.report import tables as words
 from eprof.show.report.view import View
 
@@ -317,7 +317,7 @@ def test_operators_add_up_to_the_whole(tmp_path_factory, launches, counts):
         shares.update(dict(operator.kernels))
     assert list(shares.values()) == pytest.approx([1.0] * len(made.kernels))
     if made.energy_j.total:
-        assert math.fsum(for_tools.stacks(made).values()) == pytest.approx(made.energy_j.total, rel=1e-9)
+        assert math.fsum(files.stacks(made).values()) == pytest.approx(made.energy_j.total, rel=1e-9)
 
 
 def test_instances_of_a_module_are_shown_together(tmp_path):
@@ -329,7 +329,7 @@ def test_instances_of_a_module_are_shown_together(tmp_path):
 
 
 def test_a_flame_graph_begins_with_the_modules(tmp_path):
-    stacks = for_tools.stacks(document(priced(tmp_path, *NESTED)))
+    stacks = files.stacks(document(priced(tmp_path, *NESTED)))
     assert ("step", "Block_0", "Linear_0", "aten::addmm", AXPY, "Integer") in stacks
 
 

@@ -235,3 +235,17 @@ def test_nobody_is_told_to_rewrite_a_compiled_library():
         kernel["name"] = f"sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x{64 + place}x32_cublas"
     tried = what_to_try(View(document)).text
     assert "tiles" not in tried and "unroll" not in tried and "loads in flight" not in tried
+
+
+@pytest.mark.parametrize(
+    ("library", "is_told"), [("OpenBLAS", False), ("numpy", False), ("Python", True), ("libmine.so", True)]
+)
+def test_nobody_is_told_to_rewrite_what_python_has_a_compiled_library_do(library, is_told):
+    document = CASES["compute_bound"]()
+    for charge in ("fp32_fma", "fp32"):
+        document["costs"]["charges"].pop(charge, None)
+    document["device"]["processor"] = "cpu"
+    for kernel in document["kernels"]:
+        kernel["name"] = f"a.dot, {library}"
+        kernel["lines"] = [{"place": "solver.py:5", "above_constant_j": 1.0, "counts": {}}]
+    assert ("fifth fewer" in what_to_try(View(document)).text) is is_told

@@ -11,7 +11,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from eprof.base.errors import UsageError
 from eprof.base.text import visible
 from eprof.base.vocabulary import GROUPS
-from eprof.show.report import for_tools
+from eprof.show.report import files
 from eprof.show.report.view import View
 
 PRICED = [name for name, make in support.CASES.items() if View(make()).energy("total").value]
@@ -19,7 +19,7 @@ PRICED = [name for name, make in support.CASES.items() if View(make()).energy("t
 
 def samples(document):
     """Each sample of a report as OpenMetrics: its name, labels and value."""
-    text = for_tools.to_openmetrics(document).decode()
+    text = files.to_openmetrics(document).decode()
     families = list(text_string_to_metric_families(text))
     assert {family.type for family in families} <= {"gauge", "info"}
     return [(sample.name, sample.labels, sample.value) for family in families for sample in family.samples]
@@ -64,13 +64,13 @@ def test_openmetrics_names_the_prices_on_every_energy():
 def test_a_flame_graph_is_as_wide_as_the_energy(case):
     document = support.CASES[case]()
     whole = View(document).energy("total").value
-    assert math.fsum(for_tools.stacks(document).values()) == pytest.approx(whole, rel=1e-9)
+    assert math.fsum(files.stacks(document).values()) == pytest.approx(whole, rel=1e-9)
 
-    lines = for_tools.to_folded(document).decode().splitlines()
+    lines = files.to_folded(document).decode().splitlines()
     weights = [int(line.rpartition(" ")[2]) for line in lines]
     assert sum(weights) == pytest.approx(whole * 1e9, abs=1)
 
-    file = json.loads(for_tools.to_speedscope(document))
+    file = json.loads(files.to_speedscope(document))
     (profile,) = file["profiles"]
     assert math.fsum(profile["weights"]) == pytest.approx(whole * 1e6, rel=1e-9)
     assert profile["endValue"] == pytest.approx(whole * 1e6, rel=1e-9)
@@ -78,7 +78,7 @@ def test_a_flame_graph_is_as_wide_as_the_energy(case):
 
 def test_speedscope_reads_the_file():
     """What src/lib/file-format-spec.ts of jlfwong/speedscope asks of a sampled profile."""
-    file = json.loads(for_tools.to_speedscope(support.phases()))
+    file = json.loads(files.to_speedscope(support.phases()))
     assert file["$schema"] == "https://www.speedscope.app/file-format-schema.json"
     frames = file["shared"]["frames"]
     assert all(frame["name"] for frame in frames)
@@ -90,11 +90,11 @@ def test_speedscope_reads_the_file():
 
 def test_phases_stand_above_their_kernels():
     document = View(support.phases()).document
-    phase_of = {stack[1]: stack[0] for stack in for_tools.stacks(document)}
+    phase_of = {stack[1]: stack[0] for stack in files.stacks(document)}
     for group in document.groups:
         for place in group.kernels:
             assert phase_of[document.kernels[place].name] == group.name
-    assert {len(stack) for stack in for_tools.stacks(document)} == {3}
+    assert {len(stack) for stack in files.stacks(document)} == {3}
 
 
 def test_groups_that_share_kernels_stand_above_the_parts():
@@ -102,19 +102,19 @@ def test_groups_that_share_kernels_stand_above_the_parts():
     document = View(support.phases()).document
     for group in document.groups:
         group.kernels = list(range(len(document.kernels)))
-    assert {stack[1] for stack in for_tools.stacks(document)} <= set(GROUPS.values())
+    assert {stack[1] for stack in files.stacks(document)} <= set(GROUPS.values())
 
 
 def test_a_semicolon_in_a_name_does_not_cut_a_frame():
     document = support.one()
     document["kernels"][0]["name"] = "f<';'>(int)\nnext 7"
-    for line in for_tools.to_folded(document).decode().splitlines():
+    for line in files.to_folded(document).decode().splitlines():
         assert line.split(";")[0] == "f<','>(int) next 7"
 
 
 def test_without_joules_there_is_no_flame_graph():
     with pytest.raises(UsageError, match="--costs"):
-        for_tools.to_folded(support.no_costs())
+        files.to_folded(support.no_costs())
 
 
 def test_the_suffix_says_which_tool_a_file_is_for(eprof_command, tmp_path):

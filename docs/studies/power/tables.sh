@@ -25,7 +25,7 @@ eprof fit "$data/nvdvfs_counts_v100.csv" -o v100.toml -f -q --loss l2 \
 
 eprof fit "$data/nvdvfs_counts_p100.csv" -o p100.toml -f -q --loss l2 \
     --title 'NVIDIA Tesla P100 (Pascal GP100, compute capability 6.0)' \
-    --device 'Tesla P100' --device 'Tesla P100-PCIE-12GB' --device 'Tesla P100-PCIE-16GB' --device 'Tesla P100-SXM2-16GB' \
+    --device 'Tesla P100' --device 'Tesla P100-PCIE' --device 'Tesla P100-PCIE-12GB' --device 'Tesla P100-PCIE-16GB' --device 'Tesla P100-SXM2-16GB' \
     --default 1328/715 --source "$source" --year 2018 \
     --note 'p100 was measured on a P100 with 1328 MHz at most (the PCIe board); other P100 boards may draw other power.' \
     --peak sp_flop_per_core_cycle=7168 --peak dp_flop_per_core_cycle=3584 --peak dram_byte_per_memory_cycle=1024

@@ -86,17 +86,16 @@ def _hold(library: Any, device: Any, core: int, memory: int | None) -> None:
             library.nvmlDeviceSetMemoryLockedClocks(device, memory, memory)
         return
     except (library.NVMLError, AttributeError) as err:
-        if _is_nvml_error(library, err, "NVML_ERROR_NO_PERMISSION"):
+        if getattr(err, "value", None) == getattr(library, "NVML_ERROR_NO_PERMISSION", object()):
             raise _refused(core, memory, err) from err
     try:
-        both = memory if memory is not None else library.nvmlDeviceGetClockInfo(device, library.NVML_CLOCK_MEM)
-        library.nvmlDeviceSetApplicationsClocks(device, both, core)
+        if memory is None:
+            in_force = library.nvmlDeviceGetClockInfo(device, library.NVML_CLOCK_MEM)
+            library.nvmlDeviceSetApplicationsClocks(device, in_force, core)
+        else:
+            library.nvmlDeviceSetApplicationsClocks(device, memory, core)
     except (library.NVMLError, AttributeError) as err:
         raise _refused(core, memory, err) from err
-
-
-def _is_nvml_error(library: Any, err: Any, name: str) -> bool:
-    return getattr(err, "value", None) == getattr(library, name, object())
 
 
 def _refused(core: int, memory: int | None, err: Any) -> CollectError:

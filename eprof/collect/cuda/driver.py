@@ -91,9 +91,10 @@ class CudaGpu:
         self._driver = Driver()
         self._driver.call("cuInit", 0)
         self._device = ctypes.c_int()
-        count = self._count()
-        if index >= count:
-            raise CollectError(f"There is no GPU {index}: CUDA sees {count} here, numbered from 0.")
+        count = ctypes.c_int()
+        self._driver.call("cuDeviceGetCount", ctypes.byref(count))
+        if index >= count.value:
+            raise CollectError(f"There is no GPU {index}: CUDA sees {count.value} here, numbered from 0.")
         self._driver.call("cuDeviceGet", ctypes.byref(self._device), index)
         self._context = ctypes.c_void_p()
         self._driver.call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), self._device)
@@ -105,11 +106,6 @@ class CudaGpu:
         self._scale = 1.0
         self._out = self._allocate(4096)
         self._sms = int(self.describe()["sms"])
-
-    def _count(self) -> int:
-        count = ctypes.c_int()
-        self._driver.call("cuDeviceGetCount", ctypes.byref(count))
-        return count.value
 
     def describe(self) -> dict[str, Any]:
         """What the CUDA driver reports: name, capability, multiprocessors, sizes in bytes, clocks in kHz.

@@ -72,16 +72,13 @@ _PERIOD_S = 0.02
 
 def find(root: Path = Path("/")) -> list[Component]:
     """The components of this machine that have a sensor; none where there is none. root: where /sys stands."""
-    boards = [*_nvidia(), *_of_hwmon(root)]
+    boards = list(_of_hwmon(root))
+    source, _ = nvml.find()
+    if isinstance(source, nvml.Nvml):
+        boards = [*source.components(), *boards]
     parts = [*rapl.components(root), *jetson.components(root)]
     # Whether the platform's counter sees what is plugged in depends on the board: beside boards it is left out.
     return [part for part in parts if not (boards and part.name == rapl.PLATFORM)] + boards
-
-
-def _nvidia() -> Iterator[Component]:
-    source, _ = nvml.find()
-    if isinstance(source, nvml.Nvml):
-        yield from source.components()
 
 
 def sampling(components: Sequence[Component], path: Path, epoch_s: float) -> AbstractContextManager[None]:

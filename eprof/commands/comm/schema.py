@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from eprof.commands.comm.model import POLLING
+from eprof.profile.schema import Document
 
 SCHEMA = "eprof.comm/1"
 MODELLED, SIMULATED, MEASURED = "modelled", "simulated", "measured"
@@ -73,17 +74,13 @@ class Total(Struct, frozen=True, kw_only=True):
     marks: list[str] = field(default_factory=list)
 
 
-class Comm(Struct, frozen=True, kw_only=True):
+class Comm(Document, frozen=True, kw_only=True):
     """The whole document. kind: "modelled", "simulated" or "measured". joules_from: what saw or priced them.
 
     break_even_s: the time of a message from which on blocking takes fewer joules. program: whose messages these are.
     """
 
     schema: str = SCHEMA
-    eprof: str
-    title: str
-    created_utc: str
-    command_line: list[str]
     kind: str
     mpi: str | None
     processes: int | None
@@ -114,7 +111,3 @@ class Comm(Struct, frozen=True, kw_only=True):
             if relative is not None:
                 cells |= {f"relative_{name}": value for name, value in asdict(relative).items()}
             yield cells
-
-    def plain(self) -> dict[str, Any]:
-        """The document on messages as plain data."""
-        return dict(to_builtins(self))

@@ -72,9 +72,8 @@ def diff(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace) -> "Difference":
     from eprof.commands.diff.difference import compare
-    from eprof.profile.api import load
+    from eprof.profile.api import energies, load
     from eprof.profile.profile import Profile
-    from eprof.profile.variants import energies
 
     progress = Progress(options.quiet)
     sides = []

@@ -453,7 +453,7 @@ def diff(
     that are only alike are paired. fail_above: gates such as "2%"; `Difference.gates` has their outcomes.
     """
     from eprof.profile import api
-    from eprof.profile.variants import energies
+    from eprof.profile.api import energies
 
     price = partial(
         Profile.energy,

@@ -11,7 +11,7 @@ from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
 from eprof.commands.diff import why
 from eprof.commands.diff.matching import SIMILAR
 from eprof.commands.diff.schema import Costs, Document, Gate, Model, Step, Test
-from eprof.show.report.shared_marks import without
+from eprof.show.report.view import without
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import SIMULATED, bits
 from eprof.show.words.blocks import Headline, Legend, Verdict

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
@@ -41,12 +40,15 @@ def examine(known: Sequence[Collector], root: Path = tools.ROOT) -> list[Check]:
     known = [collector for collector in known if collector.processor != PROGRAM]
     looked = [collector.find() for collector in known]
     has_gpu = tools.has_nvidia_device(root) or gpu()[0] is not None
-    profilers = [_profilers(collector, tool, has_gpu) for collector, tool in zip(known, looked, strict=True)]
+    profilers = []
+    for collector, tool in zip(known, looked, strict=True):
+        profilers.append(_profiler(collector, tool, has_gpu))
+        profilers += [_timer(collector, tool, timer) for timer in collector.helpers()]
     return [
         _driver(root, has_gpu),
         _device(has_gpu),
         _library(has_gpu),
-        *chain.from_iterable(profilers),
+        *profilers,
         _open_mpi(),
         _permission(root, has_gpu),
         _meter(),
@@ -62,13 +64,10 @@ def can_run(checks: Sequence[Check]) -> bool:
     return any(check.name == "eprof run" and check.ok for check in checks)
 
 
-def _profilers(collector: Collector, tool: Tool, has_gpu: bool) -> list[Check]:
-    return [_profiler(collector, tool, has_gpu), *(_timer(collector, tool, timer) for timer in collector.helpers())]
-
-
 def _profiler(collector: Collector, tool: Tool, has_gpu: bool) -> Check:
-    kind = "cluster" if collector.processor == CLUSTER else "device"
-    name = f"simulated {kind} ({tool.name})" if collector.simulated else f"profiler {tool.name}"
+    name = f"profiler {tool.name}"
+    if collector.simulated:
+        name = f"simulated {'cluster' if collector.processor == CLUSTER else 'device'} ({tool.name})"
     device, capability = gpu()
     needed = collector.processor == GPU and (collector.simulated or (has_gpu and collector.fits(capability)))
     detail = _described(tool)
@@ -199,9 +198,10 @@ def _cost_table(known: Sequence[Collector]) -> Check:
     device, _ = gpu()
     tables = ", ".join(costs.tables())
     if device is None:
-        defaults = listed([f"{collector.name} takes {collector.costs}" for collector in known if collector.costs])
-        detail = f"no GPU to price; {defaults}; there are {tables}"
-        return Check("cost table", None, detail)
+        details = ["no GPU to price", f"there are {tables}"]
+        if defaults := [f"{collector.name} takes {collector.costs}" for collector in known if collector.costs]:
+            details.insert(1, listed(defaults))
+        return Check("cost table", None, "; ".join(details))
     table = costs.for_device(device)
     if table is not None:
         return Check("cost table", True, f"{table.name} is made for {device}")

@@ -26,9 +26,9 @@ from eprof.commands.history.schema import Change, History, Kernel, Noise, Run
 from eprof.lab.welch import t_outside
 from eprof.logs import runs
 from eprof.profile import api, saved, schema
+from eprof.profile.api import profiles
 from eprof.profile.document import document, now
 from eprof.profile.profile import Energy, Profile
-from eprof.profile.variants import profiles
 
 RUN, REPORT = "run", "report"
 Price = Callable[[Profile], Energy]
@@ -352,15 +352,6 @@ def _within(series: Floats, cuts: np.ndarray, start: int, end: int, level: float
     return [*before, Step(place, p), *after]
 
 
-def _is_flat(series: Floats, tolerance: float) -> np.ndarray:
-    """Whether neither side of a step varies, for each place of one."""
-    flat = [np.maximum.accumulate(side) - np.minimum.accumulate(side) <= tolerance for side in (series, series[::-1])]
-    is_flat = np.ones(len(series) + 1, dtype=bool)
-    is_flat[1:] = flat[0]
-    is_flat[:-1] &= flat[1][::-1]
-    return is_flat
-
-
 def _t(series: Floats, places: np.ndarray) -> Floats:
     """Student's t of each possible step, with one variance for both sides: infinite where neither varies."""
     number = len(series)
@@ -369,7 +360,10 @@ def _t(series: Floats, places: np.ndarray) -> Floats:
     sums, squares = np.cumsum(centred), np.cumsum(centred**2)
     left, right = sums[places - 1] / places, (sums[-1] - sums[places - 1]) / (number - places)
     inside = squares[-1] - places * left**2 - (number - places) * right**2
-    inside = np.where(_is_flat(series, tolerance)[places], 0.0, np.maximum(inside, 0.0))
+    # Neither side of such a place varies.
+    varies = [np.maximum.accumulate(side) - np.minimum.accumulate(side) > tolerance for side in (series, series[::-1])]
+    is_flat = ~(np.append(False, varies[0]) | np.append(varies[1][::-1], False))
+    inside = np.where(is_flat[places], 0.0, np.maximum(inside, 0.0))
     distance = np.where(np.abs(left - right) > tolerance, np.abs(left - right), 0.0)
     error = np.sqrt(inside / (number - 2) * (1 / places + 1 / (number - places)))
     with np.errstate(divide="ignore", invalid="ignore"):

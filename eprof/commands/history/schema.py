@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType, field, to_builtins
+from msgspec import UNSET, Struct, UnsetType, field
 
 from eprof.base.nouns import Nouns, nouns_of
+from eprof.profile.schema import Document
 
 SCHEMA = "eprof.history/1"
 
@@ -70,14 +71,10 @@ class Noise(Struct, frozen=True, kw_only=True):
     runs: int
 
 
-class History(Struct, frozen=True, kw_only=True):
+class History(Document, frozen=True, kw_only=True):
     """Runs in the order of their times, and the changes of the whole program and of its kernels."""
 
     schema: str = SCHEMA
-    eprof: str
-    title: str
-    created_utc: str
-    command_line: list[str]
     level: float
     runs: list[Run]
     noise: Noise | None
@@ -92,7 +89,3 @@ class History(Struct, frozen=True, kw_only=True):
             yield {**about, "kernel": "", "energy_j": run.energy_j["total"]}
             for kernel in self.kernels:
                 yield {**about, "kernel": kernel.name, "energy_j": kernel.energy_j[place]}
-
-    def plain(self) -> dict[str, Any]:
-        """The document of a history as plain data."""
-        return dict(to_builtins(self))

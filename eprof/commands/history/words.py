@@ -43,7 +43,12 @@ def headline(document: History) -> Headline:
     earlier = when(len(steps) > 1, f"{len(steps) - 1} earlier changes.")
     if len(steps) == 2:
         earlier = "One earlier change."
-    lead = [_reason(step), earlier, _noise(document), _outlier(document)]
+    because = also = ""
+    if step.because is not None and step.because_j is not None:
+        because = f"Most of it is {_PARTS[step.because]} ({signed_quantity(step.because_j, 'J')})."
+    if step.also:
+        also = f"The {listed(step.also)} changed there, too, which may be the reason."
+    lead = [because, also, earlier, _noise(document), _outlier(document)]
     return Headline(text, " ".join(filter(None, lead)), marks)
 
 
@@ -62,15 +67,6 @@ def label(run: Run) -> str:
     if run.commit is None:
         return _minute(run)
     return run.commit[:9] + when(run.changed, "+")
-
-
-def _reason(change: Change) -> str:
-    words = []
-    if change.because is not None and change.because_j is not None:
-        words.append(f"Most of it is {_PARTS[change.because]} ({signed_quantity(change.because_j, 'J')}).")
-    if change.also:
-        words.append(f"The {listed(change.also)} changed there, too, which may be the reason.")
-    return " ".join(words)
 
 
 def _noise(document: History) -> str:

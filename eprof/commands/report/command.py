@@ -2,10 +2,12 @@
 
 import argparse
 import gc
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eprof.base.errors import LogError, UnknownLogError
 from eprof.cli.options import (
     ALSO_WRITTEN,
     JOULES,
@@ -22,6 +24,7 @@ from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
+    from eprof.profile.profile import Profile as Loaded
     from eprof.profile.schema import Profile
 
 # Logs of runs by eprof do not tell when launches ran, so it has no traces.
@@ -98,10 +101,27 @@ def report(options: argparse.Namespace) -> int:
     metered_j = joules(options.energy)
     # One report makes hundreds of thousands of objects and no garbage worth collecting before it ends.
     gc.disable()
+    try:
+        profile = _loaded(options, has_trace(outputs, options))
+    except UnknownLogError as err:
+        raise _of_a_meter(err, options.inputs) from err
+    energy = profile.energy(
+        options.costs,
+        setting=options.setting,
+        efficiency=options.efficiency,
+        to_meter=options.to_meter,
+        metered_j=metered_j,
+        by_component=COMPONENTS in options.time,
+    )
+    _deliver_energy(energy.asking(*options.what_if).grouped(*options.group), outputs, options)
+    return 0
+
+
+def _loaded(options: argparse.Namespace, has_starts: bool) -> "Loaded":
     from eprof.base.threads import cores
     from eprof.profile import api
 
-    profile = api.load(
+    return api.load(
         *options.inputs,
         capability=options.capability,
         columns=options.columns,
@@ -115,18 +135,16 @@ def report(options: argparse.Namespace) -> int:
         progress=Progress(options.quiet).reading,
         parts=next((group for group in options.group if group in _PARTS), None),
         rank=options.rank,
-        timeline=has_trace(outputs, options),
+        timeline=has_starts,
     )
-    energy = profile.energy(
-        options.costs,
-        setting=options.setting,
-        efficiency=options.efficiency,
-        to_meter=options.to_meter,
-        metered_j=metered_j,
-        by_component=COMPONENTS in options.time,
-    )
-    _deliver_energy(energy.asking(*options.what_if).grouped(*options.group), outputs, options)
-    return 0
+
+
+def _of_a_meter(err: UnknownLogError, inputs: Sequence[str]) -> LogError:
+    """The error for the only log, where it is a meter's: what it is, and what reads it."""
+    from eprof.lab.power.logs import what_it_is
+
+    what = what_it_is(inputs[0]) if len(inputs) == 1 else None
+    return err if what is None else LogError(f"{inputs[0]}: this is {what}")
 
 
 def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, page: Path) -> None:
@@ -168,14 +186,14 @@ def _deliver_energy(
 
 def _for_tool(energy: "Energy", document: "Profile", kind: str) -> bytes:
     from eprof.show.files import trace
-    from eprof.show.report import for_tools
+    from eprof.show.report import files
 
     match kind:
         case "prom":
-            return for_tools.to_openmetrics(document)
+            return files.to_openmetrics(document)
         case "speedscope":
-            return for_tools.to_speedscope(document)
+            return files.to_speedscope(document)
         case "folded":
-            return for_tools.to_folded(document)
+            return files.to_folded(document)
     assert energy.profile.timeline is not None, "the logs were loaded with it"
     return trace.to_trace(document, energy.profile.timeline, say)

@@ -76,7 +76,12 @@ def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequen
             f"more, below those to predict; there are {len(counts)}."
         )
     fitted = _solved(small)
-    left_out = list(_left_out(cluster, program, small, counts))
+    # The errors at each node count of a fit that was made on the others.
+    left_out: list[Prediction] = []
+    if len(counts) > _LEAST_NODE_COUNTS:
+        for count in counts[1:]:
+            others = [each for each in small if each.run.processors != count]
+            left_out += _predicted(cluster, _solved(others).program(program), small, others, [count])
     by_count: dict[int, list[float]] = {}
     for each in known:
         modelled_s = fitted.work * each.work_s + fitted.network * each.point.network_s
@@ -143,16 +148,6 @@ def _solved(known: Sequence[_Known]) -> _Fitted:
 
 def _residual(matrix: Floats, solution: Floats, target: Floats) -> float:
     return float(np.square(matrix @ solution - target).sum())
-
-
-def _left_out(
-    cluster: Cluster, program: Program, known: Sequence[_Known], counts: Sequence[int]
-) -> Iterator[Prediction]:
-    """The errors of the fit at each node count, made on the others."""
-    for count in counts[1:] if len(counts) > _LEAST_NODE_COUNTS else ():
-        others = [each for each in known if each.run.processors != count]
-        fitted = _solved(others).program(program)
-        yield from _predicted(cluster, fitted, known, others, [count])
 
 
 def _predicted(

@@ -85,7 +85,9 @@ class Report(NamedTuple):
 def named(given: str) -> tuple[int | None, str]:
     """The node count of ranks that "n4=PATH" says, and the path."""
     match = _NAMED.fullmatch(given)
-    return (int(match[1]), match[2]) if match and not Path(given).exists() else (None, given)
+    if match is None or Path(given).exists():
+        return None, given
+    return int(match[1]), match[2]
 
 
 def is_one(given: str) -> bool:
@@ -113,11 +115,16 @@ def read(given: str, reading: Reading) -> Report:
     # Ranks are named alike but for numbers; a log of counters and one of times are not.
     are_of_ranks = len(alike) < len(inputs) or len(inputs) > 1 and directories.is_run(inputs[0])
     by_rank = reading.rank is not None or are_of_ranks
-    parts = {"parts": "rank", "rank": reading.rank} if by_rank else {}
-    energy = reading.price(reading.load(*inputs, **parts))
-    profile = described(energy.grouped("rank") if by_rank else energy)
+    if by_rank:
+        energy = reading.price(reading.load(*inputs, parts="rank", rank=reading.rank))
+        profile = described(energy.grouped("rank"))
+    else:
+        profile = described(reading.price(reading.load(*inputs)))
     opened = [directories.open_run(each) for each in inputs if directories.is_run(each)]
-    report = Report(given, nodes, profile, _seen(opened) if len(opened) == len(inputs) else _Seen())
+    seen = _Seen()
+    if len(opened) == len(inputs):
+        seen = _seen(opened)
+    report = Report(given, nodes, profile, seen)
     _check_whole(report, opened)
     return report
 
@@ -146,7 +153,9 @@ def _inputs(path: Path) -> list[Path]:
 def _seen(runs: Sequence[directories.Run]) -> _Seen:
     hosts = [str(run.section("host").get("name", "")) for run in runs]
     metered = [measured for run in runs if (measured := run.measured())]
-    times_s = [each.seconds for each in metered] if metered else [run.program_s for run in runs]
+    times_s = [run.program_s for run in runs]
+    if metered:
+        times_s = [each.seconds for each in metered]
     known_s = [time_s for time_s in times_s if time_s is not None]
     time_s = max(known_s) if len(known_s) == len(runs) else None
     environments = [run.section("environment") for run in runs]
@@ -348,8 +357,11 @@ def _waiting_s(report: Report, nodes: int, time_s: float, is_timed: bool, beside
     ranks, kernels_s, total_s = report.ranks, report.kernels_s, report.profile.time_s
     waiting_s: dict[str, float | None] = {"imbalance": None, "between": None}
     if kernels_s is not None and total_s is not None:
-        waiting_s["imbalance"] = max(ranks * kernels_s - total_s, 0.0) if ranks > 1 else 0.0
-        waiting_s["between"] = ranks * (time_s - kernels_s) if is_timed else None
+        waiting_s["imbalance"] = 0.0
+        if ranks > 1:
+            waiting_s["imbalance"] = max(ranks * kernels_s - total_s, 0.0)
+        if is_timed:
+            waiting_s["between"] = ranks * (time_s - kernels_s)
     if beside.gpus is not None:
         waiting_s["unused"] = (nodes * beside.gpus - ranks) * time_s
     return waiting_s
@@ -430,12 +442,15 @@ def _beyond_the_meter(report: Report, run: Run) -> Iterator[str]:
     rest_j = parts.pop("metered", 0.0)
     if rest_j >= 0:
         return
-    covered = parts if report.seen.all_j is not None else {cause: parts[cause] for cause in _GPU if cause in parts}
+    covered = parts
+    if report.seen.all_j is None:
+        covered = {cause: parts[cause] for cause in _GPU if cause in parts}
     modelled_j = sum(covered.values())
     kernels_j = sum(joules for cause, joules in parts.items() if cause in _KERNELS)
     metered_j = modelled_j + rest_j
-    what = "its kernels alone are modelled at" if kernels_j > metered_j else "its parts are modelled at"
-    joules = kernels_j if kernels_j > metered_j else modelled_j
+    what, joules = "its parts are modelled at", modelled_j
+    if kernels_j > metered_j:
+        what, joules = "its kernels alone are modelled at", kernels_j
     yield (
         f"{report.path}: the meter saw {metered_j:.3g} J, but {what} {joules:.3g} J, so the prices, the powers or the "
         "meter are wrong, and the energy has no shares."

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from eprof.clusters.cluster import Part
+from eprof.profile.schema import Document
 
 SCHEMA = "eprof.scale/1"
 MODELLED, MEASURED = "modelled", "measured"
@@ -96,17 +97,13 @@ class Fit(Struct, frozen=True, kw_only=True):
     predictions: list[Prediction]
 
 
-class Scale(Struct, frozen=True, kw_only=True):
+class Scale(Document, frozen=True, kw_only=True):
     """The whole document. kind: "modelled" or "measured". f_star_mhz: the clock at which E1 is least (docs/scale.md).
 
     shape: the class of the program, 1 to 4 ([S] 4.7-6), modelled only. node: what a node of GPUs draws beside them.
     """
 
     schema: str = SCHEMA
-    eprof: str
-    title: str
-    created_utc: str
-    command_line: list[str]
     kind: str
     cluster: dict[str, Any] | None = None
     program: dict[str, Any] | None = None
@@ -131,7 +128,3 @@ class Scale(Struct, frozen=True, kw_only=True):
             cells |= {f"overhead_{cause}_j": joules for cause, joules in overhead.items()}
             cells |= {f"{cause}_j": part.energy_j for cause, part in parts.items()}
             yield cells | {f"{cause}_marks": " ".join(part.marks) for cause, part in parts.items()}
-
-    def plain(self) -> dict[str, Any]:
-        """The document of scaling as plain data."""
-        return dict(to_builtins(self))

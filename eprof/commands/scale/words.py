@@ -89,7 +89,7 @@ def headline(document: Scale) -> Headline:
             reason = "No run is within the limits."
         return Headline(document.title, reason)
     if len({(run.program, run.size) for run in document.rows}) > 1:
-        return Headline(_answers(document), _worst(document))
+        return _of_several(document)
     took = f"{quantity(row.energy_j or 0.0, 'J')}, {quantity(row.time_s, 's')}"
     least = f"take{when(row.processors == 1, 's')} the {_objective(row_for(document, row))}"
     is_bound = MISSING & bits([*row.marks, *row.time_marks])
@@ -99,26 +99,26 @@ def headline(document: Scale) -> Headline:
     return Headline(text, " ".join(filter(None, [efficiency, _largest_cause(row)])))
 
 
-def _answers(document: Scale) -> str:
-    """Where the first objective, energy x time before others, is least for the largest problem of each program."""
+def _of_several(document: Scale) -> Headline:
+    """Where energy x time, else the first objective, is least for each program's largest problem; the worst efficiency.
+
+    That is of more than one processor, and may be above 1.
+    """
     name = "edp" if any(best.objective == "edp" for best in document.best) else document.best[0].objective
     largest: dict[str, Best] = {}
     for best in sorted(document.best, key=lambda best: best.size or 0.0):
         if best.objective == name and best.processors is not None:
             largest[best.program] = best
     answers = [f"{best.program}{of_size(best.size)} on {place(document, best)}" for best in largest.values()]
-    return f"{capital(_objective(name))}: {few(sorted(answers), _SHOWN)}."
-
-
-def _worst(document: Scale) -> str:
-    """The lowest efficiency of several problems on more than one processor, which may be above 1."""
+    text = f"{capital(_objective(name))}: {few(sorted(answers), _SHOWN)}."
     rows = [(row.efficiency, row) for row in document.rows if row.efficiency and row.processors > 1]
     if not rows:
-        return ""
+        return Headline(text, "")
     efficiency, row = min(rows, key=itemgetter(0))
     falls = "falls to" if efficiency < 1 else "is nowhere below"
     where = f"{row.program}{of_size(row.size)} on {place(document, row)}"
-    return f"The energy efficiency, joules on one over joules on all, {falls} {plain(efficiency)} ({where})."
+    worst = f"The energy efficiency, joules on one over joules on all, {falls} {plain(efficiency)} ({where})."
+    return Headline(text, worst)
 
 
 def row_for(document: Scale, row: Row) -> str:
@@ -313,14 +313,14 @@ def parts(document: Scale) -> Table:
     causes = [cause for cause in CAUSES if cause in taking]
     widths = [0] * _SHOWN + [120] * len(rows)
     columns = [Column(place(document, row), from_width=width) for row, width in zip(rows, widths, strict=False)]
-    lines = [Cells([CAUSES[cause], *(_part(row, cause) for row in rows)]) for cause in causes]
+    lines = []
+    for cause in causes:
+        cells: list[Cell] = [CAUSES[cause]]
+        for part in ((row.parts or {}).get(cause) for row in rows):
+            cells.append("" if part is None else Quantity(part.energy_j, "J", bits(part.marks)))
+        lines.append(Cells(cells))
     totals = [Quantity(row.energy_j, "J", bits(row.marks)) for row in rows]
     return Table([Column("", "left"), *columns], [*lines, Cells(["all", *totals], total=True)], title="Energy by cause")
-
-
-def _part(row: Row, cause: str) -> Quantity | str:
-    part = (row.parts or {}).get(cause)
-    return "" if part is None else Quantity(part.energy_j, "J", bits(part.marks))
 
 
 def kept(entries: Sequence[Keep]) -> Table:

@@ -91,10 +91,9 @@ def _made(
         raise UsageError("--costs prices sampled activity, of which these logs have none; give a log of dcgmi dmon.")
     if sampled and asked.costs is None:
         notes.append("How busy units were was sampled, too: --costs, such as a100-sxm4-80gb, splits joules by cause.")
-    files = [timeline_document.marks_of(path) for path in marked] + [
-        timeline_document.marks_of(path) for path in paths if Path(path).is_dir()
-    ]
-    read = timeline_document.merged([marks.read(file) for file in files if file is not None])
+    of_marks = [*marked, *(path for path in paths if Path(path).is_dir())]
+    files = [file for path in of_marks if (file := timeline_document.marks_of(path))]
+    read = timeline_document.merged([marks.read(file) for file in files])
     fused = timeline_document.fused(series, read, asked, notes, sampled)
     document = timeline_document.document(fused, asked, ", ".join(paths[:3]))
     drawn = of_document(document, __package__, verbose)

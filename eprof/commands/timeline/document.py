@@ -119,8 +119,8 @@ def fused(
         warnings.append(f"{len(chosen) - len(seen)} marks lie where no power was logged, and are left out.")
     cut = [mark for mark in seen if mark.begin_s < begin_s or end_s < mark.end_s < np.inf]
     if cut:
-        names = few(list(dict.fromkeys(f"`{mark.name}`" for mark in cut)), _NAMED)
-        warnings.append(f"{names}: marked also where no power was logged, so its time and joules are lower bounds.")
+        functions = few(list(dict.fromkeys(f"`{mark.name}`" for mark in cut)), _NAMED)
+        warnings.append(f"{functions}: marked also where no power was logged, so its time and joules are lower bounds.")
     offsets_s = [float(new.edges[0] - old.edges[0]) for new, old in zip(moved, series, strict=True)]
     placed = [(each, own[each.source, each.gpu]) for each in sampled if (each.source, each.gpu) in own]
     clipped = [Mark(mark.name, max(mark.begin_s, begin_s), min(mark.end_s, end_s), mark.rank) for mark in seen]
@@ -355,9 +355,9 @@ def marks_of(path: str) -> str | None:
 
 def notes_of(path: str) -> Iterator[str]:
     """What to know of a run directory for its timeline."""
-    manifest = (directory.manifest(Path(path)) or {}) if _is_run(path) else None
-    if manifest is None:
+    if not _is_run(path):
         return
+    manifest = directory.manifest(Path(path)) or {}
     if manifest.get("status") != directory.COMPLETE:
         yield f"{path} was not finished: power and marks end early."
     runs = sum(int(entry.get("runs", 1)) for entry in manifest.get("measurements", []) if entry["what"] == "energy")

@@ -51,8 +51,13 @@ def _sections(document: Timeline) -> Iterator[Section]:
         "Power of each component as its meter saw it, from zero; dashed: idle power. Below, when functions ran, the "
         "outer ones first, each with the joules of all that ran in it."
     )
-    key = [_legend(document)] if document.splits else []
-    yield card("power", "Power", "Power over time", *key, _chart(document), quiet(legend))
+    colours: list[Markup] = []
+    if document.splits:
+        named = Markup('<li><i class="swatch s-{}"></i>{}</li>')
+        causes = [(_colour(word).removeprefix("c-"), words.cause_label(word)) for word in words.whole_by_word(document)]
+        items = Markup("").join(named.format(*cause) for cause in causes)
+        colours = [Markup('<ul class="legend">{}</ul>').format(items)]
+    yield card("power", "Power", "Power over time", *colours, _chart(document), quiet(legend))
     if document.splits:
         yield card("causes", "By cause", "Joules by cause", *words.by_prices(document), words.causes(document))
     if document.functions:
@@ -147,13 +152,6 @@ def _stacked(document: Timeline, split: Split, height: int, most: float) -> Mark
 
 def _colour(word: str) -> str:
     return {CONSTANT: "c-plain", UNSEEN: "c-int"}.get(word) or f"c-{COUNTS[word].group}"
-
-
-def _legend(document: Timeline) -> Markup:
-    """Which colour of power is which cause."""
-    key = Markup('<li><i class="swatch s-{}"></i>{}</li>')
-    names = [(_colour(word).removeprefix("c-"), words.cause_label(word)) for word in words.whole_by_word(document)]
-    return Markup('<ul class="legend">{}</ul>').format(Markup("").join(key.format(*name) for name in names))
 
 
 def _round_watts(most: float) -> list[float]:

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, field
+
+from eprof.profile.schema import Document
 
 SCHEMA = "eprof.timeline/1"
 
@@ -87,17 +89,13 @@ class Split(Struct, frozen=True, kw_only=True):
     watts: list[tuple[float, list[float]]] = field(default_factory=list)
 
 
-class Timeline(Struct, frozen=True, kw_only=True):
+class Timeline(Document, frozen=True, kw_only=True):
     """The whole document. total_j: of components that share no joules. outside_j: by component, in no function.
 
     splits: of GPUs whose activity was sampled, where a cost table was named.
     """
 
     schema: str = SCHEMA
-    eprof: str
-    title: str
-    created_utc: str
-    command_line: list[str]
     start_utc: str | None
     duration_s: float
     total_j: float
@@ -132,7 +130,3 @@ class Timeline(Struct, frozen=True, kw_only=True):
                 if cause.function is not None:
                     joules = {"energy_j": cause.energy_j, "low_j": cause.low_j, "high_j": cause.high_j}
                     yield {"function": cause.function, "component": split.component, "cause": cause.word, **joules}
-
-    def plain(self) -> dict[str, Any]:
-        """The document of a timeline as plain data."""
-        return dict(to_builtins(self))

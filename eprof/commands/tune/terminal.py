@@ -11,7 +11,7 @@ from eprof.commands.tune import words
 from eprof.commands.tune.schema import Tune
 from eprof.commands.tune.words import Heat
 from eprof.show.words.blocks import Block, Headline, Sentence, Tone
-from eprof.show.words.heat import HeatCell
+from eprof.show.words.cells import HeatCell
 
 # From less to more, as the page has them; light text on the dark ones.
 _STEPS = (230, 223, 222, 215, 208, 172, 130, 94, 52)

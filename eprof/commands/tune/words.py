@@ -24,9 +24,8 @@ from eprof.show.words.blocks import (
     numbers,
     texts,
 )
-from eprof.show.words.cells import Cell, Name, Quantity, Written
+from eprof.show.words.cells import Cell, HeatCell, Name, Quantity, Written, colour
 from eprof.show.words.cells import decimals as number
-from eprof.show.words.heat import HeatCell, colour
 from eprof.show.words.numbers import NARROW, more_or_less, quantity, quantity_or
 from eprof.show.words.numbers import error_percent as percent
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from shlex import quote
 
 import numpy as np
 from msgspec import Struct, field
@@ -21,7 +22,7 @@ from eprof.base.resources import log_start
 from eprof.base.text import counted, few, pattern, when
 from eprof.lab.power import clock
 from eprof.lab.power.clock import Moment
-from eprof.lab.power.meters import JOULE, PACE, SAMPLED, Meter, Row, known, rows
+from eprof.lab.power.meters import JOULE, PACE, SAMPLED, Meter, NoSeries, Row, known, rows
 from eprof.lab.power.series import MOST_W, Series
 from eprof.logs.rows import stream
 
@@ -92,6 +93,28 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
     return series, [_series(path, meter, track, its_clock, holds, []) for track in beside]
 
 
+def what_it_is(path: str) -> str | None:
+    """What a file is that has joules or watts, in words that name what reads it; None: nothing that eprof knows."""
+    meters, others = known()
+    try:
+        lines = _lines(path, [])
+        if (other := _named(others, lines)) is not None:
+            return f"{other.what}, which tells no kernels; give its joules with --energy, beside a profiler's log"
+        meter = next((meter for meter in meters if any(rows(meter, path, lines))), None)
+    except (LogError, csv.Error):
+        return None
+    if meter is None:
+        return None
+    return (
+        f"power over time, as {meter.meter} writes it, which tells no kernels: `eprof timeline {quote(path)}` reads "
+        "it; or give its joules with --energy, beside a profiler's log"
+    )
+
+
+def _named(others: Iterable[NoSeries], lines: Sequence[str]) -> NoSeries | None:
+    return next((other for other in others if any(re.search(other.sign, line[:2000]) for line in lines[:50])), None)
+
+
 def _pace_s(path: str, found: Sequence[Row], notes: list[str]) -> float | None:
     """How long a row of a log without times lasts where it has joules and watts: the joules over the sum of watts."""
     if not found or any(row.time for row in found):
@@ -118,10 +141,7 @@ def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
     meters, others = known()
     empty: tuple[Meter, list[Row]] | None = None
     for meter in meters:
-        other = next(
-            (one for one in others if meter.generic and any(re.search(one.sign, line[:2000]) for line in lines[:50])),
-            None,
-        )
+        other = _named(others, lines) if meter.generic else None
         if other is not None and empty is None:
             raise LogError(f"{path}: is {other.what}, and no power over time; log samples instead (docs/timeline.md).")
         try:
@@ -280,7 +300,8 @@ def _together(times: Floats, is_near: bool) -> Ints:
     if not len(steps) or np.isnan(steps).any():
         return np.ones(len(times), np.int64)
     usual = np.sort(np.abs(steps))[: math.ceil(0.98 * len(steps))]
-    begins = np.flatnonzero(np.append(True, np.abs(steps) > (usual.mean() / 2 if is_near else 0)))
+    least_s = is_near * usual.mean() / 2
+    begins = np.flatnonzero(np.append(True, np.abs(steps) > least_s))
     return np.diff(np.append(begins, len(times)))
 
 
@@ -352,14 +373,15 @@ def _in_order(
         times = clock.unwrapped(times)
     if its.absolute and not its.zoned:
         times, changes = clock.without_changes(times)
-        for _, way in changes:
+        for _, change_s in changes:
+            way = "back" if change_s < 0 else "forward"
             notes.append(
-                f"{path}: its clock was set {'back' if way < 0 else 'forward'} by an hour while it logged, as in the "
+                f"{path}: its clock was set {way} by an hour while it logged, as in the "
                 "night when clocks change; its times go on as before, log in UTC to be sure"
             )
     times = clock.spread(times)
     latest = np.maximum.accumulate(times)
-    kept = np.append(True, times[1:] > latest[:-1]) if len(times) else np.zeros(0, bool)
+    kept = np.append(True, times[1:] > latest[:-1])[: len(times)]
     seen = set(zip(times[kept].tolist(), values[kept].tolist(), strict=True))
     again = np.array([pair in seen for pair in zip(times.tolist(), values.tolist(), strict=True)], bool)
     left_out, twice = ~kept & ~again, ~kept & again

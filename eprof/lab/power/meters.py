@@ -159,7 +159,8 @@ def known() -> tuple[list[Meter], list[NoSeries]]:
         document = Document.read(file)
         try:
             others += convert(document.data.get("none", []), list[NoSeries])
-            meters += [convert(document.data, Meter)] if "meter" in document.data else []
+            if "meter" in document.data:
+                meters.append(convert(document.data, Meter))
         except ValidationError as err:
             raise document.error(str(err)) from err
     return sorted(meters, key=lambda meter: meter.generic), others
@@ -178,13 +179,17 @@ def rows(meter: Meter, path: str, lines: Sequence[str]) -> Iterator[Row]:
 def _written(text: str) -> str:
     """The unit in a header: "W" in "power.draw [W]"; "?" for one in brackets that is no unit of power or time."""
     match = _HEADER.fullmatch(text[:_LONGEST])
-    unit = (match["unit"] or match["word"] or "") if match else ""
+    if match is None:
+        return ""
+    unit: str = match["unit"] or match["word"] or ""
     return unit if not unit or re.fullmatch(_WRITTEN, unit, re.I) else "?"
 
 
 def _unit(text: str) -> tuple[str, float] | None:
     """Whether a unit is of power or energy, and what it is in W or J. M is mega in some logs, in others milli."""
-    return None if text in ("MW", "MJ") else _UNITS.get(text) or _UNITS.get(text.lower())
+    if text in ("MW", "MJ"):
+        return None
+    return _UNITS.get(text) or _UNITS.get(text.lower())
 
 
 def _amount(text: str, kind: str, size: float) -> tuple[float, bool]:
@@ -340,7 +345,9 @@ def _body(form: Table, header: _Header, lines: Sequence[str]) -> Iterator[tuple[
     """The cells of the rows of a table. Decimal commas between commas make two cells of a number, which are joined."""
     width = len(header.names)
     for number, line in enumerate(lines[header.place + 1 :], header.place + 2):
-        text = line.strip().lstrip("#").strip() if header.separator in ("", ",") else line
+        text = line
+        if header.separator in ("", ","):
+            text = line.strip().lstrip("#").strip()
         cells = _cells(text, header.separator) if form.threads is None else _of_threads(form, header, number, line)
         if not header.separator and len(cells) == width + 1:
             cells[:2] = [" ".join(cells[:2])]  # "GPU 0"

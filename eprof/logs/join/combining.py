@@ -310,7 +310,7 @@ def _place(
     all_devices = list(dict.fromkeys(kernels.devices.values()))
     if not all_devices and beside is not None:
         all_devices = [kernels.device(beside)]
-        warnings.append(f"no table names the GPU; it is taken to be {beside}, which a line beside them names")
+        warnings.append(f"no table names the GPU in full; it is taken to be {beside}, by what the logs say beside it")
     # Where a rank has one GPU, its rows without a device are of it.
     of_rank: dict[str, list[str]] = {}
     for table in tables:

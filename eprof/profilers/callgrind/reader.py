@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from eprof.base.arrays import Bools, Columns, Ints, group_sums
+from eprof.base.arrays import Bools, Columns, group_sums
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
 from eprof.logs.rows.log import COUNT, Calls, Log, Names, Table, TableRows
@@ -39,7 +39,8 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     command = None if is_of_run else costs.header.get("cmd")
     used, codes = np.unique(functions.places, return_inverse=True)
     names = dict(zip(used.tolist(), _names([functions.functions[place] for place in used.tolist()]), strict=True))
-    by_function = replace(functions, places=used, own=_summed(functions.own, codes))
+    summed = Columns(functions.own.names, group_sums(functions.own.values, codes))
+    by_function = replace(functions, places=used, own=summed)
     table = _table(by_function, names, keep)
     notes = functions.notes[:_FEW]
     if len(functions.notes) > _FEW:  # a Python program has a hundred libraries
@@ -54,10 +55,6 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
         calls=_calls(functions, names),
         by_line=_by_line(functions, names, keep),
     )
-
-
-def _summed(own: Columns, codes: Ints) -> Columns:
-    return Columns(own.names, group_sums(own.values, codes))
 
 
 def _by_line(costs: Costs, names: Mapping[int, str], keep: Container[str] | None) -> Table | None:
@@ -78,12 +75,11 @@ def _table(costs: Costs, names: Mapping[int, str], keep: Container[str] | None, 
     called = Counter[int]()
     for call in costs.calls:
         called[call.callee] += call.number
-    rows = TableRows(
-        device=Names.of([device] * len(costs.places)),
-        kernel=Names.of(names[place] for place in costs.places.tolist()),
-        run=np.zeros(len(costs.places), dtype=np.int64),
-        launches=np.array([max(called[place], 1) for place in costs.places.tolist()], dtype=np.int64),
-        time_s=np.full(len(costs.places), np.nan),
+    places = costs.places.tolist()
+    rows = TableRows.of(
+        Names.of([device] * len(places)),
+        Names.of(names[place] for place in places),
+        launches=[max(called[place], 1) for place in places],
         part=parts,
     )
     kept = [name for name in costs.own.names if keep is None or name in keep or name == UNDECODED]

@@ -15,6 +15,7 @@ from itertools import zip_longest
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from eprof.base import cpus
 from eprof.base.arrays import Columns
@@ -326,18 +327,18 @@ def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: boo
         for each, block in zip(amounts, blocks, strict=True)
     ]
     values = [[each.get(name, math.nan) for name in units] for each in amounts]
+    in_one_run = TableRows.of(
+        Names.of(block.device for block in blocks),
+        Names.of(block.region for block in blocks),
+        launches=[block.calls for block in blocks],
+        time_s=[block.time_s for block in blocks],
+    )
     seen: Counter[str] = Counter()
     runs = []  # a region that stands in a file again is of a further run
     for block in blocks:
         runs.append(seen[block.region])
         seen[block.region] += 1
-    rows = TableRows(
-        device=Names.of(block.device for block in blocks),
-        kernel=Names.of(block.region for block in blocks),
-        run=np.array(runs, dtype=np.int64),
-        launches=np.array([block.calls for block in blocks], dtype=np.int64),
-        time_s=np.array([block.time_s for block in blocks]),
-    )
+    rows = replace(in_one_run, run=np.array(runs))
     counters = Columns(tuple(units), np.array(values, dtype=np.float64).reshape(len(blocks), len(units)))
     lacks_rows = is_cut or any(block.is_share for block in blocks)
     return Table(KIND, rows, counters, units, frozenset({blocks[0].collection}), lacks_rows)

@@ -16,7 +16,8 @@ import numpy as np
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array
-from eprof.base.errors import LogError
+from eprof.base.errors import LogError, UnknownLogError
+from eprof.base.gpus import completed, told_in
 from eprof.base.known import only
 from eprof.base.text import counted, pattern, phrase
 from eprof.base.threads import ahead, is_memory_scarce
@@ -149,7 +150,10 @@ class Walked(Struct, frozen=True):
         tables = store.tables()
         if not tables:
             damaged = f" ({source.notes[0]})" if source.notes and not seen.lines else ""
-            raise LogError(f"{source.path}: {_why_nothing(seen, store, has_columns)}{damaged}")
+            reason = _why_nothing(seen, store, has_columns)
+            if reason is None:
+                raise UnknownLogError(f"{source.path}: {_unknown(seen)}{damaged}")
+            raise LogError(f"{source.path}: {reason}{damaged}")
         of_lines = _line_notes(seen, source)
         log = source.log(
             tables,
@@ -159,7 +163,7 @@ class Walked(Struct, frozen=True):
             command=seen.messages.command,
             example_skipped=seen.example_skipped,
             processes=max(1, len(seen.pids)),
-            device=only(seen.devices),
+            device=only(seen.devices) or told_in(source.head) or completed(only(store.cut_off) or ""),
             several_devices=len(seen.devices) > 1,
             shapes=store.launch_shapes(),
         )
@@ -239,7 +243,7 @@ def _lost_quotes(unquoted: tuple[int, int]) -> str:
     return f"the log has lost its quotes (a row has {unquoted[0]} fields and its header {unquoted[1]})"
 
 
-def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str:
+def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str | None:
     reason = seen.messages.why_no_table()
     if reason:
         return reason
@@ -276,6 +280,10 @@ def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str:
             f"nvprof started but wrote no result (the log ends at line {seen.lines}); see that the program ends by "
             "itself, and profile again"
         )
+    return None
+
+
+def _unknown(seen: Outcome) -> str:
     example = phrase(" (one says: {})", seen.example_skipped)
     lines = counted(seen.lines, "line")
     return (

@@ -336,7 +336,7 @@ class CutOffSection(WideSection):
 
     def __init__(self, header: Header, run: int, store: Store) -> None:
         super().__init__(header, run, store)
-        self._device_of = Answers(lambda name: store.devices.of(name) if is_device(name) else NO_DEVICE, np.int32)
+        self._device_of = Answers(store.device_of, np.int32)
 
     def fits(self, fields: list[str]) -> bool:
         """A row of a wide trace without its start: a device, numbers of a context and a stream, and a kernel."""

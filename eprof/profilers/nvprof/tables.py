@@ -106,6 +106,7 @@ class Store(folding.Store, dict=True):
     rates: how many B/s the units of rates are from here on; None: the log did not tell. ranges: how many tables of NVTX
     ranges were left out. unused: names of counters of tables that have none that is wanted. others: what ran and is no
     kernel -> calls and seconds. shapes: number of a kernel -> launches, and the numbers of a `Shape` added up.
+    cut_off: what tables left of names of GPUs, where they cut the number off.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -116,6 +117,7 @@ class Store(folding.Store, dict=True):
     unused: dict[str, None] = field(default_factory=dict)
     others: dict[str, list[float]] = field(default_factory=dict)
     shapes: dict[int, Floats] = field(default_factory=dict)
+    cut_off: dict[str, None] = field(default_factory=dict)
     _answers: dict[Callable[[str], Any], Answers] = field(default_factory=dict)
 
     @cached_property
@@ -125,6 +127,13 @@ class Store(folding.Store, dict=True):
     def canonical(self, label: str) -> str:
         """The metric name for a column label: itself, unless it is a known description."""
         return self.names.get(label) or self._squashed.get(_squash(label), label)
+
+    def device_of(self, name: str) -> int:
+        """The number of a device whose name may be cut off: it is known where its index is there still."""
+        if is_device(name):
+            return self.devices.of(name)
+        self.cut_off.setdefault(name)
+        return NO_DEVICE
 
     def keeps(self, counter: str) -> bool:
         """Whether the store keeps the values of a counter."""

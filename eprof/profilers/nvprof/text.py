@@ -33,7 +33,10 @@ _USAGE_ROW = (
     r"(?:\s++\S++){{{values}}}\s++(?P<name>\S.*)"
 )
 _BARE_ROW = pattern(r"\s*+GPU activities:\s++[\d.]++%\s.*")
-_NO_NAME = "a trace made without --csv cuts off the names of devices; the device is taken from other logs"
+_NO_NAME = (
+    "a trace made without --csv cuts off the names of devices; the device is that of other logs, else the only one "
+    "whose name begins so"
+)
 _HELD_LAUNCHES = 1 << 16
 _UNITS_ROW = pattern(r"\s*%\s+(ns|us|ms|s)\s+(?:ns|us|ms|s)\s+.*")
 _TRACE_UNITS = pattern(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s(?:[KMGT]?B(?:/s)?|\s)++)?")
@@ -189,7 +192,7 @@ class TextTrace(TextSection):
         self.rows += 1
         if is_kernel(name) and row["Grid Size"] != "-":
             device = row.get("Device", "")
-            place = self.store.devices.of(device) if DEVICE.search(device) else NO_DEVICE
+            place = self.store.device_of(device)
             self._launches.append((place, self.store.kernels.of(name), time_s))
             if place == NO_DEVICE:
                 self.store.note(_NO_NAME)

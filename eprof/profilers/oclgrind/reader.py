@@ -201,13 +201,8 @@ def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[
     # Without a model of caches their counts are not 0 but unknown.
     absent = {name: np.nan if name.startswith(CACHE) else 0.0 for name in names}
     values = np.array([[counts.get(name, absent[name]) for counts in columns] for name in names], dtype=np.float64)
-    rows = TableRows(
-        device=Names.of([DEVICE] * len(columns)),
-        kernel=Names.of(kernels),
-        run=np.zeros(len(columns), dtype=np.int64),
-        launches=np.array([kernel.launches for kernel in kernels.values()], dtype=np.int64),
-        time_s=np.full(len(columns), np.nan),
-    )
+    launches = [kernel.launches for kernel in kernels.values()]
+    rows = TableRows.of(Names.of([DEVICE] * len(columns)), Names.of(kernels), launches)
     counters = Columns(tuple(names), values.reshape(len(names), -1).T)
     return Table(KIND, rows, counters, dict.fromkeys(names, COUNT)), notes
 

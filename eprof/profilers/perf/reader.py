@@ -463,13 +463,9 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
     # An event that was not scaled was counted all the time.
     absent = {name: (_ALL if name.endswith(RUNNING) else math.nan, "") for name in units}
     values = [[each.get(name, absent[name])[0] for name in units] for each in amounts]
-    table_rows = TableRows(
-        device=Names.of([None] * len(rows)),
-        kernel=Names.of(row.kernel for row in rows),
-        run=np.arange(len(rows), dtype=np.int64),
-        launches=np.ones(len(rows), dtype=np.int64),
-        time_s=np.array([row.time_s for row in rows]),
-    )
+    kernels = Names.of(row.kernel for row in rows)
+    in_one_run = TableRows.of(Names.of([None] * len(rows)), kernels, time_s=[row.time_s for row in rows])
+    table_rows = replace(in_one_run, run=np.arange(len(rows)))
     counters = Columns(tuple(units), np.array(values, dtype=np.float64).reshape(len(rows), len(units)))
     events = frozenset(name for name in units if not name.endswith(RUNNING))
     return Table(KIND, table_rows, counters, units, events, lacks_rows=is_cut)
@@ -487,34 +483,35 @@ def _nothing(rows: Sequence[_Counted]) -> str:
 
 
 def _notes(runs: Sequence[Run], rows: Sequence[_Counted], keep: Container[str] | None) -> Iterator[str]:
+    events = [(name, total, row) for row in rows for name, total in row.events.items()]
     if keep is not None:
-        events = dict.fromkeys(
-            name for row in rows for name, total in row.events.items() if not math.isnan(total.value)
-        )
-        yield from filter(None, [unused_note(events, keep)])
+        counted = dict.fromkeys(name for name, total, _ in events if not math.isnan(total.value))
+        yield from filter(None, [unused_note(counted, keep)])
     cells = [row for run in runs for row in run.rows]
-    scaled = [name for row in rows for name, total in row.events.items() if 0 < total.running < _ALL]
-    if scaled:
-        names = few([f"`{name}`" for name in dict.fromkeys(scaled)], _EXAMPLES, "events")
-        yield f"{names}: counted in a part of the time and scaled up by perf, so these are estimated"
-    lost = [name for row in rows for name, total in row.events.items() if math.isnan(total.value)]
-    if lost:
-        names = few([f"`{name}`" for name in dict.fromkeys(lost)], _EXAMPLES, "events")
-        yield f"{names}: not counted, not supported on that machine, or run over (2^47), so missing"
-    if lacking := [name for row in rows for name, total in row.events.items() if row.lacks(total) and name not in lost]:
-        names = few([f"`{name}`" for name in dict.fromkeys(lacking)], _EXAMPLES, "events")
-        yield (
-            f"{names}: rows of some intervals or CPUs are lost, or their counters ran over (near a multiple of 2^47, "
-            "or more than the instructions allow), so these are lower bounds"
-        )
-    joules = [name for row in rows for name, total in row.joules.items() if row.is_unknown(total) and total.value >= 0]
-    if joules:
-        names = few([f"`power/energy-{name}/`" for name in dict.fromkeys(joules)], _EXAMPLES, "events")
-        yield f"{names}: perf has no number for some intervals or sockets, so these joules are no measured energy"
-    left_out = {row.cgroup for row in cells if row.cgroup} - {row.kernel for row in rows}
-    if left_out:
-        names = few([f"`{name}`" for name in sorted(left_out)], _EXAMPLES, "cgroups")
-        yield f"{names}: holds other cgroups, so it is left out; what ran in it alone is not in the counts"
+    scaled = [name for name, total, _ in events if 0 < total.running < _ALL]
+    lost = [name for name, total, _ in events if math.isnan(total.value)]
+    lacking = [name for name, total, row in events if row.lacks(total) and name not in lost]
+    joules = [
+        f"power/energy-{name}/"
+        for row in rows
+        for name, total in row.joules.items()
+        if row.is_unknown(total) and total.value >= 0
+    ]
+    cgroups = sorted({row.cgroup for row in cells if row.cgroup} - {row.kernel for row in rows})
+    sentences = (
+        (scaled, "events", "counted in a part of the time and scaled up by perf, so these are estimated"),
+        (lost, "events", "not counted, not supported on that machine, or run over (2^47), so missing"),
+        (
+            *(lacking, "events"),
+            "rows of some intervals or CPUs are lost, or their counters ran over (near a multiple of 2^47, or more "
+            "than the instructions allow), so these are lower bounds",
+        ),
+        (joules, "events", "perf has no number for some intervals or sockets, so these joules are no measured energy"),
+        (cgroups, "cgroups", "holds other cgroups, so it is left out; what ran in it alone is not in the counts"),
+    )
+    for names, noun, sentence in sentences:
+        if names:
+            yield f"{few([f'`{name}`' for name in dict.fromkeys(names)], _EXAMPLES, noun)}: {sentence}"
     if any(row.is_mean for row in cells):
         yield "values are means over the runs of `perf stat -r`, so a row is one run"
     if any(is_user_only(row.event) for row in cells):

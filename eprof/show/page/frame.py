@@ -27,7 +27,7 @@ from eprof.show.page import svg
 from eprof.show.page.svg import piece
 from eprof.show.words.badges import MISSING
 from eprof.show.words.blocks import Block, Headline, Section, Sentence, Table, Tone, Verdict
-from eprof.show.words.heat import HeatCell
+from eprof.show.words.cells import HeatCell
 from eprof.show.words.numbers import NARROW, utc
 
 _TEMPLATES = "templates"

@@ -3,7 +3,7 @@
 from eprof.base.labels import labels
 from eprof.base.text import phrase, when
 from eprof.profile import schema
-from eprof.show.report.section import Section
+from eprof.show.report.sections import Section
 from eprof.show.report.view import View
 from eprof.show.words.badges import ESTIMATED, UNKNOWN, bits
 from eprof.show.words.blocks import Column, Row, Table

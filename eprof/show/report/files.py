@@ -1,20 +1,32 @@
-"""A report as a file: JSON, Markdown."""
+"""A report as a file: JSON, Markdown, OpenMetrics text for Prometheus, flame graphs (folded stacks, speedscope).
 
-from collections.abc import Mapping
+All samples of OpenMetrics are gauges: a file tells of one run, and the next run may take less. A counter would have to
+grow from run to run, and `rate()` would take every smaller run for a restart (docs/traces.md). A flame graph's widths
+are microjoules, its frames the group, the kernel and what its energy goes to.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from eprof.base.text import in_markdown
+from eprof.base.errors import UsageError
+from eprof.base.marks import names
+from eprof.base.text import in_markdown, phrase, printable, visible
+from eprof.base.version import __version__
+from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
+from eprof.logs.rows.log import BETWEEN
 from eprof.profile import schema
-from eprof.show.files.export import markdown, to_json
+from eprof.show.files.export import dumped, markdown, to_json
 from eprof.show.report.headline import headline
 from eprof.show.report.levers import what_to_try
 from eprof.show.report.tables import kernel_table, operator_table, split_table
 from eprof.show.report.trust import trust
-from eprof.show.report.view import View
+from eprof.show.report.view import Entry, View, time_of
 from eprof.show.words import costs as costs_words
+from eprof.show.words.badges import Amount
 from eprof.show.words.blocks import Block, Notes, Sentence, Tone
 
-__all__ = ["to_json", "to_markdown"]
+__all__ = ["stacks", "to_folded", "to_markdown", "to_openmetrics", "to_speedscope", "to_json"]
 
 
 def to_markdown(document: schema.Profile | Mapping[str, Any], limit: int = 50) -> bytes:
@@ -30,3 +42,193 @@ def to_markdown(document: schema.Profile | Mapping[str, Any], limit: int = 50) -
         heading,
         [*blocks, what_to_try(view), trust(view), split_table(view), *operators, kernel_table(view, limit), notes],
     )
+
+
+_FAMILIES = {count.group: count.family for count in COUNTS.values()} | {CONSTANT: CONSTANT}
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+Labels = Mapping[str, str]
+Sample = tuple[Labels, float]
+
+
+def to_openmetrics(document: schema.Profile | Mapping[str, Any]) -> bytes:
+    """A report as OpenMetrics, which node_exporter's textfile collector or a push gateway takes, ending in `# EOF`."""
+    view = View(document)
+    lines = [*_families(view), "# EOF\n"]
+    return "\n".join(lines).encode("utf-8", "backslashreplace")
+
+
+def _families(view: View) -> Iterator[str]:
+    whole = view.document
+    yield from _family(
+        "eprof_run", "info", "The run, and the prices in force.", "", [(_run_labels(view), 1.0)], "_info"
+    )
+    yield from _gauge("eprof_run_energy", "joules", "Energy of the whole run.", _known(view.energy("total"), {}))
+    measured = Amount(whole.energy_j.measured)
+    yield from _gauge("eprof_run_measured_energy", "joules", "What a meter saw.", _known(measured, {}))
+    yield from _gauge("eprof_run_time", "seconds", "Time of all kernels.", _known(view.time, {}))
+    if view.costs is not None:
+        energies = (sample for kernel in view.kernels for sample in _part_samples(view, kernel))
+        yield from _gauge("eprof_kernel_energy", "joules", "Energy of a kernel by part.", energies)
+        unknown = (_unknown_parts(view, kernel) for kernel in view.kernels)
+        yield from _gauge("eprof_kernel_unknown_parts", "", "Parts whose energy is unknown or a bound.", unknown)
+    times = (sample for kernel in view.kernels for sample in _known(time_of(kernel), _kernel_labels(kernel)))
+    yield from _gauge("eprof_kernel_time", "seconds", "Time of all launches of a kernel.", times)
+    launches = ((_kernel_labels(kernel), float(kernel.launches)) for kernel in view.kernels)
+    yield from _gauge("eprof_kernel_launches", "", "Launches of a kernel.", launches)
+
+
+def _run_labels(view: View) -> Labels:
+    whole = view.document
+    return {"eprof": whole.eprof, "title": whole.title, "created": whole.created_utc, **_pricing(view)}
+
+
+def _pricing(view: View) -> Labels:
+    if view.costs is None:
+        return {}
+    setting = view.costs.setting
+    clocks = [setting.get("core_mhz"), setting.get("memory_mhz")]
+    label = "/".join(f"{mhz:g}" for mhz in clocks if mhz is not None)
+    basis = "metered" if view.to_meter is not None else view.costs.basis
+    return {"costs": view.costs.name, "setting": label or "fixed", "basis": basis or "not stated"}
+
+
+def _kernel_labels(kernel: schema.Kernel) -> Labels:
+    return {"gpu": kernel.device or "", "kernel": kernel.name}
+
+
+def _part_samples(view: View, kernel: schema.Kernel) -> Iterator[Sample]:
+    for group, amount in view.all_groups_of(kernel).items():
+        labels = {**_kernel_labels(kernel), "part": group, "family": _FAMILIES[group], **_pricing(view)}
+        yield from _known(amount, labels)
+
+
+def _unknown_parts(view: View, kernel: schema.Kernel) -> Sample:
+    parts = view.all_groups_of(kernel).values()
+    return _kernel_labels(kernel), float(sum(amount.value is None or amount.lower for amount in parts))
+
+
+def _known(amount: Amount, labels: Labels) -> Iterable[Sample]:
+    """The OpenMetrics sample of an amount, with its marks as a label; nothing where it is not known."""
+    return [] if amount.value is None else [({**labels, "marks": " ".join(names(amount.marks))}, amount.value)]
+
+
+def _gauge(name: str, unit: str, text: str, samples: Iterable[Sample]) -> Iterator[str]:
+    return _family(f"{name}_{unit}" if unit else name, "gauge", text, unit, samples)
+
+
+def _family(name: str, kind: str, text: str, unit: str, samples: Iterable[Sample], suffix: str = "") -> Iterator[str]:
+    """A metric family of OpenMetrics; nothing where it has no samples.
+
+    Empty labels are the same as none, and left out.
+    """
+    lines = [f"{name}{suffix}{_labelled(labels)} {value!r}" for labels, value in samples]
+    if not lines:
+        return
+    yield f"# TYPE {name} {kind}"
+    if unit:
+        yield f"# UNIT {name} {unit}"
+    yield f"# HELP {name} {text}"
+    yield from lines
+
+
+def _labelled(labels: Labels) -> str:
+    pairs = [f'{key}="{visible(value).translate(_ESCAPES)}"' for key, value in labels.items() if value]
+    return phrase("{{{}}}", ",".join(pairs))
+
+
+_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+_UNSHARED = "(of no single kernel)"
+Stack = tuple[str, ...]
+
+
+def stacks(document: schema.Profile | Mapping[str, Any]) -> dict[Stack, float]:
+    """Joules of each stack of frames in a flame graph; together they are the known energy of the run.
+
+    Kernels stand below their phase; the parts of the energy stand below ranks, streams and NVTX ranges directly, whose
+    kernels the document does not tell apart. Raises UsageError where no energy is known.
+    """
+    view = View(document)
+    whole = view.energy("total").value
+    if not whole:
+        raise UsageError("A flame graph shows joules, and this report has none; name a cost table with --costs.")
+    joules: defaultdict[Stack, float] = defaultdict(float)
+    for stack, value in _stacks(view):
+        joules[stack] += value
+    rest = whole - sum(joules.values())
+    if rest > 1e-9 * whole:
+        joules[_UNSHARED,] = rest
+    return dict(joules)
+
+
+def _stacks(view: View) -> Iterator[tuple[Stack, float]]:
+    if view.document.operators:
+        for operator in view.document.operators:
+            modules = operator.module.split(BETWEEN) if operator.module else []
+            for place, share in operator.kernels:
+                kernel = view.kernels[place]
+                for stack, joules in _part_frames(view, (*modules, operator.name, kernel.name), kernel):
+                    yield stack, joules * share
+        return
+    groups = view.document.groups or []
+    phase_of = {place: group.name for group in groups for place in group.kernels}
+    is_partition = sum(len(group.kernels) for group in groups) == len(phase_of)
+    if not is_partition:
+        for group in groups:
+            yield from _part_frames(view, (group.name,), group)
+        return
+    for place, kernel in enumerate(view.kernels):
+        frames = [phase_of.get(place), kernel.device if view.several_devices else None, kernel.name]
+        yield from _part_frames(view, tuple(frame for frame in frames if frame), kernel)
+
+
+def _part_frames(view: View, frames: Stack, entry: Entry) -> Iterable[tuple[Stack, float]]:
+    return [
+        ((*frames, GROUPS[group]), amount.value) for group, amount in view.all_groups_of(entry).items() if amount.value
+    ]
+
+
+def to_folded(document: schema.Profile | Mapping[str, Any]) -> bytes:
+    """A flame graph, a line a stack, `frame;frame;frame nanojoules`: what flamegraph.pl, inferno and speedscope
+    read.
+
+    The weights are whole numbers. They are rounded on the running sum, so that together they are the rounded total.
+    """
+    lines = []
+    joules, written_nj = 0.0, 0
+    for stack, value in stacks(document).items():
+        joules += value
+        weight_nj = round(joules * 1e9) - written_nj
+        written_nj += weight_nj
+        frames = ";".join(printable(frame).replace(";", ",") for frame in stack)
+        if weight_nj:
+            lines.append(f"{frames} {weight_nj}\n")
+    return "".join(lines).encode("utf-8", "backslashreplace")
+
+
+def to_speedscope(document: schema.Profile | Mapping[str, Any]) -> bytes:
+    """A flame graph in the file format of speedscope.app.
+
+    It knows no joules, so weights have no unit, and the name says µJ.
+    """
+    joules = stacks(document)
+    frames = {frame: number for number, frame in enumerate(dict.fromkeys(f for stack in joules for f in stack))}
+    title = View(document).document.title
+    profile = {
+        "type": "sampled",
+        "name": f"{title}: energy in µJ",
+        "unit": "none",
+        "startValue": 0,
+        "endValue": sum(joules.values()) * 1e6,
+        "samples": [[frames[frame] for frame in stack] for stack in joules],
+        "weights": [value * 1e6 for value in joules.values()],
+    }
+    file = {
+        "$schema": _SCHEMA,
+        "version": "0.0.1",
+        "name": title,
+        "exporter": f"eprof@{__version__}",
+        "activeProfileIndex": 0,
+        "shared": {"frames": [{"name": printable(frame)} for frame in frames]},
+        "profiles": [profile],
+    }
+    return dumped(file) + b"\n"

@@ -5,8 +5,7 @@ from msgspec.structs import replace
 from eprof.base.text import capital, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
 from eprof.profile import schema
-from eprof.show.report import metered
-from eprof.show.report.trust import lacking_briefly, lacks_most, lacks_some
+from eprof.show.report.trust import is_by_time, lacking_briefly, lacks_most, lacks_some, metered_sentences
 from eprof.show.report.view import DRAM, Entry, View, contenders
 from eprof.show.words.badges import ASSUMED, MISSING, Amount
 from eprof.show.words.blocks import Headline
@@ -24,7 +23,7 @@ _LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said ins
 def headline(view: View) -> Headline:
     """The headline of a report: the total, what it is made of, and how metered energy was split."""
     chosen = _chosen(view)
-    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *metered.sentences(view)])))
+    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *metered_sentences(view)])))
 
 
 def _chosen(view: View) -> Headline:
@@ -61,7 +60,7 @@ def _constant_alone(view: View) -> Headline:
     if view.to_meter:
         drawn = quantity(view.energy("total").value or 0.0, "J")
         text = f"{drawn} {view.total_is}: only constant power is priced{_drawn(view)}."
-        if metered.is_by_time(view):
+        if is_by_time(view):
             text = f"{drawn} {view.total_is} in {at_least(view.time, 's')}, split by time alone."
         return Headline(f"{text} Cause unknown; shares are of time.", "", constant.marks | MISSING)
     how = when(view.is_estimated, ", estimated from the data sheet")

@@ -5,19 +5,20 @@ less of what the work needs (fewer multiplications of a product).
 """
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
 from eprof.base.labels import library_of
-from eprof.base.text import bracketed, when
-from eprof.base.vocabulary import CONSTANT, COUNTS, DATA
-from eprof.costs.datasheets import data_sheet
+from eprof.base.text import bracketed, pattern, when
+from eprof.base.vocabulary import CONSTANT, COUNTS, CPU, DATA
+from eprof.costs.datasheets import data_sheet, example
+from eprof.profile import schema
 from eprof.profile.device import capabilities_of
-from eprof.profilers import advice
+from eprof.profilers import advice, signs_of
 from eprof.show.report.first_screen import CACHED, FAMILIES, REQUESTED
-from eprof.show.report.levers_of_cpus import scalar_loops
 from eprof.show.report.trust import lacks_most, lacks_some
 from eprof.show.report.view import View, time_of
 from eprof.show.words.badges import MISSING, SIMULATED, Amount
@@ -94,10 +95,19 @@ def _how_to_price(view: View) -> str:
         return "name the processor's prices with --costs (eprof costs lists them), or make them: eprof calibrate --cpu"
     name = view.document.device.name
     if name is None or capability_of_label(name) is not None:
-        return 'name the GPU, as in --costs "RTX 4090"'
+        return f'name the GPU, as in --costs "{_example(view)}"'
     if data_sheet(name) is not None:
         return "price it by its data sheet: --costs estimated"
     return f'make its prices from its power limit: eprof costs --estimate "{name}" --tdp-w WATTS -o mine.toml'
+
+
+def _example(view: View) -> str:
+    """A GPU that the logs may be of: of their compute capability, else one that their profiler can profile."""
+    capability = view.document.device.capability
+    if capability is not None:
+        return example(float(capability), float(capability))
+    ranges = [signs_of(log.format.partition("-")[0]).capabilities for log in view.document.inputs]
+    return example(max(lowest for lowest, _ in ranges), min(highest for _, highest in ranges))
 
 
 def _how_to_count(view: View) -> str:
@@ -327,7 +337,7 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
 def _is_closed(view: View, group: str) -> bool:
     """Whether most of a part is in kernels of a library that comes compiled, which its user cannot rewrite."""
     joules = view.joules_by_kernel(group)
-    closed = [library_of(kernel.name) in _CLOSED for kernel in view.kernels]
+    closed = [library_of(kernel.name) in _CLOSED or is_of_library(kernel) for kernel in view.kernels]
     return sum(part for part, is_closed in zip(joules, closed, strict=True) if is_closed) > sum(joules) / 2
 
 
@@ -354,3 +364,74 @@ def _of_loops(view: View) -> str:
     if not flops or not _SCALAR <= executed / flops < _MOSTLY_INTEGER or "fp64_scalar" in view.words:
         return ""
     return f"{name} takes {plain(executed / flops)} instructions for each flop: vectorise its loops (-O3 -march=native)"
+
+
+_PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
+_INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
+_VECTOR_BITS = 256
+_MOSTLY_SCALAR = 0.5  # of a line's arithmetic that is scalar
+_LEAST_FLOPS = 1 / 30  # of a line's instructions that are arithmetic
+# Counts of a loop that runs once for all lanes of a vector. Bytes stay, and so does what is counted once a lane.
+_ONCE = ("retired", "core_active", "integer", "control", "load_store", "misc")
+
+
+class Vectorised(NamedTuple):
+    """What to vectorise, and J that it saves: at least, with arithmetic alone in vectors, and at most, with all."""
+
+    act: str
+    least_j: float
+    most_j: float
+
+
+def scalar_loops(view: View) -> Iterator[Vectorised]:
+    """The functions whose arithmetic is mostly scalar, with the line that has most, and what vectors would save."""
+    if view.document.device.processor != CPU:
+        return
+    for kernel in view.kernels:
+        if _is_called_by_python(kernel):
+            continue  # what a library does there, who calls it cannot compile otherwise
+        for kind in ("fp64", "fp32"):
+            lines = [line for line in kernel.lines or () if _number(line, f"{kind}_scalar")]
+            place = max(lines, key=lambda line: _number(line, f"{kind}_scalar")).place if lines else ""
+            yield from _vectorised(view.label(kernel) + when(place, f" at {place}"), kernel.counts, kind)
+
+
+def is_of_library(kernel: schema.Kernel) -> bool:
+    """Whether a kernel of a CPU is what a Python program has a known library do, which comes compiled.
+
+    Such a kernel is called "a.dot, OpenBLAS". The interpreter's own work is the program's, and a library that goes by
+    the name of its file may be the user's.
+    """
+    library = kernel.name.rpartition(", ")[2]
+    return _is_called_by_python(kernel) and library != _INTERPRETER and ".so" not in library
+
+
+def _is_called_by_python(kernel: schema.Kernel) -> bool:
+    return any(_PYTHON_LINE.search(line.place) for line in kernel.lines or ())
+
+
+def _number(line: schema.Line, word: str) -> float:
+    count = line.counts.get(word)
+    return count.value or 0.0 if count else 0.0
+
+
+def _vectorised(name: str, counts: dict[str, schema.Count], kind: str) -> Iterator[Vectorised]:
+    numbers = {word: count.value or 0.0 for word, count in counts.items()}
+    joules = {word: count.energy_j or 0.0 for word, count in counts.items()}
+    scalar, executed = numbers.get(f"{kind}_scalar", 0.0), numbers.get("retired", 0.0)
+    parts = {part: numbers.get(f"{kind}_{part}", 0.0) for part in ("add", "mul", "fma")}
+    operations = sum(parts.values()) + parts["fma"] or numbers.get(kind, 0.0)
+    if not executed or not operations or scalar < _MOSTLY_SCALAR * operations or operations < _LEAST_FLOPS * executed:
+        return
+    share = min(scalar / operations, 1.0)
+    lanes = _VECTOR_BITS // int(kind[2:])
+    fewer = (1 - 1 / lanes) * share
+    once_j = sum(joules.get(word, 0.0) for word in _ONCE)
+    arithmetic = min((sum(parts.values()) or operations) / executed, 1.0)
+    narrow, narrow_j = numbers.get(f"{kind}_narrow", 0.0), joules.get(f"{kind}_narrow", 0.0)
+    widened_j = joules.get(f"{kind}_scalar", 0.0) + (narrow_j * scalar / narrow if narrow else 0.0)
+    act = (
+        f"vectorise {name} (-O3 -march=native, unit strides): {percent(share)} of its {kind.upper()} operations are "
+        f"scalar, {lanes} fit a vector"
+    )
+    yield Vectorised(act, fewer * arithmetic * once_j, fewer * once_j + widened_j)

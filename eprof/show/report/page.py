@@ -1,30 +1,44 @@
-"""The page of a report: a function of the document `eprof.profile/1` (docs/profile-json.md)."""
+"""The page of a report, with its key figures: a function of the document `eprof.profile/1` (docs/profile-json.md)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from markupsafe import Markup
 
 from eprof.base.marks import Mark
-from eprof.base.text import few
-from eprof.base.vocabulary import CPU
+from eprof.base.text import few, phrase
+from eprof.base.vocabulary import CONSTANT, CPU
 from eprof.profile import schema
 from eprof.show.page import frame
-from eprof.show.page.frame import unmasked
-from eprof.show.report import first_screen, packed
+from eprof.show.page.frame import Figure, unmasked
+from eprof.show.report import components, first_screen, packed
 from eprof.show.report.headline import headline
-from eprof.show.report.key_figures import figures
 from eprof.show.report.levers import what_to_try
-from eprof.show.report.sections import sections
-from eprof.show.report.shared_marks import shared, without
+from eprof.show.report.sections import Section, evidence, kernels, limits, table, whatif, where
 from eprof.show.report.trust import trust
-from eprof.show.report.view import View
+from eprof.show.report.view import DRAM, View, power_of, shared, without
 from eprof.show.words import badges
 from eprof.show.words import costs as costs_words
+from eprof.show.words.badges import Amount
 from eprof.show.words.costs import clocks_and_volts
 from eprof.show.words.devices import named
-from eprof.show.words.numbers import NARROW, utc
+from eprof.show.words.intervals import wide
+from eprof.show.words.numbers import NARROW, percent, plain, quantity, signed_percent, utc
 
+# To add a section, write `section(view) -> Section | None` and a template in `reports/`, and list it here.
+_ANSWERS: tuple[Callable[[View], Section | None], ...] = (
+    where.section,
+    where.of_phases,
+    where.of_operators,
+    kernels.section,
+    table.section,
+    kernels.of_one,
+    components.section,
+    limits.section,
+    whatif.clocks_section,
+    whatif.section,
+)
+_EVIDENCE: tuple[Callable[[View], Section | None], ...] = (evidence.section, evidence.of_method)
 _DEVICES = 3
 
 
@@ -34,7 +48,8 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
     full = View(document)
     hidden = shared(document)
     view = View(without(document, hidden)) if hidden else full
-    cards = sections(view, full)
+    # What the numbers rest on is said with the marks that all of them share.
+    cards = [card for card in (*(make(view) for make in _ANSWERS), *(make(full) for make in _EVIDENCE)) if card]
     data = {key: text for card in cards for key, text in card.data.items()}
     data["meanings"] = packed.text([str(mark.name).lower() for mark in Mark])
     parts = [few(named(document.devices), _DEVICES)]
@@ -61,3 +76,77 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
         sections=cards,
         nouns=view.nouns,
     )
+
+
+def figures(view: View) -> list[Figure]:
+    """The key figures: energy, time, power, energy per flop, error against the meter; counts without any energy."""
+    time = _figure(_time_of(view), view.time, "s", "no time in the logs")
+    if not view.has_energy:
+        why = "no cost table" if view.costs is None else "no price"
+        return [
+            Figure("Energy", "not known", why),
+            time,
+            _figure("Instructions", view.instructions(view.document), ""),
+            _figure("To and from DRAM", view.summed(view.document, DRAM), "B"),
+            _meter(view),
+        ]
+    if view.is_modelled:
+        return [*_modelled(view), _meter(view)]
+    no_power = "no time passed" if view.time.value == 0 else "the time is not known"
+    no_flops = "no flops" if view.flops(view.document).value is not None else "flops not known"
+    # Energy that lacks the constant part of kernels without a time, over the time of the others, is no power.
+    power = Amount(None) if view.time.lower else power_of(view.document)
+    interval = phrase(", {}", wide(view.interval("total"), "J"))
+    if view.is_above:
+        constant = _figure("Constant power", view.energy(CONSTANT), "J", note="of the cores in use, assumed")
+        above = _figure("Energy above constant power", view.above, "J", note="predicted")
+        return [
+            above,
+            constant,
+            time,
+            _figure("Energy per flop", view.per_flop(view.document), "J", no_flops),
+            _meter(view),
+        ]
+    return [
+        _figure("Energy", view.energy("total"), "J", note=f"{view.total_is}{interval}"),
+        time,
+        _figure("Mean power", power, "W", no_power),
+        _figure("Energy per flop", view.per_flop(view.document), "J", no_flops),
+        _meter(view),
+    ]
+
+
+def _modelled(view: View) -> list[Figure]:
+    constant, time = view.energy(CONSTANT), view.time
+    least_j = view.at_the_roofline(constant.value or 0.0, lambda kernel: kernel.energy_j.constant)
+    least_s = view.at_the_roofline(time.value or 0.0, lambda kernel: kernel.time_s)
+    modelled = view.document.modelled_time
+    slower = percent(modelled.efficiency) if modelled else ""
+    note = f"at the roofline's speed; {quantity(constant.value or 0.0, 'J')} at {slower} of it"
+    return [
+        _figure("Energy above constant power", view.above, "J", note="predicted"),
+        _figure("Constant power", Amount(least_j, constant.marks), "J", note=note),
+        _figure(_time_of(view), Amount(least_s, time.marks), "s", note="at the roofline's speed"),
+    ]
+
+
+def _time_of(view: View) -> str:
+    return f"{view.nouns.kernel.capitalize()} time"
+
+
+def _figure(label: str, amount: Amount, unit: str, why: str = "", note: str = "") -> Figure:
+    if amount.value is None:
+        return Figure(label, "not known", why)
+    return Figure(label, quantity(amount.value, unit), note, amount.marks)
+
+
+def _meter(view: View) -> Figure:
+    """The key figure of the meter: predicted minus measured over measured; or the factor that made it nothing."""
+    if view.to_meter is not None:
+        joules = quantity(view.to_meter.metered_j, "J")
+        return Figure("Scaled to the meter", f"×{NARROW}{plain(view.to_meter.factor)}", f"({joules} metered)")
+    measured, total = view.document.energy_j.measured, view.energy("total")
+    if not measured or total.value is None:
+        return Figure("Against the meter", "not measured")
+    error = signed_percent((total.value - measured) / measured)
+    return Figure("Against the meter", error, f"({quantity(measured, 'J')} measured)", total.marks)

@@ -11,7 +11,6 @@ from eprof.base.text import counted, cut, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA
 from eprof.profile import schema
 from eprof.show.report import first_screen as answer
-from eprof.show.report import metered
 from eprof.show.report.components import sentence as component_words
 from eprof.show.report.components import table as component_table
 from eprof.show.report.headline import headline
@@ -26,12 +25,12 @@ from eprof.show.report.tables import (
     slowest_words,
     split_table,
 )
+from eprof.show.report.trust import metered_briefly, trust
 from eprof.show.report.trust import notes as trust_notes
-from eprof.show.report.trust import trust
 from eprof.show.report.view import View
 from eprof.show.report.whatif import answer_words, clock_words
 from eprof.show.terminal import drawing
-from eprof.show.terminal.screen import terminal
+from eprof.show.terminal.drawing import terminal
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import Block, Headline, Legend, Notes, Point, Sentence, Tone
 from eprof.show.words.devices import named, with_capability
@@ -103,7 +102,7 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     behind = cut(devices, width - _SHORTEST_TITLE)
     program, space, arguments = view.document.title.partition(" ")
     yield Sentence(cut(program.rpartition("/")[2] + space + arguments, width - len(behind)) + behind, Tone.QUIET)
-    yield Headline(headline(view).text, metered.brief(view))
+    yield Headline(headline(view).text, metered_briefly(view))
     if view.has_energy:
         yield from _bar(view, _SHORT_BAR)
     yield answer.where(view, kernels)

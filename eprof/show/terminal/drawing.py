@@ -5,15 +5,35 @@ from collections.abc import Iterable, Iterator, Sequence
 from textwrap import fill, wrap
 
 from rich.box import SIMPLE_HEAD
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from eprof.base.text import cut, printable, visible, when
-from eprof.show.terminal.screen import into, terminal
 from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Sentence, Table, Tone, Verdict
 from eprof.show.words.cells import Bar, Cell, Change, Name, legend, plain_text
 from eprof.show.words.numbers import and_more
+
+
+class _Terminal(Console):
+    """Standard output. rich would end the process by itself when its reader goes away; that is `cli`'s to decide."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave a broken pipe of the terminal to the caller."""
+        raise BrokenPipeError
+
+
+def terminal() -> Console:
+    """The terminal's screen, for standard output; nothing in what is printed is markup."""
+    return _Terminal(highlight=False, markup=False, emoji=False)
+
+
+def into(buffer: io.StringIO, width: int) -> Console:
+    """A screen for a file of `width` columns: no colours, whatever FORCE_COLOR says."""
+    return Console(
+        file=buffer, width=width, no_color=True, force_terminal=False, highlight=False, markup=False, emoji=False
+    )
+
 
 _LESS, _MORE = "color(32)", "color(166)"
 _NARROWEST, _WIDEST = 14, 60

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eprof.base.text import phrase, printable
-from eprof.show.terminal.screen import terminal
+from eprof.show.terminal.drawing import terminal
 
 Row = Mapping[str, Any]
 BOOKS = {"both": "", "other": "", "served": "served", "accessed": "accessed", "component": "time", "step": "step"}

@@ -3,7 +3,8 @@
 `plain_text` writes a cell for the media that have text alone: the terminal (which adds colours) and Markdown.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -144,3 +145,27 @@ def decimals(value: float | None, digits: int = 1) -> Written:
         return Written("–")
     size = f"{abs(value):.{digits}f}"
     return Written(when(value < 0 and float(size), MINUS) + size, value)
+
+
+STEPS = 9
+
+
+class HeatCell(Struct, frozen=True):
+    """A setting in the heat map: what stands there, its colour 0..8 (None: no number), signs, and it all in words."""
+
+    text: str
+    step: int | None
+    sign: str = ""
+    title: str = ""
+    is_now: bool = False
+    is_allowed: bool = True
+
+
+def colour(energy: float | None, known: Sequence[float]) -> int | None:
+    """The colour of a heat map's cell from 0 to 8, in equal ratios between the least and the largest."""
+    if energy is None:
+        return None
+    low, high = min(known), max(known)
+    if high <= low or low <= 0:
+        return 0
+    return min(STEPS - 1, int(STEPS * math.log(energy / low) / math.log(high / low)))

@@ -402,6 +402,18 @@ def test_a_directory_is_neither_overwritten_nor_mixed_up(tmp_path):
         session(tmp_path, other, resume=True).prepare()
 
 
+def test_a_directory_without_results_or_without_a_description_is_gone_on_with(tmp_path):
+    gpu = StandIn(Time())
+    run(session(tmp_path, gpu, only=("read",)))
+    (tmp_path / "dir" / "calibration.json").unlink(missing_ok=True)
+    gpu.launched.clear()
+    run(session(tmp_path, gpu, only=("read",), resume=True))
+    assert gpu.launched == [], "what was measured stands"
+    (tmp_path / "dir" / "calibration.json").write_text(json.dumps({"device": {"name": "A GPU that measured nothing"}}))
+    session(tmp_path, gpu).events_file.unlink()
+    assert run(session(tmp_path, gpu, only=("read",)))
+
+
 def test_damaged_results_are_named(tmp_path):
     path = tmp_path / "results.jsonl"
     path.write_text('{"event": "began", "name": "read", "setting": "in force"}\nrubbish\n{"event": "note"}\n')

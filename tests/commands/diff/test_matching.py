@@ -110,6 +110,16 @@ def test_similar_names_need_a_similar_place_and_the_same_launches():
     assert nearly.matches[0].score > 0.9
 
 
+@pytest.mark.parametrize(
+    ("added", "is_matched"), [("_in_blocks_of_256", True), ("_in_blocks_of_256s", True), ("_in_blocks_of_1024s", False)]
+)
+def test_names_are_alike_from_11_of_20_common_letters_on(added, is_matched):
+    """11 letters of `gather_rows` twice, over all letters of both."""
+    assert (2 * 11 / (2 * 11 + len(added)) >= 0.55) == is_matched
+    found = pairs(match(kernels("gather_rows"), kernels("gather_rows" + added)))
+    assert ((0, 0) in found) == is_matched
+
+
 def test_unrelated_names_are_not_matched():
     assert pairs(match(kernels("stencil"), kernels("u_p2p"))) == {(0, None): None, (None, 0): None}
 

@@ -424,6 +424,10 @@ def test_ranks_with_the_same_logs_are_said(eprof, tmp_path):
     (folder / "rank2.txt").write_text((folder / "rank0.txt").read_text())
     document = document_of(eprof, folder, *DEMO)
     assert "rank0.txt and rank2.txt are the same to the byte" in " ".join(document["warnings"])
+    other = copied(tmp_path / "n2", 0)
+    (other / "rank1.txt").write_text((other / "rank0.txt").read_text())
+    said = " ".join(document_of(eprof, other, folder, *DEMO)["warnings"])
+    assert "rank0.txt and rank1.txt are the same" in said and "rank0.txt and rank2.txt are the same" in said
 
 
 # ----------------------------------------------------------------------------------------------- what could mislead

@@ -1,6 +1,7 @@
 """`eprof timeline`: joules of functions from steps of power, logs of real meters, clocks that are apart."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from eprof.base.errors import EprofError
 from eprof.cli import main
 from eprof.commands.timeline import document as timeline_document
 from eprof.commands.timeline import page, words
-from eprof.lab.power import fuse, marks
+from eprof.lab.power import clock, fuse, marks
 from eprof.lab.power import logs as power
 from eprof.lab.power.marks import Mark
 from eprof.lab.power.series import Series
@@ -77,6 +78,26 @@ def test_samples_between_the_marks_see_a_step_late_and_sync_finds_by_how_much(tm
     assert [function.energy_j["cpu"] for function in found.functions] == pytest.approx([400, 300])
     assert found.components[0].offset_s == pytest.approx(-0.5)
     assert found.components[0].moved_j_per_ms == pytest.approx(0.05)  # it falls by 50 W at 4 s
+
+
+def test_clocks_that_are_apart_move_the_jump_at_a_border_whatever_the_period():
+    times = np.arange(0, 10, 0.25)
+    series = Series.of_power("cpu", "s", times, np.where(times < 4, 100.0, 50.0), False)
+    pieces = fuse.exclusive([Mark("compute", 2, 4), Mark("exchange", 4, 6)])
+    assert fuse.moved_j_per_ms(series, pieces) == pytest.approx(0.05), "50 W for a ms, at 4 s alone"
+
+
+@pytest.mark.parametrize(("at_h", "way_s"), [(3, -3600), (2, 3600)])
+def test_a_clock_is_set_on_the_sunday_on_which_the_hour_comes_not_on_the_day_that_the_log_began(at_h, way_s):
+    """Samples of a minute from Saturday evening on, 2026-10-24: only the jump itself is in the night of Sunday."""
+    began = datetime(2026, 10, 24, 20, tzinfo=UTC).timestamp()
+    true_s = began + 60.0 * np.arange(12 * 60)
+    changed_s = datetime(2026, 10, 25, at_h, tzinfo=UTC).timestamp()
+    shown_s = true_s + way_s * (true_s >= changed_s)
+    times, changes = clock.without_changes(shown_s)
+    assert times.tolist() == true_s.tolist() and changes == [(changed_s + way_s, way_s)]
+    days_before = shown_s - 3 * 86400
+    assert clock.without_changes(days_before)[1] == [], "clocks do not change on a Thursday"
 
 
 def test_the_innermost_function_owns_the_joules_and_recursion_counts_once(tmp_path):

@@ -141,6 +141,15 @@ def test_a_kernel_without_traffic_goes_with_the_core_clock_and_one_that_streams_
     assert np.isnan(model.at(1.0, np.nan, (1000, 1000), (500, 500)))
 
 
+@pytest.mark.parametrize(("p", "halved_s"), [(1.0, 1.5), (3.0, 4.5 ** (1 / 3))])
+def test_without_a_peak_half_of_a_kernel_is_memory(p, halved_s):
+    """T^p = T_c^p + T_m^p with equal terms: at half of one clock that term takes twice as long."""
+    model = TimeModel(None, p)
+    assert model.memory_time(2.0, np.nan, 1000.0) == pytest.approx(2.0 * 0.5 ** (1 / p))
+    assert model.at(1.0, np.nan, (1000, 1000), (1000, 500)) == pytest.approx(halved_s)
+    assert model.at(1.0, np.nan, (1000, 1000), (500, 1000)) == pytest.approx(halved_s)
+
+
 def timed(measured):
     return Timed(measured.rows.assign(dram_byte=measured.counts()["dram_byte"]), measured.reference)
 
@@ -293,6 +302,10 @@ def test_bad_measurements_are_refused_in_a_sentence(known):
     measured = made(benchmarks=3)
     with pytest.raises(EprofError, match="holds no times"):
         build.from_measurements(replace(measured, rows=measured.rows.assign(time_s=np.nan)), measured.power_w, REFIT)
+    some = np.where(np.arange(len(measured.rows)) % 2, np.nan, measured.rows["time_s"])
+    assert build.check_times(replace(measured, rows=measured.rows.assign(time_s=some))) is None, (
+        "every other row has one"
+    )
     one = made(cores=(500.0,), memories=(500.0,))
     with pytest.raises(EprofError, match="All rows are at one setting"):
         build.from_measurements(one, one.power_w, REFIT)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from validation_support import made
 
+from eprof import costs
 from eprof.base.errors import EprofError
 from eprof.commands.validate.study import Plan, distances, mixes, nearest, validate
 from eprof.lab.fitting import Form, fit
@@ -282,6 +283,28 @@ def test_the_form_predicts_what_was_made_from_it():
     folds = protocols.folds("leave_one_benchmark_out", measured.rows)
     predicted = predictions.cross_validate(of_form(QUICK), measured, folds, processes=1)
     assert score(measured.power_w, predicted).mean_percent < 1.0
+
+
+@pytest.mark.parametrize(("cores", "is_said"), [((1000.0,), False), ((500.0, 1000.0), True)])
+def test_a_table_of_one_setting_says_that_it_is_applied_to_others(cores, is_said):
+    measured = made(benchmarks=3, cores=cores, memories=(1000.0,))
+    measured = replace(measured, rates=measured.rates[["dram_byte"]])
+    notes = " ".join(predictions.price(costs.load("gtx680"), measured).notes)
+    assert ("gtx680 holds at one setting only; it is applied to 2." in notes) == is_said
+
+
+def test_joules_of_a_word_are_dealt_out_to_all_prices_that_it_pays():
+    """A byte from DRAM of an A100 pays the way there and DRAM itself; one from L2 pays another price alone."""
+    table = costs.load("a100")
+    pj = {name: price.pj for name, price in table.at().prices.items()}
+    split = pd.DataFrame(
+        {"dram_read": [10.0, 0.0, 1e-9], "l2_read": [2.0, np.nan, 0.0], "constant": [5.0, 1.0, np.nan]}
+    )
+    found = predictions.by_price(table, split)
+    of_way = pj["dram_path_byte"] / (pj["dram_path_byte"] + pj["dram_byte"])
+    assert found["dram_path_byte"].tolist() == pytest.approx([10 * of_way, 0, 1e-9 * of_way])
+    assert found["dram_byte"].tolist() == pytest.approx([10 * (1 - of_way), 0, 1e-9 * (1 - of_way)])
+    assert found.sum(axis=1).tolist() == pytest.approx([17.0, 1.0, 1e-9])
 
 
 def test_constant_power_is_the_least_relative_error():

@@ -1,44 +1,20 @@
-"""The sections of the page, one module a question. Each makes its `Section` from the view, or None if it has no data.
+"""The sections of a report's page, and what each hands to it."""
 
-To add one, write a module with `section(view) -> Section | None` and a template in `reports/`, and list it here.
-"""
+from collections.abc import Mapping
+from typing import Any
 
-from collections.abc import Callable
-
-from eprof.show.report import components
-from eprof.show.report.section import Section
-from eprof.show.report.sections import (
-    kernel,
-    kernels,
-    limits,
-    method,
-    phases,
-    table,
-    trust,
-    whatif,
-    where,
-)
-from eprof.show.report.view import View
-
-_ANSWERS: tuple[Callable[[View], Section | None], ...] = (
-    where.section,
-    phases.section,
-    phases.of_operators,
-    kernels.section,
-    table.section,
-    kernel.section,
-    components.section,
-    limits.section,
-    whatif.clocks_section,
-    whatif.section,
-)
-_EVIDENCE: tuple[Callable[[View], Section | None], ...] = (trust.section, method.section)
+from msgspec import Struct, field
 
 
-def sections(view: View, full: View) -> list[Section]:
-    """All sections of a report that have something to say about this document, in reading order.
+class Section(Struct, frozen=True):
+    """One card: its anchor, its name in the row of links, its heading, its template in `reports/` and what goes there.
 
-    view: without the marks that all numbers share; full: with them, for the sections on what the numbers rest on.
+    `data` goes, as JSON, to the script.
     """
-    made = [make(view) for make in _ANSWERS] + [make(full) for make in _EVIDENCE]
-    return [section for section in made if section is not None]
+
+    anchor: str
+    link: str
+    heading: str
+    template: str
+    content: Mapping[str, Any]
+    data: Mapping[str, str] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA, GROUPS
 from eprof.profile import schema
 from eprof.show.page import svg
 from eprof.show.report import packed
-from eprof.show.report.section import Section
+from eprof.show.report.sections import Section
 from eprof.show.report.sections.kernels import UNITS
 from eprof.show.report.view import DRAM, Entry, View, by_time_of, callees_of, energy_of, power_of, time_of
 from eprof.show.words.badges import Amount, quantity_of, share_of, written

@@ -9,11 +9,11 @@ from eprof.profile import schema
 from eprof.show.page.frame import energy_map
 from eprof.show.page.svg import laid, mini
 from eprof.show.report import packed
-from eprof.show.report.section import Section
+from eprof.show.report.sections import Section
 from eprof.show.report.view import DRAM, View
 from eprof.show.report.whatif import clock_words, is_same, same_clocks
 from eprof.show.words.badges import MISSING, UNKNOWN, Amount, bits, quantity_of
-from eprof.show.words.heat import HeatCell, colour
+from eprof.show.words.cells import HeatCell, colour
 from eprof.show.words.numbers import NARROW, percent, quantity
 
 

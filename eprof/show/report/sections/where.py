@@ -1,17 +1,19 @@
-"""Where the energy goes: one bar of everything, and below it the part above constant power enlarged."""
+"""Where the energy goes: a bar of everything, what is above constant power enlarged, phases and operators."""
 
 from markupsafe import Markup, escape
 from msgspec.structs import replace
 
 from eprof.base.text import when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
+from eprof.profile import schema
 from eprof.show.page import svg
 from eprof.show.report.headline import at_least, constant_range
-from eprof.show.report.section import Section
-from eprof.show.report.view import View
+from eprof.show.report.sections import Section
+from eprof.show.report.tables import group_table, operator_table, operator_words, rank_words
+from eprof.show.report.view import View, energy_of
 from eprof.show.words.badges import AT_LEAST, MISSING, Amount, quantity_of, share_of
 from eprof.show.words.intervals import in_brackets
-from eprof.show.words.numbers import percent, quantity
+from eprof.show.words.numbers import percent, quantity, whole
 
 _SHORT = {"sfu": "SFU", "other": "Other", "shared": "Shared", "system": "Host", "requested": "Requested"}
 _DATA_GROUPS = {count.group for count in COUNTS.values() if count.family == DATA}
@@ -148,3 +150,38 @@ def _unknown(view: View) -> list[str]:
         elif word.energy.lower:
             reasons.setdefault(f"not known for every {view.nouns.kernel}", []).append(word.count.label)
     return [f"{', '.join(labels)} ({reason})" for reason, labels in reasons.items()]
+
+
+_OPERATORS = 100  # of the largest
+
+
+def of_phases(view: View) -> Section | None:
+    """The of_phases on phases and groups, or None where the kernels are in no groups."""
+    groups = view.document.groups
+    ranks = view.document.ranks
+    if not groups:
+        return None
+    content = {
+        "sentence": _sentence(view, groups),
+        "ranks": rank_words(ranks, view.nouns) if ranks else None,
+        "how": view.document.grouped,
+        "table": group_table(view, groups),
+    }
+    return Section("phases", "Phases", "Phases", "phases.html", content)
+
+
+def of_operators(view: View) -> Section | None:
+    """The of_phases on operators that PyTorch called, and in which modules; None where no log tells operators."""
+    if not view.document.operators:
+        return None
+    content = {"sentence": operator_words(view), "ranks": None, "how": None, "table": operator_table(view, _OPERATORS)}
+    return Section("operators", "Operators", "Operators", "phases.html", content)
+
+
+def _sentence(view: View, groups: list[schema.Group]) -> str:
+    joules = view.energy("total").value
+    if not joules:
+        return f"{whole(len(groups))} groups; no energy is known."
+    largest = max(groups, key=lambda group: energy_of(group, "total").value or 0.0)
+    share = percent((energy_of(largest, "total").value or 0.0) / joules)
+    return f"{largest.name} takes {share} of the energy. The groups add up to the whole."

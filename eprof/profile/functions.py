@@ -1,4 +1,4 @@
-"""Energy with callees: what each function takes, and all that it calls.
+"""Energy of functions: with their callees, and by source line.
 
 A log of calls says what ran beneath each (callgrind, in instructions, exactly). A caller gets of its callee's energy,
 with what that calls in turn, the share of the instructions that ran beneath its calls; that joules go as instructions
@@ -11,14 +11,21 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints
 from eprof.base.marks import Mark
+from eprof.counts.counts import count
+from eprof.counts.times import by_share
+from eprof.energy.attribution import attribute
+from eprof.energy.clocks import with_active_cycles
+from eprof.logs import combine
 from eprof.logs.rows.log import Log
 from eprof.logs.runs import Key
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
+
 
 _Edges = Mapping[int, Mapping[int, float]]  # caller -> callee -> instructions beneath
 
@@ -124,3 +131,25 @@ def _circles(nodes: int, beneath: _Edges) -> Iterator[list[int]]:
                     circle.append(open_.pop())
                 is_open.difference_update(circle)
                 yield circle
+
+
+def by_line(energy: "Energy") -> "Energy | None":
+    """The priced lines of a profile, as rows whose part is the line; None where no line is told, or nothing is priced.
+
+    A line has of the program's time what the functions have: its share of the weight that times go by.
+    """
+    profile = energy.profile
+    logs = [replace(log, tables=(log.by_line,), calls=None) for log in profile.logs if log.by_line is not None]
+    if not logs or energy.costs is None or profile.parts is not None or len(profile.counted) > 1:
+        return None
+    (counted,) = profile.counted
+    lines = combine(logs)
+    lines = lines.chosen(np.isin(lines.rows.kernel, energy.counts.rows.kernel))
+    if not len(lines.rows):
+        return None
+    total_s = float(np.nansum(counted.launches.rows.time_s))
+    if total_s:
+        lines, _ = by_share(lines, counted.definition, total_s, counted.launches)
+    counts = with_active_cycles(count(lines, counted.definition, energy.costs.books), energy.costs, profile.cores or 1)
+    split = attribute(counts, energy.costs)
+    return replace(energy, counts=counts, split=split, grouping=None, questions=(), metered=None)

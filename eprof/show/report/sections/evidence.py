@@ -1,0 +1,261 @@
+"""What the numbers rest on: meter against prediction, how well prices were fitted, method and provenance."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from eprof.base.text import phrase, when
+from eprof.base.vocabulary import CONSTANT, COUNTS
+from eprof.profile import schema
+from eprof.show.page import svg
+from eprof.show.report.sections import Section
+from eprof.show.report.trust import metered_certainty
+from eprof.show.report.view import View
+from eprof.show.words.badges import LETTERS, MEANINGS, MISSING, Amount, bits, letters, quantity_of, share_of
+from eprof.show.words.costs import clocks_and_volts
+from eprof.show.words.numbers import NARROW, percent, plain, quantity, quantity_or, signed_percent, span, utc, whole
+
+Row = tuple[str, Markup, Markup]
+_PROTOCOLS = {
+    "fit": "on what it was fitted to",
+    "leave_one_setting_out": "on settings left out",
+    "leave_one_benchmark_out": "on programs left out",
+}
+
+
+def section(view: View) -> Section | None:
+    """The section on how far to trust the report, or None where no energy is known."""
+    total = view.energy("total")
+    if not total.value:
+        return None
+    measured = view.document.energy_j.measured or None
+    energies = [view.energy_of_count(count) for count in view.document.counts.values()]
+    energies.append(view.energy(CONSTANT))
+    rows = []
+    for mark, sign in LETTERS.items():
+        marked = [energy.value or 0.0 for energy in energies if energy.marks & mark]
+        if mark == MISSING or not marked:
+            continue
+        share = sum(marked) / total.value
+        bar = svg.bar(svg.laid([("plain", share)], 1.0), f"{percent(share)} of the known energy")
+        rows.append((sign, MEANINGS[mark], quantity(sum(marked), "J"), percent(share), bar))
+    content = {
+        "sentence": _sentence(view, total, measured),
+        "runs": list(_bars(view, total, measured)),
+        "rests": rows,
+        "fit": list(_fit_words(view)),
+    }
+    return Section("trust", "Trust", "How far to trust it", "trust.html", content)
+
+
+def _fit(view: View) -> Mapping[str, Any]:
+    """Trust: what a fitted table says of its fit; errors that makers of a published one state are in its notes."""
+    return (view.costs.fit if view.costs else None) or {}
+
+
+def _sentence(view: View, total: Amount, measured: float | None) -> str:
+    if view.to_meter is not None:
+        return metered_certainty(view, view.to_meter)
+    if measured:
+        error = signed_percent((total.value or 0.0) / measured - 1)
+        lower = when(total.lower, ", a lower bound,")
+        return (
+            f"The prediction{lower} is {error} against the meter's {quantity(measured, 'J')} (predicted less measured)."
+        )
+    sentence = "Not measured: there is no meter reading to compare the prediction with."
+    errors = _fit(view).get("error_percent")
+    if not errors:
+        return sentence
+    worst = max(errors, key=lambda name: errors[name])
+    return f"{sentence} Its prices were fitted: {_error(worst, errors[worst], 'mean error ')}."
+
+
+def _error(protocol: str, value: float, noun: str = "") -> str:
+    return f"{value:g}{NARROW}% {noun}{_PROTOCOLS.get(protocol, protocol)}"
+
+
+def _bars(view: View, total: Amount, measured: float | None) -> Iterator[Row]:
+    """Trust in the total: the bar of the meter, of the prediction, and of the refits: those that there are."""
+    interval = view.document.interval_j or None
+    low, high = (interval.total if interval else None) or (None, None)
+    if not measured and low is None:
+        return
+    scale = max(total.value or 0.0, measured or 0.0, high or 0.0)
+    if measured:
+        yield _trust_bar("Measured", "constant", Amount(measured), scale)
+    yield _trust_bar("Predicted", "plain", total, scale)
+    if interval and low is not None and high is not None:
+        segment = svg.Segment("plain", 100 * low / scale, 100 * (high - low) / scale)
+        bar = svg.bar([segment], f"from {quantity(low, 'J')} to {quantity(high, 'J')}")
+        yield _of_interval(view, interval), bar, Markup(span(low, high, "J"))
+
+
+def _of_interval(view: View, interval: schema.Interval) -> str:
+    if interval.share < 1:
+        return f"{percent(interval.share)} of {interval.replicas} refits"
+    return (view.costs.interval_is if view.costs else None) or "The table's intervals"
+
+
+def _trust_bar(label: str, group: str, amount: Amount, scale: float) -> Row:
+    joules = amount.value or 0.0
+    bar = svg.bar(svg.laid([(group, joules)], scale), f"{label}: {quantity(joules, 'J')}")
+    return label, bar, quantity_of(amount, "J")
+
+
+def _fit_words(view: View) -> Iterator[tuple[str, str]]:
+    """How far to trust a fitted table, as label and value; nothing for a published one."""
+    fit = _fit(view)
+    if "rows" in fit:
+        size = f"{fit['rows']} rows, {fit.get('benchmarks', '?')} programs, {fit.get('settings', '?')} settings"
+        yield "Fitted to", f"{', '.join(map(str, fit.get('data', [])))}: {size}"
+    errors = fit.get("error_percent") or {}
+    if errors:
+        yield "Mean error", ", ".join(_error(name, value) for name, value in errors.items())
+    # The key is the file's: whether the fit could tell a price apart from the others.
+    loose = [name for name, verdict in (fit.get("told") or {}).items() if verdict != "told"]
+    if loose:
+        yield "Not well known", f"{', '.join(loose)}: trust their sum more than each"
+    for words in _outside(view, fit.get("range") or {}):
+        yield "Outside", words
+    for note in fit.get("notes") or []:
+        yield "Note", str(note)
+
+
+def _outside(view: View, ranges: Mapping[str, Any]) -> Iterator[str]:
+    """Where trust ends: this run leaves what the fit of the prices has seen, in clocks or mean power."""
+    setting = view.costs.setting if view.costs else {}
+    here = {key: setting.get(key) for key in ("core_mhz", "memory_mhz")}
+    here["power_w"] = view.document.power_w
+    for key, value in here.items():
+        low, high = ranges.get(key, (None, None))
+        if value is not None and low is not None and not low * 0.999 <= value <= high * 1.001:
+            yield f"{key} is {value:.4g} here, the fit saw {low:g} to {high:g}"
+
+
+_BOOKS = {
+    "served": "served: a byte is charged once, at the level that served it",
+    "accessed": "accessed: a byte is charged at every level that it passes",
+}
+Term = tuple[str, str, Markup, str, Markup, Markup]
+
+
+def of_method(view: View) -> Section:
+    """The of_method on method and provenance; it is always there."""
+    document, total = view.document, view.energy("total")
+    content = {
+        "terms": _terms(view, total),
+        "total": None if total.value is None else quantity_of(total, "J"),
+        "costs": view.costs and _costs(view, view.costs),
+        "counts": [_count(view, name) for name in view.words],
+        "definition": document.definition,
+        "devices": [_device(view, device) for device in document.devices],
+        "inputs": [_input(log) for log in document.inputs],
+        "warnings": document.warnings,
+        "time_from": document.time_from,
+        "command": shlex.join(document.command_line),
+        "eprof": document.eprof,
+        "schema": document.schema,
+        "created": utc(document.created_utc),
+    }
+    return Section("method", "Method", "Method and provenance", "method.html", content)
+
+
+def _terms(view: View, total: Amount) -> list[Term]:
+    """The method by hand: group, name, count, price, energy and share of every term of the sum that is not 0."""
+    if view.costs is None:
+        return []
+    terms = []
+    for name, word in view.words.items():
+        charge = view.charges.get(name)
+        if charge is None or not charge.pays or word.energy.value == 0:
+            continue
+        count = quantity_of(word.value, COUNTS[name].symbol)
+        terms.append((word.count.group, word.count.label, count, _price(charge), *_energy(word.energy, total)))
+    power = quantity(view.costs.constant_power_w, "W")
+    time, constant = quantity_of(view.time, "s"), _energy(view.energy(CONSTANT), total)
+    return [*terms, (CONSTANT, "Constant power", time, power, *constant)]
+
+
+def _energy(amount: Amount, total: Amount) -> tuple[Markup, Markup]:
+    return quantity_of(amount, "J"), share_of(amount, total)
+
+
+def _price(charge: schema.Charge) -> str:
+    return f"{plain(charge.pj)}{NARROW}pJ" if charge.pays else "pays nothing"
+
+
+def _costs(view: View, costs: schema.Costs) -> Mapping[str, Any]:
+    return {
+        "name": costs.name,
+        "device": costs.device,
+        "source": costs.source,
+        "basis": costs.basis or "not stated",
+        "setting": clocks_and_volts(costs.setting),
+        "setting_from": costs.setting_from,
+        "books": _BOOKS.get(costs.books, costs.books),
+        "constant": quantity(costs.constant_power_w, "W"),
+        "constant_why": costs.constant_why,
+        "marks": bits(costs.marks),
+        # A note that is among the warnings stands there.
+        "notes": [note for note in costs.notes if note not in view.document.warnings],
+        "charges": _charges(view, costs),
+    }
+
+
+def _charges(view: View, costs: schema.Costs) -> list[Mapping[str, Any]]:
+    """The method of pricing: what each count pays, those of one price for one reason together."""
+    labels: dict[tuple[Any, ...], list[str]] = {}
+    for name, charge in costs.charges.items():
+        key = (_price(charge), charge.formula, charge.why, bits(charge.marks))
+        labels.setdefault(key, []).append(view.nouns.label(name))
+    return [
+        {"labels": ", ".join(names), "price": price + letters(marks), "formula": formula, "why": why}
+        for (price, formula, why, marks), names in labels.items()
+    ]
+
+
+def _count(view: View, name: str) -> Mapping[str, Any]:
+    word = view.words[name]
+    return {
+        "name": name,
+        "label": word.count.label,
+        "value": quantity_of(word.value, word.count.symbol),
+        "missing": word.value.value is None,
+        "how": [_derivation(view, derivation) for derivation in word.how],
+    }
+
+
+def _derivation(view: View, derivation: schema.Derivation) -> Mapping[str, Any]:
+    """A count's formula with what it rests on; for how many kernels, if not for all."""
+    kernels = derivation.kernels
+    return {
+        "formula": derivation.formula,
+        "note": derivation.note,
+        "marks": bits(derivation.marks),
+        "kernels": when(kernels != len(view.kernels), f"{whole(kernels)} {view.nouns.of(kernels)}"),
+    }
+
+
+def _device(view: View, device: schema.Device) -> str:
+    nouns = view.nouns
+    name = device.name or f"The {nouns.processor} is not named in the logs"
+    if device.index is not None:
+        name += f" ({device.index})"
+    if not device.capability:
+        return f"{name}, {nouns.capability} not known"
+    return f"{name}, {nouns.capability} {device.capability}{phrase(' (from: {})', device.capability_from)}"
+
+
+def _input(log: schema.Input) -> Mapping[str, Any]:
+    return {
+        "path": log.path,
+        "format": log.format,
+        "lines": whole(log.lines),
+        "skipped": whole(log.skipped_lines),
+        "size": quantity_or("", log.size_bytes, "B"),
+        "sha256": log.sha256 or "not known",
+        "command": log.command,
+        "notes": log.notes,
+    }
