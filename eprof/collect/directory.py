@@ -184,40 +184,30 @@ def create(name: str, force: bool = False, exact: bool = False) -> RunDirectory:
         exact = False
     first = 2 if replaces else 1
     for number in range(first, 2 if exact else _MOST_NUMBERS):
-        path = wanted if number == 1 else _numbered(wanted, number)
+        path = wanted
+        if number > 1:
+            suffix = _SUFFIX if wanted.name.endswith(_SUFFIX) else ""
+            path = wanted.with_name(f"{wanted.name.removesuffix(_SUFFIX)}-{number}{suffix}")
         try:
             path.mkdir()
+            (path / "logs").mkdir()
+            return RunDirectory(path.resolve(), _lock(path, needed=False), replaces, old_lock)
         except FileExistsError as err:
             if exact:
                 raise CollectError(
                     f"{path}: exists already and is not overwritten; use another name, or -f/--force."
                 ) from err
-            continue
         except OSError as err:
-            raise _no_directory(path, err) from err
-        return RunDirectory(path.resolve(), _claim(path), replaces, old_lock)
+            raise CollectError(
+                f"{path}: the run directory cannot be made ({_why(err)}); say where with -o DIRECTORY. Nothing was run."
+            ) from err
     raise CollectError(f"{wanted}: every number up to {_MOST_NUMBERS} is taken; name a directory with -o.")
-
-
-def _numbered(path: Path, number: int) -> Path:
-    stem = path.name.removesuffix(_SUFFIX)
-    suffix = _SUFFIX if path.name.endswith(_SUFFIX) else ""
-    return path.with_name(f"{stem}-{number}{suffix}")
 
 
 def default_name(program: str) -> str:
     """The run directory of a program, in the working directory: "./bin/fmm" -> "fmm.eprof"."""
     stem = Path(program).name.lstrip(".") or "run"
     return f"{stem}{_SUFFIX}"
-
-
-def _claim(path: Path) -> int:
-    """Take a folder for a run directory; its lock."""
-    try:
-        (path / "logs").mkdir()
-        return _lock(path, needed=False)
-    except OSError as err:
-        raise _no_directory(path, err) from err
 
 
 def _lock(path: Path, needed: bool = True) -> int:
@@ -238,12 +228,6 @@ def _lock(path: Path, needed: bool = True) -> int:
             os.close(lock)
             raise
     return lock
-
-
-def _no_directory(path: Path, err: OSError) -> CollectError:
-    return CollectError(
-        f"{path}: the run directory cannot be made ({_why(err)}); say where with -o DIRECTORY. Nothing was run."
-    )
 
 
 def _why(err: OSError) -> str:

@@ -310,7 +310,10 @@ def run(
             _stop(kept, number, profiler if stops < _SPARED else None)
             deadline = time.monotonic() + _GRACE_S
             stops += 1
-        got = signals.wait(_pause(tick is not None, deadline))
+        pause_s = _IDLE_S if tick is None else _TICK_S
+        if deadline is not None:
+            pause_s = min(pause_s, max(deadline - time.monotonic(), 0.0))
+        got = signals.wait(pause_s)
         if got is not None and got[1]:
             _send(kept.pid, got[0], group=signals.own_group)
     seconds = time.monotonic() - began
@@ -337,13 +340,6 @@ def run_alone(command: Sequence[str], output: int, errors: int, **options: Any) 
         if signals.stopped_by is not None:
             raise KeyboardInterrupt(signals.stopped_by)
         return ended
-
-
-def _pause(ticking: bool, deadline: float | None) -> float:
-    pause = _TICK_S if ticking else _IDLE_S
-    if deadline is None:
-        return pause
-    return min(pause, max(deadline - time.monotonic(), 0.0))
 
 
 def _start(command: Sequence[str], signals: Signals, environment: dict[str, str], streams: Streams) -> Kept:

@@ -19,7 +19,7 @@ from eprof.base.gpus import capability_of_label
 from eprof.base.resources import folder
 from eprof.base.text import brief, listed, printable
 from eprof.base.toml import Document, quoted
-from eprof.costs.datasheets import DataSheet, data_sheet, near, sheets
+from eprof.costs.datasheets import DataSheet, data_sheet, near, sheets, sheets_with
 from eprof.costs.file import read
 from eprof.costs.table import CostTable
 from eprof.counts.counters import capability_of
@@ -270,7 +270,7 @@ _KINDS = {
 
 def _boards_of(capability: str) -> list[DataSheet]:
     """Boards of this compute capability whose power limit is known."""
-    return [sheet for sheet in sheets() if capability in capability_of(sheet.name) and sheet.limit_w]
+    return [sheet for sheet in sheets_with(capability) if sheet.limit_w]
 
 
 @lru_cache(maxsize=1)
@@ -342,11 +342,9 @@ def shape_prices(board: DataSheet, constant_w: float) -> Prices:
     of_limit = 1 - constant_w / board.limit_w if board.limit_w else 1 - shape()["constant"]["any"]["share"]
     flops_per_gflop = chip.tensor or chips()[_LIKELY_CHIP].tensor
     pj[TENSOR_FLOP] = shape()["tensor"]["share"] * of_limit * 1e3 * _watts_per_gflop(board) / flops_per_gflop
-    rates = {True: _FULL_RATE, False: _LOW_RATE, None: None}
-    fp64 = rates[chip.full_rate]
     kinds = {name: name for name in pj if name not in (_FULL_RATE, _LOW_RATE)}
-    if fp64 is not None:
-        kinds = {_FP64: fp64, **kinds}
+    if chip.full_rate is not None:
+        kinds = {_FP64: _FULL_RATE if chip.full_rate else _LOW_RATE, **kinds}
     factors = shape()["replicas"]
     prices = {name: pj[kind] for name, kind in kinds.items()}
     return Prices(prices, {name: [prices[name] * drawn for drawn in factors[kind]] for name, kind in kinds.items()})

@@ -225,8 +225,6 @@ class Sheet(Struct, eq=False):
                 values[row] = pattern.search(normal_name(device)) is not None
         return values
 
-    # ------------------------------------------------------------------------------------------- from the log
-
     def _column(self, name: str, unit: str) -> tuple[Floats, Ints] | None:
         """A counter's values and marks as the log has them; None if it is not there or in another unit."""
         counters, marks = self.launches.counters, self.launches.marks
@@ -286,8 +284,6 @@ class Sheet(Struct, eq=False):
             return []
         listed = ", ".join(sorted(self._wrong_units.values()))
         return [f"Not used, for the log gives them in a unit that the definition does not expect: {listed}."]
-
-    # --------------------------------------------------------------------------------------------- formulas
 
     def first_known(
         self, word: str, entries: Sequence[Entry], rounding: float = 1, *, is_step: bool = False
@@ -428,26 +424,18 @@ class Sheet(Struct, eq=False):
     def _warn_negative(self, word: str, result: _Result, where: Bools, done: str) -> None:
         values = np.where(where, result.term.values, np.inf)
         worst = int(np.argmin(values))
-        kernel = short(self.launches.rows.kernel[worst])
-        formula = self.definition.expand(result.entry.formula, self._texts(result, worst))
-        self.warnings.append(
-            f"{word.replace('_', ' ')}: {formula} came out negative for {self._of(int(where.sum()))} "
-            f"(most in `{kernel}`: {values[worst]:,.0f}); {done}."
-        )
-
-    def _of(self, number: int) -> str:
-        nouns = self.definition.nouns
-        return f"{number} of {self.length} {nouns.kernels}" if self.length > 1 else f"the only {nouns.kernel}"
-
-    def _texts(self, result: _Result, row: int) -> dict[str, str]:
         texts = {}
         for name, part in result.parts.items():
-            formula = part.ways[part.choice[row]].formula
-            texts[name] = formula if result.entry.formula.text == name else bracketed(formula)
-        return texts
-
-
-# ----------------------------------------------------------------------------------------------------- counting
+            texts[name] = part.ways[part.choice[worst]].formula
+            if result.entry.formula.text != name:
+                texts[name] = bracketed(texts[name])
+        kernels = f"the only {self.definition.nouns.kernel}"
+        if self.length > 1:
+            kernels = f"{where.sum()} of {self.length} {self.definition.nouns.kernels}"
+        self.warnings.append(
+            f"{word.replace('_', ' ')}: {self.definition.expand(result.entry.formula, texts)} came out negative for "
+            f"{kernels} (most in `{short(self.launches.rows.kernel[worst])}`: {values[worst]:,.0f}); {done}."
+        )
 
 
 def count(launches: Launches, definition: Definition, books: str = "served") -> Counts:
@@ -480,7 +468,10 @@ def count(launches: Launches, definition: Definition, books: str = "served") -> 
         for part in parts:
             cells[part] = _silence(cells[part], use_total)
     if launches.lacks_rows:
-        cells |= {word: _bounded(cells[word]) for word in cells if word not in definition.absent}
+        # Launches are missing, of all counters alike, so what is known is a lower bound.
+        for word in cells.keys() - definition.absent.keys():
+            values, marks = cells[word].values, cells[word].marks
+            cells[word] = replace(cells[word], marks=np.where(np.isnan(values), marks, marks | _MISSING))
     how = {word: ways for word, counted in cells.items() if (ways := _how(counted))}
     return Counts(
         rows=launches.rows,
@@ -506,17 +497,12 @@ def _word(sheet: Sheet, word: str, books: str) -> Cells:
     if not entries and word in sheet.definition.absent:
         ways = (Way("0", sheet.definition.absent[word], 0),)
         return Cells(zeros.astype(np.float64), zeros, zeros, ways, never, never)
-    reason = "" if entries else sheet.definition.uncountable.get(word, "")
-    because = (Way("", reason, _MISSING),) if reason else ()
     unknown = np.full(sheet.length, np.nan)
     if word in sheet.definition.not_here:
         return Cells(unknown, zeros, zeros - 1, (), never, never)
-    return Cells(unknown, zeros + _MISSING, zeros if reason else zeros - 1, because, never, never)
-
-
-def _bounded(cells: Cells) -> Cells:
-    """The same as lower bounds: launches are missing, of all counters alike."""
-    return replace(cells, marks=np.where(np.isnan(cells.values), cells.marks, cells.marks | _MISSING))
+    if not entries and (reason := sheet.definition.uncountable.get(word)):
+        return Cells(unknown, zeros + _MISSING, zeros, (Way("", reason, _MISSING),), never, never)
+    return Cells(unknown, zeros + _MISSING, zeros - 1, (), never, never)
 
 
 def _is_surer(marks: Ints, than: Ints) -> Bools:
@@ -543,9 +529,6 @@ def _how(cells: Cells) -> tuple[Way, ...]:
             marks = int(np.bitwise_or.reduce(cells.marks[chosen]))
             ways.append(replace(way, mark=marks, kernels=int(chosen.sum())))
     return tuple(sorted(ways, key=lambda way: -way.kernels))
-
-
-# ------------------------------------------------------------------------------------------------------ joining
 
 
 def concat(parts: Sequence[Counts]) -> Counts:

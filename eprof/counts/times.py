@@ -139,9 +139,6 @@ def by_share(
     return replace(launches, rows=_with_times(rows, need, seconds[need], marks)), weights.ways[0].note
 
 
-# ---------------------------------------------------------------------------------------------- given by the user
-
-
 def given(launches: Launches, specs: Sequence[str]) -> Launches:
     """Put in the kernels' times that a user gave with `--time KERNEL=SECONDS` (a name or "regex:...").
 

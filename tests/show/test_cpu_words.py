@@ -96,3 +96,12 @@ def test_counts_of_a_cpu_are_called_what_they_are_there():
     assert (gpu.label("special"), gpu.group("sfu")) == ("Special functions", "Special functions")
     assert cpu.label("global_read") == "Requested read" and cpu.group("fp64") == gpu.group("fp64") == "FP64"
     assert cpu.of(1) == "function" and cpu.of(0) == "functions"
+
+
+def test_instructions_are_those_retired(eprof_command, tmp_path):
+    (tmp_path / "perf.txt").write_text(
+        " Performance counter stats for './a':\n\n 93,000,000,000 cycles\n 140,000,000,000 instructions\n"
+        " 10,000,000,000 branches\n\n 18.0 seconds time elapsed\n"
+    )
+    shown = eprof_command("report", "perf.txt").stdout
+    assert "One program profiled: 140 G instructions (1.51 a cycle) counted in 18.0 s." in " ".join(shown.split())

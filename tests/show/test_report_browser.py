@@ -69,6 +69,9 @@ STILL = ["fmm", "no_costs", "all_marks", "two_devices", "some_time"]
 @pytest.mark.parametrize("case", [*support.CASES, "many"])
 def test_loads_clean_and_fits_a_phone(view, case):
     shown = view(case, width=390)
+    # A kernel's cause stands below its name, not beside it a letter a line.
+    heights = shown.page.evaluate("[...document.querySelectorAll('.first tbody tr')].map(row => row.offsetHeight)")
+    assert max(heights, default=0) < 140
     shown.fits(390)
     assert not re.search(r"\b(NaN|None|undefined)\b", shown.page.evaluate("document.body.innerText"))
     assert shown.page.evaluate("typeof window.hacked") == "undefined"

@@ -3,7 +3,6 @@
 import ctypes
 import ctypes.util
 import os
-import re
 import shutil
 import sys
 import sysconfig
@@ -127,7 +126,9 @@ class _Nvrtc:
             image = target.with_suffix(f".{kind.lower()}")
             image.write_bytes(self._get(kind, program))
             return Compiled(image, f"NVRTC {self._version()}")
-        raise CollectError(f"NVRTC {self._version()} cannot compile {source.name} for {capability}: {_brief(log)}")
+        lines = [line for line in log.splitlines() if "error" in line] or log.splitlines()
+        why = _one_line(" ".join(lines)) or "no explanation."
+        raise CollectError(f"NVRTC {self._version()} cannot compile {source.name} for {capability}: {why}")
 
     def _version(self) -> str:
         major, minor = ctypes.c_int(), ctypes.c_int()
@@ -146,8 +147,3 @@ class _Nvrtc:
         if code:
             words = (self._library.nvrtcGetErrorString(code) or b"").decode(errors="replace")
             raise CollectError(f"NVRTC says: {words} ({name}, error {code}).")
-
-
-def _brief(log: str) -> str:
-    lines = [line for line in log.splitlines() if re.search(r"error", line)]
-    return _one_line(" ".join(lines or log.splitlines())) or "no explanation."

@@ -42,7 +42,9 @@ class Meter:
         sample = self.source.read(time.monotonic() - self._began)
         self.samples.append(sample)
         self.lost -= 1
-        return [_sample_cell(name, getattr(sample, name)) for name in COLUMNS]
+        values = {name: getattr(sample, name) for name in COLUMNS}
+        digits = {"energy_j": ".3f"}
+        return ["" if value is None else format(value, digits.get(name, ".6g")) for name, value in values.items()]
 
     def mark(self, runs: int) -> None:
         """The metered program has now run `runs` times."""
@@ -77,12 +79,6 @@ class Meter:
             "temperature_c": _middle([sample.temperature_c for sample in self.samples]),
             "slowed_by": sorted({reason for sample in self.samples for reason in sample.slowed_by}),
         }
-
-
-def _sample_cell(column: str, value: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.3f}" if column == "energy_j" else f"{value:.6g}"
 
 
 def counted_energy(samples: Sequence[Sample], end_s: float) -> float | None:

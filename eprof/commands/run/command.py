@@ -237,17 +237,17 @@ def _settings(options: argparse.Namespace, place: str | None, nodes: "Nodes | No
 
 def _places(options: argparse.Namespace) -> tuple[str | None, list[str]]:
     """The run directory that -o names, if any, and the files that it names. Raises UsageError for two directories."""
-    folders = [name for name in options.output if _is_folder(name, options.format)]
+    folders = []
+    for name in options.output:
+        suffix = Path(name).suffix.lower()
+        has_no_format = not suffix and options.format is None
+        if suffix == ".eprof" or name.endswith("/") or Path(name).is_dir() or has_no_format:
+            folders.append(name)
     if not folders:
         return None, options.output
     if len(folders) > 1:
         raise UsageError(f"-o names two run directories: {folders[0]} and {folders[1]}; one run makes one.")
     return folders[0].rstrip("/"), [name for name in options.output if name not in folders]
-
-
-def _is_folder(name: str, kind: str | None) -> bool:
-    suffix = Path(name).suffix.lower()
-    return suffix == ".eprof" or name.endswith("/") or Path(name).is_dir() or (not suffix and kind is None)
 
 
 def _chosen(setup: "Setup") -> str:

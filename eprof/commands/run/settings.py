@@ -1,29 +1,24 @@
 """From what the user wants measured to a session that is ready to run."""
 
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import Struct, field
-
 from eprof import profilers
-from eprof.base.errors import CollectError, DefinitionError, UsageError
+from eprof.base.errors import CollectError, UsageError
 from eprof.base.progress import Progress
 from eprof.base.text import pattern
-from eprof.base.vocabulary import COUNTS
 from eprof.collect import directory, process
 from eprof.collect.collector import CPU, ENERGY, PLAIN, PROGRAM, TIME, Collector, Nodes, Place, Request, Step, Tool
 from eprof.collect.meters.source import Component
 from eprof.collect.session import Session
 from eprof.collect.tools import ask
 from eprof.collect.watch import Watch
-from eprof.costs import Costs
-from eprof.counts import counters
-from eprof.profile.plan import plan
 
 if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter
+    from eprof.commands.run.choice import CounterPlan
     from eprof.costs import CostTable
     from eprof.profile.profile import Profile
 
@@ -113,6 +108,8 @@ class Setup(NamedTuple):
 
     def plan(self) -> "CounterPlan":
         """What counters a session is set up to collect. Raises DefinitionError if the GPU's capability is not known."""
+        from eprof.commands.run.choice import counters_for
+
         costs = self.table.at(self.settings.setting) if self.table is not None else None
         return counters_for(self.collector, self.tool, costs, self.settings.capability)
 
@@ -369,65 +366,3 @@ def run(
     if not running.has_kernels:
         raise CollectError(" ".join(running.warnings) or "Nothing was collected to report on.", running.status or 1)
     return load(running.directory.path)
-
-
-class CounterPlan(Struct, frozen=True):
-    """counters: the profiler's name -> what it is for. missing: sentences on what cannot be counted."""
-
-    counters: dict[str, str] = field(default_factory=dict)
-    missing: list[str] = field(default_factory=list)
-    definition: str | None = None
-
-    def as_data(self) -> dict[str, Any]:
-        """The choice of counters for `run.json`."""
-        return {"definition": self.definition, "counters": self.counters, "missing": self.missing}
-
-
-def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capability: str | None) -> CounterPlan:
-    """The choice of counters to collect with `collector`.
-
-    Raises DefinitionError if the GPU's capability is not known.
-    """
-    if collector.counts_all:
-        return CounterPlan()
-    offer = collector.offered(tool, counters.names_in_use(collector.name))
-    offered = offer.names if offer else None
-    device = (offer.device if offer else None) or tool.device
-    known = capability or tool.capability or _capability(device, offered or (), collector.name)
-    try:
-        definition = counters.find(collector.name, known)
-    except DefinitionError:
-        basic = collector.basic(known)
-        if not basic:
-            raise
-        return _basic(basic, offered)
-    planned = plan(definition, costs, offered)
-    labels_by_reason: dict[str, list[str]] = {}
-    for word, reason in planned.missing.items():
-        labels_by_reason.setdefault(reason, []).append(COUNTS[word].label)
-    missing = [f"{', '.join(labels)} will be missing: {reason}." for reason, labels in labels_by_reason.items()]
-    return CounterPlan({name: planned.why(name) for name in planned.counters}, missing, definition.name)
-
-
-def _basic(basic: dict[str, str], offered: Collection[str] | None) -> CounterPlan:
-    if offered is None:
-        return CounterPlan(basic)
-    lacking = sorted(name for name in basic if name not in offered)
-    missing = [f"Not offered here, so not collected: {', '.join(lacking)}."] if lacking else []
-    return CounterPlan({name: why for name, why in basic.items() if name in offered}, missing)
-
-
-def _capability(device: str | None, offered: Collection[str], profiler: str) -> str:
-    """The compute capability by the GPU's name and by the counters that are offered. Raises DefinitionError."""
-    by_name = counters.capability_of(device) if device else ()
-    if len(by_name) == 1:
-        return by_name[0]
-    by_counters = counters.guess_capability(offered, profiler)
-    for capability in by_counters:
-        if capability in by_name:
-            return capability
-    candidates = by_name or by_counters[:4]
-    may_be = f" (it may be {' or '.join(candidates)})" if candidates else ""
-    raise DefinitionError(
-        f"The compute capability of {device or 'the GPU'} is not known{may_be}; say it with --capability."
-    )

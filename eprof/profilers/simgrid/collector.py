@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eprof.base.errors import UsageError
-from eprof.clusters import simulated
-from eprof.clusters.simulated import hosts, platform, settings
 from eprof.collect.collector import CLUSTER, Collector, Nodes, Place, Request, Speed, Step, Tool, Verdict
 from eprof.collect.process import Ended
 from eprof.collect.tools import ask, executable
@@ -52,6 +50,8 @@ class SimGrid(Collector):
 
         Raises UsageError.
         """
+        from eprof.clusters.simulated import hosts, platform, settings  # late: all other programs need not wait for it
+
         nodes = _nodes(request)
         speed = next(speed for speed in nodes.speeds if _speed_name(speed) == what)
         log = place.log(what, ".log")
@@ -80,6 +80,8 @@ class SimGrid(Collector):
 
     def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
         """Whether SimGrid's simulation came to its end, and left a trace that can be replayed."""
+        from eprof.clusters import simulated
+
         if not logs or simulated.energy(logs[0]) is None:
             trouble = _TROUBLE.search(errors)
             reason = f": {trouble[1][:300]}" if trouble else ""
@@ -104,6 +106,8 @@ def _logging(nodes: Nodes, log: Path) -> list[str]:
     """How SimGrid logs: energies go to files; what else it says stands in standard error, if it is a warning."""
     logs = {"host_energy": log}
     if nodes.link_w:
+        from eprof.clusters import simulated
+
         logs["link_energy"] = simulated.of_links(log)
     words = ["--log=root.thres:warning"]
     for category, file in logs.items():

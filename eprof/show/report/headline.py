@@ -2,9 +2,10 @@
 
 from msgspec.structs import replace
 
-from eprof.base.text import capital, listed, phrase, when
+from eprof.base.text import bracketed, capital, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
 from eprof.profile import schema
+from eprof.profilers import signs_of
 from eprof.show.report.trust import is_by_time, lacking_briefly, lacks_most, lacks_some, metered_sentences
 from eprof.show.report.view import DRAM, Entry, View, contenders
 from eprof.show.words.badges import ASSUMED, MISSING, Amount
@@ -249,7 +250,10 @@ def _profiled(view: View, counted: list[str]) -> str:
     number, takes, was = whole(len(view.kernels)), "take", "were"
     if len(view.kernels) == 1:
         number, takes, was = "One", "takes", "was"
-    kernels = f"{number} {view.nouns.of(len(view.kernels))}"
+    # The rows of perf are whole programs, whatever their profile calls them.
+    whole_programs = all(signs_of(log.format.partition("-")[0]).of_programs for log in view.document.inputs)
+    noun = "program" + when(len(view.kernels) > 1, "s") if whole_programs else view.nouns.of(len(view.kernels))
+    kernels = f"{number} {noun}"
     if counted:
         return f"{kernels} profiled: {' and '.join(counted)} counted{phrase(' in {}', _time(view))}."
     if _time(view):
@@ -262,9 +266,18 @@ def _instructions(view: View, instructions: Amount) -> str:
     names = view.instruction_words
     if names == ["warp_issue"]:
         return f"{at_least(instructions, '')} warp instructions"
-    if names != ["retired"] and not _CLASSES.issubset(names):
+    if view.amount(view.document, "retired").value is not None:
+        return f"{at_least(instructions, '')} instructions{bracketed(_per_cycle(view, instructions))}"
+    if not _CLASSES.issubset(names):
         instructions = Amount(instructions.value, instructions.marks | MISSING)
     return f"{at_least(instructions, '')} instructions"
+
+
+def _per_cycle(view: View, instructions: Amount) -> str:
+    cycles = view.amount(view.document, "core_active")
+    if not instructions.value or not cycles.value or (instructions.marks | cycles.marks) & MISSING:
+        return ""
+    return f"{plain(instructions.value / cycles.value)} a cycle"
 
 
 def _counted(view: View) -> list[str]:

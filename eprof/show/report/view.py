@@ -388,8 +388,9 @@ class View:
         return served or threads or names
 
     def instructions(self, entry: Entry) -> Amount:
-        """All thread-level instructions of a kernel or of the whole."""
-        return self.summed(entry, self.instruction_words)
+        """All thread-level instructions of a kernel or of the whole: those retired where they were counted."""
+        retired = self.amount(entry, "retired")
+        return self.summed(entry, self.instruction_words) if retired.value is None else retired
 
     def summed(self, entry: Entry, names: Iterable[str]) -> Amount:
         """The sum of some counts of the profile; a word that is not there makes it a lower bound.

@@ -1,0 +1,78 @@
+"""Which counters to collect with the profiler at hand: those of `plan.py`, or its basic set where no definition is.
+
+Apart from `settings`, for it imports definitions and prices, which a program without kernels need not wait for.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from msgspec import Struct, field
+
+from eprof.base.errors import DefinitionError
+from eprof.base.vocabulary import COUNTS
+from eprof.collect.collector import Collector, Tool
+from eprof.costs import Costs
+from eprof.counts import counters
+from eprof.profile.plan import plan
+
+
+class CounterPlan(Struct, frozen=True):
+    """counters: the profiler's name -> what it is for. missing: sentences on what cannot be counted."""
+
+    counters: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    definition: str | None = None
+
+    def as_data(self) -> dict[str, Any]:
+        """The choice of counters for `run.json`."""
+        return {"definition": self.definition, "counters": self.counters, "missing": self.missing}
+
+
+def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capability: str | None) -> CounterPlan:
+    """The choice of counters to collect with `collector`.
+
+    Raises DefinitionError if the GPU's capability is not known.
+    """
+    if collector.counts_all:
+        return CounterPlan()
+    offer = collector.offered(tool, counters.names_in_use(collector.name))
+    offered = offer.names if offer else None
+    device = (offer.device if offer else None) or tool.device
+    known = capability or tool.capability or _capability(device, offered or (), collector.name)
+    try:
+        definition = counters.find(collector.name, known)
+    except DefinitionError:
+        basic = collector.basic(known)
+        if not basic:
+            raise
+        return _basic(basic, offered)
+    planned = plan(definition, costs, offered)
+    labels_by_reason: dict[str, list[str]] = {}
+    for word, reason in planned.missing.items():
+        labels_by_reason.setdefault(reason, []).append(COUNTS[word].label)
+    missing = [f"{', '.join(labels)} will be missing: {reason}." for reason, labels in labels_by_reason.items()]
+    return CounterPlan({name: planned.why(name) for name in planned.counters}, missing, definition.name)
+
+
+def _basic(basic: dict[str, str], offered: Collection[str] | None) -> CounterPlan:
+    if offered is None:
+        return CounterPlan(basic)
+    lacking = sorted(name for name in basic if name not in offered)
+    missing = [f"Not offered here, so not collected: {', '.join(lacking)}."] if lacking else []
+    return CounterPlan({name: why for name, why in basic.items() if name in offered}, missing)
+
+
+def _capability(device: str | None, offered: Collection[str], profiler: str) -> str:
+    """The compute capability by the GPU's name and by the counters that are offered. Raises DefinitionError."""
+    by_name = counters.capability_of(device) if device else ()
+    if len(by_name) == 1:
+        return by_name[0]
+    by_counters = counters.guess_capability(offered, profiler)
+    for capability in by_counters:
+        if capability in by_name:
+            return capability
+    candidates = by_name or by_counters[:4]
+    may_be = f" (it may be {' or '.join(candidates)})" if candidates else ""
+    raise DefinitionError(
+        f"The compute capability of {device or 'the GPU'} is not known{may_be}; say it with --capability."
+    )
