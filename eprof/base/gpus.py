@@ -49,6 +49,12 @@ def capability_of_label(label: str) -> str | None:
     return match[1] if match else None
 
 
+def capabilities_of_label(label: str) -> tuple[str, ...]:
+    """The compute capabilities that the GPU with this label in a log may have, by ncu's label or by its name."""
+    told = capability_of_label(label)
+    return capabilities(label) if told is None else (told,)
+
+
 def capabilities(device_name: str) -> tuple[str, ...]:
     """The compute capabilities that a GPU of this name may have; several where names were reused, () if not known."""
     name = normal_name(device_name)
