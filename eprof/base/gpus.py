@@ -18,7 +18,12 @@ _LABEL = pattern(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 
 def normal_name(device_name: str) -> str:
     """The name of a kind of GPU for matching: as `normal_label`, without the " (0)" behind."""
-    return normal_label(_INDEX.sub("", device_name))
+    return normal_label(unnumbered(device_name))
+
+
+def unnumbered(device_label: str) -> str:
+    """The label of a device without the " (0)" behind."""
+    return _INDEX.sub("", device_label)
 
 
 def normal_label(device_label: str) -> str:
@@ -42,6 +47,12 @@ def capability_of_label(label: str) -> str | None:
     """The compute capability in ncu's label of a device ("ncu device 0 (CC 8.0)"), else None."""
     match = _LABEL.fullmatch(label)
     return match[1] if match else None
+
+
+def capabilities_of_label(label: str) -> tuple[str, ...]:
+    """The compute capabilities that the GPU with this label in a log may have, by ncu's label or by its name."""
+    told = capability_of_label(label)
+    return capabilities(label) if told is None else (told,)
 
 
 def capabilities(device_name: str) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from eprof.base.gpus import capabilities, normal_name
+from eprof.base.gpus import capabilities, capability_of_label, normal_name
 from eprof.base.resources import folder
 from eprof.base.toml import Document
 
@@ -19,14 +20,22 @@ _MEMORY_SIZE = re.compile(r"[ -]\d+ ?gb$")
 class DataSheet(Struct, frozen=True):
     """A board. name: as the driver prints it. memory: "gddr", "laptop" (with GDDR), "hbm", or "shared" with the CPU.
 
-    limit_w: its power limit in W. peaks: sp_gflops, dp_gflops, dram_gb_per_s, as cost tables have them; may be empty.
-    None: not known.
+    limit_w: its power limit in W. beyond_power, beyond_clock: how many times its limit and its boost clock it may
+    reach, as partners and owners set it. peaks: sp_gflops, dp_gflops, dram_gb_per_s, as cost tables have them; may be
+    empty. None: not known.
     """
 
     name: str
     memory: str | None = None
     limit_w: float | None = None
     peaks: Mapping[str, float] = {}
+    beyond_power: float = 1.0
+    beyond_clock: float = 1.0
+
+    @property
+    def most_w(self) -> float | None:
+        """What the board may draw for long, in W."""
+        return None if self.limit_w is None else self.limit_w * self.beyond_power
 
 
 def data_sheet(device_name: str) -> DataSheet | None:
@@ -50,6 +59,28 @@ def power_limit_w(device_name: str) -> float | None:
     """The power limit in W of the board that a log calls `device_name`; None if it is not known."""
     sheet = data_sheet(device_name)
     return None if sheet is None else sheet.limit_w
+
+
+def most_w(device_name: str) -> float | None:
+    """The power in W that the board that a log calls `device_name` may draw for long; None if it is not known."""
+    sheet = data_sheet(device_name)
+    return None if sheet is None else sheet.most_w
+
+
+def sheets_of(device_label: str | None) -> list[DataSheet]:
+    """The boards that the GPU with this label in a log may be: the named one, or all of a compute capability."""
+    if device_label is None:
+        return []
+    capability = capability_of_label(device_label)
+    if capability is not None:
+        return sheets_with(capability)
+    sheet = data_sheet(device_label)
+    return [] if sheet is None else [sheet]
+
+
+def sheets_with(capability: str) -> list[DataSheet]:
+    """All boards with a compute capability that have a data sheet."""
+    return [sheet for sheet in sheets() if capability in capabilities(sheet.name)]
 
 
 def sheets() -> list[DataSheet]:
@@ -77,12 +108,18 @@ def near(device_name: str) -> list[str]:
 @lru_cache(maxsize=1)
 def _listed() -> Mapping[str, DataSheet]:
     document = Document.read(folder("counters") / "boards.toml")
-    sheets = [
-        DataSheet(name, memory, numbers["w"], {key: number for key, number in numbers.items() if key != "w"})
-        for memory, boards in document.data.items()
-        for name, numbers in boards.items()
-    ]
-    return {normal_name(sheet.name): sheet for sheet in sheets}
+    beyond = document.data["beyond"]
+    listed = {}
+    for memory, boards in document.data.items():
+        if memory == "beyond":
+            continue
+        for name, numbers in boards.items():
+            peaks = {key: number for key, number in numbers.items() if key != "w"}
+            sheet = DataSheet(name, memory, numbers["w"], peaks)
+            if memory in beyond["memory"] or name.split()[0] in beyond["names"]:
+                sheet = replace(sheet, beyond_power=beyond["power"], beyond_clock=beyond["clock"])
+            listed[normal_name(name)] = sheet
+    return listed
 
 
 def _words(name: str) -> list[str]:

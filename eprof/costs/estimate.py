@@ -19,7 +19,7 @@ from eprof.base.gpus import capability_of_label
 from eprof.base.resources import folder
 from eprof.base.text import brief, listed, printable
 from eprof.base.toml import Document, quoted
-from eprof.costs.datasheets import DataSheet, data_sheet, near, sheets
+from eprof.costs.datasheets import DataSheet, data_sheet, near, sheets, sheets_with
 from eprof.costs.file import read
 from eprof.costs.table import CostTable
 from eprof.counts.counters import capability_of
@@ -270,7 +270,7 @@ _KINDS = {
 
 def _boards_of(capability: str) -> list[DataSheet]:
     """Boards of this compute capability whose power limit is known."""
-    return [sheet for sheet in sheets() if capability in capability_of(sheet.name) and sheet.limit_w]
+    return [sheet for sheet in sheets_with(capability) if sheet.limit_w]
 
 
 @lru_cache(maxsize=1)

@@ -1,15 +1,18 @@
 """The most that uncounted work can take: what a log lacks is bounded class by class, by what the hardware can do.
 
 An SM issues so many instructions a cycle and moves so many bytes; the cycles are counted, or follow from the time and
-the peak of FP32. A bound here is generous: the interval that it ends is to hold the truth, not to look good.
+the peak of FP32, at the highest clock that such a board may reach. A bound here is generous: the interval that it ends
+is to hold the truth, not to look good.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from msgspec import Struct
 
 from eprof.base.arrays import Floats, known_or_zero
+from eprof.base.gpus import capabilities_of_label
 from eprof.base.marks import Mark
 from eprof.base.text import pattern
 from eprof.base.vocabulary import (
@@ -24,6 +27,7 @@ from eprof.base.vocabulary import (
     TENSOR_FLOPS,
 )
 from eprof.costs import Costs
+from eprof.costs.datasheets import sheets_of
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
 from eprof.energy.replicas import amounts_of
@@ -32,12 +36,15 @@ _FEWEST_LANES = 64  # of FP32 in an SM: its cycles are at most the FP32 instruct
 _THREADS = 32  # of a warp
 # What an SM can do in a cycle, on any GPU that tables are for, in thread instructions and bytes.
 _ISSUED_A_CYCLE = 256.0  # 4 schedulers, two instructions at a time until Pascal
-_TENSOR_A_CYCLE = 32768.0  # flops, of the narrowest type
-_BYTES_A_CYCLE = {"shared": 128.0, "l1": 128.0, "l2": 128.0}
+_TENSOR_A_CYCLE = 65536.0  # flops, of the narrowest type: a B300's dense FP4 is about 49,000
+_BYTES_A_CYCLE = 128.0  # from the L1 and L2 caches, and from shared memory
+_SHARED_OF_KEPLER = 256.0  # 32 banks of 8 bytes
 _OFF_CHIP = ("dram", "system")  # a link to the host is never faster than the GPU's own DRAM
 # Of a product on tensor cores, the rest of its arithmetic is its epilogue, in FP32 or FP16: some instructions for each
-# element of the result, which took 2 K flops on tensor cores, K being some hundreds or thousands.
-_PRODUCT = pattern(r"(?i)gemm|nvjet|xmma|mma_|fprop|dgrad|wgrad|cutlass")
+# element of the result, which took 2 K flops on tensor cores, K being some hundreds or thousands. Only plain products
+# are meant: attention, convolutions and products of quantised operands do more beside.
+_PRODUCT = pattern(r"(?i)gemm|nvjet")
+_NO_PLAIN_PRODUCT = pattern(r"(?i)fmha|attention|flash|conv|fprop|wgrad|dgrad|quant|awq|gptq|marlin|3xtf32|tf32x3")
 _HOST_BYTE = 10.0  # times a byte from the GPU's own DRAM, at most: that of the host's, and a link of some pJ a bit
 _EPILOGUE = 1 / 128
 _CLASSED = [name for name in INSTRUCTIONS if name not in ISSUED and COUNTS[name].group != "tensor"]
@@ -90,6 +97,26 @@ def _product(price: Floats, number: Floats) -> Floats:
     return np.where(price > 0, price * np.where(price > 0, number, 0.0), 0.0)
 
 
+class _Board(Struct, frozen=True):
+    """What tells a board from others with the same prices. dram_gb_per_s: of the largest that it may be, else 0."""
+
+    beyond_clock: float
+    dram_gb_per_s: float
+    shared_a_cycle: float
+
+
+@lru_cache(maxsize=64)
+def _board(device_label: str | None) -> _Board:
+    may_be = sheets_of(device_label)
+    known = [] if device_label is None else capabilities_of_label(device_label)
+    is_kepler = any(capability.startswith("3.") for capability in known)
+    return _Board(
+        max((sheet.beyond_clock for sheet in may_be), default=1.0),
+        max((sheet.peaks.get("dram_gb_per_s", 0.0) for sheet in may_be if len(may_be) > 1), default=0.0),
+        _SHARED_OF_KEPLER if is_kepler else _BYTES_A_CYCLE,
+    )
+
+
 class _Rates:
     """The most of each word that each kernel can have done in its time, (n_kernels,)."""
 
@@ -98,20 +125,27 @@ class _Rates:
         rows = counts.rows
         is_whole = ~np.isnan(rows.time_s) & ((rows.time_marks & _MISSING) == 0)
         giga_s = 1e9 * np.where(is_whole, rows.time_s, np.inf)
-        single, double = ((peak or math.inf) / 2 * giga_s for peak in (costs.peaks.sp_gflops, costs.peaks.dp_gflops))
+        boards = [_board(device) for device in rows.device]
+        beyond = np.array([board.beyond_clock for board in boards])
+        dram = np.array([board.dram_gb_per_s for board in boards])
+        shared = np.array([board.shared_a_cycle for board in boards])
+        single, double = (
+            (peak or math.inf) / 2 * giga_s * beyond for peak in (costs.peaks.sp_gflops, costs.peaks.dp_gflops)
+        )
         self.cycles = self._counted("sm_active_cycle", single / _FEWEST_LANES)
         self.of_group = {
             "fp64": np.fmin(double, single),
             # No GPU has more integer lanes than FP32 ones, and special functions have a quarter of them at most.
             **{"fp32": single, "int": single, "sfu": single / 4},
-            **dict.fromkeys(_OFF_CHIP, (costs.peaks.dram_gb_per_s or math.inf) * giga_s),
-            **{level: self.cycles * byte for level, byte in _BYTES_A_CYCLE.items()},
+            **dict.fromkeys(_OFF_CHIP, np.maximum(costs.peaks.dram_gb_per_s or math.inf, dram) * giga_s),
+            **{"shared": self.cycles * shared, **dict.fromkeys(("l1", "l2"), self.cycles * _BYTES_A_CYCLE)},
         }
         issued = self._counted("warp_issue", self.cycles * _ISSUED_A_CYCLE / _THREADS)
         classed = known_or_zero(counts.amounts.only([word for word in _CLASSED if word in counts.amounts]))
         self.issued = issued
         self.left = np.maximum(_THREADS * issued - classed.sum(axis=1), 0.0)
         self.epilogue = self._of_epilogues()
+        self.is_double = known_or_zero(counts.amounts.only(["tensor_fp64"])).sum(axis=1) > 0
 
     def _counted(self, word: str, allowed: Floats) -> Floats:
         """A count where it is whole, else the most that it can be."""
@@ -125,7 +159,7 @@ class _Rates:
         """The most arithmetic beside tensor cores, of products that these were counted for; else infinite."""
         words = [word for word in TENSOR_FLOPS if word in self.counts.amounts]
         tensor = known_or_zero(self.counts.amounts.only(words)).sum(axis=1)
-        is_product = np.array([bool(_PRODUCT.search(name)) for name in self.counts.rows.kernel], dtype=bool)
+        is_product = np.array([_is_plain_product(name) for name in self.counts.rows.kernel], dtype=bool)
         return np.where(is_product & (tensor > 0), tensor * _EPILOGUE, np.inf)
 
     def most_of(self, word: str) -> Floats:
@@ -138,15 +172,17 @@ class _Rates:
         if group == "tensor":
             # Beside the type that was counted of a product, there is next to none of another.
             return np.asarray(np.fmin(self.cycles * _TENSOR_A_CYCLE, self.epilogue))
-        most = self.of_group.get(group, np.full(len(self.counts.rows), np.inf))
+        most: Floats = self.of_group.get(group, np.full(len(self.counts.rows), np.inf))
         if word not in _CLASSED:
             return most
         most = np.asarray(np.fmin(most, self.left))
         if group not in FLOAT_PARTS and group != "sfu":
             return most
-        most = np.where(np.isinf(self.epilogue), most, np.fmin(most, np.where(group == "fp64", 0.0, self.epilogue)))
-        if not word.endswith("_other"):
-            return most
-        # Comparisons, minima and the like go with arithmetic of their type: without any, there is nothing to compare.
-        arithmetic = self.counts.amounts.only([f"{group}_{kind}" for kind in ("fma", "add", "mul")]).sum(axis=1)
-        return np.where(np.isnan(arithmetic), most, np.fmin(most, arithmetic))
+        # The epilogue of a product is in FP64 if the product is.
+        has_epilogue = (group != "fp64") | self.is_double
+        beside = np.where(has_epilogue | np.isinf(self.epilogue), self.epilogue, 0.0)
+        return np.asarray(np.fmin(most, beside))
+
+
+def _is_plain_product(kernel: str) -> bool:
+    return bool(_PRODUCT.search(kernel)) and not _NO_PLAIN_PRODUCT.search(kernel)

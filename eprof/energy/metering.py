@@ -102,11 +102,13 @@ def metered(
     limit_w: float | None = None,
     least: float = LEAST,
     most: float = MOST,
+    most_w: float | None = None,
 ) -> Metered:
     """The factor that makes kernels and idle time add up to what the meter saw.
 
     is_own: the costs were made for the profiled GPU. limit_w: the power limit of its board in W, if it is known. least,
-    most: the factors between which one is plausible.
+    most: the factors between which one is plausible. most_w: what the board may draw where partners or owners set a
+    higher limit; None: no more than limit_w.
     Raises MeterError: times are not known, or the joules cannot be those of these kernels.
     """
     rows = counts.rows
@@ -125,8 +127,9 @@ def metered(
     mean_w = meter.joules / whole_s
     if is_own and limit_w is None:
         limit_w = costs.peaks.power_limit_w
-    if limit_w is not None and mean_w > limit_w * (1 + _SENSOR):
-        raise _no_power(f"more than the {limit_w:.4g} W that this board may draw", mean_w, meter, whole_s)
+    most_w = most_w or limit_w
+    if most_w is not None and mean_w > most_w * (1 + _SENSOR):
+        raise _no_power(f"more than the {most_w:.4g} W that this board may draw", mean_w, meter, whole_s)
     if is_own:
         knows_constant = costs.basis != ESTIMATED and not costs.constant_marks & Mark.ASSUMED
         if knows_constant and mean_w < costs.constant_power_w * (1 - _SENSOR):

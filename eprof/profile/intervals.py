@@ -236,6 +236,9 @@ def _of_rows(
         return UNSET
     groups = [group for group, place in _PLACES.items() if joules[place] > 0]
     draws = _draws(energy, replicas, places, joules)[[_PLACES[group] for group in groups]]
+    if not draws.any():
+        # Work in no time: a board draws nothing in it, so that there is nothing to share out.
+        return UNSET
     share = replicas.share if replicas is not None else 1.0
     singles = tuple(frozenset([group]) for group in groups)
     ways = _partitions(singles, joules[joules > 0])

@@ -10,7 +10,7 @@ from eprof.base.known import mapped
 from eprof.base.text import capital
 from eprof.base.vocabulary import COUNTS
 from eprof.costs import CostTable, Scale
-from eprof.costs.datasheets import data_sheet, power_limit_w
+from eprof.costs.datasheets import data_sheet, most_w, power_limit_w
 from eprof.costs.estimate import estimated, parsed
 from eprof.energy import metering
 from eprof.energy.metering import Meter, Metered
@@ -131,7 +131,7 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
     name = energy.profile.counted[0].device.name
     limit_w = mapped(power_limit_w, name)
     least = metering.LEAST if is_own or not energy.profile.is_of_cpu else metering.LEAST_OF_CPUS
-    scaling = metering.metered(energy.counts, costs, meter, is_own, limit_w, least)
+    scaling = metering.metered(energy.counts, costs, meter, is_own, limit_w, least, most_w=mapped(most_w, name))
     if is_own and table.within > 1 and scaling.limit_w is None:
         scaling = replace(scaling, within=table.within)
     setting = costs.setting.label if costs.setting.core_mhz and costs.setting.memory_mhz else None
@@ -160,7 +160,9 @@ def _split_by_time(energy: "Energy", meter: Meter) -> "Energy":
     name = energy.profile.counted[0].device.name
     limit_w = mapped(power_limit_w, name)
     counts = energy.profile.counts("accessed")
-    scaling = metering.metered(counts, table.at(), meter, limit_w=limit_w, least=0.0, most=_MOST_W)
+    scaling = metering.metered(
+        counts, table.at(), meter, limit_w=limit_w, least=0.0, most=_MOST_W, most_w=mapped(most_w, name)
+    )
     scaling = replace(scaling, within=metering.WITHIN_BY_TIME, limit_w=None)
     costs = table.at().scaled(scaling.factor)
     notes = (*energy.notes, *_notes(energy, scaling))

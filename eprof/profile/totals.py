@@ -1,7 +1,6 @@
 """Energy, time and flop/B of all kernels of a priced profile together."""
 
 import math
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +11,8 @@ from eprof.base.arrays import Floats, Ints, known_or_zero
 from eprof.base.known import ratio
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
-from eprof.costs.datasheets import power_limit_w, sheets
-from eprof.counts.counters import capability_of
+from eprof.costs import ESTIMATED
+from eprof.costs.datasheets import data_sheet, most_w, sheets_with
 from eprof.profile.rooflines import all_flops_of, traffic_of
 
 if TYPE_CHECKING:
@@ -93,25 +92,20 @@ def kernel_time_marks(energy: "Energy") -> Ints:
 
 
 def board_limit_w(energy: "Energy") -> float:
-    """The power limit of the profile's board in W, by its data sheet or the table; infinite where it is not known.
+    """The power in W that the profile's board may draw for long; infinite where it is not known.
 
-    Where only the compute capability is known, or which it may be, that of the largest such board.
+    By its data sheet, and what partners and owners set beyond it; else by the table. Where only the compute capability
+    is known, or which it may be, that of the largest such board.
     """
     assert energy.costs is not None
     devices = [part.device for part in energy.profile.counted]
-    listed = [limit for device in devices if device.name and (limit := power_limit_w(device.name)) is not None]
+    limits_w = [limit for device in devices if device.name and (limit := most_w(device.name)) is not None]
     of_table = energy.costs.peaks.power_limit_w
-    if listed or of_table:
-        return min(listed, default=of_table or math.inf)
+    if limits_w or of_table and energy.costs.basis != ESTIMATED:
+        return min(limits_w, default=of_table or math.inf)
     may_be = [capability for device in devices for capability in device.may_be or (device.capability,)]
-    return max(map(_limit_of_capability, may_be), default=math.inf)
-
-
-@lru_cache(maxsize=16)
-def _limit_of_capability(capability: str | None) -> float:
-    """The highest power limit of all boards of a compute capability in W; infinite where none is known."""
-    limits = [sheet.limit_w for sheet in sheets() if sheet.limit_w and capability in capability_of(sheet.name)]
-    return max(limits, default=math.inf)
+    of_boards = [sheet.most_w for capability in may_be if capability for sheet in sheets_with(capability)]
+    return max((limit for limit in of_boards if limit), default=of_table or math.inf)
 
 
 def held_to_limit(energy: "Energy") -> "Energy":
@@ -129,14 +123,12 @@ def held_to_limit(energy: "Energy") -> "Energy":
     if total_j <= most_j or constant_j >= most_j:
         return energy
     made = f"The prices make {total_j / time_s:.4g} W of these counts and times, and the board may draw"
+    limit = f"{most_j / time_s:.4g} W{_beyond(energy)}"
     if energy.table is None or not energy.profile.is_served_by(energy.table):
         why = "they are of another processor, too large, or the counts or times are not those of this run"
-        return replace(energy, notes=(f"{made} {most_j / time_s:.4g} W: {why}.", *energy.notes))
+        return replace(energy, notes=(f"{made} {limit}: {why}.", *energy.notes))
     factor = (most_j - constant_j) / (total_j - constant_j)
-    note = (
-        f"{made} {most_j / time_s:.4g} W: its power limit binds, so that all but constant power is taken times "
-        f"{factor:.3g}."
-    )
+    note = f"{made} {limit}: its power limit binds, so that all but constant power is taken times {factor:.3g}."
     if factor < _PLAUSIBLE:
         note += " So far off, the times, the counts or the board are probably not those of this run."
     assert energy.costs is not None
@@ -146,6 +138,14 @@ def held_to_limit(energy: "Energy") -> "Energy":
     }
     held = energy.priced(replace(energy.costs, charges=charges, held=factor))
     return replace(held, notes=(note, *held.notes))
+
+
+def _beyond(energy: "Energy") -> str:
+    """What tells that a board's limit is taken for more than its data sheet says; else empty."""
+    names = [part.device.name for part in energy.profile.counted]
+    known = [sheet for name in names if name and (sheet := data_sheet(name)) is not None]
+    beyond = max((sheet.beyond_power for sheet in known), default=1.0)
+    return f" ({beyond:g} times its data sheet's limit, as partners and owners set it)" if beyond > 1 else ""
 
 
 def intensity_of(energy: "Energy") -> float | None:

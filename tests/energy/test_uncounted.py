@@ -23,10 +23,10 @@ PAYING = sorted(word for word, charge in costs.load("v100").at().charges.items()
 PEAKS = Peaks(sp_gflops=10_000.0, dp_gflops=5_000.0, dram_gb_per_s=900.0)
 
 
-def counted(known, name="kernel(float*)"):
+def counted(known, name="kernel(float*)", device="V100"):
     """Counts of one kernel: what is not in `known` is missing."""
     rows = KernelRows(
-        device=np.array(["V100"], dtype=object),
+        device=np.array([device], dtype=object),
         kernel=np.array([name], dtype=object),
         launches=np.array([1]),
         time_s=np.array([TIME_S]),
@@ -37,10 +37,10 @@ def counted(known, name="kernel(float*)"):
     return Counts(rows, Columns.of(amounts, 1), Columns.of(marks, 1), {}, "accessed")
 
 
-def most(known, name="kernel(float*)"):
+def most(known, name="kernel(float*)", device="V100"):
     """The bounds by group in J, and that of all together."""
     table = replace(costs.load("v100").at(), peaks=PEAKS)
-    counts = replace(counted(known, name), books=table.books)
+    counts = replace(counted(known, name, device), books=table.books)
     bounds = uncounted(counts, table, attribute(counts, table), prices_of(table))
     return (
         {group: float(joules[0]) for group, joules in bounds.groups.items()},
@@ -74,6 +74,37 @@ def test_a_product_on_tensor_cores_has_next_to_no_other_arithmetic():
     known = {"sm_active_cycle": SM_CYCLES, "tensor_fp16": 1e9}
     named, plain = most(known, "sm80_xmma_gemm_f16f16_tilesize128x128x32")[0], most(known)[0]
     assert named["fp64"] == 0 and 0 < named["fp32"] < plain["fp32"] / 10
+
+
+@pytest.mark.parametrize(
+    "name", ["fmha_cutlassF_f16_aligned_64x64_rf_sm80", "sm80_xmma_wgrad_implicit_gemm_f16", "dequantize_gemm_int4"]
+)
+def test_what_is_no_plain_product_may_do_any_arithmetic(name):
+    known = {"sm_active_cycle": SM_CYCLES, "tensor_fp16": 1e9}
+    assert most(known, name)[0] == most(known)[0]
+
+
+def test_the_epilogue_of_an_fp64_product_is_fp64():
+    groups, _, prices = most({"sm_active_cycle": SM_CYCLES, "tensor_fp64": 1.28e9}, "cutlass_80_tensorop_d884gemm")
+    assert groups["fp64"] == pytest.approx(1e7 * price(prices, "fp64_fma"))
+
+
+def test_maxima_need_no_arithmetic_of_their_type():
+    known = dict.fromkeys(["fp64_fma", "fp64_add", "fp64_mul"], 0.0)
+    assert most({"sm_active_cycle": SM_CYCLES, **known})[0]["fp64"] > 0
+
+
+@pytest.mark.parametrize(
+    ("device", "group", "times"),
+    [
+        ("GeForce RTX 5070 (0)", "fp64", 1.15),
+        ("ncu device 0 (CC 8.0)", "dram", 2040 / 900),
+        ("Tesla K40m (0)", "shared", 2.0),
+    ],
+)
+def test_a_bound_holds_for_every_board_that_it_may_be(device, group, times):
+    known = {"sm_active_cycle": SM_CYCLES}
+    assert most(known, device=device)[0][group] == pytest.approx(times * most(known)[0][group])
 
 
 @given(st.sets(st.sampled_from(PAYING)), st.sampled_from(PAYING))

@@ -7,12 +7,15 @@ import pytest
 from frames_support import columns
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 from msgspec.structs import replace
 
 import eprof
 from eprof import costs
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import PRICED
+from eprof.costs import Peaks
+from eprof.costs.datasheets import most_w
 from eprof.energy.attribution import attribute
 from eprof.energy.replicas import Replicas, amounts_of, middle, prices_of
 from eprof.profile import intervals
@@ -149,6 +152,17 @@ def test_prices_give_way_where_the_power_limit_binds(energy):
     assert sum(part.share for part in shares) == pytest.approx(1)
     huge = replace(energy, costs=replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=1e9)))
     assert held_to_limit(huge) is huge
+
+
+def test_boards_of_partners_may_draw_more_than_their_data_sheet_says():
+    assert most_w("GeForce GTX 1080 Ti (0)") == 1.25 * 250
+    assert most_w("Tesla V100-SXM2-16GB") == 300
+
+
+def test_work_in_no_time_has_no_causes(energy):
+    counts = replace(energy.counts, rows=replace(energy.counts.rows, time_s=energy.counts.rows.time_s * 0))
+    timeless = replace(energy, counts=counts).priced(replace(energy.costs, peaks=Peaks(power_limit_w=10.0)))
+    assert intervals.causes_of_energy(timeless, intervals.replicas(timeless)) is UNSET
 
 
 @pytest.mark.parametrize("within", [1.0, 1.01, 2.0])

@@ -89,6 +89,8 @@ def _prices(view: View) -> Iterator[str]:
 def _basis(view: View, costs: schema.Costs) -> str:
     basis = _PRICES.get(costs.basis or "", "without a stated basis")
     basis = basis.format(processor=view.nouns.processor)
+    if costs.basis == "estimated" and (why := costs.constant_why or "").startswith("the mean of"):
+        basis = f"{why}, {basis.replace('the data sheet', 'their data sheets')}"
     if costs.gpu_match == "similar":
         return f"of the similar {costs.device.partition(' (')[0]}, {basis}"
     return basis
