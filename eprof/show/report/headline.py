@@ -98,8 +98,8 @@ def _by_limit(view: View) -> str:
     if not interval or not interval.limit_w:
         return ""
     # Of a board that no log names it is the highest limit of its compute capability.
-    whose = "the board's" if view.costs and view.costs.gpu_match == "own" else "such a board's highest"
-    return f" ({whose} {quantity(interval.limit_w, 'W')} limit)"
+    whose = "the board" if view.costs and view.costs.gpu_match == "own" else "such a board"
+    return f" ({whose} may draw {quantity(interval.limit_w, 'W')})"
 
 
 def at_least(amount: Amount, unit: str) -> str:
