@@ -59,13 +59,16 @@ def of_whole(energy: "Energy", refits: Replicas | None) -> schema.Interval | Non
     lost = _uncounted(energy, refits)
     families = {family: _of_part(energy, refits, words, lost) for family, words in FAMILIES.items()}
     groups = {group: _of_part(energy, refits, words, lost) for group, words in _WORDS_OF_GROUP.items()}
+    total, most_j = of_total(energy, refits), _most_j(energy, time_of(energy) or math.nan)
+    limit_w = board_limit_w(energy) if total is not None and total[1] == most_j else UNSET
     return schema.Interval(
-        total=of_total(energy, refits),
+        total=total,
         share=refits.share,
         replicas=refits.number,
         within=refits.within if refits.within > 1 else None,
         groups={group: ends for group, ends in groups.items() if ends is not None},
         uncounted=_room(energy, lost),
+        limit_w=limit_w,
         **families,
     )
 

@@ -162,6 +162,14 @@ def test_kernels_run_natively_as_they_are_interpreted(tmp_path):
     }
 
 
+def test_conversions_run_natively(tmp_path):
+    source = """__kernel void k(__global float *f, __global int *o, __global double *d, __global long *l) {
+      int i = get_global_id(0); o[i] = (int)(f[i] * 3.0f) + (int)(d[i] * 5.0); d[i] = l[i]; f[i] = (float)(o[i] + i); }"""
+    arguments = FLOATS, INTS, buffer("float64", 32, 3), buffer("int64", 32, 4)
+    found, said, _ = native_support.differences(tmp_path, [case("conversions", source, *arguments)])
+    assert found == {} and "interpreted" not in said
+
+
 def test_a_switch_on_few_values_is_right(tmp_path):
     """Oclgrind takes wrong cases of it; numpy says which are right."""
     source = """__kernel void k(__global int *a) { int i = get_global_id(0);
@@ -220,6 +228,13 @@ def test_what_is_missing_is_said(driver, monkeypatch):
     assert "pip install" in native.environment(driver, True, Path())[native.WHY]
     monkeypatch.setattr(native, "_TRIED", {})
     assert "another" in native.environment(driver, True, Path())[native.WHY]
+
+
+def test_any_library_that_was_tried_will_do(driver, monkeypatch):
+    library = native._library(driver)
+    assert library is not None
+    monkeypatch.setattr(native, "_TRIED", {"liboclgrind-of-another-year.so": (), **native._TRIED})
+    assert native._library(driver) == library
 
 
 def test_a_compiler_that_fails(driver, tmp_path, monkeypatch):
