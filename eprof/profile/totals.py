@@ -13,6 +13,7 @@ from eprof.base.marks import Mark
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.costs import ESTIMATED
 from eprof.costs.datasheets import data_sheet, most_w, sheets_with
+from eprof.logs.rows.log import KernelRows
 from eprof.profile.rooflines import all_flops_of, traffic_of
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 TOTAL = "total"
 ENERGIES = (COMPUTATION, DATA, CONSTANT, TOTAL)
+_ACTS_IN_S = 0.01  # a power limit acts on launches of this length
+_FOR_A_MOMENT = (
+    3.0  # times its limit that a board may draw for 100 us (PCI Express CEM 5.0; Intel, ATX 3.0 design guide)
+)
 _PLAUSIBLE = 0.7  # a factor on prices that a table may be off by
 CONSTANT_ROW = list(GROUPS).index(CONSTANT)
 
@@ -106,6 +111,11 @@ def board_limit_w(energy: "Energy") -> float:
     may_be = [capability for device in devices for capability in device.may_be or (device.capability,)]
     of_boards = [sheet.most_w for capability in may_be if capability for sheet in sheets_with(capability)]
     return max((limit for limit in of_boards if limit), default=of_table or math.inf)
+
+
+def times_limit(rows: KernelRows) -> Floats:
+    """How many times its limit a board may draw in launches as long as each kernel's in the mean, (n_kernels,)."""
+    return np.where(rows.time_s / rows.launches >= _ACTS_IN_S, 1.0, _FOR_A_MOMENT)
 
 
 def held_to_limit(energy: "Energy") -> "Energy":

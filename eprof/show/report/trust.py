@@ -143,6 +143,16 @@ def uncounted_share(view: View) -> float:
     return 1.0 if most is None else most / (total + most or 1.0)
 
 
+def counted_alone(view: View) -> str:
+    """The only group of counts that has joules, where neither time nor a bound tells of the rest; else empty."""
+    groups = [group for group, amount in view.groups.items() if amount.value]
+    total, ends = view.energy("total"), view.interval("total")
+    if len(groups) != 1 or groups == [CONSTANT] or view.to_meter or view.is_above or view.energy(CONSTANT).value:
+        return ""
+    is_open = total.lower and known(ends) is None
+    return groups[0] if is_open else ""
+
+
 def lacks_some(view: View) -> bool:
     """Whether what was not counted can take a tenth of all energy or more."""
     return uncounted_share(view) > _FEW
