@@ -18,7 +18,12 @@ _LABEL = pattern(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 
 def normal_name(device_name: str) -> str:
     """The name of a kind of GPU for matching: as `normal_label`, without the " (0)" behind."""
-    return normal_label(_INDEX.sub("", device_name))
+    return normal_label(unnumbered(device_name))
+
+
+def unnumbered(device_label: str) -> str:
+    """The label of a device without the " (0)" behind."""
+    return _INDEX.sub("", device_label)
 
 
 def normal_label(device_label: str) -> str:

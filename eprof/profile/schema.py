@@ -400,7 +400,8 @@ class Interval(Struct):
 
     groups: by group of counts ("fp64", "dram"), those that cost something. within: the interval of a kernel is at least
     its energy times and divided by this factor; null: nobody measured how far off kernels are. uncounted: the most in J
-    that what was not counted can take, by group of counts, and "total"; null: nothing bounds it.
+    that what was not counted can take, by group of counts, and "total"; null: nothing bounds it. limit_w: the board's
+    power limit in W, where that is what ends `total`.
     """
 
     share: float
@@ -412,6 +413,7 @@ class Interval(Struct):
     total: Range | None = None
     groups: dict[str, Range | None] = {}
     uncounted: dict[str, float | None] = {}
+    limit_w: float | UnsetType = UNSET
 
 
 class AtClocks(Struct, kw_only=True):

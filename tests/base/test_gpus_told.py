@@ -1,5 +1,7 @@
 """The GPU that a program's own output names, for logs whose tables do not."""
 
+import re
+
 import pytest
 
 from eprof.base.gpus import completed, told_in
@@ -71,3 +73,42 @@ def test_a_trace_as_text_is_of_the_gpu_whose_name_it_cuts_off(tmp_path):
 )
 def test_the_gpu_of_an_example_is_one_that_the_log_may_be_of(lowest, highest, gpu):
     assert example(lowest, highest) == gpu
+
+
+def test_a_name_beside_the_tables_is_told_without_its_number(tmp_path):
+    import eprof
+
+    log = tmp_path / "summary.csv"
+    log.write_text(
+        'Device "Tesla V100-SXM2-16GB (0)"\n==1== Profiling result:\n'
+        '"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,ms,,ms,ms,ms,\n'
+        '"GPU activities",100.0,7.0,1,7.0,7.0,7.0,"k(int)"\n'
+    )
+    told = [note for note in eprof.load(log).energy().warnings if "in full" in note]
+    assert told == [
+        "no table names the GPU in full; it is taken to be Tesla V100-SXM2-16GB, by what the logs say beside it"
+    ]
+
+
+def test_an_estimate_for_no_named_gpu_says_of_how_many_boards_it_is_the_mean(tmp_path):
+    import eprof
+    from eprof.profile.document import document
+    from eprof.show.report.trust import trust
+    from eprof.show.report.view import View
+
+    log = tmp_path / "ncu.csv"
+    log.write_text(
+        '"ID","Kernel Name","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+        '"0","k","0","12.0","Command line profiler metrics","dram__bytes_read.sum","byte","1000000"\n'
+    )
+    said = trust(View(document(eprof.load(log).energy("estimated")))).text
+    assert re.search(r"Prices: the mean of \d+ boards of compute capability 12\.0, from their data sheets", said)
+
+
+def test_a_kernel_without_any_instruction_counted_shows_no_zero(eprof_command, tmp_path):
+    (tmp_path / "zeros.csv").write_text(
+        '==1== Profiling result:\n"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n'
+        '"Tesla K20c (0)","k(int)",1,"inst_fp_64","FP64",0,0,0\n'
+    )
+    shown = eprof_command("report", "zeros.csv", "--costs", "none").stdout.splitlines()
+    assert ["k", "unknown"] in [line.split() for line in shown]

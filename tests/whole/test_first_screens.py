@@ -98,7 +98,94 @@ def test_work_that_was_not_counted_is_never_read_as_constant_power(screens):
         most = interval.uncounted.get("total", 0.0) if interval else 0.0
         is_open = most is None or most > (view.energy("total").value or 0.0)
         if is_open and causes and causes.parts[0].groups == [CONSTANT]:
-            assert "and work that was not" in text, (name, text)
+            assert "work that was not" in text, (name, text)
+
+
+def test_loads_in_flight_are_for_kernels_that_wait_for_them(screens):
+    told = {}
+    for name, _, view in screens:
+        text = what_to_try(view).text
+        if "loads in flight" not in text:
+            continue
+        kernel = max(view.kernels, key=lambda kernel: kernel.energy_j.constant or 0.0)
+        issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
+        told[name] = text
+        assert not issued or not cycles or issued < cycles, (name, text)
+    assert told and "k20c-metrics-summary.csv" not in told
+
+
+def test_a_saving_is_never_from_nothing(screens):
+    for name, _, view in screens:
+        assert "saves 0" not in what_to_try(view).text, (name, what_to_try(view).text)
+
+
+def test_what_was_counted_alone_is_no_share_and_saves_nothing(screens):
+    alone = [name for name, _, view in screens if headline(view).text.startswith("Only ")]
+    assert "rtx3050laptop-indian-grouping.csv" in alone
+    for name, _, view in screens:
+        if name in alone:
+            assert "%" not in headline(view).text and "saves" not in what_to_try(view).text, name
+            assert all("alone was counted" in str(row.cells[3]) for row in where(view).rows), name
+
+
+def test_divisions_in_fp64_are_known_by_their_special_functions(screens):
+    path = SHARED / "ncu" / "v100-miniweather-baseline.ncu-rep"
+    text = what_to_try(View(document(api.load(path, cache=False).energy()))).text
+    assert text.startswith("divide less in FP64")
+
+
+def test_fp32_for_fp64_saves_time_where_fp64_is_what_takes_it(screens):
+    view = next(view for name, _, view in screens if name == "gtx1080ti-cuda8-metrics-summary-cublas-templates.csv")
+    text = what_to_try(view).text
+    assert "use FP32 for FP64" in text and re.search(r"\d+\s%\sless time", text), text
+
+
+def test_a_product_that_reads_all_from_l1_is_tiled(screens):
+    view = next(view for name, _, view in screens if name == "cc80-roofline-metrics-no-preamble.csv")
+    assert "tile gemm_v0 in shared memory and registers (L1 moves" in what_to_try(view).text
+
+
+JOULES = r"([\d.]+)\s?([kmµnp]?)J"
+SCALES = {"k": 1e3, "": 1.0, "m": 1e-3, "µ": 1e-6, "n": 1e-9, "p": 1e-12}
+
+
+def joules_in(pattern, text):
+    for number, scale in re.findall(pattern, text):
+        yield float(number) * SCALES[scale]
+
+
+def test_no_headline_has_a_total_below_a_part_of_it(screens):
+    ends = []
+    for name, _, view in screens:
+        text = headline(view).text
+        most = list(joules_in(f"at most {JOULES}", text))
+        parts = list(joules_in(JOULES, text))
+        assert not most or max(parts) <= most[0], (name, text)
+        for part, low, high in re.findall(r"([\d.]+\s?[kmµnp]?J) \(([^()]*?) to ([^()]*?J)\b", text):
+            low += "" if "J" in low else re.sub(r"[\d.]", "", high)
+            low_j, part_j, high_j = (next(joules_in(JOULES, joules)) for joules in (low, part, high))
+            assert low_j <= part_j <= high_j, (name, text)
+        if "limit)" in text:
+            limit_j = view.document.interval_j.limit_w * view.time.value
+            assert most[0] == pytest.approx(limit_j, rel=0.01), (name, text)
+            ends.append(name)
+    assert len(ends) > 10
+
+
+def test_clocks_that_a_log_has_are_those_of_its_prices(screens):
+    """A log of ncu names no GPU, and its clocks are those of the run all the same."""
+    checked = 0
+    for name, energy, view in screens:
+        clocks, costs = energy.profile.clocks, view.document.costs
+        if clocks is None or clocks.core_mhz is None or energy.table is None:
+            continue
+        listed = [setting.core_mhz for setting in energy.table.settings if setting.core_mhz]
+        if energy.profile.is_named_otherwise(energy.table):
+            continue
+        if listed and min(listed) <= clocks.core_mhz <= max(listed):
+            assert costs.setting["core_mhz"] == pytest.approx(clocks.core_mhz, rel=0.011), name
+            checked += 1
+    assert checked
 
 
 def test_what_is_tried_is_something_that_one_does_and_the_largest_of_all(screens):

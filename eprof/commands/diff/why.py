@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from eprof.base.nouns import Nouns
-from eprof.base.text import bracketed, capital, phrase, uncapital
-from eprof.base.vocabulary import COUNTS, GROUPS
+from eprof.base.text import bracketed, capital, uncapital, when
+from eprof.base.vocabulary import COUNTS, FLOAT_PARTS, GROUPS
 from eprof.commands.diff.schema import Cause, Document, Kernel
 from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity
 
@@ -51,7 +51,8 @@ def sentences(document: Document) -> Iterator[str]:
         return
     chosen = _together(clear)
     answer = f"{_all(chosen, document.nouns)}: {_shares(document, chosen)}{_against(document)}."
-    yield phrase(f"{{}} Surer: {answer}", _undecided(document, along[0])) or capital(answer)
+    open_share = _undecided(document, along[0])
+    yield capital(answer) if not open_share else f"{capital(answer[:-1])}; {open_share}."
 
 
 def of_kernel(kernel: Kernel, nouns: Nouns, brief: bool = False) -> str:
@@ -163,13 +164,13 @@ def _against(document: Document) -> str:
 
 
 def _undecided(document: Document, cause: Cause) -> str:
-    """What would be the largest cause, where the prices do not tell how large it is."""
+    """The share of what would be the largest cause, where the prices do not tell how large it is."""
     whole = _whole_change(document.change_j or 0.0)
     for step in document.steps:
         if not cause.is_told and step.interval_j is not None and cause.what in (step.group, *step.words):
             shares = sorted(end / (document.change_j or 1.0) for end in step.interval_j)
-            name = _name(cause.what, document.nouns)
-            return f"Undecided: {name} may be {percent_span(*shares)} of {whole}, partly instead of what follows."
+            made_by = _phrase(cause, document.nouns) + when(cause.what in FLOAT_PARTS, " instructions")
+            return f"{made_by} may be {percent_span(*shares)} of {whole}, which the prices leave open"
     return ""
 
 

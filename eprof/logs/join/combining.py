@@ -23,7 +23,7 @@ from msgspec import Struct, field
 
 from eprof import profilers
 from eprof.base.arrays import Columns, alike, numbered
-from eprof.base.gpus import normal_label
+from eprof.base.gpus import normal_label, unnumbered
 from eprof.base.known import only
 from eprof.base.marks import Mark
 from eprof.base.text import counted, cut, few, pattern, when
@@ -310,7 +310,9 @@ def _place(
     all_devices = list(dict.fromkeys(kernels.devices.values()))
     if not all_devices and beside is not None:
         all_devices = [kernels.device(beside)]
-        warnings.append(f"no table names the GPU in full; it is taken to be {beside}, by what the logs say beside it")
+        warnings.append(
+            f"no table names the GPU in full; it is taken to be {unnumbered(beside)}, by what the logs say beside it"
+        )
     # Where a rank has one GPU, its rows without a device are of it.
     of_rank: dict[str, list[str]] = {}
     for table in tables:

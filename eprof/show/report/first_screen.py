@@ -8,6 +8,7 @@ from eprof.base.vocabulary import CONSTANT, COUNTS, DATA
 from eprof.profile import schema
 from eprof.show.report.headline import at_least, mostly, name_of, share_of
 from eprof.show.report.lever import reached
+from eprof.show.report.trust import counted_alone
 from eprof.show.report.view import View, above_of, contenders, time_of
 from eprof.show.words.badges import MISSING, Amount, ratio
 from eprof.show.words.blocks import Row, Table, numbers, texts
@@ -108,6 +109,8 @@ def _cause(view: View, entry: Entry) -> str:
     causes = view.causes_of(entry) if view.has_energy else None
     if causes is None:
         return when(view.has_energy and above_of(entry).value is None, "constant power alone was counted")
+    if alone := counted_alone(view):
+        return f"{view.in_prose(alone)} alone was counted"
     largest = causes.parts[0]
     if causes.largest == "open" and len(leading := contenders(causes)) > 1:
         # Two of them with their shares: a third is the smaller by far.

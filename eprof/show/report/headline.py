@@ -6,7 +6,14 @@ from eprof.base.text import bracketed, capital, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
 from eprof.profile import schema
 from eprof.profilers import signs_of
-from eprof.show.report.trust import is_by_time, lacking_briefly, lacks_most, lacks_some, metered_sentences
+from eprof.show.report.trust import (
+    counted_alone,
+    is_by_time,
+    lacking_briefly,
+    lacks_most,
+    lacks_some,
+    metered_sentences,
+)
 from eprof.show.report.view import DRAM, Entry, View, contenders
 from eprof.show.words.badges import ASSUMED, MISSING, Amount
 from eprof.show.words.blocks import Headline
@@ -40,6 +47,11 @@ def _chosen(view: View) -> Headline:
         return _constant_alone(view)
     if view.is_above:
         return _above_constant(view)
+    if alone := counted_alone(view):
+        text = f"Only {view.in_prose(alone)} was counted{phrase(' ({})', _size(view, alone))}"
+        return Headline(
+            f"{text}: {quantity(total.value, 'J')}{_known_how(view)}, of a total that is not known.", "", total.marks
+        )
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
     text = f"{_joules(view, total)}{time}: {_parts(view)}."
     return Headline(text, when(view.energy(CONSTANT).value is None, _constant_part(view)), total.marks)
@@ -66,16 +78,28 @@ def _constant_alone(view: View) -> Headline:
         return Headline(f"{text} Cause unknown; shares are of time.", "", constant.marks | MISSING)
     how = when(view.is_estimated, ", estimated from the data sheet")
     pair = known(view.interval("total"))
-    rest, shares = ", and work that was not counted", "Shares are of time."
-    causes = view.causes_of(view.document)
-    if causes is not None and len(causes.parts) > 1:
-        rest = f", {quantity(view.above.value or 0.0, 'J')} of work that was counted, and work that was not"
+    is_mixed = (causes := view.causes_of(view.document)) is not None and len(causes.parts) > 1
+    work, shares = "", "Shares are of time."
+    if is_mixed:
+        work = f", {quantity(view.above.value or 0.0, 'J')} of work that was counted"
         shares = "Shares are of what was counted."
-    if pair:
-        text = f"{span(*pair, 'J')} in all{how}: {drawn} of constant power{_drawn(view)}{rest}."
-    else:
-        text = f"{capital(at_least(constant, 'J'))} of constant power{_drawn(view)}{how}{rest}."
+    if pair is None:
+        parts = f"{capital(at_least(constant, 'J'))} of constant power{_drawn(view)}{how}{work}"
+        return Headline(f"{parts}, and work that was not counted. {shares}", "", constant.marks | MISSING)
+    # No total: its lower end is that of what was counted, which a reader would hold against the parts.
+    parts = f"{drawn}{in_brackets(view.interval(CONSTANT), 'J')} of constant power{_drawn(view)}{how}{work}"
+    text = f"{parts}; with work that was not counted, at most {quantity(pair[1], 'J')}{_by_limit(view)}."
     return Headline(f"{text} {shares}", "", constant.marks | MISSING)
+
+
+def _by_limit(view: View) -> str:
+    """Which limit ends the total's interval: " (the board's 200 W)"."""
+    interval = view.document.interval_j
+    if not interval or not interval.limit_w:
+        return ""
+    # Of a board that no log names it is the highest limit of its compute capability.
+    whose = "the board's" if view.costs and view.costs.gpu_match == "own" else "such a board's highest"
+    return f" ({whose} {quantity(interval.limit_w, 'W')} limit)"
 
 
 def at_least(amount: Amount, unit: str) -> str:
@@ -101,6 +125,15 @@ def _joules(view: View, total: Amount) -> str:
     if ends is None:
         return f"{capital(at_least(total, 'J'))}{how}{lacking_briefly(view)}"
     return f"{joules} counted (at least {quantity(ends[0] or 0.0, 'J')}){how}{lacking_briefly(view)}"
+
+
+def _size(view: View, group: str) -> str:
+    """How much was counted of a group, in its unit: "3.23 GB"."""
+    words = [name for name, word in view.words.items() if word.count.group == group and word.energy.value]
+    symbols = {view.words[name].count.symbol for name in words}
+    if len(symbols) != 1:
+        return ""
+    return quantity(view.summed(view.document, words).value or 0.0, symbols.pop())
 
 
 def _known_how(view: View) -> str:

@@ -4,6 +4,7 @@ A lever is something that one does: to clocks, to bytes, to types, to launches. 
 less of what the work needs (fewer multiplications of a product).
 """
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -19,8 +20,8 @@ from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
 from eprof.show.report.first_screen import CACHED, FAMILIES, REQUESTED
-from eprof.show.report.trust import lacks_most, lacks_some
-from eprof.show.report.view import View, time_of
+from eprof.show.report.trust import counted_alone, lacks_most, lacks_some
+from eprof.show.report.view import DRAM, FLOPS, View, time_of
 from eprof.show.words.badges import MISSING, SIMULATED, Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
@@ -32,6 +33,11 @@ _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _WASTED = 1.2  # times the requested bytes, from which on fetching only those is worth it
 _SHORT_S = 10e-6  # launches that take less wait for their start
 _SLOW = 0.6  # of the roofline's speed: what is slower waits
+_DIVIDES = 0.05  # special functions for each FP64 instruction, from which on these are those of divisions
+# FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
+_OF_A_DIVISION = (5, 8)
+_AGAIN = 8.0  # bytes of L1 for each of DRAM, from which on a kernel mostly reads again what it has read
+_ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
 _WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
 # Instructions for each flop, a vector's once a lane: a[i] = s b[i] + c[i] takes 4 if scalar, 2.5 or less if in vectors.
 _SCALAR = 3.0
@@ -69,8 +75,14 @@ class Try(Struct, frozen=True):
         """What to try, as in "... saves 1.74 mJ (15 % of 11.6 mJ), 14 % less time". everything: J."""
         everything = self.of_j or everything
         low, high = self.ends or (self.saves, self.saves)
+        of = f"of {quantity(everything, 'J')}"
+        if low < _LITTLE * self.saves:
+            # "Saves 0 to 500 mJ" would be no advice: the middle, and how far it may go.
+            middle, most = (quantity(share * everything, "J") for share in (self.saves, high))
+            joules = f"{middle}, or next to nothing, up to {most}"
+            return f"{self.act}: saves {joules} ({percent(self.saves)} {of}){self.beside}"
         joules = span(low * everything, high * everything, "J")
-        return f"{self.act}: saves {joules} ({percent_span(low, high)} of {quantity(everything, 'J')}){self.beside}"
+        return f"{self.act}: saves {joules} ({percent_span(low, high)} {of}){self.beside}"
 
 
 def what_to_try(view: View) -> Point:
@@ -134,7 +146,7 @@ def _nothing(view: View, changes: Iterable[Try]) -> str:
 def _levers(view: View) -> Iterator[Try]:
     """All levers that the page knows, each with what it saves of the counted energy."""
     everything = view.counted_energy(view.document).value
-    if not everything or view.above.value is None:
+    if not everything or view.above.value is None or counted_alone(view):
         return
     yield from _other_clocks(view)
     for loop in scalar_loops(view):
@@ -202,8 +214,49 @@ def _narrower_types(view: View, everything: float) -> Iterator[Try]:
     if doubles_j and single and double and 0 < single.pj < double.pj:
         saves = doubles_j / everything * (1 - single.pj / double.pj)
         where = bracketed(_mostly_in(view, "fp64"))
-        yield Try(f"use FP32 for FP64, if accurate enough{where}", saves, _ends(view, "fp64", everything, saves))
+        ends, faster_s = _ends(view, "fp64", everything, saves), _faster_in_fp32_s(view)
+        power_w = view.costs.constant_power_w if view.costs else 0.0
+        sooner = power_w * faster_s / everything
+        if ends:
+            ends = ends[0] + sooner, min(ends[1] + sooner, 1.0)
+        time = _time_of(-faster_s / (view.time.value or math.inf))
+        yield Try(f"use FP32 for FP64, if accurate enough{where}", saves + sooner, ends, time)
+        yield from _fewer_divisions(view, everything)
     yield from _onto_tensor_cores(view, everything, has)
+
+
+def _faster_in_fp32_s(view: View) -> float:
+    """How much sooner kernels end whose FP64 takes longer, at its peak, than the same flops in FP32, or DRAM."""
+    limits = view.document.limits
+    peaks = {machine.precision: machine for machine in limits.machines} if limits else {}
+    if view.is_modelled or not {"fp32", "fp64"} <= peaks.keys():
+        return 0.0
+    faster_s = 0.0
+    for kernel in view.kernels:
+        words = [(name, flops) for name, flops in FLOPS.items() if name.startswith("fp64")]
+        work = sum(flops * (view.amount(kernel, name).value or 0.0) for name, flops in words)
+        moved = view.summed(kernel, DRAM).value
+        if moved is None:
+            continue
+        now_s = min(work / peaks["fp64"].peak_flop_per_s, time_of(kernel).value or 0.0)
+        then_s = max(work / peaks["fp32"].peak_flop_per_s, moved / peaks["fp64"].dram_byte_per_s)
+        faster_s += max(now_s - then_s, 0.0)
+    return faster_s
+
+
+def _fewer_divisions(view: View, everything: float) -> Iterator[Try]:
+    """Divisions in FP64, known by the special functions that they begin with, beside hardly any work in FP32."""
+    reciprocals = view.amount(view.document, "special").value or 0.0
+    doubles, singles = (
+        sum(view.amount(view.document, f"fp{bits}_{kind}").value or 0.0 for kind in ("fma", "add", "mul"))
+        for bits in (64, 32)
+    )
+    joules = view.groups["fp64"].value or 0.0
+    if not doubles or reciprocals < _DIVIDES * doubles or singles > reciprocals:
+        return
+    least, most = (min(number * reciprocals / doubles, 1.0) * joules / everything for number in _OF_A_DIVISION)
+    act = f"divide less in FP64 (up to {quantity(reciprocals, '')} divisions or roots): multiply by a reciprocal"
+    yield Try(act, (least + most) / 2, (least, most))
 
 
 def _onto_tensor_cores(view: View, everything: float, has: set[str]) -> Iterator[Try]:
@@ -330,8 +383,26 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
     share = limits.kernels[largest].speed_share if limits else None
     if share is None or share >= _SLOW or library_of(kernel.name) in _CLOSED:
         return
-    act = f"keep more loads in flight in {name} ({percent(share)} of the roofline's speed): a fifth less time"
-    yield Try(act, _STEP * joules / everything)
+    again = _times_from_l1(view, kernel)
+    if again >= _AGAIN:
+        joules += view.joules_by_kernel("l1")[largest]
+        act = f"tile {name} in shared memory and registers (L1 moves {plain(again)} bytes for each one of DRAM)"
+        yield Try(f"{act}: a fifth fewer L1 bytes in a fifth less time", _STEP * joules / everything)
+    elif not _is_busy(view, kernel):
+        act = f"keep more loads in flight in {name} ({percent(share)} of the roofline's speed): a fifth less time"
+        yield Try(act, _STEP * joules / everything)
+
+
+def _times_from_l1(view: View, kernel: schema.Kernel) -> float:
+    """The bytes that L1 moves for each one from or to DRAM; 0 where not both are known."""
+    l1 = view.summed(kernel, [word for word in view.words if COUNTS[word].group == "l1"])
+    return (l1.value or 0.0) / (view.summed(kernel, DRAM).value or math.inf)
+
+
+def _is_busy(view: View, kernel: schema.Kernel) -> bool:
+    """Whether its multiprocessors issue an instruction in most cycles, which those that wait for memory do not."""
+    issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
+    return (issued or 0.0) / (cycles or math.inf) >= _ISSUING
 
 
 def _is_closed(view: View, group: str) -> bool:

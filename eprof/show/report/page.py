@@ -19,10 +19,10 @@ from eprof.show.report.trust import trust
 from eprof.show.report.view import DRAM, View, power_of, shared, without
 from eprof.show.words import badges
 from eprof.show.words import costs as costs_words
-from eprof.show.words.badges import Amount
+from eprof.show.words.badges import MISSING, Amount
 from eprof.show.words.costs import clocks_and_volts
 from eprof.show.words.devices import named
-from eprof.show.words.intervals import wide
+from eprof.show.words.intervals import known, wide
 from eprof.show.words.numbers import NARROW, percent, plain, quantity, signed_percent, utc
 
 # To add a section, write `section(view) -> Section | None` and a template in `reports/`, and list it here.
@@ -96,7 +96,14 @@ def figures(view: View) -> list[Figure]:
     no_flops = "no flops" if view.flops(view.document).value is not None else "flops not known"
     # Energy that lacks the constant part of kernels without a time, over the time of the others, is no power.
     power = Amount(None) if view.time.lower else power_of(view.document)
-    interval = phrase(", {}", wide(view.interval("total"), "J"))
+    energy, ends = view.energy("total"), view.interval("total")
+    note = f"{view.total_is}{phrase(', {}', wide(ends, 'J'))}"
+    if energy.lower and (pair := known(ends)) is not None:
+        # An interval from the low end of prices on, beside "at least", would be below its own number.
+        energy, note = (
+            Amount(energy.value, energy.marks & ~MISSING),
+            f"counted, at most {quantity(pair[1], 'J')} in all",
+        )
     if view.is_above:
         constant = _figure("Constant power", view.energy(CONSTANT), "J", note="of the cores in use, assumed")
         above = _figure("Energy above constant power", view.above, "J", note="predicted")
@@ -108,7 +115,7 @@ def figures(view: View) -> list[Figure]:
             _meter(view),
         ]
     return [
-        _figure("Energy", view.energy("total"), "J", note=f"{view.total_is}{interval}"),
+        _figure("Energy", energy, "J", note=note),
         time,
         _figure("Mean power", power, "W", no_power),
         _figure("Energy per flop", view.per_flop(view.document), "J", no_flops),

@@ -25,7 +25,7 @@ from eprof.show.report.tables import (
     slowest_words,
     split_table,
 )
-from eprof.show.report.trust import metered_briefly, trust
+from eprof.show.report.trust import counted_alone, metered_briefly, trust
 from eprof.show.report.trust import notes as trust_notes
 from eprof.show.report.view import View
 from eprof.show.report.whatif import answer_words, clock_words
@@ -103,7 +103,7 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     program, space, arguments = view.document.title.partition(" ")
     yield Sentence(cut(program.rpartition("/")[2] + space + arguments, width - len(behind)) + behind, Tone.QUIET)
     yield Headline(headline(view).text, metered_briefly(view))
-    if view.has_energy:
+    if view.has_energy and not counted_alone(view):
         yield from _bar(view, _SHORT_BAR)
     yield answer.where(view, kernels)
     if view.document.ranks:

@@ -89,6 +89,8 @@ def _prices(view: View) -> Iterator[str]:
 def _basis(view: View, costs: schema.Costs) -> str:
     basis = _PRICES.get(costs.basis or "", "without a stated basis")
     basis = basis.format(processor=view.nouns.processor)
+    if costs.basis == "estimated" and (why := costs.constant_why or "").startswith("the mean of"):
+        basis = f"{why}, {basis.replace('the data sheet', 'their data sheets')}"
     if costs.gpu_match == "similar":
         return f"of the similar {costs.device.partition(' (')[0]}, {basis}"
     return basis
@@ -139,6 +141,16 @@ def uncounted_share(view: View) -> float:
         return 1.0 if view.energy("total").lower else 0.0
     most = bounds.get("total", 0.0)
     return 1.0 if most is None else most / (total + most or 1.0)
+
+
+def counted_alone(view: View) -> str:
+    """The only group of counts that has joules, where neither time nor a bound tells of the rest; else empty."""
+    groups = [group for group, amount in view.groups.items() if amount.value]
+    total, ends = view.energy("total"), view.interval("total")
+    if len(groups) != 1 or groups == [CONSTANT] or view.to_meter or view.is_above or view.energy(CONSTANT).value:
+        return ""
+    is_open = total.lower and known(ends) is None
+    return groups[0] if is_open else ""
 
 
 def lacks_some(view: View) -> bool:
