@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Floats, Ints, known_or_zero
 from eprof.base.known import ratio
 from eprof.base.marks import Mark
+from eprof.base.text import printable
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.costs import ESTIMATED
 from eprof.costs.datasheets import data_sheet, most_w, sheets_with
@@ -130,8 +131,11 @@ def held_to_limit(energy: "Energy") -> "Energy":
     if not is_predicted or not total_j or not time_s or time_marks_of(energy) & Mark.MISSING:
         return energy
     most_j = board_limit_w(energy) * time_s
-    if total_j <= most_j or constant_j >= most_j:
+    if constant_j >= most_j:
         return energy
+    if total_j <= most_j:
+        notes = _over_limit(energy)
+        return replace(energy, notes=(*notes, *energy.notes)) if notes else energy
     made = f"The prices make {total_j / time_s:.4g} W of these counts and times, and the board may draw"
     limit = f"{most_j / time_s:.4g} W{_beyond(energy)}"
     if energy.table is None or not energy.profile.is_served_by(energy.table):
@@ -148,6 +152,25 @@ def held_to_limit(energy: "Energy") -> "Energy":
     }
     held = energy.priced(replace(energy.costs, charges=charges, held=factor))
     return replace(held, notes=(note, *held.notes))
+
+
+def _over_limit(energy: "Energy") -> list[str]:
+    """What takes more than its board can draw where the run as a whole does not: a device, or else a kernel."""
+    if energy.total_s is not None or energy.split is None:
+        return []
+    rows, total_j, limit_w = energy.counts.rows, known_or_zero(energy.split.total_j), board_limit_w(energy)
+    parts = []
+    for device in dict.fromkeys(rows.device.tolist()):
+        is_its = np.array([label == device for label in rows.device])
+        parts.append((total_j[is_its].sum(), rows.time_s[is_its].sum(), limit_w, device))
+    parts += zip(total_j, rows.time_s, limit_w * times_limit(rows), rows.kernel, strict=True)
+    for joules, time_s, may_draw_w, name in parts:
+        if joules > may_draw_w * time_s * (1 + 1e-9) and time_s > 0:
+            return [
+                f"The prices make {joules / time_s:.4g} W of {printable(str(name))}, and the board may draw "
+                f"{may_draw_w:.4g} W: they are too high for it, or the times or counts are not those of this run."
+            ]
+    return []
 
 
 def _beyond(energy: "Energy") -> str:

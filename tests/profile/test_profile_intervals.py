@@ -165,6 +165,16 @@ def test_a_kernel_that_draws_more_than_the_limit_for_a_moment_is_in_its_interval
     assert ((ends[:, 0] <= value_j) & (value_j <= ends[:, 1])).all()
 
 
+def test_a_note_names_the_kernel_that_draws_more_than_its_board_can(energy):
+    """It is beyond the limit in its long launches, while the run as a whole is not."""
+    limit_w = 1.001 * energy.split.total_j.sum() / time_of(energy)
+    limited = replace(energy, costs=replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=limit_w)))
+    rows = replace(energy.counts.rows, launches=np.ones(6, dtype=int))
+    said = held_to_limit(replace(limited, counts=replace(energy.counts, rows=rows))).notes[0]
+    worst = rows.kernel[(energy.split.total_j > limit_w * rows.time_s)][0]
+    assert worst in said and "the times or counts are not those of this run" in said
+
+
 def test_boards_of_partners_may_draw_more_than_their_data_sheet_says():
     assert most_w("GeForce GTX 1080 Ti (0)") == 1.25 * 250
     assert most_w("Tesla V100-SXM2-16GB") == 300
