@@ -20,13 +20,23 @@ from eprof.energy.attribution import FAMILIES
 from eprof.energy.bounds import Uncounted, uncounted
 from eprof.energy.replicas import Replicas, amounts_of, independent, places, replicas_of
 from eprof.profile import schema
-from eprof.profile.totals import CONSTANT_ROW, TOTAL, board_limit_w, joules_by_group, joules_of, time_marks_of, time_of
+from eprof.profile.totals import (
+    CONSTANT_ROW,
+    TOTAL,
+    board_limit_w,
+    joules_by_group,
+    joules_of,
+    time_marks_of,
+    time_of,
+    times_limit,
+)
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
 
 
 _MISSING = int(Mark.MISSING)
+_ROUNDING = 1e-9
 _WORDS_OF_GROUP = {
     group: (CONSTANT,) if group == CONSTANT else tuple(name for name, count in COUNTS.items() if count.group == group)
     for group in GROUPS
@@ -84,7 +94,7 @@ def of_total(energy: "Energy", refits: Replicas | None, lost: int = 0) -> schema
     is_whole = not (time_marks_of(energy) | lost) & _MISSING
     most = _most_j(energy, time_of(energy) or math.nan) if is_whole else math.nan
     more = math.inf if lost else float(_uncounted(energy, refits).total.sum())
-    return _closed(low, high, more, most)
+    return _closed(low, high, more, most, joules)
 
 
 def of_kernels(energy: "Energy", refits: Replicas | None) -> list[schema.Range | None]:
@@ -97,11 +107,10 @@ def of_kernels(energy: "Energy", refits: Replicas | None) -> list[schema.Range |
     ends = refits.interval(joules, total_j, _spread_of_kernels(energy, total_j)).tolist()
     more = _uncounted(energy, refits).total.tolist()
     time_s = np.where((rows.time_marks & _MISSING) == 0, rows.time_s, np.nan)
-    most = (time_s * _most_j(energy, 1.0)).tolist()
-    known = (~np.isnan(total_j)).tolist()
+    most = (time_s * times_limit(rows) * _most_j(energy, 1.0)).tolist()
     return [
-        _closed(low, high, more_j, most_j) if is_known else None
-        for (low, high), more_j, most_j, is_known in zip(ends, more, most, known, strict=True)
+        None if math.isnan(value_j) else _closed(low, high, more_j, most_j, value_j)
+        for (low, high), more_j, most_j, value_j in zip(ends, more, most, total_j.tolist(), strict=True)
     ]
 
 
@@ -126,14 +135,15 @@ def _most_j(energy: "Energy", time_s: float) -> float:
     return board_limit_w(energy) * time_s
 
 
-def _closed(low_j: float, high_j: float, more_j: float, most_j: float) -> schema.Range:
-    """An interval with what was not counted, that ends at what the board can draw, where that is not below all of it.
+def _closed(low_j: float, high_j: float, more_j: float, most_j: float, value_j: float) -> schema.Range:
+    """An interval with what was not counted, that holds its value and ends at what the board can draw.
 
+    A board that cannot draw the value is another one, or the counts are wrong: its limit then says nothing.
     more_j: the most that was not counted, or has no price; infinite where nothing bounds it.
     """
     high_j += more_j
-    if math.isfinite(most_j) and most_j > low_j:
-        high_j = min(high_j, most_j)
+    if math.isfinite(most_j) and most_j >= value_j * (1 - _ROUNDING):
+        high_j = max(min(high_j, most_j), value_j)
     return [low_j, high_j if math.isfinite(high_j) else None]
 
 
@@ -191,7 +201,7 @@ def _of_part(energy: "Energy", refits: Replicas, words: tuple[str, ...], lost: U
     more = sum(float(lost.groups[group].sum()) for group in groups if group in lost.groups)
     is_whole = not time_marks_of(energy) & _MISSING
     most = _most_j(energy, time_of(energy) or math.nan) if is_whole else math.nan
-    return _closed(low, high, more, most)
+    return _closed(low, high, more, most, joules)
 
 
 _MOST_KERNELS = 50  # whose causes a document tells: those that a screen or a page may name

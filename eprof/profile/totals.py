@@ -10,9 +10,11 @@ from msgspec.structs import replace
 from eprof.base.arrays import Floats, Ints, known_or_zero
 from eprof.base.known import ratio
 from eprof.base.marks import Mark
+from eprof.base.text import printable
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.costs import ESTIMATED
 from eprof.costs.datasheets import data_sheet, most_w, sheets_with
+from eprof.logs.rows.log import KernelRows
 from eprof.profile.rooflines import all_flops_of, traffic_of
 
 if TYPE_CHECKING:
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
 TOTAL = "total"
 ENERGIES = (COMPUTATION, DATA, CONSTANT, TOTAL)
+_ACTS_IN_S = 0.01  # a power limit acts on launches of this length
+_FOR_A_MOMENT = (
+    3.0  # times its limit that a board may draw for 100 us (PCI Express CEM 5.0; Intel, ATX 3.0 design guide)
+)
 _PLAUSIBLE = 0.7  # a factor on prices that a table may be off by
 CONSTANT_ROW = list(GROUPS).index(CONSTANT)
 
@@ -108,6 +114,11 @@ def board_limit_w(energy: "Energy") -> float:
     return max((limit for limit in of_boards if limit), default=of_table or math.inf)
 
 
+def times_limit(rows: KernelRows) -> Floats:
+    """How many times its limit a board may draw in launches as long as each kernel's in the mean, (n_kernels,)."""
+    return np.where(rows.time_s / rows.launches >= _ACTS_IN_S, 1.0, _FOR_A_MOMENT)
+
+
 def held_to_limit(energy: "Energy") -> "Energy":
     """The profile with prices that make no more of its counts than the board can draw in that time, and a note.
 
@@ -120,8 +131,11 @@ def held_to_limit(energy: "Energy") -> "Energy":
     if not is_predicted or not total_j or not time_s or time_marks_of(energy) & Mark.MISSING:
         return energy
     most_j = board_limit_w(energy) * time_s
-    if total_j <= most_j or constant_j >= most_j:
+    if constant_j >= most_j:
         return energy
+    if total_j <= most_j:
+        notes = _over_limit(energy)
+        return replace(energy, notes=(*notes, *energy.notes)) if notes else energy
     made = f"The prices make {total_j / time_s:.4g} W of these counts and times, and the board may draw"
     limit = f"{most_j / time_s:.4g} W{_beyond(energy)}"
     if energy.table is None or not energy.profile.is_served_by(energy.table):
@@ -138,6 +152,25 @@ def held_to_limit(energy: "Energy") -> "Energy":
     }
     held = energy.priced(replace(energy.costs, charges=charges, held=factor))
     return replace(held, notes=(note, *held.notes))
+
+
+def _over_limit(energy: "Energy") -> list[str]:
+    """What takes more than its board can draw where the run as a whole does not: a device, or else a kernel."""
+    if energy.total_s is not None or energy.split is None:
+        return []
+    rows, total_j, limit_w = energy.counts.rows, known_or_zero(energy.split.total_j), board_limit_w(energy)
+    parts = []
+    for device in dict.fromkeys(rows.device.tolist()):
+        is_its = np.array([label == device for label in rows.device])
+        parts.append((total_j[is_its].sum(), rows.time_s[is_its].sum(), limit_w, device))
+    parts += zip(total_j, rows.time_s, limit_w * times_limit(rows), rows.kernel, strict=True)
+    for joules, time_s, may_draw_w, name in parts:
+        if joules > may_draw_w * time_s * (1 + 1e-9) and time_s > 0:
+            return [
+                f"The prices make {joules / time_s:.4g} W of {printable(str(name))}, and the board may draw "
+                f"{may_draw_w:.4g} W: they are too high for it, or the times or counts are not those of this run."
+            ]
+    return []
 
 
 def _beyond(energy: "Energy") -> str:

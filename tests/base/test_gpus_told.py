@@ -103,3 +103,12 @@ def test_an_estimate_for_no_named_gpu_says_of_how_many_boards_it_is_the_mean(tmp
     )
     said = trust(View(document(eprof.load(log).energy("estimated")))).text
     assert re.search(r"Prices: the mean of \d+ boards of compute capability 12\.0, from their data sheets", said)
+
+
+def test_a_kernel_without_any_instruction_counted_shows_no_zero(eprof_command, tmp_path):
+    (tmp_path / "zeros.csv").write_text(
+        '==1== Profiling result:\n"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n'
+        '"Tesla K20c (0)","k(int)",1,"inst_fp_64","FP64",0,0,0\n'
+    )
+    shown = eprof_command("report", "zeros.csv", "--costs", "none").stdout.splitlines()
+    assert ["k", "unknown"] in [line.split() for line in shown]

@@ -19,7 +19,7 @@ from eprof.costs.datasheets import most_w
 from eprof.energy.attribution import attribute
 from eprof.energy.replicas import Replicas, amounts_of, middle, prices_of
 from eprof.profile import intervals
-from eprof.profile.totals import held_to_limit, joules_of, time_of
+from eprof.profile.totals import held_to_limit, joules_of, time_of, times_limit
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "logs" / "invented"
@@ -132,7 +132,7 @@ def test_a_lower_bound_ends_at_the_power_limit_or_nowhere(energy):
     time_s = energy.counts.rows.time_s
     assert whole(limited).total == [interval.total[0], pytest.approx(5000.0 * time_s.sum())]
     highs = [pair[1] for pair in intervals.of_kernels(limited, refits)]
-    assert highs == pytest.approx((5000.0 * time_s).tolist())
+    assert highs == pytest.approx((times_limit(energy.counts.rows) * 5000.0 * time_s).tolist())
     # A limit below what was counted is wrong itself.
     tiny = replace(energy, costs=replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=1e-3)))
     assert whole(tiny).total == interval.total
@@ -152,6 +152,27 @@ def test_prices_give_way_where_the_power_limit_binds(energy):
     assert sum(part.share for part in shares) == pytest.approx(1)
     huge = replace(energy, costs=replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=1e9)))
     assert held_to_limit(huge) is huge
+
+
+def test_a_kernel_that_draws_more_than_the_limit_for_a_moment_is_in_its_interval(energy):
+    limit_w = 1.001 * energy.split.total_j.sum() / time_of(energy)
+    rows = replace(energy.counts.rows, launches=np.full(6, 10**9))
+    limited = replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=limit_w))
+    brief = replace(energy, costs=limited, counts=replace(energy.counts, rows=rows))
+    ends = np.array(intervals.of_kernels(brief, intervals.replicas(brief)))
+    value_j = energy.split.total_j
+    assert (value_j > limit_w * rows.time_s).any(), "the mean of all is below the limit, that of one is not"
+    assert ((ends[:, 0] <= value_j) & (value_j <= ends[:, 1])).all()
+
+
+def test_a_note_names_the_kernel_that_draws_more_than_its_board_can(energy):
+    """It is beyond the limit in its long launches, while the run as a whole is not."""
+    limit_w = 1.001 * energy.split.total_j.sum() / time_of(energy)
+    limited = replace(energy, costs=replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=limit_w)))
+    rows = replace(energy.counts.rows, launches=np.ones(6, dtype=int))
+    said = held_to_limit(replace(limited, counts=replace(energy.counts, rows=rows))).notes[0]
+    worst = rows.kernel[(energy.split.total_j > limit_w * rows.time_s)][0]
+    assert worst in said and "the times or counts are not those of this run" in said
 
 
 def test_boards_of_partners_may_draw_more_than_their_data_sheet_says():

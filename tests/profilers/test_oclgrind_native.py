@@ -162,11 +162,18 @@ def test_kernels_run_natively_as_they_are_interpreted(tmp_path):
     }
 
 
-def test_conversions_run_natively(tmp_path):
-    source = """__kernel void k(__global float *f, __global int *o, __global double *d, __global long *l) {
-      int i = get_global_id(0); o[i] = (int)(f[i] * 3.0f) + (int)(d[i] * 5.0); d[i] = l[i]; f[i] = (float)(o[i] + i); }"""
+@pytest.mark.parametrize(
+    "body",
+    [
+        "o[i] = (int)(f[i] * 3.0f) + (int)(d[i] * 5.0); d[i] = l[i]; f[i] = (float)(o[i] + i);",
+        "int e; float whole; d[i] = frexp(f[i] + 3, &e) + pown(1.5 + i, i & 3); o[i] = e; f[i] = ldexp(fract(f[i], &whole), 2) + whole;",
+    ],
+    ids=["conversions", "built-ins of two types"],
+)  # fmt: skip
+def test_what_has_two_types_runs_natively(tmp_path, body):
     arguments = FLOATS, INTS, buffer("float64", 32, 3), buffer("int64", 32, 4)
-    found, said, _ = native_support.differences(tmp_path, [case("conversions", source, *arguments)])
+    source = f"__kernel void k(__global float *f, __global int *o, __global double *d, __global long *l) {{ int i = get_global_id(0); {body} }}"
+    found, said, _ = native_support.differences(tmp_path, [case("types", source, *arguments)])
     assert found == {} and "interpreted" not in said
 
 

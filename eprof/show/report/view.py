@@ -473,7 +473,11 @@ class View:
         """A kernel's (or the whole's) amount of what kernels are ranked by."""
         if self.measure == "total":
             return self.counted_energy(entry)
-        return time_of(entry) if self.measure == "time" else self.instructions(entry)
+        if self.measure == "time":
+            return time_of(entry)
+        # No kernel executes nothing: what is 0 are the classes that were counted.
+        instructions = self.instructions(entry)
+        return instructions if instructions.value else Amount(None, instructions.marks)
 
     @cached_property
     def order(self) -> list[int]:
