@@ -160,6 +160,9 @@ def test_a_mutant_meets_the_tests_that_execute_it(mutants, tmp_path, monkeypatch
     module = tmp_path / "here" / "eprof" / "small.py"
     module.write_text(MODULE)
     (tmp_path / "here" / "tests" / "test_small.py").write_text(TESTS)
+    # Other tests of this process have imported eprof, and what it forks would go on with that one.
+    for name in [name for name in sys.modules if name.partition(".")[0] == "eprof"]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(mutants.executed, "ROOT", tmp_path / "here")
     monkeypatch.setattr(mutants.executed, "BESIDE", [])
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # a pytest a mutant: none needs plugins
