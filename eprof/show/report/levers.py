@@ -376,7 +376,7 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
     name = view.label(kernel)
     if seconds / kernel.launches < _SHORT_S:
         each = quantity(seconds / kernel.launches, "s")
-        act = f"do more in each {view.nouns.launch} of {name}, now {each}: a fifth less time in all"
+        act = f"do more in each {view.nouns.launch} of {name}, now {each}: a fifth less time in them"
         yield Try(act, _STEP * joules / everything)
         return
     limits = view.document.limits
