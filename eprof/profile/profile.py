@@ -101,7 +101,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
 
         Without `costs`, the table that is made for the profiled GPU is taken; if there is none, the estimate of its
         data sheet, unless `estimate` is False. "none": nothing is priced and every energy is unknown. Without
-        `setting`, it is that nearest to the clocks of the run, if these are known and the logs name no other GPU, else
+        `setting`, it is that nearest to the clocks of the run, if these are known and the table serves this GPU, else
         the table's default. `efficiency`: the fraction of the peak that kernels on a
         simulated device are taken to reach (`simulated`). by_component: also model each kernel's time by component,
         which then is the time of kernels that have none (`energy/components.py`).
@@ -289,7 +289,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return all(map(table.serves, map(_gpu_of, self.counted)))
 
     def _at(self, table: CostTable, setting: str | None) -> Costs:
-        if setting is not None or self.clocks is None or self.is_named_otherwise(table):
+        if setting is not None or self.clocks is None or not self.is_served_by(table):
             return table.at(setting)
         return priced_at(table, self.clocks)
 
