@@ -678,7 +678,7 @@ def test_what_the_prices_do_not_tell_is_not_the_headline(case, name):
         made["interval_j"] = {"share": 0.9, "replicas": 30, "groups": groups}
         texts[low] = headline(View(made))
     assert name in texts[0.9].text and "either" not in texts[0.9].text
-    assert f"most of it either {name} (0 to " in texts[0.0].text
+    assert f"the largest part is either {name} (0 to " in texts[0.0].text
 
 
 def test_a_lower_bound_that_the_prices_do_not_tell_is_at_least():
@@ -686,4 +686,4 @@ def test_a_lower_bound_that_the_prices_do_not_tell_is_at_least():
     made["interval_j"] = {"share": 0.9, "replicas": 30, "groups": {"dram": [0.0, 2 * made["energy_j"]["data"]]}}
     made["energy_marks"]["total"] = ["missing"]
     text = headline(View(made)).text
-    assert text.startswith("At least ") and "most of it either DRAM (0 to " in text
+    assert text.startswith("At least ") and "the largest part is either DRAM (0 to " in text

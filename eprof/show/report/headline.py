@@ -189,11 +189,11 @@ def _parts(view: View) -> str:
         leading = contenders(causes)[:_PARTS]
         if len(leading) > 1:
             named = [f"{name_of(view, part)} ({share_of(part)})" for part in leading]
-            return f"most of it either {listed(named, 'or')}"
+            return f"the largest part is either {listed(named, 'or')}"
     shown = [part for part in causes.parts[:_PARTS] if part.share >= _SMALL] or causes.parts[:1]
     if causes.largest == "probable":
         named = [f"{name_of(view, part)} ({share_of(part)})" for part in shown]
-        return f"most of it probably {', then '.join(named)}"
+        return f"the largest part is probably {', then '.join(named)}"
     return ", ".join(f"{share_of(part)} {name_of(view, part)}" for part in shown)
 
 
