@@ -106,6 +106,8 @@ def board_limit_w(energy: "Energy") -> float:
     assert energy.costs is not None
     devices = [part.device for part in energy.profile.counted]
     limits_w = [limit for device in devices if device.name and (limit := most_w(device.name)) is not None]
+    if not limits_w and energy.table is not None and (of_named := most_w(energy.table.device)) is not None:
+        limits_w = [of_named]  # an estimate of the board that the user named
     of_table = energy.costs.peaks.power_limit_w
     if limits_w or of_table and energy.costs.basis != ESTIMATED:
         return min(limits_w, default=of_table or math.inf)

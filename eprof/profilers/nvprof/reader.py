@@ -155,6 +155,9 @@ class Walked(Struct, frozen=True):
                 raise UnknownLogError(f"{source.path}: {_unknown(seen)}{damaged}")
             raise LogError(f"{source.path}: {reason}{damaged}")
         of_lines = _line_notes(seen, source)
+        device = only(seen.devices)
+        if not seen.devices:  # two that lines beside the tables name are none
+            device = told_in(source.head) or completed(only(store.cut_off) or "")
         log = source.log(
             tables,
             [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *of_lines],
@@ -163,7 +166,7 @@ class Walked(Struct, frozen=True):
             command=seen.messages.command,
             example_skipped=seen.example_skipped,
             processes=max(1, len(seen.pids)),
-            device=only(seen.devices) or told_in(source.head) or completed(only(store.cut_off) or ""),
+            device=device,
             several_devices=len(seen.devices) > 1,
             shapes=store.launch_shapes(),
         )

@@ -150,7 +150,7 @@ def test_a_total_that_lacks_something_ends_at_what_the_board_can_draw(tmp_path):
     path = tmp_path / "log.txt"
     path.write_text(NCU_TEXT)
     interval_j = document(api.load(path).energy("estimated:RTX 5070")).interval_j
-    assert interval_j.total[1] == pytest.approx(250 * 1e-4)
+    assert interval_j.total[1] == pytest.approx(1.25 * 250 * 1e-4)  # as partners' boards may draw
     assert interval_j.total[0] == pytest.approx(interval_j.constant[0])
 
 
