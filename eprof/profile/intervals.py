@@ -107,7 +107,11 @@ def of_kernels(energy: "Energy", refits: Replicas | None) -> list[schema.Range |
     ends = refits.interval(joules, total_j, _spread_of_kernels(energy, total_j)).tolist()
     more = _uncounted(energy, refits).total.tolist()
     time_s = np.where((rows.time_marks & _MISSING) == 0, rows.time_s, np.nan)
-    most = (time_s * times_limit(rows) * _most_j(energy, 1.0)).tolist()
+    # A launch may pass the limit for a moment, and takes no more than all of them may; so does one that its prices
+    # bring above its own limit.
+    whole_s = math.nan if time_marks_of(energy) & _MISSING else time_of(energy) or math.nan
+    whole_j, own_j = _most_j(energy, whole_s), time_s * times_limit(rows) * _most_j(energy, 1.0)
+    most = np.where(own_j < total_j, whole_j, np.fmin(own_j, whole_j)).tolist()
     return [
         None if math.isnan(value_j) else _closed(low, high, more_j, most_j, value_j)
         for (low, high), more_j, most_j, value_j in zip(ends, more, most, total_j.tolist(), strict=True)

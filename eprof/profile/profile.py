@@ -704,16 +704,19 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         return f"Measured: {measured.words}. It may differ from the prediction: {measured.reasons()}."
 
     def _no_costs(self) -> str:
-        if self.profile.is_of_cpu:
-            return (
-                "No cost table is made for this CPU, so no energy is predicted: name one with --costs "
-                "(sapphirerapids), or make one (eprof calibrate --cpu, eprof fit)."
-            )
         known = {part.device.name for part in self.profile.counted if part.device.name}
+        if self.profile.is_of_cpu:
+            why = "No cost table is made for this CPU" if known else "The logs do not name the CPU"
+            return (
+                f"{why}, so no energy is predicted: name a table with --costs (sapphirerapids or icelake-sp), or make "
+                "one (eprof calibrate --cpu, eprof fit)."
+            )
         named = {name for name in known if capability_of_label(name) is None}
         nouns = self.profile.nouns
         unnamed = f"The logs do not name the {nouns.processor}"
         whose = f"No cost table is made for {listed(sorted(known))}" if known else unnamed
+        if len(known) > 1:
+            whose = f"No cost table serves all of {listed(sorted(known))} (report on each alone)"
         estimate = "--costs estimated" if named else '--costs "estimated:RTX 4090", with the name of the GPU'
         return (
             f"{whose}, so no energy is shown. Three ways to joules: a table of its own (eprof calibrate or eprof fit); "

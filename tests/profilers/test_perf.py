@@ -86,7 +86,7 @@ def test_a_log_of_joules_alone_is_a_report_of_measured_joules(capsys):
         cli.main(["report", str(CPU / "perf-csv-xeon-e5-2630v3-rapl.csv")])
     out = " ".join(capsys.readouterr().out.split())
     assert "3.26 kJ measured in 45.1 s." in out
-    assert "No cost table is made for this CPU, so no energy is predicted" in out
+    assert "The logs do not name the CPU, so no energy is predicted" in out
 
 
 @needs_data

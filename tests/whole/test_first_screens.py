@@ -64,6 +64,9 @@ def test_an_interval_holds_what_is_counted_and_ends_where_the_board_does(screens
         limit_j = board_limit_w(energy) * (view.time.value or math.nan)
         is_free = energy.metered is not None or energy.modelled is not None or view.time.lower
         assert is_free or not limit_j > low or high <= limit_j * (1 + 1e-9), (name, limit_j, high)
+        if not view.time.lower:  # one kernel takes no more than all of them may
+            ends = [kernel.interval_j[1] for kernel in view.kernels if kernel.interval_j]
+            assert max((end for end in ends if end is not None), default=0.0) <= high * (1 + 1e-9), name
 
 
 def test_the_headline_names_the_largest_part(screens):
