@@ -113,6 +113,12 @@ class Meter(Struct, forbid_unknown_fields=True):
     table: Table | None = None
     lines: Lines | None = None
 
+    def layout(self, path: str, lines: Sequence[str]) -> Layout | None:
+        """Where the cells of a long log are; None where its rows are read line by line only. Raises LogError."""
+        if self.table is None or self.table.threads is not None or self.devices == "added":
+            return None
+        return layout(self.table, path, lines)
+
     def interval_s(self, lines: Sequence[str]) -> float | None:
         """How often this meter's log says that it was read; None where it does not."""
         for text in self.interval:
@@ -190,6 +196,11 @@ def _unit(text: str) -> tuple[str, float] | None:
     if text in ("MW", "MJ"):
         return None
     return _UNITS.get(text) or _UNITS.get(text.lower())
+
+
+def is_unit(text: str) -> bool:
+    """Whether a cell is a unit of power or energy."""
+    return _unit(text) is not None
 
 
 def _amount(text: str, kind: str, size: float) -> tuple[float, bool]:
@@ -278,6 +289,12 @@ class Layout(Struct):
         """How many cells a row has."""
         return len(self.header.names)
 
+    @property
+    def device_cells(self) -> list[int]:
+        """The cells that tell the device of a row."""
+        places = [at for at, _ in self.fits]
+        return list(dict.fromkeys(places if self.device_at is None else [*places, self.device_at]))
+
     def device(self, cells: Mapping[int, str] | Sequence[str]) -> str | None:
         """The device of a row by its cells; None: the row is of nothing that is read, such as a part of a GPU."""
         fits = {at: test.fullmatch(cells[at]) for at, test in self.fits}
@@ -296,6 +313,7 @@ class Layout(Struct):
         cells += [""] * max(len(names) - len(cells), 0)
         device = self.device(cells)
         if device is None:
+            _refuse_other_header(form, number, cells)
             return None
         units = [_unit(cells[power.at]) if cells[power.at][:1].isalpha() else None for power in self.powers]
         if any(units):
@@ -305,7 +323,7 @@ class Layout(Struct):
             self.unit_s = self.unit_s or next((_SECONDS.get(cells[at].lower()) for at in self.times), None)
             return None
         sep = self.header.separator
-        readings = [_reading(form, power, number, cells[power.at], device, sep) for power in self.powers]
+        readings = [reading(form, power, number, cells[power.at], device, sep) for power in self.powers]
         time = " ".join(cells[at] for at in self.times)
         if all(math.isnan(one.value) for one in readings):
             _refuse_other_header(form, number, cells)
@@ -329,7 +347,7 @@ def _is_header(form: Table, names: Sequence[str]) -> bool:
 
 def _refuse_other_header(form: Table, number: int, cells: Sequence[str]) -> None:
     """Raises LogError where a line has all that the header of a meter has: its columns may be others than before."""
-    if form.header and _is_header(form, cells):
+    if form.header and cells[-1:] and cells[-1][:1].isalpha() and _is_header(form, cells):
         raise LogError(f":{number}: another header begins, with other columns; cut the log in two there.")
 
 
@@ -356,7 +374,7 @@ def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
         yield from found.rows(lines[first:], first)
 
 
-def _reading(form: Table, power: _Power, number: int, text: str, device: str, separator: str) -> Reading:
+def reading(form: Table, power: _Power, number: int, text: str, device: str, separator: str) -> Reading:
     """What a cell of a table says. Raises LogError: of one with a comma nobody knows what it is."""
     if "," in text and (comma := _COMMA.fullmatch(text)):
         if separator != ";" and _THREE.fullmatch(text):
