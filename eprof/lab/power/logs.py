@@ -34,7 +34,7 @@ _FEW = 0.1  # of the samples of a meter may be below 0; what has more is no powe
 _MOSTLY = 0.8  # of the moments of several devices have a row of each
 _FALLS = 1 / 3  # of the steps of a counter may be falls; what has more is none
 _PACKED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
-_START = 10_000  # lines of a long log that tell which meter wrote it, and its devices
+_START = 4000  # lines of a long log that tell which meter wrote it, and its devices
 _LONG = 1 << 20  # bytes that are read at once
 _LONGEST_CUT = 1 << 16  # bytes at the end of a log in which its last lines are
 _NO_UNIT = "{}: no unit is written for its time; taken for s"
@@ -110,13 +110,13 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
     holds = not any(track.kind == JOULE for track in known_)
     series = [_series(path, meter, track, its_clock, holds, said) for track in known_]
     notes.extend(dict.fromkeys(said))
-    made = [_series(path, meter, track, its_clock, holds, []) for track in beside]
-    for place, each in enumerate(made[1:], 1):
+    shares: list[Series] = []
+    for track in beside:
+        share = _series(path, meter, track, its_clock, holds, [])
         # Fields of one device have the same times, which are held once.
-        same = made[place - 1].edges
-        if np.array_equal(same, each.edges):
-            made[place] = replace(each, edges=same)
-    return series, made
+        same = next((each.edges for each in shares[::-1] if np.array_equal(each.edges, share.edges)), share.edges)
+        shares.append(replace(share, edges=same))
+    return series, shares
 
 
 def what_it_is(path: str) -> str | None:
@@ -192,16 +192,16 @@ def _of_long(
         notes.append(_NO_UNIT.format(path))
     tracks = []
     for device, rows_ in by_device.items():
+        if not has_times:
+            rows_.begin_s = np.multiply(told_s or 0.0, np.arange(len(rows_)), dtype=float)
+            rows_.end_s = rows_.begin_s + (told_s or 0.0)
         for place, power in enumerate(log.layout.powers):
             label = f"{power.component} {device}" if device else power.component
             within = log.layout.form.within.get(power.component, "")
             is_step = power.is_step or meter.value == "joules"
             track = _Track(label, power.kind, is_step, within, rows_.begin_s, rows_.values[place])
-            is_mean = track.is_mean(meter)
-            if is_mean:
+            if track.is_mean(meter):
                 track.times = rows_.end_s
-            if not has_times:
-                track.times = np.multiply(told_s or 0.0, np.arange(len(rows_)) + is_mean, dtype=float)
             tracks.append(track)
     return tracks, _Clock(*log.times[1:], told_s, asked_s is not None)
 

@@ -6,7 +6,7 @@ What is odd in a block goes to the line reader (`meters`), which judges it: cell
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +22,7 @@ from eprof.lab.power.shares import meaning, not_read
 if TYPE_CHECKING:
     import polars as pl
 
-_MOST_ROWS = 6_000_000  # that are held; of more, two become one
+_MOST_ROWS = 4_500_000  # that are held; of more, two become one
 _BLANK, _TAB, _NEWLINE = b" \t\n"
 
 
@@ -117,7 +117,7 @@ class LongLog(Struct):
             single = np.where(np.isnan(first), second, first)
             is_counter = power.kind == JOULE and not power.is_step
             values.append(single if is_counter else np.where(np.isnan(both), single, both))
-        return Rows(rows.begin_s[0:even:2], rows.end_s[1:even:2], values)
+        return Rows(rows.begin_s[0:even:2].copy(), rows.end_s[1:even:2].copy(), values)
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:
@@ -139,18 +139,16 @@ class _Block(Struct):
     values: Sequence[Floats]
 
 
-def read(layout: Layout, blocks: Iterator[bytes], path: str) -> LongLog:
+def read(layout: Layout, blocks: Iterable[bytes], path: str) -> LongLog:
     """What a log has of each device, from blocks of whole lines, the first with its header. Raises LogError."""
     log = LongLog(layout)
-    before, block = 0, next(blocks, None)
-    while block is not None:
-        after = next(blocks, None)
+    before = 0
+    for block, is_end in _with_last_line(blocks):
         skipped = layout.header.place + 1 if before == 0 else 0
         own = block.split(b"\n", skipped)[-1]
-        parsed = None if after is None or b'"' in own else _parsed(log, own)
+        parsed = None if is_end or b'"' in own else _parsed(log, own)
         if parsed is None:
-            lines = lines_of(own)
-            parsed = _of_rows(log, list(layout.rows(lines, before + skipped, after is None)), path)
+            parsed = _of_rows(log, list(layout.rows(lines_of(own), before + skipped, is_end)), path)
         for code, device in enumerate(parsed.devices):
             own_rows = np.flatnonzero(parsed.codes == code)
             if len(own_rows):
@@ -161,8 +159,20 @@ def read(layout: Layout, blocks: Iterator[bytes], path: str) -> LongLog:
                 ]
                 log.take(device, Rows(times_s, times_s, columns))
         before += block.count(b"\n")
-        block = after
     return log
+
+
+def _with_last_line(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Blocks of lines, and whether one is the last line of all, which may be cut."""
+    before = b""
+    for block in blocks:
+        if before:
+            yield before, False
+        before = block
+    cut = before.rfind(b"\n", 0, -1) + 1
+    if cut:
+        yield before[:cut], False
+    yield before[cut:], True
 
 
 def _of_rows(log: LongLog, rows: Sequence[Row], path: str) -> _Block:
