@@ -471,16 +471,16 @@ def _folded(grids: Grid, partner: Grid) -> Grid:
         rows = np.flatnonzero(only_total & only_kinds)
         if not rows.size:
             continue
-        of_kinds = grids.each(lambda table, rows=rows, kinds=kinds: table[:, rows][..., kinds])
-        is_lost = (grids.state[:, rows][..., kinds] == LOST).any(axis=-1)
-        number, joules = np.nansum(of_kinds.number, axis=-1), np.nansum(of_kinds.joules, axis=-1)
+        chosen = grids.rows(rows.tolist())
+        is_lost = (chosen.state[..., kinds] == LOST).any(axis=-1)
+        number, joules = (np.nansum(table[..., kinds], axis=-1) for table in (chosen.number, chosen.joules))
         grids = grids.each(np.copy)
         with np.errstate(invalid="ignore", divide="ignore"):
             grids.price[:, rows, column] = np.where(number > 0, joules / number, grids.price[:, rows, column])
         grids.number[:, rows, column] = number
         grids.joules[:, rows, column] = np.where(is_lost, np.nan, joules)
-        for marks, marks_of_kinds in ((grids.marks, of_kinds.marks), (grids.counted, of_kinds.counted)):
-            marks[:, rows, column] = np.bitwise_or.reduce(marks_of_kinds, axis=-1) | _ESTIMATED
+        for marks, of_kinds in ((grids.marks, chosen.marks), (grids.counted, chosen.counted)):
+            marks[:, rows, column] = np.bitwise_or.reduce(of_kinds[..., kinds], axis=-1) | _ESTIMATED
         for kind in kinds:
             grids.number[:, rows, kind] = grids.joules[:, rows, kind] = np.nan
             grids.marks[:, rows, kind] = grids.counted[:, rows, kind] = 0
