@@ -9,6 +9,7 @@ from functools import cache
 from eprof.base import resources
 from eprof.base.toml import Document, Node
 
+UNNAMED = "unnamed"  # the section of a CPU that no log names
 _FIELDS = (("vendor_id", "cpu family", "model"), ("CPU implementer", "CPU part"))  # of x86 and Arm
 
 

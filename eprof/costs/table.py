@@ -555,13 +555,14 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
     def in_sockets(self, number: float) -> "CostTable":
         """The table for a program that uses so many sockets, where constant power and peaks are those of one.
 
-        Some cores of one socket have its whole memory, and of its constant power and other peaks their share.
+        Some cores of one socket have its whole memory and power limit, and of its constant power and other peaks their
+        share.
         """
         if not self.constant.is_per_socket or number == 1:
             return self
         peaks = dict(self.peak.terms)
         for name, term in peaks.items():
-            if number > 1 or term.domain != "memory":
+            if number > 1 or term.domain != "memory" and name != "power_limit_w":
                 peaks[name] = replace(term, number=term.number * number)
         return replace(self, constant=replace(self.constant, sockets=number), peak=replace(self.peak, terms=peaks))
 

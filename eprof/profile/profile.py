@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
 from eprof.base.brief import Brief, Result, brief
+from eprof.base.cpus import UNNAMED, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import mapped
@@ -32,7 +33,7 @@ from eprof.energy.clocks import priced as priced_at
 from eprof.energy.metering import SAME, Metered
 from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
-from eprof.logs.rows.log import SOCKETS, KernelRows, Launches, Log, TableRows
+from eprof.logs.rows.log import CORES, SOCKETS, KernelRows, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.components import time_by_component
 from eprof.profile.device import Device, capabilities_of, device_of
@@ -250,7 +251,8 @@ class Profile(Result, Struct, frozen=True, eq=False):
         from eprof.costs.estimate import of_capability
 
         if self.is_of_cpu:
-            return None
+            # What a meter saw is better known than how another CPU's prices would split it.
+            return None if self.measured else mapped(load_costs, nearest_costs(UNNAMED))
         try:
             return self.estimated()
         except CostError:
@@ -335,15 +337,29 @@ class Profile(Result, Struct, frozen=True, eq=False):
     @property
     def sockets(self) -> int | None:
         """How many processors the profiled program used, as its logs tell; None: they do not."""
-        seen = [part.launches.counters[SOCKETS] for part in self.counted if SOCKETS in part.launches.counters]
-        known = [int(number) for column in seen for number in column if number > 0]
-        return max(known, default=None)
+        told = self._told(SOCKETS)
+        return int(told[0].max()) if told else None
 
     @property
     def cores(self) -> float | None:
-        """How many cores the profiled program kept busy: as a bare run measured, else one in a simulation; or None."""
+        """How many cores the profiled program kept busy: as a bare run measured or its logs tell; None: they do not.
+
+        In a simulation that is one.
+        """
         measured = self.run.cores if self.run is not None else None
-        return measured or (1.0 if signs_of(self.counted[0].definition.profiler).runs_one_core else None)
+        simulated = 1.0 if signs_of(self.counted[0].definition.profiler).runs_one_core else None
+        told = self._told(CORES)
+        return measured or simulated or (float(np.average(told[0], weights=told[1])) if told else None)
+
+    def _told(self, counter: str) -> tuple[Floats, Floats] | None:
+        """What the profile's logs have for a counter of processors or cores, and each row's seconds; None: nothing."""
+        parts = [part.launches for part in self.counted if counter in part.launches.counters]
+        if not parts:
+            return None
+        numbers = np.concatenate([part.counters[counter] for part in parts])
+        time_s = np.concatenate([part.rows.time_s for part in parts])
+        is_told = (numbers > 0) & (time_s > 0)
+        return (numbers[is_told], time_s[is_told]) if is_told.any() else None
 
     def socket_share(self, table: CostTable) -> float | None:
         """The share of a socket that the program kept busy; None where the whole socket is known to be its own.
@@ -352,7 +368,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """
         if not table.constant.is_per_socket or not table.constant.cores or not self.cores or self.measured is not None:
             return None
-        return min(self.cores / table.constant.cores, 1.0)
+        return self.cores / table.constant.cores
 
     @property
     def is_of_cpu(self) -> bool:

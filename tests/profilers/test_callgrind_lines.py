@@ -87,7 +87,7 @@ def test_advice_names_the_scalar_line_and_saves_less_than_the_function_takes(pro
     (loop,) = (loop for loop in scalar_loops(view) if "product" in loop.act)
     assert (
         "product at mm.c:8" in loop.act
-        and "of its FP64 operations are scalar" in loop.act
+        and "of its FP64 arithmetic is scalar" in loop.act
         and "4 fit a vector" in loop.act
     )
     (function,) = (kernel for kernel in view.kernels if kernel.name == "product")

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 from test_likwid import csv
+from test_perf import CPU, needs_data
 
 import eprof
 from eprof import costs
@@ -69,16 +70,16 @@ def test_joules_of_a_log_are_its_counts_times_the_prices(load):
 
 @pytest.mark.parametrize(
     ("joules", "sockets", "is_told"),
-    [((400, 300), 2, True), ((400, 0), 1, True), ((400, "-"), 1, True), (None, 1, False)],
+    [((400, 300), 2, True), ((400, 0), 1, True), ((400, "-"), 1, True), (None, 1.25 / 52, False)],
 )
-def test_sockets_in_use_are_those_with_joules(load, joules, sockets, is_told):
+def test_sockets_in_use_are_those_with_joules_else_the_share_of_busy_cores(load, joules, sockets, is_told):
     text = log(without=("PWR_PKG_ENERGY",)) if joules is None else log().replace("400,300", ",".join(map(str, joules)))
     profile = load(text)
     assert profile.sockets == (sockets if is_told else None)
     energy = profile.energy()
     assert energy.split.constant_j[0] == pytest.approx(sockets * 176.3 * 2.0)
     assert bool(energy.costs.constant_marks & Mark.ASSUMED) != is_told
-    assert any("how many sockets" in note for note in energy.costs.notes) != is_told
+    assert any("1.25 of 52 cores" in note for note in energy.costs.notes) != is_told
     assert energy.costs.peaks.dp_gflops == pytest.approx(sockets * 3328)
 
 
@@ -154,3 +155,22 @@ def test_regions_on_one_and_on_two_sockets_ran_on_two(load):
     one = log(joules=(400.0, 0.0)).replace("TABLE,Group 1 Raw,", region.format("one"))
     two = log().replace("TABLE,Group 1 Raw,", region.format("two"))
     assert load(one + two).sockets == load(two + one).sockets == 2
+
+
+@needs_data
+def test_a_log_of_perf_names_no_cpu_and_is_priced_by_what_its_cores_did():
+    energy = eprof.load(CPU / "perf-text-intel-50threads.txt").energy()
+    assert energy.table.name == "icelake-sp" and energy.split.row_marks[0] & Mark.ASSUMED
+    busy = 647.20251 / 13.035091229
+    assert energy.profile.cores == pytest.approx(busy, rel=1e-6)
+    assert energy.split.constant_j[0] == pytest.approx(97.1 * busy / 36 * 13.035091229, rel=1e-6)
+    counted_j = 2_015_511_676_522 * 972.3e-12 + 1_695_370_525_580 * 123e-12
+    assert energy.split.total_j[0] - energy.split.constant_j[0] == pytest.approx(counted_j, rel=1e-6)
+    assert eprof.load(CPU / "perf-text-intel-50threads.txt").energy(estimate=False).costs is None
+
+
+@needs_data
+def test_what_a_meter_saw_of_a_cpu_that_no_log_names_is_not_split_by_anothers_prices():
+    energy = eprof.load(CPU / "perf-csv-xeon-e5-2630v3-rapl.csv").energy()
+    assert energy.costs is None and energy.measured.joules == pytest.approx(3257.22)
+    assert energy.counts.rows.kernel.tolist() == ["system wide"]

@@ -111,7 +111,7 @@ def test_cores_of_both_kinds_are_added_up_and_scaled_values_are_estimated():
     assert counters["instructions running"] == 63
     assert time_s == pytest.approx(32.13934 / 32.001)
     (branches,) = (kernel["counts"]["control"] for kernel in eprof.load(path).energy().document()["kernels"])
-    assert branches == {"value": 845211 + 6571193, "unit": "instruction", "energy_j": None, "marks": ["estimated"]}
+    assert branches == {"value": 845211 + 6571193, "unit": "instruction", "energy_j": 0.0, "marks": ["estimated"]}
 
 
 @needs_data
@@ -270,7 +270,10 @@ what the program wrote, 12 lines
 @pytest.mark.parametrize("signs", [",.", ".,", " ,", "\u202f,", "'."])
 def test_text_is_read_in_any_locale(signs, read):
     log = read(TEXT.format(*signs))
-    assert only(log) == ("./prog 3", 0.0716531, {"cycles": 1133344, "cycles running": 66.67, "processor cores": 1.5})
+    kernel, time_s, counters = only(log)
+    assert (kernel, time_s) == ("./prog 3", 0.0716531)
+    assert counters.pop("cores in use") == pytest.approx(1.96, rel=1e-3)
+    assert counters == {"cycles": 1133344, "cycles running": 66.67, "processor cores": 1.5}
     assert len(log.notes) == 3
 
 

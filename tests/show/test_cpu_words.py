@@ -101,7 +101,10 @@ def test_counts_of_a_cpu_are_called_what_they_are_there():
 def test_instructions_are_those_retired(eprof_command, tmp_path):
     (tmp_path / "perf.txt").write_text(
         " Performance counter stats for './a':\n\n 93,000,000,000 cycles\n 140,000,000,000 instructions\n"
-        " 10,000,000,000 branches\n\n 18.0 seconds time elapsed\n"
+        " 10,000,000,000 branches\n\n 18.0 seconds time elapsed\n 18.0 seconds user\n"
     )
-    shown = eprof_command("report", "perf.txt").stdout
+    shown = eprof_command("report", "perf.txt", "--costs", "none").stdout
     assert "One program profiled: 140 G instructions (1.51 a cycle) counted in 18.0 s." in " ".join(shown.split())
+    priced = " ".join(eprof_command("report", "perf.txt").stdout.split())
+    assert "At least 108 J above constant power in 18.0 s: 100 % instructions and core cycles." in priced
+    assert "Constant power adds 48.5 J: 1.00 of 36 cores were busy." in priced

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SUFFIXES = {".toml": "toml", ".json": "json", ".txt": "txt"}
 _MOST = 1e9  # of any number that is given
 _NAMED = 4  # of the inputs, in the table's source; [fit] has all
-_PEAKS = ("sp_flop_per_core_cycle", "dp_flop_per_core_cycle", "dram_byte_per_memory_cycle")
+_PEAKS = ("sp_flop_per_core_cycle", "dp_flop_per_core_cycle", "dram_byte_per_memory_cycle", "power_limit_w")
 
 
 def add(commands: Commands) -> Parser:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 COUNT, PERCENT, BYTES_PER_S, LEVEL, OTHER = "count", "percent", "byte_per_s", "level", "other"
 # Of measured energy; its counter is named by what the meter covers: "processor packages and DRAM".
 JOULE = "joule"
-SOCKETS = "sockets in use"  # a counter of how many processors a row of a CPU's log is of, where it tells
+# Counters of how many processors, and how many of their cores, a row of a CPU's log kept busy, where it tells.
+SOCKETS, CORES = "sockets in use", "cores in use"
 # What adds up over launches; the others are averages.
 TOTALS = frozenset({COUNT, JOULE})
 # Between the names in the path of an operator: "BertLayer_0 > Linear_3 > aten::addmm".

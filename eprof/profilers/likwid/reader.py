@@ -22,7 +22,7 @@ from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.text import few, pattern
 from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
-from eprof.logs.rows.log import COUNT, JOULE, OTHER, SOCKETS, WHOLE_PROGRAM, Log, Names, Table, TableRows
+from eprof.logs.rows.log import CORES, COUNT, JOULE, OTHER, SOCKETS, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
 from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
 
@@ -38,6 +38,7 @@ _TIME = pattern(r"(?:RDTSC )?Runtime(?: \((?:RDTSC|gettimeofday)\))? \[s\]")
 _NUMBER = pattern(r"[0-9]{1,40}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?")
 _NO_COUNTER = ("", "-")  # of a thread that does not read it, as those of a socket but one
 _INSTRUCTIONS = ("INSTR_RETIRED_ANY", "INST_RETIRED", "RETIRED_INSTRUCTIONS")
+_CYCLES = ("CPU_CLK_UNHALTED_CORE", "ACTUAL_CPU_CLOCK", "CPU_CYCLES")
 _MULTIPLEXING = "Perf_event uses multiplexing"
 _PACKAGES = ("PWR_PKG_ENERGY", "RAPL_PKG_ENERGY")
 _OF_A64FX = "cores, L2 and memory"
@@ -110,12 +111,19 @@ class _Block(Struct):
         """
         if _A64FX.keys() <= self.counts.keys():
             return self.counts | self._of_components()
+        counted = self.counts | self._busy_cores()
         packages = _known_sum(self.counts, _PACKAGES)
         dram = _known_sum(self.counts, _DRAM)
         if not packages or not self.lost.keys().isdisjoint((*_PACKAGES, *_DRAM)):
-            return self.counts
+            return counted
         covers = "processor packages and DRAM" if dram else "processor packages"
-        return self.counts | {covers: packages + dram, SOCKETS: float(self.sockets)}
+        return counted | {covers: packages + dram, SOCKETS: float(self.sockets)}
+
+    def _busy_cores(self) -> dict[str, float]:
+        """How many cores a LIKWID region kept busy: its cycles over those of its busiest thread; none: not counted."""
+        cycles = next((numbers for event, numbers in self.cells if event.startswith(_CYCLES)), [])
+        known = [number for number in cycles if number > 0]
+        return {CORES: sum(known) / max(known)} if known else {}
 
     def _of_components(self) -> dict[str, float]:
         """The joules of an A64FX, as LIKWID's metrics have them, or by its raw counts; none if a thread has no number.
@@ -315,7 +323,7 @@ def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: boo
     amounts = [block.amounts() for block in blocks]
     events = blocks[0].counts
     units = {name: COUNT if name in events else JOULE for each in amounts for name in each}
-    units |= {SOCKETS: OTHER} if SOCKETS in units else {}
+    units |= {name: OTHER for name in (SOCKETS, CORES) if name in units}
     units = {name: unit for name, unit in units.items() if keep is None or unit != COUNT or name in keep}
     if is_scaled:
         units[SCALED] = OTHER

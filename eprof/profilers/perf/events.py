@@ -8,7 +8,8 @@ from functools import cache
 
 from eprof.base.text import pattern
 
-CLOCKS = ("task-clock", "cpu-clock")
+TASK_CLOCK, CPU_CLOCK = "task-clock", "cpu-clock"
+CLOCKS = (TASK_CLOCK, CPU_CLOCK)
 DURATION = "duration_time"
 # The kernel counts these by itself, on machines without counters too.
 SOFTWARE = frozenset(

@@ -21,15 +21,29 @@ from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.text import few, pattern
 from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
-from eprof.logs.rows.log import COUNT, JOULE, OTHER, PERCENT, SOCKETS, WHOLE_PROGRAM, Log, Names, Table, TableRows
+from eprof.logs.rows.log import (
+    CORES,
+    COUNT,
+    JOULE,
+    OTHER,
+    PERCENT,
+    SOCKETS,
+    WHOLE_PROGRAM,
+    Log,
+    Names,
+    Table,
+    TableRows,
+)
 from eprof.logs.rows.numbers import ENGLISH, Locale, ungrouped, value
 from eprof.logs.rows.stream import Source
 from eprof.profilers.perf.events import (
     BYTES,
     BYTES_OF,
     CLOCKS,
+    CPU_CLOCK,
     DURATION,
     SOFTWARE,
+    TASK_CLOCK,
     covered,
     domain,
     is_user_only,
@@ -50,6 +64,7 @@ _TEXT = pattern(
 )
 _HEADER = pattern(r"Performance counter stats for (?:'(.*)'|(.*?))(?: \([0-9]+ runs\))?:\s*$")
 _ELAPSED = pattern(r"[>\s]*([0-9]+[.,][0-9]+)\s+(?:\+-\s+\S+\s+)?seconds time elapsed\b")
+_CPU_TIME = pattern(r"\s*([0-9]+[.,][0-9]+) seconds (?:user|sys)\s*$")
 _RUNNING = pattern(r"[(\[] *([0-9]+[.,][0-9]+)%[)\]]\s*$")  # in brackets until Linux 4.0
 _UTILIZED = pattern(r"#\s+([0-9.,]+)\s+CPUs utilized")
 _JSON = pattern(r'"([\w-]+)"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|([0-9.,eE+-]+))')
@@ -75,11 +90,12 @@ class Row(NamedTuple):
 
 
 class Run(Struct):
-    """One `perf stat`. elapsed: the text of its `seconds time elapsed`."""
+    """One `perf stat`. elapsed: the text of its `seconds time elapsed`; cpu: those of its `seconds user` and `sys`."""
 
     command: str | None = None
     rows: list[Row] = field(default_factory=list)
     elapsed: str = ""
+    cpu: list[str] = field(default_factory=list)
     is_text: bool = False
 
 
@@ -212,6 +228,8 @@ class Lines:
             self._look(elapsed[1], False)
             run.elapsed = elapsed[1]
             return True
+        if run.elapsed and (cpu := _CPU_TIME.match(line)):
+            run.cpu.append(cpu[1])
         if not run.is_text or run.elapsed:
             return False
         share = _RUNNING.search(line)
@@ -262,6 +280,7 @@ _EXAMPLES = 3
 _INSTRUCTIONS = ("instructions", "inst_retired.any", "ex_ret_instr")
 # Of a socket or a node, where every unit counts; behind it stands how many CPUs the row is of.
 _SOCKET = pattern(r"((?:socket|node)?[SN][0-9]+)(?:[^\w-][0-9]*)*")
+_OF_ALL = 1e-4  # a clock this near to a whole number of CPUs runs on all of them
 SYSTEM = "system wide"  # perf stat -a says so in place of a command
 _ALL, _RAN_OVER = 100.0, -1.0  # shares of the time, and what stands there where a counter ran over
 
@@ -308,6 +327,7 @@ class _Counted(Struct):
     events: dict[str, _Sum] = field(default_factory=dict)
     joules: dict[str, _Sum] = field(default_factory=dict)
     packages: int | None = None
+    cores: float | None = None
     intervals: int = 1
     places: set[tuple[str, str]] = field(default_factory=set)
 
@@ -331,6 +351,7 @@ class _Counted(Struct):
         amounts |= {name + RUNNING: (share, PERCENT) for name, share in shares.items() if share < _ALL}
         energy = {name: total.value for name, total in self.joules.items() if not self.is_unknown(total)}
         amounts |= {SOCKETS: (float(self.packages), OTHER)} if self.packages else {}
+        amounts |= {CORES: (self.cores, OTHER)} if self.cores else {}
         domains, covers = covered(energy, self.packages)
         return amounts | ({covers: (sum(energy[name] for name in domains), JOULE)} if domains else {})
 
@@ -392,7 +413,7 @@ def _rows(run: Run, lines: Lines) -> list[_Counted]:
     ]
     time_s = _time_s(run, lines)
     counted = {
-        cgroup: _Counted(cgroup or run.command or WHOLE_PROGRAM, time_s if len(inner) < 2 else math.nan)
+        cgroup: _Counted(cgroup or run.command or _unnamed(run, lines), time_s if len(inner) < 2 else math.nan)
         for cgroup in inner or [""]
     }
     for row in run.rows:
@@ -403,6 +424,7 @@ def _rows(run: Run, lines: Lines) -> list[_Counted]:
         each.intervals = intervals
         each.leave_out_wrapped()
         each.packages = _packages(run, lines, time_s)
+        each.cores = _cores(run, lines, time_s) if len(inner) < 2 else None
     return list(counted.values())
 
 
@@ -446,6 +468,21 @@ def _packages(run: Run, lines: Lines, time_s: float) -> int | None:
     rows = [row for row in run.rows if domain(plain(row.event)[0]) == "pkg" and row.runtime_ns]
     ratio = sum(float(row.runtime_ns) for row in rows) / 1e9 / time_s if time_s > 0 else 0.0
     return round(ratio) if 1 <= ratio < LARGEST and abs(ratio - round(ratio)) < 0.05 else None
+
+
+def _unnamed(run: Run, lines: Lines) -> str:
+    """What perf counted where it names no command: with `-a` its clock runs on all CPUs, idle or not."""
+    clocks = [row for row in run.rows if plain(row.event)[0] == CPU_CLOCK and row.cpus]
+    cpus = [lines.number_of(row.cpus, run) for row in clocks]
+    is_of_all = any(number > 1.5 and abs(number / round(number) - 1) < _OF_ALL for number in cpus)
+    return SYSTEM if is_of_all else WHOLE_PROGRAM
+
+
+def _cores(run: Run, lines: Lines, time_s: float) -> float | None:
+    """How many cores perf's program kept busy: its processor time over the time of its run; None: not told."""
+    busy_s = sum(lines.number_of(row.value, run) / 1e3 for row in run.rows if plain(row.event)[0] == TASK_CLOCK)
+    busy_s = busy_s or sum(lines.number_of(seconds_text, run) for seconds_text in run.cpu)
+    return busy_s / time_s if busy_s > 0 and time_s > 0 else None
 
 
 def _is_cut(run: Run) -> bool:

@@ -98,8 +98,9 @@ def _by_limit(view: View) -> str:
     if not interval or not interval.limit_w:
         return ""
     # Of a board that no log names it is the highest limit of its compute capability.
-    whose = "the board" if view.costs and view.costs.gpu_match == "own" else "such a board"
-    return f" ({whose} may draw {quantity(interval.limit_w, 'W')})"
+    board = "socket" if view.nouns.is_of_cpu else "board"
+    whose = "the" if view.costs and view.costs.gpu_match == "own" else "such a"
+    return f" ({whose} {board} may draw {quantity(interval.limit_w, 'W')})"
 
 
 def at_least(amount: Amount, unit: str) -> str:
@@ -147,10 +148,7 @@ def _above_constant(view: View) -> Headline:
     time = when(not view.is_modelled and view.time.value, f" in {at_least(view.time, 's')}")
     text = f"{capital(at_least(above, 'J'))} above constant power{time}: {_parts(view)}."
     if view.costs and view.costs.cores:
-        adds = quantity(view.energy(CONSTANT).value or 0.0, "J")
-        cores, of = view.costs.cores.busy, view.costs.cores.of
-        text += f" Constant power adds {adds}: {plain(cores)} of {of} cores were busy."
-        return Headline(text, "", above.marks)
+        return Headline(text + _of_busy_cores(view, view.costs.cores), "", above.marks)
     constant = constant_range(view)
     if not constant:
         return Headline(text, "", above.marks)
@@ -161,6 +159,17 @@ def _above_constant(view: View) -> Headline:
     share = percent_span(ends[0] / low, ends[1] / high)
     text += f" {capital(constant)}. Together {span(low, high, 'J')}{more}, {share} of it constant power."
     return Headline(text, "", above.marks)
+
+
+def _of_busy_cores(view: View, cores: schema.Cores) -> str:
+    """What constant power adds for the cores that a program kept busy, where its time is known."""
+    constant = view.energy(CONSTANT)
+    if not constant.value:
+        return ""
+    busy = (
+        f"{plain(cores.busy)} of {cores.of} cores were" if cores.busy <= cores.of else f"{plain(cores.busy)} cores were"
+    )
+    return f" Constant power adds {quantity(constant.value, 'J')}: {busy} busy."
 
 
 def constant_range(view: View) -> str:

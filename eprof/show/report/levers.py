@@ -37,6 +37,7 @@ _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on th
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
 _AGAIN = 8.0  # bytes of L1 for each of DRAM, from which on a kernel mostly reads again what it has read
+_WAITING = 1.5  # instructions a cycle of a CPU's core: what executes fewer mostly waits for memory, or for branches
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
 _WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
 # Instructions for each flop, a vector's once a lane: a[i] = s b[i] + c[i] takes 4 if scalar, 2.5 or less if in vectors.
@@ -57,6 +58,9 @@ _REMEDIES = {
     "other": "unroll, and load 16 bytes at a time",
     "system": "keep data on the GPU",
 }
+
+
+_ON_A_CPU = "-O3 -march=native; less work in inner loops"  # for fewer instructions
 
 
 class Try(Struct, frozen=True):
@@ -88,9 +92,8 @@ class Try(Struct, frozen=True):
 def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
     changes = sorted(_levers(view), key=lambda change: -change.saves)
-    texts = [_of_loops(view)]
-    if changes and changes[0].saves >= _LITTLE:
-        texts.insert(0, changes[0].text(view.counted_energy(view.document).value or 0.0))
+    is_worth_it = bool(changes) and changes[0].saves >= _LITTLE
+    texts = [changes[0].text(view.counted_energy(view.document).value or 0.0) if is_worth_it else _of_loops(view)]
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
@@ -98,7 +101,7 @@ def what_to_try(view: View) -> Point:
     ):
         # Where more may have been left out than was counted, that comes first.
         is_uncounted = lacks_most(view) and "retired" not in view.words
-        texts.insert(0 if is_uncounted else len(texts), _how_to_count(view))
+        texts.insert(0 if is_uncounted else len(texts), _how_to_count(view, is_worth_it))
     return Point("Try", "; ".join(filter(None, texts)) or _nothing(view, changes))
 
 
@@ -122,11 +125,11 @@ def _example(view: View) -> str:
     return example(max(lowest for lowest, _ in ranges), min(highest for _, highest in ranges))
 
 
-def _how_to_count(view: View) -> str:
-    """The one command that counts what decides where the joules go."""
+def _how_to_count(view: View, is_worth_it: bool) -> str:
+    """The one command that counts what decides where the joules go. is_worth_it: a change is offered already."""
     rest = when(view.above.value is not None, " the rest")
     if view.nouns.is_of_cpu and "retired" in view.words:
-        return "price the rest with a table of this processor's own: eprof calibrate --cpu -o mine.toml"
+        return when(not is_worth_it, "price the rest with a table of this processor's own: eprof calibrate --cpu")
     if view.nouns.is_of_cpu:
         return f"count{rest} with `eprof run PROGRAM`"
     device = view.document.device
@@ -158,6 +161,7 @@ def _levers(view: View) -> Iterator[Try]:
     yield from _fewer_bytes(view, everything)
     yield from _fewer_instructions(view, everything)
     yield from _less_waiting(view, everything)
+    yield from _fewer_cycles(view, everything)
     idle_j = view.to_meter.idle_j if view.to_meter else 0.0
     if idle_j:
         whole_j = everything + idle_j
@@ -348,7 +352,8 @@ def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
         amount = sum(word.energy.value or 0.0 for word in words)
         if amount and not _is_closed(view, group):
             saves = _STEP * amount / everything
-            how = "; ".join(filter(None, [_mostly_in(view, group), _REMEDIES[group]]))
+            remedy = _ON_A_CPU if view.nouns.is_of_cpu else _REMEDIES[group]
+            how = "; ".join(filter(None, [_mostly_in(view, group), remedy]))
             act = f"execute a fifth fewer {when(group == 'int', 'integer ')}instructions{bracketed(how)}"
             yield Try(act, saves, _ends(view, group, everything, saves))
 
@@ -390,6 +395,16 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
         yield Try(f"{act}: a fifth fewer L1 bytes in a fifth less time", _STEP * joules / everything)
     elif not _is_busy(view, kernel):
         act = f"keep more loads in flight in {name} ({percent(share)} of the roofline's speed): a fifth less time"
+        yield Try(act, _STEP * joules / everything)
+
+
+def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:
+    """A fifth fewer cycles of a CPU's cores, where most of them pass without an instruction."""
+    executed, cycles = (view.amount(view.document, word).value for word in ("retired", "core_active"))
+    a_cycle = (executed or 0.0) / (cycles or math.inf)
+    if 0 < a_cycle < _WAITING:
+        joules = view.words["core_active"].energy.value or 0.0
+        act = f"wait less for memory and branches ({plain(a_cycle)} instructions a cycle): a fifth fewer cycles"
         yield Try(act, _STEP * joules / everything)
 
 
@@ -502,7 +517,7 @@ def _vectorised(name: str, counts: dict[str, schema.Count], kind: str) -> Iterat
     narrow, narrow_j = numbers.get(f"{kind}_narrow", 0.0), joules.get(f"{kind}_narrow", 0.0)
     widened_j = joules.get(f"{kind}_scalar", 0.0) + (narrow_j * scalar / narrow if narrow else 0.0)
     act = (
-        f"vectorise {name} (-O3 -march=native, unit strides): {percent(share)} of its {kind.upper()} operations are "
+        f"vectorise {name} (-O3 -march=native, unit strides): {percent(share)} of its {kind.upper()} arithmetic is "
         f"scalar, {lanes} fit a vector"
     )
     yield Vectorised(act, fewer * arithmetic * once_j, fewer * once_j + widened_j)

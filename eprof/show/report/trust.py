@@ -48,8 +48,10 @@ def _verdict(view: View) -> str:
 
 
 def _spread(view: View) -> str:
+    """How far off the joules may be; not known with the prices of another CPU, whose cores may take far more."""
     total, pair = view.energy("total").value, known(view.interval("total"))
-    if not total or pair is None or view.is_modelled:
+    is_anothers = view.nouns.is_of_cpu and view.costs is not None and view.costs.gpu_match == "other"
+    if not total or pair is None or view.is_modelled or is_anothers:
         return ""
     if pair[1] < total:
         return "the prices make more than the board can draw"
