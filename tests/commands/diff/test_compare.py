@@ -57,7 +57,9 @@ def test_changed_counts_and_times_by_hand():
     assert parts["fp32_fma", "counts"] == 0
     assert found.change_j == pytest.approx(-1.131 + 0.012 - 1.7)
     assert found.speedup == pytest.approx(3.5)
-    assert found.greenup == pytest.approx(found.changes.compared_j(found.changes.old) / found.changes.compared_j(found.changes.new))
+    assert found.greenup == pytest.approx(
+        found.changes.compared_j(found.changes.old) / found.changes.compared_j(found.changes.new)
+    )
     assert found.powerup == pytest.approx(found.speedup / found.greenup)
     assert found.document()["marks"] == []
     conserved(found)

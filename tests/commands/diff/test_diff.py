@@ -179,7 +179,9 @@ def test_kernels_are_chosen_by_their_labels_as_in_a_report():
     for wanted, chosen in (("ns::axpy<double>", [doubles]), ("axpy", [floats, doubles]), ("regex:^dot", ["dot(int)"])):
         found = compare(sides[:1], sides[1:], kernels=[wanted])
         assert sorted(each.name for each in found.changes.new_side.named) == sorted(chosen)
-    assert [each.name for each in compare(sides[:1], sides[1:], kernels=["…axpy<flo…"]).changes.new_side.named] == [floats]
+    assert [each.name for each in compare(sides[:1], sides[1:], kernels=["…axpy<flo…"]).changes.new_side.named] == [
+        floats
+    ]
 
 
 def test_matching_by_hand_and_not_at_all(diff_command):
