@@ -204,6 +204,10 @@ def document(changes: Changes, notes: Sequence[str], gates: Sequence[Gate], comm
     model = reading(old, new)
     same_inputs = bool(old.origins) and old.origins == new.origins
     left_out, lost = uncompared(changes), unknown(changes)
+    old_j = new_j = energy_test = None
+    if changes.has_energy:
+        old_j, new_j = (changes.compared_j(half) for _, half in changes.halves)
+        energy_test = changes.test(changes.compared_j)
     same = ["OLD and NEW are made from the same logs."] if same_inputs else []
 
     above_constant: AboveConstant | UnsetType = UNSET
@@ -225,8 +229,8 @@ def document(changes: Changes, notes: Sequence[str], gates: Sequence[Gate], comm
         eprof=__version__,
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         command_line=list(command_line),
-        old=side_of(old, changes.compared_j(changes.old) if changes.has_energy else None),
-        new=side_of(new, changes.compared_j(changes.new) if changes.has_energy else None),
+        old=side_of(old, old_j),
+        new=side_of(new, new_j),
         intervals=spread.refits.document if spread else None,
         change_time_s=less(new_s, old_s),
         speedup=speedup,
@@ -245,7 +249,7 @@ def document(changes: Changes, notes: Sequence[str], gates: Sequence[Gate], comm
         tests=Tests(
             confidence=CONFIDENCE,
             method="Welch's t test",
-            energy=changes.test(changes.compared_j) if changes.has_energy else None,
+            energy=energy_test,
             time=changes.test(lambda half: float(half.number[:, TIME].sum())),
             measured=welch(old.measured, new.measured),
         ),
@@ -409,14 +413,17 @@ def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[Ca
         for place, (own, (side, half)) in enumerate(zip((pair.old, pair.new), changes.halves, strict=True)):
             if own is None:
                 continue
+            energy_j, marks = None, ["missing"]
+            if side.costs is not None:
+                energy_j, marks = known_sum(side.mean.joules[own]), MARK_WORDS[combined(side.mean.marks[own])]
             sides[place] = KernelSide(
                 name=side.named[own].name,
                 device=side.named[own].device,
                 launches=side.named[own].launches,
                 time_s=finite(half.number[row, TIME]),
-                energy_j=None if side.costs is None else known_sum(side.mean.joules[own]),
+                energy_j=energy_j,
                 compared_j=changes.compared_j(half, rows) if changes.has_energy else None,
-                marks=["missing"] if side.costs is None else MARK_WORDS[combined(side.mean.marks[own])],
+                marks=marks,
             )
         old, new = sides
         change_j = test = None
@@ -469,10 +476,10 @@ def frame(changes: Changes) -> "pd.DataFrame":
     rows: list[dict[str, Any]] = []
     for row, (pair, paid) in enumerate(zip(changes.matches, cells(changes), strict=True)):
         status = str(changes.statuses[row])
-        old_kernel, new_kernel = changes.kernels[row]
+        kernel_old, kernel_new = (kernel and kernel.name for kernel in changes.kernels[row])
         head = {
-            "kernel_old": old_kernel.name if old_kernel else None,
-            "kernel_new": new_kernel.name if new_kernel else None,
+            "kernel_old": kernel_old,
+            "kernel_new": kernel_new,
             "status": status,
             "match": pair.how,
             "score": pair.score,
