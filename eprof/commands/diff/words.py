@@ -10,7 +10,8 @@ from eprof.base.text import bracketed, capital, counted, cut, few, listed, phras
 from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
 from eprof.commands.diff import why
 from eprof.commands.diff.matching import SIMILAR
-from eprof.commands.diff.schema import Costs, Document, Gate, Model, Step, Test
+from eprof.commands.diff.schema import Costs, Document, Gate, Model, Step
+from eprof.lab.welch import Test
 from eprof.show.report.view import without
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import SIMULATED, bits
