@@ -215,6 +215,14 @@ def test_python_is_counted_from_its_first_line_on_unless_it_takes_no_module(tmp_
     left_out_s = COLLECTOR.judge(step, Ended(0, None, 1.0), []).left_out_s
     assert left_out_s == {"Python's start and end": pytest.approx(0.1), "imports": 0.3}
     assert COLLECTOR.judge(step, Ended(0, None, 0.2), []).left_out_s == {}, "more than there was"
+    cpuinfo = tmp_path / "cpuinfo"
+    monkeypatch.setattr("eprof.profilers.callgrind.collector._CPUINFO", cpuinfo)
+    counting = COLLECTOR.step("counters", tool, Request(("python3", "a.py")), Place(tmp_path))
+    profile = [tmp_path / "counters-1-7.callgrind"]
+    for flags, is_told in (("avx2 avx512f fma", True), ("avx2 fma", False)):
+        cpuinfo.write_text(f"flags : {flags}\n")
+        said = " ".join(COLLECTOR.judge(counting, Ended(0, None, 1.0), profile).messages)
+        assert ("has no AVX-512, and this one has" in said) == is_told
 
 
 def test_a_python_program_runs_as_ever_and_its_start_is_left_out(tmp_path):

@@ -101,7 +101,7 @@ def what_to_try(view: View) -> Point:
     ):
         # Where more may have been left out than was counted, that comes first.
         is_uncounted = lacks_most(view) and "retired" not in view.words
-        texts.insert(0 if is_uncounted else len(texts), _how_to_count(view, is_worth_it))
+        texts.insert(0 if is_uncounted else len(texts), _how_to_count(view, bool(texts[0])))
     return Point("Try", "; ".join(filter(None, texts)) or _nothing(view, changes))
 
 
@@ -125,11 +125,11 @@ def _example(view: View) -> str:
     return example(max(lowest for lowest, _ in ranges), min(highest for _, highest in ranges))
 
 
-def _how_to_count(view: View, is_worth_it: bool) -> str:
-    """The one command that counts what decides where the joules go. is_worth_it: a change is offered already."""
+def _how_to_count(view: View, has_advice: bool) -> str:
+    """The one command that counts what decides where the joules go. has_advice: a change is offered already."""
     rest = when(view.above.value is not None, " the rest")
     if view.nouns.is_of_cpu and "retired" in view.words:
-        return when(not is_worth_it, "price the rest with a table of this processor's own: eprof calibrate --cpu")
+        return when(not has_advice, "price the rest with a table of this processor's own: eprof calibrate --cpu")
     if view.nouns.is_of_cpu:
         return f"count{rest} with `eprof run PROGRAM`"
     device = view.document.device
@@ -438,13 +438,19 @@ def _mostly_in(view: View, group: str) -> str:
 
 
 def _of_loops(view: View) -> str:
-    """What to try by the counts of a CPU's largest function: its loops wait for DRAM, or are not vectorised."""
+    """What to try by the counts of a CPU's largest function: its loops wait for DRAM, or are not vectorised.
+
+    Of a library that a Python program calls only how much it is given can change.
+    """
     if not view.nouns.is_of_cpu or not view.kernels:
         return ""
     kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).value or 0.0)
     executed, flops = view.instructions(kernel).value or 0.0, view.flops(kernel).value or 0.0
     missed = view.summed(kernel, ("dram_read", "dram"))
     name = view.label(kernel)
+    if is_of_library(kernel):
+        share = percent((view.ranked(kernel).value or 0.0) / (view.ranked(view.document).value or math.inf))
+        return f"give {name} less to do ({share}): fewer elements, or narrower ones (float32)"
     if missed.marks & SIMULATED and _WAIT * (missed.value or 0.0) > executed:
         return f"{name} mostly waits for DRAM: work on blocks that stay in the last-level cache"
     if not flops or not _SCALAR <= executed / flops < _MOSTLY_INTEGER or "fp64_scalar" in view.words:
