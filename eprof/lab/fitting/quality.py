@@ -80,15 +80,16 @@ class ClockPower(Struct, frozen=True, eq=False):
 MODELS = {CONSTANT: ConstantPower.of, LINEAR: ClockPower.of}
 
 
-def better(ours: float, others: Mapping[str, float]) -> tuple[str, float] | None:
-    """The best of the means, if it is not further off than our fit; errors in %."""
-    error, name = min(((error, name) for name, error in others.items() if np.isfinite(error)), default=(np.inf, ""))
-    if not np.isfinite(ours) or error > ours:
+def better(ours: float | None, others: Mapping[str, float | None]) -> tuple[str, float] | None:
+    """The best of the means, if it is not further off than our fit; errors in %, None or NaN: not known."""
+    known = [(error, name) for name, error in others.items() if error is not None and np.isfinite(error)]
+    error, name = min(known, default=(np.inf, ""))
+    if ours is None or not np.isfinite(ours) or error > ours:
         return None
     return name, error
 
 
-def sentence(where: str, ours: float, others: Mapping[str, float]) -> str | None:
+def sentence(where: str, ours: float | None, others: Mapping[str, float | None]) -> str | None:
     """A sentence if a plain mean is as good as a fit; errors in % by model. None: it is not."""
     best = better(ours, others)
     if best is None:
