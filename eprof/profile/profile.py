@@ -329,6 +329,12 @@ class Profile(Result, Struct, frozen=True, eq=False):
         )
 
     @property
+    def gap_s(self) -> float | None:
+        """How long no kernel ran between the first and the last of the only trace; None: no log tells it of all."""
+        told = [log.gap_s for log in self.logs if log.gap_s is not None]
+        return told[0] if len(told) == 1 and self.whole else None
+
+    @property
     def measured(self) -> Measured | None:
         """What a meter saw of the profiled run: in a run directory, or in the logs; None where none was read."""
         seen = mapped(Run.measured, self.run)
