@@ -152,7 +152,7 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
 
 
 def _series(results: Sequence[Result]) -> dict[str | None, dict[str, list[float]]]:
-    """Joules of each kernel, and of the program (None), in each run, by part and in total; NaN: not known, or absent."""
+    """Joules of each kernel, and of the program (None), in each run, by part and in total; NaN: not known."""
     series: dict[str | None, dict[str, list[float]]] = {}
     for place, result in enumerate(results):
         energies: dict[str | None, list[schema.RunJoules]] = {None: [result.report.energy_j]}
