@@ -205,7 +205,7 @@ def _sections(document: Validation) -> Iterator[Section]:
             clock_tree = when(form.clock_tree, " + b · f · V² (clock tree)")
             how += [
                 f"P = Σ rate · c · V² + c₁ V (core and memory) + constant{clock_tree}; voltages {form.voltages}, "
-                f"{form.weights} weights, {form.loss.upper()} loss; all coefficients ≥ 0.",
+                f"relative weights, {form.loss.upper()} loss; all coefficients ≥ 0.",
                 "In every fold, voltages and coefficients are estimated from the training rows alone.",
             ]
         parts = {
