@@ -64,6 +64,7 @@ def _check(profile: schema.Profile) -> None:
     numbers = [number for each in joules for number in astuple(each)]
     numbers += [profile.time_s, *(kernel.time_s for kernel in profile.kernels)]
     numbers += [profile.costs.constant_power_w] if profile.costs else []
+    numbers += [*astuple(profile.gaps)] if profile.gaps else []
     numbers += [profile.ranks.number - 1, profile.ranks.time_s.max] if profile.ranks else []
     wrong = [number for number in numbers if number is not None and not (0 <= number < _MOST and math.isfinite(number))]
     if wrong:
@@ -117,8 +118,9 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
                 size_bytes=log.size_bytes or 0,
                 tables=(),
                 command=log.command,
+                gap_s=document.gaps.time_s if document.gaps and not place else None,
             )
-            for log in document.inputs
+            for place, log in enumerate(document.inputs)
         ),
         counted=tuple(counted),
         warnings=tuple(f"{path.name}: {note}" for note in notes),

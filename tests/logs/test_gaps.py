@@ -67,4 +67,7 @@ def test_gaps_take_constant_power_and_closing_them_is_advised():
     assert gaps_sentence(view).startswith("Besides, no kernel ran for 12.8")
     assert what_to_try(view).text.startswith("close half of the gaps between kernels")
     assert "gaps" not in profile.energy(metered_j=1.0).document(), "the meter tells, or nobody"
-    assert eprof.load(SHARED / "traces" / "kineto" / "hta-alexnet-a100-2023.json.gz", kernels=["elementwise_kernel"]).gap_s is None
+    assert (
+        eprof.load(SHARED / "traces" / "kineto" / "hta-alexnet-a100-2023.json.gz", kernels=["elementwise_kernel"]).gap_s
+        is None
+    )
