@@ -153,7 +153,7 @@ def test_one_setting_or_one_kernel_cannot_be_left_out():
     with pytest.raises(EprofError, match="all rows are of kernel0"):
         protocols.leave_one_benchmark_out(made(benchmarks=1).rows)
     with pytest.raises(EprofError, match="--folds 1: needs 2 to 96"):
-        protocols.k_fold(made().rows, 1)
+        protocols.folds("k_fold", made().rows, k=1)
 
 
 # ---- nothing leaks
