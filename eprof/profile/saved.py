@@ -107,6 +107,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
         )
     if kernels:
         notes.append(f"{len(rows)} of {len(document.kernels)} kernels are selected by -k/--kernel-name.")
+    gap_s = document.gaps.time_s if document.gaps else None
     has_times = any(kernel.time_s is not None for kernel in document.kernels)
     return Profile(
         title=document.title,
@@ -118,7 +119,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
                 size_bytes=log.size_bytes or 0,
                 tables=(),
                 command=log.command,
-                gap_s=document.gaps.time_s if document.gaps and not place else None,
+                gap_s=None if place else gap_s,
             )
             for place, log in enumerate(document.inputs)
         ),
