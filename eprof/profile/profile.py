@@ -65,6 +65,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     total_s: the time of all kernels together, where `--time SECONDS` tells it and nothing tells how they share it.
     whole: whether all kernels of the logs are looked at. timeline: the launches one by one, where a log tells when each
     ran. parts: what rows were split by ("rank", "stream", "nvtx"); None: nothing, or by operator, as the log has it.
+    gap_s: how long no kernel ran between the first and the last of the only trace; None: no log tells it of all.
     """
 
     title: str
@@ -79,6 +80,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     whole: bool = True
     timeline: TableRows | None = None
     parts: str | None = None
+    gap_s: float | None = None
     _books: dict[str, Counts] = field(default_factory=dict)
 
     def counts(self, books: str = "served") -> Counts:
@@ -329,12 +331,6 @@ class Profile(Result, Struct, frozen=True, eq=False):
         )
 
     @property
-    def gap_s(self) -> float | None:
-        """How long no kernel ran between the first and the last of the only trace; None: no log tells it of all."""
-        told = [log.gap_s for log in self.logs if log.gap_s is not None]
-        return told[0] if len(told) == 1 and self.whole else None
-
-    @property
     def measured(self) -> Measured | None:
         """What a meter saw of the profiled run: in a run directory, or in the logs; None where none was read."""
         seen = mapped(Run.measured, self.run)
@@ -438,6 +434,7 @@ def build(
     if len(counted) == 1 and (whole_s := times.total(time) or program_s):
         counted = [_by_share(counted[0], whole_s, launches if times.total(time) else everything or launches)]
     shared, total_s = _share(counted, times.total(time), time)
+    gaps_s = [log.gap_s for log in logs if log.gap_s is not None]
     return Profile(
         title=_profile_title(logs),
         logs=tuple(logs),
@@ -451,6 +448,7 @@ def build(
         whole=whole,
         timeline=launches.timeline,
         parts=parts,
+        gap_s=gaps_s[0] if len(gaps_s) == 1 and whole else None,
     )
 
 

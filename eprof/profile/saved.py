@@ -107,7 +107,6 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
         )
     if kernels:
         notes.append(f"{len(rows)} of {len(document.kernels)} kernels are selected by -k/--kernel-name.")
-    gap_s = document.gaps.time_s if document.gaps else None
     has_times = any(kernel.time_s is not None for kernel in document.kernels)
     return Profile(
         title=document.title,
@@ -119,15 +118,15 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
                 size_bytes=log.size_bytes or 0,
                 tables=(),
                 command=log.command,
-                gap_s=None if place else gap_s,
             )
-            for place, log in enumerate(document.inputs)
+            for log in document.inputs
         ),
         counted=tuple(counted),
         warnings=tuple(f"{path.name}: {note}" for note in notes),
         command_line=tuple(command_line),
         priced_as=priced_as,
         total_s=None if has_times or kernels else document.time_s,
+        gap_s=document.gaps.time_s if document.gaps and not kernels else None,
         whole=not kernels,
         _books=_books(saved),
     )
