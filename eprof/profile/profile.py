@@ -15,7 +15,7 @@ from eprof.base.brief import Brief, Result, brief
 from eprof.base.cpus import UNNAMED, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
 from eprof.base.gpus import capability_of_label
-from eprof.base.known import mapped
+from eprof.base.known import mapped, only
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns
 from eprof.base.text import few, listed, phrase, when
@@ -434,7 +434,7 @@ def build(
     if len(counted) == 1 and (whole_s := times.total(time) or program_s):
         counted = [_by_share(counted[0], whole_s, launches if times.total(time) else everything or launches)]
     shared, total_s = _share(counted, times.total(time), time)
-    gaps_s = [log.gap_s for log in logs if log.gap_s is not None]
+    gaps_s = [log.gap_s for log in logs if log.gap_s is not None and whole]
     return Profile(
         title=_profile_title(logs),
         logs=tuple(logs),
@@ -448,7 +448,7 @@ def build(
         whole=whole,
         timeline=launches.timeline,
         parts=parts,
-        gap_s=gaps_s[0] if len(gaps_s) == 1 and whole else None,
+        gap_s=only(gaps_s),
     )
 
 

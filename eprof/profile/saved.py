@@ -107,6 +107,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
         )
     if kernels:
         notes.append(f"{len(rows)} of {len(document.kernels)} kernels are selected by -k/--kernel-name.")
+    gap_s = document.gaps.time_s if document.gaps and not kernels else None
     has_times = any(kernel.time_s is not None for kernel in document.kernels)
     return Profile(
         title=document.title,
@@ -126,7 +127,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
         command_line=tuple(command_line),
         priced_as=priced_as,
         total_s=None if has_times or kernels else document.time_s,
-        gap_s=document.gaps.time_s if document.gaps and not kernels else None,
+        gap_s=gap_s,
         whole=not kernels,
         _books=_books(saved),
     )
