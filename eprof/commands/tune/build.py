@@ -24,6 +24,7 @@ from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.energy.clocks import at_clock
 from eprof.energy.clocks import setting_of as setting_at
+from eprof.energy.limits import given_way
 from eprof.energy.simulated import has_modelled_time, roofline_s
 from eprof.energy.time_model import TimeModel, of_table
 from eprof.lab.fitting.solve import form_without_prior
@@ -256,7 +257,7 @@ def _places(table: CostTable, wanted: Sequence[str]) -> tuple[list[_Place], list
 
 def _grids(energy: Energy, model: TimeModel, here: Point, places: Sequence[_Place]) -> list[Grid]:
     """A grid a kernel: its joules by the costs at each setting, over the time that is modelled there."""
-    assert energy.costs is not None
+    assert energy.costs is not None and energy.split is not None
     counts = energy.counts
     joules = np.full((len(places), len(counts.rows)), np.nan)
     seconds = np.full_like(joules, np.nan)
@@ -264,8 +265,12 @@ def _grids(energy: Energy, model: TimeModel, here: Point, places: Sequence[_Plac
     for number, place in enumerate(places):
         seconds[number] = _times_at(model, energy, here, place)
         timed = at_clock(counts, seconds[number], place.point.core_mhz / here.core_mhz)
-        split = attribute(timed, place.costs)
-        joules[number] = np.where(np.isnan(seconds[number]), np.nan, split.total_j)
+        # What a board's limit took off the prices at the clocks of the log, it takes off everywhere.
+        split = given_way(attribute(timed, place.costs), energy.split.held)
+        constant_w = place.costs.constant_power_w
+        slowed_s = energy.limits.slowed_s(split.work_j, constant_w, seconds[number])
+        more_j = constant_w * (slowed_s - seconds[number])
+        joules[number], seconds[number] = split.total_j + more_j, slowed_s
         marks |= split.row_marks
 
     labels = [place.point.label for place in places]
