@@ -226,6 +226,7 @@ def test_shares_of_a_screen_are_of_one_whole(screens):
         shares = [cell.value for row in where(view).rows for cell in row.cells if isinstance(cell, Share)]
         known = [share for share in shares if share is not None]
         assert sum(known) <= 1 + 1e-9, (name, known)
+        assert min(known[1:], default=1.0) >= 0.01, (name, "a kernel that takes next to nothing is not worth a row")
         numbers += known
     assert len(numbers) > 100
 
