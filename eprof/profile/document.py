@@ -64,6 +64,7 @@ def document(energy: "Energy") -> schema.Profile:
         commit=energy.profile.run.commit or UNSET if energy.profile.run else UNSET,
         causes=of_all,
         to_meter=_to_meter(whole),
+        gaps=_gaps(whole),
         operators=operators(energy, place_of) or UNSET,
         **sums,
         **_groups(energy, place_of, replicas),
@@ -190,6 +191,13 @@ def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
         idle_j=scaling.idle_j,
         within=scaling.within,
     )
+
+
+def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
+    gap_s = energy.profile.gap_s
+    if not gap_s or energy.metered is not None:
+        return UNSET
+    return schema.Gaps(gap_s, gap_s * energy.costs.constant_power_w if energy.costs is not None else None)
 
 
 def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge]:

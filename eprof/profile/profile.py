@@ -15,7 +15,7 @@ from eprof.base.brief import Brief, Result, brief
 from eprof.base.cpus import UNNAMED, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
 from eprof.base.gpus import capability_of_label
-from eprof.base.known import mapped
+from eprof.base.known import mapped, only
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns
 from eprof.base.text import few, listed, phrase, when
@@ -67,6 +67,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     total_s: the time of all kernels together, where `--time SECONDS` tells it and nothing tells how they share it.
     whole: whether all kernels of the logs are looked at. timeline: the launches one by one, where a log tells when each
     ran. parts: what rows were split by ("rank", "stream", "nvtx"); None: nothing, or by operator, as the log has it.
+    gap_s: how long no kernel ran between the first and the last of the only trace; None: no log tells it of all.
     """
 
     title: str
@@ -81,6 +82,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     whole: bool = True
     timeline: TableRows | None = None
     parts: str | None = None
+    gap_s: float | None = None
     _books: dict[str, Counts] = field(default_factory=dict)
 
     def counts(self, books: str = "served") -> Counts:
@@ -422,6 +424,7 @@ def build(
     if len(counted) == 1 and (whole_s := times.total(time) or program_s):
         counted = [_by_share(counted[0], whole_s, launches if times.total(time) else everything or launches)]
     shared, total_s = _share(counted, times.total(time), time)
+    gaps_s = [log.gap_s for log in logs if log.gap_s is not None and whole]
     return Profile(
         title=_profile_title(logs),
         logs=tuple(logs),
@@ -435,6 +438,7 @@ def build(
         whole=whole,
         timeline=launches.timeline,
         parts=parts,
+        gap_s=only(gaps_s),
     )
 
 

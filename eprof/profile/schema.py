@@ -482,6 +482,16 @@ class ModelledTime(Struct):
     given: bool
 
 
+class Gaps(Struct):
+    """How long no kernel of a trace ran between its first and its last, and the constant energy of that time.
+
+    Neither is in the totals.
+    """
+
+    time_s: float
+    energy_j: float | None
+
+
 class Profile(Struct, kw_only=True):
     """A priced profile: `eprof.profile/1`. commit: of the folder that it ran in, where the run recorded it."""
 
@@ -509,6 +519,7 @@ class Profile(Struct, kw_only=True):
     commit: str | UnsetType = UNSET
     causes: Causes | UnsetType = UNSET
     to_meter: ToMeter | UnsetType = UNSET
+    gaps: Gaps | UnsetType = UNSET
     grouped: str | UnsetType = UNSET
     groups: list[Group] | UnsetType = UNSET
     ranks: Ranks | UnsetType = UNSET
