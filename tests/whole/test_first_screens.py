@@ -51,7 +51,7 @@ def screens():
 
 
 def test_an_interval_holds_what_is_counted_and_ends_where_the_board_does(screens):
-    for name, energy, view in screens:
+    for name, _, view in screens:
         interval_j = view.document.interval_j
         if not interval_j or interval_j.total is None:
             continue
