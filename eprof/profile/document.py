@@ -122,7 +122,7 @@ def _input(log: "Log") -> schema.Input:
 
 def _costs(energy: "Energy", listed: Collection[str]) -> schema.Costs | None:
     costs = energy.costs
-    if costs is None:
+    if costs is None or energy.split is None:
         return None
     table = energy.table
     return schema.Costs(
@@ -140,7 +140,7 @@ def _costs(energy: "Energy", listed: Collection[str]) -> schema.Costs | None:
         marks=_WORDS[costs.marks],
         notes=list(costs.notes),
         gpu_match=_gpu_match(energy),
-        held=energy.split.held_together if energy.split is not None else 1.0,
+        held=energy.split.held_together,
         cores=_cores(energy),
         fit=_fit(table),
     )

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats, Ints, known_or_zero
+from eprof.base.arrays import Floats, Ints, finite, known_or_zero
 from eprof.base.known import mapped
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS, PRICED
@@ -119,7 +119,9 @@ def of_whole(energy: "Energy", refits: Replicas | None) -> schema.Interval | Non
 
     by_group = {group: ends([group]) for group in GROUPS}
     total, most_j = of_total(energy, refits), draws.limits.total_j
-    is_limited = total is not None and total[1] is not None and math.isclose(total[1], most_j)
+    limit_w: float | UnsetType = UNSET
+    if total is not None and total[1] is not None and math.isclose(total[1], most_j):
+        limit_w = most_j / draws.whole_s
     return schema.Interval(
         total=total,
         share=refits.share,
@@ -127,7 +129,7 @@ def of_whole(energy: "Energy", refits: Replicas | None) -> schema.Interval | Non
         within=refits.within if refits.within > 1 else None,
         groups={group: own for group, own in by_group.items() if own is not None},
         uncounted=_room(draws),
-        limit_w=most_j / draws.whole_s if is_limited else UNSET,
+        limit_w=limit_w,
         computation=ends(_OF_FAMILY[COMPUTATION]),
         data=ends(_OF_FAMILY[DATA]),
         constant=by_group[CONSTANT],
@@ -192,7 +194,7 @@ def _closed(low_j: float, high_j: float, more_j: float, most_j: float, value_j: 
     high_j += more_j
     if math.isfinite(most_j):
         high_j = max(min(high_j, most_j), value_j)
-    return [min(low_j, value_j), high_j if math.isfinite(high_j) else None]
+    return [min(low_j, value_j), finite(high_j)]
 
 
 def _spread(energy: "Energy", words: tuple[str, ...]) -> float:
