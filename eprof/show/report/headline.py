@@ -23,6 +23,7 @@ from eprof.show.words.numbers import percent, percent_span, plain, quantity, spa
 _PARTS = 3
 _CLASSES = {"integer", "control", "load_store", "misc"}  # beside arithmetic: without them instructions are not all
 _SMALL = 0.05  # of the whole: a smaller part is not in the headline
+_WORTH_IT = 0.05  # of the kernels' energy: what gaps between kernels take
 _NEARLY_ALL = 0.9  # of what was counted: constant power, beside work whose counts nothing bounds
 _NAMED = 2  # groups of counts that a part is named by
 _LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said instead of it
@@ -31,7 +32,16 @@ _LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said ins
 def headline(view: View) -> Headline:
     """The headline of a report: the total, what it is made of, and how metered energy was split."""
     chosen = _chosen(view)
-    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *metered_sentences(view)])))
+    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, gaps_sentence(view), *metered_sentences(view)])))
+
+
+def gaps_sentence(view: View) -> str:
+    """What a GPU takes between the kernels of a trace, where that is worth a sentence."""
+    idle_s, idle_j = view.idle
+    if view.to_meter or not idle_j or idle_j < _WORTH_IT * (view.counted_energy(view.document).value or 0.0):
+        return ""
+    joules = quantity(idle_j, "J")
+    return f"Besides, no {view.nouns.kernel} ran for {quantity(idle_s, 's')}: {joules} of constant power."
 
 
 def _chosen(view: View) -> Headline:

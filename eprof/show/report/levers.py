@@ -93,14 +93,15 @@ def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
     changes = sorted(_levers(view), key=lambda change: -change.saves)
     is_worth_it = bool(changes) and changes[0].saves >= _LITTLE
-    texts = [changes[0].text(view.counted_energy(view.document).value or 0.0) if is_worth_it else _of_loops(view)]
+    everything = view.counted_energy(view.document).value
+    texts = [changes[0].text(everything or 0.0) if is_worth_it else _of_loops(view)]
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
         lacks_some(view) or not view.has_energy or view.above.value is None
     ):
         # Where more may have been left out than was counted, that comes first.
-        is_uncounted = lacks_most(view) and "retired" not in view.words
+        is_uncounted = lacks_most(view) and "retired" not in view.words and view.idle[1] < (everything or 0.0)
         texts.insert(0 if is_uncounted else len(texts), _how_to_count(view, bool(texts[0])))
     return Point("Try", "; ".join(filter(None, texts)) or _nothing(view, changes))
 
@@ -149,7 +150,10 @@ def _nothing(view: View, changes: Iterable[Try]) -> str:
 def _levers(view: View) -> Iterator[Try]:
     """All levers that the page knows, each with what it saves of the counted energy."""
     everything = view.counted_energy(view.document).value
-    if not everything or view.above.value is None or counted_alone(view):
+    if not everything:
+        return
+    yield from _fewer_gaps(view, everything)
+    if view.above.value is None or counted_alone(view):
         return
     yield from _other_clocks(view)
     for loop in scalar_loops(view):
@@ -162,10 +166,15 @@ def _levers(view: View) -> Iterator[Try]:
     yield from _fewer_instructions(view, everything)
     yield from _less_waiting(view, everything)
     yield from _fewer_cycles(view, everything)
-    idle_j = view.to_meter.idle_j if view.to_meter else 0.0
+
+
+def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
+    """Half of the time between kernels, which takes constant power."""
+    idle_s, idle_j = view.idle
     if idle_j:
         whole_j = everything + idle_j
-        act = "close half of the gaps between kernels (streams, CUDA graphs, fewer synchronisations)"
+        how = "streams, CUDA graphs, fewer synchronisations, input that is ready"
+        act = f"close half of the gaps between kernels ({quantity(idle_s, 's')} in all; {how})"
         yield Try(act, idle_j / 2 / whole_j, of_j=whole_j)
 
 

@@ -13,7 +13,7 @@ from eprof.profile import schema
 from eprof.show.report import first_screen as answer
 from eprof.show.report.components import sentence as component_words
 from eprof.show.report.components import table as component_table
-from eprof.show.report.headline import headline
+from eprof.show.report.headline import gaps_sentence, headline
 from eprof.show.report.lever import lever, reached
 from eprof.show.report.levers import what_to_try
 from eprof.show.report.tables import (
@@ -102,7 +102,7 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     behind = cut(devices, width - _SHORTEST_TITLE)
     program, space, arguments = view.document.title.partition(" ")
     yield Sentence(cut(program.rpartition("/")[2] + space + arguments, width - len(behind)) + behind, Tone.QUIET)
-    yield Headline(headline(view).text, metered_briefly(view))
+    yield Headline(headline(view).text, gaps_sentence(view) or metered_briefly(view))
     if view.has_energy and not counted_alone(view):
         yield from _bar(view, _SHORT_BAR)
     yield answer.where(view, kernels)
