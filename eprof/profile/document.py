@@ -122,7 +122,7 @@ def _input(log: "Log") -> schema.Input:
 
 def _costs(energy: "Energy", listed: Collection[str]) -> schema.Costs | None:
     costs = energy.costs
-    if costs is None:
+    if costs is None or energy.split is None:
         return None
     table = energy.table
     return schema.Costs(
@@ -140,7 +140,7 @@ def _costs(energy: "Energy", listed: Collection[str]) -> schema.Costs | None:
         marks=_WORDS[costs.marks],
         notes=list(costs.notes),
         gpu_match=_gpu_match(energy),
-        held=costs.held,
+        held=energy.split.held_together,
         cores=_cores(energy),
         fit=_fit(table),
     )
@@ -310,6 +310,8 @@ def _kernels(
         "causes": intervals.causes_of_kernels(energy, replicas, whole),
         "marks": [families.total for families in marks],
     }
+    if energy.split is not None and energy.split.over_j.any():
+        columns["held"] = [factor if factor < 1 else UNSET for factor in energy.split.held.tolist()]
     if energy.metered is not None:
         columns["by_time_j"] = finite_all(energy.metered.by_time_j(energy.counts.rows.time_s))
     if (with_callees := inclusive(energy)) is not None:

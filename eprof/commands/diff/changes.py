@@ -199,7 +199,10 @@ def side(label: str, energies: Sequence[Energy]) -> Side:
         joules, marks = _with_mean(joules, marks)
     price = _mean_prices(energies)
     prices = np.broadcast_to(price, joules.shape)
-    if len({energy.metered.factor for energy in energies if energy.metered is not None}) > 1:
+    meters = {energy.metered.factor for energy in energies if energy.metered is not None}
+    # Where a board's limit binds, each kernel has prices of its own.
+    is_held = any(energy.split is not None and energy.split.over_j.any() for energy in energies)
+    if is_held or len(meters) > 1:
         with np.errstate(invalid="ignore", divide="ignore"):
             prices = np.where(number > 0, joules / number, prices)
     grids = Grid(number, joules, prices, marks, counted)

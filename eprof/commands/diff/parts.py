@@ -230,7 +230,9 @@ def of_side(side: Side) -> dict[str, Range | None] | None:
     replicas = intervals.replicas(side.first)
     if replicas is None:
         return None
-    amounts = known_or_zero(side.mean.number).sum(axis=0)
+    # Counts as they are paid for: where a board's limit binds, a kernel pays a part of the prices.
+    paid = side.mean.number * np.where(side.price > 0, side.mean.price / np.where(side.price > 0, side.price, 1.0), 1.0)
+    amounts = known_or_zero(paid).sum(axis=0)
     families = {family: places(words) for family, words in FAMILIES.items()}
     families["total"] = list(range(len(amounts)))
     ends: dict[str, Range | None] = dict.fromkeys(families)

@@ -22,6 +22,7 @@ from eprof.costs import Costs, CostTable
 from eprof.energy.attribution import attribute
 from eprof.energy.clocks import at_clock
 from eprof.energy.clocks import setting_of as setting_at
+from eprof.energy.limits import given_way
 from eprof.energy.simulated import has_modelled_time, roofline_s
 from eprof.energy.time_model import TimeModel, of_table
 from eprof.lab.fitting.solve import form_without_prior
@@ -239,7 +240,7 @@ def _grids(energy: Energy, model: TimeModel, here: Point, costs_at: Mapping[Poin
 
     Times at the setting `here` stay as they are; that of a simulated kernel is the roofline's at every setting.
     """
-    assert energy.costs is not None
+    assert energy.costs is not None and energy.split is not None
     counts, known_s = energy.counts, energy.counts.rows.time_s
     is_simulated = has_modelled_time(counts)
     joules = np.full((len(costs_at), len(counts.rows)), np.nan)
@@ -255,7 +256,10 @@ def _grids(energy: Energy, model: TimeModel, here: Point, costs_at: Mapping[Poin
                 roofs_s = roofline_s(counts.amounts, costs), roofline_s(counts.amounts, energy.costs)
                 time_s = np.where(is_simulated, known_s * roofs_s[0] / roofs_s[1], time_s)
         split = attribute(at_clock(counts, time_s, point.core_mhz / here.core_mhz), costs)
-        seconds[row], joules[row] = time_s, np.where(np.isnan(time_s), np.nan, split.total_j)
+        # What a board's limit took off the prices at the clocks of the log, it takes off at all clocks.
+        split = given_way(split, energy.split.held)
+        seconds[row] = energy.limits.slowed_s(split.work_j, costs.constant_power_w, time_s)
+        joules[row] = split.total_j + costs.constant_power_w * (seconds[row] - time_s)
         marks |= split.row_marks
 
     labels = [point.label for point in costs_at]
