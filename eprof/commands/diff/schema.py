@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 
 from eprof.base.nouns import Nouns, nouns_of
+from eprof.lab.welch import Test
 
 SCHEMA = "eprof.diff/1"
 Range = list[float]
@@ -231,26 +232,6 @@ class Model(Struct, frozen=True):
     marks: list[str] = _ABSENT
 
 
-class Sample(Struct, frozen=True):
-    """Mean, standard deviation and number of the repeats of a side."""
-
-    mean: float
-    sd: float
-    n: int
-
-
-class Test(Struct, frozen=True):
-    """Welch's test: the change of the mean, its interval, and whether a difference is shown."""
-
-    change: float
-    low: float
-    high: float
-    p: float
-    shown: bool
-    old: Sample
-    new: Sample
-
-
 class Tests(Struct, frozen=True):
     """The tests on repeats; None without."""
 
@@ -281,10 +262,10 @@ class Gate(Struct, frozen=True):
 
 
 class Match(Struct, frozen=True):
-    """How two kernels were matched, and how alike their names are."""
+    """How two kernels were matched, and how alike their names are: 0 to 1; 1 if they are equal."""
 
     how: str
-    score: float | None
+    score: float
 
 
 class KernelSide(Struct, frozen=True):

@@ -28,7 +28,7 @@ from eprof.commands.diff.changes import (
     Side,
     known_sum,
 )
-from eprof.commands.diff.matching import SIMILAR, Kernel, Match
+from eprof.commands.diff.matching import SIMILAR
 from eprof.commands.diff.schema import Uncompared, Unknown, Unlike
 from eprof.show.words.numbers import percent
 
@@ -45,11 +45,17 @@ _SAME_CLOCK = 0.01
 
 def uncompared(changes: Changes) -> list[Uncompared]:
     """Words left out of the change that one side knows, in how many kernels, what each side knows, and why."""
+    old, new = changes.old_side.costs, changes.new_side.costs
+    are_other_books = old is not None and new is not None and old.books != new.books
     left_out = []
     for column in np.flatnonzero(changes.uncompared.any(axis=0)).tolist():
         rows = changes.uncompared[:, column]
+        why = "OLD and NEW keep other books of bytes (served, accessed); price both with one table"
+        if not are_other_books or WORDS[column] not in BYTES:
+            lacking = ((side, half) for side, half in changes.halves if (half.state[rows, column] != KNOWN).any())
+            why = "; ".join(_lacks(side, half, rows, column) for side, half in lacking)
         old_j, new_j = (known_sum(half.joules[rows, column]) for _, half in changes.halves)
-        left_out.append(Uncompared(WORDS[column], int(rows.sum()), old_j, new_j, _why(changes, rows, column)))
+        left_out.append(Uncompared(WORDS[column], int(rows.sum()), old_j, new_j, why))
     return left_out
 
 
@@ -58,18 +64,16 @@ def unknown(changes: Changes) -> list[Unknown]:
     left_out = []
     for column in np.flatnonzero(changes.unknown.any(axis=0)).tolist():
         rows = changes.unknown[:, column]
-        left_out.append(Unknown(WORDS[column], int(rows.sum()), _neither(changes, rows, column)))
+        is_counted = ~np.isnan([half.number[rows, column] for _, half in changes.halves])
+        why = "not counted, or without a price"
+        if column == TIME:
+            why = "no time on either side"
+        elif is_counted.all():
+            why = "counted, but without a price"
+        elif not is_counted.any():
+            why = "not counted on either side"
+        left_out.append(Unknown(WORDS[column], int(rows.sum()), why))
     return left_out
-
-
-def _why(changes: Changes, rows: Bools, column: int) -> str:
-    old, new = changes.old_side.costs, changes.new_side.costs
-    if old is not None and new is not None and old.books != new.books and WORDS[column] in BYTES:
-        return "OLD and NEW keep other books of bytes (served, accessed); price both with one table"
-    reasons = [
-        _lacks(side, half, rows, column) for side, half in changes.halves if (half.state[rows, column] != KNOWN).any()
-    ]
-    return "; ".join(reasons)
 
 
 def _lacks(side: Side, half: Grid, rows: Bools, column: int) -> str:
@@ -89,17 +93,6 @@ def _lacks(side: Side, half: Grid, rows: Bools, column: int) -> str:
     return f"{side.label} did not count it"
 
 
-def _neither(changes: Changes, rows: Bools, column: int) -> str:
-    if column == TIME:
-        return "no time on either side"
-    old, new = (~np.isnan(half.number[rows, column]) for _, half in changes.halves)
-    if old.all() and new.all():
-        return "counted, but without a price"
-    if not old.any() and not new.any():
-        return "not counted on either side"
-    return "not counted, or without a price"
-
-
 # --------------------------------------------------------------------------------------------------------- not the same
 
 
@@ -110,12 +103,19 @@ def unlike(changes: Changes) -> list[Unlike]:
     """
     old, new = changes.old_side, changes.new_side
     before, after = _facts(old), _facts(new)
+    runs = [side.first.profile.run for side in (old, new)]
+    environments = [
+        None
+        if run is None
+        else [f"{name}={value}" for name, value in run.section("environment").items() if not name.startswith(_EACH_RUN)]
+        for run in runs
+    ]
     is_on_both = np.all(np.array(changes.launches) > 0, axis=0)
     pairs = [
         ("arguments", *_apart(_words(old), _words(new))),
         *((what, before[what], after[what]) for what in before if what in after),
         ("clocks", *_clocks(old, new)),
-        ("environment", *_apart(_environment(old), _environment(new))),
+        ("environment", *_apart(*environments)),
         ("launches", *(f"{launches[is_on_both].sum():g}" for launches in changes.launches)),
     ]
     differing = {what: Unlike(what, *texts) for what, *texts in pairs if texts[0] != texts[1]}
@@ -145,14 +145,6 @@ def _words(side: Side) -> list[str] | None:
         return command.split()[1:]
 
 
-def _environment(side: Side) -> list[str] | None:
-    run = side.first.profile.run
-    if run is None:
-        return None
-    values = run.section("environment")
-    return [f"{name}={value}" for name, value in values.items() if not name.startswith(_EACH_RUN)]
-
-
 def _clocks(old: Side, new: Side) -> tuple[str, str]:
     """The clocks that both sides ran at, if unlike; nothing where one is not known, or none is more than 1 % off."""
     before, after = old.first.profile.clocks, new.first.profile.clocks
@@ -178,16 +170,17 @@ def _facts(side: Side) -> dict[str, str]:
 # --------------------------------------------------------------------------------------------------------- warnings
 
 
-def warnings(changes: Changes, notes: Sequence[str]) -> list[str]:
+def warnings(
+    changes: Changes, left_out: Sequence[Uncompared], lost: Sequence[Unknown], notes: Sequence[str]
+) -> list[str]:
     """Warnings of a comparison, what bears on every number first. notes: those of the matching."""
     sentences = [
         *_meters(changes.old_side, changes.new_side),
         *_devices(changes),
         *_programs(changes),
-        *_left_out(changes),
+        *_left_out(changes, left_out, lost),
         *_formulas(changes),
         *_matches(changes),
-        *_launches(changes),
         *notes,
         *_repeats(changes),
         *_noise(changes),
@@ -213,8 +206,11 @@ def _meters(old: Side, new: Side) -> Iterator[str]:
 
 
 def _devices(changes: Changes) -> Iterator[str]:
-    old_devices, new_devices = _device_names(changes.old_side), _device_names(changes.new_side)
     gpu = changes.old_side.nouns.processor
+    old_devices, new_devices = (
+        sorted({of.device.name or f"a {side.nouns.processor} that the log does not name" for of in counted})
+        for side, counted in ((side, side.first.profile.counted) for side, _ in changes.halves)
+    )
     if old_devices != new_devices:
         yield (
             f"OLD ran on {listed(old_devices)}, NEW on {listed(new_devices)}: the change is that of program and "
@@ -229,11 +225,6 @@ def _devices(changes: Changes) -> Iterator[str]:
             f"{lacking} has no cost table, so energy is not compared, only counts and time; --costs {named.name} "
             "prices both."
         )
-
-
-def _device_names(side: Side) -> list[str]:
-    counted = side.first.profile.counted
-    return sorted({data.device.name or f"a {side.nouns.processor} that the log does not name" for data in counted})
 
 
 def _programs(changes: Changes) -> Iterator[str]:
@@ -252,18 +243,18 @@ def _programs(changes: Changes) -> Iterator[str]:
             yield f"Only in {side.label}: {few(labels(names, 60), _FEW)}. {own}"
 
 
-def _left_out(changes: Changes) -> Iterator[str]:
+def _left_out(changes: Changes, left_out: Sequence[Uncompared], lost: Sequence[Unknown]) -> Iterator[str]:
     if changes.old_side.costs is None and changes.new_side.costs is None:
         yield "No cost table prices these logs, so energy is not compared; choose one with --costs (see `eprof costs`)."
         return
     whole = len(changes.matches)
     nouns = changes.old_side.nouns
-    for word in uncompared(changes):
+    for word in left_out:
         kernels = when(whole != 1, f" of {word.kernels} of {whole} {nouns.kernels}")
         yield f"Not in the change: {nouns.label(word.what)}{kernels}, because {word.why}."
     reasons: dict[str, list[str]] = {}
-    for lost in unknown(changes):
-        reasons.setdefault(lost.why, []).append(nouns.label(lost.what))
+    for nothing in lost:
+        reasons.setdefault(nothing.why, []).append(nouns.label(nothing.what))
     for why, words in reasons.items():
         yield f"Not known on either side, and not in the change: {', '.join(words)} ({why})."
 
@@ -285,32 +276,21 @@ def _formulas(changes: Changes) -> Iterator[str]:
         )
 
 
-def _pairs(changes: Changes) -> Iterator[tuple[Match, Kernel, Kernel]]:
-    for match in changes.matches:
-        if match.old is not None and match.new is not None:
-            yield match, changes.old_side.named[match.old], changes.new_side.named[match.new]
-
-
 def _matches(changes: Changes) -> Iterator[str]:
-    similar = [
-        f"{bare(old.name)} = {bare(new.name)} ({match.score:.2f})"
-        for match, old, new in _pairs(changes)
-        if match.how == SIMILAR
-    ]
+    """Warnings on kernels that may not be the same, and on those launched another number of times."""
+    similar, differ = [], []
+    for pair, (old, new) in zip(changes.matches, changes.kernels, strict=True):
+        if old is None or new is None:
+            continue
+        if pair.how == SIMILAR:
+            similar.append(f"{bare(old.name)} = {bare(new.name)} ({pair.score:.2f})")
+        if old.launches != new.launches:
+            differ.append(f"{bare(new.name)} ({old.launches:g} to {new.launches:g})")
     if similar:
         yield (
             f"Matched by similar names: {few(similar, _FEW)}. --match OLD=NEW corrects a pair, "
             "--no-similar takes names as they are."
         )
-
-
-def _launches(changes: Changes) -> Iterator[str]:
-    """A warning on kernels launched another number of times: the change is then not one of the kernel alone."""
-    differ = [
-        f"{bare(new.name)} ({old.launches:g} to {new.launches:g})"
-        for _, old, new in _pairs(changes)
-        if old.launches != new.launches
-    ]
     if differ:
         launch = changes.old_side.nouns.launch.capitalize()
         yield f"{launch}ed another number of times: {few(differ, _FEW)}; the change holds that too."
@@ -347,15 +327,9 @@ def _noise(changes: Changes) -> Iterator[str]:
     yield f"{start} {counts}{end}"
 
 
-def _of_sides(old: Side, new: Side) -> Iterator[str]:
+def _of_sides(*sides: Side) -> Iterator[str]:
     """The warnings of the two compared profiles, those of both once."""
-    old_texts, new_texts = _profile_warnings(old), _profile_warnings(new)
-    for text in old_texts:
-        yield f"OLD and NEW: {text}" if text in new_texts else f"OLD: {text}"
-    for text in new_texts:
-        if text not in old_texts:
-            yield f"NEW: {text}"
-
-
-def _profile_warnings(side: Side) -> list[str]:
-    return list(dict.fromkeys(text for energy in side.energies for text in energy.warnings))
+    old, new = (dict.fromkeys(text for energy in side.energies for text in energy.warnings) for side in sides)
+    for text in old:
+        yield f"OLD and NEW: {text}" if text in new else f"OLD: {text}"
+    yield from (f"NEW: {text}" for text in new if text not in old)

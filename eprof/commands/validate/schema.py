@@ -67,7 +67,6 @@ class FittedForm(Struct, frozen=True):
 
     voltages: str
     clock_tree: bool
-    weights: str
     loss: str
     ridge: float
     prior: dict[str, float] | None

@@ -69,23 +69,13 @@ def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) 
         by_time_j.append(time_s * joules.sum())
 
     truth, by_counts, by_time = (np.concatenate(energies) for energies in (true_j, by_counts_j, by_time_j))
-    return MeteredRuns(
-        runs=RUNS,
-        kernels=KERNELS,
-        mean_percent=_metered_error(truth, by_counts),
-        within=_within(truth, by_counts),
-        by_time_mean_percent=_metered_error(truth, by_time),
-        by_time_within=_within(truth, by_time),
-    )
 
+    def off(estimate: Floats) -> tuple[float, float]:
+        """The mean error in per cent, and the factor that nine of ten estimates are off at most."""
+        mean_percent = np.abs(errors_percent(truth, estimate)).mean()
+        return float(mean_percent), float(np.exp(np.quantile(np.abs(np.log(estimate / truth)), 0.9)))
 
-def _metered_error(truth: Floats, estimate: Floats) -> float:
-    return float(np.abs(errors_percent(truth, estimate)).mean())
-
-
-def _within(truth: Floats, estimate: Floats) -> float:
-    """The factor that nine of ten estimates of metered kernels are off at most."""
-    return float(np.exp(np.quantile(np.abs(np.log(estimate / truth)), 0.9)))
+    return MeteredRuns(RUNS, KERNELS, *off(by_counts), *off(by_time))
 
 
 OWN = "eprof"
@@ -205,7 +195,13 @@ def validate(
         notes.append(f"{few}: a fit follows such rows whatever they are, and its error on them says nothing.")
 
     priced = None if table is None else price(table, measurements, setting)
-    parts = _parts(trained, measurements, form, plan.seed) if priced is None else priced.parts
+    if priced is not None:
+        parts = priced.parts
+    else:
+        # What the power of each row goes to, by a fit to all training rows.
+        parts = fit(trained, replace(form, starts=1), plan.seed).parts(measurements)
+        constants = [name for name in parts if name not in measurements.terms]
+        parts = parts.drop(columns=constants).assign(**{CONSTANT_POWER: parts[constants].sum(axis=1)})
     work = _Work(measurements, plan, report, parts[CONSTANT_POWER].to_numpy(dtype=np.float64))
     outcomes: dict[str, Outcome] = {}
     if priced is not None:
@@ -217,8 +213,12 @@ def validate(
 
     rivals: dict[str, dict[str, Outcome]] = {}
     if plan.baselines:
-        rivals, missing = _baselines(work, train)
+        models, missing = baselines(measurements)
         notes += missing
+        if train is None and not plan.protocols:
+            notes.append("Baselines are trained, so they need --protocol or --train; a table alone is scored as it is.")
+            models = []
+        rivals = {model.name: work.by_every_protocol(model, train) for model in models}
     notes += _no_better_than_means(work, outcomes, rivals)
     return Study(measurements, plan, table, train, outcomes, rivals, parts, tuple(notes))
 
@@ -294,17 +294,6 @@ class _Work(Struct, frozen=True, eq=False):
         return with_factors
 
 
-def _baselines(work: _Work, train: Measurements | None) -> tuple[dict[str, dict[str, Outcome]], list[str]]:
-    """Every baseline by every protocol that trains something, and notes on those that cannot run here."""
-    models, notes = baselines(work.measurements)
-    if train is None and not work.plan.protocols:
-        return {}, [
-            *notes,
-            "Baselines are trained, so they need --protocol or --train; a table alone is scored as it is.",
-        ]
-    return {model.name: work.by_every_protocol(model, train) for model in models}, notes
-
-
 def _no_better_than_means(
     work: _Work, outcomes: Mapping[str, Outcome], rivals: Mapping[str, Mapping[str, Outcome]]
 ) -> Iterator[str]:
@@ -320,21 +309,10 @@ def _no_better_than_means(
         errors = {}
         for model in PLAIN:
             mean = rivals.get(model.name, {}).get(protocol) or work.refit(model, protocol)
-            errors[model.name] = _mean_error(score(power[known], mean.predicted[known]))
-        sentence = no_better(_LEFT_OUT[name], _mean_error(ours.scores), errors)
+            errors[model.name] = score(power[known], mean.predicted[known]).mean_percent
+        sentence = no_better(_LEFT_OUT[name], ours.scores.mean_percent, errors)
         if sentence is not None:
             yield sentence
-
-
-def _mean_error(scores: Scores) -> float:
-    return np.nan if scores.mean_percent is None else scores.mean_percent
-
-
-def _parts(train: Measurements, test: Measurements, form: Form, seed: int) -> pd.DataFrame:
-    """What the power of each validated row goes to, by a fit to all training rows."""
-    parts = fit(train, replace(form, starts=1), seed).parts(test)
-    constants = [name for name in parts if name not in test.terms]
-    return parts.drop(columns=constants).assign(**{CONSTANT_POWER: parts[constants].sum(axis=1)})
 
 
 _NEIGHBOURS = 3

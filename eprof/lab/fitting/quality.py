@@ -4,7 +4,7 @@ Intervals come from a bootstrap over benchmarks, not over rows: the settings of 
 drawn one by one would promise far too much.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -80,15 +80,16 @@ class ClockPower(Struct, frozen=True, eq=False):
 MODELS = {CONSTANT: ConstantPower.of, LINEAR: ClockPower.of}
 
 
-def better(ours: float, others: Mapping[str, float]) -> tuple[str, float] | None:
-    """The best of the means, if it is not further off than our fit; errors in %."""
-    error, name = min(((error, name) for name, error in others.items() if np.isfinite(error)), default=(np.inf, ""))
-    if not np.isfinite(ours) or error > ours:
+def better(ours: float | None, others: Mapping[str, float | None]) -> tuple[str, float] | None:
+    """The best of the means, if it is not further off than our fit; errors in %, None or NaN: not known."""
+    known = [(error, name) for name, error in others.items() if error is not None and np.isfinite(error)]
+    error, name = min(known, default=(np.inf, ""))
+    if ours is None or not np.isfinite(ours) or error > ours:
         return None
     return name, error
 
 
-def sentence(where: str, ours: float, others: Mapping[str, float]) -> str | None:
+def sentence(where: str, ours: float | None, others: Mapping[str, float | None]) -> str | None:
     """A sentence if a plain mean is as good as a fit; errors in % by model. None: it is not."""
     best = better(ours, others)
     if best is None:
@@ -180,35 +181,40 @@ def examine(
             )
         if by == "benchmark":
             factor = within(predicted, measurements)
-            notes += _far_off(measurements, predicted)
+            # The few whose power, at most settings, is far from what all the others say.
+            far = far_off(measurements, predicted)
+            if len(far):
+                number = measurements.rows["benchmark"].nunique()
+                worst = list(far.items())[:4]
+                named = ", ".join(f"{brief(str(kernel), 40)} ({ratio:.2g} times)" for kernel, ratio in worst)
+                notes.append(
+                    f"{len(far)} of {number} kernels do not go with the others: left out, their power is predicted as "
+                    f"{named} the measured one. Either they do what was not counted, or the meter saw them idle; their "
+                    "rows are used."
+                )
     no_better = [sentence(_WORDS[name], errors[name], simple) for name, simple in plain.items()]
     watts = pd.Series([replica.constant_w((1.0, 1.0), fitted.reference) for replica in again], dtype=np.float64)
     return Quality(
         replicas=table,
         intervals=intervals,
         constant_w=(fitted.constant_w((1.0, 1.0), fitted.reference), *_middle(watts)),
-        status=_status(fitted, intervals),
+        status=told(intervals.loc[fitted.prices_pj.index]),
         condition=condition,
         collinear=together,
         ranges=ranges(measurements),
         errors=errors,
-        notes=(*filter(None, no_better), *notes, *_quality_notes(measurements, fitted)),
+        notes=(*filter(None, no_better), *notes, *_doubts(measurements, fitted)),
         plain=plain,
         within=factor,
     )
 
 
-def _far_off(measurements: Measurements, predicted: Floats) -> list[str]:
-    """A sentence on the few benchmarks whose power, at most settings, is far from what all the others say."""
-    far = far_off(measurements, predicted)
-    if not len(far):
-        return []
-    number = measurements.rows["benchmark"].nunique()
-    named = ", ".join(f"{brief(str(name), 40)} ({ratio:.2g} times)" for name, ratio in list(far.items())[:4])
-    return [
-        f"{len(far)} of {number} kernels do not go with the others: left out, their power is predicted as {named} "
-        "the measured one. Either they do what was not counted, or the meter saw them idle; their rows are used."
-    ]
+def told(intervals: pd.DataFrame) -> pd.Series:
+    """Whether the data tell each energy of a fit, by its interval: TOLD, LOOSE or UNTOLD."""
+    status = pd.Series(LOOSE, index=intervals.index, dtype=object)
+    status[intervals["high"] <= _TELLS * intervals["low"]] = TOLD
+    status[~(intervals["low"] > 0)] = UNTOLD
+    return status
 
 
 def _middle(values: pd.Series) -> tuple[float, float]:
@@ -371,50 +377,29 @@ def ranges(measurements: Measurements) -> pd.DataFrame:
     return pd.DataFrame({"low": seen.min(), "high": seen.max()}, dtype=np.float64)
 
 
-def _status(fitted: Fit, intervals: pd.DataFrame) -> pd.Series:
-    status = pd.Series(LOOSE, index=fitted.prices_pj.index, dtype=object)
-    of_terms = intervals.loc[fitted.prices_pj.index]
-    status[of_terms["high"] <= _TELLS * of_terms["low"]] = TOLD
-    status[~(of_terms["low"] > 0)] = UNTOLD
-    return status
-
-
-def _quality_notes(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
-    number = measurements.rows["benchmark"].nunique()
-    suspicious = _next_to_nothing(measurements, fitted) or _far_from_others(measurements, fitted)
-    if number >= 10 or measurements.own:
-        return suspicious
-    note = f"There are {number} benchmarks: intervals from so few are rough, most likely too narrow."
-    if fitted.form.prior is not None:
-        note += " Energies lean on the prior, and intervals show the draw, not its error: see --prior none."
-    return (*suspicious, note)
-
-
-def _far_from_others(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
-    """A sentence if energies are tens of times those of other GPUs, or a small part: a wrong unit does that."""
-    others = pooled(measurements) or {}
-    prices = fitted.prices_pj
+def _doubts(measurements: Measurements, fitted: Fit) -> Iterator[str]:
+    """Sentences on energies that a wrong unit or time would make such, and on intervals from few benchmarks."""
+    others, prices = pooled(measurements) or {}, fitted.prices_pj
     ratios = [prices[term] / pj for term, pj in others.items() if pj > 0 and term in prices and prices[term] > 0]
-    if len(ratios) < _FEW:
-        return ()
-    middle = float(np.exp(np.median(np.log(ratios))))
-    if 1 / _SUSPICIOUS < middle < _SUSPICIOUS:
-        return ()
-    return (
-        f"Energies are {middle:.2g} times those of other GPUs: is the time that of one launch, as counts are, and in "
-        "the unit that the mapping says (ms against s)?",
-    )
-
-
-def _next_to_nothing(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
-    """A sentence if what was counted takes next to no power: a wrong unit, or a wrong time, does that."""
-    if measurements.own or not len(measurements.terms):
-        return ()
-    parts = fitted.parts(measurements)
-    share = float((parts[list(measurements.terms)].sum(axis=1) / parts.sum(axis=1)).median())
-    if share >= _LITTLE:
-        return ()
-    return (
-        f"What was counted takes {100 * share:.2g} % of the predicted power in the middle row, the rest is constant: "
-        "these kernels do little, or the time is not that of one launch, as counts are, or in another unit (ms, s).",
-    )
+    middle = float(np.exp(np.median(np.log(ratios)))) if len(ratios) >= _FEW else 1.0
+    counted_share = 1.0
+    if not measurements.own and len(measurements.terms):
+        parts = fitted.parts(measurements)
+        counted_share = float((parts[list(measurements.terms)].sum(axis=1) / parts.sum(axis=1)).median())
+    if counted_share < _LITTLE:
+        yield (
+            f"What was counted takes {100 * counted_share:.2g} % of the predicted power in the middle row, the rest is "
+            "constant: these kernels do little, or the time is not that of one launch, as counts are, or in another "
+            "unit (ms, s)."
+        )
+    elif not 1 / _SUSPICIOUS < middle < _SUSPICIOUS:
+        yield (
+            f"Energies are {middle:.2g} times those of other GPUs: is the time that of one launch, as counts are, and "
+            "in the unit that the mapping says (ms against s)?"
+        )
+    number = measurements.rows["benchmark"].nunique()
+    if number < 10 and not measurements.own:
+        note = f"There are {number} benchmarks: intervals from so few are rough, most likely too narrow."
+        if fitted.form.prior is not None:
+            note += " Energies lean on the prior, and intervals show the draw, not its error: see --prior none."
+        yield note

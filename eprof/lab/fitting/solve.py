@@ -133,9 +133,7 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
     settings = Settings.of(measurements)
     layout = Layout.of(measurements.domains, chosen.clock_tree, (len(settings.levels[0]), len(settings.levels[1])))
     rows = rows_of(measurements)
-    weights = np.ones(len(rows)) / rows[:, -1].mean()
-    if chosen.weights == "relative":
-        weights = 1.0 / measurements.power_w
+    weights = 1.0 / measurements.power_w
     # The levels whose voltage is 1: those of the reference, or the nearest that were measured.
     of_domains = zip(settings.levels, measurements.reference, strict=True)
     core, memory = (int(np.argmin(np.abs(clocks - mhz))) for clocks, mhz in of_domains)
@@ -184,7 +182,14 @@ def _starts(
 ) -> list[Volts]:
     """Voltages for the fit to begin from: all 1; proportional to the clock in part and fully; then random, monotone."""
     if form.voltages == "given":
-        return [_given(measurements, settings)]
+        own = []
+        for domain, clocks in zip(DOMAINS, settings.levels, strict=True):
+            means = measurements.rows.groupby(f"{domain}_mhz")[f"{domain}_v"].mean().reindex(clocks)
+            if means.isna().any():
+                mhz = float(means.index[means.isna()][0])
+                raise MeasurementError(f"The {domain} voltage at {mhz:g} MHz is not given; let voltages be estimated.")
+            own.append(means.to_numpy(dtype=np.float64))
+        return [(own[0], own[1])]
     if form.voltages == "one":
         return [(np.ones(len(settings.levels[0])), np.ones(len(settings.levels[1])))]
     random = np.random.default_rng(seed)
@@ -197,17 +202,6 @@ def _starts(
         )
         starts.append((core, memory))
     return starts
-
-
-def _given(measurements: Measurements, settings: Settings) -> Volts:
-    by_domain = []
-    for domain, clocks in zip(DOMAINS, settings.levels, strict=True):
-        means = measurements.rows.groupby(f"{domain}_mhz")[f"{domain}_v"].mean().reindex(clocks)
-        if means.isna().any():
-            clock = float(means.index[means.isna()][0])
-            raise MeasurementError(f"The {domain} voltage at {clock:g} MHz is not given; let voltages be estimated.")
-        by_domain.append(means.to_numpy(dtype=np.float64))
-    return by_domain[0], by_domain[1]
 
 
 _RIDGE = 0.003

@@ -253,6 +253,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     clocks: those that the launches ran at, a device each, where the log has them.
     device: the only one that lines beside the tables name. calls: who called whom, where the log tells it. shapes: of
     launches, where a log has them beside its counters. by_line: rows of `tables` again, a source line each as `part`.
+    gap_s: how long no kernel ran between the launches of a trace, where each tells its start.
     """
 
     path: str
@@ -271,6 +272,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     calls: Calls | None = None
     shapes: tuple[Shape, ...] = ()
     by_line: Table | None = None
+    gap_s: float | None = None
 
     def of_bounds(self) -> Log:
         """The same log, all of whose sums are lower bounds."""

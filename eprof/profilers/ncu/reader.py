@@ -308,6 +308,7 @@ class _Reader(Struct):
             example_skipped=self.example or None,
             processes=max(1, len(processes)),
             clocks=derived.joined(self.collected.clocks),
+            gap_s=self.nsys.gaps.seconds,
         )
 
     def _collect(self) -> None:

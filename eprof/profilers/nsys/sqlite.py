@@ -76,7 +76,19 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
         format_=KIND,
         command=_command(database, pids),
         processes=max(1, len(pids)),
+        gap_s=_gap_s(database) if len(pids) < 2 else None,
     )
+
+
+def _gap_s(database: _Database) -> float | None:
+    """How long no kernel ran between those of one process in nsys's database; None: some have no time."""
+    timed, until = _TIMED.format("k"), "rows between unbounded preceding and 1 preceding"
+    gaps = (
+        f"select k.start - max(k.end) over (partition by k.deviceId order by k.start {until}) ns, {timed} is_timed "
+        f"from {KERNELS} k"
+    )
+    ns, is_known = database.connection.execute(f"select total(max(ns, 0)), min(is_timed) from ({gaps})").fetchone()
+    return ns * 1e-9 if is_known else None
 
 
 def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:

@@ -18,6 +18,7 @@ from eprof.show.words.numbers import NARROW, percent, plain, quantity
 Entry = schema.Kernel | schema.Group
 _FEWEST, _MOST = 3, 5
 _ENOUGH = 0.9  # of the energy, that the kernels shown take
+_SPECK = 0.01  # of the energy: a kernel that takes less is not worth a row
 _WASTED = 1.2  # times the requested bytes, from which on they are the cause
 _SHORT_S = 10e-6  # launches that take less than this wait for their start
 _MOSTLY_INTEGER = 30.0  # instructions for each flop, from which on arithmetic is not what a kernel is for
@@ -65,11 +66,17 @@ def _name(view: View, entry: Entry) -> str:
 
 
 def _number_shown(view: View, entries: Sequence[Entry], most: int) -> int:
-    """How many kernels the first screen shows: as many as take nine tenths: three at least, five at most."""
+    """How many kernels the first screen shows: as many as take nine tenths: three at least, five at most.
+
+    What takes less than a hundredth is not among them, but alone.
+    """
     whole_amount = view.ranked(view.document).value or 0.0
     reached_so_far = 0.0
     for number, entry in enumerate(entries[:most], start=1):
-        reached_so_far += view.ranked(entry).value or 0.0
+        amount = view.ranked(entry).value or 0.0
+        if number > 1 and amount < _SPECK * whole_amount:
+            return number - 1
+        reached_so_far += amount
         if number >= _FEWEST and reached_so_far >= _ENOUGH * whole_amount:
             return number
     return most
@@ -108,7 +115,7 @@ def _cause_text(view: View, entry: Entry) -> str:
 def _cause(view: View, entry: Entry) -> str:
     causes = view.causes_of(entry) if view.has_energy else None
     if causes is None:
-        return when(view.has_energy and above_of(entry).value is None, "constant power alone was counted")
+        return when(view.has_energy and above_of(entry).value is None, _calls(view, entry))
     if alone := counted_alone(view):
         return f"{view.in_prose(alone)} alone was counted"
     largest = causes.parts[0]
@@ -120,6 +127,15 @@ def _cause(view: View, entry: Entry) -> str:
         return f"probably {named}"
     why = when(len(largest.groups) == 1, _why(view, entry, largest.groups[0]))
     return f"{named}{phrase(': {}', why)}"
+
+
+def _calls(view: View, entry: Entry) -> str:
+    """What is known of a kernel that has a time alone: "3,200 launches of 12.1 µs"."""
+    seconds = time_of(entry).value
+    if not seconds:
+        return ""
+    launches = counted(entry.launches, view.nouns.launch, view.nouns.launches)
+    return f"{launches} of {quantity(seconds / entry.launches, 's')}"
 
 
 def _why(view: View, entry: Entry, group: str) -> str:

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from eprof.base.text import bracketed, capital, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
+from eprof.costs.datasheets import data_sheet
 from eprof.profile import schema
 from eprof.profilers import signs_of
 from eprof.show.report.trust import (
@@ -23,6 +24,7 @@ from eprof.show.words.numbers import percent, percent_span, plain, quantity, spa
 _PARTS = 3
 _CLASSES = {"integer", "control", "load_store", "misc"}  # beside arithmetic: without them instructions are not all
 _SMALL = 0.05  # of the whole: a smaller part is not in the headline
+_WORTH_IT = 0.05  # of the kernels' energy: what gaps between kernels take
 _NEARLY_ALL = 0.9  # of what was counted: constant power, beside work whose counts nothing bounds
 _NAMED = 2  # groups of counts that a part is named by
 _LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said instead of it
@@ -31,7 +33,16 @@ _LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said ins
 def headline(view: View) -> Headline:
     """The headline of a report: the total, what it is made of, and how metered energy was split."""
     chosen = _chosen(view)
-    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *metered_sentences(view)])))
+    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, gaps_sentence(view), *metered_sentences(view)])))
+
+
+def gaps_sentence(view: View) -> str:
+    """What a GPU takes between the kernels of a trace, where that is worth a sentence."""
+    idle_s, idle_j = view.idle
+    if view.to_meter or not idle_j or idle_j < _WORTH_IT * (view.counted_energy(view.document).value or 0.0):
+        return ""
+    joules = quantity(idle_j, "J")
+    return f"Besides, no {view.nouns.kernel} ran for {quantity(idle_s, 's')}: {joules} of constant power."
 
 
 def _chosen(view: View) -> Headline:
@@ -53,7 +64,8 @@ def _chosen(view: View) -> Headline:
             f"{text}: {quantity(total.value, 'J')}{_known_how(view)}, of a total that is not known.", "", total.marks
         )
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
-    text = f"{_joules(view, total)}{time}: {_parts(view)}."
+    of_counted = when(not view.to_meter and lacks_most(view), "of what was counted, ")
+    text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}."
     return Headline(text, when(view.energy(CONSTANT).value is None, _constant_part(view)), total.marks)
 
 
@@ -100,7 +112,9 @@ def _by_limit(view: View) -> str:
     # Of a board that no log names it is the highest limit of its compute capability.
     board = "socket" if view.nouns.is_of_cpu else "board"
     whose = "the" if view.costs and view.costs.gpu_match == "own" else "such a"
-    return f" ({whose} {board} may draw {quantity(interval.limit_w, 'W')})"
+    sheet = data_sheet(view.document.device.name or "")
+    beyond = f", {sheet.beyond_power:g} times its data sheet's" if sheet and sheet.beyond_power > 1 else ""
+    return f" ({whose} {board} may draw {quantity(interval.limit_w, 'W')}{beyond})"
 
 
 def at_least(amount: Amount, unit: str) -> str:

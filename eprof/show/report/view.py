@@ -205,6 +205,14 @@ class View:
         return self.document.to_meter or None
 
     @property
+    def idle(self) -> tuple[float, float]:
+        """Seconds in which no kernel ran, as a meter or a trace tells, and the J that these take beside kernels."""
+        if self.to_meter is not None:
+            return self.to_meter.idle_s or 0.0, self.to_meter.idle_j
+        gaps = self.document.gaps or None
+        return (gaps.time_s, gaps.energy_j or 0.0) if gaps else (0.0, 0.0)
+
+    @property
     def total_is(self) -> str:
         """What the profile's total is: "predicted", "metered", or "estimated" where the meter saw idle time too."""
         if self.to_meter is None:

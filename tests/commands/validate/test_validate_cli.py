@@ -277,7 +277,7 @@ def test_a_kernel_left_out_is_within_the_bar(name, bar):
     if not path.exists():
         pytest.skip(f"needs the measurements {name}, which are not part of this project")
     measured = read([path])
-    folds = protocols.k_fold_benchmarks(measured.rows, 3)
+    folds = protocols.folds("k_fold_benchmarks", measured.rows, k=3)
     predicted = predictions.cross_validate(of_form(Form(starts=1)), measured, folds, processes=1)
     found = score(measured.power_w, predicted)
     assert found.missing == 0 and 2.0 < found.mean_percent < 1.35 * bar

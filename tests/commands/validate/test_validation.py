@@ -153,7 +153,7 @@ def test_one_setting_or_one_kernel_cannot_be_left_out():
     with pytest.raises(EprofError, match="all rows are of kernel0"):
         protocols.leave_one_benchmark_out(made(benchmarks=1).rows)
     with pytest.raises(EprofError, match="--folds 1: needs 2 to 96"):
-        protocols.k_fold(made().rows, 1)
+        protocols.folds("k_fold", made().rows, k=1)
 
 
 # ---- nothing leaks
@@ -333,7 +333,7 @@ def test_the_network_is_ten_four_four_one():
 
 
 def test_a_baseline_that_cannot_run_is_named(monkeypatch):
-    monkeypatch.setattr(predictions, "_has_sklearn", lambda: False)
+    monkeypatch.setattr(predictions, "find_spec", lambda name: None)
     found, said = baselines(made(benchmarks=3))
     assert not any("neural" in one.name for one in found)
     assert "needs scikit-learn" in said[0]
