@@ -69,6 +69,16 @@ def test_joules_split_by_prices_above_the_idle_power_of_the_log(tmp_path):
     assert all(cause["low_j"] <= cause["energy_j"] <= cause["high_j"] for cause in split["causes"])
 
 
+def test_work_goes_with_the_sampled_clock_below_those_of_the_table(tmp_path):
+    """v100's lowest clock is 802 MHz: at 401 MHz it does half as much, and DRAM as much."""
+    ratios = []
+    for mhz in (401, 802):
+        (split,) = made(tmp_path, dmon(WORK).replace("  1410\n", f"  {mhz}\n"), "--costs", "v100")["splits"]
+        joules = {cause["word"]: cause["energy_j"] for cause in split["causes"]}
+        ratios.append(joules["fp32"] / joules["dram"])
+    assert ratios[1] == pytest.approx(2 * ratios[0])
+
+
 def test_idle_power_is_seen_between_short_bursts_too_and_then_estimated(tmp_path):
     bursts = ([(0.04, 0.04, 0.0, 0.0, 100)] + IDLE[:2]) * 20
     (split,) = made(tmp_path, dmon(bursts + WORK), "--costs", COSTS)["splits"]
