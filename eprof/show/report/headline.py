@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from eprof.base.text import bracketed, capital, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
+from eprof.costs.datasheets import data_sheet
 from eprof.profile import schema
 from eprof.profilers import signs_of
 from eprof.show.report.trust import (
@@ -63,7 +64,8 @@ def _chosen(view: View) -> Headline:
             f"{text}: {quantity(total.value, 'J')}{_known_how(view)}, of a total that is not known.", "", total.marks
         )
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
-    text = f"{_joules(view, total)}{time}: {_parts(view)}."
+    of_counted = when(not view.to_meter and lacks_most(view), "of what was counted, ")
+    text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}."
     return Headline(text, when(view.energy(CONSTANT).value is None, _constant_part(view)), total.marks)
 
 
@@ -110,7 +112,9 @@ def _by_limit(view: View) -> str:
     # Of a board that no log names it is the highest limit of its compute capability.
     board = "socket" if view.nouns.is_of_cpu else "board"
     whose = "the" if view.costs and view.costs.gpu_match == "own" else "such a"
-    return f" ({whose} {board} may draw {quantity(interval.limit_w, 'W')})"
+    sheet = data_sheet(view.document.device.name or "")
+    beyond = f", {sheet.beyond_power:g} times its data sheet's" if sheet and sheet.beyond_power > 1 else ""
+    return f" ({whose} {board} may draw {quantity(interval.limit_w, 'W')}{beyond})"
 
 
 def at_least(amount: Amount, unit: str) -> str:

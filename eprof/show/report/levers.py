@@ -27,6 +27,7 @@ from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, span
 
+_OF_AMD = pattern(r"\b(AMD|Radeon|Instinct)\b")
 _STEP = 0.2  # what is tried of things that shrink by degrees: a fifth less
 _LITTLE = 0.03  # of the energy: what saves less is not worth trying
 _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
@@ -36,6 +37,7 @@ _SLOW = 0.6  # of the roofline's speed: what is slower waits
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on these are those of divisions
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
+_ONCE_ONLY = 1.5  # below, a kernel uses each byte of DRAM about once: there is nothing to tile
 _AGAIN = 8.0  # bytes of L1 for each of DRAM, from which on a kernel mostly reads again what it has read
 _WAITING = 1.5  # instructions a cycle of a CPU's core: what executes fewer mostly waits for memory, or for branches
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
@@ -134,6 +136,8 @@ def _how_to_count(view: View, has_advice: bool) -> str:
     if view.nouns.is_of_cpu:
         return f"count{rest} with `eprof run PROGRAM`"
     device = view.document.device
+    if _OF_AMD.search(device.name or ""):
+        return "give a meter's joules (--energy): eprof reads no counters of AMD's profilers yet"
     capabilities = [device.capability] if device.capability else capabilities_of(device.name)
     # Where several can do it on this GPU, the newest one; where nothing tells which GPU it is, each says for which.
     command, bracket, which = advice.commands(advice.COUNTS, capabilities).rpartition(" or ")[2].partition(" (")
@@ -353,6 +357,9 @@ def _remedy(view: View, group: str) -> str:
     intensity = view.document.intensity_flop_per_byte
     if intensity is not None and intensity < _STREAMS and len(view.kernels) > 1:
         return f"fuse {view.nouns.kernels} that pass arrays on, or store narrower types"
+    kernel = max(view.kernels, key=lambda kernel: view.summed(kernel, DRAM).value or 0.0)
+    if 0 < _times_from_l1(view, kernel) < _ONCE_ONLY:
+        return f"it uses each byte once: fuse it with {view.nouns.kernels} around it, or store narrower types"
     return "reuse tiles, or store narrower types"
 
 

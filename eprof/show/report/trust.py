@@ -20,7 +20,7 @@ _PRICES = {
     "measured": "measured on this {processor}",
     "fitted": "fitted to measured power",
     "published": "published, not measured here",
-    "estimated": "from the data sheet, nobody measured this {processor} (--energy 12J, a meter's, narrows it most)",
+    "estimated": "from the data sheet, nobody measured this {processor} (a meter's joules, --energy 12J, tell more)",
 }
 
 
@@ -107,8 +107,8 @@ def _range_of(view: View) -> str:
 
 
 def _kernels_off(view: View, costs: schema.Costs) -> str:
-    """Trust: the error of a fit on kernels that it had not seen; not where another's prices are taken."""
-    if costs.gpu_match != "own":
+    """Trust: the error of a fit on kernels that it had not seen; not where another's prices, or none, are taken."""
+    if costs.gpu_match != "own" or view.above.value is None:
         return ""
     errors: Mapping[str, float] = (costs.fit or {}).get("error_percent", {})
     error = errors.get("leave_one_benchmark_out")
