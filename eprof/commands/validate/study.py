@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
+from eprof.base.known import mapped
 from eprof.commands.validate.schema import Candidate, MeteredRuns, Neighbour, Times
 from eprof.costs import CostTable
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
@@ -194,7 +195,7 @@ def validate(
     if (train is not None or plan.protocols) and (few := Unknowns.of(trained, form).too_many(len(trained))):
         notes.append(f"{few}: a fit follows such rows whatever they are, and its error on them says nothing.")
 
-    priced = None if table is None else price(table, measurements, setting)
+    priced = mapped(price, table, measurements, setting)
     if priced is not None:
         parts = priced.parts
     else:
