@@ -25,14 +25,14 @@ from eprof.energy.clocks import setting_of as setting_at
 from eprof.energy.limits import given_way
 from eprof.energy.simulated import has_modelled_time, roofline_s
 from eprof.energy.time_model import TimeModel, of_table
+from eprof.lab.fitting import protocols
+from eprof.lab.fitting.predictions import Report, by_price, cross_validate, of_form, price
+from eprof.lab.fitting.protocols import label, parse, score, setting_of
+from eprof.lab.fitting.protocols import settings as setting_keys
 from eprof.lab.fitting.solve import form_without_prior
 from eprof.lab.measurements import Measurements
 from eprof.lab.measurements.reading import is_measurements
 from eprof.lab.measurements.values import COUNTED
-from eprof.lab.validation import protocols
-from eprof.lab.validation.predictions import Report, by_price, cross_validate, of_form, price
-from eprof.lab.validation.protocols import label, parse, score, setting_of
-from eprof.lab.validation.protocols import settings as setting_keys
 from eprof.profile.profile import Energy
 from eprof.profile.rooflines import traffic_of
 

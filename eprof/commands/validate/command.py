@@ -152,8 +152,8 @@ def _external_meter(
 def _study(files: list[Path], table: "CostTable | None", options: argparse.Namespace) -> "Study":
     from eprof.commands.validate import study
     from eprof.lab import measurements
+    from eprof.lab.fitting import protocols
     from eprof.lab.fitting.solve import form_for
-    from eprof.lab.validation import protocols
 
     read = partial(
         measurements.read,

@@ -19,13 +19,8 @@ from eprof.counts.definition import COMPONENTS as OF_LAUNCH
 from eprof.energy.attribution import attribute
 from eprof.energy.components import Work, components, machine_of
 from eprof.energy.simulated import DEFAULT_EFFICIENCY
-from eprof.lab.fitting.quality import Unknowns
-from eprof.lab.fitting.quality import sentence as no_better
-from eprof.lab.fitting.search import Form
-from eprof.lab.fitting.solve import fit, form_without_prior
-from eprof.lab.measurements import Measurements
-from eprof.lab.validation import protocols
-from eprof.lab.validation.predictions import (
+from eprof.lab.fitting import protocols
+from eprof.lab.fitting.predictions import (
     CONSTANT_POWER,
     PLAIN,
     Model,
@@ -40,7 +35,12 @@ from eprof.lab.validation.predictions import (
     scaled_by_one,
     train_and_test,
 )
-from eprof.lab.validation.protocols import Scores, SettingKey, errors_percent, score, setting_of
+from eprof.lab.fitting.protocols import Scores, SettingKey, errors_percent, score, setting_of
+from eprof.lab.fitting.quality import Unknowns
+from eprof.lab.fitting.quality import sentence as no_better
+from eprof.lab.fitting.search import Form
+from eprof.lab.fitting.solve import fit, form_without_prior
+from eprof.lab.measurements import Measurements
 from eprof.profile.profile import Profile
 
 RUNS, KERNELS = 200, 4
