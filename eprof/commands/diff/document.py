@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Columns, finite, known_or_zero
 from eprof.base.errors import CostError
-from eprof.base.known import less, ratio
+from eprof.base.known import less, mapped, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import in_document
 from eprof.base.text import few
@@ -231,7 +231,7 @@ def document(changes: Changes, notes: Sequence[str], gates: Sequence[Gate], comm
         command_line=list(command_line),
         old=side_of(old, old_j),
         new=side_of(new, new_j),
-        intervals=spread.refits.document if spread else None,
+        intervals=mapped(lambda spread: spread.refits.document, spread),
         change_time_s=less(new_s, old_s),
         speedup=speedup,
         powerup=powerup,
@@ -270,7 +270,7 @@ def _answer(changes: Changes, parts: list[Part], spread: Spread | None) -> dict[
         if spread is not None:
             interval_j = spread.of_rows(np.arange(len(changes.matches)), change_j)
             interval_share = spread.of_share(change_share)
-    whole, of_kernels = causes(changes, spread.refits if spread else None)
+    whole, of_kernels = causes(changes, spread)
     return {
         "change_j": change_j,
         "interval_j": interval_j,
@@ -438,7 +438,7 @@ def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[Ca
             Kernel(
                 name=name,
                 status=status,
-                match=None if pair.how is None else Match(how=pair.how, score=pair.score or 0.0),
+                match=mapped(Match, pair.how, pair.score or 0.0),
                 old=old,
                 new=new,
                 change_j=change_j,

@@ -364,14 +364,14 @@ _ERROR = 0.056
 _FLOATS = ("fp64", "fp32", "fp16")
 
 
-def causes(changes: Changes, refits: Refits | None) -> tuple[list[Cause], list[list[Cause]]]:
+def causes(changes: Changes, spread: Spread | None) -> tuple[list[Cause], list[list[Cause]]]:
     """The causes of the whole change, and those of each match, largest first; none where no energy is compared."""
     if not changes.has_energy:
         return [], [[] for _ in changes.matches]
     # The words whose prices are known well enough to be a cause: an interval of one sign no wider than the price.
     is_clear = np.ones(len(WORDS), dtype=np.bool_)
-    if refits is not None:
-        for side, replicas in ((changes.old_side, refits.old), (changes.new_side, refits.new)):
+    if spread is not None:
+        for (side, _), replicas in zip(changes.halves, (spread.refits.old, spread.refits.new), strict=True):
             low, high = replicas.price_intervals.T
             is_clear &= (low == high) | ((low > 0) & (high - low <= known_or_zero(side.price)))
 

@@ -13,19 +13,15 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
+from eprof.base.known import mapped
 from eprof.commands.validate.schema import Candidate, MeteredRuns, Neighbour, Times
 from eprof.costs import CostTable
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
 from eprof.energy.attribution import attribute
 from eprof.energy.components import Work, components, machine_of
 from eprof.energy.simulated import DEFAULT_EFFICIENCY
-from eprof.lab.fitting.quality import Unknowns
-from eprof.lab.fitting.quality import sentence as no_better
-from eprof.lab.fitting.search import Form
-from eprof.lab.fitting.solve import fit, form_without_prior
-from eprof.lab.measurements import Measurements
-from eprof.lab.validation import protocols
-from eprof.lab.validation.predictions import (
+from eprof.lab.fitting import protocols
+from eprof.lab.fitting.predictions import (
     CONSTANT_POWER,
     PLAIN,
     Model,
@@ -40,7 +36,12 @@ from eprof.lab.validation.predictions import (
     scaled_by_one,
     train_and_test,
 )
-from eprof.lab.validation.protocols import Scores, SettingKey, errors_percent, score, setting_of
+from eprof.lab.fitting.protocols import Scores, SettingKey, errors_percent, score, setting_of
+from eprof.lab.fitting.quality import Unknowns
+from eprof.lab.fitting.quality import sentence as no_better
+from eprof.lab.fitting.search import Form
+from eprof.lab.fitting.solve import fit, form_without_prior
+from eprof.lab.measurements import Measurements
 from eprof.profile.profile import Profile
 
 RUNS, KERNELS = 200, 4
@@ -194,7 +195,7 @@ def validate(
     if (train is not None or plan.protocols) and (few := Unknowns.of(trained, form).too_many(len(trained))):
         notes.append(f"{few}: a fit follows such rows whatever they are, and its error on them says nothing.")
 
-    priced = None if table is None else price(table, measurements, setting)
+    priced = mapped(price, table, measurements, setting)
     if priced is not None:
         parts = priced.parts
     else:
