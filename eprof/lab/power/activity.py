@@ -275,7 +275,7 @@ def _counts(
     grouped: Callable[[Floats], Floats],
     number: int,
 ) -> tuple[Counts, Floats]:
-    """What was done at one setting in each group of stretches of time, and how long something was, at its clock: (number,) s."""
+    """What was done at one setting in each group of stretches, and how long something was at its clock, (number,) s."""
 
     def within(per_s: Floats) -> Floats:
         sums = np.append(0.0, np.cumsum(np.where(rows, per_s, 0.0) * activity.seconds))
