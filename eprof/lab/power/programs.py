@@ -98,12 +98,14 @@ def _rows(gpu: Activity, power: Series, program: str, table: CostTable, levels: 
     shares = {name: np.bincount(row, np.nan_to_num(share) * known_s) for name, share in gpu.shares.items()}
     for place in used:
         _, was_busy, mhz = keys[place]
-        work = {word: shares[field][place] * most for field, word, most in per_s[mhz]}
+        name, work = _IDLE, dict[str, float]()
+        if was_busy:
+            name, work = program, {word: shares[field][place] * most for field, word, most in per_s[mhz]}
         yield {
-            "benchmark": program if was_busy else _IDLE,
+            "benchmark": name,
             "core_mhz": mhz,
             "memory_mhz": default.memory_mhz or 1.0,
             "sampled_s": seconds[place],
             "power_w": energy_j[place] / seconds[place],
-            **(work if was_busy else {}),
+            **work,
         }
