@@ -85,16 +85,14 @@ def all_parts(changes: Changes, spread: "Spread | None") -> list[Part]:
     rows = cells(changes)
     statuses = changes.statuses.tolist()
     matched = [cell for row, status in zip(rows, statuses, strict=True) if status == MATCHED for cell in row]
-    parts = parts_of(matched, changes, None, MATCHED)
-    if spread is not None:
-        parts = [replace(part, interval_j=spread.of_words([part.what], part.because, part.change_j)) for part in parts]
-    for row, status in enumerate(statuses):
-        if status == MATCHED:
-            continue
-        of_row = parts_of(rows[row], changes, changes.names(row)[-1], status)
-        if spread is not None:
-            of_row = [replace(part, interval_j=spread.of_one_side(row, part.what, part.change_j)) for part in of_row]
-        parts += of_row
+    parts = []
+    for part in parts_of(matched, changes, None, MATCHED):
+        ends = spread.of_words([part.what], part.because, part.change_j) if spread else None
+        parts.append(replace(part, interval_j=ends))
+    for row in np.flatnonzero(changes.statuses != MATCHED).tolist():
+        for part in parts_of(rows[row], changes, changes.names(row)[-1], statuses[row]):
+            ends = spread.of_one_side(row, part.what, part.change_j) if spread else None
+            parts.append(replace(part, interval_j=ends))
     return sorted(parts, key=lambda part: -abs(part.change_j))
 
 

@@ -103,19 +103,12 @@ def unlike(changes: Changes) -> list[Unlike]:
     """
     old, new = changes.old_side, changes.new_side
     before, after = _facts(old), _facts(new)
-    runs = [side.first.profile.run for side in (old, new)]
-    environments = [
-        None
-        if run is None
-        else [f"{name}={value}" for name, value in run.section("environment").items() if not name.startswith(_EACH_RUN)]
-        for run in runs
-    ]
     is_on_both = np.all(np.array(changes.launches) > 0, axis=0)
     pairs = [
         ("arguments", *_apart(_words(old), _words(new))),
         *((what, before[what], after[what]) for what in before if what in after),
         ("clocks", *_clocks(old, new)),
-        ("environment", *_apart(*environments)),
+        ("environment", *_apart(_environment(old), _environment(new))),
         ("launches", *(f"{launches[is_on_both].sum():g}" for launches in changes.launches)),
     ]
     differing = {what: Unlike(what, *texts) for what, *texts in pairs if texts[0] != texts[1]}
@@ -145,6 +138,14 @@ def _words(side: Side) -> list[str] | None:
         return command.split()[1:]
 
 
+def _environment(side: Side) -> list[str] | None:
+    run = side.first.profile.run
+    if run is None:
+        return None
+    values = run.section("environment").items()
+    return [f"{name}={value}" for name, value in values if not name.startswith(_EACH_RUN)]
+
+
 def _clocks(old: Side, new: Side) -> tuple[str, str]:
     """The clocks that both sides ran at, if unlike; nothing where one is not known, or none is more than 1 % off."""
     before, after = old.first.profile.clocks, new.first.profile.clocks
@@ -159,7 +160,7 @@ def _clocks(old: Side, new: Side) -> tuple[str, str]:
 def _facts(side: Side) -> dict[str, str]:
     """What may be unlike of a side: its GPU, its prices, and what the modelled time of a simulated device rests on."""
     gpus = sorted({part.device.name for part in side.first.profile.counted if part.device.name})
-    facts = {"gpu": listed(gpus) if gpus else ""}
+    facts = {"gpu": listed(gpus)} if gpus else {}
     if side.costs is not None:
         facts |= {"costs": side.costs.name, "setting": side.costs.setting.label}
     if side.efficiency is not None:
@@ -201,28 +202,28 @@ def _meters(old: Side, new: Side) -> Iterator[str]:
         kernels = old.nouns.kernels
         yield f"Prices are scaled to what a meter saw: {'; '.join(scaled)}. Only the joules of {kernels} are compared."
     if len(scaled) == 1:
-        lacking = "NEW" if old.factors else "OLD"
+        [lacking] = [side.label for side in (old, new) if not side.factors]
         yield f"{lacking} is not scaled to a meter, so part of the change may be the error of its prices."
 
 
 def _devices(changes: Changes) -> Iterator[str]:
     gpu = changes.old_side.nouns.processor
-    old_devices, new_devices = (
-        sorted({of.device.name or f"a {side.nouns.processor} that the log does not name" for of in counted})
-        for side, counted in ((side, side.first.profile.counted) for side, _ in changes.halves)
-    )
+    names = []
+    for side, _ in changes.halves:
+        unnamed = f"a {side.nouns.processor} that the log does not name"
+        names.append(sorted({counted.device.name or unnamed for counted in side.first.profile.counted}))
+    old_devices, new_devices = names
     if old_devices != new_devices:
         yield (
             f"OLD ran on {listed(old_devices)}, NEW on {listed(new_devices)}: the change is that of program and "
             f"{gpu} together. Counts of one kind can still be compared; --costs with one table prices both as if on "
             f"one {gpu}."
         )
-    old, new = changes.old_side.costs, changes.new_side.costs
-    lacking = "OLD" if old is None else "NEW"
-    named = old or new
-    if named is not None and (old is None or new is None):
+    lacking = [side.label for side, _ in changes.halves if side.costs is None]
+    tables = [side.costs.name for side, _ in changes.halves if side.costs is not None]
+    if len(tables) == 1:
         yield (
-            f"{lacking} has no cost table, so energy is not compared, only counts and time; --costs {named.name} "
+            f"{lacking[0]} has no cost table, so energy is not compared, only counts and time; --costs {tables[0]} "
             "prices both."
         )
 
