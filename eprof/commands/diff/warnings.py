@@ -52,9 +52,9 @@ def uncompared(changes: Changes) -> list[Uncompared]:
         rows = changes.uncompared[:, column]
         why = "OLD and NEW keep other books of bytes (served, accessed); price both with one table"
         if not are_other_books or WORDS[column] not in BYTES:
-            lacking = ((side, half) for side, half in changes.halves if (half.state[rows, column] != KNOWN).any())
-            why = "; ".join(_lacks(side, half, rows, column) for side, half in lacking)
-        old_j, new_j = (known_sum(half.joules[rows, column]) for _, half in changes.halves)
+            lacking = ((side, grid) for side, grid in changes.sides if (grid.state[rows, column] != KNOWN).any())
+            why = "; ".join(_lacks(side, grid, rows, column) for side, grid in lacking)
+        old_j, new_j = (known_sum(grid.joules[rows, column]) for _, grid in changes.sides)
         left_out.append(Uncompared(WORDS[column], int(rows.sum()), old_j, new_j, why))
     return left_out
 
@@ -64,7 +64,7 @@ def unknown(changes: Changes) -> list[Unknown]:
     left_out = []
     for column in np.flatnonzero(changes.unknown.any(axis=0)).tolist():
         rows = changes.unknown[:, column]
-        is_counted = ~np.isnan([half.number[rows, column] for _, half in changes.halves])
+        is_counted = ~np.isnan([grid.number[rows, column] for _, grid in changes.sides])
         why = "not counted, or without a price"
         if column == TIME:
             why = "no time on either side"
@@ -76,9 +76,9 @@ def unknown(changes: Changes) -> list[Unknown]:
     return left_out
 
 
-def _lacks(side: Side, half: Grid, rows: Bools, column: int) -> str:
+def _lacks(side: Side, grid: Grid, rows: Bools, column: int) -> str:
     """What a side lacks of a word that is left out, in some kernels."""
-    states = half.state[rows, column]
+    states = grid.state[rows, column]
     if (states == LOWER).any():
         quantity = "time" if column == TIME else "count"
         return f"{side.label} knows only a lower bound of the {quantity} (part of it was not counted, or overflowed)"
@@ -87,7 +87,7 @@ def _lacks(side: Side, half: Grid, rows: Bools, column: int) -> str:
     if column == TIME:
         return f"{side.label} has no time"
     lost = states >= LOST
-    counted = ~np.isnan(half.number[rows, column][lost])
+    counted = ~np.isnan(grid.number[rows, column][lost])
     if counted.all() and (states[lost] != NONE).all():
         return f"{side.costs.name} has no price for what {side.label} counted"
     return f"{side.label} did not count it"
@@ -209,7 +209,7 @@ def _meters(old: Side, new: Side) -> Iterator[str]:
 def _devices(changes: Changes) -> Iterator[str]:
     gpu = changes.old_side.nouns.processor
     names = []
-    for side, _ in changes.halves:
+    for side, _ in changes.sides:
         unnamed = f"a {side.nouns.processor} that the log does not name"
         names.append(sorted({counted.device.name or unnamed for counted in side.first.profile.counted}))
     old_devices, new_devices = names
@@ -219,8 +219,8 @@ def _devices(changes: Changes) -> Iterator[str]:
             f"{gpu} together. Counts of one kind can still be compared; --costs with one table prices both as if on "
             f"one {gpu}."
         )
-    lacking = [side.label for side, _ in changes.halves if side.costs is None]
-    tables = [side.costs.name for side, _ in changes.halves if side.costs is not None]
+    lacking = [side.label for side, _ in changes.sides if side.costs is None]
+    tables = [side.costs.name for side, _ in changes.sides if side.costs is not None]
     if len(tables) == 1:
         yield (
             f"{lacking[0]} has no cost table, so energy is not compared, only counts and time; --costs {tables[0]} "
@@ -264,9 +264,9 @@ def _formulas(changes: Changes) -> Iterator[str]:
     """A warning on counts that the two sides make from other counters: their difference is partly one of method."""
     differ = []
     for column, word in enumerate(COUNTS):
-        counted = all((np.nan_to_num(half.number[:, column]) > 0).any() for _, half in changes.halves)
+        counted = all((np.nan_to_num(grid.number[:, column]) > 0).any() for _, grid in changes.sides)
         old, new = (
-            {way.formula for way in side.first.counts.how.get(word, ()) if way.formula} for side, _ in changes.halves
+            {way.formula for way in side.first.counts.how.get(word, ()) if way.formula} for side, _ in changes.sides
         )
         if counted and old and new and not old & new:
             differ.append(changes.old_side.nouns.label(word))
@@ -313,7 +313,7 @@ def _repeats(changes: Changes) -> Iterator[str]:
 
 
 def _noise(changes: Changes) -> Iterator[str]:
-    old, new = (len(side.energies) for side, _ in changes.halves)
+    old, new = (len(side.energies) for side, _ in changes.sides)
     if min(old, new) >= 2:
         return
     start = f"{old} and {new} runs: a test of the difference needs two or more of each."
@@ -321,7 +321,7 @@ def _noise(changes: Changes) -> Iterator[str]:
         start = "One run of each: nothing is known of the noise between runs."
     counts = "Counts of a deterministic program repeat almost to the digit"
     end = "."
-    if all(energy.modelled for side, _ in changes.halves for energy in side.energies):
+    if all(energy.modelled for side, _ in changes.sides for energy in side.energies):
         end = ", and time is modelled from them."
     elif np.isfinite(changes.old.number[:, TIME]).any():
         end = "; times do not."
