@@ -38,85 +38,74 @@ _FAMILIES = ("computation", "data", CONSTANT)
 _NAMES = {word: {word, count.group, count.family} for word, count in COUNTS.items()} | {CONSTANT: {CONSTANT}}
 
 
-class Limit(Struct, frozen=True):
-    """One `--fail-above`: what may grow by at most `share` (0.02 for 2 %), in one kernel, in each ("*"), or in all."""
+def parse(text: str) -> Gate:
+    """Read a limit as a gate that is not judged: "2%", "dram_read=5%", "KERNEL:2%", "KERNEL:time=5%", "*:10%".
 
-    text: str
-    what: str
-    kernel: str | None
-    share: float
-
-    def columns(self) -> list[int]:
-        """The columns of a grid that the limit is about."""
-        match self.what:
-            case "total":
-                return list(range(len(WORDS)))
-            case "above_constant":
-                return np.flatnonzero(~FOLLOWS_TIME).tolist()
-            case "time":
-                return [TIME]
-        return [column for column, word in enumerate(WORDS) if self.what in _NAMES[word]]
-
-
-def parse(text: str) -> Limit:
-    """Read a limit: "2%", "dram_read=5%", "KERNEL:2%", "KERNEL:time=5%", "*:10%". Raises UsageError."""
+    Raises UsageError.
+    """
     form = _FORM.fullmatch(text.strip())
     if form is None:
         raise UsageError(
             f"--fail-above {text}: write [KERNEL:][WHAT=]PERCENT%, such as 2%, dram_read=5%, my_kernel:2% or '*:10%'."
         )
-    amount = form["what"] or TOTAL
-    known = {TOTAL, SECONDS, *_FAMILIES, *GROUPS, *COUNTS}
-    if amount not in known:
+    what = form["what"] or TOTAL
+    if what not in {TOTAL, SECONDS, *_FAMILIES, *GROUPS, *COUNTS}:
         raise UsageError(
-            f"--fail-above {text}: there is no `{amount}`; use total, time, {', '.join(_FAMILIES)}, a group "
+            f"--fail-above {text}: there is no `{what}`; use total, time, {', '.join(_FAMILIES)}, a group "
             f"({', '.join(GROUPS)}) or a word of the vocabulary, such as dram_read."
         )
-    return Limit(text, amount, form["kernel"], float(form["percent"]) / 100)
+    return Gate(text, what, form["kernel"], float(form["percent"]) / 100)
 
 
-def judge(limits: Sequence[Limit], changes: Changes) -> list[Gate]:
-    """Judge every limit, on every kernel that it names: by its full name, else its bare name, else its last word.
+def judge(gates: Sequence[Gate], changes: Changes) -> list[Gate]:
+    """Judge every gate, on every kernel that it names: by its full name, else its bare name, else its last word.
 
     A gate on what is known on one side only, or not at all, does not pass unseen: its outcome says why it cannot be
     judged. Where time is a model, or all that changed is the time of a single run, the total is that above constant
-    power. Raises UsageError if a limit names no kernel.
+    power. Raises UsageError if a gate names no kernel.
     """
     is_above_only = changes.old_side.is_modelled or changes.new_side.is_modelled or changes.rests_on_single_times
     every = range(len(changes.matches))
     names = [changes.names(row) for row in every]
-    gates = []
-    for limit in limits:
-        if is_above_only and limit.what == TOTAL:
-            limit = replace(limit, what=ABOVE)
-        if limit.kernel is None:
-            gates.append(_judged(limit, None, list(every), changes))
+    judged = []
+    for gate in gates:
+        if is_above_only and gate.what == TOTAL:
+            gate = replace(gate, what=ABOVE)
+        if gate.kernel is None:
+            judged.append(_judged(gate, list(every), changes))
             continue
         rows = list(every)
-        if limit.kernel != EACH:
+        if gate.kernel != EACH:
             for form in (str, bare, own_name):
-                rows = [row for row in every if limit.kernel in map(form, names[row])]
+                rows = [row for row in every if gate.kernel in map(form, names[row])]
                 if rows:
                     break
             else:
                 known = few(labels([printable(both[-1]) for both in names], 60), 6)
                 raise UsageError(
-                    f"--fail-above {limit.text}: neither side has a kernel `{limit.kernel}`; there are {known}."
+                    f"--fail-above {gate.gate}: neither side has a kernel `{gate.kernel}`; there are {known}."
                 )
-        gates += [_judged(limit, names[row][-1], [row], changes) for row in rows]
-    return gates
+        judged += [_judged(replace(gate, kernel=names[row][-1]), [row], changes) for row in rows]
+    return judged
 
 
-def _judged(limit: Limit, kernel: str | None, rows: list[int], changes: Changes) -> Gate:
+def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
     """The outcome of a gate: it failed if its amount grew by more than the limit, and not by noise.
 
     From nothing, any growth is more.
     """
-    gate = Gate(gate=limit.text, what=limit.what, kernel=kernel, limit=limit.share)
-    columns = limit.columns()
+    match gate.what:
+        case "total":
+            columns = list(range(len(WORDS)))
+        case "above_constant":
+            columns = np.flatnonzero(~FOLLOWS_TIME).tolist()
+        case "time":
+            columns = [TIME]
+        case what:
+            columns = [column for column, word in enumerate(WORDS) if what in _NAMES[word]]
     # Without prices a class is judged by its counts; time always is.
-    is_counted = limit.what == SECONDS or (changes.old_side.costs is None and changes.new_side.costs is None)
-    if why_not := _why_not(limit, rows, columns, changes, is_counted):
+    is_counted = gate.what == SECONDS or (changes.old_side.costs is None and changes.new_side.costs is None)
+    if why_not := _why_not(gate, rows, columns, changes, is_counted):
         return replace(gate, why_not=why_not)
 
     def amount(grid: Grid) -> float:
@@ -129,15 +118,17 @@ def _judged(limit: Limit, kernel: str | None, rows: list[int], changes: Changes)
     test = changes.test(amount)
     growth = ratio(new - old, old)
     is_noise = test is not None and not test.shown
-    is_above = new > old and (growth is None or growth > limit.share)
+    is_above = new > old and (growth is None or growth > gate.limit)
     unit = "J"
-    if is_counted:
-        unit = "s" if limit.what == SECONDS else COUNTS[WORDS[columns[0]]].unit
+    if gate.what == SECONDS:
+        unit = "s"
+    elif is_counted:
+        unit = COUNTS[WORDS[columns[0]]].unit
     failed = is_above and not is_noise
     return replace(gate, old=old, new=new, unit=unit, growth=growth, failed=failed, is_noise=is_noise)
 
 
-def _why_not(limit: Limit, rows: list[int], columns: list[int], changes: Changes, is_counted: bool) -> str:
+def _why_not(gate: Gate, rows: list[int], columns: list[int], changes: Changes, is_counted: bool) -> str:
     """Why a gate on energy, or on counts or time, cannot be judged; empty if it can."""
     if not is_counted:
         one_sided = np.flatnonzero(changes.uncompared[rows][:, columns].any(axis=0))
@@ -145,13 +136,13 @@ def _why_not(limit: Limit, rows: list[int], columns: list[int], changes: Changes
             words = ", ".join(WORDS[columns[place]] for place in one_sided[:4])
             return f"the energy of {words} cannot be compared"
         return when(not changes.compared[rows][:, columns].any(), "its energy is not known on either side")
-    if limit.what in (TOTAL, *_FAMILIES):
+    if gate.what in (TOTAL, *_FAMILIES):
         return "no cost table prices these logs; choose one with --costs"
-    is_unknown = np.isnan(np.stack([half.number[rows][:, columns] for _, half in changes.halves]))
+    is_unknown = np.isnan(np.stack([grid.number[rows][:, columns] for _, grid in changes.sides]))
     # A class that neither side tells apart (a total beside its parts) is no loss; one that one side knows is.
     is_unknown = is_unknown[:, :, ~is_unknown.all(axis=(0, 1))]
     old_is_bound, new_is_bound = (
-        bool(combined(half.counted[rows][:, columns]) & int(Mark.MISSING)) for _, half in changes.halves
+        bool(combined(grid.counted[rows][:, columns]) & int(Mark.MISSING)) for _, grid in changes.sides
     )
     if not is_unknown.size or is_unknown.any() or old_is_bound != new_is_bound:
         return f"it is not known for every {changes.old_side.nouns.kernel} of both sides"
@@ -231,13 +222,13 @@ def compare(
     Raises UsageError (a match or a gate that names nothing, repeats priced differently), LogError (no kernel is left)
     and EprofError (a gate that cannot be judged).
     """
-    limits = [parse(text) for text in fail_above]
+    gates = [parse(text) for text in fail_above]
     before, after = side("OLD", old), side("NEW", new)
     matching = match(before.named, after.named, match_by_hand, similar)
     if kernels:
         before, after, matching = _kept(before, after, matching, kernels)
     changes = split(before, after, matching.matches)
-    return Difference(document(changes, matching.notes, judge(limits, changes), command_line), changes)
+    return Difference(document(changes, matching.notes, judge(gates, changes), command_line), changes)
 
 
 def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> tuple[Side, Side, Matching]:

@@ -253,7 +253,8 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     clocks: those that the launches ran at, a device each, where the log has them.
     device: the only one that lines beside the tables name. calls: who called whom, where the log tells it. shapes: of
     launches, where a log has them beside its counters. by_line: rows of `tables` again, a source line each as `part`.
-    gap_s: how long no kernel ran between the launches of a trace, where each tells its start.
+    gap_s: how long no kernel ran between the launches of a trace, where each tells its start. copies_s: how long copies
+    and memsets took, which are no kernels.
     """
 
     path: str
@@ -273,6 +274,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     shapes: tuple[Shape, ...] = ()
     by_line: Table | None = None
     gap_s: float | None = None
+    copies_s: float = 0.0
 
     def of_bounds(self) -> Log:
         """The same log, all of whose sums are lower bounds."""

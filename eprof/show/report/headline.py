@@ -4,7 +4,6 @@ import math
 
 from msgspec.structs import replace
 
-from eprof.base.known import mapped
 from eprof.base.text import bracketed, capital, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
 from eprof.costs.datasheets import data_sheet
@@ -27,7 +26,7 @@ from eprof.show.words.numbers import percent, percent_span, plain, quantity, spa
 _PARTS = 3
 _CLASSES = {"integer", "control", "load_store", "misc"}  # beside arithmetic: without them instructions are not all
 _SMALL = 0.05  # of the whole: a smaller part is not in the headline
-_WORTH_IT = 0.05  # of the kernels' energy: what gaps between kernels take
+_WORTH_IT = 0.05  # of the kernels' time: gaps between them, or copies, that take so much
 _NEARLY_ALL = 0.9  # of what was counted: constant power, beside work whose counts nothing bounds
 _NAMED = 2  # groups of counts that a part is named by
 _LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said instead of it
@@ -40,12 +39,18 @@ def headline(view: View) -> Headline:
 
 
 def gaps_sentence(view: View) -> str:
-    """What a GPU takes between the kernels of a trace, where that is worth a sentence."""
-    idle_s, idle_j = view.idle
-    if view.to_meter or not idle_j or idle_j < _WORTH_IT * (view.counted_energy(view.document).value or 0.0):
+    """What a GPU takes between the kernels of a trace, and how long it copies, where that is worth a sentence."""
+    gaps = view.document.gaps or None
+    if gaps is None:
         return ""
-    joules = quantity(idle_j, "J")
-    return f"Besides, no {view.nouns.kernel} ran for {quantity(idle_s, 's')}: {joules} of constant power."
+    parts = []
+    least_s = _WORTH_IT * (view.time.value or math.inf)
+    if (gaps.time_s or 0.0) >= least_s:
+        joules = phrase(": {} of constant power", gaps.energy_j and quantity(gaps.energy_j, "J"))
+        parts.append(f"no {view.nouns.kernel} ran for {quantity(gaps.time_s or 0.0, 's')}{joules}")
+    if gaps.copies_s >= least_s:
+        parts.append(f"copies took {quantity(gaps.copies_s, 's')}")
+    return f"Besides, {'; '.join(parts)}." if parts else ""
 
 
 def _chosen(view: View) -> Headline:
@@ -67,7 +72,8 @@ def _chosen(view: View) -> Headline:
             f"{text}: {quantity(total.value, 'J')}{_known_how(view)}, of a total that is not known.", "", total.marks
         )
     time = when(view.time.value, f" in {at_least(view.time, 's')}")
-    text = f"{_joules(view, total)}{time}: {_parts(view)}."
+    of_counted = when(not view.to_meter and lacks_most(view), "of what was counted, ")
+    text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}."
     return Headline(text, when(view.energy(CONSTANT).value is None, _constant_part(view)), total.marks)
 
 
@@ -123,10 +129,8 @@ def _by_limit(view: View) -> str:
         return ""
     # Of a board that no log names it is the highest limit of its compute capability.
     whose = "the" if view.costs and view.costs.gpu_match == "own" else "such a"
-    sheet = mapped(data_sheet, view.document.device.name)
-    beyond = ""
-    if sheet is not None and sheet.beyond_power > 1:
-        beyond = f", {plain(sheet.beyond_power)} times its data sheet's limit"
+    sheet = data_sheet(view.document.device.name or "")
+    beyond = f", {sheet.beyond_power:g} times its data sheet's" if sheet and sheet.beyond_power > 1 else ""
     return f" ({whose} {view.nouns.board} may draw {quantity(interval.limit_w, 'W')}{beyond})"
 
 

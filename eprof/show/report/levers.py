@@ -27,6 +27,7 @@ from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, span
 
+_OF_AMD = pattern(r"\b(AMD|Radeon|Instinct)\b")
 _STEP = 0.2  # what is tried of things that shrink by degrees: a fifth less
 _LITTLE = 0.03  # of the energy: what saves less is not worth trying
 _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
@@ -101,7 +102,8 @@ def what_to_try(view: View) -> Point:
         lacks_some(view) or not view.has_energy or view.above.value is None
     ):
         # Where more may have been left out than was counted, that comes first.
-        is_uncounted = lacks_most(view) and "retired" not in view.words and view.idle[1] < (everything or 0.0)
+        is_beside = is_worth_it and (changes[0].of_j or 0.0) > 2 * (everything or 0.0)
+        is_uncounted = lacks_most(view) and "retired" not in view.words and not is_beside
         texts.insert(0 if is_uncounted else len(texts), _how_to_count(view, bool(texts[0])))
     return Point("Try", "; ".join(filter(None, texts)) or _nothing(view, changes))
 
@@ -134,8 +136,8 @@ def _how_to_count(view: View, has_advice: bool) -> str:
     if view.nouns.is_of_cpu:
         return f"count{rest} with `eprof run PROGRAM`"
     device = view.document.device
-    if (device.name or "").startswith("AMD"):
-        return "give joules that you measured (--energy 12J): eprof reads no counters of AMD GPUs yet"
+    if _OF_AMD.search(device.name or ""):
+        return "give a meter's joules (--energy): eprof reads no counters of AMD's profilers yet"
     capabilities = [device.capability] if device.capability else capabilities_of(device.name)
     # Where several can do it on this GPU, the newest one; where nothing tells which GPU it is, each says for which.
     command, bracket, which = advice.commands(advice.COUNTS, capabilities).rpartition(" or ")[2].partition(" (")
@@ -171,13 +173,21 @@ def _levers(view: View) -> Iterator[Try]:
 
 
 def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
-    """Half of the time between kernels, which takes constant power."""
+    """Half of the time between kernels, or all that copies take, which costs constant power."""
     idle_s, idle_j = view.idle
-    if idle_j:
-        whole_j = everything + idle_j
+    gaps = view.document.gaps or None
+    copies_s = gaps.copies_s if gaps else 0.0
+    if copies_s > idle_s and view.costs is not None:
+        copies_j = copies_s * view.costs.constant_power_w
+        share = copies_j / (everything + copies_j)
+        act = f"copy less, or while kernels run (copies took {quantity(copies_s, 's')})"
+        yield Try(act, share / 2, (0.0, share), of_j=everything + copies_j)
+    elif idle_j:
         how = "streams, CUDA graphs, fewer synchronisations, input that is ready"
+        if copies_s > idle_s / 2:
+            how = "they are mostly copies: keep data on the GPU, or copy while kernels run"
         act = f"close half of the gaps between kernels ({quantity(idle_s, 's')} in all; {how})"
-        yield Try(act, idle_j / 2 / whole_j, of_j=whole_j)
+        yield Try(act, idle_j / 2 / (everything + idle_j), of_j=everything + idle_j)
 
 
 # --------------------------------------------------------------------------------------------------- clocks

@@ -20,7 +20,7 @@ _PRICES = {
     "measured": "measured on this {processor}",
     "fitted": "fitted to measured power",
     "published": "published, not measured here",
-    "estimated": "from the data sheet, nobody measured this {processor} (if you did: --energy 12J)",
+    "estimated": "from the data sheet, nobody measured this {processor} (a meter's joules, --energy 12J, tell more)",
 }
 
 

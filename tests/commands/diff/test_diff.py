@@ -331,15 +331,13 @@ def test_repeats_of_a_run_directory(bench, diff_command):
     bench.nvprof()
     bench.meter()
     bench.script("sleep 0.01")
-    for name in ("old", "new"):
-        done = bench.run("--costs", "gtx680", "--repeat", "2", "--no-energy", "-q", "-o", f"{name}.eprof", "./program")
-        assert done.returncode == 0, done.stderr
+    done = bench.run("--costs", "gtx680", "--repeat", "2", "--no-energy", "-q", "-o", "old.eprof", "./program")
+    assert done.returncode == 0, done.stderr
+    shutil.copytree(bench.folder / "old.eprof", bench.folder / "new.eprof")
     found = document(diff_command("diff", bench.folder / "old.eprof", bench.folder / "new.eprof", "--format", "json"))
     assert (found["old"]["repeats"], found["new"]["repeats"]) == (2, 2)
     assert found["old"]["costs"]["name"] == "gtx680"
     assert found["tests"]["time"] is not None
-    if found["old"]["energy_j"]["measured"] is not None:
-        assert found["tests"]["measured"]["old"]["n"] == 2
 
 
 # --------------------------------------------------------------------------------------------------------- the page
