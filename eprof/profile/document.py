@@ -194,10 +194,13 @@ def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
 
 
 def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
-    gap_s = energy.profile.gap_s
-    if not gap_s or energy.metered is not None:
+    gap_s, copies_s = energy.profile.gap_s, energy.profile.copies_s
+    if not gap_s and not copies_s or energy.metered is not None:
         return UNSET
-    return schema.Gaps(gap_s, gap_s * energy.costs.constant_power_w if energy.costs is not None else None)
+    gap_j = None
+    if gap_s is not None and energy.costs is not None:
+        gap_j = gap_s * energy.costs.constant_power_w
+    return schema.Gaps(gap_s, gap_j, copies_s)
 
 
 def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge]:

@@ -69,6 +69,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     whole: whether all kernels of the logs are looked at. timeline: the launches one by one, where a log tells when each
     ran. parts: what rows were split by ("rank", "stream", "nvtx"); None: nothing, or by operator, as the log has it.
     gap_s: how long no kernel ran between the first and the last of the only trace; None: no log tells it of all.
+    copies_s: how long copies took, of all kernels' logs.
     """
 
     title: str
@@ -84,6 +85,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     timeline: TableRows | None = None
     parts: str | None = None
     gap_s: float | None = None
+    copies_s: float = 0.0
     _books: dict[str, Counts] = field(default_factory=dict)
 
     def counts(self, books: str = "served") -> Counts:
@@ -446,6 +448,7 @@ def build(
         timeline=launches.timeline,
         parts=parts,
         gap_s=only(gaps_s),
+        copies_s=max((log.copies_s for log in logs if whole), default=0.0),
     )
 
 

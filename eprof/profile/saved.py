@@ -107,7 +107,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
         )
     if kernels:
         notes.append(f"{len(rows)} of {len(document.kernels)} kernels are selected by -k/--kernel-name.")
-    gap_s = document.gaps.time_s if document.gaps and not kernels else None
+    gaps = not kernels and document.gaps or schema.Gaps(None, None, 0.0)
     has_times = any(kernel.time_s is not None for kernel in document.kernels)
     return Profile(
         title=document.title,
@@ -127,7 +127,8 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
         command_line=tuple(command_line),
         priced_as=priced_as,
         total_s=None if has_times or kernels else document.time_s,
-        gap_s=gap_s,
+        gap_s=gaps.time_s,
+        copies_s=gaps.copies_s,
         whole=not kernels,
         _books=_books(saved),
     )

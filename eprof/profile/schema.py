@@ -483,13 +483,13 @@ class ModelledTime(Struct):
 
 
 class Gaps(Struct):
-    """How long no kernel of a trace ran between its first and its last, and the constant energy of that time.
-
-    Neither is in the totals.
+    """How long no kernel of a trace ran between its first and its last, the constant energy of that time, and how long
+    copies took. None of it is in the totals; None: not told.
     """
 
-    time_s: float
+    time_s: float | None
     energy_j: float | None
+    copies_s: float
 
 
 class Profile(Struct, kw_only=True):

@@ -19,6 +19,7 @@ from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.lab.fitting import Form, fit
 from eprof.lab.fitting import quality as quality_of_fits
+from eprof.lab.fitting.predictions import of_form
 from eprof.lab.fitting.quality import bootstrap, collinearity, error, examine, left_out, within
 from eprof.lab.fitting.search import HIGHEST, LOWEST, Settings, lowest_points, moments, monotone, rows_of
 from eprof.lab.fitting.solve import alike, form_for, known, level_volts, pooled
@@ -181,7 +182,8 @@ def test_what_is_left_out_is_not_used():
     mine = (measurements.rows["benchmark"] == "k3").to_numpy()
     power[mine] *= 5
     changed = replace(measurements, rows=measurements.rows.assign(power_w=power))
-    before, after = (left_out(one, Form(), "benchmark") for one in (measurements, changed))
+    model = of_form(Form(starts=1))
+    before, after = (left_out(model, one, "benchmark") for one in (measurements, changed))
     assert after[mine] == pytest.approx(before[mine], rel=1e-12)
     assert not np.allclose(after[~mine], before[~mine], rtol=1e-4)
 
@@ -292,7 +294,7 @@ def test_a_table_predicts_what_its_fit_predicts(tmp_path, voltages):
     if voltages == "estimated":
         measurements = blind(measurements)
     fitted = fit(measurements, Form(voltages=voltages))
-    quality = examine(measurements, fitted, replicas=8, protocols=())
+    quality = examine(measurements, fitted, replicas=8, leaving_out=())
     path = tmp_path / "mine.toml"
     path.write_text(text(measurements, fitted, quality, Head("mine", "A GPU", ("A GPU",), "made up")))
     assert costs.check(str(path)) == []
@@ -456,4 +458,4 @@ def test_the_bars_of_the_public_measurements_are_met(name):
     if benchmark_bar is not None:
         # Squares are quick, and without the prior nothing of the other GPUs is in it.
         plain = Form(starts=1)
-        assert error(left_out(measurements, plain, "benchmark"), measurements.power_w) <= benchmark_bar
+        assert error(left_out(of_form(plain), measurements, "benchmark"), measurements.power_w) <= benchmark_bar

@@ -1,5 +1,6 @@
 """How long no kernel ran in a trace: against a count of nanoseconds one by one, and the same trace in two formats."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,9 @@ def test_rows_out_of_order_and_launches_without_a_time_leave_it_open():
 def test_a_database_and_a_table_of_one_trace_have_the_same_gaps():
     database, table = (logs.read(FLAME / f"flame-torch-ex{end}") for end in (".sqlite", "_cuda_gpu_trace_base.csv"))
     assert database.gap_s == pytest.approx(table.gap_s, rel=1e-9)
+    notes = " ".join(database.notes)
+    told_ms = [float(text) for text in re.findall(r"(?:copies|memsets) \(([0-9.]+) ms\)", notes)]
+    assert told_ms and database.copies_s == pytest.approx(1e-3 * sum(told_ms), rel=1e-5)
     assert 0.18 < table.gap_s < 0.19
 
 
@@ -71,3 +75,10 @@ def test_gaps_take_constant_power_and_closing_them_is_advised():
         eprof.load(SHARED / "traces" / "kineto" / "hta-alexnet-a100-2023.json.gz", kernels=["elementwise_kernel"]).gap_s
         is None
     )
+
+
+@needs_data
+def test_copies_beside_kernels_are_told_and_advised_against():
+    view = View(eprof.load(SHARED / "nvprof" / "k40c-gpu-trace-ns-gb-units.csv").energy().document())
+    assert gaps_sentence(view).startswith("Besides, copies took 767")
+    assert what_to_try(view).text.startswith("copy less, or while kernels run (copies took 767")

@@ -68,7 +68,7 @@ def completion(options: argparse.Namespace) -> int:
     words = candidates(options.words, parsers)
     for word in words:
         print(word)
-    return 0 if words else 1
+    return int(not words)
 
 
 def candidates(words: Sequence[str], parsers: Parsers) -> list[str]:

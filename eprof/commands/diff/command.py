@@ -96,4 +96,4 @@ def diff(options: argparse.Namespace) -> int:
         say(gate_words(gate))
     if any(gate.failed for gate in not_passed):
         return 3
-    return 1 if not_passed else 0
+    return int(bool(not_passed))

@@ -148,8 +148,11 @@ class _Pairing:
         """Match the free kernels of equal `key`; of several, those whose names, launches and places fit best."""
 
         def affinity(before: Kernel, after: Kernel) -> float:
-            alike = 1.0 if before.name == after.name else ratio(before.name, after.name)
-            return alike + 0.2 * (before.launches == after.launches) - 0.2 * abs(before.place - after.place)
+            return (
+                ratio(before.name, after.name)
+                + 0.2 * (before.launches == after.launches)
+                - 0.2 * abs(before.place - after.place)
+            )
 
         groups = self.new.grouped(key)
         for common, olds in self.old.grouped(key).items():
@@ -164,7 +167,7 @@ class _Pairing:
                 pairs = _greedy((old, new) for _, _, old, new in sorted(scored))
             for old, new in pairs:
                 names = bare(self.old.kernels[old].name), bare(self.new.kernels[new].name)
-                self.pair(old, new, how, 1.0 if how == NAME else ratio(*names))
+                self.pair(old, new, how, ratio(*names))
 
     def by_similarity(self) -> list[str]:
         """Match free kernels with similar names, the most similar first; returns a note if there are too many."""
@@ -212,6 +215,8 @@ def ratio(first: str, second: str) -> float:
     Of long names what they share at both ends is taken off first, and of the rest the beginning is compared: the time
     that difflib takes grows as the square of the letters, or worse.
     """
+    if first == second:
+        return 1.0
     letters = len(first) + len(second)
     if letters <= 2 * _LONG_NAME:
         return difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()

@@ -380,6 +380,11 @@ class Document(Struct, frozen=True, kw_only=True):
         return self.change_j is not None
 
     @property
+    def unit(self) -> str:
+        """What kernels are compared in: J, or s if no energy is."""
+        return "J" if self.has_energy else "s"
+
+    @property
     def nouns(self) -> Nouns:
         """The words for what ran: those of a CPU where both sides are of one."""
         processors = {device.processor for side in (self.old, self.new) for device in side.devices}

@@ -111,7 +111,7 @@ def _interval_cell(document: Document, ends: Sequence[float] | None) -> list[Cel
 
 def kernels(document: Document, limit: int | None = None) -> Table:
     """Table of the kernels with the largest change, of `limit` at most; by time where no energy is compared."""
-    has_energy, unit = document.has_energy, "J" if document.has_energy else "s"
+    has_energy, unit = document.has_energy, document.unit
     shown = document.kernels[:limit]
     changes = [change_of(kernel, has_energy) for kernel in document.kernels]
     largest = max((abs(change or 0.0) for change, _ in changes), default=0.0) or 1.0

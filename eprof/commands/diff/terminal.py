@@ -89,12 +89,11 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
         rows = min(_KERNELS, room - 1)
     shown = document.kernels[:rows]
     lines = [[f"  {label}"] for label in labels([kernel.name for kernel in shown], _NAME)]
-    unit = "J" if document.has_energy else "s"
     for line, kernel in zip(lines, shown, strict=True):
         change, share = diff_tables.change_of(kernel, document.has_energy)
         whole = ratio(change, share)
-        line.append("not known" if change is None else signed_quantity(change, unit))
-        line.append(when(whole, f"of {quantity(abs(whole or 0.0), unit)}"))
+        line.append("not known" if change is None else signed_quantity(change, document.unit))
+        line.append(when(whole, f"of {quantity(abs(whole or 0.0), document.unit)}"))
         line.append(why.of_kernel(kernel, document.nouns, brief=True))
 
     grid = Grid.grid(padding=(0, 1, 0, 0))

@@ -27,7 +27,7 @@ _NAMES = {
     "appeared": "what only NEW has",
     "vanished": "what only OLD has",
 }
-_ONLY_IN = {"appeared": "NEW", "vanished": "OLD"}
+ONLY_IN = {"appeared": "NEW", "vanished": "OLD"}
 # What is a cause as a whole, the constant power in it too.
 _WHOLE = (*_PRICES, "appeared", "vanished", "model", "time")
 # A part this small against the change is not worth words.
@@ -75,7 +75,7 @@ def of_kernel(kernel: Kernel, nouns: Nouns, brief: bool = False) -> str:
     """
     change = kernel.change_j or 0.0
     if kernel.status != "matched":
-        return f"only in {_ONLY_IN[kernel.status]}"
+        return f"only in {ONLY_IN[kernel.status]}"
     clear = [cause for cause in kernel.causes if cause.is_told and cause.change_j * change > 0]
     chosen = _together(clear)
     if brief:
@@ -119,7 +119,7 @@ def _phrase(cause: Cause, nouns: Nouns) -> str:
         case "appeared" | "vanished":
             number = max(cause.old, cause.new)  # the other side has none
             article = "the" if number == 1 else f"{number:g}"
-            return f"{article} {nouns.of(number)} that only {_ONLY_IN[cause.what]} has"
+            return f"{article} {nouns.of(number)} that only {ONLY_IN[cause.what]} has"
     if cause.instead:
         return f"{nouns.group(cause.instead)} instead of {nouns.group(cause.what)}"
     return _fewer(cause, _noun(cause.what, nouns)) + bracketed(cause.through or "")

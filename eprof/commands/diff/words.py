@@ -1,9 +1,11 @@
 """A difference in sentences: which variant uses less energy, by how much, and why. From the document `eprof.diff/1`."""
 
 from collections.abc import Iterable, Iterator
+from operator import not_
 
 from msgspec.structs import replace
 
+from eprof.base.known import mapped
 from eprof.base.labels import fitted
 from eprof.base.nouns import Nouns
 from eprof.base.text import bracketed, capital, counted, cut, few, listed, phrase, uncapital, when
@@ -115,8 +117,7 @@ def legend(document: Document) -> Legend:
 def step_label(step: Step, nouns: Nouns) -> str:
     """What a part of the change is: "DRAM", "Integer price, other setting", "Kernels only in NEW"."""
     if step.group is None:
-        side = "NEW" if step.kernels == "appeared" else "OLD"
-        return f"{nouns.of(step.names).capitalize()} only in {side}"
+        return f"{nouns.of(step.names).capitalize()} only in {why.ONLY_IN[step.kernels]}"
     name = nouns.group(step.group)
     if step.group == "other" and len(step.words) == 1:
         name = nouns.label(step.words[0])  # "warp_issue" says more than "other"
@@ -136,7 +137,7 @@ def unchanged(document: Document) -> str:
 
 def verdicts(document: Document) -> list[Verdict]:
     """The outcome of every gate of a difference."""
-    return [Verdict(None if gate.failed is None else not gate.failed, gate_words(gate)) for gate in document.gates]
+    return [Verdict(mapped(not_, gate.failed), gate_words(gate)) for gate in document.gates]
 
 
 def gate_words(gate: Gate) -> str:

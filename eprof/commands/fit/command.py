@@ -177,7 +177,7 @@ def _read(options: argparse.Namespace) -> "Measurements":
 
 
 def _device_to_fit(options: argparse.Namespace) -> str | None:
-    return options.device[0] if options.device else None
+    return next(iter(options.device), None)
 
 
 def _clocks(text: str | None, option: str) -> tuple[float, float] | None:

@@ -88,7 +88,7 @@ def from_profiles(
         raise MeasurementError(
             f"The run directories are of several processors ({', '.join(names)}); fit them one by one."
         )
-    device = names[0] if names else None
+    device = next(iter(names), None)
     rows: list[dict[str, Any]] = []
     for program in kept:
         row = {"kernel": program.command, "time_s": program.time_s}

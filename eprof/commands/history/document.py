@@ -62,7 +62,7 @@ def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
             if path.is_dir() and runs.is_run(path):
                 for profile in profiles(path, api.load):
                     report = document(price(profile))
-                    started_utc = profile.run.started_utc if profile.run else None
+                    started_utc = profile.run and profile.run.started_utc
                     time_from = REPORT if started_utc is None else RUN
                     here.append(Result(str(path), report, started_utc or report.created_utc, time_from))
             elif path.suffix == ".json" and path.is_file() and (saved_report := saved.read(path)):

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError, UsageError
+from eprof.base.known import mapped
 from eprof.base.marks import Mark
 from eprof.base.nouns import in_document
 from eprof.commands.tune.grid import Grid, Point
@@ -25,14 +26,14 @@ from eprof.energy.clocks import setting_of as setting_at
 from eprof.energy.limits import given_way
 from eprof.energy.simulated import has_modelled_time, roofline_s
 from eprof.energy.time_model import TimeModel, of_table
+from eprof.lab.fitting import protocols
+from eprof.lab.fitting.predictions import Report, by_price, cross_validate, of_form, price
+from eprof.lab.fitting.protocols import label, parse, score, setting_of
+from eprof.lab.fitting.protocols import settings as setting_keys
 from eprof.lab.fitting.solve import form_without_prior
 from eprof.lab.measurements import Measurements
 from eprof.lab.measurements.reading import is_measurements
 from eprof.lab.measurements.values import COUNTED
-from eprof.lab.validation import protocols
-from eprof.lab.validation.predictions import Report, by_price, cross_validate, of_form, price
-from eprof.lab.validation.protocols import label, parse, score, setting_of
-from eprof.lab.validation.protocols import settings as setting_keys
 from eprof.profile.profile import Energy
 from eprof.profile.rooflines import traffic_of
 
@@ -165,15 +166,15 @@ class Tuning(Struct, frozen=True, eq=False):
 
 
 def from_profile(
-    energy: Energy, table: CostTable, wanted: Sequence[str] = (), now: str | None = None, now_from: str = ""
+    energy: Energy, table: CostTable, settings: Sequence[str] = (), now: str | None = None, now_from: str = ""
 ) -> Tuning:
     """The grids of a profile: priced at every setting of its table, with modelled times.
 
-    energy: priced at the setting in force. wanted: settings ("852/924") in place of those that the table lists.
+    energy: priced at the setting in force. settings: labels ("852/924") in place of those that the table lists.
     now: the setting that the profile was taken at. Raises CostError: a table with one setting only, or no setting that
     it knows; EprofError: no kernel has a time.
     """
-    if table.default.core_mhz is None or max(len(table.settings), len(wanted)) < 2:
+    if table.default.core_mhz is None or max(len(table.settings), len(settings)) < 2:
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
     nouns = energy.counts.nouns
     if energy.total_s is not None:
@@ -184,7 +185,7 @@ def from_profile(
     if np.isnan(energy.counts.rows.time_s).all():
         raise EprofError(f"No {nouns.kernel} has a time, so nothing is known of its energy; give a trace, or --time.")
     assert energy.costs is not None
-    costs_at, refused = _places(table, wanted)
+    costs_at, refused = _places(table, settings)
     here = Point(*parse(now or energy.costs.setting.label))
     grids = _grids(energy, of_table(table), here, costs_at)
     notes = [*energy.costs.notes, *refused]
@@ -210,12 +211,12 @@ def from_profile(
     )
 
 
-def _places(table: CostTable, wanted: Sequence[str]) -> tuple[dict[Point, Costs], list[str]]:
+def _places(table: CostTable, settings: Sequence[str]) -> tuple[dict[Point, Costs], list[str]]:
     """The settings of the grids with the costs at each, and a sentence for each that the table cannot price."""
     listed = [setting.label for setting in table.settings if setting.core_mhz is not None]
     costs_at: dict[Point, Costs] = {}
     refused: list[str] = []
-    for name in dict.fromkeys(wanted or listed):
+    for name in dict.fromkeys(settings or listed):
         try:
             costs = table.at(name)
         except CostError as err:
@@ -262,9 +263,8 @@ def _grids(energy: Energy, model: TimeModel, here: Point, costs_at: Mapping[Poin
         joules[row] = split.total_j + costs.constant_power_w * (seconds[row] - time_s)
         marks |= split.row_marks
 
-    labels = [point.label for point in costs_at]
-    now = labels.index(here.label) if here.label in labels else None
-    unmeasured = np.full(len(labels), np.nan)
+    now = {point.label: place for place, point in enumerate(costs_at)}.get(here.label)
+    unmeasured = np.full(len(costs_at), np.nan)
     return [
         Grid(
             name,
@@ -373,7 +373,7 @@ def from_measurements(
     if len(measurements.settings) < 2:
         raise EprofError("All rows are at one setting, so there is nothing to choose from.")
     notes = list(notes)
-    fitted = checked.model if checked is not None else None
+    fitted = mapped(lambda checked: checked.model, checked)
     time_from = MEASURED
     if modelled_rows is not None:
         time_from = MODELLED
@@ -385,7 +385,7 @@ def from_measurements(
     )
     points = [Point(core, memory) for core, memory in setting_keys(rows)]
     labels = [point.label for point in points]
-    now = labels.index(reference.label) if reference.label in labels else None
+    now = {label: place for place, label in enumerate(labels)}.get(reference.label)
     grids = []
     for name in dict.fromkeys(rows["benchmark"]):
         mine = data[data["benchmark"] == name]

@@ -114,7 +114,7 @@ def _sections(document: Tune) -> Iterator[Section]:
     tested = ""
     if isinstance(error := model.power_error_percent, float):
         tested = f" Its mean error on the measured power of these rows is {percent(error)}."
-    left_out = "kernel" if model.protocol == "leave_one_benchmark_out" else "setting"
+    left_out = {"leave_one_benchmark_out": "kernel"}.get(model.protocol, "setting")
     power = f"A fit for each {left_out}, made from all the others: nothing is predicted by a fit that has seen it."
     if model.kind == "table":
         power = f"Cost table {model.name} for {model.device}. {model.source}"

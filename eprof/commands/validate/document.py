@@ -14,9 +14,9 @@ from eprof.base.known import mapped
 from eprof.base.version import __version__
 from eprof.commands.validate import schema
 from eprof.commands.validate.study import CARD_SCALED, SCALED, Study, mixes, nearest, of_metered_runs
+from eprof.lab.fitting import protocols
+from eprof.lab.fitting.protocols import errors_percent, grouped, histogram, score
 from eprof.lab.measurements import Measurements
-from eprof.lab.validation import protocols
-from eprof.lab.validation.protocols import errors_percent, grouped, histogram, score
 
 EDGES = [float(edge) for edge in range(-50, 51, 2)]
 _SAW = "the table as it is, on rows of a file that it was made from: how well it follows them, no test"

@@ -9,7 +9,7 @@ from eprof.base.text import cut, when
 from eprof.commands.validate import words
 from eprof.commands.validate.schema import Histogram, Measured, SettingScores, Validation
 from eprof.commands.validate.words import protocol
-from eprof.lab.validation.protocols import FIT, Scores
+from eprof.lab.fitting.protocols import FIT, Scores
 from eprof.show.page.frame import Figure, card, heat_table, method, page, quiet, templates
 from eprof.show.page.svg import pct
 from eprof.show.words.blocks import Row, Section, Sentence, Table, numbers, texts

@@ -11,7 +11,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import asdict
 
 from eprof.base.clocks import Clocks
-from eprof.lab.validation.protocols import Scores
+from eprof.lab.fitting.protocols import Scores
 
 SCHEMA = "eprof.validation/1"
 Range = tuple[float | None, float | None]

@@ -13,19 +13,15 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
+from eprof.base.known import mapped
 from eprof.commands.validate.schema import Candidate, MeteredRuns, Neighbour, Times
 from eprof.costs import CostTable
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
 from eprof.energy.attribution import attribute
 from eprof.energy.components import Work, components, machine_of
 from eprof.energy.simulated import DEFAULT_EFFICIENCY
-from eprof.lab.fitting.quality import Unknowns
-from eprof.lab.fitting.quality import sentence as no_better
-from eprof.lab.fitting.search import Form
-from eprof.lab.fitting.solve import fit, form_without_prior
-from eprof.lab.measurements import Measurements
-from eprof.lab.validation import protocols
-from eprof.lab.validation.predictions import (
+from eprof.lab.fitting import protocols
+from eprof.lab.fitting.predictions import (
     CONSTANT_POWER,
     PLAIN,
     Model,
@@ -40,7 +36,12 @@ from eprof.lab.validation.predictions import (
     scaled_by_one,
     train_and_test,
 )
-from eprof.lab.validation.protocols import Scores, SettingKey, errors_percent, score, setting_of
+from eprof.lab.fitting.protocols import Scores, SettingKey, errors_percent, score, setting_of
+from eprof.lab.fitting.quality import Unknowns
+from eprof.lab.fitting.quality import sentence as no_better
+from eprof.lab.fitting.search import Form
+from eprof.lab.fitting.solve import fit, form_without_prior
+from eprof.lab.measurements import Measurements
 from eprof.profile.profile import Profile
 
 RUNS, KERNELS = 200, 4
@@ -80,14 +81,6 @@ def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) 
 
 OWN = "eprof"
 SCALED, CARD_SCALED = "_scaled", "_card_scaled"
-_LEFT_OUT = {
-    protocols.TABLE: "of the other measured kernels",
-    protocols.HOLDOUT: "at settings that were held out",
-    protocols.LEAVE_ONE_SETTING_OUT: "at settings that were left out",
-    protocols.LEAVE_ONE_BENCHMARK_OUT: "for kernels that were left out",
-    protocols.K_FOLD: "for rows that were left out",
-    protocols.K_FOLD_BENCHMARKS: "for kernels that were left out",
-}
 # By these, kernels are new to the model.
 _NEW_KERNELS = (protocols.LEAVE_ONE_BENCHMARK_OUT, protocols.TRANSFER, protocols.TABLE)
 
@@ -194,7 +187,7 @@ def validate(
     if (train is not None or plan.protocols) and (few := Unknowns.of(trained, form).too_many(len(trained))):
         notes.append(f"{few}: a fit follows such rows whatever they are, and its error on them says nothing.")
 
-    priced = None if table is None else price(table, measurements, setting)
+    priced = mapped(price, table, measurements, setting)
     if priced is not None:
         parts = priced.parts
     else:
@@ -310,7 +303,7 @@ def _no_better_than_means(
         for model in PLAIN:
             mean = rivals.get(model.name, {}).get(protocol) or work.refit(model, protocol)
             errors[model.name] = score(power[known], mean.predicted[known]).mean_percent
-        sentence = no_better(_LEFT_OUT[name], ours.scores.mean_percent, errors)
+        sentence = no_better(protocols.LEFT_OUT[name], ours.scores.mean_percent, errors)
         if sentence is not None:
             yield sentence
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from eprof.base.text import cut, phrase, when
 from eprof.commands.validate.schema import Candidate, KernelScores, Times, Validation, WholeRun
 from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED
-from eprof.lab.validation import protocols
-from eprof.lab.validation.protocols import Scores
+from eprof.lab.fitting import protocols
+from eprof.lab.fitting.protocols import Scores
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import bits
 from eprof.show.words.blocks import (

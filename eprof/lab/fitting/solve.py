@@ -41,6 +41,7 @@ from eprof.lab.fitting.search import (
 )
 from eprof.lab.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements, wild
 
+_PER_GHZ = {name: 1e3 if "mhz" in name else 1.0 for name in CONSTANTS}  # the solver counts clocks in GHz
 _REWEIGHTINGS = 12
 _SOFT = 0.05  # relative: residuals well above it count as absolute ones, those well below as squares
 _SMALLEST_RESIDUAL = 5e-3  # relative: below it an absolute residual is treated as a square, so that weights stay finite
@@ -104,7 +105,7 @@ class Fit(Struct, frozen=True, eq=False):
 
     def _unknowns(self) -> Floats:
         constants = [self.constants.get(name, 0.0) for name in CONSTANTS]
-        clocked = [value * (1e3 if "mhz" in name else 1.0) for name, value in zip(CONSTANTS, constants, strict=True)]
+        clocked = [value * _PER_GHZ[name] for name, value in zip(CONSTANTS, constants, strict=True)]
         return np.concatenate([self.prices_pj.to_numpy(dtype=np.float64) * WATTS_PER_PJ, clocked])
 
 
@@ -149,7 +150,7 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
     return Fit(
         form=chosen,
         prices_pj=prices,
-        constants={name: values.get(name, 0.0) / (1e3 if "mhz" in name else 1.0) for name in CONSTANTS},
+        constants={name: values.get(name, 0.0) / _PER_GHZ[name] for name in CONSTANTS},
         volts={
             domain: pd.Series(best.volts[number], index=settings.levels[number], dtype="float64")
             for number, domain in enumerate(DOMAINS)

@@ -38,6 +38,7 @@ _ROUNDING = 1e-9
 _PERCENT = 1.5  # shares above this are per cent
 _CLOCKS = 24  # settings that are priced one by one; of more, clocks are rounded
 _STEP_MHZ = 60
+_MEMORY = "dram_gb_per_s"  # the peak that does not go with the core's clock
 
 
 class Activity(Struct, frozen=True, eq=False):
@@ -274,13 +275,16 @@ def _counts(
     grouped: Callable[[Floats], Floats],
     number: int,
 ) -> tuple[Counts, Floats]:
-    """What was done at one setting in each group of stretches of time, and how long something was, (number,), in s."""
+    """What was done at one setting in each group of stretches, and how long something was at its clock, (number,) s."""
 
     def within(per_s: Floats) -> Floats:
         sums = np.append(0.0, np.cumsum(np.where(rows, per_s, 0.0) * activity.seconds))
         inside = np.interp(end_s, activity.edges, sums) - np.interp(begin_s, activity.edges, sums)
         return grouped(inside)
 
+    # A table's clocks may end above those that were sampled: prices are then those of its lowest, work is not.
+    priced_mhz = costs.setting.core_mhz
+    pace = np.ones(len(rows)) if priced_mhz is None else np.nan_to_num(activity.clock_mhz, nan=priced_mhz) / priced_mhz
     amounts: dict[str, Floats] = {}
     marks: dict[str, Ints] = {}
     how = {}
@@ -292,7 +296,7 @@ def _counts(
         is_filled = within(activity.filled[field.field].astype(np.float64)) > 0
         passed = field.passed if costs.books == "accessed" else ()
         for word in (field.count, *passed):
-            amounts[word] = within(peak * share)
+            amounts[word] = within(peak * share * (1.0 if field.of == _MEMORY else pace))
             marks[word] = np.where(is_filled, int(Mark.ASSUMED | Mark.ESTIMATED), int(Mark.ASSUMED))
             how[word] = (Way(f"{field.field} * {peak:.4g}/s", "active x clock x units", int(Mark.ASSUMED), number),)
     none = np.zeros(number, np.int64)
@@ -305,7 +309,7 @@ def _counts(
     )
     active = activity.shares.get(meaning().turns, activity.shares.get(meaning().busy, np.ones(len(rows))))
     counts = Counts(of_rows, Columns.of(amounts, number), Columns.of(marks, number), how, costs.books)
-    return counts, within(active)
+    return counts, within(active * pace)
 
 
 def _per_s(field: Field, table: CostTable, costs: Costs) -> float | None:

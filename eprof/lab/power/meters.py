@@ -24,6 +24,7 @@ from eprof.base.text import pattern
 from eprof.base.toml import Document
 from eprof.lab.measurements.values import spelled
 from eprof.lab.power.clock import moment
+from eprof.lab.power.metrics import Samples, side_by_side
 
 WATT, JOULE = "W", "J"
 # What a meter samples beside its power: shares of time in which units were busy, clocks; watts that pace its joules.
@@ -112,10 +113,11 @@ class Meter(Struct, forbid_unknown_fields=True):
     generic: bool = False
     table: Table | None = None
     lines: Lines | None = None
+    samples: Samples | None = None
 
     def layout(self, path: str, lines: Sequence[str]) -> Layout | None:
         """Where the cells of a long log are; None where its rows are read line by line only. Raises LogError."""
-        if self.table is None or self.table.threads is not None or self.devices == "added":
+        if self.table is None or self.table.threads is not None or self.devices == "added" or self.samples:
             return None
         return layout(self.table, path, lines)
 
@@ -167,6 +169,9 @@ def known() -> tuple[list[Meter], list[NoSeries]]:
             others += convert(document.data.get("none", []), list[NoSeries])
             if "meter" in document.data:
                 meters.append(convert(document.data, Meter))
+                if (samples := meters[-1].samples) is not None:
+                    other = Document.read(folder("counters") / "meters" / samples.table_of)
+                    meters[-1].table = convert(other.data["table"], Table)
         except ValidationError as err:
             raise document.error(str(err)) from err
     return sorted(meters, key=lambda meter: meter.generic), others
@@ -176,6 +181,9 @@ def rows(meter: Meter, path: str, lines: Sequence[str]) -> Iterator[Row]:
     """The rows of a log if it is this meter's, else none. Raises LogError, with the line."""
     if meter.lines is not None:
         return _of_lines(meter.lines, lines)
+    if meter.samples is not None and meter.table is not None:
+        table, numbers = side_by_side(meter.samples, lines)
+        return (row._replace(number=numbers[row.number - 1]) for row in _of_table(meter.table, path, table))
     return _of_table(meter.table or Table([]), path, lines)
 
 

@@ -64,7 +64,8 @@ def _read(source: Source, trace: Trace, parts: str | None) -> Log:
     known = [table for table in tables if table is not None]
     if not known:
         raise LogError(f"{source.path}: the trace has no kernels, only what the CPU did; {_RECORD}")
-    return source.log(known, [*source.notes, *notes, *_left_out(events)], gap_s=gaps.seconds)
+    copies_s = 1e-6 * sum(event.dur for event in events if event.cat in _OTHERS)
+    return source.log(known, [*source.notes, *notes, *_left_out(events)], gap_s=gaps.seconds, copies_s=copies_s)
 
 
 def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str], gaps: Gaps) -> Table | None:

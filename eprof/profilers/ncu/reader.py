@@ -309,6 +309,7 @@ class _Reader(Struct):
             processes=max(1, len(processes)),
             clocks=derived.joined(self.collected.clocks),
             gap_s=self.nsys.gaps.seconds,
+            copies_s=self.nsys.copies_s,
         )
 
     def _collect(self) -> None:

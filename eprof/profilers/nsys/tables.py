@@ -215,6 +215,7 @@ class Nsys(Struct):
     heading: str | None = None
     numbers: Numbers = field(default_factory=Numbers)
     others: int = 0
+    copies_s: float = 0.0
     gaps: Gaps = field(default_factory=Gaps)
     text: int | None = None
     foreign: int | None = None
@@ -283,6 +284,7 @@ class Nsys(Struct):
             self.add(shape, name, row.get("Device"), int(launches), time * shape.scale * many, part)
         else:
             self.others += 1
+            self.copies_s += time * shape.scale
         return True
 
     def _part(self, shape: Shape, row: Mapping[str, str], start: float | None) -> str | None:
@@ -393,7 +395,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
         rows_have = counted(skipped, "row has", "rows have")
         notes.append(f"{rows_have} no readable time or number of launches and is skipped, for example: {example}")
     about = {"lines": lines, "skipped_lines": skipped, "example_skipped": example or None}
-    return source.log([nsys.table()], notes, format_=KIND, gap_s=nsys.gaps.seconds, **about)
+    return source.log([nsys.table()], notes, format_=KIND, gap_s=nsys.gaps.seconds, copies_s=nsys.copies_s, **about)
 
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
@@ -453,6 +455,7 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     is_stray = ~(seconds >= 0) | _where(names, [not name.strip() for name in names.names])
     is_kernel = ~is_copy & ~is_stray
     nsys.others += int(is_copy.sum())
+    nsys.copies_s += float(np.nansum(seconds[is_copy]))
     names = names.chosen(is_kernel)
     devices = devices.chosen(is_kernel)
     start = section.at(shape.start or "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from eprof.base.text import counted, in_code, in_markdown, pattern, printable
+from eprof.base.text import counted, in_code, in_markdown, pattern, phrase, printable
 from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Sentence, Table, Verdict
 from eprof.show.words.cells import Cell, Name, legend, plain_text
 
@@ -157,5 +157,4 @@ def _line(cells: Iterable[str]) -> str:
 def _cell(cell: Cell) -> str:
     if not isinstance(cell, Name):
         return in_markdown(plain_text(cell))
-    note = f" ({in_markdown(cell.note)})" if cell.note else ""
-    return in_code(cell.text) + note
+    return in_code(cell.text) + phrase(" ({})", in_markdown(cell.note))

@@ -1,5 +1,7 @@
 """The total and what it is made of, in one sentence, and what belongs beside it."""
 
+import math
+
 from msgspec.structs import replace
 
 from eprof.base.text import bracketed, capital, listed, phrase, when
@@ -24,7 +26,7 @@ from eprof.show.words.numbers import percent, percent_span, plain, quantity, spa
 _PARTS = 3
 _CLASSES = {"integer", "control", "load_store", "misc"}  # beside arithmetic: without them instructions are not all
 _SMALL = 0.05  # of the whole: a smaller part is not in the headline
-_WORTH_IT = 0.05  # of the kernels' energy: what gaps between kernels take
+_WORTH_IT = 0.05  # of the kernels' time: gaps between them, or copies, that take so much
 _NEARLY_ALL = 0.9  # of what was counted: constant power, beside work whose counts nothing bounds
 _NAMED = 2  # groups of counts that a part is named by
 _LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said instead of it
@@ -37,12 +39,18 @@ def headline(view: View) -> Headline:
 
 
 def gaps_sentence(view: View) -> str:
-    """What a GPU takes between the kernels of a trace, where that is worth a sentence."""
-    idle_s, idle_j = view.idle
-    if view.to_meter or not idle_j or idle_j < _WORTH_IT * (view.counted_energy(view.document).value or 0.0):
+    """What a GPU takes between the kernels of a trace, and how long it copies, where that is worth a sentence."""
+    gaps = view.document.gaps or None
+    if gaps is None:
         return ""
-    joules = quantity(idle_j, "J")
-    return f"Besides, no {view.nouns.kernel} ran for {quantity(idle_s, 's')}: {joules} of constant power."
+    parts = []
+    least_s = _WORTH_IT * (view.time.value or math.inf)
+    if (gaps.time_s or 0.0) >= least_s:
+        joules = phrase(": {} of constant power", gaps.energy_j and quantity(gaps.energy_j, "J"))
+        parts.append(f"no {view.nouns.kernel} ran for {quantity(gaps.time_s or 0.0, 's')}{joules}")
+    if gaps.copies_s >= least_s:
+        parts.append(f"copies took {quantity(gaps.copies_s, 's')}")
+    return f"Besides, {'; '.join(parts)}." if parts else ""
 
 
 def _chosen(view: View) -> Headline:

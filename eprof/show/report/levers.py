@@ -103,7 +103,8 @@ def what_to_try(view: View) -> Point:
         lacks_some(view) or not view.has_energy or view.above.value is None
     ):
         # Where more may have been left out than was counted, that comes first.
-        is_uncounted = lacks_most(view) and "retired" not in view.words and view.idle[1] < (everything or 0.0)
+        is_beside = is_worth_it and (changes[0].of_j or 0.0) > 2 * (everything or 0.0)
+        is_uncounted = lacks_most(view) and "retired" not in view.words and not is_beside
         texts.insert(0 if is_uncounted else len(texts), _how_to_count(view, bool(texts[0])))
     return Point("Try", "; ".join(filter(None, texts)) or _nothing(view, changes))
 
@@ -173,13 +174,21 @@ def _levers(view: View) -> Iterator[Try]:
 
 
 def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
-    """Half of the time between kernels, which takes constant power."""
+    """Half of the time between kernels, or all that copies take, which costs constant power."""
     idle_s, idle_j = view.idle
-    if idle_j:
-        whole_j = everything + idle_j
+    gaps = view.document.gaps or None
+    copies_s = gaps.copies_s if gaps else 0.0
+    if copies_s > idle_s and view.costs is not None:
+        copies_j = copies_s * view.costs.constant_power_w
+        share = copies_j / (everything + copies_j)
+        act = f"copy less, or while kernels run (copies took {quantity(copies_s, 's')})"
+        yield Try(act, share / 2, (0.0, share), of_j=everything + copies_j)
+    elif idle_j:
         how = "streams, CUDA graphs, fewer synchronisations, input that is ready"
+        if copies_s > idle_s / 2:
+            how = "they are mostly copies: keep data on the GPU, or copy while kernels run"
         act = f"close half of the gaps between kernels ({quantity(idle_s, 's')} in all; {how})"
-        yield Try(act, idle_j / 2 / whole_j, of_j=whole_j)
+        yield Try(act, idle_j / 2 / (everything + idle_j), of_j=everything + idle_j)
 
 
 # --------------------------------------------------------------------------------------------------- clocks

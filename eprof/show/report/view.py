@@ -210,7 +210,7 @@ class View:
         if self.to_meter is not None:
             return self.to_meter.idle_s or 0.0, self.to_meter.idle_j
         gaps = self.document.gaps or None
-        return (gaps.time_s, gaps.energy_j or 0.0) if gaps else (0.0, 0.0)
+        return (gaps.time_s or 0.0, gaps.energy_j or 0.0) if gaps else (0.0, 0.0)
 
     @property
     def total_is(self) -> str:

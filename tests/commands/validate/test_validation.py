@@ -13,10 +13,9 @@ from validation_support import made
 from eprof import costs
 from eprof.base.errors import EprofError
 from eprof.commands.validate.study import Plan, distances, mixes, nearest, validate
-from eprof.lab.fitting import Form, fit
-from eprof.lab.validation import predictions, protocols
-from eprof.lab.validation.predictions import EXTRA_REGRESSION, NETWORK, PLAIN, REGRESSION, baselines, of_form
-from eprof.lab.validation.protocols import grouped, histogram, score
+from eprof.lab.fitting import Form, fit, predictions, protocols
+from eprof.lab.fitting.predictions import EXTRA_REGRESSION, NETWORK, PLAIN, REGRESSION, baselines, of_form
+from eprof.lab.fitting.protocols import grouped, histogram, score
 
 QUICK = Form(starts=1)
 watts = st.lists(st.floats(0.1, 1e4), min_size=2, max_size=30)

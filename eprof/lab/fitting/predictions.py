@@ -6,7 +6,7 @@ others without their power.
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from importlib.util import find_spec
@@ -24,11 +24,10 @@ from eprof.base.text import when
 from eprof.base.threads import cores
 from eprof.base.vocabulary import CPU
 from eprof.costs import Costs, CostTable
-from eprof.lab.fitting.quality import CONSTANT, LINEAR, ClockPower, ConstantPower
+from eprof.lab.fitting.protocols import Fold, label, setting_of
 from eprof.lab.fitting.search import Form
 from eprof.lab.fitting.solve import fit
 from eprof.lab.measurements import Measurements
-from eprof.lab.validation.protocols import Fold, label, setting_of
 from eprof.logs.workers import in_order
 
 CONSTANT_POWER = "constant power"
@@ -299,6 +298,8 @@ def _factors(
 
 # ---- what predictions are held against
 
+CONSTANT, LINEAR = "constant power", "mean power of a kernel, linear in clocks"
+_CLOCKS = ["core_mhz", "memory_mhz"]
 _SEED = 0
 _ANN_INPUTS = 10
 _ANN_HIDDEN = (4, 4)
@@ -311,6 +312,57 @@ _NO_NETWORK = "The neural network (BP-ANN) is not among the baselines: it needs 
 def of_form(form: Form, name: str = "eprof", seed: int = _SEED) -> Model:
     """Our form as a model beside the baselines: voltages and coefficients are estimated anew from each fold's rows."""
     return Model(name, partial(fit, form=form, seed=seed))
+
+
+def level(power_w: Floats) -> float:
+    """The mean power c in W with the least sum of ((c - P)/P)^2: the sum of 1/P over the sum of 1/P^2."""
+    return float((1 / power_w).sum() / (1 / power_w**2).sum())
+
+
+class ConstantPower(Struct, frozen=True, eq=False):
+    """One number of watts for everything."""
+
+    watts: float
+
+    @classmethod
+    def of(cls, measurements: Measurements) -> "ConstantPower":
+        """A mean power, trained on these rows."""
+        return cls(level(measurements.power_w))
+
+    def predict(self, measurements: Measurements) -> Floats:
+        """The mean power for each row, (n,), W."""
+        return np.full(len(measurements), self.watts)
+
+
+class ClockPower(Struct, frozen=True, eq=False):
+    """P = P_k (1 + a (f_core - f_core0) + b (f_mem - f_mem0)), P_k the mean of kernel k, or of all if k is new.
+
+    watts: P_k by benchmark. clocks: f0 and slope of each clock, (2, 2), MHz and 1/MHz; slope 0 for one level alone.
+    """
+
+    everything: float
+    watts: Mapping[str, float]
+    clocks: Floats
+
+    @classmethod
+    def of(cls, measurements: Measurements) -> "ClockPower":
+        """A power linear in the clocks, trained on these rows."""
+        rows = measurements.rows
+        power = measurements.power_w
+        means = pd.Series(power).groupby(rows["benchmark"].to_numpy()).mean()
+        watts = {str(name): float(value) for name, value in means.items()}
+        own = rows["benchmark"].map(watts).to_numpy(dtype=np.float64)
+        clocks = rows[_CLOCKS].to_numpy(dtype=np.float64)
+        middle = clocks.mean(axis=0)
+        slopes, *_ = np.linalg.lstsq(clocks - middle, power / own - 1, rcond=None)
+        return cls(level(power), watts, np.stack([middle, slopes]))
+
+    def predict(self, measurements: Measurements) -> Floats:
+        """Power of each row by its clocks alone, (n,), W."""
+        rows = measurements.rows
+        own = rows["benchmark"].map(dict(self.watts)).fillna(self.everything).to_numpy(dtype=np.float64)
+        clocks = rows[_CLOCKS].to_numpy(dtype=np.float64)
+        return np.asarray(own * (1 + (clocks - self.clocks[0]) @ self.clocks[1]), dtype=np.float64)
 
 
 class _Linear(Struct, frozen=True, eq=False):
@@ -341,7 +393,7 @@ def _terms(measurements: Measurements, extra: bool) -> tuple[str, ...]:
 
 def _inputs(measurements: Measurements, terms: Sequence[str]) -> Floats:
     """Inputs of the baselines: rates of `terms`, then the clocks: (n, n_terms + 2)."""
-    clocks = measurements.rows[["core_mhz", "memory_mhz"]].to_numpy(dtype=float)
+    clocks = measurements.rows[_CLOCKS].to_numpy(dtype=float)
     return np.column_stack([measurements.rates[list(terms)].to_numpy(dtype=float), clocks])
 
 
