@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 
-from eprof.base.text import few, phrase, when
+from eprof.base.text import few, listed, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, GROUPS
 from eprof.profile import schema
 from eprof.profile.metering import BY_TIME
@@ -242,7 +242,15 @@ def _joules_lacking(view: View, group: str) -> float:
 
 
 def _lost_name(view: View, group: str) -> str:
-    """A lacking group in prose; beside work on tensor cores, missing FP16 is that of other instructions."""
+    """A lacking group in prose, or the one or two of its parts that lack where the others were counted.
+
+    Beside work on tensor cores, missing FP16 is that of other instructions.
+    """
+    words = [word for word in view.words.values() if word.count.group == group]
+    lacking = [word for word in words if _lacks(view, word)]
+    is_partly = any(word.energy.value for word in words if word not in lacking)
+    if is_partly and 0 < len(lacking) <= 2:
+        return listed([uncapital(word.count.label) for word in lacking])
     name = view.in_prose(group)
     if group == "fp16" and _joules_lacking(view, "tensor"):
         return f"{name} outside tensor cores"
