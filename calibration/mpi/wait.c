@@ -35,11 +35,6 @@
 #include <simgrid/host.h>
 #endif
 
-#ifdef OPEN_MPI /* data of the library: where it is not, their addresses are 0 */
-#pragma weak ompi_mpi_comm_world
-#pragma weak ompi_mpi_packed
-#pragma weak ompi_request_null
-#endif
 #ifndef CORES /* tests have a folder of their own */
 #define CORES "/sys/devices/system/cpu"
 #endif
@@ -70,7 +65,7 @@ static void *own(const char *name, void *caller)
     }
     if (!function) {
         fprintf(stderr, "libwait: the program has no %s; is its MPI linked statically?\n", name);
-        exit(1);
+        _exit(1);
     }
     return function;
 }
@@ -78,9 +73,24 @@ static void *own(const char *name, void *caller)
     (*({                                                                                                               \
         static __typeof__(&PMPI_##name) function;                                                                      \
         if (!function)                                                                                                 \
-            function = own("PMPI_" #name, last_caller ? last_caller : __builtin_return_address(0));                    \
+            function = own("PMPI_" #name, last_caller);                                                                \
         function;                                                                                                      \
     }))
+#ifdef OPEN_MPI /* whose handles are addresses of its data */
+#define DATUM(name)                                                                                                    \
+    ({                                                                                                                 \
+        static void *datum;                                                                                            \
+        if (!datum && !(datum = dlsym(RTLD_DEFAULT, #name))) /* a copy in the program goes first */                    \
+            datum = own(#name, last_caller);                                                                           \
+        datum;                                                                                                         \
+    })
+#undef MPI_COMM_WORLD
+#undef MPI_PACKED
+#undef MPI_REQUEST_NULL
+#define MPI_COMM_WORLD ((MPI_Comm)DATUM(ompi_mpi_comm_world))
+#define MPI_PACKED ((MPI_Datatype)DATUM(ompi_mpi_packed))
+#define MPI_REQUEST_NULL ((MPI_Request)DATUM(ompi_request_null))
+#endif
 #define BOTH(name) __typeof__(MPI_##name) PMPI_##name __attribute__((alias("MPI_" #name)));
 static _Thread_local void *last_caller;
 #endif
@@ -116,12 +126,26 @@ static void read_number(const char *name, double most, double *number)
     say("%sit is left out.", told);
 }
 
-/* Whether this library may act: it was compiled for the MPI that runs the program, whose handles it reads. */
-static int acts(void)
+/* What every call does first: the first one reads the environment, and ends a program of another MPI, whose handles are
+ * of another size. */
+static void prepare(void)
 {
-    static atomic_int state; /* 0: not known yet; 1: yes; -1: no */
-    if (state)
-        return state > 0;
+    static atomic_int is_ready;
+    if (is_ready)
+        return;
+#ifndef SIMULATED
+    char version[8192] = ""; /* as long as any MPI takes */
+    int length, is_open = 0;
+    OWN(Get_library_version)(version, &length);
+    version[strcspn(version, ",\n")] = 0;
+#ifdef OPEN_MPI
+    is_open = 1;
+#endif
+    if (is_open != (strstr(version, "Open MPI") != NULL)) {
+        say("it was compiled for another MPI than %s; write it again with the mpicc of that one.", version);
+        _exit(1);
+    }
+#endif
     double bytes = (double)least_bytes, fewer = -1, us = -1;
     read_number("EPROF_WAIT_BYTES", 9e15, &bytes);
     read_number("EPROF_WAIT_MHZ_BYTES", 9e15, &fewer);
@@ -130,39 +154,19 @@ static int acts(void)
     least_bytes = (long long)bytes;
     low_bytes = fewer < 0 ? least_bytes : (long long)fewer;
     patient_s = us < 0 ? HUGE_VAL : 1e-6 * us;
-    int is_ours = 1;
-#ifndef SIMULATED
-    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-    int length;
-    OWN(Get_library_version)(version, &length);
-    version[strcspn(version, ",\n")] = 0;
-    int is_open = strstr(version, "Open MPI") != NULL;
-#ifdef OPEN_MPI
-    is_ours = is_open;
-#else
-    is_ours = !is_open;
-#endif
-    if (!is_ours)
-        say("it was compiled for another MPI than %s, so the program waits as ever; write it again with that one's "
-            "mpicc.", version);
-#endif
-    state = is_ours ? 1 : -1;
-    return is_ours;
+    is_ready = 1;
 }
 
 /* How long a wait may spin. HUGE_VAL: it waits as MPI does, in MPI's own call. */
 static double patience_s(long long bytes)
 {
-    if (!acts())
-        return HUGE_VAL;
     return bytes >= least_bytes ? 0 : patient_s;
 }
 
 static long long bytes_of(long long count, MPI_Datatype type)
 {
     int size = 0;
-    if (acts())
-        OWN(Type_size)(type, &size);
+    OWN(Type_size)(type, &size);
     return count * size;
 }
 
@@ -427,7 +431,7 @@ static void end_wait(struct wait *wait)
 #define POLLING(moves, call)                                                                                           \
     ({                                                                                                                 \
         struct wait wait = {0, 0, 0, 0, 0, 0, 0};                                                                      \
-        if (acts() && (moves) >= low_bytes && may_lower())                                                             \
+        if ((moves) >= low_bytes && may_lower())                                                             \
             change_clock(&wait, 1);                                                                                    \
         int error = (call);                                                                                            \
         end_wait(&wait);                                                                                               \
@@ -441,9 +445,9 @@ static void end_wait(struct wait *wait)
     } while (0)
 
 #ifdef SIMULATED
-#define CALL(name)
+#define CALL prepare()
 #else
-#define CALL(name) last_caller = __builtin_return_address(0)
+#define CALL last_caller = __builtin_return_address(0), prepare()
 #endif
 #define FUNCTION(name, ...)                                                                                            \
     BOTH(name)                                                                                                         \
@@ -463,7 +467,7 @@ static unsigned place_of(MPI_Request request)
 
 static int remember(int error, MPI_Request *request, long long bytes)
 {
-    if (!acts() || error != MPI_SUCCESS)
+    if (error != MPI_SUCCESS)
         return error;
     unsigned place = place_of(*request);
     atomic_store(&remembered[place].handle, (uintptr_t)*request);
@@ -493,7 +497,7 @@ static int wait_for(int error, MPI_Request *request, MPI_Status *status, long lo
 #define STARTS(name, bytes, params, ...)                                                                               \
     FUNCTION(name, P params, MPI_Request *request)                                                                       \
     {                                                                                                                  \
-        CALL(name);                                                                                                    \
+        CALL;                                                                                                    \
         return remember(OWN(name)(__VA_ARGS__, request), request, bytes);                                              \
     }
 #define SENDING const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm
@@ -501,7 +505,7 @@ static int wait_for(int error, MPI_Request *request, MPI_Status *status, long lo
     STARTS(start, bytes_of(count, type), (SENDING), data, count, type, to, tag, comm)                                 \
     FUNCTION(name, SENDING)                                                                                            \
     {                                                                                                                  \
-        CALL(name);                                                                                                    \
+        CALL;                                                                                                    \
         MPI_Request request;                                                                                           \
         long long bytes = bytes_of(count, type);                                                                       \
         UNLESS_PATIENT(bytes, OWN(name)(data, count, type, to, tag, comm));                                            \
@@ -524,7 +528,7 @@ STARTS(Imrecv, bytes_of(count, type), (void *data, int count, MPI_Datatype type,
 
 FUNCTION(Recv, void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status *status)
 {
-    CALL(Recv);
+    CALL;
     MPI_Request request;
     long long bytes = bytes_of(count, type);
     UNLESS_PATIENT(bytes, OWN(Recv)(data, count, type, from, tag, comm, status));
@@ -533,7 +537,7 @@ FUNCTION(Recv, void *data, int count, MPI_Datatype type, int from, int tag, MPI_
 
 FUNCTION(Mrecv, void *data, int count, MPI_Datatype type, MPI_Message *message, MPI_Status *status)
 {
-    CALL(Mrecv);
+    CALL;
     MPI_Request request;
     long long bytes = bytes_of(count, type);
     UNLESS_PATIENT(bytes, OWN(Mrecv)(data, count, type, message, status));
@@ -542,14 +546,14 @@ FUNCTION(Mrecv, void *data, int count, MPI_Datatype type, MPI_Message *message, 
 
 FUNCTION(Probe, int from, int tag, MPI_Comm comm, MPI_Status *status)
 {
-    CALL(Probe);
+    CALL;
     UNLESS_PATIENT(0, OWN(Probe)(from, tag, comm, status));
     return ASLEEP(0, OWN(Iprobe)(from, tag, comm, &done, status));
 }
 
 FUNCTION(Mprobe, int from, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status)
 {
-    CALL(Mprobe);
+    CALL;
     UNLESS_PATIENT(0, OWN(Mprobe)(from, tag, comm, message, status));
     return ASLEEP(0, OWN(Improbe)(from, tag, comm, &done, message, status));
 }
@@ -569,7 +573,7 @@ static int both(int error, MPI_Request *requests, MPI_Status *status, long long 
 FUNCTION(Sendrecv, const void *data, int count, MPI_Datatype type, int to, int tag, void *got, int got_count,
          MPI_Datatype got_type, int from, int got_tag, MPI_Comm comm, MPI_Status *status)
 {
-    CALL(Sendrecv);
+    CALL;
     MPI_Request requests[2];
     long long sent = bytes_of(count, type), bytes = bytes_of(got_count, got_type);
     bytes = sent > bytes ? sent : bytes;
@@ -584,7 +588,7 @@ FUNCTION(Sendrecv, const void *data, int count, MPI_Datatype type, int to, int t
 FUNCTION(Sendrecv_replace, void *data, int count, MPI_Datatype type, int to, int tag, int from, int got_tag,
          MPI_Comm comm, MPI_Status *status)
 {
-    CALL(Sendrecv_replace);
+    CALL;
     MPI_Request requests[2];
     long long bytes = bytes_of(count, type);
     int room = 0, packed = 0;
@@ -607,16 +611,15 @@ FUNCTION(Sendrecv_replace, void *data, int count, MPI_Datatype type, int to, int
 
 FUNCTION(Wait, MPI_Request *request, MPI_Status *status)
 {
-    CALL(Wait);
-    long long bytes = acts() ? recalled(*request) : 0;
-    return wait_for(MPI_SUCCESS, request, status, bytes);
+    CALL;
+    return wait_for(MPI_SUCCESS, request, status, recalled(*request));
 }
 
 FUNCTION(Waitall, int count, MPI_Request *requests, MPI_Status *statuses)
 {
-    CALL(Waitall);
+    CALL;
     long long bytes = 0;
-    for (int place = 0; acts() && place < count; place++)
+    for (int place = 0; place < count; place++)
         bytes += recalled(requests[place]);
     UNLESS_PATIENT(bytes, OWN(Waitall)(count, requests, statuses));
     return ASLEEP(bytes, OWN(Testall)(count, requests, &done, statuses));
@@ -626,7 +629,7 @@ FUNCTION(Waitall, int count, MPI_Request *requests, MPI_Status *statuses)
 static long long least_of(int count, const MPI_Request *requests)
 {
     long long least = -1;
-    for (int place = 0; acts() && place < count; place++)
+    for (int place = 0; place < count; place++)
         if (requests[place] != MPI_REQUEST_NULL && (least < 0 || recalled(requests[place]) < least))
             least = recalled(requests[place]);
     return least < 0 ? 0 : least;
@@ -634,7 +637,7 @@ static long long least_of(int count, const MPI_Request *requests)
 
 FUNCTION(Waitany, int count, MPI_Request *requests, int *index, MPI_Status *status)
 {
-    CALL(Waitany);
+    CALL;
     long long bytes = least_of(count, requests);
     UNLESS_PATIENT(bytes, OWN(Waitany)(count, requests, index, status));
     return ASLEEP(bytes, OWN(Testany)(count, requests, index, &done, status));
@@ -642,7 +645,7 @@ FUNCTION(Waitany, int count, MPI_Request *requests, int *index, MPI_Status *stat
 
 FUNCTION(Waitsome, int count, MPI_Request *requests, int *number, int *places, MPI_Status *statuses)
 {
-    CALL(Waitsome);
+    CALL;
     long long bytes = least_of(count, requests);
     UNLESS_PATIENT(bytes, OWN(Waitsome)(count, requests, number, places, statuses));
     return ASLEEP(bytes, ({
@@ -658,8 +661,7 @@ FUNCTION(Waitsome, int count, MPI_Request *requests, int *number, int *places, M
 static int is_within_one_group(MPI_Comm comm)
 {
     int is_inter = 1;
-    if (acts())
-        OWN(Comm_test_inter)(comm, &is_inter);
+    OWN(Comm_test_inter)(comm, &is_inter);
     return !is_inter;
 }
 
@@ -667,7 +669,7 @@ static int is_within_one_group(MPI_Comm comm)
     STARTS(start, moves, params, __VA_ARGS__)                                                                       \
     FUNCTION(name, P params)                                                                                             \
     {                                                                                                                  \
-        CALL(name);                                                                                                    \
+        CALL;                                                                                                    \
         MPI_Request request;                                                                                           \
         if (!is_within_one_group(comm))                                                                                \
             return OWN(name)(__VA_ARGS__);                                                                             \
@@ -686,13 +688,13 @@ static int is_within_one_group(MPI_Comm comm)
 
 FUNCTION(Ibarrier, MPI_Comm comm, MPI_Request *request)
 {
-    CALL(Ibarrier);
+    CALL;
     return remember(OWN(Ibarrier)(comm, request), request, 0);
 }
 
 FUNCTION(Barrier, MPI_Comm comm)
 {
-    CALL(Barrier);
+    CALL;
     MPI_Request request;
     if (!is_within_one_group(comm))
         return OWN(Barrier)(comm);
@@ -768,10 +770,10 @@ static _Thread_local int pendings, locks;
     STARTS(with_request, moves, params, __VA_ARGS__)                                                                \
     FUNCTION(name, P params)                                                                                             \
     {                                                                                                                  \
-        CALL(name);                                                                                                    \
+        CALL;                                                                                                    \
         long long bytes = (moves);                                                                                     \
         moved += bytes;                                                                                                \
-        if (!locks || pendings == PENDING || bytes < least_bytes || !acts())                                           \
+        if (!locks || pendings == PENDING || bytes < least_bytes)                                           \
             return OWN(name)(__VA_ARGS__);                                                                             \
         pending[pendings].window = window;                                                                             \
         return OWN(with_request)(__VA_ARGS__, &pending[pendings++].request);                                           \
@@ -805,7 +807,7 @@ static long long settled(MPI_Win window)
 #define SETTLES(name, params, ...)                                                                                     \
     FUNCTION(name, P params)                                                                                             \
     {                                                                                                                  \
-        CALL(name);                                                                                                    \
+        CALL;                                                                                                    \
         long long bytes = settled(window);                                                                             \
         return POLLING(bytes, OWN(name)(__VA_ARGS__));                                                                 \
     }
@@ -817,21 +819,21 @@ SETTLES(Win_complete, (MPI_Win window), window)
 
 FUNCTION(Win_lock, int kind, int rank, int assertion, MPI_Win window)
 {
-    CALL(Win_lock);
+    CALL;
     locks++;
     return POLLING(0, OWN(Win_lock)(kind, rank, assertion, window));
 }
 
 FUNCTION(Win_lock_all, int assertion, MPI_Win window)
 {
-    CALL(Win_lock_all);
+    CALL;
     locks++;
     return POLLING(0, OWN(Win_lock_all)(assertion, window));
 }
 
 FUNCTION(Win_unlock, int rank, MPI_Win window)
 {
-    CALL(Win_unlock);
+    CALL;
     locks--;
     long long bytes = settled(window);
     return POLLING(bytes, OWN(Win_unlock)(rank, window));
@@ -839,7 +841,7 @@ FUNCTION(Win_unlock, int rank, MPI_Win window)
 
 FUNCTION(Win_unlock_all, MPI_Win window)
 {
-    CALL(Win_unlock_all);
+    CALL;
     locks--;
     long long bytes = settled(window);
     return POLLING(bytes, OWN(Win_unlock_all)(window));
@@ -847,13 +849,13 @@ FUNCTION(Win_unlock_all, MPI_Win window)
 
 FUNCTION(Win_start, MPI_Group group, int assertion, MPI_Win window)
 {
-    CALL(Win_start);
+    CALL;
     return POLLING(0, OWN(Win_start)(group, assertion, window));
 }
 
 FUNCTION(Win_wait, MPI_Win window)
 {
-    CALL(Win_wait);
+    CALL;
     UNLESS_PATIENT(0, OWN(Win_wait)(window));
     return ASLEEP(0, OWN(Win_test)(window, &done));
 }
@@ -898,9 +900,9 @@ static MPI_Comm *comm_of(MPI_Win window)
  * only its own bytes; data that moves meanwhile is not waited for a second time. */
 FUNCTION(Win_fence, int assertion, MPI_Win window)
 {
-    CALL(Win_fence);
+    CALL;
     MPI_Request request;
-    MPI_Comm *comm = acts() ? comm_of(window) : NULL;
+    MPI_Comm *comm = comm_of(window);
     if (comm)
         wait_for(OWN(Ibarrier)(*comm, &request), &request, MPI_STATUS_IGNORE, moved);
     moved = 0;
@@ -909,8 +911,8 @@ FUNCTION(Win_fence, int assertion, MPI_Win window)
 
 FUNCTION(Finalize, void)
 {
-    CALL(Finalize);
-    if (getenv("EPROF_WAIT_REPORT") && acts())
+    CALL;
+    if (getenv("EPROF_WAIT_REPORT"))
         fprintf(stderr, "libwait: slept in %lu waits, %lu times (from %lld bytes on); lowered its clock %lu times\n",
                 waits, sleeps, least_bytes, lowered);
 #ifndef SIMULATED
