@@ -382,7 +382,7 @@
     });
   }
   function drawPanel(k, family, best, panels) {
-    const lines = linesOf(k, family), some = lines.filter(l => l.n !== 0 || l.e), energy = number(family[0], k);
+    const lines = linesOf(k, family), some = lines.filter(l => l.n || l.e), energy = number(family[0], k);
     if (!lines.length) return;
     const above = number("computation", k) + number("data", k);
     let top = 0.0001;
@@ -394,10 +394,13 @@
         (l.ofCount === null ? "." : ", with " + percent(l.ofCount) + " of the " + family[3] + ".");
     });
     const panel = panels.appendChild(el("div", "panel")), head = panel.appendChild(el("h3", "", family[1]));
-    const bits = energy === null ? 0 : mark(family[0], k), none = lines.filter(l => some.indexOf(l) < 0).map(l => l.word.label);
+    const bits = energy === null ? 0 : mark(family[0], k), left = lines.filter(l => !l.n && !l.e);
     if (energy !== null) fill(head, quantity(energy, "J"), bits, true, head.append(" – "));
     some.forEach(l => panel.appendChild(meter(l, 100 / top, family, bits)));
-    if (none.length) panel.appendChild(el("p", "none", "Counted, and none: " + none.join(", ") + "."));
+    [["Counted, and none: ", l => l.n === 0], ["Not counted: ", l => l.n === null]].forEach(([what, is]) => {
+      const labels = left.filter(is).map(l => l.word.label);
+      if (labels.length) panel.appendChild(el("p", "none", what + labels.join(", ") + "."));
+    });
   }
   function meter(l, by, family, bits) {
     const line = el("div", "meter"), label = line.appendChild(el("span", "label", l.word.label)), small = label.appendChild(el("small"));

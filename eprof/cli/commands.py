@@ -93,7 +93,7 @@ def _failed(err: Exception | KeyboardInterrupt) -> int:
 
 
 def _run(words: list[str]) -> int:
-    parser, commands = _parser(words[0] if words else "")
+    parser, commands = _parser(next(iter(words), ""))
     ours = words
     program: list[str] = []
     if words and words[0] in commands and commands[words[0]].runs_program:

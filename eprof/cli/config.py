@@ -71,7 +71,14 @@ def fill(options: argparse.Namespace, given: Iterable[str], own: Actions, known:
         if found is not None and (is_judged or key in _ONLY_NAMED or key.startswith(_ONE_SIDE)):
             under = f" under --{gates[0].replace('_', '-')}" if is_judged else ""
             raise node.error(f"`{key}` counts{under} only in a file that --config names, and this one was found.")
-        value = _value(own.get(key, known[key]), node, path.parent)
+        option = own.get(key, known[key])
+        value: Any = None
+        if option.nargs == 0:
+            value = node.truth()
+        elif isinstance(option.default, list):
+            value = [_single(option, each, path.parent) for each in node.each()]
+        else:
+            value = _single(option, node, path.parent)
         if key in own and key not in taken:
             setattr(options, key, value)
             options.configured.add(key)
@@ -82,19 +89,16 @@ def is_given(options: argparse.Namespace, key: str) -> bool:
     return getattr(options, key) not in (None, [], False) and key not in getattr(options, "configured", ())
 
 
-def _value(option: argparse.Action, node: "Node", folder: Path) -> Any:
-    if option.nargs == 0:
-        return node.truth()
-    if isinstance(option.default, list):
-        return [_single(option, each, folder) for each in node.each()]
-    return _single(option, node, folder)
-
-
 def _single(option: argparse.Action, node: "Node", folder: Path) -> Any:
     if option.choices is not None:
         return node.choice(list(option.choices))
     if option.type is None:
-        return _beside(node.text(), option, folder)
+        text = node.text()
+        # A file that lies beside the configuration file, and not in this folder, by a path that leads there from here.
+        with contextlib.suppress(OSError):  # too long for a path
+            if "FILE" in str(option.metavar) and not Path(text).exists() and (folder / text).is_file():
+                return str(folder / text)
+        return text
     check = node.text if option.type is expanded else node.number
     check()
     try:
@@ -103,13 +107,3 @@ def _single(option: argparse.Action, node: "Node", folder: Path) -> Any:
         raise node.error(f"`{option.dest}`: {err}.") from err
     except ValueError as err:
         raise node.wrong("a whole number") from err
-
-
-def _beside(text: str, option: argparse.Action, folder: Path) -> str:
-    """A file that lies beside the configuration file, and not in this folder, by a path that leads there from here."""
-    path = folder / text
-    try:
-        is_beside = "FILE" in str(option.metavar) and not Path(text).exists() and path.is_file()
-    except OSError:  # too long for a path
-        return text
-    return str(path) if is_beside else text

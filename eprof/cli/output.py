@@ -95,8 +95,6 @@ def of_document(document: Any, home: str, verbose: bool, terminal: str = "words"
             case "parquet":
                 return export.to_parquet(_table(document))
             case "md":
-                from eprof.show.files import export
-
                 words = _module(home, "words")
                 return export.markdown(words.TITLE, words.blocks(document, True))
             case "html":
@@ -289,6 +287,18 @@ def refuse_existing(path: Path, force: bool) -> None:
         raise EprofError(f"{path}: there is no directory {path.parent}; make it first.")
 
 
+def _link(beside: Path, path: Path) -> None:
+    """Link the written file to its name, where nothing may be replaced: two writers cannot overwrite each other."""
+    try:
+        os.link(beside, path)
+    except FileExistsError as err:
+        raise EprofError(f"{path}: exists already and is not overwritten; use another name, or -f/--force.") from err
+    except OSError:
+        # A file system without hard links.
+        refuse_existing(path, False)
+        beside.replace(path)
+
+
 def write(path: Path, content: bytes, force: bool) -> None:
     """Write a file in one step: a reader sees the whole file or none. Raises EprofError."""
     refuse_existing(path, force)
@@ -298,7 +308,10 @@ def write(path: Path, content: bytes, force: bool) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        _move(beside, path, force)
+        if force:
+            beside.replace(path)
+        else:
+            _link(beside, path)
     except OSError as err:
         raise EprofError(
             f"{path}: cannot be written ({err.strerror or err}); nothing was changed; make room there, or name a file "
@@ -307,18 +320,3 @@ def write(path: Path, content: bytes, force: bool) -> None:
     finally:
         with suppress(OSError):
             beside.unlink()
-
-
-def _move(beside: Path, path: Path, force: bool) -> None:
-    """Rename the written file, or link where nothing may be replaced: two writers cannot overwrite each other."""
-    if force:
-        beside.replace(path)
-        return
-    try:
-        os.link(beside, path)
-    except FileExistsError as err:
-        raise EprofError(f"{path}: exists already and is not overwritten; use another name, or -f/--force.") from err
-    except OSError:
-        # A file system without hard links.
-        refuse_existing(path, force)
-        beside.replace(path)

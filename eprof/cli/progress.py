@@ -65,8 +65,16 @@ class Progress(progress.Progress):
         if done >= total:
             self._work = ""
             self.wipe()
-        else:
-            self.update(lambda: self._counted(done, total, unit))
+            return
+
+        def line() -> str:
+            counted = f"{work}: {done:,} of {total:,}{unit}"
+            if done <= self._first:
+                return counted
+            left_s = (self._clock() - self._work_began_s) * (total - done) / (done - self._first)
+            return f"{counted}, {left_s:.0f} s left"
+
+        self.update(line)
 
     def reading(self, done: int, total: int) -> None:
         """Progress in bytes of logs that were read, of all bytes."""
@@ -95,10 +103,3 @@ class Progress(progress.Progress):
         width = os.get_terminal_size(2).columns or 80
         print(f"\r\x1b[K{printable(line)[: width - 1]}", end="", file=sys.stderr, flush=True)
         self._is_shown = True
-
-    def _counted(self, done: float, total: float, unit: str) -> str:
-        line = f"{self._work}: {done:,} of {total:,}{unit}"
-        if done <= self._first:
-            return line
-        left_s = (self._clock() - self._work_began_s) * (total - done) / (done - self._first)
-        return f"{line}, {left_s:.0f} s left"

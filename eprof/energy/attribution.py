@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from eprof.base.arrays import Columns, Floats, Ints, known_sum
+from eprof.base.arrays import Columns, Floats, Ints, known_or_zero, known_sum
 from eprof.base.brief import Brief
 from eprof.base.errors import CostError
 from eprof.base.marks import Mark
@@ -26,11 +26,13 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {COMPUTATION: COMPUTATION_WORDS, DATA:
 class Split(Brief, Struct, frozen=True, eq=False, dict=True):
     """Energy in joules: a row a kernel, a column a priced count, and `constant`; NaN = not known.
 
-    joule_marks: same shape. `table` and `marks` are the same as tables of pandas.
+    joule_marks: same shape. over_j: what the prices made beyond what the boards may draw, (n_kernels,), which is in no
+    column (`energy/limits.py`). `table` and `marks` are the same as tables of pandas.
     """
 
     joules: Columns
     joule_marks: Columns
+    over_j: Floats
 
     @cached_property
     def table(self) -> "pd.DataFrame":
@@ -44,14 +46,14 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
 
     def chosen(self, rows: Ints) -> "Split":
         """The energy of some kernels, by their places."""
-        return Split(self.joules.chosen(rows), self.joule_marks.chosen(rows))
+        return Split(self.joules.chosen(rows), self.joule_marks.chosen(rows), self.over_j[rows])
 
     def adding_up_to(self, total_j: Floats) -> "Split":
         """The energy with each kernel's parts scaled so that they add up to `total_j`, (n_kernels,); ESTIMATED."""
         factors = total_j / self.total_j
         joules = {name: self.joules[name] * factors for name in self.joules.names}
         marks = {name: self.joule_marks[name] | int(Mark.ESTIMATED) for name in self.joules.names}
-        return Split(Columns.of(joules, len(self.joules)), Columns.of(marks, len(self.joules)))
+        return Split(Columns.of(joules, len(self.joules)), Columns.of(marks, len(self.joules)), self.over_j)
 
     @cached_property
     def computation_j(self) -> Floats:
@@ -62,6 +64,23 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
     def data_j(self) -> Floats:
         """Joules of bytes for each kernel; NaN where none is known."""
         return self._sum(BYTES)
+
+    @property
+    def work_j(self) -> Floats:
+        """What is known of everything but constant energy, (n_kernels,)."""
+        return known_sum(self.joules.only([name for name in self.joules.names if name != CONSTANT]))
+
+    @property
+    def held(self) -> Floats:
+        """What the limits of boards took all but constant energy times, (n_kernels,); 1 where none binds."""
+        work_j = known_or_zero(self.work_j)
+        return np.where(self.over_j > 0, work_j / np.where(self.over_j > 0, work_j + self.over_j, 1.0), 1.0)
+
+    @property
+    def held_together(self) -> float:
+        """`held` of all kernels together."""
+        over_j, work_j = float(self.over_j.sum()), float(known_or_zero(self.work_j).sum())
+        return work_j / (work_j + over_j) if over_j else 1.0
 
     @property
     def constant_j(self) -> Floats:
@@ -117,7 +136,7 @@ def attribute(counts: Counts, costs: Costs) -> Split:
             joules[word], marks[word] = _priced(number, counts.amount_marks[word], costs.charges.get(word))
     joules[CONSTANT], marks[CONSTANT] = _constant(counts.rows, costs)
     rows = len(counts.rows)
-    return Split(Columns.of(joules, rows), Columns.of(marks, rows))
+    return Split(Columns.of(joules, rows), Columns.of(marks, rows), np.zeros(rows))
 
 
 def _priced(number: Floats, counted: Ints, charge: Charge | None) -> tuple[Floats, Ints]:

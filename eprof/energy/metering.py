@@ -3,8 +3,10 @@
     f (sum_k E_k + pi0 T_idle) = E_meter          T_idle = T_metered - sum_k T_k, 0 at least (docs/metered.md)
 
 A cost table then gives only the shape of the split: how much one kernel takes beside another. The total is measured.
+A kernel that would draw more than its board may stays at that limit, and the factor gives the others the rest.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,6 +20,7 @@ from eprof.base.text import pattern
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
+from eprof.energy.limits import Limits, limits
 from eprof.energy.replicas import amounts_of, prices_of
 
 # Four GPUs, each priced with the shape of the other three, need 0.84 to 1.38 (docs/studies/power).
@@ -56,7 +59,7 @@ class Metered(Struct, frozen=True):
 
     idle_s: what the meter saw outside of kernels; None: not known, and taken for 0. idle_j: its constant energy, after
     the factor. within: nine kernels of ten are this factor from their true share at most. limit_w: of the board, where
-    the meter saw it reached: kernels then have their shares of time.
+    the meter saw it reached: kernels then have their shares of time. mean_w: what the meter saw on average.
     """
 
     meter: Meter
@@ -66,6 +69,7 @@ class Metered(Struct, frozen=True):
     idle_j: float
     within: float = WITHIN
     limit_w: float | None = None
+    mean_w: float = 0.0
 
     @property
     def kernels_j(self) -> float:
@@ -136,26 +140,42 @@ def metered(
             bound = f"less than the {costs.constant_power_w:.4g} W that {costs.device} draws whatever it does"
             raise _no_power(bound, mean_w, meter, whole_s)
 
-    split = attribute(counts, costs)
+    kernels_j = known_or_zero(attribute(counts, costs).total_j)
     idle_j = costs.constant_power_w * (idle_s or 0.0)
-    modelled_j = float(np.nansum(split.total_j)) + idle_j
-    factor = meter.joules / modelled_j
-    if not least <= factor <= most:
+    modelled_j = float(kernels_j.sum()) + idle_j
+    if not least <= meter.joules / modelled_j <= most:
         raise MeterError(_implausible(costs, meter, modelled_j, whole_s, least, most))
-    scaling = Metered(meter, factor, modelled_j, idle_s, factor * idle_j)
+    factor = _factor(meter.joules, kernels_j, idle_j, limits(rows, np.full(len(rows), max(most_w or math.inf, mean_w))))
+    scaling = Metered(meter, factor, modelled_j, idle_s, factor * idle_j, mean_w=mean_w)
     if limit_w is not None and mean_w >= _AT_LIMIT * limit_w:
         return replace(scaling, within=WITHIN_AT_LIMIT, limit_w=limit_w)
     return scaling
 
 
-def factors(counts: Counts, replicas: Sequence[Costs], scaling: Metered) -> tuple[float, ...]:
+def factors(counts: Counts, replicas: Sequence[Costs], scaling: Metered, most: Limits) -> tuple[float, ...]:
     """The factor of each replica of a table: each is scaled to the meter by itself, so the total is certain in all."""
-    if not replicas:
-        return ()
-    amounts = known_or_zero(amounts_of(counts)).sum(axis=0)
-    amounts[-1] += scaling.idle_s or 0.0
-    modelled_j = amounts @ np.stack([prices_of(costs) for costs in replicas], axis=-1)
-    return tuple((scaling.meter.joules / modelled_j).tolist())
+    amounts = known_or_zero(amounts_of(counts))
+    made = []
+    for costs in replicas:
+        idle_j = costs.constant_power_w * (scaling.idle_s or 0.0)
+        made.append(_factor(scaling.meter.joules, amounts @ prices_of(costs), idle_j, most))
+    return tuple(made)
+
+
+def _factor(metered_j: float, kernels_j: Floats, idle_j: float, most: Limits) -> float:
+    """The factor f with which min(f E_k, most_k) of all kernels and f E_idle are what the meter saw."""
+    is_held = np.zeros(len(kernels_j), dtype=bool)
+    while True:
+        left_j, rest_j = metered_j - float(most.kernel_j[is_held].sum()), float(kernels_j[~is_held].sum()) + idle_j
+        factor = left_j / rest_j
+        more = ~is_held & (factor * kernels_j > most.kernel_j)
+        # The last one takes what is left: the meter saw it.
+        if not more.any() or (is_held | more).all() and not idle_j:
+            break
+        is_held |= more
+    if idle_j and np.minimum(factor * kernels_j, most.kernel_j).sum() > most.total_j:
+        factor = (metered_j - most.total_j) / idle_j
+    return factor
 
 
 def _no_power(bound: str, mean_w: float, meter: Meter, whole_s: float) -> MeterError:

@@ -102,7 +102,13 @@ def load(
     launches, notes = _select(launches, kernels)
     # A -k that leaves out none looks at all of them.
     whole = len(launches.rows) == len(everything.rows)
-    of_logs = [f"{Path(log.path).name}: {note}" for log in read for note in log.notes]
+    of_logs = [
+        f"{Path(log.path).name} holds {log.processes} processes, whose launches are added up; give the parts of "
+        "each to tell them apart."
+        for log in read
+        if log.processes > 1
+    ]
+    of_logs += [f"{Path(log.path).name}: {note}" for log in read for note in log.notes]
     from eprof.profile.profile import build
 
     return build(

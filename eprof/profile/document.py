@@ -64,6 +64,7 @@ def document(energy: "Energy") -> schema.Profile:
         commit=energy.profile.run.commit or UNSET if energy.profile.run else UNSET,
         causes=of_all,
         to_meter=_to_meter(whole),
+        gaps=_gaps(whole),
         operators=operators(energy, place_of) or UNSET,
         **sums,
         **_groups(energy, place_of, replicas),
@@ -121,7 +122,7 @@ def _input(log: "Log") -> schema.Input:
 
 def _costs(energy: "Energy", listed: Collection[str]) -> schema.Costs | None:
     costs = energy.costs
-    if costs is None:
+    if costs is None or energy.split is None:
         return None
     table = energy.table
     return schema.Costs(
@@ -139,7 +140,7 @@ def _costs(energy: "Energy", listed: Collection[str]) -> schema.Costs | None:
         marks=_WORDS[costs.marks],
         notes=list(costs.notes),
         gpu_match=_gpu_match(energy),
-        held=costs.held,
+        held=energy.split.held_together,
         cores=_cores(energy),
         fit=_fit(table),
     )
@@ -190,6 +191,16 @@ def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
         idle_j=scaling.idle_j,
         within=scaling.within,
     )
+
+
+def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
+    gap_s, copies_s = energy.profile.gap_s, energy.profile.copies_s
+    if not gap_s and not copies_s or energy.metered is not None:
+        return UNSET
+    gap_j = None
+    if gap_s is not None and energy.costs is not None:
+        gap_j = gap_s * energy.costs.constant_power_w
+    return schema.Gaps(gap_s, gap_j, copies_s)
 
 
 def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge]:
@@ -302,6 +313,8 @@ def _kernels(
         "causes": intervals.causes_of_kernels(energy, replicas, whole),
         "marks": [families.total for families in marks],
     }
+    if energy.split is not None and energy.split.over_j.any():
+        columns["held"] = [factor if factor < 1 else UNSET for factor in energy.split.held.tolist()]
     if energy.metered is not None:
         columns["by_time_j"] = finite_all(energy.metered.by_time_j(energy.counts.rows.time_s))
     if (with_callees := inclusive(energy)) is not None:

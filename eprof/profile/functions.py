@@ -19,6 +19,7 @@ from eprof.counts.counts import count
 from eprof.counts.times import by_share
 from eprof.energy.attribution import attribute
 from eprof.energy.clocks import with_active_cycles
+from eprof.energy.limits import given_way
 from eprof.logs import combine
 from eprof.logs.rows.log import Log
 from eprof.logs.runs import Key
@@ -152,4 +153,7 @@ def by_line(energy: "Energy") -> "Energy | None":
         lines, _ = by_share(lines, counted.definition, total_s, counted.launches)
     counts = with_active_cycles(count(lines, counted.definition, energy.costs.books), energy.costs, profile.cores or 1)
     split = attribute(counts, energy.costs)
+    if energy.split is not None:
+        of_function = dict(zip(energy.counts.rows.kernel.tolist(), energy.split.held.tolist(), strict=True))
+        split = given_way(split, np.array([of_function[name] for name in counts.rows.kernel.tolist()]))
     return replace(energy, counts=counts, split=split, grouping=None, questions=(), metered=None)

@@ -156,7 +156,9 @@ def merged(counts: Counts, split: Split | None) -> tuple[Counts, Split | None, I
         time_marks=group_marks(time_marks[:, None], codes)[:, 0],
     )
     amounts, amount_marks = _summed(counts.amounts, counts.amount_marks, codes)
-    whole = split and Split(*_summed(split.joules, split.joule_marks, codes))
+    whole = split and Split(
+        *_summed(split.joules, split.joule_marks, codes), group_sums(split.over_j[:, None], codes)[:, 0]
+    )
     shape = None
     if counts.shape is not None:
         shape = Columns(counts.shape.names, group_sums(counts.shape.values, codes))

@@ -6,29 +6,28 @@ interval has no end above (None).
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
-from eprof.base.arrays import Floats, known_or_zero
+from eprof.base.arrays import Floats, Ints, finite, known_or_zero
+from eprof.base.known import mapped
 from eprof.base.marks import Mark
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
-from eprof.energy.attribution import FAMILIES
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS, PRICED
 from eprof.energy.bounds import Uncounted, uncounted
-from eprof.energy.replicas import Replicas, amounts_of, independent, places, replicas_of
+from eprof.energy.replicas import Replicas, amounts_of, independent, replicas_of
 from eprof.profile import schema
 from eprof.profile.totals import (
     CONSTANT_ROW,
     TOTAL,
-    board_limit_w,
     joules_by_group,
     joules_of,
-    time_marks_of,
     time_of,
-    times_limit,
 )
 
 if TYPE_CHECKING:
@@ -36,10 +35,14 @@ if TYPE_CHECKING:
 
 
 _MISSING = int(Mark.MISSING)
-_ROUNDING = 1e-9
-_WORDS_OF_GROUP = {
-    group: (CONSTANT,) if group == CONSTANT else tuple(name for name, count in COUNTS.items() if count.group == group)
-    for group in GROUPS
+_PLACES = {group: place for place, group in enumerate(GROUPS)}
+_GROUP_OF = [CONSTANT if word == CONSTANT else COUNTS[word].group for word in PRICED]
+_WORDS_OF = {
+    group: tuple(word for word, own in zip(PRICED, _GROUP_OF, strict=True) if own == group) for group in GROUPS
+}
+_FAMILIES = {count.group: count.family for count in COUNTS.values()}
+_OF_FAMILY = {
+    family: frozenset(group for group, of in _FAMILIES.items() if of == family) for family in (COMPUTATION, DATA)
 }
 
 
@@ -49,36 +52,94 @@ def replicas(energy: "Energy") -> Replicas | None:
         return None
     if energy.profile.is_named_otherwise(energy.table):
         return None
-    return replicas_of(energy.table, energy.costs)
+    refits = replicas_of(energy.table, energy.costs)
+    if refits is None:
+        return None
+    prices = refits.prices.copy()
+    prices[-1] = np.minimum(prices[-1], energy.limits.device_w.min(initial=np.inf))
+    return replace(refits, prices=prices)
+
+
+class _Draws:
+    """What each replica of the prices makes of a profile's kernels, held to what their boards may draw."""
+
+    def __init__(self, energy: "Energy", refits: Replicas) -> None:
+        assert energy.costs is not None and energy.split is not None
+        self.energy, self.refits, self.limits = energy, refits, energy.limits
+        self.amounts = known_or_zero(amounts_of(energy.counts))
+        self.whole_s = time_of(energy) or math.nan
+        self.lost = _uncounted(energy, refits)
+
+    @cached_property
+    def factors(self) -> Floats:
+        """What a board's limit takes the work of each kernel times in each replica, (n_kernels, n_replicas)."""
+        work = self.amounts.copy()
+        work[:, -1] = 0.0
+        return self.limits.factors(self.refits.joules(work), self.refits.prices[-1])
+
+    def by_group(self, rows: Ints | None = None) -> Floats:
+        """The energy of each group of counts in some kernels together, or in all: (n_groups, n_replicas), in J."""
+        own = slice(None) if rows is None else rows
+        joules = (self.amounts[own].T @ self.factors[own]) * self.refits.prices
+        seconds = self.amounts[own, -1].sum()
+        if self.energy.total_s is not None and len(self.amounts[own]) == len(self.amounts):
+            seconds = self.energy.total_s
+        joules[-1] = seconds * self.refits.prices[-1]
+        groups = np.zeros((len(GROUPS), joules.shape[1]))
+        np.add.at(groups, [_PLACES[group] for group in _GROUP_OF], joules)
+        return groups
+
+    @cached_property
+    def of_all(self) -> Floats:
+        """`by_group` of all kernels."""
+        return self.by_group()
+
+    def ends(self, groups: Iterable[str], value_j: float, more_j: float, lost: int = 0) -> schema.Range:
+        """The interval of the energy of some groups in all kernels, whose prices make `value_j` of it.
+
+        more_j: the most that was not counted.
+        """
+        spread_j = _spread(self.energy, tuple(chain.from_iterable(_WORDS_OF[group] for group in groups)))
+        joules = self.of_all[[_PLACES[group] for group in groups]].sum(axis=0)
+        low, high = self.refits.interval(joules, value_j, spread_j).tolist()
+        return _closed(low, high, more_j, math.nan if lost else self.limits.total_j, value_j)
 
 
 def of_whole(energy: "Energy", refits: Replicas | None) -> schema.Interval | None:
     """The intervals of a profile's energy of all kernels, by family and by group of counts."""
     if refits is None:
         return None
-    lost = _uncounted(energy, refits)
-    families = {family: _of_part(energy, refits, words, lost) for family, words in FAMILIES.items()}
-    groups = {group: _of_part(energy, refits, words, lost) for group, words in _WORDS_OF_GROUP.items()}
-    total, most_j = of_total(energy, refits), _most_j(energy, time_of(energy) or math.nan)
-    limit_w = board_limit_w(energy) if total is not None and total[1] == most_j else UNSET
+    draws = _Draws(energy, refits)
+    values = dict(zip(GROUPS, joules_by_group(energy, np.arange(len(energy.counts.rows))).tolist(), strict=True))
+
+    def ends(groups: Collection[str]) -> schema.Range | None:
+        value_j = sum(values[group] for group in groups)
+        more_j = sum(float(draws.lost.groups[group].sum()) for group in groups if group in draws.lost.groups)
+        return draws.ends(groups, value_j, more_j) if value_j else None
+
+    by_group = {group: ends([group]) for group in GROUPS}
+    total, most_j = of_total(energy, refits), draws.limits.total_j
+    limit_w: float | UnsetType = UNSET
+    if total is not None and total[1] is not None and math.isclose(total[1], most_j):
+        limit_w = most_j / draws.whole_s
     return schema.Interval(
         total=total,
         share=refits.share,
         replicas=refits.number,
         within=refits.within if refits.within > 1 else None,
-        groups={group: ends for group, ends in groups.items() if ends is not None},
-        uncounted=_room(energy, lost),
+        groups={group: own for group, own in by_group.items() if own is not None},
+        uncounted=_room(draws),
         limit_w=limit_w,
-        **families,
+        computation=ends(_OF_FAMILY[COMPUTATION]),
+        data=ends(_OF_FAMILY[DATA]),
+        constant=by_group[CONSTANT],
     )
 
 
-def _room(energy: "Energy", lost: Uncounted) -> dict[str, float | None]:
+def _room(draws: _Draws) -> dict[str, float | None]:
     """What was not counted can take so much in J, by group and in all, as far as the board can draw more."""
-    most_j = _most_j(energy, time_of(energy) or math.nan)
-    room_j = math.inf
-    if math.isfinite(most_j) and not time_marks_of(energy) & _MISSING:
-        room_j = max(most_j - (joules_of(energy)[TOTAL] or 0.0), 0.0)
+    most_j, lost = draws.limits.total_j, draws.lost
+    room_j = math.inf if math.isnan(most_j) else max(most_j - (joules_of(draws.energy)[TOTAL] or 0.0), 0.0)
     sums = {group: min(float(joules.sum()), room_j) for group, joules in lost.groups.items()}
     sums["total"] = min(float(lost.total.sum()), room_j)
     return {group: joules if math.isfinite(joules) else None for group, joules in sums.items() if joules}
@@ -89,32 +150,25 @@ def of_total(energy: "Energy", refits: Replicas | None, lost: int = 0) -> schema
     joules = joules_of(energy)[TOTAL]
     if refits is None or joules is None:
         return None
-    words = (*COUNTS, CONSTANT)
-    low, high = refits.interval(refits.joules(_summed(energy)), joules, _spread(energy, words)).tolist()
-    is_whole = not (time_marks_of(energy) | lost) & _MISSING
-    most = _most_j(energy, time_of(energy) or math.nan) if is_whole else math.nan
-    more = math.inf if lost else float(_uncounted(energy, refits).total.sum())
-    return _closed(low, high, more, most, joules)
+    draws = _Draws(energy, refits)
+    return draws.ends(GROUPS, joules, math.inf if lost else float(draws.lost.total.sum()), lost)
 
 
 def of_kernels(energy: "Energy", refits: Replicas | None) -> list[schema.Range | None]:
-    """The interval of each kernel's energy."""
-    number = len(energy.counts.rows)
+    """The interval of each kernel's energy, which no board's limit lets end above that of all of them."""
     if refits is None or energy.split is None:
-        return [None] * number
-    total_j, rows = energy.split.total_j, energy.counts.rows
-    joules = refits.joules(amounts_of(energy.counts))
+        return [None] * len(energy.counts.rows)
+    draws, total_j = _Draws(energy, refits), energy.split.total_j
+    work = draws.amounts.copy()
+    work[:, -1] = 0.0
+    constant_j = draws.amounts[:, -1, np.newaxis] * refits.prices[-1]
+    joules = refits.joules(work) * draws.factors + constant_j
     ends = refits.interval(joules, total_j, _spread_of_kernels(energy, total_j)).tolist()
-    more = _uncounted(energy, refits).total.tolist()
-    time_s = np.where((rows.time_marks & _MISSING) == 0, rows.time_s, np.nan)
-    # A launch may pass the limit for a moment, and takes no more than all of them may; so does one that its prices
-    # bring above its own limit.
-    whole_s = math.nan if time_marks_of(energy) & _MISSING else time_of(energy) or math.nan
-    whole_j, own_j = _most_j(energy, whole_s), time_s * times_limit(rows) * _most_j(energy, 1.0)
-    most = np.where(own_j < total_j, whole_j, np.fmin(own_j, whole_j)).tolist()
     return [
         None if math.isnan(value_j) else _closed(low, high, more_j, most_j, value_j)
-        for (low, high), more_j, most_j, value_j in zip(ends, more, most, total_j.tolist(), strict=True)
+        for (low, high), more_j, most_j, value_j in zip(
+            ends, draws.lost.total.tolist(), draws.limits.kernel_j.tolist(), total_j.tolist(), strict=True
+        )
     ]
 
 
@@ -132,23 +186,15 @@ def _uncounted(energy: "Energy", refits: Replicas) -> Uncounted:
     return lost
 
 
-def _most_j(energy: "Energy", time_s: float) -> float:
-    """What the profile's board can draw in a time, in J; NaN where a meter or a model has the last word."""
-    if energy.metered is not None or energy.modelled is not None:
-        return math.nan
-    return board_limit_w(energy) * time_s
-
-
 def _closed(low_j: float, high_j: float, more_j: float, most_j: float, value_j: float) -> schema.Range:
     """An interval with what was not counted, that holds its value and ends at what the board can draw.
 
-    A board that cannot draw the value is another one, or the counts are wrong: its limit then says nothing.
     more_j: the most that was not counted, or has no price; infinite where nothing bounds it.
     """
     high_j += more_j
-    if math.isfinite(most_j) and most_j >= value_j * (1 - _ROUNDING):
+    if math.isfinite(most_j):
         high_j = max(min(high_j, most_j), value_j)
-    return [low_j, high_j if math.isfinite(high_j) else None]
+    return [min(low_j, value_j), finite(high_j)]
 
 
 def _spread(energy: "Energy", words: tuple[str, ...]) -> float:
@@ -181,49 +227,17 @@ def _metered_shares(energy: "Energy") -> Floats:
     return np.asarray(total_j / energy.metered.meter.joules)
 
 
-def _summed(energy: "Energy") -> Floats:
-    """Counts and time of all kernels of the profile together, for their interval, (n_priced,)."""
-    amounts: Floats = known_or_zero(amounts_of(energy.counts)).sum(axis=0)
-    if energy.total_s is not None:
-        amounts[-1] = energy.total_s
-    return amounts
-
-
-def _of_part(energy: "Energy", refits: Replicas, words: tuple[str, ...], lost: Uncounted) -> schema.Range | None:
-    """The interval of the energy of some words, in J; None where none of them costs anything."""
-    assert energy.split is not None
-    joules = joules_of(energy)[CONSTANT]
-    if words != (CONSTANT,):
-        joules = float(np.nansum(energy.split.joules.only(words)))
-    amounts = _summed(energy)
-    chosen = np.zeros_like(amounts)
-    chosen[places(words)] = amounts[places(words)]
-    if not joules:
-        return None
-    low, high = refits.interval(refits.joules(chosen), joules, _spread(energy, words)).tolist()
-    groups = {CONSTANT if word == CONSTANT else COUNTS[word].group for word in words}
-    more = sum(float(lost.groups[group].sum()) for group in groups if group in lost.groups)
-    is_whole = not time_marks_of(energy) & _MISSING
-    most = _most_j(energy, time_of(energy) or math.nan) if is_whole else math.nan
-    return _closed(low, high, more, most, joules)
-
-
 _MOST_KERNELS = 50  # whose causes a document tells: those that a screen or a page may name
 _ALIKE = 1.1  # without replicas: a part is surely the largest from here on
 _PROBABLE = 2 / 3  # of the replicas, in which a part is the largest
 SURE, PROBABLE, OPEN = "sure", "probable", "open"
-_FAMILIES = {count.group: count.family for count in COUNTS.values()}
-_OF_FAMILY = {
-    family: frozenset(group for group, of in _FAMILIES.items() if of == family) for family in (COMPUTATION, DATA)
-}
 _ON_CHIP = _OF_FAMILY[COMPUTATION] | {"shared", "l1", "l2", "l3"}
-_PLACES = {group: place for place, group in enumerate(GROUPS)}
 Partition = tuple[frozenset[str], ...]
 
 
 def causes_of_energy(energy: "Energy", replicas: Replicas | None) -> schema.Causes | UnsetType:
     """The causes of the energy of all kernels together."""
-    return _of_rows(energy, replicas, np.arange(len(energy.counts.rows)))
+    return _of_rows(energy, mapped(partial(_Draws, energy), replicas), np.arange(len(energy.counts.rows)))
 
 
 def causes_of_kernels(
@@ -231,12 +245,13 @@ def causes_of_kernels(
 ) -> list[schema.Causes | UnsetType]:
     """The causes of each kernel's energy; of the first ones only where there are thousands. whole: those of all."""
     number = len(energy.counts.rows)
-    told = [_of_rows(energy, replicas, np.array([place]), whole) for place in range(min(number, _MOST_KERNELS))]
+    draws = mapped(partial(_Draws, energy), replicas)
+    told = [_of_rows(energy, draws, np.array([place]), whole) for place in range(min(number, _MOST_KERNELS))]
     return told + [UNSET] * (number - len(told))
 
 
 def _of_rows(
-    energy: "Energy", replicas: Replicas | None, places: np.ndarray, whole: schema.Causes | UnsetType = UNSET
+    energy: "Energy", made: _Draws | None, places: np.ndarray, whole: schema.Causes | UnsetType = UNSET
 ) -> schema.Causes | UnsetType:
     """The causes of the energy of some kernels together, by their places."""
     if energy.split is None:
@@ -249,11 +264,8 @@ def _of_rows(
     if not joules.sum() > 0 or not np.delete(joules, CONSTANT_ROW).any():
         return UNSET
     groups = [group for group, place in _PLACES.items() if joules[place] > 0]
-    draws = _draws(energy, replicas, places, joules)[[_PLACES[group] for group in groups]]
-    if not draws.any():
-        # Work in no time: a board draws nothing in it, so that there is nothing to share out.
-        return UNSET
-    share = replicas.share if replicas is not None else 1.0
+    draws = _with_error(energy, made, places, joules)[[_PLACES[group] for group in groups]]
+    share = made.refits.share if made is not None else 1.0
     singles = tuple(frozenset([group]) for group in groups)
     ways = _partitions(singles, joules[joules > 0])
     if whole and len(parts := [frozenset(part.groups) & set(groups) for part in whole.parts]) > 1:
@@ -262,51 +274,27 @@ def _of_rows(
     return _chosen(groups, joules[joules > 0], draws, ways, share)
 
 
-def _draws(energy: "Energy", replicas: Replicas | None, places: np.ndarray, joules: Floats) -> Floats:
+def _with_error(energy: "Energy", draws: _Draws | None, places: np.ndarray, joules: Floats) -> Floats:
     """The energy of each group in each replica, (n_groups, n_draws), with the error of the model."""
-    if replicas is None:
+    if draws is None:
         return joules[:, np.newaxis]
-    amounts = known_or_zero(amounts_of(energy.counts)[places])
-    if energy.total_s is not None and len(places) == len(energy.counts.rows):
-        amounts[:, -1] = energy.total_s / len(places)
-    rows: dict[str, list[int]] = {group: [] for group in GROUPS}
-    for place, group in enumerate([*(count.group for count in COUNTS.values()), CONSTANT]):
-        rows[group].append(place)
-    summed = amounts.sum(axis=0)
-    draws = np.stack([summed[of] @ replicas.prices[of] for of in rows.values()])
-    draws = np.where(joules[:, np.newaxis] > 0, draws, 0.0)
-    draws = np.concatenate([joules[:, np.newaxis], draws], axis=1)
-    draws = _held(energy, draws, places)
+    replicas = draws.refits
+    of_groups = np.where(joules[:, np.newaxis] > 0, draws.by_group(places), 0.0)
+    made = np.concatenate([joules[:, np.newaxis], of_groups], axis=1)
     assert energy.split is not None
     work_j = known_or_zero(energy.split.computation_j[places]) + known_or_zero(energy.split.data_j[places])
     off = (replicas.within - 1) * independent(work_j) / (work_j.sum() or 1.0)
     if not off or energy.metered is not None:
-        return draws
+        return made
     # The error of the model is that of what the counts cost; constant power has none. Nine of ten lie in x/÷(1 + off):
     # three points of a normal distribution, at its middle (four times of six) and 1.05 times that far on each side.
-    is_work = np.ones((len(draws), 1))
+    is_work = np.ones((len(made), 1))
     is_work[CONSTANT_ROW] = 0.0
-    return np.concatenate([draws * (1 + off) ** (step * is_work) for step in (-1.05, 0, 0, 0, 0, 1.05)], axis=1)
+    return np.concatenate([made * (1 + off) ** (step * is_work) for step in (-1.05, 0, 0, 0, 0, 1.05)], axis=1)
 
 
 class _Told(tuple[frozenset[str], ...]):
     """A partition that will do where its largest part is probable."""
-
-
-def _held(energy: "Energy", draws: Floats, places: np.ndarray) -> Floats:
-    """The draws with no more power than the board may draw: where it binds, all but constant power gives way."""
-    rows = energy.counts.rows
-    limit_w = board_limit_w(energy)
-    time_s = float(rows.time_s[places].sum())
-    if energy.metered is not None or energy.modelled is not None or not math.isfinite(limit_w * time_s):
-        return draws
-    constant_j = draws[CONSTANT_ROW]
-    work_j = draws.sum(axis=0) - constant_j
-    most_j = np.maximum(limit_w * time_s - constant_j, 0.0)
-    factors = np.broadcast_to(np.where(work_j > most_j, most_j / np.where(work_j > 0, work_j, 1.0), 1.0), draws.shape)
-    factors = np.array(factors)
-    factors[CONSTANT_ROW] = 1.0
-    return np.asarray(draws * factors)
 
 
 def _chosen(

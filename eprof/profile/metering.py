@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from eprof.base.errors import MeterError, UsageError
 from eprof.base.known import mapped
-from eprof.base.text import capital
+from eprof.base.text import capital, few
 from eprof.base.vocabulary import COUNTS
 from eprof.costs import CostTable, Scale
 from eprof.costs.datasheets import data_sheet, most_w, power_limit_w
@@ -129,23 +129,27 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
         return _split_by_time(energy, meter)
     is_own = energy.profile.is_served_by(table)
     name = energy.profile.counted[0].device.name
-    limit_w = mapped(power_limit_w, name)
+    told_w = energy.profile.limit_w
+    limit_w = told_w or mapped(power_limit_w, name)
     least = metering.LEAST if is_own or not energy.profile.is_of_cpu else metering.LEAST_OF_CPUS
-    scaling = metering.metered(energy.counts, costs, meter, is_own, limit_w, least, most_w=mapped(most_w, name))
+    scaling = metering.metered(
+        energy.counts, costs, meter, is_own, limit_w, least, most_w=told_w or mapped(most_w, name)
+    )
     if is_own and table.within > 1 and scaling.limit_w is None:
         scaling = replace(scaling, within=table.within)
     setting = costs.setting.label if costs.setting.core_mhz and costs.setting.memory_mhz else None
     # How well a fit knows one GPU says nothing of another.
     replicas = () if energy.profile.is_named_otherwise(table) else table.replicas(setting)
-    scale = Scale(scaling.factor, metering.factors(energy.counts, replicas, scaling))
+    metered = replace(energy, metered=scaling)
+    factors = metering.factors(energy.counts, replicas, scaling, metered.limits)
+    scale = Scale(scaling.factor, factors)
     assumed = tuple(note.replace(metering.SAME, metering.PROPORTIONAL) for note in costs.notes)
     scaled = replace(costs.scaled(scaling.factor), notes=assumed)
-    notes = (*energy.notes, *_notes(energy, scaling))
-    held = energy.priced(scaled)
+    held = metered.priced(scaled)
     if scaling.limit_w is not None and held.split is not None:
         split = held.split.adding_up_to(scaling.by_time_j(held.counts.rows.time_s))
         held = replace(held, split=split)
-    return replace(held, table=table.scaled(scale), metered=scaling, notes=notes)
+    return replace(held, table=table.scaled(scale), notes=(*energy.notes, *_notes(held, scaling)))
 
 
 def is_priced_by_counts(energy: "Energy") -> bool:
@@ -158,16 +162,17 @@ def _split_by_time(energy: "Energy", meter: Meter) -> "Energy":
     """A profile of times alone, whose kernels take their shares of the metered joules by time."""
     table = by_time()
     name = energy.profile.counted[0].device.name
-    limit_w = mapped(power_limit_w, name)
+    told_w = energy.profile.limit_w
+    limit_w = told_w or mapped(power_limit_w, name)
     counts = energy.profile.counts("accessed")
     scaling = metering.metered(
-        counts, table.at(), meter, limit_w=limit_w, least=0.0, most=_MOST_W, most_w=mapped(most_w, name)
+        counts, table.at(), meter, limit_w=limit_w, least=0.0, most=_MOST_W, most_w=told_w or mapped(most_w, name)
     )
     scaling = replace(scaling, within=metering.WITHIN_BY_TIME, limit_w=None)
     costs = table.at().scaled(scaling.factor)
     notes = (*energy.notes, *_notes(energy, scaling))
-    shared = replace(energy, counts=counts).priced(costs)
-    return replace(shared, table=table.scaled(Scale(scaling.factor, ())), metered=scaling, notes=notes)
+    shared = replace(energy, counts=counts, metered=scaling).priced(costs)
+    return replace(shared, table=table.scaled(Scale(scaling.factor, ())), notes=notes)
 
 
 def _notes(energy: "Energy", scaling: Metered) -> list[str]:
@@ -179,6 +184,9 @@ def _notes(energy: "Energy", scaling: Metered) -> list[str]:
             f"every {energy.counts.nouns.kernel} draws the same. {capital(kernels)} have their shares of time; prices "
             "split each of them."
         )
+    elif energy.split is not None and (energy.split.over_j > 0).any():
+        held = energy.counts.rows.kernel[energy.split.over_j > 0].tolist()
+        notes.append(f"{few(held, 2)}: held at what the board may draw, and the factor gives the others the rest.")
     if scaling.idle_s is None:
         notes.append(f"{GIVEN} says nothing of idle time: all of it is split over the {kernels}.")
     kernels_s = float(energy.counts.rows.time_s.sum())

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain, compress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from eprof.base.brief import Brief, Result, brief
 from eprof.base.cpus import UNNAMED, nearest_costs
 from eprof.base.errors import CostError, LogError, MeterError, UsageError
 from eprof.base.gpus import capability_of_label
-from eprof.base.known import mapped
+from eprof.base.known import mapped, only
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns
 from eprof.base.text import few, listed, phrase, when
@@ -27,9 +28,11 @@ from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition, common, without_counters
 from eprof.counts.shapes import with_traces
-from eprof.energy.attribution import FAMILIES, Split, attribute
+from eprof.energy.attribution import FAMILIES, Split
 from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
+from eprof.energy.limits import Limits
+from eprof.energy.limits import priced as within_limits
 from eprof.energy.metering import SAME, Metered
 from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
@@ -65,6 +68,8 @@ class Profile(Result, Struct, frozen=True, eq=False):
     total_s: the time of all kernels together, where `--time SECONDS` tells it and nothing tells how they share it.
     whole: whether all kernels of the logs are looked at. timeline: the launches one by one, where a log tells when each
     ran. parts: what rows were split by ("rank", "stream", "nvtx"); None: nothing, or by operator, as the log has it.
+    gap_s: how long no kernel ran between the first and the last of the only trace; None: no log tells it of all.
+    copies_s: how long copies took, of all kernels' logs.
     """
 
     title: str
@@ -79,6 +84,8 @@ class Profile(Result, Struct, frozen=True, eq=False):
     whole: bool = True
     timeline: TableRows | None = None
     parts: str | None = None
+    gap_s: float | None = None
+    copies_s: float = 0.0
     _books: dict[str, Counts] = field(default_factory=dict)
 
     def counts(self, books: str = "served") -> Counts:
@@ -161,22 +168,10 @@ class Profile(Result, Struct, frozen=True, eq=False):
             return Energy(self, None, counted.chosen(_order(counted.rows, None)), None, total_s=self.total_s)
         priced = self.for_this_gpu(self._at(table, setting), table)
         counted, modelled, notes, total_s = self._timed(priced, efficiency, by_component)
-        split = attribute(counted, priced)
-        order = _order(counted.rows, split)
-        energy = Energy(
-            self,
-            priced,
-            counted.chosen(order),
-            split.chosen(order),
-            modelled,
-            tuple(notes),
-            table,
-            total_s=total_s,
-            by_component=by_component,
+        counts_alone = Energy(
+            self, None, counted, None, modelled, tuple(notes), table, total_s=total_s, by_component=by_component
         )
-        from eprof.profile.totals import held_to_limit
-
-        return held_to_limit(energy)
+        return counts_alone.priced(priced)
 
     def _timed(
         self, priced: Costs, efficiency: float | None, by_component: bool
@@ -335,6 +330,12 @@ class Profile(Result, Struct, frozen=True, eq=False):
         return seen or metered_in([part.launches for part in self.counted])
 
     @property
+    def limit_w(self) -> float | None:
+        """The power limit of the profiled boards, as their run directory or the program's output tells it."""
+        told = {log.limit_w for log in self.logs if log.limit_w}
+        return mapped(attrgetter("limit_w"), self.run) or only(told)
+
+    @property
     def sockets(self) -> int | None:
         """How many processors the profiled program used, as its logs tell; None: they do not."""
         told = self._told(SOCKETS)
@@ -432,6 +433,7 @@ def build(
     if len(counted) == 1 and (whole_s := times.total(time) or program_s):
         counted = [_by_share(counted[0], whole_s, launches if times.total(time) else everything or launches)]
     shared, total_s = _share(counted, times.total(time), time)
+    gaps_s = [log.gap_s for log in logs if log.gap_s is not None and whole]
     return Profile(
         title=_profile_title(logs),
         logs=tuple(logs),
@@ -445,6 +447,8 @@ def build(
         whole=whole,
         timeline=launches.timeline,
         parts=parts,
+        gap_s=only(gaps_s),
+        copies_s=max((log.copies_s for log in logs if whole), default=0.0),
     )
 
 
@@ -636,10 +640,18 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         return replace(self, counts=counted.chosen(order), split=split, grouping=None), place[codes]
 
     def priced(self, costs: Costs) -> "Energy":
-        """The same profile with other prices."""
-        split = attribute(self.counts, costs)
+        """The same profile with other prices, held to what its boards may draw."""
+        made = replace(self, costs=costs)
+        split, held_costs = within_limits(self.counts, costs, made.limits)
         order = _order(self.counts.rows, split)
-        return replace(self, costs=costs, counts=self.counts.chosen(order), split=split.chosen(order))
+        return replace(made, costs=held_costs, counts=self.counts.chosen(order), split=split.chosen(order))
+
+    @cached_property
+    def limits(self) -> Limits:
+        """What the boards of the profile's kernels may draw."""
+        from eprof.profile.totals import limits_of
+
+        return limits_of(self)
 
     def only(self, places: np.ndarray) -> "Energy":
         """The priced profile of some kernels, by their places."""
@@ -698,6 +710,8 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def warnings(self) -> list[str]:
         """Everything the user should know of the profile, once each: from logs, counts, checks and costs."""
+        from eprof.profile.totals import held_notes
+
         sentences = []
         if self.measured is not None and self.metered is None:
             sentences.append(self._against(self.measured))
@@ -712,6 +726,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         # What bears on every number stands first: a terminal shows only the first few.
         for part in self.profile.counted:
             sentences += part.warnings
+        sentences += held_notes(self)
         return list(dict.fromkeys([*sentences, *self.notes, *self.counts.warnings, *self.profile.warnings]))
 
     def _against(self, measured: Measured) -> str:

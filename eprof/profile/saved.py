@@ -64,6 +64,7 @@ def _check(profile: schema.Profile) -> None:
     numbers = [number for each in joules for number in astuple(each)]
     numbers += [profile.time_s, *(kernel.time_s for kernel in profile.kernels)]
     numbers += [profile.costs.constant_power_w] if profile.costs else []
+    numbers += [*astuple(profile.gaps)] if profile.gaps else []
     numbers += [profile.ranks.number - 1, profile.ranks.time_s.max] if profile.ranks else []
     wrong = [number for number in numbers if number is not None and not (0 <= number < _MOST and math.isfinite(number))]
     if wrong:
@@ -106,6 +107,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
         )
     if kernels:
         notes.append(f"{len(rows)} of {len(document.kernels)} kernels are selected by -k/--kernel-name.")
+    gaps = not kernels and document.gaps or schema.Gaps(None, None, 0.0)
     has_times = any(kernel.time_s is not None for kernel in document.kernels)
     return Profile(
         title=document.title,
@@ -125,6 +127,8 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
         command_line=tuple(command_line),
         priced_as=priced_as,
         total_s=None if has_times or kernels else document.time_s,
+        gap_s=gaps.time_s,
+        copies_s=gaps.copies_s,
         whole=not kernels,
         _books=_books(saved),
     )

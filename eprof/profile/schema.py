@@ -100,7 +100,7 @@ class Costs(Struct, kw_only=True):
 
     basis: what its prices rest on; None: not stated. interval_is: what the intervals of its energies span. gpu_match:
     whether it was made for the profiled GPU ("own"), serves it beside another ("similar"), or is another's ("other").
-    held: the factor on all but constant power, where the board's power limit binds.
+    held: the factor on the prices of all but constant power where power limits of boards bind, of all kernels together.
     cores: where constant power is the share that these have in a socket's.
     """
 
@@ -203,7 +203,7 @@ class Kernel(Struct, kw_only=True):
     """One kernel on one device. interval_j: of its total energy; by_time_j: what metered energy, by time, would be.
 
     inclusive_j: with all that it calls, where the log tells who calls whom; an estimate (docs/running.md). lines: those
-    that take most, where the log tells lines.
+    that take most, where the log tells lines. held: as `costs.held`, where its board's limit binds it.
     """
 
     name: str
@@ -218,6 +218,7 @@ class Kernel(Struct, kw_only=True):
     interval_j: Range | None = None
     intensity_flop_per_byte: float | None
     marks: Marks
+    held: float | UnsetType = UNSET
     by_time_j: float | None | UnsetType = UNSET
     inclusive_j: float | None | UnsetType = UNSET
     inclusive_marks: Marks | UnsetType = UNSET
@@ -481,6 +482,16 @@ class ModelledTime(Struct):
     given: bool
 
 
+class Gaps(Struct):
+    """How long no kernel of a trace ran between its first and its last, the constant energy of that time, and how long
+    copies took. None of it is in the totals; None: not told.
+    """
+
+    time_s: float | None
+    energy_j: float | None
+    copies_s: float
+
+
 class Profile(Struct, kw_only=True):
     """A priced profile: `eprof.profile/1`. commit: of the folder that it ran in, where the run recorded it."""
 
@@ -508,6 +519,7 @@ class Profile(Struct, kw_only=True):
     commit: str | UnsetType = UNSET
     causes: Causes | UnsetType = UNSET
     to_meter: ToMeter | UnsetType = UNSET
+    gaps: Gaps | UnsetType = UNSET
     grouped: str | UnsetType = UNSET
     groups: list[Group] | UnsetType = UNSET
     ranks: Ranks | UnsetType = UNSET

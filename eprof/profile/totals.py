@@ -5,27 +5,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints, known_or_zero
-from eprof.base.known import ratio
+from eprof.base.gpus import capabilities
+from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark
 from eprof.base.text import printable
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
-from eprof.costs import ESTIMATED
+from eprof.costs import ESTIMATED, CostTable
 from eprof.costs.datasheets import data_sheet, most_w, sheets_with
-from eprof.logs.rows.log import KernelRows
+from eprof.energy.limits import Limits, limits
 from eprof.profile.rooflines import all_flops_of, traffic_of
 
 if TYPE_CHECKING:
+    from eprof.profile.device import Device
     from eprof.profile.profile import Energy
 
 TOTAL = "total"
 ENERGIES = (COMPUTATION, DATA, CONSTANT, TOTAL)
-_ACTS_IN_S = 0.01  # a power limit acts on launches of this length
-_FOR_A_MOMENT = (
-    3.0  # times its limit that a board may draw for 100 us (PCI Express CEM 5.0; Intel, ATX 3.0 design guide)
-)
 _PLAUSIBLE = 0.7  # a factor on prices that a table may be off by
 CONSTANT_ROW = list(GROUPS).index(CONSTANT)
 
@@ -97,86 +94,82 @@ def kernel_time_marks(energy: "Energy") -> Ints:
     return rows.time_marks | np.where(np.isnan(rows.time_s), int(Mark.MISSING), 0)
 
 
-def board_limit_w(energy: "Energy") -> float:
-    """The power in W that the profile's board may draw for long; infinite where it is not known.
+def board_limit_w(energy: "Energy", device: "Device") -> float:
+    """The power in W that the board of a device of the profile may draw for long; infinite where it is not known.
 
-    By its data sheet, and what partners and owners set beyond it; else by the table. Where only the compute capability
-    is known, or which it may be, that of the largest such board.
+    As the log tells it; else by its data sheet, and what partners and owners set beyond it; else by the table, or the
+    board that it is of, where that may be this one. Where only the compute capability is known, or which it may be, the
+    largest limit of such a board.
     """
     assert energy.costs is not None
-    devices = [part.device for part in energy.profile.counted]
-    limits_w = [limit for device in devices if device.name and (limit := most_w(device.name)) is not None]
-    if not limits_w and energy.table is not None and (of_named := most_w(energy.table.device)) is not None:
-        limits_w = [of_named]  # an estimate of the board that the user named
+    of_name = energy.profile.limit_w or mapped(most_w, device.name)
+    if of_name is not None:
+        return of_name
     of_table = energy.costs.peaks.power_limit_w
-    if limits_w or of_table and energy.costs.basis != ESTIMATED:
-        return min(limits_w, default=of_table or math.inf)
-    may_be = [capability for device in devices for capability in device.may_be or (device.capability,)]
-    of_boards = [sheet.most_w for capability in may_be if capability for sheet in sheets_with(capability)]
-    return max((limit for limit in of_boards if limit), default=of_table or math.inf)
+    if energy.table is not None and _may_be_of(energy.table, device):
+        of_board = mapped(most_w, energy.table.device)
+        if of_board is not None or of_table and energy.costs.basis != ESTIMATED:
+            return of_board or of_table or math.inf
+    may_be = [capability for capability in device.may_be or (device.capability,) if capability]
+    of_boards = [sheet.limit_w for capability in may_be for sheet in sheets_with(capability)]
+    return max((limit_w for limit_w in of_boards if limit_w), default=of_table or math.inf)
 
 
-def times_limit(rows: KernelRows) -> Floats:
-    """How many times its limit a board may draw in launches as long as each kernel's in the mean, (n_kernels,)."""
-    return np.where(rows.time_s / rows.launches >= _ACTS_IN_S, 1.0, _FOR_A_MOMENT)
+def _may_be_of(table: CostTable, device: "Device") -> bool:
+    """Whether a device may be the one that a table is of."""
+    if device.name is not None:
+        return table.serves(device.name)
+    known = capabilities(table.device)
+    return not known or device.capability in (None, *known)
 
 
-def held_to_limit(energy: "Energy") -> "Energy":
-    """The profile with prices that make no more of its counts than the board can draw in that time, and a note.
+def limits_of(energy: "Energy") -> Limits:
+    """What the boards of the priced kernels may draw; anything where time is modelled.
 
-    Time and clocks are measured, so that the prices give way: all but constant power, by one factor. Those of another
-    GPU stay as they are, and a note says that the two are not alike.
+    What a meter saw was drawn, be it above the limit by the error of a sensor.
     """
-    joules, time_s = joules_of(energy), time_of(energy)
-    total_j, constant_j = joules[TOTAL], joules[CONSTANT] or 0.0
-    is_predicted = energy.costs is not None and energy.metered is None and energy.modelled is None
-    if not is_predicted or not total_j or not time_s or time_marks_of(energy) & Mark.MISSING:
-        return energy
-    most_j = board_limit_w(energy) * time_s
-    if constant_j >= most_j:
-        return energy
-    if total_j <= most_j:
-        notes = _over_limit(energy)
-        return replace(energy, notes=(*notes, *energy.notes)) if notes else energy
-    made = f"The prices make {total_j / time_s:.4g} W of these counts and times, and the board may draw"
-    limit = f"{most_j / time_s:.4g} W{_beyond(energy)}"
+    rows, metered = energy.counts.rows, energy.metered
+    board_w = dict.fromkeys(rows.device.tolist(), math.inf)
+    if energy.costs is not None and energy.modelled is None:
+        board_w |= {part.device.label: board_limit_w(energy, part.device) for part in energy.profile.counted}
+    watts = np.array([board_w[label] for label in rows.device.tolist()])
+    if metered is not None:
+        watts = np.maximum(watts, metered.mean_w)
+    return limits(rows, watts, energy.total_s)
+
+
+def held_notes(energy: "Energy") -> list[str]:
+    """That prices made more of the counts than boards can draw, in one sentence: of all kernels, or of the worst."""
+    split, costs = energy.split, energy.costs
+    if split is None or costs is None or energy.metered is not None or not split.over_j.any():
+        return []
+    rows, limits_j, nouns = energy.counts.rows, energy.limits, energy.counts.nouns
+    made_j = known_or_zero(split.total_j) + split.over_j
+    time_s, factors = time_of(energy) or math.nan, split.held
+    if made_j.sum() > limits_j.total_j:
+        whose, watts, most_w = "these counts and times", made_j.sum() / time_s, limits_j.total_j / time_s
+        factor = split.held_together
+    else:
+        worst = int(np.argmin(factors))
+        whose = printable(str(rows.kernel[worst]))
+        watts, most_w = made_j[worst] / rows.time_s[worst], limits_j.kernel_w[worst]
+        factor = float(factors[worst])
+    limit = f"{most_w:.4g} W{_beyond(energy)}"
+    note = f"The prices make {watts:.4g} W of {whose}, and the board may draw {limit}"
     if energy.table is None or not energy.profile.is_served_by(energy.table):
-        why = "they are of another processor, too large, or the counts or times are not those of this run"
-        return replace(energy, notes=(f"{made} {limit}: {why}.", *energy.notes))
-    factor = (most_j - constant_j) / (total_j - constant_j)
-    note = f"{made} {limit}: its power limit binds, so that all but constant power is taken times {factor:.3g}."
+        note += f": they are of another {nouns.processor}, too large, or the counts or times are not those of this run;"
+    else:
+        note += ": its power limit binds, so that"
+    note += f" all but constant power is taken times {factor:.3g}."
     if factor < _PLAUSIBLE:
         note += " So far off, the times, the counts or the board are probably not those of this run."
-    assert energy.costs is not None
-    charges = {
-        word: replace(charge, pj=charge.pj * factor, marks=charge.marks | Mark.ESTIMATED) if charge.pays else charge
-        for word, charge in energy.costs.charges.items()
-    }
-    held = energy.priced(replace(energy.costs, charges=charges, held=factor))
-    return replace(held, notes=(note, *held.notes))
-
-
-def _over_limit(energy: "Energy") -> list[str]:
-    """What takes more than its board can draw where the run as a whole does not: a device, or else a kernel."""
-    if energy.total_s is not None or energy.split is None:
-        return []
-    rows, total_j, limit_w = energy.counts.rows, known_or_zero(energy.split.total_j), board_limit_w(energy)
-    parts = []
-    for device in dict.fromkeys(rows.device.tolist()):
-        is_its = np.array([label == device for label in rows.device])
-        parts.append((total_j[is_its].sum(), rows.time_s[is_its].sum(), limit_w, device))
-    parts += zip(total_j, rows.time_s, limit_w * times_limit(rows), rows.kernel, strict=True)
-    for joules, time_s, may_draw_w, name in parts:
-        if joules > may_draw_w * time_s * (1 + 1e-9) and time_s > 0:
-            return [
-                f"The prices make {joules / time_s:.4g} W of {printable(str(name))}, and the board may draw "
-                f"{may_draw_w:.4g} W: they are too high for it, or the times or counts are not those of this run."
-            ]
-    return []
+    return [note]
 
 
 def _beyond(energy: "Energy") -> str:
-    """What tells that a board's limit is taken for more than its data sheet says; else empty."""
+    """What tells that a board's limit is another than its data sheet says; else empty."""
+    if energy.profile.limit_w:
+        return ", as the log tells"
     names = [part.device.name for part in energy.profile.counted]
     known = [sheet for name in names if name and (sheet := data_sheet(name)) is not None]
     beyond = max((sheet.beyond_power for sheet in known), default=1.0)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
-from eprof.base.arrays import Columns, Floats, known_or_zero, known_sum
+from eprof.base.arrays import Columns, Floats, known_or_zero
 from eprof.base.brief import Brief
 from eprof.base.errors import CostError, EprofError, UsageError
 from eprof.base.marks import Mark, names
@@ -31,7 +31,7 @@ from eprof.energy.time_model import of_table
 from eprof.profile import schema
 from eprof.profile.grouping import merged
 from eprof.profile.rooflines import flops_of, has_tensor_work, machines, traffic_of
-from eprof.profile.totals import board_limit_w, joules_of, time_of
+from eprof.profile.totals import joules_of, time_of
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
@@ -54,6 +54,7 @@ HALVES = "half of the time goes with each clock, a guess: no peak bandwidth is k
 SAME_TIME = "times stay as they are"
 ROOF_TIME = "a {}'s time changes by as much as the roofline's"
 _NO_TENSOR_PEAK = "no table has the peaks of tensor cores"
+LIMITED = "a {} that would draw more than its board may is slowed until it does not"
 CYCLE_TIME = "a {}'s time changes by as much as its modelled time by component; what it counts stays as it is"
 _MOST_THREADS = 1024  # of a block, on every GPU since Fermi
 FASTER = "in proportion to it where a {} is faster than the roofline of these costs"
@@ -64,10 +65,12 @@ class Work(Struct, frozen=True, eq=False, dict=True):
 
     together: the kernels whose time is known only as one, if there are some. Arrays "of each time" have an entry for
     each kernel, and then one for those, as if they were one kernel. idle_before: the kernels that the logs count
-    nothing of under the roof, where a question changed the counts since.
+    nothing of under the roof, where a question changed the counts since. held: what the limits of boards took the work
+    of each kernel times, (n_kernels,).
     """
 
     counts: Counts
+    held: Floats
     together: npt.NDArray[np.bool_] | None = None
     idle_before: npt.NDArray[np.bool_] | None = None
 
@@ -77,8 +80,8 @@ class Work(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def sums(self) -> dict[str, tuple[float, int]]:
-        """What is known of each word over all kernels (NaN: nothing), for a what-if question, and its marks."""
-        values = self.counts.amounts.values
+        """What is paid for of each word over all kernels (NaN: nothing), for a what-if question, and its marks."""
+        values = self.counts.amounts.values * self.held[:, np.newaxis]
         known = ~np.isnan(values)
         whole = np.where(known.any(axis=0), np.where(known, values, 0.0).sum(axis=0), np.nan)
         marks = np.bitwise_or.reduce(self.counts.amount_marks.values, axis=0)
@@ -157,6 +160,12 @@ class Scenario(Struct, frozen=True, eq=False):
     def roof_s(self) -> Floats:
         """The roofline's time at a what-if scenario's costs, of each time."""
         return self.work.roof_s(self.costs.peaks)
+
+    @property
+    def work_j(self) -> Floats:
+        """What all but constant power takes in each time of a what-if scenario, (n_times,)."""
+        of_kernels = attribute(self.work.counts, self.costs).work_j * self.work.held
+        return self.work.of_each_time(of_kernels)
 
     @property
     def noun(self) -> str:
@@ -246,6 +255,10 @@ def ask(energy: "Energy", question: str) -> Answer:
             assumes.append(assumed)
         if step == _COUNTS:
             now = replace(now, time_s=_slower(before_step, now.roof_s()))
+    slowed = _below_limits(now, energy)
+    if slowed is not now:
+        now = slowed
+        assumes.append(LIMITED.format(now.noun))
     before, after = totals(start), totals(now)
     # Sums in another order differ in the last digit: what did not change keeps the digits of the report.
     known_j, known_s = joules_of(energy), time_of(energy)
@@ -278,6 +291,19 @@ def _parsed(part: str) -> tuple[str, str, str]:
     if equals and _words(key):
         return _COUNTS, key, value
     raise UsageError(f"--what-if {part}: {_HELP}.")
+
+
+def _below_limits(now: Scenario, energy: "Energy") -> Scenario:
+    """The scenario with the times that its boards' power limits leave: modelled time gives way, as prices do to a
+    measured one.
+    """
+    if now.table is not energy.table:
+        return now
+    limits, together = energy.limits, now.work.together
+    if together is not None:
+        limits = limits.with_one_more(~np.isnan(now.time_s))
+    slowed_s = limits.slowed_s(now.work_j, now.costs.constant_power_w, now.time_s)
+    return now if np.array_equal(slowed_s, now.time_s, equal_nan=True) else replace(now, time_s=slowed_s)
 
 
 class Totals(Struct, frozen=True):
@@ -327,15 +353,16 @@ def _known(values: Sequence[float], lost: bool) -> float | None:
 
 
 def _scenario(energy: "Energy") -> Scenario:
-    if energy.costs is None:
+    if energy.costs is None or energy.split is None:
         raise UsageError("What-if prices a profile again, and no cost table is chosen: name one with --costs.")
     time_s = energy.counts.rows.time_s
     marks = int(np.bitwise_or.reduce(energy.counts.rows.time_marks))
     if energy.total_s is None:
-        return Scenario(Work(energy.counts), time_s, marks, energy.costs, energy.table)
+        return Scenario(Work(energy.counts, energy.split.held), time_s, marks, energy.costs, energy.table)
     together = np.isnan(time_s)
     time_s = np.append(time_s, energy.total_s - time_s[~together].sum())
-    return Scenario(Work(energy.counts, together), time_s, marks & ~int(Mark.MISSING), energy.costs, energy.table)
+    work = Work(energy.counts, energy.split.held, together)
+    return Scenario(work, time_s, marks & ~int(Mark.MISSING), energy.costs, energy.table)
 
 
 _Changed = tuple[Scenario, str, str]
@@ -444,6 +471,10 @@ def _costs(now: Scenario, _: str, value: str, energy: "Energy") -> _Changed:
         places = {key: place for place, key in enumerate(_keys(counts))}
         order = np.array([places[key] for key in _keys(work.counts)])
         work = replace(work, counts=replace(counts.chosen(order), rows=work.counts.rows))
+    work = replace(work, held=np.ones(len(work.counts.rows)))
+    if same_gpu:
+        made_j = attribute(work.counts, priced).work_j
+        work = replace(work, held=energy.limits.factors(made_j, priced.constant_power_w))
     changed = replace(now, work=work, costs=priced, table=table)
     says = f"with the costs of {table.name} at {priced.setting.label}"
     if not same_gpu:
@@ -505,9 +536,8 @@ def _pi0(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
 def _cap(now: Scenario, key: str, value: str, _: "Energy") -> _Changed:
     """What if power were capped: a kernel with power above pi0 over Delta_pi takes (E - pi0 T)/Delta_pi ([T] 4.2)."""
     usable, says = _usable(now, key, value)
-    above = now.work.of_each_time(known_sum(attribute(now.work.counts, now.costs).joules.only(COUNTS)))
     # A kernel without a time has no power to cap; energy that is not known slows nothing.
-    slowed = np.where(np.isnan(now.time_s), np.nan, np.fmax(now.time_s, above / usable))
+    slowed = np.where(np.isnan(now.time_s), np.nan, np.fmax(now.time_s, now.work_j / usable))
     return replace(now, time_s=slowed), says, f"a {now.noun} that would draw more is slowed until it does not"
 
 
@@ -679,7 +709,7 @@ def clocks(energy: "Energy") -> schema.Clocks | None:
     pairs = [(core, memory) for memory in sorted(memories, reverse=True) for core in sorted(cores)]
     settings = [setting for pair in pairs if (setting := _at_clocks(start, *pair)) is not None]
 
-    limit_w = board_limit_w(energy)
+    limit_w = energy.limits.total_j / (time_of(energy) or math.nan)
     known = [
         (setting.energy_j, setting.time_s, setting)
         for setting in settings

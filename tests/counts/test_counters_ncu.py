@@ -340,16 +340,25 @@ def test_dram_under_its_new_name_and_substitutes():
 def test_totals_alone_are_told_apart_where_they_can_be_and_never_counted_twice():
     """As logs for a roofline have them: bytes at each level, reads and writes together, which are no reads."""
     totals = {"l1tex__t_bytes.sum": 1000, "lts__t_bytes.sum": 600, "dram__bytes.sum": 150}
-    served = count(totals, "8.0")
+    served = count(totals, "8.6")
     parts = [f"{level}_{way}" for level in ("l1", "l2", "dram") for way in ("read", "write")]
     assert served.table[parts].isna().all(axis=None) and (served.marks[parts] == 0).all(axis=None)
     assert served.table[["l1", "l2", "dram"]].iloc[0].tolist() == [400, 450, 150]
     assert served.marks[["l1", "l2", "dram"]].iloc[0].tolist() == [E, E, 0]
-    accessed = count(totals, "8.0", "accessed")
+    accessed = count(totals, "8.6", "accessed")
     assert accessed.table[["l1", "l2", "dram"]].iloc[0].tolist() == [1000, 600, 150]
-    some = count(totals | {DRAM_LD: 100, L1_LD: 20, L1_LD.replace("global", "local"): 0}, "8.0", "accessed")
+    some = count(totals | {DRAM_LD: 100, L1_LD: 20, L1_LD.replace("global", "local"): 0}, "8.6", "accessed")
     assert some.table[["l1", "l2", "dram_read", "dram_write"]].iloc[0].tolist() == [1000, 600, 100, 50]
     assert some.table[["l1_read", "l1_write", "dram", "l2_read", "l2_write"]].isna().all(axis=None)
+
+
+def test_what_passes_between_the_halves_of_an_l2_is_counted_once():
+    """On an A100 all clients' bytes are L1's and once more those of DRAM, on other chips of two halves half of them."""
+    totals = {"l1tex__t_bytes.sum": 1000, "lts__t_bytes.sum": 600, "dram__bytes.sum": 150}
+    for capability, l2 in (("8.0", 450), ("9.0", 525), ("10.0", 525)):
+        served, accessed = (row(count(totals, capability, books)) for books in ("served", "accessed"))
+        assert (served["l1"], served["l2"], accessed["l2"]) == (1000 - l2, l2 - 150, l2)
+    assert row(count({"lts__t_bytes.sum": 600}, "8.0", "accessed"))["l2"] == 600, "without DRAM's, as many at most"
 
 
 def test_all_bytes_of_dram_are_better_than_two_guessed_halves():

@@ -160,6 +160,18 @@ def test_active_cycles_are_their_mean_times_the_multiprocessors(report, multipro
     assert row(counted)["sm_active_cycle"] == pytest.approx(mean * multiprocessors)
 
 
+@pytest.mark.parametrize(("report", "capability"), [("a100-sxm4-silu", "8.0"), ("h100-pcie-rmsnorm", "9.0")])
+def test_totals_of_an_l2_in_two_halves_are_what_l1_asked_for(report, capability):
+    counted = real(f"{report}.ncu-rep").counters
+    asked, dram = (
+        sum(counted[name.format(way)][0] for way in ("read", "write"))
+        for name in ("lts__t_sectors_srcunit_tex_op_{}.sum", "dram__bytes_{}.sum")
+    )
+    totals = {"lts__t_bytes.sum": 32 * counted["lts__t_sectors.sum"][0], "dram__bytes.sum": dram}
+    found = counts.count(make(totals, device=None), counters.find("ncu", capability), "accessed")
+    assert row(found)["l2"] == pytest.approx(32 * asked, rel=0.035)
+
+
 # -------------------------------------------------------------------------------------------------------- made logs
 
 
@@ -276,6 +288,27 @@ def test_a_kernels_name_tells_the_type_of_its_tensor_work(kernel, type_, flop_pe
     expected = dict.fromkeys(("fp16", "bf16", "tf32", "fp8"), 0) | {type_: flop_per_cycle * 1e6}
     assert {kind: row(counted)[f"tensor_{kind}"] for kind in expected} == expected
     assert counted.marks[f"tensor_{type_}"].iloc[0] == E
+
+
+@pytest.mark.parametrize(
+    ("kernel", "type_", "flops"),
+    [
+        ("ampere_s16816gemm_fp16_256x128_ldg8_stages_64x3_nn", "fp16", 2 * 16 * 8 * 16),
+        ("cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4", "tf32", 2 * 16 * 8 * 8),
+        ("Gemm<arch::Mma<cutlass::gemm::GemmShape<(int)16, (int)8, (int)8>, (int)32, cutlass::half_t>>", "fp16", 2048),
+        ("gemm<MMA_Atom<SM80_16x8x16_F32BF16BF16F32_TN>>(cutlass::bfloat16_t *)", "bf16", 4096),
+        ("gemm_128x1688_of<__half>", None, None),
+        ("ampere_i16832gemm_int8_128x128", None, None),
+    ],
+)
+def test_a_kernels_name_tells_the_shape_of_its_matrix_instructions(kernel, type_, flops):
+    launches = make({"sm__inst_executed_pipe_tensor.sum": 1000}, names=[kernel], device="NVIDIA A100-PCIE-40GB")
+    counted = row(counts.count(launches, counters.find("ncu", "8.0"), "served"))
+    if type_ is None:
+        assert counted["tensor"] == 32_000 and np.isnan(counted["tensor_fp16"])
+        return
+    assert np.isnan(counted["tensor"]) and counted[f"tensor_{type_}"] == 1000 * flops
+    assert sum(counted[f"tensor_{kind}"] for kind in ("fp64", "fp16", "bf16", "tf32", "int8")) == 1000 * flops
 
 
 @pytest.mark.parametrize(

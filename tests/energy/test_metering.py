@@ -11,6 +11,7 @@ from eprof.base.errors import MeterError, UsageError
 from eprof.base.marks import Mark
 from eprof.costs import Peaks
 from eprof.energy.attribution import attribute
+from eprof.energy.limits import limits, priced
 from eprof.energy.metering import LEAST, MOST, WITHIN, WITHIN_AT_LIMIT, Meter, factors, joules, metered
 
 PRICES = {"fp32_fma": 20.0, "dram_read": 100.0}
@@ -58,6 +59,21 @@ def test_the_scaled_costs_add_up_to_the_meter(rows, factor, idle_s):
     assert scaling.by_time_j(counts.rows.time_s).sum() + scaling.idle_j == pytest.approx(meter.joules, rel=1e-9)
 
 
+@given(some_rows, st.floats(LEAST + 0.01, MOST - 0.01), st.floats(0, 2), st.floats(1, 3), st.sampled_from([1, 10**9]))
+def test_no_metered_kernel_draws_more_than_its_board_and_the_sum_is_the_meters(rows, factor, idle_s, room, launches):
+    counts, costs = make_counts(rows, timed(rows)), make_costs(PRICES)
+    counts = replace(counts, rows=replace(counts.rows, launches=np.full(len(rows), launches)))
+    whole_s = float(sum(timed(rows))) + idle_s
+    meter = Meter(factor * (attribute(counts, costs).total_j.sum() + WATTS * idle_s), "a meter", whole_s)
+    board_w = room * meter.joules / whole_s
+    scaling = metered(counts, costs, meter, most_w=board_w)
+    split, held = priced(counts, costs.scaled(scaling.factor), limits(counts.rows, np.full(len(rows), board_w)))
+    assert split.total_j.sum() + scaling.idle_j == pytest.approx(meter.joules, rel=1e-6)
+    most_w = board_w * (1 if launches == 1 else 3)
+    assert (split.total_j <= most_w * counts.rows.time_s * (1 + 1e-6)).all()
+    assert scaling.factor >= meter.joules / scaling.modelled_j * (1 - 1e-9)
+
+
 @pytest.mark.parametrize(("joules_seen", "binds"), [(100.0, False), (156.0, True), (165.0, True)])
 def test_a_limit_binds_where_the_mean_power_is_at_it(joules_seen, binds):
     scaling = metered(two_kernels(), make_costs(PRICES), Meter(joules_seen, "a meter", 4.0), limit_w=40.0)
@@ -78,12 +94,12 @@ def test_each_replica_has_a_factor_of_its_own():
     replicas = [
         make_costs({"fp32_fma": fma, "dram_read": 100.0}, watts) for fma, watts in ((10, 10), (40, 5), (20, 20))
     ]
-    scaling = metered(counts, make_costs(PRICES), meter)
-    for costs, factor in zip(replicas, factors(counts, replicas, scaling), strict=True):
+    scaling, anything = metered(counts, make_costs(PRICES), meter), limits(counts.rows, np.full(2, np.inf))
+    for costs, factor in zip(replicas, factors(counts, replicas, scaling, anything), strict=True):
         scaled = costs.scaled(factor)
         total_j = attribute(counts, scaled).total_j.sum() + scaled.constant_power_w * 1.0
         assert total_j == pytest.approx(84.0, rel=1e-9)
-    assert factors(counts, [], scaling) == ()
+    assert factors(counts, [], scaling, anything) == ()
 
 
 def test_scaled_prices_are_estimated():

@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -20,6 +19,7 @@ from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.lab.fitting import Form, fit
 from eprof.lab.fitting import quality as quality_of_fits
+from eprof.lab.fitting.predictions import of_form
 from eprof.lab.fitting.quality import bootstrap, collinearity, error, examine, left_out, within
 from eprof.lab.fitting.search import HIGHEST, LOWEST, Settings, lowest_points, moments, monotone, rows_of
 from eprof.lab.fitting.solve import alike, form_for, known, level_volts, pooled
@@ -182,7 +182,8 @@ def test_what_is_left_out_is_not_used():
     mine = (measurements.rows["benchmark"] == "k3").to_numpy()
     power[mine] *= 5
     changed = replace(measurements, rows=measurements.rows.assign(power_w=power))
-    before, after = (left_out(one, Form(), "benchmark") for one in (measurements, changed))
+    model = of_form(Form(starts=1))
+    before, after = (left_out(model, one, "benchmark") for one in (measurements, changed))
     assert after[mine] == pytest.approx(before[mine], rel=1e-12)
     assert not np.allclose(after[~mine], before[~mine], rtol=1e-4)
 
@@ -293,7 +294,7 @@ def test_a_table_predicts_what_its_fit_predicts(tmp_path, voltages):
     if voltages == "estimated":
         measurements = blind(measurements)
     fitted = fit(measurements, Form(voltages=voltages))
-    quality = examine(measurements, fitted, replicas=8, protocols=())
+    quality = examine(measurements, fitted, replicas=8, leaving_out=())
     path = tmp_path / "mine.toml"
     path.write_text(text(measurements, fitted, quality, Head("mine", "A GPU", ("A GPU",), "made up")))
     assert costs.check(str(path)) == []
@@ -328,8 +329,7 @@ def test_a_table_of_one_setting_holds_there_alone(tmp_path):
 def test_an_energy_is_told_if_its_interval_is_above_0_and_no_wider_than_a_factor_of_three():
     """As docs/fit.md has it."""
     intervals = pd.DataFrame({"low": [1.0, 1.0, 0.0, 2.0], "high": [3.0, 3.1, 0.1, 2.0]}, index=list(TERMS))
-    fitted = SimpleNamespace(prices_pj=pd.Series(1.0, index=list(TERMS)))
-    assert quality_of_fits._status(fitted, intervals).tolist() == ["told", "loosely", "not told", "told"]
+    assert quality_of_fits.told(intervals).tolist() == ["told", "loosely", "not told", "told"]
 
 
 def test_what_the_data_cannot_tell_is_marked_and_has_few_digits(tmp_path):
@@ -458,4 +458,4 @@ def test_the_bars_of_the_public_measurements_are_met(name):
     if benchmark_bar is not None:
         # Squares are quick, and without the prior nothing of the other GPUs is in it.
         plain = Form(starts=1)
-        assert error(left_out(measurements, plain, "benchmark"), measurements.power_w) <= benchmark_bar
+        assert error(left_out(of_form(plain), measurements, "benchmark"), measurements.power_w) <= benchmark_bar

@@ -8,7 +8,8 @@ import pytest
 
 from eprof.base.errors import DefinitionError
 from eprof.lab.fitting import Form, fit
-from eprof.lab.fitting.quality import CONSTANT, LINEAR, ClockPower, ConstantPower, examine, sentence
+from eprof.lab.fitting.predictions import CONSTANT, LINEAR, ClockPower, ConstantPower
+from eprof.lab.fitting.quality import examine, sentence
 from eprof.lab.fitting.solve import form_without_prior
 from eprof.lab.measurements import MeasurementError, read
 from eprof.lab.measurements.mapping import Cells, load
@@ -188,7 +189,7 @@ def test_times_that_are_too_short_or_too_long(tmp_path):
     form = Form(
         starts=1, ridge=0.01, loss="l1", prior={"fp32_instruction": 20, "integer_instruction": 20, "dram_byte": 100}
     )
-    quality = examine(long, fit(long, form), replicas=0, protocols=())
+    quality = examine(long, fit(long, form), replicas=0, leaving_out=())
     assert any("of the predicted power in the middle row, the rest is constant" in note for note in quality.notes)
 
 
@@ -224,7 +225,7 @@ def test_a_kernel_of_which_nothing_is_left_is_not_predicted(tmp_path):
     assert any("measured at one setting only: 1 of 2 (b)" in note for note in measured.notes)
     blind = fit(measured.take(np.arange(5)), form_without_prior(measured))
     assert np.isnan(blind.predict(measured)).tolist() == [False] * 5 + [True]
-    quality = examine(measured, fit(measured), replicas=0, protocols=("setting",))
+    quality = examine(measured, fit(measured), replicas=0, leaving_out=("setting",))
     assert quality.errors["leave_one_setting_out"] < 20
     assert any(note.startswith("1 rows could not be predicted with their setting left out") for note in quality.notes)
     whole = own(tmp_path, [500, 600, 700, 800, 900])
@@ -264,7 +265,7 @@ def test_a_kernel_that_was_metered_while_idle_is_named(tmp_path):
     form = Form(starts=1, loss="l1")
 
     def notes_on(rows):
-        return examine(rows, fit(rows, form), replicas=0, protocols=("benchmark",)).notes
+        return examine(rows, fit(rows, form), replicas=0, leaving_out=("benchmark",)).notes
 
     notes = notes_on(measured)
     assert any(note.startswith("1 of 12 kernels do not go with the others") and f"{most} (" in note for note in notes)

@@ -19,6 +19,7 @@ from eprof.base.arrays import HOLDS
 from eprof.base.errors import EprofError
 from eprof.commands.validate import study
 from eprof.lab.fitting import fit
+from eprof.lab.fitting.predictions import of_form
 from eprof.lab.fitting.quality import left_out
 from eprof.lab.fitting.solve import form_for
 from eprof.lab.measurements import MeasurementError, read
@@ -100,7 +101,7 @@ def test_a_program_that_was_left_out_is_predicted_by_the_others(name, most, abov
         predicted[out] = columns(rows[out]) @ solved(rows[~out])
     off = np.abs(predicted / rows["pkg_j"].to_numpy() - 1)
     error = 100 * off.mean()
-    watts = left_out(measurements, form_for(measurements), "benchmark")
+    watts = left_out(of_form(form_for(measurements)), measurements, "benchmark")
     eprofs = 100 * np.abs(watts / measurements.power_w - 1)
     assert eprofs.mean() < most and eprofs.mean() < 1.02 * error, "a surcharge cannot be negative, which helps a little"
 

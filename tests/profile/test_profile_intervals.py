@@ -7,19 +7,18 @@ import pytest
 from frames_support import columns
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import UNSET
 from msgspec.structs import replace
 
 import eprof
 from eprof import costs
 from eprof.base.marks import Mark
 from eprof.base.vocabulary import PRICED
-from eprof.costs import Peaks
 from eprof.costs.datasheets import most_w
 from eprof.energy.attribution import attribute
+from eprof.energy.limits import times_limit
 from eprof.energy.replicas import Replicas, amounts_of, middle, prices_of
 from eprof.profile import intervals
-from eprof.profile.totals import held_to_limit, joules_of, time_of, times_limit
+from eprof.profile.totals import joules_of, time_of
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "samples" / "logs" / "invented"
@@ -133,57 +132,70 @@ def test_a_lower_bound_ends_at_the_power_limit_or_nowhere(energy):
     assert whole(limited).total == [interval.total[0], pytest.approx(5000.0 * time_s.sum())]
     highs = [pair[1] for pair in intervals.of_kernels(limited, refits)]
     assert highs == pytest.approx((times_limit(energy.counts.rows) * 5000.0 * time_s).tolist())
-    # A limit below what was counted is wrong itself.
-    tiny = replace(energy, costs=replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=1e-3)))
-    assert whole(tiny).total == interval.total
-    assert held_to_limit(tiny) is tiny
+    # Constant power alone is above the limit: it keeps its share of what the board can draw.
+    tiny = limited_to(energy, 1e-3)
+    assert joules_of(tiny)["total"] == pytest.approx(1e-3 * time_s.sum()) == whole(tiny).total[1]
+    shares = [joules_of(of)["constant"] / joules_of(of)["total"] for of in (energy, tiny)]
+    assert shares[0] == pytest.approx(shares[1])
+    assert "is more than the 0.001 W" in tiny.costs.notes[-1]
+
+
+def limited_to(energy, limit_w):
+    return energy.priced(replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=limit_w)))
 
 
 def test_prices_give_way_where_the_power_limit_binds(energy):
     joules, time_s = joules_of(energy), time_of(energy)
     limit_w = (joules["constant"] + 0.6 * (joules["total"] - joules["constant"])) / time_s
-    limited = replace(energy, costs=replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=limit_w)))
-    held = held_to_limit(limited)
-    assert joules_of(held)["total"] == pytest.approx(limit_w * time_s)
+    rows = replace(energy.counts.rows, launches=np.full(6, 10**9))  # so short that the device's limit alone binds
+    held = limited_to(replace(energy, counts=replace(energy.counts, rows=rows)), limit_w)
+    assert joules_of(held)["total"] == pytest.approx(limit_w * time_s) == pytest.approx(held.split.total_j.sum())
     assert joules_of(held)["constant"] == pytest.approx(joules["constant"])
     assert joules_of(held)["data"] == pytest.approx(0.6 * joules["data"])
+    assert held.split.held == pytest.approx(0.6) and held.document()["costs"]["held"] == pytest.approx(0.6)
     assert any("its power limit binds" in note and "probably not those of this run" in note for note in held.warnings)
     shares = intervals.causes_of_energy(held, intervals.replicas(held)).parts
     assert sum(part.share for part in shares) == pytest.approx(1)
-    huge = replace(energy, costs=replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=1e9)))
-    assert held_to_limit(huge) is huge
+    assert not limited_to(energy, 1e9).split.over_j.any()
 
 
-def test_a_kernel_that_draws_more_than_the_limit_for_a_moment_is_in_its_interval(energy):
+def test_a_kernel_in_long_launches_is_held_alone_and_named(energy):
+    """It is beyond the limit, while the run as a whole is not; what it gives up is gone from the total."""
     limit_w = 1.001 * energy.split.total_j.sum() / time_of(energy)
-    rows = replace(energy.counts.rows, launches=np.full(6, 10**9))
-    limited = replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=limit_w))
-    brief = replace(energy, costs=limited, counts=replace(energy.counts, rows=rows))
-    ends = np.array(intervals.of_kernels(brief, intervals.replicas(brief)))
-    value_j = energy.split.total_j
-    assert (value_j > limit_w * rows.time_s).any(), "the mean of all is below the limit, that of one is not"
-    assert ((ends[:, 0] <= value_j) & (value_j <= ends[:, 1])).all()
-
-
-def test_a_note_names_the_kernel_that_draws_more_than_its_board_can(energy):
-    """It is beyond the limit in its long launches, while the run as a whole is not."""
-    limit_w = 1.001 * energy.split.total_j.sum() / time_of(energy)
-    limited = replace(energy, costs=replace(energy.costs, peaks=replace(energy.costs.peaks, power_limit_w=limit_w)))
     rows = replace(energy.counts.rows, launches=np.ones(6, dtype=int))
-    said = held_to_limit(replace(limited, counts=replace(energy.counts, rows=rows))).notes[0]
-    worst = rows.kernel[(energy.split.total_j > limit_w * rows.time_s)][0]
-    assert worst in said and "the times or counts are not those of this run" in said
+    held = limited_to(replace(energy, counts=replace(energy.counts, rows=rows)), limit_w)
+    is_over = energy.split.total_j > limit_w * rows.time_s
+    assert is_over.any() and not is_over.all()
+    of_kernels = dict(zip(held.counts.rows.kernel, held.split.total_j, strict=True))
+    for kernel, joules, time_s, over in zip(rows.kernel, energy.split.total_j, rows.time_s, is_over, strict=True):
+        assert of_kernels[kernel] == pytest.approx(limit_w * time_s if over else joules)
+    assert joules_of(held)["total"] == pytest.approx(sum(of_kernels.values()))
+    worst = held.counts.rows.kernel[held.split.held.argmin()]
+    assert any(worst in note and "its power limit binds" in note for note in held.warnings)
+    ends = intervals.of_kernels(held, intervals.replicas(held))
+    assert all(low <= value <= high for (low, high), value in zip(ends, held.split.total_j, strict=True))
+    assert all(
+        high <= limit_w * time_s * (1 + 1e-9) for (_, high), time_s in zip(ends, held.counts.rows.time_s, strict=True)
+    )
+    answer = held.what_if("time=-50%")
+    assert answer.energy_j["total"] / answer.time_s <= limit_w * (1 + 1e-9) and "slowed" in answer.assumes
+    assert held.what_if("pi0=100%").energy_j["total"] == pytest.approx(joules_of(held)["total"])
+
+
+def test_a_limit_that_was_lowered_is_read_from_the_programs_output(tmp_path):
+    text = (MADE / "new.csv").read_text()
+    path = tmp_path / "new.csv"
+    path.write_text("        Enforced Power Limit              : 70.5 W\n" + text)
+    free = eprof.load(MADE / "new.csv", MADE / "new-times.csv").energy()
+    held = eprof.load(path, MADE / "new-times.csv").energy()
+    assert free.energy_j / free.time_s > 70.5
+    assert held.energy_j == pytest.approx(70.5 * held.time_s) == held.split.total_j.sum()
+    assert any("70.5 W, as the log tells: its power limit binds" in note for note in held.warnings)
 
 
 def test_boards_of_partners_may_draw_more_than_their_data_sheet_says():
     assert most_w("GeForce GTX 1080 Ti (0)") == 1.25 * 250
     assert most_w("Tesla V100-SXM2-16GB") == 300
-
-
-def test_work_in_no_time_has_no_causes(energy):
-    counts = replace(energy.counts, rows=replace(energy.counts.rows, time_s=energy.counts.rows.time_s * 0))
-    timeless = replace(energy, counts=counts).priced(replace(energy.costs, peaks=Peaks(power_limit_w=10.0)))
-    assert intervals.causes_of_energy(timeless, intervals.replicas(timeless)) is UNSET
 
 
 @pytest.mark.parametrize("within", [1.0, 1.01, 2.0])

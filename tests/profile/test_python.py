@@ -66,7 +66,7 @@ def test_every_object_is_shown_in_a_line(old, new):
         energy.table,
         energy.split,
     ]
-    objects = [old, energy, difference, difference.old, difference.changes, energy.what_if("pi0=0.5"), *parts]
+    objects = [old, energy, difference, difference.changes, energy.what_if("pi0=0.5"), *parts]
     for shown in map(repr, objects):
         assert len(shown) < 80 and shown.isprintable() and re.fullmatch(r"<\w+ .*>", shown)
     assert "4 kernels" in repr(old) and "gtx680" in repr(energy)

@@ -262,7 +262,7 @@ def priced(like, rows, total_s=None):
     frame = like.counts.kernels.iloc[[0] * len(rows)].reset_index(drop=True)
     frame = frame.assign(kernel=[f"k{at}" for at in range(len(rows))], time_s=[row[0] for row in rows], time_marks=0)
     counts = counts_with(like.counts, kernels=frame, table=table, marks=marks)
-    return replace(like, counts=counts, split=attribute(counts, like.costs), total_s=total_s)
+    return replace(like, counts=counts, total_s=total_s).priced(like.costs)
 
 
 def of_kernels(table, rows):

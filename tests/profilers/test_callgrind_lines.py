@@ -97,6 +97,22 @@ def test_advice_names_the_scalar_line_and_saves_less_than_the_function_takes(pro
     assert not list(scalar_loops(view)), "nobody can compile a library that Python calls otherwise"
 
 
+def test_narrow_vectors_are_widened_where_the_loop_does_not_wait_for_dram(product):
+    view = View(eprof.load(product[0], cache=False).energy("sapphirerapids").document())
+    (function,) = (kernel for kernel in view.kernels if kernel.name == "product")
+    scalar_j = {word: count.energy_j or 0.0 for word, count in function.counts.items()}
+    function.counts["fp64_scalar"].value = 0.0  # the same work, two lanes an instruction
+    (loop,) = (loop for loop in scalar_loops(view) if "product" in loop.act)
+    assert "100\u202f% of its FP64 arithmetic is in vectors of 128 bits, not 256" in loop.act
+    once_j = sum(
+        scalar_j.get(word, 0.0) for word in ("retired", "core_active", "integer", "control", "load_store", "misc")
+    )
+    assert loop.most_j == pytest.approx(once_j / 2 + scalar_j["fp64_narrow"])
+    function.counts["dram_read"].value = function.counts["retired"].value
+    (waiting,) = (loop for loop in scalar_loops(view) if "product" in loop.act)
+    assert waiting.most_j == pytest.approx((once_j - scalar_j["core_active"]) / 2 + scalar_j["fp64_narrow"])
+
+
 def test_constant_power_is_that_of_the_cores_that_were_busy(product):
     manifest = json.loads((product[0] / "run.json").read_text())
     (alone,) = (each for each in manifest["measurements"] if each["what"] == "time")
@@ -215,6 +231,14 @@ def test_python_is_counted_from_its_first_line_on_unless_it_takes_no_module(tmp_
     left_out_s = COLLECTOR.judge(step, Ended(0, None, 1.0), []).left_out_s
     assert left_out_s == {"Python's start and end": pytest.approx(0.1), "imports": 0.3}
     assert COLLECTOR.judge(step, Ended(0, None, 0.2), []).left_out_s == {}, "more than there was"
+    cpuinfo = tmp_path / "cpuinfo"
+    monkeypatch.setattr("eprof.profilers.callgrind.collector._CPUINFO", cpuinfo)
+    counting = COLLECTOR.step("counters", tool, Request(("python3", "a.py")), Place(tmp_path))
+    profile = [tmp_path / "counters-1-7.callgrind"]
+    for flags, is_told in (("avx2 avx512f fma", True), ("avx2 fma", False)):
+        cpuinfo.write_text(f"flags : {flags}\n")
+        said = " ".join(COLLECTOR.judge(counting, Ended(0, None, 1.0), profile).messages)
+        assert ("has no AVX-512, and this one has" in said) == is_told
 
 
 def test_a_python_program_runs_as_ever_and_its_start_is_left_out(tmp_path):

@@ -6,9 +6,11 @@ import re
 from frames_support import combine
 from oracle import totals, words
 from oracle.amounts import amount
+from oracle.limits import factors
 
 from eprof.base.marks import Mark
 from eprof.logs import read as read_log
+from eprof.profile.totals import board_limit_w
 
 CLOSE = 1e-9
 MISSING, ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
@@ -89,6 +91,8 @@ def wrong_words(profile, rows, prices, costs, profiler, capability=None):
     made = profile.energy(costs)
     counts = made.counts
     table, marks_of, split = counts.table, counts.marks, made.split.table
+    # Every word of a kernel gives way by one factor, and only as far as power goes: `oracle.limits` tells which.
+    factors = below_limits(made, prices)
     place = placed(counts.kernels["device"], counts.kernels["kernel"])
     found, compared = [], 0
     for (device, name), kernel in totals(rows).items():
@@ -101,14 +105,29 @@ def wrong_words(profile, rows, prices, costs, profiler, capability=None):
                 continue  # the class as a whole stands for its kinds, or they for it
             said = disagreement(value, marks, truth)
             joules = split[word].iloc[at] if word in split else math.nan
-            # Where the board's power limit binds, all prices give way by one factor, which the costs tell.
-            pj = prices.pj.get(word, math.nan if value else 0.0) * made.costs.held
+            pj = prices.pj.get(word, math.nan if value else 0.0) * factors[at]
             if not math.isclose(joules, value * pj * 1e-12, rel_tol=CLOSE) and not math.isnan(joules):
                 said = f"{joules} J for {value}, at {pj} pJ each"
             compared += 1
             found += [f"{name}: {word}: {said}"] if said else []
         found += wrong_constant(counts.kernels.iloc[at], split["constant"].iloc[at], prices)
     return found, compared
+
+
+def below_limits(made, prices):
+    """The factor of each kernel by the oracle, from eprof's own counts, times and the limits of its boards."""
+    rows, table = made.counts.kernels, made.counts.table
+    # A class that counters do not take apart pays what eprof makes of its parts' prices.
+    pj = {word: charge.pj for word, charge in made.costs.charges.items() if charge.pays} | prices.pj
+    works = [
+        math.fsum(value * pj[word] * 1e-12 for word, value in row.items() if word in pj and value == value)
+        for row in table.to_dict("records")
+    ]
+    limits = {part.device.label: board_limit_w(made, part.device) for part in made.profile.counted}
+    whole = [
+        time if not mark & MISSING else math.nan for time, mark in zip(rows["time_s"], rows["time_marks"], strict=True)
+    ]
+    return factors(works, whole, rows["launches"].tolist(), rows["device"].tolist(), limits, prices.watts, made.total_s)
 
 
 def wrong_constant(kernel, joules, prices):

@@ -5,8 +5,8 @@ import pandas as pd
 from msgspec import convert
 
 from eprof.commands.validate.schema import Validation
+from eprof.lab.fitting.protocols import Scores
 from eprof.lab.measurements import Measurements
-from eprof.lab.validation.protocols import Scores
 
 PRICES = {"fp32_instruction": 20.0, "integer_instruction": 30.0, "l2_byte": 25.0, "dram_byte": 150.0}
 DOMAINS = {**dict.fromkeys(PRICES, "core"), "dram_byte": "memory"}

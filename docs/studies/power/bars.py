@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from eprof.lab.fitting import Form, fit
+from eprof.lab.fitting.predictions import of_form
 from eprof.lab.fitting.quality import error, left_out
 from eprof.lab.fitting.solve import form_for
 from eprof.lab.measurements import read
@@ -58,7 +59,7 @@ def main(data: Path, names: list[str]) -> None:
             found = [error(fit(measurements, form).predict(measurements), measurements.power_w)]
             seconds = time.perf_counter() - start
             for by in ("setting", "benchmark"):
-                predicted = left_out(measurements, form, by)
+                predicted = left_out(of_form(form), measurements, by)
                 found.append(float("nan") if predicted is None else error(predicted, measurements.power_w))
             cells = " | ".join("-" if value != value else f"{value:.2f}" for value in found)
             limits = " / ".join("-" if bar is None else f"{bar:g}" for bar in bars)

@@ -13,7 +13,8 @@ import pandas as pd
 from msgspec.structs import replace
 
 from eprof.lab.fitting import Form, fit
-from eprof.lab.fitting.quality import error, groups
+from eprof.lab.fitting.protocols import folds
+from eprof.lab.fitting.quality import error
 from eprof.lab.fitting.solve import alike, form_for, mean
 from eprof.lab.measurements import Measurements, read
 
@@ -53,13 +54,12 @@ def check(gpus: Mapping[str, list[Measurements]]) -> None:
         others = {name: gpus[name] for name in alike(gpus, device)}
         for part in parts:
             form = replace(form_for(part, device), starts=1)
-            labels, predicted = groups(part, "benchmark"), np.empty(len(part))
-            for label in range(int(labels.max()) + 1):
-                out = labels == label
-                kernel = part.rows["benchmark"][out].iloc[0]
-                unseen = {name: [_without(kernel, other) for other in many] for name, many in others.items()}
+            predicted = np.empty(len(part))
+            for fold in folds("leave_one_benchmark_out", part.rows):
+                unseen = {name: [_without(fold.label, other) for other in many] for name, many in others.items()}
                 prior = mean([energies(many).to_dict() for many in unseen.values()])
-                predicted[out] = fit(part.take(~out), replace(form, prior=prior)).predict(part.take(out))
+                trained = fit(part.take(fold.train), replace(form, prior=prior))
+                predicted[fold.test] = trained.predict(part.take(fold.test))
             print(f"{Path(part.sources[0]).stem}: {error(predicted, part.power_w):.2f} %", flush=True)
 
 

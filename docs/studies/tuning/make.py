@@ -21,9 +21,9 @@ from eprof.commands.tune.schema import PowerModel  # noqa: E402
 from eprof.lab.fitting import Form  # noqa: E402
 from eprof.lab.measurements import Measurements, read  # noqa: E402
 from eprof.lab.objective import parse  # noqa: E402
-from eprof.lab.validation import predictions, protocols  # noqa: E402
-from eprof.lab.validation.predictions import of_form  # noqa: E402
-from eprof.lab.validation.protocols import score  # noqa: E402
+from eprof.lab.fitting import predictions, protocols  # noqa: E402
+from eprof.lab.fitting.predictions import of_form  # noqa: E402
+from eprof.lab.fitting.protocols import score  # noqa: E402
 
 HERE = Path(__file__).parent
 FOLDER = ROOT.parent / "shared" / "data" / "power"

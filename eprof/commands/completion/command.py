@@ -68,7 +68,7 @@ def completion(options: argparse.Namespace) -> int:
     words = candidates(options.words, parsers)
     for word in words:
         print(word)
-    return 0 if words else 1
+    return int(not words)
 
 
 def candidates(words: Sequence[str], parsers: Parsers) -> list[str]:
@@ -76,27 +76,25 @@ def candidates(words: Sequence[str], parsers: Parsers) -> list[str]:
     # bash gives `--costs=gtx` as three words.
     *before, last = words or [""]
     before = [word for word in before if word != "="]
-    last = "" if last == "=" else last
-    return sorted({word for word in _possible(before, last, parsers) if word.startswith(last)})
-
-
-def _possible(before: Sequence[str], last: str, parsers: Parsers) -> Sequence[str]:
+    if last == "=":
+        last = ""
+    possible: Sequence[str] = []
+    parser = parsers.get(next(iter(before), ""))
     if not before:
-        return [*parsers, "--help", "--version"]
-    parser = parsers.get(before[0])
-    is_program = parser is not None and parser.runs_program and split(before, parser)[1]
-    if parser is None or is_program:
-        return []
-    options = parser._option_string_actions
-    name, is_joined, _ = last.partition("=")
-    if is_joined and name in options:
-        return [f"{name}={value}" for value in _values(options[name], before)]
-    previous = options.get(before[-1])
-    if previous is not None and previous.nargs != 0:
-        return _values(previous, before)
-    if last.startswith("-"):
-        return list(options)
-    return [value for action in parser._get_positional_actions() for value in _values(action, before)]
+        possible = [*parsers, "--help", "--version"]
+    elif parser is not None and not (parser.runs_program and split(before, parser)[1]):
+        options = parser._option_string_actions
+        name, is_joined, _ = last.partition("=")
+        previous = options.get(before[-1])
+        if is_joined and name in options:
+            possible = [f"{name}={value}" for value in _values(options[name], before)]
+        elif previous is not None and previous.nargs != 0:
+            possible = _values(previous, before)
+        elif last.startswith("-"):
+            possible = list(options)
+        else:
+            possible = [value for action in parser._get_positional_actions() for value in _values(action, before)]
+    return sorted({word for word in possible if word.startswith(last)})
 
 
 def _values(action: argparse.Action, before: Sequence[str]) -> Sequence[str]:

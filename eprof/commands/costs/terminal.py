@@ -26,12 +26,14 @@ def show_costs(explained: Row) -> None:
 
 
 def _costs(explained: Row) -> Iterable[RenderableType]:
-    constant = explained["constant"]
-    peaks = explained["peaks"]
+    constant, peaks, setting = explained["constant"], explained["peaks"], explained["setting"]
     yield Text(printable(f"{explained['name']}: {explained['device']}"), style="bold")
     yield f"Source: {explained['source']}"
     yield f"Basis: {phrase('{}: {}', explained['basis'], explained['basis_is']) or 'not stated'}."
-    yield f"Setting: {_setting(explained)} ({explained['setting_from']}). Books: {explained['books']}."
+    unit = "of its reference voltage" if explained["relative_voltages"] else "V"
+    volts = [f"{name} {setting[f'{name}_v']:g} {unit}" for name in ("core", "memory") if setting[f"{name}_v"]]
+    where = f"{setting['label']} MHz" if "/" in setting["label"] else "fixed"
+    yield f"Setting: {', '.join([where, *volts])} ({explained['setting_from']}). Books: {explained['books']}."
     marks = marks_of(constant["marks"])
     yield f"Constant power: {constant['power_w']:.3f} W = {constant['formula']}{marks}: {constant['why']}."
     units = (
@@ -54,15 +56,6 @@ def _costs(explained: Row) -> Iterable[RenderableType]:
     if explained["interval_is"]:
         yield f"Intervals: {explained['interval_is']}."
     yield _charges(explained)
-    yield from _prices(explained)
-    yield from explained["notes"]
-    labels = [f"{setting['label']}{when(setting['default'], ' (default)')}" for setting in explained["settings"]]
-    if len(labels) > 1:
-        yield f"Settings, core/memory MHz: {', '.join(labels)}."
-
-
-def _prices(explained: Row) -> Iterable[RenderableType]:
-    """The named prices of a cost table with intervals and sources, and the boards that the table serves too."""
     prices = explained["prices"]
     if any(price["interval_pj"] or price["from"] for price in prices):
         table = listing_table("price", "pJ", "interval", "from")
@@ -72,14 +65,10 @@ def _prices(explained: Row) -> Iterable[RenderableType]:
         yield table
     for board in explained["boards"]:
         yield f"Also for {', '.join(board['devices'])}{when(board['assumed'], ' (assumed)')}: {board['why']}"
-
-
-def _setting(explained: Row) -> str:
-    setting = explained["setting"]
-    unit = "of its reference voltage" if explained["relative_voltages"] else "V"
-    volts = [f"{name} {setting[f'{name}_v']:g} {unit}" for name in ("core", "memory") if setting[f"{name}_v"]]
-    where = f"{setting['label']} MHz" if "/" in setting["label"] else "fixed"
-    return ", ".join([where, *volts])
+    yield from explained["notes"]
+    labels = [f"{setting['label']}{when(setting['default'], ' (default)')}" for setting in explained["settings"]]
+    if len(labels) > 1:
+        yield f"Settings, core/memory MHz: {', '.join(labels)}."
 
 
 def _charges(explained: Row) -> Table:
@@ -94,21 +83,16 @@ def _charges(explained: Row) -> Table:
         if charge["status"] != "pays" and charge["word"] in foreign:
             continue
         pays = {"pays": f"{charge['pj'] or 0:.4g} pJ", "nothing": "nothing"}.get(charge["status"], "no price")
-        labels.setdefault((charge["status"], pays, _why(charge)), []).append(nouns.label(charge["word"]))
+        # "No price" says what the mark `missing` would say again.
+        why = charge["why"]
+        if charge["status"] != "unpriced":
+            why += marks_of(charge["marks"])
+            if formula := charge["formula"]:
+                numbers = when(not formula.isidentifier(), f" = {charge['numbers']}")
+                why = f"{formula}{numbers}: {why}"
+        labels.setdefault((charge["status"], pays, why), []).append(nouns.label(charge["word"]))
 
     table = listing_table("counts", "pays", "why")
     for (status, pays, why), counts in labels.items():
         table.add_row(", ".join(counts), pays, printable(why), style=when(status != "pays", "dim"))
     return table
-
-
-def _why(charge: Row) -> str:
-    """Why a count pays it: the formula, with its numbers if it is more than one price, and the reason."""
-    if charge["status"] == "unpriced":  # "no price" says what the mark `missing` would say again
-        return str(charge["why"])
-    reason = f"{charge['why']}{marks_of(charge['marks'])}"
-    formula = charge["formula"]
-    if not formula:
-        return reason
-    numbers = when(not formula.isidentifier(), f" = {charge['numbers']}")
-    return f"{formula}{numbers}: {reason}"

@@ -19,8 +19,6 @@ from eprof.base.vocabulary import BYTES, COUNTS, FLOAT_PARTS, LEVEL_PARTS, PRICE
 from eprof.commands.diff.matching import Kernel, Match
 from eprof.costs import Costs
 from eprof.lab.welch import Test, welch
-from eprof.logs.rows.log import Log
-from eprof.logs.runs import Run
 from eprof.profile.profile import Energy
 
 # The columns of a grid: every word of the vocabulary, and constant power, whose "count" is seconds.
@@ -111,17 +109,25 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def costs(self) -> Costs | None:
-        """The prices of all repeats of a side."""
+        """The prices of a side."""
         return self.first.costs
 
     @cached_property
     def origins(self) -> set[tuple[str, ...]]:
-        """Which logs of which runs a side is made of. Runs that count alike leave equal logs: these are two."""
-        return {_origin(energy.profile.run, log) for energy in self.energies for log in energy.profile.logs}
+        """Which logs of which runs a side is made of. Runs that count alike leave equal logs: these are two.
 
-    def name_of(self, place: int | None) -> str | None:
-        """The name of a side's kernel; None for none."""
-        return None if place is None else self.named[place].name
+        A log is known by its run's host and time of start; one of no run directory by where it is.
+        """
+        origins: set[tuple[str, ...]] = set()
+        for profile in (energy.profile for energy in self.energies):
+            run = profile.run
+            for log in profile.logs:
+                if run is not None and run.started_utc:
+                    host = str(run.section("host").get("name"))
+                    origins.add((host, str(run.started_utc), os.path.basename(log.path)))  # noqa: PTH119
+                else:
+                    origins.add((os.path.realpath(log.path), log.sha256))
+        return origins
 
     @property
     def measured(self) -> list[float]:
@@ -159,21 +165,32 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
         return replace(self, named=[self.named[place] for place in places], grids=self.grids.rows(places))
 
 
-def _origin(run: Run | None, log: Log) -> tuple[str, ...]:
-    """A log by its run's host and time of start; one of no run directory by where it is."""
-    started = run.started_utc if run is not None else None
-    if run is None or not started:
-        return os.path.realpath(log.path), log.sha256
-    return str(run.section("host").get("name")), str(started), os.path.basename(log.path)  # noqa: PTH119
-
-
 def side(label: str, energies: Sequence[Energy]) -> Side:
     """Make one side of its repeats. Raises UsageError if they are priced differently or there are none."""
     if not energies:
         raise UsageError(f"{label}: nothing to compare; name a log or a run directory.")
-    if len({_pricing(energy.costs) for energy in energies}) > 1:
+    pricings = set()
+    for costs in (energy.costs for energy in energies):
+        # Where each repeat was scaled to its own meter, the factors may differ.
+        constant_w = None if costs is None or costs.factor != 1 else costs.constant_power_w
+        pricings.add(None if costs is None else (costs.name, costs.setting.label, repr(constant_w)))
+    if len(pricings) > 1:
         raise UsageError(f"The repeats of {label} are priced differently; say --costs and --setting.")
     keys = list(dict.fromkeys(key for energy in energies for key in _keys(energy)))
+    launches = np.zeros(len(keys))
+    place_of: dict[_Key, float] = {}
+    for energy in energies:
+        number_of = dict(zip(_keys(energy), energy.counts.rows.launches.astype(float), strict=True))
+        launches += np.array([number_of.get(key, 0.0) for key in keys]) / len(energies)
+        # `energy` itself is sorted by energy.
+        rows = energy.profile.counts().rows
+        last = max(1, len(rows) - 1)
+        for place, key in enumerate(zip(rows.device, rows.kernel, strict=True)):
+            place_of.setdefault(key, place / last)
+    named = [
+        Kernel(name, device, number, place_of.get((device, name), 0.0))
+        for (device, name), number in zip(keys, launches.tolist(), strict=True)
+    ]
     number, counted, joules, marks = (
         np.stack(tables) for tables in zip(*(_tables(energy, keys) for energy in energies), strict=True)
     )
@@ -182,43 +199,19 @@ def side(label: str, energies: Sequence[Energy]) -> Side:
         joules, marks = _with_mean(joules, marks)
     price = _mean_prices(energies)
     prices = np.broadcast_to(price, joules.shape)
-    if len({energy.metered.factor for energy in energies if energy.metered is not None}) > 1:
+    meters = {energy.metered.factor for energy in energies if energy.metered is not None}
+    # Where a board's limit binds, each kernel has prices of its own.
+    is_held = any(energy.split is not None and energy.split.over_j.any() for energy in energies)
+    if is_held or len(meters) > 1:
         with np.errstate(invalid="ignore", divide="ignore"):
             prices = np.where(number > 0, joules / number, prices)
     grids = Grid(number, joules, prices, marks, counted)
-    return Side(label, tuple(energies), _kernels(energies, keys), grids, price)
-
-
-def _pricing(costs: Costs | None) -> tuple[str, str, str] | None:
-    """What the repeats of a side have in common; where each was scaled to its own meter, not the factor."""
-    if costs is None:
-        return None
-    constant_w = math.nan
-    if costs.factor == 1:
-        constant_w = costs.constant_power_w
-    return costs.name, costs.setting.label, repr(constant_w)
+    return Side(label, tuple(energies), named, grids, price)
 
 
 def _keys(energy: Energy) -> list[_Key]:
     rows = energy.counts.rows
     return list(zip(rows.device, rows.kernel, strict=True))
-
-
-def _kernels(energies: Sequence[Energy], keys: Sequence[_Key]) -> list[Kernel]:
-    launches = np.zeros(len(keys))
-    places: dict[_Key, float] = {}
-    for energy in energies:
-        number = dict(zip(_keys(energy), energy.counts.rows.launches.astype(float), strict=True))
-        launches += np.array([number.get(key, 0.0) for key in keys]) / len(energies)
-        # `energy` itself is sorted by energy.
-        rows = energy.profile.counts().rows
-        last = max(1, len(rows) - 1)
-        here = {key: place / last for place, key in enumerate(zip(rows.device, rows.kernel, strict=True))}
-        places = {**here, **places}
-    return [
-        Kernel(name, device, number, places.get((device, name), 0.0))
-        for (device, name), number in zip(keys, launches.tolist(), strict=True)
-    ]
 
 
 def _tables(energy: Energy, keys: Sequence[_Key]) -> tuple[Floats, Ints, Floats, Ints]:
@@ -302,9 +295,28 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
     new_repeats: tuple[Grid, ...]
 
     @property
-    def halves(self) -> tuple[tuple[Side, Grid], tuple[Side, Grid]]:
+    def sides(self) -> tuple[tuple[Side, Grid], tuple[Side, Grid]]:
         """OLD and NEW with their numbers."""
         return (self.old_side, self.old), (self.new_side, self.new)
+
+    @cached_property
+    def kernels(self) -> list[tuple[Kernel | None, Kernel | None]]:
+        """The kernels of each match, OLD's and NEW's; None where a side has none."""
+        olds: dict[int | None, Kernel] = dict(enumerate(self.old_side.named))
+        news: dict[int | None, Kernel] = dict(enumerate(self.new_side.named))
+        return [(olds.get(match.old), news.get(match.new)) for match in self.matches]
+
+    @cached_property
+    def statuses(self) -> "np.ndarray[Any, Any]":
+        """Of each match, whether the kernel is on both sides: MATCHED, APPEARED or VANISHED."""
+        one_sided = {(True, False): APPEARED, (False, True): VANISHED}
+        return np.array([one_sided.get((old is None, new is None), MATCHED) for old, new in self.kernels])
+
+    @cached_property
+    def launches(self) -> tuple[Floats, Floats]:
+        """How often each side launches the kernel of each match, (n_matches,); 0 where it does not have it."""
+        old, new = np.array([[kernel.launches if kernel else 0.0 for kernel in pair] for pair in self.kernels]).T
+        return old, new
 
     @cached_property
     def rests_on_single_times(self) -> bool:
@@ -318,7 +330,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
             return False
         if not np.array_equal(np.isnan(self.old.number).all(axis=0), np.isnan(self.new.number).all(axis=0)):
             return False
-        old, new = (known_or_zero(half.number[:, :TIME]) for _, half in self.halves)
+        old, new = (known_or_zero(grid.number[:, :TIME]) for _, grid in self.sides)
         apart, whole = abs(new - old).sum(axis=0), old.sum(axis=0)
         return bool(whole.any()) and all(apart[unit].sum() <= _REPEATS * whole[unit].sum() for unit in _COUNTED)
 
@@ -327,18 +339,6 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         """Whether any energy is known of OLD and of NEW. A kernel that only one has is compared with nothing at all."""
         priced = self.old_side.costs is not None and self.new_side.costs is not None
         return priced and bool(self.compared.any())
-
-    @cached_property
-    def launches(self) -> tuple[Floats, Floats]:
-        """How often each side launches the kernel of each match, (n_matches,); 0 where it does not have it."""
-        old, new = self.old_side.named, self.new_side.named
-        launches = np.zeros((2, len(self.matches)))
-        for row, match in enumerate(self.matches):
-            if match.old is not None:
-                launches[0, row] = old[match.old].launches
-            if match.new is not None:
-                launches[1, row] = new[match.new].launches
-        return launches[0], launches[1]
 
     @property
     def is_zero(self) -> bool:
@@ -364,6 +364,11 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         return np.asarray(valued & ~self.compared & ~free)
 
     @cached_property
+    def is_repriced(self) -> Bools:
+        """The cells of the change whose prices differ. Where the mix of kinds makes a mean price differ, none does."""
+        return np.asarray((self.old.price != self.new.price) & (self.old_side.price != self.new_side.price))
+
+    @cached_property
     def paid(self) -> Bools:
         """The cells of the change that are compared and cost anything on either side."""
         return np.asarray(self.compared & ((self.old.joules != 0) | (self.new.joules != 0)))
@@ -380,27 +385,20 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         compared = self.compared[rows][:, columns]
         return math.fsum(grid.joules[rows][:, columns][compared].tolist())
 
-    def energy_test(self, rows: _Rows = slice(None), columns: _Rows = slice(None)) -> Test | None:
-        """Welch's test on the compared energy of some cells, over the repeats that know all of it; None without."""
-        samples = [
-            [energy_j for grid in repeats if not math.isnan(energy_j := self.compared_j(grid, rows, columns))]
+    def test(self, amount: Callable[[Grid], float]) -> Test | None:
+        """Welch's test on an amount of each repeat of OLD and of NEW, over the repeats that know it; None without."""
+        old, new = (
+            [known for grid in repeats if not math.isnan(known := amount(grid))]
             for repeats in (self.old_repeats, self.new_repeats)
-        ]
-        return welch(*samples)
-
-    @cached_property
-    def statuses(self) -> "np.ndarray[Any, Any]":
-        """Of each match, whether the kernel is on both sides: MATCHED, APPEARED or VANISHED."""
-        one_sided = {(True, False): APPEARED, (False, True): VANISHED}
-        return np.array([one_sided.get((match.old is None, match.new is None), MATCHED) for match in self.matches])
+        )
+        return welch(old, new)
 
     def names(self, row: int) -> list[str]:
         """The names of a match: OLD's, then NEW's, as far as the sides have the kernel."""
-        names = self.old_side.name_of(self.matches[row].old), self.new_side.name_of(self.matches[row].new)
-        return [name for name in names if name is not None]
+        return [kernel.name for kernel in self.kernels[row] if kernel is not None]
 
 
-def changes(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
+def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
     """Split the change of every cell, for the terms E = n c of the model (docs/model.md; [FMM] section II):
 
     n1 c1 - n0 c0 = (n1 - n0) (c0 + c1) / 2   changed counts, bytes or time, at the mean of the two prices
@@ -423,7 +421,15 @@ def changes(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
     before = replace(mean_old, price=known_or_zero(np.where(lacks_old, mean_new.price, mean_old.price)))
     after = replace(mean_new, price=known_or_zero(np.where(lacks_new, mean_old.price, mean_new.price)))
     same_books = old.costs is None or new.costs is None or old.costs.books == new.costs.books
-    compared = _compared(before, after, same_books)
+    # Two lower bounds are compared where both lack the same thing: what a simulator leaves out. A counter that
+    # overflowed, on the other hand, may lack half of a kernel on one side and little on the other.
+    is_simulated = (before.marks & after.marks & _SIMULATED) != 0
+    both_lower = (before.state == LOWER) & (after.state == LOWER) & is_simulated
+    compared: Bools = (before.state == KNOWN) & (after.state == KNOWN) | both_lower
+    if not same_books:
+        # A byte of L2 is not the same thing in two books.
+        levels = [WORDS.index(word) for word in BYTES]
+        compared[:, levels] &= (before.joules[:, levels] == 0) & (after.joules[:, levels] == 0)
     quantity = (after.number - before.number) * ((before.price + after.price) / 2)
     price = (after.price - before.price) * ((before.number + after.number) / 2)
     # A class that only simulated bounds are known of keeps its mark; what is compared exactly misses nothing.
@@ -456,7 +462,8 @@ def _absent(grids: Grid, partner: Grid, places: Sequence[int | None]) -> Grid:
 def _folded(grids: Grid, partner: Grid) -> Grid:
     """A side with kinds of floating-point instructions added up where `partner` knows their total only.
 
-    The price of the sum is its energy over its count. ESTIMATED: a total may hold instructions of no kind.
+    Kinds neither counted nor priced add nothing. The price of the sum is its energy over its count. ESTIMATED: a total
+    may hold instructions of no kind.
     """
     for total, parts in {**FLOAT_PARTS, **LEVEL_PARTS}.items():
         column = WORDS.index(total)
@@ -465,40 +472,19 @@ def _folded(grids: Grid, partner: Grid) -> Grid:
         only_total = (partner.state[:, column] <= LOWER) & (partner.state[:, kinds] == NONE).all(axis=1)
         only_kinds = (state[:, column] == NONE) & (state[:, kinds] != NONE).any(axis=1)
         rows = np.flatnonzero(only_total & only_kinds)
-        if rows.size:
-            grids = _with_total(grids, rows, column, kinds)
+        if not rows.size:
+            continue
+        chosen = grids.rows(rows.tolist())
+        is_lost = (chosen.state[..., kinds] == LOST).any(axis=-1)
+        number, joules = (np.nansum(table[..., kinds], axis=-1) for table in (chosen.number, chosen.joules))
+        grids = grids.each(np.copy)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            grids.price[:, rows, column] = np.where(number > 0, joules / number, grids.price[:, rows, column])
+        grids.number[:, rows, column] = number
+        grids.joules[:, rows, column] = np.where(is_lost, np.nan, joules)
+        for marks, of_kinds in ((grids.marks, chosen.marks), (grids.counted, chosen.counted)):
+            marks[:, rows, column] = np.bitwise_or.reduce(of_kinds[..., kinds], axis=-1) | _ESTIMATED
+        for kind in kinds:
+            grids.number[:, rows, kind] = grids.joules[:, rows, kind] = np.nan
+            grids.marks[:, rows, kind] = grids.counted[:, rows, kind] = 0
     return grids
-
-
-def _with_total(grids: Grid, rows: Ints, column: int, kinds: Sequence[int]) -> Grid:
-    """Grids with `kinds` of some kernels added up in a column; kinds neither counted nor priced add nothing."""
-    added = grids.each(np.copy)
-    number = np.nansum(grids.number[:, rows][..., kinds], axis=-1)
-    joules = np.nansum(grids.joules[:, rows][..., kinds], axis=-1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        added.price[:, rows, column] = np.where(number > 0, joules / number, grids.price[:, rows, column])
-    is_lost = (grids.state[:, rows][..., kinds] == LOST).any(axis=-1)
-    added.number[:, rows, column] = number
-    added.joules[:, rows, column] = np.where(is_lost, np.nan, joules)
-    for marks in (added.marks, added.counted):
-        marks[:, rows, column] = np.bitwise_or.reduce(marks[:, rows][..., kinds], axis=-1) | _ESTIMATED
-    for kind in kinds:
-        added.number[:, rows, kind] = added.joules[:, rows, kind] = np.nan
-        added.marks[:, rows, kind] = added.counted[:, rows, kind] = 0
-    return added
-
-
-def _compared(before: Grid, after: Grid, same_books: bool) -> Bools:
-    """The cells of the change where both sides know the energy.
-
-    Two lower bounds are compared where both lack the same thing: what a simulator leaves out. A counter that
-    overflowed, on the other hand, may lack half of a kernel on one side and little on the other.
-    Levels of memory are not compared between books: a byte of L2 is not the same thing in the two.
-    """
-    simulated = (before.marks & after.marks & _SIMULATED) != 0
-    bounds = (before.state == LOWER) & (after.state == LOWER) & simulated
-    compared: Bools = (before.state == KNOWN) & (after.state == KNOWN) | bounds
-    if not same_books:
-        columns = [WORDS.index(word) for word in BYTES]
-        compared[:, columns] &= (before.joules[:, columns] == 0) & (after.joules[:, columns] == 0)
-    return compared

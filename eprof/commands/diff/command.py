@@ -2,14 +2,10 @@
 
 import argparse
 from functools import partial
-from typing import TYPE_CHECKING
 
 from eprof.cli.options import JOULES, SETTING, TABLE, Commands, Parser, command, joules
 from eprof.cli.output import deliver, drawn, planned, say
 from eprof.cli.progress import Progress
-
-if TYPE_CHECKING:
-    from eprof.commands.diff.difference import Difference
 
 _TIME = "[KERNEL=]SECONDS"
 _OF_SIDE = ("costs", "setting", "time", "energy")
@@ -57,21 +53,8 @@ def diff(options: argparse.Namespace) -> int:
     """Run `eprof diff`; 0 done, 3 a gate failed, 1 a gate could not be judged."""
     options.inputs = [options.old, options.new, *options.more_old, *options.more_new]
     outputs = planned(options)
-    difference = _compare(options)
-    document = difference.typed
-    deliver(drawn(document, __package__, options.verbose, frame=difference.to_frame), outputs, options)
-    from eprof.commands.diff import words as diff_words
-
-    not_passed = [gate for gate in document.gates if gate.failed is not False]
-    for gate in not_passed:
-        say(diff_words.gate_words(gate))
-    if any(gate.failed for gate in not_passed):
-        return 3
-    return 1 if not_passed else 0
-
-
-def _compare(options: argparse.Namespace) -> "Difference":
     from eprof.commands.diff.difference import compare
+    from eprof.commands.diff.words import gate_words
     from eprof.profile.api import energies, load
     from eprof.profile.profile import Profile
 
@@ -97,7 +80,7 @@ def _compare(options: argparse.Namespace) -> "Difference":
         )
         inputs = [getattr(options, side), *getattr(options, f"more_{side}")]
         sides.append(energies(inputs, read, price))
-    return compare(
+    difference = compare(
         *sides,
         match_by_hand=options.match,
         similar=not options.no_similar,
@@ -105,3 +88,12 @@ def _compare(options: argparse.Namespace) -> "Difference":
         fail_above=options.fail_above,
         command_line=options.command_line,
     )
+    document = difference.typed
+    deliver(drawn(document, __package__, options.verbose, frame=difference.to_frame), outputs, options)
+
+    not_passed = [gate for gate in document.gates if gate.failed is not False]
+    for gate in not_passed:
+        say(gate_words(gate))
+    if any(gate.failed for gate in not_passed):
+        return 3
+    return int(bool(not_passed))

@@ -5,35 +5,26 @@ And its gates: how much more energy NEW may take, for a check that fails a pull 
 
 import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from functools import cached_property, partial
-from itertools import chain
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 from msgspec.structs import replace
 
-from eprof.base.arrays import known_or_zero
 from eprof.base.brief import Result, brief
 from eprof.base.errors import LogError, UsageError
 from eprof.base.kernels import bare, own_name
-from eprof.base.known import less, mapped, ratio
+from eprof.base.known import ratio
 from eprof.base.labels import labels, no_such_kernel, selection
-from eprof.base.marks import Mark, names
+from eprof.base.marks import Mark
 from eprof.base.text import few, pattern, printable, when
-from eprof.base.version import __version__
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
-from eprof.commands.diff import document as lists
-from eprof.commands.diff import parts
-from eprof.commands.diff.changes import FOLLOWS_TIME, LOWER, TIME, WORDS, Changes, Grid, Side, changes, combined, side
-from eprof.commands.diff.document import reading, total_time
-from eprof.commands.diff.matching import Match, Matching, match
-from eprof.commands.diff.parts import Spread, causes, refits
-from eprof.commands.diff.schema import AboveConstant, Document, Gate, Part, Range, Tests
-from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
-from eprof.lab.welch import CONFIDENCE, Test, welch
+from eprof.commands.diff.changes import FOLLOWS_TIME, TIME, WORDS, Changes, Grid, Side, combined, side, split
+from eprof.commands.diff.document import document, frame
+from eprof.commands.diff.matching import Matching, match
+from eprof.commands.diff.schema import Document, Gate, Part
 from eprof.profile.profile import Energy, Profile
 
 if TYPE_CHECKING:
@@ -47,86 +38,74 @@ _FAMILIES = ("computation", "data", CONSTANT)
 _NAMES = {word: {word, count.group, count.family} for word, count in COUNTS.items()} | {CONSTANT: {CONSTANT}}
 
 
-class Limit(Struct, frozen=True):
-    """One `--fail-above`: what may grow by at most `share` (0.02 for 2 %), in one kernel, in each ("*"), or in all."""
+def parse(text: str) -> Gate:
+    """Read a limit as a gate that is not judged: "2%", "dram_read=5%", "KERNEL:2%", "KERNEL:time=5%", "*:10%".
 
-    text: str
-    what: str
-    kernel: str | None
-    share: float
-
-    def columns(self) -> list[int]:
-        """The columns of a grid that the limit is about."""
-        match self.what:
-            case "total":
-                return list(range(len(WORDS)))
-            case "above_constant":
-                return np.flatnonzero(~FOLLOWS_TIME).tolist()
-            case "time":
-                return [TIME]
-        return [column for column, word in enumerate(WORDS) if self.what in _NAMES[word]]
-
-
-def parse(text: str) -> Limit:
-    """Read a limit: "2%", "dram_read=5%", "KERNEL:2%", "KERNEL:time=5%", "*:10%". Raises UsageError."""
+    Raises UsageError.
+    """
     form = _FORM.fullmatch(text.strip())
     if form is None:
         raise UsageError(
             f"--fail-above {text}: write [KERNEL:][WHAT=]PERCENT%, such as 2%, dram_read=5%, my_kernel:2% or '*:10%'."
         )
-    amount = form["what"] or TOTAL
-    known = {TOTAL, SECONDS, *_FAMILIES, *GROUPS, *COUNTS}
-    if amount not in known:
+    what = form["what"] or TOTAL
+    if what not in {TOTAL, SECONDS, *_FAMILIES, *GROUPS, *COUNTS}:
         raise UsageError(
-            f"--fail-above {text}: there is no `{amount}`; use total, time, {', '.join(_FAMILIES)}, a group "
+            f"--fail-above {text}: there is no `{what}`; use total, time, {', '.join(_FAMILIES)}, a group "
             f"({', '.join(GROUPS)}) or a word of the vocabulary, such as dram_read."
         )
-    return Limit(text, amount, form["kernel"], float(form["percent"]) / 100)
+    return Gate(text, what, form["kernel"], float(form["percent"]) / 100)
 
 
-def judge(limits: Sequence[Limit], changes: Changes) -> list[Gate]:
-    """Judge every limit, on every kernel that it names.
+def judge(gates: Sequence[Gate], changes: Changes) -> list[Gate]:
+    """Judge every gate, on every kernel that it names: by its full name, else its bare name, else its last word.
 
     A gate on what is known on one side only, or not at all, does not pass unseen: its outcome says why it cannot be
     judged. Where time is a model, or all that changed is the time of a single run, the total is that above constant
-    power. Raises UsageError if a limit names no kernel.
+    power. Raises UsageError if a gate names no kernel.
     """
     is_above_only = changes.old_side.is_modelled or changes.new_side.is_modelled or changes.rests_on_single_times
-    names = [changes.names(row) for row in range(len(changes.matches))]
-    gates = []
-    for limit in limits:
-        if is_above_only and limit.what == TOTAL:
-            limit = replace(limit, what=ABOVE)
-        if limit.kernel is None:
-            gates.append(_judged(limit, None, list(range(len(names))), changes))
+    every = range(len(changes.matches))
+    names = [changes.names(row) for row in every]
+    judged = []
+    for gate in gates:
+        if is_above_only and gate.what == TOTAL:
+            gate = replace(gate, what=ABOVE)
+        if gate.kernel is None:
+            judged.append(_judged(gate, list(every), changes))
             continue
-        gates += [_judged(limit, names[row][-1], [row], changes) for row in _chosen(limit, limit.kernel, names)]
-    return gates
+        rows = list(every)
+        if gate.kernel != EACH:
+            for form in (str, bare, own_name):
+                rows = [row for row in every if gate.kernel in map(form, names[row])]
+                if rows:
+                    break
+            else:
+                known = few(labels([printable(both[-1]) for both in names], 60), 6)
+                raise UsageError(
+                    f"--fail-above {gate.gate}: neither side has a kernel `{gate.kernel}`; there are {known}."
+                )
+        judged += [_judged(replace(gate, kernel=names[row][-1]), [row], changes) for row in rows]
+    return judged
 
 
-def _chosen(limit: Limit, kernel: str, names: Sequence[Sequence[str]]) -> list[int]:
-    """The kernels of a limit: of the full name `kernel`, else those whose bare name is, else their last word."""
-    if kernel == EACH:
-        return list(range(len(names)))
-    for form in (str, bare, own_name):
-        rows = [row for row, both in enumerate(names) if kernel in map(form, both)]
-        if rows:
-            return rows
-    known = few(labels([printable(both[-1]) for both in names], 60), 6)
-    raise UsageError(f"--fail-above {limit.text}: neither side has a kernel `{kernel}`; there are {known}.")
-
-
-def _judged(limit: Limit, kernel: str | None, rows: list[int], changes: Changes) -> Gate:
+def _judged(gate: Gate, rows: list[int], changes: Changes) -> Gate:
     """The outcome of a gate: it failed if its amount grew by more than the limit, and not by noise.
 
     From nothing, any growth is more.
     """
-    gate = Gate(gate=limit.text, what=limit.what, kernel=kernel, limit=limit.share)
-    columns = limit.columns()
+    match gate.what:
+        case "total":
+            columns = list(range(len(WORDS)))
+        case "above_constant":
+            columns = np.flatnonzero(~FOLLOWS_TIME).tolist()
+        case "time":
+            columns = [TIME]
+        case what:
+            columns = [column for column, word in enumerate(WORDS) if what in _NAMES[word]]
     # Without prices a class is judged by its counts; time always is.
-    is_counted = limit.what == SECONDS or (changes.old_side.costs is None and changes.new_side.costs is None)
-    why_not = (_why_not_counted if is_counted else _why_not_priced)(limit, rows, columns, changes)
-    if why_not:
+    is_counted = gate.what == SECONDS or (changes.old_side.costs is None and changes.new_side.costs is None)
+    if why_not := _why_not(gate, rows, columns, changes, is_counted):
         return replace(gate, why_not=why_not)
 
     def amount(grid: Grid) -> float:
@@ -136,221 +115,80 @@ def _judged(limit: Limit, kernel: str | None, rows: list[int], changes: Changes)
         return math.fsum(numbers[~np.isnan(numbers)].tolist())
 
     old, new = amount(changes.old), amount(changes.new)
-    samples = [
-        [known for grid in repeats if not math.isnan(known := amount(grid))]
-        for repeats in (changes.old_repeats, changes.new_repeats)
-    ]
-    test = welch(*samples)
+    test = changes.test(amount)
     growth = ratio(new - old, old)
     is_noise = test is not None and not test.shown
-    is_above = new > old and (growth is None or growth > limit.share)
+    is_above = new > old and (growth is None or growth > gate.limit)
     unit = "J"
-    if is_counted:
-        unit = "s" if limit.what == SECONDS else COUNTS[WORDS[columns[0]]].unit
+    if gate.what == SECONDS:
+        unit = "s"
+    elif is_counted:
+        unit = COUNTS[WORDS[columns[0]]].unit
     failed = is_above and not is_noise
     return replace(gate, old=old, new=new, unit=unit, growth=growth, failed=failed, is_noise=is_noise)
 
 
-def _why_not_priced(limit: Limit, rows: list[int], columns: list[int], changes: Changes) -> str:
-    """Why a gate on energy cannot be judged; empty if it can."""
-    one_sided = np.flatnonzero(changes.uncompared[rows][:, columns].any(axis=0))
-    if one_sided.size:
-        words = ", ".join(WORDS[columns[place]] for place in one_sided[:4])
-        return f"the energy of {words} cannot be compared"
-    return when(not changes.compared[rows][:, columns].any(), "its energy is not known on either side")
-
-
-def _why_not_counted(limit: Limit, rows: list[int], columns: list[int], changes: Changes) -> str:
-    """Why a gate on counts or time cannot be judged; empty if it can."""
-    if limit.what in (TOTAL, *_FAMILIES):
+def _why_not(gate: Gate, rows: list[int], columns: list[int], changes: Changes, is_counted: bool) -> str:
+    """Why a gate on energy, or on counts or time, cannot be judged; empty if it can."""
+    if not is_counted:
+        one_sided = np.flatnonzero(changes.uncompared[rows][:, columns].any(axis=0))
+        if one_sided.size:
+            words = ", ".join(WORDS[columns[place]] for place in one_sided[:4])
+            return f"the energy of {words} cannot be compared"
+        return when(not changes.compared[rows][:, columns].any(), "its energy is not known on either side")
+    if gate.what in (TOTAL, *_FAMILIES):
         return "no cost table prices these logs; choose one with --costs"
-    is_unknown = np.isnan(np.stack([half.number[rows][:, columns] for _, half in changes.halves]))
+    is_unknown = np.isnan(np.stack([grid.number[rows][:, columns] for _, grid in changes.sides]))
     # A class that neither side tells apart (a total beside its parts) is no loss; one that one side knows is.
     is_unknown = is_unknown[:, :, ~is_unknown.all(axis=(0, 1))]
     old_is_bound, new_is_bound = (
-        bool(combined(half.counted[rows][:, columns]) & int(Mark.MISSING)) for _, half in changes.halves
+        bool(combined(grid.counted[rows][:, columns]) & int(Mark.MISSING)) for _, grid in changes.sides
     )
     if not is_unknown.size or is_unknown.any() or old_is_bound != new_is_bound:
         return f"it is not known for every {changes.old_side.nouns.kernel} of both sides"
     return ""
 
 
-class Difference(Result, Struct, frozen=True, eq=False, dict=True):
-    """NEW against OLD. Energies in J; "compared" is what both sides know, and all parts of the change are of it."""
+class Difference(Result, Struct, frozen=True, eq=False):
+    """NEW against OLD. typed: the document, which has every number; changes: what it is made from, cell by cell."""
 
     _notebook: ClassVar[str] = "eprof.commands.diff.files"
 
-    old: Side
-    new: Side
-    matching: Matching
+    typed: Document
     changes: Changes
-    gates: tuple[Gate, ...] = ()
-    command_line: tuple[str, ...] = ()
 
     @property
-    def matches(self) -> tuple[Match, ...]:
-        """Every kernel of both sides of the difference once."""
-        return self.matching.matches
+    def change_j(self) -> float | None:
+        """The change of the compared energy: the sum of all parts; None if no energy is compared."""
+        return self.typed.change_j
 
-    @cached_property
+    @property
+    def speedup(self) -> float | None:
+        """T_old / T_new ([T] 3.5); None where a time is not known, or a lower bound."""
+        return self.typed.speedup
+
+    @property
+    def greenup(self) -> float | None:
+        """E_old / E_new ([T] eq. 16), of what is compared."""
+        return self.typed.greenup
+
+    @property
+    def powerup(self) -> float | None:
+        """P_new / P_old = speedup / greenup; None where constant energy is not in the comparison."""
+        return self.typed.powerup
+
+    @property
     def parts(self) -> list[Part]:
         """What the difference is made of: by word over all matched kernels, and by word for each that came or went.
 
         Their `change_j` add up to `change_j`, in whatever order they are added with `math.fsum`.
         """
-        return parts.all_parts(self.changes, self.spread)
-
-    @cached_property
-    def spread(self) -> Spread | None:
-        """The change by each replica of the prices; None where a side's prices have none."""
-        if not self.has_energy:
-            return None
-        return mapped(partial(Spread, self.changes), refits(self.old, self.new))
-
-    @cached_property
-    def change_j(self) -> float | None:
-        """The change of the compared energy: the sum of all parts; None if no energy is compared."""
-        return math.fsum(part.change_j for part in self.parts) if self.has_energy else None
+        return self.typed.parts
 
     @property
-    def change_share(self) -> float | None:
-        """The change as a fraction of what OLD took, of the compared energy."""
-        return ratio(self.change_j, self.compared_j(self.changes.old))
-
-    @property
-    def has_energy(self) -> bool:
-        """Whether any energy is known on both sides of the difference."""
-        return self.changes.has_energy
-
-    def compared_j(self, half: Grid) -> float | None:
-        """The energy of one side, as far as the difference compares it."""
-        return self.changes.compared_j(half) if self.has_energy else None
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether some energy that one side knows is left out of the difference because the other does not."""
-        return bool(self.changes.uncompared.any())
-
-    @cached_property
-    def speedup(self) -> float | None:
-        """T_old / T_new ([T] 3.5); None where a time is a lower bound, of which no quotient is known."""
-        old, new = self.changes.old, self.changes.new
-        if (old.state[:, TIME] == LOWER).any() or (new.state[:, TIME] == LOWER).any():
-            return None
-        return ratio(total_time(old), total_time(new))
-
-    @cached_property
-    def greenup(self) -> float | None:
-        """E_old / E_new ([T] eq. 16), of what is compared."""
-        return ratio(self.compared_j(self.changes.old), self.compared_j(self.changes.new))
-
-    @cached_property
-    def powerup(self) -> float | None:
-        """P_new / P_old = speedup / greenup; None where constant energy is not in the comparison."""
-        has_constant = self.changes.compared[:, TIME].all()
-        return ratio(self.speedup, self.greenup) if has_constant else None
-
-    @cached_property
-    def is_zero(self) -> bool:
-        """Whether there is no difference: every count, time and price that is known, to the last digit."""
-        return self.changes.is_zero
-
-    @cached_property
-    def same_inputs(self) -> bool:
-        """Whether both sides of the difference are made from the same logs."""
-        return bool(self.old.origins) and self.old.origins == self.new.origins
-
-    def test(self) -> Test | None:
-        """Welch's test on the compared energy of the difference; None without repeats."""
-        return self.changes.energy_test()
-
-    def time_test(self) -> Test | None:
-        """Welch's test on the time of the difference."""
-        repeats = self.changes.old_repeats, self.changes.new_repeats
-        old, new = ([time for half in side if (time := total_time(half)) is not None] for side in repeats)
-        return welch(old, new)
-
-    @cached_property
-    def typed(self) -> Document:
-        """The whole difference as the document that every report is made of."""
-        model = reading(self.old, self.new)
-        energy_test = self.test() if self.has_energy else None
-        return Document(
-            eprof=__version__,
-            created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            command_line=list(self.command_line),
-            old=lists.side_of(self.old, self.compared_j(self.changes.old)),
-            new=lists.side_of(self.new, self.compared_j(self.changes.new)),
-            intervals=self.spread.refits.document if self.spread else None,
-            change_time_s=less(total_time(self.changes.new), total_time(self.changes.old)),
-            speedup=self.speedup,
-            powerup=self.powerup,
-            is_zero=self.is_zero,
-            rests_on_single_times=self.changes.rests_on_single_times,
-            same_inputs=self.same_inputs,
-            partial=self.is_partial,
-            parts=self.parts,
-            unlike=unlike(self.changes),
-            uncompared=uncompared(self.changes),
-            unknown=unknown(self.changes),
-            counts=lists.counts(self.changes),
-            case=model.case,
-            model=model,
-            tests=Tests(
-                confidence=CONFIDENCE,
-                method="Welch's t test",
-                energy=lists.test_of(energy_test),
-                time=lists.test_of(self.time_test()),
-                measured=lists.test_of(welch(self.old.measured, self.new.measured)),
-            ),
-            gates=list(self.gates),
-            warnings=self.warnings,
-            above_constant=self._above_constant(),
-            **self._answer(),
-        )
-
-    def _answer(self) -> dict[str, Any]:
-        """What the difference of all energy and that above constant power both have."""
-        spread = self.spread
-        interval_j = interval_share = None
-        if spread is not None:
-            interval_share = spread.of_share(self.change_share)
-            if self.change_j is not None:
-                interval_j = spread.of_rows(np.arange(len(self.matches)), self.change_j)
-        whole, of_kernels = causes(self.changes, spread.refits if spread else None)
-        return {
-            "change_j": self.change_j,
-            "interval_j": interval_j,
-            "change_share": self.change_share,
-            "interval_share": interval_share,
-            "greenup": self.greenup,
-            "steps": parts.steps(self.parts, spread),
-            "causes": whole,
-            "marks": names(self.changes.marks_of(slice(None))),
-            "kernels": lists.kernels(self.changes, spread, of_kernels),
-        }
-
-    def _above_constant(self) -> AboveConstant | UnsetType:
-        if not self.has_energy or not (self.old.is_modelled or self.new.is_modelled):
-            return UNSET
-        old, new = self.old.above_constant(), self.new.above_constant()
-        counted = replace(self, old=old, new=new, changes=changes(old, new, self.matches))
-        return AboveConstant(
-            old_j=counted.compared_j(counted.changes.old) or 0.0,
-            new_j=counted.compared_j(counted.changes.new) or 0.0,
-            test=lists.test_of(counted.test()),
-            constant_old_j=_constant_ends(self.old),
-            constant_new_j=_constant_ends(self.new),
-            efficiency_old=self.old.efficiency,
-            efficiency_new=self.new.efficiency,
-            **counted._answer(),
-        )
-
-    @cached_property
-    def warnings(self) -> list[str]:
-        """What a reader should know of this difference, as sentences."""
-        same = ["OLD and NEW are made from the same logs."] if self.same_inputs else []
-        return [*same, *warnings(self.changes, self.matching.notes)]
+    def gates(self) -> list[Gate]:
+        """The outcomes of `fail_above`."""
+        return self.typed.gates
 
     def document(self) -> dict[str, Any]:
         """The difference as the plain data of `docs/diff.md`: what is saved, and what every report is made of."""
@@ -359,12 +197,12 @@ class Difference(Result, Struct, frozen=True, eq=False, dict=True):
 
     def to_frame(self) -> "pd.DataFrame":
         """The difference as rows, one a part of every kernel, with units in the columns; the same as the CSV."""
-        return lists.frame(self.changes)
+        return frame(self.changes)
 
     def __repr__(self) -> str:
         """What it is about; `document` and `to_frame` show the numbers."""
         change = "not known" if self.change_j is None else f"{self.change_j:+.6g} J"
-        return brief(Difference, f"of {len(self.matches)} {self.old.nouns.kernels}: {change}")
+        return brief(Difference, f"of {len(self.changes.matches)} {self.typed.nouns.kernels}: {change}")
 
 
 def compare(
@@ -380,26 +218,17 @@ def compare(
     """Compare two variants, each one priced profile or several repeats of it.
 
     match_by_hand, similar: see `matching.match`. kernels: which ones, by name, "regex:..." or label on either
-    side; none: all. fail_above: gates, see `gates.parse`.
+    side; none: all. fail_above: gates, see `parse`.
     Raises UsageError (a match or a gate that names nothing, repeats priced differently), LogError (no kernel is left)
     and EprofError (a gate that cannot be judged).
     """
-    limits = [parse(text) for text in fail_above]
+    gates = [parse(text) for text in fail_above]
     before, after = side("OLD", old), side("NEW", new)
     matching = match(before.named, after.named, match_by_hand, similar)
     if kernels:
         before, after, matching = _kept(before, after, matching, kernels)
-    change = changes(before, after, matching.matches)
-    gates = judge(limits, change)
-    return Difference(before, after, matching, change, tuple(gates), tuple(command_line))
-
-
-def _constant_ends(side: Side) -> Range:
-    """Constant energy in J at the roofline's own speed, and at the efficiency in force; given times stay."""
-    joules = known_or_zero(side.mean.joules[:, TIME])
-    is_model = (side.mean.counted[:, TIME] & int(Mark.SIMULATED)) != 0
-    fastest = np.where(is_model, joules * (side.efficiency or 1.0), joules)
-    return [math.fsum(fastest.tolist()), math.fsum(joules.tolist())]
+    changes = split(before, after, matching.matches)
+    return Difference(document(changes, matching.notes, judge(gates, changes), command_line), changes)
 
 
 def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> tuple[Side, Side, Matching]:
@@ -407,16 +236,15 @@ def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> t
 
     Raises LogError if none is.
     """
-    names = [[kernel.name for kernel in each.named] for each in (old, new)]
-    keep = selection(kernels, *names)
+    names_old, names_new = ([kernel.name for kernel in side.named] for side in (old, new))
+    keep = selection(kernels, names_old, names_new)
     chosen = [
         pair
         for pair in matching.matches
-        if (pair.old is not None and keep(old.named[pair.old].name))
-        or (pair.new is not None and keep(new.named[pair.new].name))
+        if (pair.old is not None and keep(names_old[pair.old])) or (pair.new is not None and keep(names_new[pair.new]))
     ]
     if not chosen:
-        raise LogError(no_such_kernel(kernels, list(dict.fromkeys(chain(*names)))))
+        raise LogError(no_such_kernel(kernels, list(dict.fromkeys([*names_old, *names_new]))))
     places_old = [pair.old for pair in chosen if pair.old is not None]
     places_new = [pair.new for pair in chosen if pair.new is not None]
     rows_old: dict[int | None, int] = {place: row for row, place in enumerate(places_old)}
@@ -453,7 +281,6 @@ def diff(
     that are only alike are paired. fail_above: gates such as "2%"; `Difference.gates` has their outcomes.
     """
     from eprof.profile import api
-    from eprof.profile.api import energies
 
     price = partial(
         Profile.energy,
@@ -465,10 +292,8 @@ def diff(
     )
     old_price = partial(price, metered_j=old_metered_j)
     new_price = partial(price, costs=new_costs or costs, setting=new_setting or setting, metered_j=new_metered_j)
-    before = energies(_repeats_of(old), api.load, old_price)
-    after = energies(_repeats_of(new), api.load, new_price)
+    before, after = (
+        api.energies(given if isinstance(given, list | tuple) else [given], api.load, price_side)
+        for given, price_side in ((old, old_price), (new, new_price))
+    )
     return compare(before, after, match_by_hand=match, similar=similar, fail_above=fail_above)
-
-
-def _repeats_of(given: Any) -> Sequence[Any]:
-    return given if isinstance(given, list | tuple) else [given]

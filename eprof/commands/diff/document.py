@@ -1,9 +1,7 @@
-"""What the document of a difference lists: the two sides, counts, tests, kernels; and the rows of the CSV.
+"""The document of a difference, made from its changes; what its model reads in them; the rows of the CSV.
 
-Its model says of a change that trades work for traffic: the case, bounds of the greenup, and more.
-
-The old variant does work W (flop) and moves traffic Q (B), the new one f W and Q/m. [T] 3.5; all intensities and
-balances are in flop/B.
+The model says of a change that trades work for traffic: the case, bounds of the greenup, and more. The old variant does
+work W (flop) and moves traffic Q (B), the new one f W and Q/m. [T] 3.5; all intensities and balances are in flop/B.
 
 eta is the flop efficiency eps_flop/(eps_flop + pi0 tau_flop) ([R] II): with eta = 1 every equation here is the one for
 pi0 = 0. [T] 3.5.10 prints a greenup's upper bound for case 1 that the model itself exceeds (it lowers m in one place
@@ -12,43 +10,61 @@ and raises it in another); the one here follows from [T] eq. 26 with f > 1 and f
 
 import math
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from eprof.base.arrays import Columns
+from eprof.base.arrays import Columns, finite, known_or_zero
 from eprof.base.errors import CostError
-from eprof.base.known import less, ratio
+from eprof.base.known import less, mapped, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import in_document
 from eprof.base.text import few
+from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS
-from eprof.commands.diff.changes import LOWER, TIME, WORDS, Changes, Grid, combined, known_sum
+from eprof.commands.diff.changes import LOWER, TIME, WORDS, Changes, Grid, combined, known_sum, split
 from eprof.commands.diff.changes import Side as Variant
-from eprof.commands.diff.parts import MARK_WORDS, Spread, cells, of_side, parts_of
+from eprof.commands.diff.parts import (
+    MARK_WORDS,
+    Spread,
+    all_parts,
+    causes,
+    cells,
+    of_side,
+    parts_of,
+    spread_of,
+    steps,
+)
 from eprof.commands.diff.schema import (
+    AboveConstant,
     Bounds,
     Cause,
     Costs,
     Count,
     Device,
-    EnergyByFamily,
+    Document,
+    Gate,
     Kernel,
     KernelPart,
     KernelSide,
     Log,
     Match,
     Model,
-    Sample,
+    Part,
+    Range,
     Side,
+    Tests,
     ToMeter,
 )
-from eprof.commands.diff.schema import Test as TestResult
+from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
 from eprof.energy.attribution import FAMILIES
-from eprof.lab.welch import Test
+from eprof.lab.welch import CONFIDENCE, welch
 from eprof.profile.rooflines import Machine, flops_of, machine, main_precision, traffic_of
+from eprof.profile.schema import RunJoules
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,65 +74,56 @@ if TYPE_CHECKING:
 _ONE_WIDTH = 0.9
 # Below this, a factor is 1: the bounds are those of a trade-off, f >= 1 and m >= 1.
 _SAME = 1e-9
-_SEVERAL_WIDTHS = "the flops are of several widths, and one balance does not stand for all"
+_CAUSES = 3
+# The columns of the CSV.
+_NAMES = ("kernel_old", "kernel_new", "status", "match", "score")
+_PART = ("what", "kind", "because", "unit", "old", "new", "old_j", "new_j", "change_j")
+_NUMBERS = ("score", "old", "new", "old_j", "new_j", "change_j")
 
 
-class _MissingError(Exception):
-    """What the model lacks, in words."""
+# ------------------------------------------------------------------------------------------------------- the model
 
 
 def reading(old: Variant, new: Variant) -> Model:
     """The model's reading: the change of all kernels together, where work, traffic, peaks and prices are known."""
-    try:
-        return _reading(old, new)
-    except _MissingError as err:
-        return Model(case=None, missing=f"The model does not read this change: {err}.")
 
+    def unread(why: str) -> Model:
+        return Model(case=None, missing=f"The model does not read this change: {why}.")
 
-def _reading(old: Variant, new: Variant) -> Model:
     if old.costs is None or new.costs is None:
-        raise _MissingError("no cost table says what a flop and a byte cost")
+        return unread("no cost table says what a flop and a byte cost")
     if old.costs.name != new.costs.name or old.costs.setting != new.costs.setting:
-        raise _MissingError("the two sides are priced differently, and the model compares two programs on one machine")
+        return unread("the two sides are priced differently, and the model compares two programs on one machine")
     tables = [Columns(tuple(WORDS), side.mean.number) for side in (old, new)]
     work = [float(flops_of(table).sum()) for table in tables]
     moved = [float(traffic_of(table).sum()) for table in tables]
-    _require("flops", old, new, work)
-    _require("DRAM bytes", old, new, moved)
+    for quantity, amounts in (("flops", work), ("DRAM bytes", moved)):
+        for side, amount in zip((old, new), amounts, strict=True):
+            if math.isnan(amount):
+                return unread(f"the {quantity} of {side.label} are not known for every {side.nouns.kernel}")
+            if amount == 0:
+                return unread(f"{side.label} has no {quantity}")
 
     precision = main_precision(tables[0])
-    if precision is None:
-        raise _MissingError(_SEVERAL_WIDTHS)
-    of_width = [float(np.nansum(flops_of(table, precision))) for table in tables]
-    if any(part < _ONE_WIDTH * whole for part, whole in zip(of_width, work, strict=True)):
-        raise _MissingError(_SEVERAL_WIDTHS)
+    of_width = work if precision is None else [float(np.nansum(flops_of(table, precision))) for table in tables]
+    is_mixed = any(part < _ONE_WIDTH * whole for part, whole in zip(of_width, work, strict=True))
+    if precision is None or is_mixed:
+        return unread("the flops are of several widths, and one balance does not stand for all")
     try:
         on = machine(old.costs, precision)
     except CostError as err:
-        raise _MissingError(str(err).rstrip(".").partition(": no roofline")[0]) from err
+        return unread(str(err).rstrip(".").partition(": no roofline")[0])
 
+    marks = on.marks
+    of_model = [column for column, word in enumerate(WORDS) if word.startswith(("fp32_", "fp64_", "fp16_", "dram_"))]
+    for side in (old, new):
+        read = [column for column in of_model if (side.mean.number[:, column] != 0).any()]
+        marks |= Mark(combined(side.mean.counted[:, read]))
     # All flops count as those of the one width; where there are others, that is an approximation.
-    marks = on.marks | _marks(old) | _marks(new)
     if of_width != work:
         marks |= Mark.ESTIMATED
     model = assess((work[0], moved[0]), (work[1], moved[1]), on)
     return replace(model, marks=names(marks))
-
-
-def _require(quantity: str, old: Variant, new: Variant, amounts: list[float]) -> None:
-    """That both sides know an amount that the model reads, and that there is any."""
-    for side, amount in zip((old, new), amounts, strict=True):
-        if math.isnan(amount):
-            raise _MissingError(f"the {quantity} of {side.label} are not known for every {side.nouns.kernel}")
-        if amount == 0:
-            raise _MissingError(f"{side.label} has no {quantity}")
-
-
-def _marks(side: Variant) -> Mark:
-    """The marks of the counts of flops and DRAM bytes that the model reads."""
-    columns = [column for column, word in enumerate(WORDS) if word.startswith(("fp32_", "fp64_", "fp16_", "dram_"))]
-    read = [column for column in columns if (side.mean.number[:, column] != 0).any()]
-    return Mark(combined(side.mean.counted[:, read]))
 
 
 def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine) -> Model:
@@ -158,7 +165,11 @@ def effective_balance(intensity: float, balance: float, energy_balance: float, e
 def _bounds(
     f: float, m: float, intensity: float, balance: float, energy_balance: float, eta: float, case: int | None
 ) -> Bounds:
-    """The greenup ([T] eqs. 16, 26), its bounds in the case ([T] 3.5.4, 3.5.10 to 3.5.12), and the break-even f."""
+    """The greenup ([T] eqs. 16, 26), its bounds in the case ([T] 3.5.4, 3.5.10 to 3.5.12), and the break-even f.
+
+    The break-even is the f with f + Bhat(f m I)/(m I) = 1 + Bhat(I)/I: below it the change saves energy ([T] eqs. 17,
+    27). The left side rises with f, at slope 1 where the new variant is compute bound and eta where it is memory bound.
+    """
     before = 1 + effective_balance(intensity, balance, energy_balance, eta) / intensity
     after = f + effective_balance(f * m * intensity, balance, energy_balance, eta) / (m * intensity)
     scaled = eta * energy_balance
@@ -170,49 +181,153 @@ def _bounds(
         3: (before / (f + scaled / intensity), before / (1 + scaled / (m * intensity))),
         None: (None, None),
     }[case]
-    return Bounds(before / after, low, high, _break_even(m, intensity, balance, scaled, eta, before))
+    break_even = before - scaled / (m * intensity)
+    if break_even * m * intensity < balance:  # it is memory bound there
+        break_even = (before - (scaled + (1 - eta) * balance) / (m * intensity)) / eta
+    return Bounds(before / after, low, high, break_even)
 
 
-def _break_even(m: float, intensity: float, balance: float, scaled: float, eta: float, before: float) -> float:
-    """The f with f + Bhat(f m I)/(m I) = 1 + Bhat(I)/I: below it the change saves energy ([T] eqs. 17, 27).
-
-    The left side rises with f, at slope 1 where the new variant is compute bound and eta where it is memory bound.
-    """
-    compute_bound = before - scaled / (m * intensity)
-    if compute_bound * m * intensity >= balance:
-        return compute_bound
-    return (before - (scaled + (1 - eta) * balance) / (m * intensity)) / eta
+# ---------------------------------------------------------------------------------------------------- the document
 
 
-_NAMES = ("kernel_old", "kernel_new", "status", "match", "score")
-_CAUSES = 3
-_PART = ("what", "kind", "because", "unit", "old", "new", "old_j", "new_j", "change_j")
-_NUMBERS = ("score", "old", "new", "old_j", "new_j", "change_j")
+def document(changes: Changes, notes: Sequence[str], gates: Sequence[Gate], command_line: Sequence[str]) -> Document:
+    """The whole difference as the document that every report is made of. notes: of the matching."""
+    old, new = changes.old_side, changes.new_side
+    spread = spread_of(changes)
+    parts = all_parts(changes, spread)
+    answer = _answer(changes, parts, spread)
+    old_s, new_s = total_time(changes.old), total_time(changes.new)
+    is_bound = any((grid.state[:, TIME] == LOWER).any() for _, grid in changes.sides)
+    speedup = None if is_bound else ratio(old_s, new_s)  # of lower bounds no quotient is known
+    # Where constant energy is not in the comparison, the powers are not compared.
+    powerup = ratio(speedup, answer["greenup"]) if changes.compared[:, TIME].all() else None
+    model = reading(old, new)
+    same_inputs = bool(old.origins) and old.origins == new.origins
+    left_out, lost = uncompared(changes), unknown(changes)
+    old_j = new_j = energy_test = None
+    if changes.has_energy:
+        old_j, new_j = (changes.compared_j(grid) for _, grid in changes.sides)
+        energy_test = changes.test(changes.compared_j)
+    same = ["OLD and NEW are made from the same logs."] if same_inputs else []
+
+    above_constant: AboveConstant | UnsetType = UNSET
+    if changes.has_energy and (old.is_modelled or new.is_modelled):
+        counted = split(old.above_constant(), new.above_constant(), changes.matches)
+        spread_of_counted = spread_of(counted)
+        above_constant = AboveConstant(
+            old_j=counted.compared_j(counted.old),
+            new_j=counted.compared_j(counted.new),
+            test=counted.test(counted.compared_j),
+            constant_old_j=_constant_ends(old),
+            constant_new_j=_constant_ends(new),
+            efficiency_old=old.efficiency,
+            efficiency_new=new.efficiency,
+            **_answer(counted, all_parts(counted, spread_of_counted), spread_of_counted),
+        )
+
+    return Document(
+        eprof=__version__,
+        created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        command_line=list(command_line),
+        old=side_of(old, old_j),
+        new=side_of(new, new_j),
+        intervals=mapped(lambda spread: spread.refits.document, spread),
+        change_time_s=less(new_s, old_s),
+        speedup=speedup,
+        powerup=powerup,
+        is_zero=changes.is_zero,
+        rests_on_single_times=changes.rests_on_single_times,
+        same_inputs=same_inputs,
+        partial=bool(changes.uncompared.any()),
+        parts=parts,
+        unlike=unlike(changes),
+        uncompared=left_out,
+        unknown=lost,
+        counts=counts(changes),
+        case=model.case,
+        model=model,
+        tests=Tests(
+            confidence=CONFIDENCE,
+            method="Welch's t test",
+            energy=energy_test,
+            time=changes.test(lambda grid: float(grid.number[:, TIME].sum())),
+            measured=welch(old.measured, new.measured),
+        ),
+        gates=list(gates),
+        warnings=[*same, *warnings(changes, left_out, lost, notes)],
+        above_constant=above_constant,
+        **answer,
+    )
 
 
-def total_time(half: Grid) -> float | None:
+def _answer(changes: Changes, parts: list[Part], spread: Spread | None) -> dict[str, Any]:
+    """What the difference of all energy and that above constant power both have in the document."""
+    change_j = change_share = greenup = interval_j = interval_share = None
+    if changes.has_energy:
+        old_j, new_j = (changes.compared_j(grid) for _, grid in changes.sides)
+        change_j = math.fsum(part.change_j for part in parts)
+        change_share, greenup = ratio(change_j, old_j), ratio(old_j, new_j)
+        if spread is not None:
+            interval_j = spread.of_rows(np.arange(len(changes.matches)), change_j)
+            interval_share = spread.of_share(change_share)
+    whole, of_kernels = causes(changes, spread)
+    return {
+        "change_j": change_j,
+        "interval_j": interval_j,
+        "change_share": change_share,
+        "interval_share": interval_share,
+        "greenup": greenup,
+        "steps": steps(parts, spread),
+        "causes": whole,
+        "marks": names(changes.marks_of(slice(None))),
+        "kernels": kernels(changes, spread, of_kernels),
+    }
+
+
+def _constant_ends(side: Variant) -> Range:
+    """Constant energy in J at the roofline's own speed, and at the efficiency in force; given times stay."""
+    joules = known_or_zero(side.mean.joules[:, TIME])
+    is_model = (side.mean.counted[:, TIME] & int(Mark.SIMULATED)) != 0
+    fastest = np.where(is_model, joules * (side.efficiency or 1.0), joules)
+    return [math.fsum(fastest.tolist()), math.fsum(joules.tolist())]
+
+
+def total_time(grid: Grid) -> float | None:
     """The time of all kernels of one side in the document; None unless all are known."""
-    total = float(half.number[:, TIME].sum())
-    return None if math.isnan(total) else total
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-# ------------------------------------------------------------------------------------------------------------ sides
+    return finite(grid.number[:, TIME].sum())
 
 
 def side_of(variant: Variant, compared_j: float | None) -> Side:
     """One side in the document of a difference. compared_j: its part of the energy that the change is of."""
-    profile = variant.first.profile
-    time_s = known_sum(variant.mean.number[:, TIME])
-    time_marks = names(combined(variant.mean.counted[:, TIME]))
-    energy, energy_marks = _energy(variant)
-    factors = variant.factors
+    profile, mean, costs = variant.first.profile, variant.mean, variant.costs
+    measured_j = math.fsum(variant.measured) / len(variant.measured) if variant.measured else None
+    columns = {family: [WORDS.index(word) for word in words] for family, words in FAMILIES.items()}
+    columns["total"] = list(range(len(WORDS)))
+    # The same sums as `eprof.profile/1` has.
+    joules: dict[str, float | None] = dict.fromkeys(columns)
+    energy_marks = dict.fromkeys(columns, ["missing"])
+    if costs is not None:
+        joules = {family: known_sum(mean.joules[:, places]) for family, places in columns.items()}
+        energy_marks = {family: names(combined(mean.marks[:, places])) for family, places in columns.items()}
+    energy = RunJoules(**joules, measured=measured_j)
+    time_s, time_marks = known_sum(mean.number[:, TIME]), names(combined(mean.counted[:, TIME]))
     to_meter: ToMeter | UnsetType = UNSET
-    if factors:
+    if factors := variant.factors:
         to_meter = ToMeter(math.fsum(variant.measured) / len(factors), math.fsum(factors) / len(factors))
+    priced_with = None
+    if costs is not None:
+        priced_with = Costs(
+            name=costs.name,
+            device=costs.device,
+            source=costs.source,
+            books=costs.books,
+            setting=costs.setting_data,
+            setting_from=costs.setting_from,
+            constant_power_w=costs.constant_power_w,
+            marks=names(costs.marks),
+            basis=costs.basis,
+            serves=variant.first.table is None or profile.is_served_by(variant.first.table),
+        )
     return Side(
         title=profile.title,
         name=_name(variant),
@@ -231,9 +346,9 @@ def side_of(variant: Variant, compared_j: float | None) -> Side:
             for counted in profile.counted
         ],
         definition=", ".join(dict.fromkeys(counted.definition.name for counted in profile.counted)),
-        costs=_costs(variant),
+        costs=priced_with,
         repeats=len(variant.energies),
-        launches=_finite(math.fsum(kernel.launches for kernel in variant.named)),
+        launches=finite(math.fsum(kernel.launches for kernel in variant.named)),
         time_s=time_s,
         time_marks=time_marks,
         time_from=variant.first.time_from,
@@ -259,44 +374,11 @@ def _name(variant: Variant) -> str:
     return few([first, *paths[1:]], 1)
 
 
-def _costs(variant: Variant) -> Costs | None:
-    costs = variant.costs
-    if costs is None:
-        return None
-    return Costs(
-        name=costs.name,
-        device=costs.device,
-        source=costs.source,
-        books=costs.books,
-        setting=costs.setting_data,
-        setting_from=costs.setting_from,
-        constant_power_w=costs.constant_power_w,
-        marks=names(costs.marks),
-        basis=costs.basis,
-        serves=variant.first.table is None or variant.first.profile.is_served_by(variant.first.table),
-    )
-
-
-def _energy(variant: Variant) -> tuple[EnergyByFamily, dict[str, list[str]]]:
-    """Energy of a side by family in the document, with marks; the same sums as `eprof.profile/1` has."""
-    measured = math.fsum(variant.measured) / len(variant.measured) if variant.measured else None
-    if variant.costs is None:
-        return EnergyByFamily(measured=measured), {family: ["missing"] for family in (*FAMILIES, "total")}
-    columns = {family: [WORDS.index(word) for word in words] for family, words in FAMILIES.items()}
-    columns["total"] = list(range(len(WORDS)))
-    joules = {family: known_sum(variant.mean.joules[:, places]) for family, places in columns.items()}
-    marks = {family: names(combined(variant.mean.marks[:, places])) for family, places in columns.items()}
-    return EnergyByFamily(**joules, measured=measured), marks
-
-
-# ---------------------------------------------------------------------------------------------------- counts, tests
-
-
 def counts(changes: Changes) -> dict[str, Count]:
     """The counts in the document: every word that a side counted, in total; None where a side lacks some of it."""
     totals = {}
     for column, word in enumerate(COUNTS):
-        numbers = [half.number[:, column] for _, half in changes.halves]
+        numbers = [grid.number[:, column] for _, grid in changes.sides]
         old, new = (None if np.isnan(number).any() else math.fsum(number.tolist()) for number in numbers)
         is_nothing = old == 0 and new == 0
         if is_nothing or (old is None and new is None):
@@ -314,28 +396,13 @@ def counts(changes: Changes) -> dict[str, Count]:
     return totals
 
 
-def test_of(test: Test | None) -> TestResult | None:
-    """Welch's test as the document has it."""
-    if test is None:
-        return None
-    return TestResult(
-        change=test.change,
-        low=test.low,
-        high=test.high,
-        p=test.p,
-        shown=test.shown,
-        old=Sample(mean=test.old_mean, sd=test.old_sd, n=test.old_n),
-        new=Sample(mean=test.new_mean, sd=test.new_sd, n=test.new_n),
-    )
-
-
 # ---------------------------------------------------------------------------------------------------------- kernels
 
 
-def kernels(changes: Changes, spread: Spread | None, causes: Sequence[list[Cause]]) -> list[Kernel]:
+def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[Cause]]) -> list[Kernel]:
     """The kernels in the document, each match, largest change first; without energy, the largest time first.
 
-    causes: those of each match.
+    causes_of: those of each match.
     """
     paid = cells(changes)
     kernels = []
@@ -343,32 +410,48 @@ def kernels(changes: Changes, spread: Spread | None, causes: Sequence[list[Cause
         rows = slice(row, row + 1)
         name = changes.names(row)[-1]
         parts = parts_of(paid[row], changes, name, status)
-        old = _kernel_side(changes, changes.old_side, changes.old, pair.old, row)
-        new = _kernel_side(changes, changes.new_side, changes.new, pair.new, row)
+        sides: list[KernelSide | None] = [None, None]
+        for place, (own, (side, grid)) in enumerate(zip((pair.old, pair.new), changes.sides, strict=True)):
+            if own is None:
+                continue
+            energy_j, marks = None, ["missing"]
+            if side.costs is not None:
+                energy_j, marks = known_sum(side.mean.joules[own]), MARK_WORDS[combined(side.mean.marks[own])]
+            sides[place] = KernelSide(
+                name=side.named[own].name,
+                device=side.named[own].device,
+                launches=side.named[own].launches,
+                time_s=finite(grid.number[row, TIME]),
+                energy_j=energy_j,
+                compared_j=changes.compared_j(grid, rows) if changes.has_energy else None,
+                marks=marks,
+            )
+        old, new = sides
         change_j = test = None
         if changes.has_energy:
             change_j = math.fsum(part.change_j for part in parts)
-            test = test_of(changes.energy_test(rows))
+            test = changes.test(partial(changes.compared_j, rows=rows))
         speedup = greenup = None
         if old is not None and new is not None:
             speedup = ratio(old.time_s, new.time_s)
             greenup = ratio(old.compared_j, new.compared_j)
-        kernel = Kernel(
-            name=name,
-            status=status,
-            match=None if pair.how is None else Match(how=pair.how, score=pair.score),
-            old=old,
-            new=new,
-            change_j=change_j,
-            speedup=speedup,
-            greenup=greenup,
-            partial=bool(changes.uncompared[row].any()),
-            marks=MARK_WORDS[changes.marks_of(rows)],
-            test=test,
-            parts=[KernelPart(*(getattr(part, name) for name in KernelPart.__struct_fields__)) for part in parts],
-            causes=causes[row][:_CAUSES],
+        kernels.append(
+            Kernel(
+                name=name,
+                status=status,
+                match=mapped(Match, pair.how, pair.score or 0.0),
+                old=old,
+                new=new,
+                change_j=change_j,
+                speedup=speedup,
+                greenup=greenup,
+                partial=bool(changes.uncompared[row].any()),
+                marks=MARK_WORDS[changes.marks_of(rows)],
+                test=test,
+                parts=[KernelPart(*(getattr(part, name) for name in KernelPart.__struct_fields__)) for part in parts],
+                causes=causes_of[row][:_CAUSES],
+            )
         )
-        kernels.append(kernel)
     if spread is not None:
         ends = spread.of_kernels(np.array([kernel.change_j for kernel in kernels]))
         kernels = [replace(kernel, interval_j=pair) for kernel, pair in zip(kernels, ends, strict=True)]
@@ -378,26 +461,6 @@ def kernels(changes: Changes, spread: Spread | None, causes: Sequence[list[Cause
         return abs(kernel.change_j or 0.0), max(times_s)
 
     return sorted(kernels, key=size, reverse=True)
-
-
-def _kernel_side(changes: Changes, side: Variant, half: Grid, place: int | None, row: int) -> KernelSide | None:
-    if place is None:
-        return None
-    kernel = side.named[place]
-    marks = ["missing"]
-    energy_j = None
-    if side.costs is not None:
-        marks = MARK_WORDS[combined(side.mean.marks[place])]
-        energy_j = known_sum(side.mean.joules[place])
-    return KernelSide(
-        name=kernel.name,
-        device=kernel.device,
-        launches=kernel.launches,
-        time_s=_finite(float(half.number[row, TIME])),
-        energy_j=energy_j,
-        compared_j=changes.compared_j(half, slice(row, row + 1)) if changes.has_energy else None,
-        marks=marks,
-    )
 
 
 # -------------------------------------------------------------------------------------------------------------- CSV
@@ -414,9 +477,10 @@ def frame(changes: Changes) -> "pd.DataFrame":
     rows: list[dict[str, Any]] = []
     for row, (pair, paid) in enumerate(zip(changes.matches, cells(changes), strict=True)):
         status = str(changes.statuses[row])
+        kernel_old, kernel_new = (kernel and kernel.name for kernel in changes.kernels[row])
         head = {
-            "kernel_old": changes.old_side.name_of(pair.old),
-            "kernel_new": changes.new_side.name_of(pair.new),
+            "kernel_old": kernel_old,
+            "kernel_new": kernel_new,
             "status": status,
             "match": pair.how,
             "score": pair.score,

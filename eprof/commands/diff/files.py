@@ -1,6 +1,5 @@
 """A difference as JSON, as Markdown for a pull request, and as a cell of a notebook."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -34,34 +33,26 @@ def to_json(document: Document) -> bytes:
 def to_markdown(document: Document) -> bytes:
     """A difference as Markdown for a pull request, within 65,536 characters: answer, gates, parts, kernels, notes."""
     heading = f"### Energy: {in_code(cut(document.old.name, _NAME))} → {in_code(cut(document.new.name, _NAME))}"
-    return markdown(heading, _blocks(diff_words.answered(document)))
-
-
-def _blocks(document: Document) -> Iterator[Block]:
-    yield Sentence(diff_words.unlike(document))
-    yield diff_words.headline(document)
-    yield Sentence(diff_words.trust(document), Tone.QUIET)
-    yield from _gates(document)
+    document = diff_words.answered(document)
+    blocks: list[Block] = [
+        Sentence(diff_words.unlike(document)),
+        diff_words.headline(document),
+        Sentence(diff_words.trust(document), Tone.QUIET),
+    ]
+    # What did not pass first.
+    verdicts = sorted(diff_words.verdicts(document), key=lambda verdict: verdict.passed is True)
+    blocks += verdicts[:_GATES]
+    if len(verdicts) > _GATES:
+        blocks.append(Sentence(f"And {counted(len(verdicts) - _GATES, 'more gate')}, {_WHERE}."))
     document = diff_words.unmarked(document)
     if document.steps and not document.is_zero:
-        yield diff_tables.steps(document)
-    yield diff_tables.kernels(document, _KERNELS)
-    yield Sentence(diff_words.noise(document))
-    for sentence in diff_words.beside(document):
-        yield Sentence(sentence)
-    yield diff_words.legend(document)
+        blocks.append(diff_tables.steps(document))
+    blocks += [diff_tables.kernels(document, _KERNELS), Sentence(diff_words.noise(document))]
+    blocks += map(Sentence, diff_words.beside(document))
     notes = [cut(text, _LETTERS) for text in document.warnings[:_NOTES]]
     if rest := document.warnings[_NOTES:]:
         notes.append(f"And {counted(len(rest), 'more note')}, {_WHERE}.")
-    yield Notes(notes)
-
-
-def _gates(document: Document) -> Iterator[Block]:
-    """The gates of a difference for Markdown, what did not pass first."""
-    verdicts = sorted(diff_words.verdicts(document), key=lambda verdict: verdict.passed is True)
-    yield from verdicts[:_GATES]
-    if len(verdicts) > _GATES:
-        yield Sentence(f"And {counted(len(verdicts) - _GATES, 'more gate')}, {_WHERE}.")
+    return markdown(heading, [*blocks, diff_words.legend(document), Notes(notes)])
 
 
 def html(difference: "Difference") -> str:

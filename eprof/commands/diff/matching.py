@@ -59,40 +59,32 @@ def match(old: Sequence[Kernel], new: Sequence[Kernel], by_hand: Sequence[str] =
     similar place in their logs and are launched as often. similar: False: full names and by hand only.
     Raises UsageError if a match by hand names no kernel, or several.
     """
-    work = _Work(old, new)
+    pairing = _Pairing(old, new)
     for text in by_hand:
-        work.by_hand(text)
-    work.by_key(NAME, lambda kernel: (kernel.device, kernel.name))
-    work.by_key(NAME, lambda kernel: kernel.name)
+        pairing.by_hand(text)
+    pairing.by_key(NAME, lambda kernel: (kernel.device, kernel.name))
+    pairing.by_key(NAME, lambda kernel: kernel.name)
     notes: list[str] = []
     if similar:
-        work.by_key(BARE, lambda kernel: _normal(kernel.name))
-        work.by_key(BARE, lambda kernel: bare(kernel.name))
-        notes = work.by_similarity()
-    return Matching(work.result(), tuple(notes))
+        pairing.by_key(BARE, _name_without_spelling)
+        pairing.by_key(BARE, lambda kernel: bare(kernel.name))
+        notes = pairing.by_similarity()
+    pairs = sorted(pairing.pairs)
+    paired_old, paired_new = {pair[0] for pair in pairs}, {pair[1] for pair in pairs}
+    vanished = [Match(place, None) for place in range(len(old)) if place not in paired_old]
+    appeared = [Match(None, place) for place in range(len(new)) if place not in paired_new]
+    return Matching((*(Match(*pair) for pair in pairs), *vanished, *appeared), tuple(notes))
 
 
 class _Side:
     """The kernels of one side, and which of them are still free."""
 
     def __init__(self, label: str, kernels: Sequence[Kernel]) -> None:
-        self.label = label
-        self.kernels = kernels
+        self.label, self.kernels = label, kernels
         self.free = dict.fromkeys(range(len(kernels)))
-        self.alone: set[int] = set()
-
-    def leave_alone(self, place: int) -> None:
-        """Match a kernel of OLD or NEW with none."""
-        del self.free[place]
-        self.alone.add(place)
-
-    @property
-    def unmatched(self) -> list[int]:
-        """The kernels of OLD or NEW that have no partner."""
-        return sorted({*self.free, *self.alone})
 
     def named(self, name: str) -> list[int] | None:
-        """The unmatched kernels of a full name, else of a shorter one; [] for no name, None if there is none."""
+        """The free kernels of a full name, else of a shorter one; [] for no name, None if there is none."""
         if not name:
             return []
         for form in (str, bare, own_name):
@@ -114,17 +106,16 @@ class _Side:
         return few([f"`{name}`" for name in names], 4) or "none that is not matched already"
 
 
-class _Work:
-    """The kernels that are still free, and the pairs that were found."""
+class _Pairing:
+    """The kernels that are still free, and the pairs that were found: (old, new, how, score) each."""
 
     def __init__(self, old: Sequence[Kernel], new: Sequence[Kernel]) -> None:
-        self.old = _Side("OLD", old)
-        self.new = _Side("NEW", new)
-        self.pairs: list[Match] = []
+        self.old, self.new = _Side("OLD", old), _Side("NEW", new)
+        self.pairs: list[tuple[int, int, str, float]] = []
 
     def pair(self, old: int, new: int, how: str, score: float) -> None:
         del self.old.free[old], self.new.free[new]
-        self.pairs.append(Match(old, new, how, score))
+        self.pairs.append((old, new, how, score))
 
     def by_hand(self, text: str) -> None:
         """Match as one `--match` says. A name may hold `=` itself, so every `=` is tried as the one between the two."""
@@ -132,7 +123,13 @@ class _Work:
         named = [(self.old.named(left), self.new.named(right)) for left, right in splits]
         readings = [(olds, news) for olds, news in named if olds is not None and news is not None]
         if len(readings) != 1:
-            raise UsageError(f"--match {text}: {self._no_such_pair(splits)}")
+            if not splits:
+                raise UsageError(f"--match {text}: write OLD=NEW, the names of two kernels.")
+            for side, name in zip((self.old, self.new), splits[0], strict=True):
+                if side.named(name) is None:
+                    has = side.examples(side.free)
+                    raise UsageError(f"--match {text}: {side.label} has no free kernel `{name}`; it has {has}.")
+            raise UsageError(f"--match {text}: can be read in more than one way; give full names.")
         [(olds, news)] = readings
         for side, places in ((self.old, olds), (self.new, news)):
             if len(places) > 1:
@@ -142,41 +139,35 @@ class _Work:
             score = ratio(self.old.kernels[olds[0]].name, self.new.kernels[news[0]].name)
             self.pair(olds[0], news[0], BY_HAND, score)
             return
-        for place in olds:
-            self.old.leave_alone(place)
-        for place in news:
-            self.new.leave_alone(place)
-
-    def _no_such_pair(self, splits: Sequence[tuple[str, str]]) -> str:
-        if not splits:
-            return "write OLD=NEW, the names of two kernels."
-        for side, name in zip((self.old, self.new), splits[0], strict=True):
-            if side.named(name) is None:
-                return f"{side.label} has no free kernel `{name}`; it has {side.examples(side.free)}."
-        return "can be read in more than one way; give full names."
+        # A name against none: that kernel is to stay without a partner.
+        for side, places in ((self.old, olds), (self.new, news)):
+            for place in places:
+                del side.free[place]
 
     def by_key(self, how: str, key: Callable[[Kernel], Hashable]) -> None:
-        """Match the free kernels of equal `key`; of several, those whose full names and places are most alike."""
+        """Match the free kernels of equal `key`; of several, those whose names, launches and places fit best."""
+
+        def affinity(before: Kernel, after: Kernel) -> float:
+            return (
+                ratio(before.name, after.name)
+                + 0.2 * (before.launches == after.launches)
+                - 0.2 * abs(before.place - after.place)
+            )
+
         groups = self.new.grouped(key)
         for common, olds in self.old.grouped(key).items():
             news = groups.get(common, [])
             pairs = list(zip(olds, news, strict=False))
             if len(olds) * len(news) <= _MOST_PAIRS:
                 scored = [
-                    (-self._affinity(old, new), order, old, new) for order, old in enumerate(olds) for new in news
+                    (-affinity(self.old.kernels[old], self.new.kernels[new]), order, old, new)
+                    for order, old in enumerate(olds)
+                    for new in news
                 ]
                 pairs = _greedy((old, new) for _, _, old, new in sorted(scored))
             for old, new in pairs:
                 names = bare(self.old.kernels[old].name), bare(self.new.kernels[new].name)
-                self.pair(old, new, how, 1.0 if how == NAME else ratio(*names))
-
-    def _affinity(self, old: int, new: int) -> float:
-        """How well two kernels of one short name fit: by their full names, launches and places."""
-        before, after = self.old.kernels[old], self.new.kernels[new]
-        affinity = 1.0 if before.name == after.name else ratio(before.name, after.name)
-        if before.launches == after.launches:
-            affinity += 0.2
-        return affinity - 0.2 * abs(before.place - after.place)
+                self.pair(old, new, how, ratio(*names))
 
     def by_similarity(self) -> list[str]:
         """Match free kernels with similar names, the most similar first; returns a note if there are too many."""
@@ -186,53 +177,36 @@ class _Work:
                 f"{olds} names of OLD and {news} of NEW have no namesake: too many to look for similar ones; "
                 "--match OLD=NEW matches them by hand."
             ]
-        scores: dict[tuple[int, int], float] = {}
+        ranked = []
         for new in self.new.free:
+            after = self.new.kernels[new]
             matcher = difflib.SequenceMatcher(None, autojunk=False)
-            matcher.set_seq2(bare(self.new.kernels[new].name)[:_LONG_NAME])
+            matcher.set_seq2(bare(after.name)[:_LONG_NAME])
             for old in self.old.free:
-                score = self._similarity(matcher, old, new)
-                if score is not None:
-                    scores[old, new] = score
-
-        def order(pair: tuple[int, int]) -> tuple[float, float, tuple[int, int]]:
-            old, new = pair
-            return -scores[pair], abs(self.old.kernels[old].place - self.new.kernels[new].place), pair
-
-        for old, new in _greedy(sorted(scores, key=order)):
+                before = self.old.kernels[old]
+                matcher.set_seq1(bare(before.name)[:_LONG_NAME])
+                if matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
+                    continue
+                score = matcher.ratio()
+                away = abs(before.place - after.place)
+                is_near = before.launches == after.launches and away <= _NEAR
+                if score >= _NEARLY_SAME or (is_near and score >= _ALIKE):
+                    ranked.append((-score, away, old, new))
+        scores = {(old, new): -negative for negative, _, old, new in ranked}
+        for old, new in _greedy((old, new) for _, _, old, new in sorted(ranked)):
             self.pair(old, new, SIMILAR, scores[old, new])
         return []
-
-    def _similarity(self, matcher: "difflib.SequenceMatcher[str]", old: int, new: int) -> float | None:
-        """How alike two kernels are, or None if they are not alike enough."""
-        before, after = self.old.kernels[old], self.new.kernels[new]
-        matcher.set_seq1(bare(before.name)[:_LONG_NAME])
-        if matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
-            return None
-        score = matcher.ratio()
-        if score >= _NEARLY_SAME:
-            return score
-        is_near = before.launches == after.launches and abs(before.place - after.place) <= _NEAR
-        return score if is_near and score >= _ALIKE else None
-
-    def result(self) -> tuple[Match, ...]:
-        pairs = sorted(self.pairs, key=lambda pair: (pair.old is None, pair.old))
-        vanished = [Match(place, None) for place in self.old.unmatched]
-        appeared = [Match(None, place) for place in self.new.unmatched]
-        return (*pairs, *vanished, *appeared)
 
 
 def _greedy(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The matches in their order, without those whose kernel is taken already."""
-    taken_old: set[int] = set()
-    taken_new: set[int] = set()
-    chosen = []
+    new_of: dict[int, int] = {}
+    taken: set[int] = set()
     for old, new in pairs:
-        if old not in taken_old and new not in taken_new:
-            taken_old.add(old)
-            taken_new.add(new)
-            chosen.append((old, new))
-    return chosen
+        if old not in new_of and new not in taken:
+            new_of[old] = new
+            taken.add(new)
+    return list(new_of.items())
 
 
 def ratio(first: str, second: str) -> float:
@@ -241,6 +215,8 @@ def ratio(first: str, second: str) -> float:
     Of long names what they share at both ends is taken off first, and of the rest the beginning is compared: the time
     that difflib takes grows as the square of the letters, or worse.
     """
+    if first == second:
+        return 1.0
     letters = len(first) + len(second)
     if letters <= 2 * _LONG_NAME:
         return difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()
@@ -252,7 +228,7 @@ def ratio(first: str, second: str) -> float:
     return 2 * (start + end + sum(int(block.size) for block in blocks)) / letters
 
 
-def _normal(name: str) -> str:
+def _name_without_spelling(kernel: Kernel) -> str:
     """A full name without what compilers and profilers write differently: `void `, spaces, `(anonymous namespace)`."""
-    text = name.removeprefix("void ").replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
-    return re.sub(r"\s+", "", text)
+    name = kernel.name.removeprefix("void ").replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
+    return re.sub(r"\s+", "", name)

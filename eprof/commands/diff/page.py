@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from markupsafe import Markup
 from msgspec import Struct
 
-from eprof.base.text import phrase, visible
+from eprof.base.text import phrase, visible, when
 from eprof.commands.diff import tables as diff_tables
 from eprof.commands.diff import words as diff_words
 from eprof.commands.diff.schema import Document, Side
@@ -53,40 +53,46 @@ def html(document: Document) -> str:
 
 def _figures(document: Document) -> list[Figure]:
     times = bits(document.old.time_marks) | bits(document.new.time_marks)
-    time = Figure("Time", "not known")
+    energy, time = Figure("Energy", "not compared"), Figure("Time", "not known")
+    if document.change_j is not None:
+        note = [cell(document.interval_j, "J", signed=True)]
+        if document.change_share is not None:
+            note.insert(0, f"({signed_percent(document.change_share)})")
+        name = f"Energy{diff_words.above_constant(document)}"
+        energy = Figure(name, signed_quantity(document.change_j, "J"), " ".join(note).strip(), bits(document.marks))
     if document.change_time_s is not None:
         time = Figure("Time", signed_quantity(document.change_time_s, "s"), "", times & ~MISSING)
-    if document.above_constant:
-        above = "OLD / NEW, energy above constant power"
-        return [_energy(document, "Energy above constant power"), _factor("Greenup", document.greenup, above)]
-    return [
-        _energy(document, "Energy"),
-        time,
-        _factor("Speedup", document.speedup, "OLD / NEW, time"),
-        _factor("Greenup", document.greenup, "OLD / NEW, energy"),
-        _factor("Powerup", document.powerup, "NEW / OLD, power"),
-    ]
-
-
-def _energy(document: Document, name: str) -> Figure:
-    if document.change_j is None:
-        return Figure(name, "not compared")
-    note = [cell(document.interval_j, "J", signed=True)]
-    if document.change_share is not None:
-        note.insert(0, f"({signed_percent(document.change_share)})")
-    return Figure(name, signed_quantity(document.change_j, "J"), " ".join(note).strip(), bits(document.marks))
-
-
-def _factor(label: str, value: float | None, note: str) -> Figure:
-    return Figure(label, "not known") if value is None else Figure(label, plain(value), note)
+    ratios = {
+        "Speedup": (document.speedup, "OLD / NEW, time"),
+        "Greenup": (document.greenup, f"OLD / NEW, energy{diff_words.above_constant(document)}"),
+        "Powerup": (document.powerup, "NEW / OLD, power"),
+    }
+    factors = {
+        name: Figure(name, "not known") if ratio is None else Figure(name, plain(ratio), note)
+        for name, (ratio, note) in ratios.items()
+    }
+    return [energy, factors["Greenup"]] if document.above_constant else [energy, time, *factors.values()]
 
 
 def _sections(document: Document) -> Iterator[Section]:
     if drawn := bars(document):
+        subject = f"The change of energy{diff_words.above_constant(document)}"
+        if document.partial:
+            subject = "What both sides know"
+        how_to_read = [
+            f"{subject}, part by part, largest first; they add up, and shares are of the change.",
+            phrase("A thin line over a bar is its {}.", document.intervals and label(document.intervals.share)),
+            when(
+                not diff_words.is_shown(document),
+                "Bars are grey, because no difference is shown by the repeats.",
+            ),
+            diff_words.unchanged(document),
+        ]
         rows = templates().get_template("changed.html").render(bars=drawn, intervals=document.intervals)
         chart = Markup(rows)  # noqa: S704  escaped there
         beside = [Sentence(text, Tone.QUIET) for text in diff_words.beside(document)]
-        yield Section("changed", "What changed", "What changed", [Sentence(_how_to_read(document)), chart, *beside])
+        read = Sentence(" ".join(filter(None, how_to_read)))
+        yield Section("changed", "What changed", "What changed", [read, chart, *beside])
 
     repeats: list[Block] = [Sentence(diff_words.noise(document)), diff_tables.sides(document)]
     yield Section("sides", "OLD and NEW", "OLD and NEW", repeats)
@@ -107,18 +113,6 @@ def _sections(document: Document) -> Iterator[Section]:
     if lost:
         never = Sentence("What one side or both do not know is left out, never taken for nothing.")
         yield Section("lost", "Left out", "Not in the change", [never, lost])
-
-
-def _how_to_read(document: Document) -> str:
-    subject = f"The change of energy{diff_words.above_constant(document)}"
-    if document.partial:
-        subject = "What both sides know"
-    sentences = [f"{subject}, part by part, largest first; they add up, and shares are of the change."]
-    if document.intervals is not None:
-        sentences.append(f"A thin line over a bar is its {label(document.intervals.share)}.")
-    if not diff_words.is_shown(document):
-        sentences.append("Bars are grey, because no difference is shown by the repeats.")
-    return " ".join([*sentences, diff_words.unchanged(document)]).strip()
 
 
 def _facts(side: Side) -> Iterator[tuple[str, str]]:

@@ -50,7 +50,7 @@ _ROUNDING = 1e-9
 
 
 class _Cell(Struct, frozen=True):
-    """What a kernel pays for a word. is_repriced: the prices of the two sides differ, not the mix of kinds alone."""
+    """What a kernel pays for a word. is_repriced: see `Changes`."""
 
     column: int
     old: float
@@ -70,9 +70,8 @@ def cells(changes: Changes) -> list[list[_Cell]]:
         return rows
     paid = np.nonzero(changes.paid)
     old, new = changes.old, changes.new
-    is_repriced = (old.price != new.price) & (changes.old_side.price != changes.new_side.price)
     tables = old.number, new.number, old.joules, new.joules, changes.marks, changes.quantity_j, changes.price_j
-    columns = (table[paid].tolist() for table in (*tables, is_repriced))
+    columns = (table[paid].tolist() for table in (*tables, changes.is_repriced))
     for row, *values in zip(paid[0].tolist(), paid[1].tolist(), *columns, strict=True):
         rows[row].append(_Cell(*values))
     return rows
@@ -86,16 +85,14 @@ def all_parts(changes: Changes, spread: "Spread | None") -> list[Part]:
     rows = cells(changes)
     statuses = changes.statuses.tolist()
     matched = [cell for row, status in zip(rows, statuses, strict=True) if status == MATCHED for cell in row]
-    parts = parts_of(matched, changes, None, MATCHED)
-    if spread is not None:
-        parts = [replace(part, interval_j=spread.of_words([part.what], part.because, part.change_j)) for part in parts]
-    for row, status in enumerate(statuses):
-        if status == MATCHED:
-            continue
-        of_row = parts_of(rows[row], changes, changes.names(row)[-1], status)
-        if spread is not None:
-            of_row = [replace(part, interval_j=spread.of_one_side(row, part.what, part.change_j)) for part in of_row]
-        parts += of_row
+    parts = []
+    for part in parts_of(matched, changes, None, MATCHED):
+        ends = spread.of_words([part.what], part.because, part.change_j) if spread else None
+        parts.append(replace(part, interval_j=ends))
+    for row in np.flatnonzero(changes.statuses != MATCHED).tolist():
+        for part in parts_of(rows[row], changes, changes.names(row)[-1], statuses[row]):
+            ends = spread.of_one_side(row, part.what, part.change_j) if spread else None
+            parts.append(replace(part, interval_j=ends))
     return sorted(parts, key=lambda part: -abs(part.change_j))
 
 
@@ -205,27 +202,25 @@ class Refits(Struct, frozen=True, eq=False):
         return self.new.joules(after) - self.old.joules(before)
 
 
-def refits(old: Side, new: Side) -> Refits | None:
-    """The replicas of the prices of both sides; None where one has none."""
+def spread_of(changes: Changes) -> "Spread | None":
+    """The change by each replica of the prices; None where no energy is compared, or a side's prices have none."""
+    old, new = changes.old_side, changes.new_side
     before, after = (intervals.replicas(side.first) for side in (old, new))
-    if before is None or after is None:
+    if not changes.has_energy or before is None or after is None:
         return None
     old_table, new_table = old.first.table, new.first.table
     assert old_table is not None and new_table is not None
     if (old_table.name, old_table.source) == (new_table.name, new_table.source):
         is_one_setting = np.array_equal(before.prices, after.prices)
-        return Refits(before, before if is_one_setting else after, True)
+        return Spread(changes, Refits(before, before if is_one_setting else after, True))
     # Pairs of every replica of OLD with every one of NEW; of many, a part drawn at random, the same each time.
     pairs = np.arange(before.number * after.number)
     if len(pairs) > _MOST_PAIRS:
         pairs = np.random.default_rng(_SEED).choice(len(pairs), _MOST_PAIRS, replace=False)
     of_old, of_new = np.divmod(pairs, after.number)
     share = max(before.share, after.share)
-    return Refits(
-        replace(before, prices=before.prices[:, of_old], share=share),
-        replace(after, prices=after.prices[:, of_new], share=share),
-        False,
-    )
+    before = replace(before, prices=before.prices[:, of_old], share=share)
+    return Spread(changes, Refits(before, replace(after, prices=after.prices[:, of_new], share=share), False))
 
 
 def of_side(side: Side) -> dict[str, Range | None] | None:
@@ -233,7 +228,9 @@ def of_side(side: Side) -> dict[str, Range | None] | None:
     replicas = intervals.replicas(side.first)
     if replicas is None:
         return None
-    amounts = known_or_zero(side.mean.number).sum(axis=0)
+    # Counts as they are paid for: where a board's limit binds, a kernel pays a part of the prices.
+    paid = side.mean.number * np.where(side.price > 0, side.mean.price / np.where(side.price > 0, side.price, 1.0), 1.0)
+    amounts = known_or_zero(paid).sum(axis=0)
     families = {family: places(words) for family, words in FAMILIES.items()}
     families["total"] = list(range(len(amounts)))
     ends: dict[str, Range | None] = dict.fromkeys(families)
@@ -257,17 +254,17 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def amounts(self) -> tuple[Floats, Floats]:
         """The compared counts and seconds of OLD and NEW, (n_matches, n_priced)."""
-        old, new = (np.where(self.changes.paid, half.number, 0.0) for _, half in self.changes.halves)
+        old, new = (np.where(self.changes.paid, grid.number, 0.0) for _, grid in self.changes.sides)
         return old, new
 
     @cached_property
     def is_open(self) -> Bools:
         """The cells of a change that leave an interval open: lower bounds, or no product of count and price."""
         is_open = (self.changes.marks & _MISSING) != 0
-        for side, half in self.changes.halves:
+        for side, grid in self.changes.sides:
             # Where kinds of several prices were added up, the energy is not count times price.
-            expected_j = half.number * known_or_zero(side.price)
-            is_open |= np.abs(half.joules - expected_j) > _ROUNDING * np.abs(half.joules)
+            expected_j = grid.number * known_or_zero(side.price)
+            is_open |= np.abs(grid.joules - expected_j) > _ROUNDING * np.abs(grid.joules)
         return np.asarray(self.changes.paid & is_open)
 
     @cached_property
@@ -365,143 +362,108 @@ _ERROR = 0.056
 _FLOATS = ("fp64", "fp32", "fp16")
 
 
-class _Ledger(Struct, frozen=True, eq=False):
-    """The change of each kernel by cause, (n_matches, n_causes), in J.
-
-    constant_j: what of `joules` is constant power, of the change of time `time_s`. old, new: counts, seconds, launches.
-    size_j: the parts of `joules` without their signs; clear_j: of these, what is at prices that are known well enough.
-    """
-
-    joules: Floats
-    constant_j: Floats
-    time_s: Floats
-    old: Floats
-    new: Floats
-    size_j: Floats
-    clear_j: Floats
-
-    def total(self) -> "_Ledger":
-        """The causes of all kernels together, (1, n_causes)."""
-        return _Ledger(*(getattr(self, name).sum(axis=0, keepdims=True) for name in self.__struct_fields__))
-
-    def causes(self, row: int, price: str) -> list[Cause]:
-        """The causes of one row's change, the largest first. price: why prices changed."""
-        changes_j = self.joules[row]
-        whole_j = float(changes_j.sum())
-        names = {PRICE: price}
-        causes = [
-            Cause(
-                what=names.get(_KEYS[place], _KEYS[place]),
-                old=float(self.old[row, place]),
-                new=float(self.new[row, place]),
-                unit=_UNITS_OF_CAUSES.get(_KEYS[place], ""),
-                change_j=float(changes_j[place]),
-                share=ratio(float(changes_j[place]), whole_j),
-                constant_j=float(self.constant_j[row, place]),
-                time_s=float(self.time_s[row, place]),
-                is_told=bool(2 * self.clear_j[row, place] >= self.size_j[row, place]),
-            )
-            for place in np.flatnonzero(changes_j).tolist()
-        ]
-        return sorted(_with_precision(causes), key=lambda cause: -abs(cause.change_j))
-
-
-def causes(changes: Changes, refits: Refits | None) -> tuple[list[Cause], list[list[Cause]]]:
-    """The causes of the whole change, and those of each matched kernel; none where no energy is compared."""
+def causes(changes: Changes, spread: Spread | None) -> tuple[list[Cause], list[list[Cause]]]:
+    """The causes of the whole change, and those of each match, largest first; none where no energy is compared."""
     if not changes.has_energy:
         return [], [[] for _ in changes.matches]
-    ledger = _ledger(changes, _clear(changes, refits))
-    price = price_because(changes)
-    every = range(len(changes.matches))
-    told = [_told_through(ledger.causes(row, price), changes, [row]) for row in every]
-    return _told_through(ledger.total().causes(0, price), changes, every), told
+    # The words whose prices are known well enough to be a cause: an interval of one sign no wider than the price.
+    is_clear = np.ones(len(WORDS), dtype=np.bool_)
+    if spread is not None:
+        for (side, _), replicas in zip(changes.sides, (spread.refits.old, spread.refits.new), strict=True):
+            low, high = replicas.price_intervals.T
+            is_clear &= (low == high) | ((low > 0) & (high - low <= known_or_zero(side.price)))
+
+    # Tables of (n_matches + 1, n_causes); the last row is of all kernels together.
+    by_price: Floats = np.where(changes.is_repriced, changes.price_j, 0.0)
+    by_count: Floats = changes.quantity_j + changes.price_j - by_price
+    keys = _keys(changes)
+    price_keys = np.where(np.isin(keys, _ONE_SIDED), keys, _PLACES[PRICE])
+    change_j = _added(keys, by_count) + _added(price_keys, by_price)
+    constant_j = _added(keys, np.where(IS_TIME, by_count, 0.0))
+    time_s = _added(keys, np.where(IS_TIME & changes.paid, changes.new.number - changes.old.number, 0.0))
+    old, new = (
+        _added(keys, _amounts(grid, launches, changes.paid, keys))
+        for (_, grid), launches in zip(changes.sides, changes.launches, strict=True)
+    )
+    size_j = _added(keys, abs(by_count)) + _added(price_keys, abs(by_price))
+    clear_j = _added(keys, abs(by_count) * is_clear) + _added(price_keys, abs(by_price) * is_clear)
+
+    name_of = dict(enumerate(_KEYS)) | {_PLACES[PRICE]: price_because(changes)}
+    causes = []
+    for row, through in enumerate(_through(changes)):
+        whole_j = float(change_j[row].sum())
+        of_row = [
+            Cause(
+                what=name_of[place],
+                old=float(old[row, place]),
+                new=float(new[row, place]),
+                unit=_UNITS_OF_CAUSES.get(name_of[place], ""),
+                change_j=float(change_j[row, place]),
+                share=ratio(float(change_j[row, place]), whole_j),
+                constant_j=float(constant_j[row, place]),
+                time_s=float(time_s[row, place]),
+                is_told=bool(2 * clear_j[row, place] >= size_j[row, place]),
+                through=through if place == _PLACES["dram"] else UNSET,
+            )
+            for place in np.flatnonzero(change_j[row]).tolist()
+        ]
+        causes.append(sorted(_with_precision(of_row), key=lambda cause: -abs(cause.change_j)))
+    return causes[-1], causes[:-1]
 
 
-def _told_through(causes: list[Cause], changes: Changes, rows: Sequence[int]) -> list[Cause]:
-    """The causes of some kernels' change, that by DRAM bytes with what changed these."""
-    return [replace(cause, through=_through(changes, rows)) if cause.what == "dram" else cause for cause in causes]
-
-
-def _through(changes: Changes, rows: Sequence[int]) -> str | UnsetType:
-    """Why kernels move other bytes of DRAM though they ask for as many: "coalescing", "cache hits"; UNSET: unknown.
+def _through(changes: Changes) -> list[str | UnsetType]:
+    """Why each kernel moves other bytes of DRAM though it asks for as many; last, all together. UNSET: not known.
 
     DRAM bytes are those asked for, times what a warp's requests move for each, times what caches leave of that.
     """
-    sides = []
-    for half, side in ((changes.old, changes.old_side), (changes.new, changes.new_side)):
+    is_known = np.ones(len(changes.matches) + 1, dtype=np.bool_)
+    factors = []
+    for side, grid in changes.sides:
         if side.costs is None:
-            return UNSET
-        number = known_or_zero(half.number[rows])
-        asked, moved, dram = (number[:, words].sum() for words in (_ASKED, _MOVED[side.costs.books], _DRAM))
-        if not asked or not dram or moved <= dram:
-            return UNSET
-        sides.append((asked, moved / asked, dram / moved))
-    factors = [math.log(new / old) for old, new in zip(*sides, strict=True)]
-    towards = math.copysign(1.0, sum(factors))
+            return [UNSET] * len(is_known)
+        number = known_or_zero(grid.number)
+        by_match = (number[:, words].sum(axis=1) for words in (_ASKED, _MOVED[side.costs.books], _DRAM))
+        asked, moved, dram = (np.append(bytes_, bytes_.sum()) for bytes_ in by_match)
+        is_known &= (asked > 0) & (dram > 0) & (moved > dram)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            factors.append(np.stack([asked, moved / asked, dram / moved]))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        changed = np.log(factors[1] / factors[0])
+    most = np.argmax(changed * np.copysign(1.0, changed.sum(axis=0)), axis=0)
     whys: tuple[str | UnsetType, ...] = (UNSET, "coalescing", "cache hits")
-    return whys[int(np.argmax(np.array(factors) * towards))]
-
-
-def _clear(changes: Changes, refits: Refits | None) -> Bools:
-    """The words whose prices are known well enough to be a cause: an interval of one sign no wider than the price."""
-    clear = np.ones(len(WORDS), dtype=np.bool_)
-    if refits is None:
-        return clear
-    for side, replicas in ((changes.old_side, refits.old), (changes.new_side, refits.new)):
-        low, high = replicas.price_intervals.T
-        clear &= (low == high) | ((low > 0) & (high - low <= known_or_zero(side.price)))
-    return clear
-
-
-def _ledger(changes: Changes, clear: Bools) -> _Ledger:
-    # What the mix of kinds makes of a mean price is by counts.
-    apart = (changes.old.price != changes.new.price) & (changes.old_side.price != changes.new_side.price)
-    by_price: Floats = np.where(apart, changes.price_j, 0.0)
-    by_count: Floats = changes.quantity_j + changes.price_j - by_price
-    keys, launches = _keys(changes), changes.launches
-    price_keys = np.where(np.isin(keys, _ONE_SIDED), keys, _PLACES[PRICE])
-    constant_j = np.where(IS_TIME, by_count, 0.0)
-    time_s = np.where(IS_TIME & changes.paid, changes.new.number - changes.old.number, 0.0)
-    return _Ledger(
-        joules=_added(keys, by_count) + _added(price_keys, by_price),
-        constant_j=_added(keys, constant_j),
-        time_s=_added(keys, time_s),
-        old=_added(keys, _amounts(changes.old, launches[0], changes.paid, keys)),
-        new=_added(keys, _amounts(changes.new, launches[1], changes.paid, keys)),
-        size_j=_added(keys, abs(by_count)) + _added(price_keys, abs(by_price)),
-        clear_j=_added(keys, abs(by_count) * clear) + _added(price_keys, abs(by_price) * clear),
-    )
+    return [whys[place] for place in np.where(is_known, most, 0).tolist()]
 
 
 def _added(keys: Ints, cells: Floats) -> Floats:
-    """Cells of the change added up by cause, (n_matches, n_words) -> (n_matches, n_causes)."""
+    """Cells of the change added up by cause, (n_matches, n_words) -> (n_matches + 1, n_causes); last, all together."""
     sums = np.zeros((len(keys), len(_KEYS)))
     np.add.at(sums, (np.arange(len(keys))[:, None], keys), cells)
-    return sums
+    return np.concatenate([sums, sums.sum(axis=0, keepdims=True)])
 
 
 def _keys(changes: Changes) -> Ints:
     """The cause of each cell by counts or time, (n_matches, n_words)."""
     keys = np.tile(_KEY_OF_WORD, (len(changes.matches), 1))
-    of_time = _causes_of_time(changes)
-    by_launches = _is_by_launches(changes)
+    launches_old, launches_new = changes.launches
+    with np.errstate(invalid="ignore", divide="ignore"):
+        old, new = (
+            grid.number / launches[:, None] for (_, grid), launches in zip(changes.sides, changes.launches, strict=True)
+        )
+    # Launched another number of times, counting the same in each launch.
+    is_same = np.isclose(old, new, rtol=_PER_LAUNCH, atol=0) | ~changes.paid
+    by_launches = (launches_old != launches_new) & is_same[:, :TIME].all(axis=1)
     keys[by_launches] = _PLACES[LAUNCHES]
     # More launches explain more time only where each takes as long as before, as far as the time model could tell.
-    with np.errstate(invalid="ignore", divide="ignore"):
-        old_s, new_s = (
-            half.number[:, TIME] / launches
-            for (_, half), launches in zip(changes.halves, changes.launches, strict=True)
-        )
-    is_as_long = np.isclose(old_s, new_s, rtol=_ERROR, atol=0)
-    keys[:, TIME] = np.where(by_launches & is_as_long, _PLACES[LAUNCHES], of_time)
+    is_as_long = np.isclose(old[:, TIME], new[:, TIME], rtol=_ERROR, atol=0)
+    keys[:, TIME] = np.where(by_launches & is_as_long, _PLACES[LAUNCHES], _causes_of_time(changes))
     for status in (APPEARED, VANISHED):
         keys[changes.statuses == status] = _PLACES[status]
     return keys
 
 
-def _amounts(half: Grid, launches: Floats, paid: Bools, keys: Ints) -> Floats:
+def _amounts(grid: Grid, launches: Floats, paid: Bools, keys: Ints) -> Floats:
     """What each cell of a cause counts: instructions, bytes, seconds; launches, or one side's kernels, in the first."""
-    amounts = np.where(paid, half.number, 0.0)
+    amounts = np.where(paid, grid.number, 0.0)
     amounts[:, TIME] *= np.isin(keys[:, TIME], [_PLACES[TIMED], _PLACES[MODEL]])
     first = keys[:, 0]
     is_one_sided, is_by_launches = np.isin(first, _ONE_SIDED), first == _PLACES[LAUNCHES]
@@ -509,18 +471,6 @@ def _amounts(half: Grid, launches: Floats, paid: Bools, keys: Ints) -> Floats:
     amounts[is_one_sided, 0] = launches[is_one_sided] > 0
     amounts[is_by_launches, 0] = launches[is_by_launches]
     return amounts
-
-
-def _is_by_launches(changes: Changes) -> Bools:
-    """The kernels that are launched another number of times and count the same in each launch."""
-    old, new = changes.launches
-    counts = (np.where(changes.paid, half.number, 0.0)[:, :TIME] for half in (changes.old, changes.new))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        old_each, new_each = (
-            count / launches[:, None] for count, launches in zip(counts, changes.launches, strict=True)
-        )
-        is_same = np.isclose(old_each, new_each, rtol=_PER_LAUNCH, atol=0).all(axis=1)
-    return np.asarray((old != new) & is_same)
 
 
 def _causes_of_time(changes: Changes) -> Ints:
@@ -531,7 +481,7 @@ def _causes_of_time(changes: Changes) -> Ints:
         return causes
     times_s = changes.old.number[:, TIME], changes.new.number[:, TIME]
     is_modelled = (changes.old.counted & changes.new.counted)[:, TIME] & _SIMULATED != 0
-    before, after = (roofs_s(Columns(tuple(WORDS), half.number), old) for half in (changes.old, changes.new))
+    before, after = (roofs_s(Columns(tuple(WORDS), grid.number), old) for grid in (changes.old, changes.new))
     lasting = [np.maximum(roofs["fp32"] + roofs["fp64"], roofs["dram"]) for roofs in (before, after)]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         is_explained = np.isclose(times_s[0] * lasting[1] / lasting[0], times_s[1], rtol=_EXACT, atol=0)
@@ -559,8 +509,8 @@ def _is_by_bytes(changes: Changes, costs: Costs) -> Bools:
     if peak is None:
         return np.zeros(len(changes.matches), dtype=np.bool_)
     model = TimeModel(peak * 1e3)  # bytes in a cycle of 1 MHz
-    old_s, new_s = (half.number[:, TIME] for half in (changes.old, changes.new))
-    old_byte, new_byte = (known_or_zero(half.number[:, _DRAM]).sum(axis=1) for half in (changes.old, changes.new))
+    old_s, new_s = (grid.number[:, TIME] for grid in (changes.old, changes.new))
+    old_byte, new_byte = (known_or_zero(grid.number[:, _DRAM]).sum(axis=1) for grid in (changes.old, changes.new))
     p = model.exponent
     with np.errstate(invalid="ignore", divide="ignore"):
         memory_s = model.memory_time(old_s, old_byte, 1.0)

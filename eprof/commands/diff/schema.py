@@ -8,6 +8,8 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 
 from eprof.base.nouns import Nouns, nouns_of
+from eprof.lab.welch import Test
+from eprof.profile.schema import RunJoules
 
 SCHEMA = "eprof.diff/1"
 Range = list[float]
@@ -128,16 +130,6 @@ class Costs(Struct, frozen=True):
     serves: bool = True
 
 
-class EnergyByFamily(Struct, frozen=True):
-    """What is known of the energy; measured: by a meter."""
-
-    computation: float | None = None
-    data: float | None = None
-    constant: float | None = None
-    total: float | None = None
-    measured: float | None = None
-
-
 class ToMeter(Struct, frozen=True):
     """What a meter saw and the factor on the prices, means over the repeats."""
 
@@ -163,7 +155,7 @@ class Side(Struct, frozen=True):
     time_marks: list[str]
     time_from: str | None
     power_w: float | None
-    energy_j: EnergyByFamily
+    energy_j: RunJoules
     energy_marks: dict[str, list[str]]
     compared_j: float | None
     marks: list[str]
@@ -231,26 +223,6 @@ class Model(Struct, frozen=True):
     marks: list[str] = _ABSENT
 
 
-class Sample(Struct, frozen=True):
-    """Mean, standard deviation and number of the repeats of a side."""
-
-    mean: float
-    sd: float
-    n: int
-
-
-class Test(Struct, frozen=True):
-    """Welch's test: the change of the mean, its interval, and whether a difference is shown."""
-
-    change: float
-    low: float
-    high: float
-    p: float
-    shown: bool
-    old: Sample
-    new: Sample
-
-
 class Tests(Struct, frozen=True):
     """The tests on repeats; None without."""
 
@@ -281,10 +253,10 @@ class Gate(Struct, frozen=True):
 
 
 class Match(Struct, frozen=True):
-    """How two kernels were matched, and how alike their names are."""
+    """How two kernels were matched, and how alike their names are: 0 to 1; 1 if they are equal."""
 
     how: str
-    score: float | None
+    score: float
 
 
 class KernelSide(Struct, frozen=True):
@@ -397,6 +369,11 @@ class Document(Struct, frozen=True, kw_only=True):
     def has_energy(self) -> bool:
         """Whether any energy is known on both sides."""
         return self.change_j is not None
+
+    @property
+    def unit(self) -> str:
+        """What kernels are compared in: J, or s if no energy is."""
+        return "J" if self.has_energy else "s"
 
     @property
     def nouns(self) -> Nouns:

@@ -1,13 +1,12 @@
 """The tables of a difference: OLD beside NEW, what changed, kernels, counts, the model's bounds, what is left out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from eprof.base.known import less, ratio
 from eprof.base.labels import labels
-from eprof.base.nouns import Nouns
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.diff import why
-from eprof.commands.diff.schema import Document, Kernel, KernelSide, Part
+from eprof.commands.diff.schema import Document, Kernel, KernelSide
 from eprof.commands.diff.words import moving, step_label, unchanged
 from eprof.show.words import intervals
 from eprof.show.words.badges import MISSING, bits
@@ -25,43 +24,34 @@ _REASONS = {"counts": "counts", "time": "time", "cost": "price", "setting": "set
 def sides(document: Document) -> Table:
     """Table of both sides: energy by family, time, power and what a meter saw, OLD beside NEW."""
     both = document.old, document.new
-    rows = [*_energies(document), *_intervals(document)]
-    old, new = (Quantity(side.time_s, "s", bits(side.time_marks)) for side in both)
-    rows.append(_beside("Time", old, new, document.change_time_s, old.value))
-    old, new = (Quantity(side.power_w, "W", bits(side.marks)) for side in both)
-    if old.value is not None and new.value is not None:
-        rows.append(_beside("Mean power", old, new, new.value - old.value, old.value))
-    old, new = (Quantity(side.energy_j.measured, "J") for side in both)
-    if old.value is not None and new.value is not None:
-        rows.append(_beside("Measured", old, new, new.value - old.value, old.value))
-    note = ""
-    if refits := document.intervals:
-        note = intervals.of_change(document.nouns, refits.share, refits.replicas, refits.paired, refits.within)
-    return Table([Column("", align="left"), *_SIDES, Column("of OLD")], rows, note=note)
-
-
-def _energies(document: Document) -> Iterator[Row]:
-    old, new = document.old, document.new
-    if old.costs is None and new.costs is None:
-        return
-    for family, label in _FAMILIES.items():
-        before = Quantity(getattr(old.energy_j, family), "J", bits(old.energy_marks[family]))
-        after = Quantity(getattr(new.energy_j, family), "J", bits(new.energy_marks[family]))
+    rows = []
+    families = dict(_FAMILIES) if any(side.costs is not None for side in both) else {}
+    for family, label in families.items():
+        before, after = (
+            Quantity(getattr(side.energy_j, family), "J", bits(side.energy_marks[family])) for side in both
+        )
         parts = [part for part in document.parts if family in (part.kind, "total")]
         change = None if document.change_j is None else float(sum(part.change_j for part in parts))
         # Each word of each kernel once, though counts and price are two parts of it.
         compared_old_j = sum({(part.what, part.kernel): part.old_j for part in parts}.values())
         lacks = bits(document.marks) & MISSING if family == "total" else 0
-        yield _beside(label, before, after, change, compared_old_j, lacks)
-
-
-def _intervals(document: Document) -> Iterator[Row]:
-    """Rows of the intervals of OLD, NEW and the change; that of a modelled total says too little."""
-    if document.intervals is None or document.above_constant:
-        return
-    old, new = (intervals.cell((side.interval_j or {}).get("total"), "J") for side in (document.old, document.new))
-    change = intervals.cell(document.interval_j, "J", signed=True)
-    yield Row([intervals.label(document.intervals.share), old, new, change, ""])
+        rows.append(_beside(label, before, after, change, compared_old_j, lacks))
+    note = ""
+    if refits := document.intervals:
+        note = intervals.of_change(document.nouns, refits.share, refits.replicas, refits.paired, refits.within)
+        # The interval of a modelled total says too little.
+        if not document.above_constant:
+            totals = (intervals.cell((side.interval_j or {}).get("total"), "J") for side in both)
+            change_cell = intervals.cell(document.interval_j, "J", signed=True)
+            rows.append(Row([intervals.label(refits.share), *totals, change_cell, ""]))
+    time_before, time_after = (Quantity(side.time_s, "s", bits(side.time_marks)) for side in both)
+    rows.append(_beside("Time", time_before, time_after, document.change_time_s, time_before.value))
+    powers = [Quantity(side.power_w, "W", bits(side.marks)) for side in both]
+    metered = [Quantity(side.energy_j.measured, "J") for side in both]
+    for label, (before, after) in (("Mean power", powers), ("Measured", metered)):
+        if before.value is not None and after.value is not None:
+            rows.append(_beside(label, before, after, after.value - before.value, before.value))
+    return Table([Column("", align="left"), *_SIDES, Column("of OLD")], rows, note=note)
 
 
 def _beside(label: str, old: Quantity, new: Quantity, change: float | None, whole: float | None, lacks: int = 0) -> Row:
@@ -121,9 +111,10 @@ def _interval_cell(document: Document, ends: Sequence[float] | None) -> list[Cel
 
 def kernels(document: Document, limit: int | None = None) -> Table:
     """Table of the kernels with the largest change, of `limit` at most; by time where no energy is compared."""
+    has_energy, unit = document.has_energy, document.unit
     shown = document.kernels[:limit]
-    changes = [change_of(kernel, document.has_energy)[0] for kernel in document.kernels]
-    largest = max((abs(change or 0.0) for change in changes), default=0.0) or 1.0
+    changes = [change_of(kernel, has_energy) for kernel in document.kernels]
+    largest = max((abs(change or 0.0) for change, _ in changes), default=0.0) or 1.0
     ratios = Medium.PAGE | Medium.MARKDOWN
     columns = [
         Column(document.nouns.kernel, align="left"),
@@ -134,66 +125,42 @@ def kernels(document: Document, limit: int | None = None) -> Table:
         Column("speedup", media=ratios),
         Column("calls", media=Medium.PAGE),
     ]
-    names = labels([kernel.name for kernel in shown])
-    rows = [_kernel(document, kernel, name, largest) for kernel, name in zip(shown, names, strict=True)]
+    rows = []
+    for kernel, (change, share), name in zip(shown, changes, labels([kernel.name for kernel in shown]), strict=False):
+        remarks = []
+        if kernel.old is not None and kernel.match is not None and kernel.match.how != "name":
+            # Back ticks are around the name here; no real name holds any.
+            was = labels([kernel.old.name])[0].replace("`", "'")
+            remarks.append(f"was `{was}`: {kernel.match.how}, {kernel.match.score:.2f}")
+        if kernel.status not in _STATUSES:
+            remarks.append(why.of_kernel(kernel, document.nouns))
+        launches = [side.launches for side in (kernel.old, kernel.new) if side is not None]
+        cells: list[Cell] = [
+            Name(name, kernel.name, "; ".join(filter(None, remarks))),
+            _amount(kernel.old, has_energy),
+            _amount(kernel.new, has_energy),
+            Change(change, unit, has_energy * bits(kernel.marks)),
+            *_interval_cell(document, kernel.interval_j),
+            Bar((change or 0.0) / largest),
+            Tag(_STATUSES[kernel.status]) if kernel.status in _STATUSES else Share(share, signed=True),
+            Factor(kernel.speedup),
+            Written(" → ".join(dict.fromkeys(f"{number:g}" for number in launches)), launches[-1]),
+        ]
+        rows.append(Row(cells))
     left_out = ""
     if others := changes[len(shown) :]:
-        together = signed_quantity(sum(filter(None, others)), _unit(document))
+        together = signed_quantity(sum(change or 0.0 for change, _ in others), unit)
         left_out = f"{whole(len(others))} other {document.nouns.of(len(others))}, together {together}"
     return Table(columns, rows, left_out=left_out, browsable=True)
 
 
-def _unit(document: Document) -> str:
-    return "J" if document.has_energy else "s"
-
-
 def change_of(kernel: Kernel, has_energy: bool) -> tuple[float | None, float | None]:
     """The change of a kernel between OLD and NEW in J, or in s if no energy is compared, and its share of OLD."""
-    old, new = (_taken(side, has_energy) for side in (kernel.old, kernel.new))
-    change = kernel.change_j
-    if not has_energy:
-        change = less(new, old)
-    return change, ratio(change, old)
-
-
-def _taken(side: KernelSide | None, has_energy: bool) -> float | None:
-    """What a kernel takes in OLD or NEW, in J or in s; nothing where it did not run."""
-    if side is None:
-        return 0.0
-    return side.compared_j if has_energy else side.time_s
-
-
-def _kernel(document: Document, kernel: Kernel, name: str, largest: float) -> Row:
-    has_energy = document.has_energy
-    change, share = change_of(kernel, has_energy)
-    status: Cell = Share(share, signed=True)
-    if kernel.status in _STATUSES:
-        status = Tag(_STATUSES[kernel.status])
-    launches = [side.launches for side in (kernel.old, kernel.new) if side is not None]
-    calls = " → ".join(dict.fromkeys(f"{number:g}" for number in launches))
-    cells = [
-        Name(name, kernel.name, _remark(kernel, document.nouns)),
-        _amount(kernel.old, has_energy),
-        _amount(kernel.new, has_energy),
-        Change(change, _unit(document), has_energy * bits(kernel.marks)),
-        *_interval_cell(document, kernel.interval_j),
-        Bar((change or 0.0) / largest),
-        status,
-        Factor(kernel.speedup),
-        Written(calls, launches[-1]),
-    ]
-    return Row(cells)
-
-
-def _remark(kernel: Kernel, nouns: Nouns) -> str:
-    if kernel.status != "matched":
-        return ""
-    was = ""
-    if kernel.match is not None and kernel.old is not None and kernel.match.how != "name":
-        # Back ticks are around the name here; no real name holds any.
-        name = labels([kernel.old.name])[0].replace("`", "'")
-        was = f"was `{name}`: {kernel.match.how}, {kernel.match.score:.2f}"
-    return "; ".join(filter(None, [was, why.of_kernel(kernel, nouns)]))
+    if has_energy:
+        # Where it did not run, it takes nothing.
+        return kernel.change_j, ratio(kernel.change_j, kernel.old.compared_j if kernel.old else 0.0)
+    old_s, new_s = (side.time_s if side else 0.0 for side in (kernel.old, kernel.new))
+    return less(new_s, old_s), ratio(less(new_s, old_s), old_s)
 
 
 def _amount(side: KernelSide | None, has_energy: bool) -> Cell:
@@ -209,8 +176,24 @@ def counts(document: Document) -> Table:
     """Table of changed counts: a row a part of the matched kernels, largest first, then what costs nothing."""
     columns = [*texts("count"), *_SIDES, *texts("by"), *numbers("energy")]
     columns += _interval_column(document)
+    rows = []
     parts = [part for part in document.parts if part.kernel is None]
-    rows = [_part(part, document) for part in parts]
+    for part in parts:
+        # The marks of the count itself, not of its price.
+        marks = bits(document.old.time_marks) | bits(document.new.time_marks)
+        if part.what != CONSTANT:
+            marks = bits(document.counts[part.what].marks) if part.what in document.counts else 0
+        unit, marks = _UNITS[part.unit], marks & ~MISSING
+        cells: list[Cell] = [
+            document.nouns.label(part.what),
+            Quantity(part.old, unit, marks),
+            Quantity(part.new, unit, marks),
+            "" if part.because in ("cost", "setting", "meter") else Change(part.new - part.old, unit),
+            _REASONS[part.because],
+            Change(part.change_j, "J", bits(part.marks)),
+            *_interval_cell(document, part.interval_j),
+        ]
+        rows.append(Row(cells))
     priced = {part.what for part in parts}
     for word, count in document.counts.items():
         if word not in priced:
@@ -218,30 +201,6 @@ def counts(document: Document) -> Table:
             amounts = Quantity(count.old, unit, marks), Quantity(count.new, unit, marks), Change(count.change, unit)
             rows.append(Row([document.nouns.label(word), *amounts, "", "", *_interval_cell(document, None)]))
     return Table(columns, rows)
-
-
-def _part(part: Part, document: Document) -> Row:
-    unit, marks = _UNITS[part.unit], _count_marks(part, document) & ~MISSING
-    is_price = part.because in ("cost", "setting", "meter")
-    return Row(
-        [
-            document.nouns.label(part.what),
-            Quantity(part.old, unit, marks),
-            Quantity(part.new, unit, marks),
-            "" if is_price else Change(part.new - part.old, unit),
-            _REASONS[part.because],
-            Change(part.change_j, "J", bits(part.marks)),
-            *_interval_cell(document, part.interval_j),
-        ]
-    )
-
-
-def _count_marks(part: Part, document: Document) -> int:
-    """The marks of a changed count itself, not of its price."""
-    if part.what == CONSTANT:
-        return bits(document.old.time_marks) | bits(document.new.time_marks)
-    count = document.counts.get(part.what)
-    return bits(count.marks) if count else 0
 
 
 def left_out(document: Document) -> Table | None:

@@ -47,33 +47,39 @@ def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableTyp
     ]
     yield from (block for block in answer if block.text)
     if verbose:
-        yield from _details(document)
+        document = diff_words.unmarked(document)
+        yield Sentence(diff_words.ratios(document))
+        yield diff_tables.sides(document)
+        if document.steps and not document.is_zero:
+            yield diff_tables.steps(document)
+        yield diff_tables.kernels(document)
+        if (counts := diff_tables.counts(document)).rows:
+            yield counts
+        yield from (Sentence(sentence, Tone.QUIET) for sentence in diff_words.beside(document))
+        yield diff_words.legend(document)
+        yield from diff_words.verdicts(document)
+        yield Notes(document.warnings)
         return
+
+    # The gate, or how many passed; standard error has each that did not.
+    last: list[_Text] = [*diff_words.verdicts(document)]
+    if len(last) > 1:
+        passed = sum(verdict.passed is True for verdict in diff_words.verdicts(document))
+        last = [Verdict(passed == len(last), f"{passed} of {len(last)} gates passed.")]
     more = when(document.warnings, counted(len(document.warnings), "note")) or "every number"
-    trust = Sentence(f"{diff_words.trust(document)} -v: {more}.", Tone.QUIET)
-    last: list[_Text] = [*_gates(document), trust]
+    last.append(Sentence(f"{diff_words.trust(document)} -v: {more}.", Tone.QUIET))
     if not document.is_zero and len(document.kernels) > 1:
-        yield from _kernels(document, max(2, _LINES - 1 - sum(map(_lines, [*answer, *last]))))
+        texts = [text for block in (*answer, *last) for text in (block.text, getattr(block, "lead", ""))]
+        used = sum(math.ceil(len(text) / _USED) for text in texts)  # on a terminal of 80 columns
+        yield from _kernels(document, max(2, _LINES - 1 - used))
     elif not document.is_zero and (parts := diff_words.bar(document)):
-        yield _bar(parts)
+        whole = max(1.0, sum(abs(share) for _, share, _ in parts))
+        pieces = []
+        for label, share, amount in parts:
+            bar = "█" * round(_BAR * abs(share) / whole)
+            pieces.append(" ".join(filter(None, [label, bar, amount])))
+        yield _line(Text(printable("  " + "  ".join(pieces))))
     yield from last
-
-
-def _lines(block: _Text) -> int:
-    """How many lines a block of a difference takes on a terminal of 80 columns."""
-    texts = [block.text]
-    if isinstance(block, Headline):
-        texts.append(block.lead)
-    return sum(math.ceil(len(text) / _USED) for text in texts)
-
-
-def _gates(document: Document) -> list[Verdict]:
-    """The gate of a difference that did not pass, or how many did; standard error has each that did not."""
-    verdicts = diff_words.verdicts(document)
-    if len(verdicts) < 2:
-        return verdicts
-    passed = sum(verdict.passed is True for verdict in verdicts)
-    return [Verdict(passed == len(verdicts), f"{passed} of {len(verdicts)} gates passed.")]
 
 
 def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
@@ -83,12 +89,11 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
         rows = min(_KERNELS, room - 1)
     shown = document.kernels[:rows]
     lines = [[f"  {label}"] for label in labels([kernel.name for kernel in shown], _NAME)]
-    unit = "J" if document.has_energy else "s"
     for line, kernel in zip(lines, shown, strict=True):
         change, share = diff_tables.change_of(kernel, document.has_energy)
         whole = ratio(change, share)
-        line.append("not known" if change is None else signed_quantity(change, unit))
-        line.append(when(whole, f"of {quantity(abs(whole or 0.0), unit)}"))
+        line.append("not known" if change is None else signed_quantity(change, document.unit))
+        line.append(when(whole, f"of {quantity(abs(whole or 0.0), document.unit)}"))
         line.append(why.of_kernel(kernel, document.nouns, brief=True))
 
     grid = Grid.grid(padding=(0, 1, 0, 0))
@@ -104,35 +109,8 @@ def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
         yield Text(f"  and {counted(rest, f'more {document.nouns.kernel}')}", style="dim")
 
 
-def _bar(parts: list[tuple[str, float, str]]) -> RenderableType:
-    whole = max(1.0, sum(abs(share) for _, share, _ in parts))
-    pieces = []
-    for label, share, amount in parts:
-        bar = "█" * round(_BAR * abs(share) / whole)
-        pieces.append(" ".join(filter(None, [label, bar, amount])))
-    return _line(Text(printable("  " + "  ".join(pieces))))
-
-
 def _line(content: Text) -> RenderableType:
     grid = Grid.grid()
     grid.add_column(no_wrap=True, overflow="ellipsis")
     grid.add_row(content)
     return grid
-
-
-def _details(document: Document) -> Iterator[Block]:
-    document = diff_words.unmarked(document)
-    if ratios := diff_words.ratios(document):
-        yield Sentence(ratios)
-    yield diff_tables.sides(document)
-    if document.steps and not document.is_zero:
-        yield diff_tables.steps(document)
-    yield diff_tables.kernels(document)
-    counts = diff_tables.counts(document)
-    if counts.rows:
-        yield counts
-    for sentence in diff_words.beside(document):
-        yield Sentence(sentence, Tone.QUIET)
-    yield diff_words.legend(document)
-    yield from diff_words.verdicts(document)
-    yield Notes(document.warnings)

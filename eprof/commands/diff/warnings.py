@@ -28,7 +28,7 @@ from eprof.commands.diff.changes import (
     Side,
     known_sum,
 )
-from eprof.commands.diff.matching import SIMILAR, Kernel, Match
+from eprof.commands.diff.matching import SIMILAR
 from eprof.commands.diff.schema import Uncompared, Unknown, Unlike
 from eprof.show.words.numbers import percent
 
@@ -45,11 +45,17 @@ _SAME_CLOCK = 0.01
 
 def uncompared(changes: Changes) -> list[Uncompared]:
     """Words left out of the change that one side knows, in how many kernels, what each side knows, and why."""
+    old, new = changes.old_side.costs, changes.new_side.costs
+    are_other_books = old is not None and new is not None and old.books != new.books
     left_out = []
     for column in np.flatnonzero(changes.uncompared.any(axis=0)).tolist():
         rows = changes.uncompared[:, column]
-        old_j, new_j = (known_sum(half.joules[rows, column]) for _, half in changes.halves)
-        left_out.append(Uncompared(WORDS[column], int(rows.sum()), old_j, new_j, _why(changes, rows, column)))
+        why = "OLD and NEW keep other books of bytes (served, accessed); price both with one table"
+        if not are_other_books or WORDS[column] not in BYTES:
+            lacking = ((side, grid) for side, grid in changes.sides if (grid.state[rows, column] != KNOWN).any())
+            why = "; ".join(_lacks(side, grid, rows, column) for side, grid in lacking)
+        old_j, new_j = (known_sum(grid.joules[rows, column]) for _, grid in changes.sides)
+        left_out.append(Uncompared(WORDS[column], int(rows.sum()), old_j, new_j, why))
     return left_out
 
 
@@ -58,23 +64,21 @@ def unknown(changes: Changes) -> list[Unknown]:
     left_out = []
     for column in np.flatnonzero(changes.unknown.any(axis=0)).tolist():
         rows = changes.unknown[:, column]
-        left_out.append(Unknown(WORDS[column], int(rows.sum()), _neither(changes, rows, column)))
+        is_counted = ~np.isnan([grid.number[rows, column] for _, grid in changes.sides])
+        why = "not counted, or without a price"
+        if column == TIME:
+            why = "no time on either side"
+        elif is_counted.all():
+            why = "counted, but without a price"
+        elif not is_counted.any():
+            why = "not counted on either side"
+        left_out.append(Unknown(WORDS[column], int(rows.sum()), why))
     return left_out
 
 
-def _why(changes: Changes, rows: Bools, column: int) -> str:
-    old, new = changes.old_side.costs, changes.new_side.costs
-    if old is not None and new is not None and old.books != new.books and WORDS[column] in BYTES:
-        return "OLD and NEW keep other books of bytes (served, accessed); price both with one table"
-    reasons = [
-        _lacks(side, half, rows, column) for side, half in changes.halves if (half.state[rows, column] != KNOWN).any()
-    ]
-    return "; ".join(reasons)
-
-
-def _lacks(side: Side, half: Grid, rows: Bools, column: int) -> str:
+def _lacks(side: Side, grid: Grid, rows: Bools, column: int) -> str:
     """What a side lacks of a word that is left out, in some kernels."""
-    states = half.state[rows, column]
+    states = grid.state[rows, column]
     if (states == LOWER).any():
         quantity = "time" if column == TIME else "count"
         return f"{side.label} knows only a lower bound of the {quantity} (part of it was not counted, or overflowed)"
@@ -83,21 +87,10 @@ def _lacks(side: Side, half: Grid, rows: Bools, column: int) -> str:
     if column == TIME:
         return f"{side.label} has no time"
     lost = states >= LOST
-    counted = ~np.isnan(half.number[rows, column][lost])
+    counted = ~np.isnan(grid.number[rows, column][lost])
     if counted.all() and (states[lost] != NONE).all():
         return f"{side.costs.name} has no price for what {side.label} counted"
     return f"{side.label} did not count it"
-
-
-def _neither(changes: Changes, rows: Bools, column: int) -> str:
-    if column == TIME:
-        return "no time on either side"
-    old, new = (~np.isnan(half.number[rows, column]) for _, half in changes.halves)
-    if old.all() and new.all():
-        return "counted, but without a price"
-    if not old.any() and not new.any():
-        return "not counted on either side"
-    return "not counted, or without a price"
 
 
 # --------------------------------------------------------------------------------------------------------- not the same
@@ -149,8 +142,8 @@ def _environment(side: Side) -> list[str] | None:
     run = side.first.profile.run
     if run is None:
         return None
-    values = run.section("environment")
-    return [f"{name}={value}" for name, value in values.items() if not name.startswith(_EACH_RUN)]
+    values = run.section("environment").items()
+    return [f"{name}={value}" for name, value in values if not name.startswith(_EACH_RUN)]
 
 
 def _clocks(old: Side, new: Side) -> tuple[str, str]:
@@ -167,7 +160,7 @@ def _clocks(old: Side, new: Side) -> tuple[str, str]:
 def _facts(side: Side) -> dict[str, str]:
     """What may be unlike of a side: its GPU, its prices, and what the modelled time of a simulated device rests on."""
     gpus = sorted({part.device.name for part in side.first.profile.counted if part.device.name})
-    facts = {"gpu": listed(gpus) if gpus else ""}
+    facts = {"gpu": listed(gpus)} if gpus else {}
     if side.costs is not None:
         facts |= {"costs": side.costs.name, "setting": side.costs.setting.label}
     if side.efficiency is not None:
@@ -178,16 +171,17 @@ def _facts(side: Side) -> dict[str, str]:
 # --------------------------------------------------------------------------------------------------------- warnings
 
 
-def warnings(changes: Changes, notes: Sequence[str]) -> list[str]:
+def warnings(
+    changes: Changes, left_out: Sequence[Uncompared], lost: Sequence[Unknown], notes: Sequence[str]
+) -> list[str]:
     """Warnings of a comparison, what bears on every number first. notes: those of the matching."""
     sentences = [
         *_meters(changes.old_side, changes.new_side),
         *_devices(changes),
         *_programs(changes),
-        *_left_out(changes),
+        *_left_out(changes, left_out, lost),
         *_formulas(changes),
         *_matches(changes),
-        *_launches(changes),
         *notes,
         *_repeats(changes),
         *_noise(changes),
@@ -208,32 +202,30 @@ def _meters(old: Side, new: Side) -> Iterator[str]:
         kernels = old.nouns.kernels
         yield f"Prices are scaled to what a meter saw: {'; '.join(scaled)}. Only the joules of {kernels} are compared."
     if len(scaled) == 1:
-        lacking = "NEW" if old.factors else "OLD"
+        [lacking] = [side.label for side in (old, new) if not side.factors]
         yield f"{lacking} is not scaled to a meter, so part of the change may be the error of its prices."
 
 
 def _devices(changes: Changes) -> Iterator[str]:
-    old_devices, new_devices = _device_names(changes.old_side), _device_names(changes.new_side)
     gpu = changes.old_side.nouns.processor
+    names = []
+    for side, _ in changes.sides:
+        unnamed = f"a {side.nouns.processor} that the log does not name"
+        names.append(sorted({counted.device.name or unnamed for counted in side.first.profile.counted}))
+    old_devices, new_devices = names
     if old_devices != new_devices:
         yield (
             f"OLD ran on {listed(old_devices)}, NEW on {listed(new_devices)}: the change is that of program and "
             f"{gpu} together. Counts of one kind can still be compared; --costs with one table prices both as if on "
             f"one {gpu}."
         )
-    old, new = changes.old_side.costs, changes.new_side.costs
-    lacking = "OLD" if old is None else "NEW"
-    named = old or new
-    if named is not None and (old is None or new is None):
+    lacking = [side.label for side, _ in changes.sides if side.costs is None]
+    tables = [side.costs.name for side, _ in changes.sides if side.costs is not None]
+    if len(tables) == 1:
         yield (
-            f"{lacking} has no cost table, so energy is not compared, only counts and time; --costs {named.name} "
+            f"{lacking[0]} has no cost table, so energy is not compared, only counts and time; --costs {tables[0]} "
             "prices both."
         )
-
-
-def _device_names(side: Side) -> list[str]:
-    counted = side.first.profile.counted
-    return sorted({data.device.name or f"a {side.nouns.processor} that the log does not name" for data in counted})
 
 
 def _programs(changes: Changes) -> Iterator[str]:
@@ -252,18 +244,18 @@ def _programs(changes: Changes) -> Iterator[str]:
             yield f"Only in {side.label}: {few(labels(names, 60), _FEW)}. {own}"
 
 
-def _left_out(changes: Changes) -> Iterator[str]:
+def _left_out(changes: Changes, left_out: Sequence[Uncompared], lost: Sequence[Unknown]) -> Iterator[str]:
     if changes.old_side.costs is None and changes.new_side.costs is None:
         yield "No cost table prices these logs, so energy is not compared; choose one with --costs (see `eprof costs`)."
         return
     whole = len(changes.matches)
     nouns = changes.old_side.nouns
-    for word in uncompared(changes):
+    for word in left_out:
         kernels = when(whole != 1, f" of {word.kernels} of {whole} {nouns.kernels}")
         yield f"Not in the change: {nouns.label(word.what)}{kernels}, because {word.why}."
     reasons: dict[str, list[str]] = {}
-    for lost in unknown(changes):
-        reasons.setdefault(lost.why, []).append(nouns.label(lost.what))
+    for nothing in lost:
+        reasons.setdefault(nothing.why, []).append(nouns.label(nothing.what))
     for why, words in reasons.items():
         yield f"Not known on either side, and not in the change: {', '.join(words)} ({why})."
 
@@ -272,9 +264,9 @@ def _formulas(changes: Changes) -> Iterator[str]:
     """A warning on counts that the two sides make from other counters: their difference is partly one of method."""
     differ = []
     for column, word in enumerate(COUNTS):
-        counted = all((np.nan_to_num(half.number[:, column]) > 0).any() for _, half in changes.halves)
+        counted = all((np.nan_to_num(grid.number[:, column]) > 0).any() for _, grid in changes.sides)
         old, new = (
-            {way.formula for way in side.first.counts.how.get(word, ()) if way.formula} for side, _ in changes.halves
+            {way.formula for way in side.first.counts.how.get(word, ()) if way.formula} for side, _ in changes.sides
         )
         if counted and old and new and not old & new:
             differ.append(changes.old_side.nouns.label(word))
@@ -285,32 +277,21 @@ def _formulas(changes: Changes) -> Iterator[str]:
         )
 
 
-def _pairs(changes: Changes) -> Iterator[tuple[Match, Kernel, Kernel]]:
-    for match in changes.matches:
-        if match.old is not None and match.new is not None:
-            yield match, changes.old_side.named[match.old], changes.new_side.named[match.new]
-
-
 def _matches(changes: Changes) -> Iterator[str]:
-    similar = [
-        f"{bare(old.name)} = {bare(new.name)} ({match.score:.2f})"
-        for match, old, new in _pairs(changes)
-        if match.how == SIMILAR
-    ]
+    """Warnings on kernels that may not be the same, and on those launched another number of times."""
+    similar, differ = [], []
+    for pair, (old, new) in zip(changes.matches, changes.kernels, strict=True):
+        if old is None or new is None:
+            continue
+        if pair.how == SIMILAR:
+            similar.append(f"{bare(old.name)} = {bare(new.name)} ({pair.score:.2f})")
+        if old.launches != new.launches:
+            differ.append(f"{bare(new.name)} ({old.launches:g} to {new.launches:g})")
     if similar:
         yield (
             f"Matched by similar names: {few(similar, _FEW)}. --match OLD=NEW corrects a pair, "
             "--no-similar takes names as they are."
         )
-
-
-def _launches(changes: Changes) -> Iterator[str]:
-    """A warning on kernels launched another number of times: the change is then not one of the kernel alone."""
-    differ = [
-        f"{bare(new.name)} ({old.launches:g} to {new.launches:g})"
-        for _, old, new in _pairs(changes)
-        if old.launches != new.launches
-    ]
     if differ:
         launch = changes.old_side.nouns.launch.capitalize()
         yield f"{launch}ed another number of times: {few(differ, _FEW)}; the change holds that too."
@@ -332,7 +313,7 @@ def _repeats(changes: Changes) -> Iterator[str]:
 
 
 def _noise(changes: Changes) -> Iterator[str]:
-    old, new = (len(side.energies) for side, _ in changes.halves)
+    old, new = (len(side.energies) for side, _ in changes.sides)
     if min(old, new) >= 2:
         return
     start = f"{old} and {new} runs: a test of the difference needs two or more of each."
@@ -340,22 +321,16 @@ def _noise(changes: Changes) -> Iterator[str]:
         start = "One run of each: nothing is known of the noise between runs."
     counts = "Counts of a deterministic program repeat almost to the digit"
     end = "."
-    if all(energy.modelled for side, _ in changes.halves for energy in side.energies):
+    if all(energy.modelled for side, _ in changes.sides for energy in side.energies):
         end = ", and time is modelled from them."
     elif np.isfinite(changes.old.number[:, TIME]).any():
         end = "; times do not."
     yield f"{start} {counts}{end}"
 
 
-def _of_sides(old: Side, new: Side) -> Iterator[str]:
+def _of_sides(*sides: Side) -> Iterator[str]:
     """The warnings of the two compared profiles, those of both once."""
-    old_texts, new_texts = _profile_warnings(old), _profile_warnings(new)
-    for text in old_texts:
-        yield f"OLD and NEW: {text}" if text in new_texts else f"OLD: {text}"
-    for text in new_texts:
-        if text not in old_texts:
-            yield f"NEW: {text}"
-
-
-def _profile_warnings(side: Side) -> list[str]:
-    return list(dict.fromkeys(text for energy in side.energies for text in energy.warnings))
+    old, new = (dict.fromkeys(text for energy in side.energies for text in energy.warnings) for side in sides)
+    for text in old:
+        yield f"OLD and NEW: {text}" if text in new else f"OLD: {text}"
+    yield from (f"NEW: {text}" for text in new if text not in old)

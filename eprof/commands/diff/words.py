@@ -1,16 +1,19 @@
 """A difference in sentences: which variant uses less energy, by how much, and why. From the document `eprof.diff/1`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from operator import not_
 
 from msgspec.structs import replace
 
+from eprof.base.known import mapped
 from eprof.base.labels import fitted
 from eprof.base.nouns import Nouns
 from eprof.base.text import bracketed, capital, counted, cut, few, listed, phrase, uncapital, when
 from eprof.base.vocabulary import COUNTS, INSTRUCTIONS, ISSUED
 from eprof.commands.diff import why
 from eprof.commands.diff.matching import SIMILAR
-from eprof.commands.diff.schema import Costs, Document, Gate, Model, Step, Test
+from eprof.commands.diff.schema import Document, Gate, Model, Step
+from eprof.lab.welch import Test
 from eprof.show.report.view import without
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import SIMULATED, bits
@@ -58,17 +61,47 @@ def unmarked(document: Document) -> Document:
 def headline(document: Document) -> Headline:
     """The headline of a difference: which variant uses less, by how much, and why."""
     document = answered(document)
+    change_j, test = document.change_j, document.tests.energy
+    energy = f"energy{above_constant(document)}"
+    scope = when("missing" in document.marks, "Of what is known, ")
+    if document.partial:  # nothing is left out unmentioned
+        scope = "Of what both sides know, "
     if document.is_zero and document.same_inputs:
         return Headline("No change: OLD and NEW are the same logs, priced alike.")
     if document.is_zero:
-        energy = quantity_or("", document.old.energy_j.total, "J")
-        both = phrase("; both use {}, {}", energy, _basis_of_difference(document))
+        total = quantity_or("", document.old.energy_j.total, "J")
+        both = phrase("; both use {}, {}", total, _basis_of_difference(document))
         return Headline(f"No change: every count and time is the same{both}.")
-    if document.change_j is None:
+    lead = " ".join(_lead(document))
+    if change_j is None:
         changes = [*_time_change(document, "takes "), *_count_changes(document)]
-        told = f"; NEW {listed(changes)}" if changes else ", and nothing else is known on both sides"
-        return Headline(f"Energy is not compared{told}.", " ".join(_lead(document)))
-    return Headline(_headline(document, document.change_j), " ".join(_lead(document)), bits(document.marks))
+        known = f"; NEW {listed(changes)}" if changes else ", and nothing else is known on both sides"
+        return Headline(f"Energy is not compared{known}.", lead)
+
+    low_j, high_j = document.interval_j or (0.0, 0.0)
+    old_to_new = f"{_size(document, change_j)}, {_basis_of_difference(document)}: {_from_to(document)}"
+    text = f"{scope}NEW uses {old_to_new}."
+    size = f"{quantity(abs(change_j), 'J')}{bracketed(_share(document))}"
+    if test is not None and not test.shown:
+        text = (
+            f"No difference can be shown: the means of {test.old.n} and {test.new.n} runs differ by "
+            f"{quantity(change_j, 'J')}{bracketed(_share(document))}, with a 95 % interval {_interval(test, 'J')}."
+        )
+    elif document.rests_on_single_times:
+        text = (
+            "No difference can be shown: the counts are the same, and the times are those of single runs; time each "
+            f"side more often (eprof run --repeat 5). As timed, NEW uses {_size(document, change_j)}: "
+            f"{_from_to(document)}."
+        )
+    elif change_j == 0:
+        text = f"{scope}the {_basis_of_difference(document)} {energy} is the same, though not every count is."
+    elif low_j < 0 < high_j:
+        possible = span(low_j, high_j, "J", signed=True)
+        text = (
+            f"{scope}the prices do not tell whether NEW uses less energy than OLD: {size} {_less_more(change_j)}"
+            f"{above_constant(document)} is predicted, {possible} is possible."
+        )
+    return Headline(capital(text), lead, bits(document.marks))
 
 
 def legend(document: Document) -> Legend:
@@ -84,8 +117,7 @@ def legend(document: Document) -> Legend:
 def step_label(step: Step, nouns: Nouns) -> str:
     """What a part of the change is: "DRAM", "Integer price, other setting", "Kernels only in NEW"."""
     if step.group is None:
-        side = "NEW" if step.kernels == "appeared" else "OLD"
-        return f"{nouns.of(step.names).capitalize()} only in {side}"
+        return f"{nouns.of(step.names).capitalize()} only in {why.ONLY_IN[step.kernels]}"
     name = nouns.group(step.group)
     if step.group == "other" and len(step.words) == 1:
         name = nouns.label(step.words[0])  # "warp_issue" says more than "other"
@@ -105,7 +137,7 @@ def unchanged(document: Document) -> str:
 
 def verdicts(document: Document) -> list[Verdict]:
     """The outcome of every gate of a difference."""
-    return [Verdict(None if gate.failed is None else not gate.failed, gate_words(gate)) for gate in document.gates]
+    return [Verdict(mapped(not_, gate.failed), gate_words(gate)) for gate in document.gates]
 
 
 def gate_words(gate: Gate) -> str:
@@ -143,41 +175,12 @@ def is_shown(document: Document) -> bool:
 # --------------------------------------------------------------------------------------------------------- headline
 
 
-def _headline(document: Document, change: float) -> str:
-    test = document.tests.energy
-    if test is not None and not test.shown:
-        return (
-            f"No difference can be shown: the means of {test.old.n} and {test.new.n} runs differ by "
-            f"{quantity(change, 'J')}{_share(document)}, with a 95 % interval {_interval_of_test(test, 'J')}."
-        )
-    if document.rests_on_single_times:
-        as_timed = f"As timed, NEW uses {_size(document, change)}: {_from_to(document)}."
-        return (
-            "No difference can be shown: the counts are the same, and the times are those of single runs; time each "
-            f"side more often (eprof run --repeat 5). {as_timed}"
-        )
-    if change == 0:
-        energy = f"{_scope(document)}the {_basis_of_difference(document)} {_energy(document)}"
-        return capital(f"{energy} is the same, though not every count is.")
-    if document.interval_j is not None and document.interval_j[0] < 0 < document.interval_j[1]:
-        low, high = document.interval_j
-        possible = span(low, high, "J", signed=True)
-        less = f"{quantity(abs(change), 'J')}{_share(document)} {_less_more(change)}{above_constant(document)}"
-        return capital(
-            f"{_scope(document)}the prices do not tell whether NEW uses less energy than OLD: {less} is predicted, "
-            f"{possible} is possible."
-        )
-    return (
-        f"{_scope(document)}NEW uses {_size(document, change)}, {_basis_of_difference(document)}: {_from_to(document)}."
-    )
-
-
 def _size(document: Document, change: float) -> str:
     """By how much the energy changed: "24 % less energy (18 to 29 %)"."""
     share, ends = document.change_share, document.interval_share
     if share is None:
-        return f"{quantity(abs(change), 'J')} {_less_more(change)} {_energy(document)}"
-    less = f"{more_or_less(share)} {_energy(document)}"
+        return f"{quantity(abs(change), 'J')} {_less_more(change)} energy{above_constant(document)}"
+    less = f"{more_or_less(share)} energy{above_constant(document)}"
     if not ends or is_metered(document):
         return less
     interval = percent_span(*sorted(abs(end) for end in ends))
@@ -201,33 +204,20 @@ def _basis_of_difference(document: Document) -> str:
     return "metered" if is_metered(document) else "predicted"
 
 
-def _scope(document: Document) -> str:
-    """How a sentence on the change of OLD to NEW starts; nothing is left out of it unmentioned."""
-    if document.partial:
-        return "Of what both sides know, "
-    return when("missing" in document.marks, "Of what is known, ")
-
-
 def above_constant(document: Document) -> str:
     """Which energy a sentence on the difference is about, where time is a model."""
     return when(document.above_constant, " above constant power")
 
 
-def _energy(document: Document) -> str:
-    return f"energy{above_constant(document)}"
-
-
 def _share(document: Document) -> str:
-    if document.change_share is None:
-        return ""
-    return bracketed(percent(abs(document.change_share)))
+    return "" if document.change_share is None else percent(abs(document.change_share))
 
 
 def _less_more(change: float) -> str:
     return "less" if change < 0 else "more"
 
 
-def _interval_of_test(test: Test, unit: str) -> str:
+def _interval(test: Test, unit: str) -> str:
     return f"from {quantity(test.low, unit)} to {quantity(test.high, unit)}"
 
 
@@ -270,23 +260,28 @@ def _lead(document: Document) -> Iterator[str]:
         changes = list(_count_changes(document))
         # How a CPU's counts differ says why its time does, also where they have no price.
         if document.nouns.is_of_cpu and changes:
-            yield f"NEW {listed(changes[::-1])}{_most_changed(document)}."
-    yield from _measured(document)
+            known = [(word, count) for word, count in document.counts.items() if word in INSTRUCTIONS and count.old]
+            largest = sorted(known, key=lambda item: -abs(item[1].change or 0.0))[:_MOST_CHANGED]
+            details = [
+                f"{_times((count.new or 0.0) / (count.old or 1.0), 'fewer')} {uncapital(document.nouns.label(word))}"
+                for word, count in largest
+                if count.change
+            ]
+            fused = [document.counts[word] for word in ("fp64_fma", "fp32_fma") if word in document.counts]
+            if any(count.new and not count.old for count in fused):
+                details.append("multiply-adds instead of multiplies and adds")
+            yield f"NEW {listed(changes[::-1])}{bracketed(', '.join(details))}."
 
-
-def _most_changed(document: Document) -> str:
-    """The two instructions that differ most, and whether multiply-adds are new: " (80 % fewer integer, ...)"."""
-    known = [(word, count) for word, count in document.counts.items() if word in INSTRUCTIONS and count.old]
-    largest = sorted(known, key=lambda item: -abs(item[1].change or 0.0))[:_MOST_CHANGED]
-    texts = [
-        f"{_times((count.new or 0.0) / (count.old or 1.0), 'fewer')} {uncapital(document.nouns.label(word))}"
-        for word, count in largest
-        if count.change
-    ]
-    fused = [document.counts[word] for word in ("fp64_fma", "fp32_fma") if word in document.counts]
-    if any(count.new and not count.old for count in fused):
-        texts.append("multiply-adds instead of multiplies and adds")
-    return bracketed(", ".join(texts))
+    old_j, new_j = document.old.energy_j.measured, document.new.energy_j.measured
+    if old_j is None or new_j is None:
+        return
+    if old_j == new_j:
+        yield f"Measured: the same, {quantity(old_j, 'J')}."
+        return
+    test = document.tests.measured
+    doubt = when(test is not None and not test.shown, ", no more than repeats differ by chance")
+    size = f"{quantity(abs(new_j - old_j), 'J')} ({percent(abs(new_j - old_j) / old_j)}) {_less_more(new_j - old_j)}"
+    yield f"Measured by the meter: NEW {size}{doubt}."
 
 
 def constant(document: Document) -> str:
@@ -294,16 +289,15 @@ def constant(document: Document) -> str:
     above = document.above_constant
     if not above:
         return ""
-    ends = zip(above.constant_old_j, above.constant_new_j, strict=True)
-    fastest, slowest = (_arrow(quantity(old, "J"), quantity(new, "J")) for old, new in ends)
+
+    def arrow(texts: Iterable[str]) -> str:
+        return " → ".join(dict.fromkeys(texts))  # once where nothing changed
+
+    ends_j = zip(above.constant_old_j, above.constant_new_j, strict=True)
+    fastest, slowest = (arrow(quantity(joules, "J") for joules in both) for both in ends_j)
     efficiencies = filter(None, [above.efficiency_old, above.efficiency_new])
-    slower = when(slowest != fastest, f", {slowest} at {_arrow(*map(percent, efficiencies))} of it")
+    slower = when(slowest != fastest, f", {slowest} at {arrow(map(percent, efficiencies))} of it")
     return f"Beside it constant power: {fastest} at the roofline's speed{slower}, because time is a model."
-
-
-def _arrow(*texts: str) -> str:
-    """OLD and NEW: "121 µJ → 60.4 µJ"; once where nothing changed."""
-    return " → ".join(dict.fromkeys(texts))
 
 
 def beside(document: Document) -> list[str]:
@@ -327,19 +321,6 @@ def ratios(document: Document) -> str:
     return when(text, f"{capital(text)}{power}.")
 
 
-def _measured(document: Document) -> Iterator[str]:
-    old, new = document.old.energy_j.measured, document.new.energy_j.measured
-    if old is None or new is None:
-        return
-    if old == new:
-        yield f"Measured: the same, {quantity(old, 'J')}."
-        return
-    test = document.tests.measured
-    doubt = when(test is not None and not test.shown, ", no more than repeats differ by chance")
-    size = f"{quantity(abs(new - old), 'J')} ({percent(abs(new - old) / old)}) {_less_more(new - old)}"
-    yield f"Measured by the meter: NEW {size}{doubt}."
-
-
 def noise(document: Document) -> str:
     """What repeats say of a difference; empty without them."""
     tests = document.tests
@@ -353,7 +334,7 @@ def noise(document: Document) -> str:
     verdict = "a difference is shown" if test.shown else "no difference is shown"
     return (
         f"Over {repeats} the mean changes by {quantity(test.change, unit)}, with a 95 % interval "
-        f"{_interval_of_test(test, unit)} and p = {p} (Welch's t test): {verdict}."
+        f"{_interval(test, unit)} and p = {p} (Welch's t test): {verdict}."
     )
 
 
@@ -413,74 +394,53 @@ def unlike(document: Document) -> str:
 def _work(document: Document) -> str:
     """Whether other arguments of NEW are other work: by the flops, or the instructions where there are none."""
     for noun, weights in _WORK.items():
-        old, new = (_sum(document, side, weights) for side in ("old", "new"))
-        if not old or new is None:
+        counts = [(weight, document.counts[word]) for word, weight in weights.items() if word in document.counts]
+        if any(count.old is None or count.new is None for _, count in counts):
             continue
-        if abs(new / old - 1) < _SAME_WORK:
+        old = sum(weight * (count.old or 0.0) for weight, count in counts)
+        new = sum(weight * (count.new or 0.0) for weight, count in counts)
+        if old and abs(new / old - 1) < _SAME_WORK:
             return f" (as many {noun})"
-        return f" ({plain(new / old)} times the {noun}: the change is of the work too)"
+        if old:
+            return f" ({plain(new / old)} times the {noun}: the change is of the work too)"
     return ""
-
-
-def _sum(document: Document, side: str, weights: dict[str, int]) -> float | None:
-    """A weighted sum of the counts of OLD or NEW; None where one is not known."""
-    numbers = {word: getattr(document.counts[word], side) for word in weights if word in document.counts}
-    if None in numbers.values():
-        return None
-    return float(sum(weights[word] * number for word, number in numbers.items()))
 
 
 def trust(document: Document) -> str:
     """How far to trust a difference: what the answer rests on, and what is not in it."""
-    similar = sum(kernel.match is not None and kernel.match.how == SIMILAR for kernel in document.kernels)
-    sides = document.old, document.new
+    nouns, refits, sides = document.nouns, document.intervals, (document.old, document.new)
+    tables = [side.costs for side in sides if side.costs is not None]
+    is_served = all(costs.serves for costs in tables)
+    # How far to trust it in one word, and how far off the joules of a side may be.
+    grade = when(document.has_energy, "rough (error unknown)")
+    if document.has_energy and refits is not None and refits.within is not None and is_served:
+        word = "rough" if document.above_constant or "missing" in document.marks else "good"
+        cancels = when(refits.paired, "; errors of prices that both share cancel")
+        within = f"within a factor of {plain(refits.within)}{cancels}"
+        grade = f"{word} (each side: nine of ten unseen {nouns.kernels} {within})"
+    prices = costs_words.all_named(tables) or "no cost table (--costs)"
+    if not is_served:
+        whose = when(nouns.is_of_cpu, f"of {tables[0].device}, ")
+        prices += f", {whose}not made for this {nouns.processor}"
     counts = any(bits(side.marks) & SIMULATED for side in sides)
     time = any(bits(side.time_marks) & SIMULATED for side in sides)
-    simulated = when(counts, f"{document.nouns.simulated} simulated"), when(time, "time modelled")
+    simulated = when(counts, f"{nouns.simulated} simulated"), when(time, "time modelled")
     # Marks that all numbers have stand beside none of them.
     shared = shared_by_changes(document)
     words = [*(lost.what for lost in document.uncompared), *(lost.what for lost in document.unknown)]
-    left_out = list(dict.fromkeys(map(document.nouns.label, words)))
+    left_out = list(dict.fromkeys(map(nouns.label, words)))
+    similar = sum(kernel.match is not None and kernel.match.how == SIMILAR for kernel in document.kernels)
     parts = [
-        _grade(document),
-        _prices(document),
+        grade,
+        prices,
         " and ".join(filter(None, simulated)),
         when("estimated" in shared, "all joules estimated"),
         when("assumed" in shared, "all joules rest on assumptions"),
         phrase("not in it: {}", few(left_out, _MOST_NAMED)),
-        when(similar, f"{counted(similar, document.nouns.kernel)} paired by similar names"),
+        when(similar, f"{counted(similar, nouns.kernel)} paired by similar names"),
         when(document.old.repeats == document.new.repeats == 1, "one run of each"),
     ]
     return f"Trust: {'; '.join(filter(None, parts))}."
-
-
-def _grade(document: Document) -> str:
-    """How far to trust a difference in one word, and how far off the joules of a side may be."""
-    if not document.has_energy:
-        return ""
-    refits = document.intervals
-    if refits is None or refits.within is None or not all(costs.serves for costs in _tables(document)):
-        return "rough (error unknown)"
-    word = "rough" if document.above_constant or "missing" in document.marks else "good"
-    cancels = when(refits.paired, "; errors of prices that both share cancel")
-    kernels = document.nouns.kernels
-    return f"{word} (each side: nine of ten unseen {kernels} within a factor of {plain(refits.within)}{cancels})"
-
-
-def _tables(document: Document) -> list[Costs]:
-    return [side.costs for side in (document.old, document.new) if side.costs is not None]
-
-
-def _prices(document: Document) -> str:
-    """Trust: whose prices both sides of the difference have."""
-    tables = _tables(document)
-    if not tables:
-        return "no cost table (--costs)"
-    texts = [costs_words.all_named(tables)]
-    if not all(costs.serves for costs in tables):
-        whose = when(document.nouns.is_of_cpu, f"of {tables[0].device}, ")
-        texts.append(f"{whose}not made for this {document.nouns.processor}")
-    return ", ".join(texts)
 
 
 def bar(document: Document) -> list[tuple[str, float, str]]:

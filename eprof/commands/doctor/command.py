@@ -35,4 +35,4 @@ def doctor(options: argparse.Namespace) -> int:
             print(printable(check.line()))
             if check.remedy:
                 print(printable(f"      {check.remedy}"))
-    return 0 if can_run(checks) else 1
+    return int(not can_run(checks))

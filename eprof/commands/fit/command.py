@@ -15,8 +15,7 @@ from eprof.cli.output import Output, planned, print_bytes, say, write
 from eprof.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from eprof.lab.fitting import Fit, Form
-    from eprof.lab.fitting.quality import Quality
+    from eprof.lab.fitting import Form
     from eprof.lab.fitting.table_text import Head
     from eprof.lab.measurements import Measurements
 
@@ -57,8 +56,6 @@ def add(commands: Commands) -> Parser:
         ("estimated", "given", "one"),
         "one free voltage a clock level, those of the file, or V = 1 (default: given where the file has them)",
     )
-    form.flag("--no-clock-tree", "no power that goes with the clock alone")
-    form.choice("--weights", ("relative", "absolute"), "default: relative, 1/P", default="relative")
     form.choice(
         "--loss",
         ("l1", "l2", "soft"),
@@ -75,7 +72,6 @@ def add(commands: Commands) -> Parser:
     form.value("--replicas", "N", "of the bootstrap (default 40, 0: none)", type=int, default=40)
     form.flag("--no-validate", "do not leave settings and kernels out: quicker")
     group = parser.group("what the table says of itself")
-    group.value("--name", "NAME", "of the table (default: of the file that -o names)")
     group.repeatable("--device", "NAME", "the GPU as logs name it (repeatable)")
     group.value("--title", "TEXT", "the GPU for people (default: the first --device)")
     group.value("--default", SETTING, "its default setting, of those measured (default: the highest clocks)")
@@ -93,7 +89,7 @@ def fit(options: argparse.Namespace) -> int:
     _peaks(options.peak)
     # No table has a text that says nothing.
     texts = {"device": options.device, "note": options.note}
-    texts |= {name: [text] for name in ("title", "source") if (text := getattr(options, name))}
+    texts |= {name: [given] for name in ("title", "source") if (given := getattr(options, name))}
     for name, given in texts.items():
         if not all(map(str.strip, given)):
             raise UsageError(f"--{name} is empty; leave it out.")
@@ -105,11 +101,13 @@ def fit(options: argparse.Namespace) -> int:
         raise EprofError("Fitting needs scipy; install it with: pip install scipy.") from err
     from msgspec.structs import replace
 
+    from eprof.base.toml import Document
     from eprof.commands.fit.document import document
+    from eprof.costs.file import read
     from eprof.lab.fitting import fit as solve
     from eprof.lab.fitting.quality import Unknowns, examine
     from eprof.lab.fitting.solve import prior_may_have_seen
-    from eprof.lab.fitting.table_text import check_events
+    from eprof.lab.fitting.table_text import check_events, text
 
     measurements = _read(options)
     form = _form(options, measurements)
@@ -131,16 +129,24 @@ def fit(options: argparse.Namespace) -> int:
     made = document(measurements, fitted, quality)
 
     def table(path: Path | None) -> bytes:
-        return _table(measurements, fitted, quality, _head(options, path, measurements)).encode()
+        head = _head(options, path, measurements)
+        written = text(measurements, fitted, quality, head)
+        # It is read back before anyone gets it: what is written must be right.
+        _, errors = read(Document.parse(written, f"{head.name}.toml"))
+        if errors:
+            raise AssertionError(f"eprof wrote a table that it does not read: {errors[0]}")
+        return written.encode()
 
     _deliver(options, outputs, made, table)
     return 0
 
 
 def _read(options: argparse.Namespace) -> "Measurements":
+    from eprof.commands.fit.programs import from_profiles
     from eprof.lab.measurements import read
     from eprof.lab.measurements.reading import joined
     from eprof.logs import runs
+    from eprof.profile import api
 
     reference = _clocks(options.reference, "--reference")
     cells = only(options)
@@ -151,7 +157,13 @@ def _read(options: argparse.Namespace) -> "Measurements":
         device = _device_to_fit(options)
         parts.append(read(files, options.mapping, reference, options.without, device, only=cells))
     if homes:
-        measured, device = _of_runs(homes, reference)
+        profiles, lost = [], []
+        for home in {Path(name).resolve(): name for name in homes}.values():
+            try:
+                profiles.append((home, api.load(home)))
+            except EprofError as err:
+                lost.append(f"Left out: {err}")
+        measured, device = from_profiles(profiles, reference, lost)
         parts.append(measured)
         # The logs name the GPU: whose table it becomes, and whose own energies the prior leaves out.
         if device and not options.device:
@@ -164,26 +176,8 @@ def _read(options: argparse.Namespace) -> "Measurements":
     return measurements.only([term for term in measurements.terms if term not in options.without])
 
 
-def _of_runs(homes: list[str], reference: tuple[float, float] | None) -> "tuple[Measurements, str | None]":
-    """The measurements of run directories for `eprof fit`, a row each, and their GPU.
-
-    Raises EprofError if none can be read.
-    """
-    from eprof.commands.fit.programs import from_profiles
-    from eprof.profile import api
-
-    profiles = []
-    lost = []
-    for home in {Path(name).resolve(): name for name in homes}.values():
-        try:
-            profiles.append((home, api.load(home)))
-        except EprofError as err:
-            lost.append(f"Left out: {err}")
-    return from_profiles(profiles, reference, lost)
-
-
 def _device_to_fit(options: argparse.Namespace) -> str | None:
-    return options.device[0] if options.device else None
+    return next(iter(options.device), None)
 
 
 def _clocks(text: str | None, option: str) -> tuple[float, float] | None:
@@ -224,8 +218,7 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
         voltages = "given" if known else default.voltages
     return Form(
         voltages=voltages,
-        clock_tree=default.clock_tree and not options.no_clock_tree,
-        weights=options.weights,
+        clock_tree=default.clock_tree,
         loss=options.loss or default.loss,
         ridge=ridge,
         prior=prior,
@@ -268,25 +261,11 @@ def _deliver(
         raise errors[0]
 
 
-def _table(measurements: "Measurements", fitted: "Fit", quality: "Quality", head: "Head") -> str:
-    """The fitted table's text, which is read back before anyone gets it: what is written must be right."""
-    from eprof.base.toml import Document
-    from eprof.costs.file import read
-    from eprof.lab.fitting.table_text import text
-
-    written = text(measurements, fitted, quality, head)
-    _, errors = read(Document.parse(written, f"{head.name}.toml"))
-    if errors:
-        raise AssertionError(f"eprof wrote a table that it does not read: {errors[0]}")
-    return written
-
-
 def _head(options: argparse.Namespace, path: Path | None, measurements: "Measurements") -> "Head":
     from eprof.lab.fitting.table_text import Head
 
     first = Path(options.inputs[0])
-    name = options.name or (path or first).stem
-    name = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.") or "table"
+    name = re.sub(r"[^a-z0-9.-]+", "-", (path or first).stem.lower()).strip("-.") or "table"
     # Bare names of files: nobody else has these directories.
     words = [str(word) for word in options.command_line]
     bare = [Path(word).name if word in options.inputs or word in options.output else word for word in words]

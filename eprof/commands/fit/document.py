@@ -22,6 +22,17 @@ _UNITS = {
 def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[str, Any]:
     """The document of a fit: everything that is known of it; what is not known is None."""
     watts, low, high = quality.constant_w
+    prices = [
+        {
+            "name": term,
+            "domain": fitted.domains[term],
+            "pj": float(fitted.prices_pj[term]),
+            **_price_interval(quality, term),
+            "told": str(quality.status[term]) if len(quality.replicas) else None,
+        }
+        for term in fitted.prices_pj.index
+        if not measurements.own
+    ]
     # Clocks that a processor chose by itself are not known.
     reference = None
     if measurements.processor == GPU or fitted.reference != NO_CLOCKS:
@@ -42,7 +53,7 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
         "plain_error_percent": {
             name: {model: finite(value) for model, value in errors.items()} for name, errors in quality.plain.items()
         },
-        "prices": [] if measurements.own else [_price(fitted, quality, term) for term in fitted.prices_pj.index],
+        "prices": prices,
         "constant": {
             "power_w": watts,
             "low_w": finite(low),
@@ -65,16 +76,6 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
         },
         "replicas": len(quality.replicas),
         "notes": [*urgent, *measurements.notes, *(note for note in quality.notes if note not in urgent)],
-    }
-
-
-def _price(fitted: Fit, quality: Quality, term: str) -> dict[str, Any]:
-    return {
-        "name": term,
-        "domain": fitted.domains[term],
-        "pj": float(fitted.prices_pj[term]),
-        **_price_interval(quality, term),
-        "told": str(quality.status[term]) if len(quality.replicas) else None,
     }
 
 

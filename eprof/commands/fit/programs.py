@@ -26,7 +26,7 @@ from eprof.base.vocabulary import COUNTS, CPU, FLOAT_PARTS, GPU, stand_ins
 from eprof.lab.measurements.mapping import load
 from eprof.lab.measurements.reading import from_frame
 from eprof.lab.measurements.values import DOMAINS, PLAUSIBLE_W, MeasurementError, Measurements
-from eprof.logs.runs import Measured, Run, clock_note
+from eprof.logs.runs import Run, clock_note
 from eprof.profile.profile import Profile
 
 MAPPINGS = {GPU: "eprof-counts", CPU: "eprof-cpu"}
@@ -69,11 +69,11 @@ def from_profiles(
     programs: list[Program] = []
     notes = list(lost)
     for path, profile in profiles:
-        row = program(path, profile)
-        if isinstance(row, str):
-            notes.append(f"{path} was left out: {row}.")
+        measured = as_program(path, profile)
+        if isinstance(measured, str):
+            notes.append(f"{path} was left out: {measured}.")
         else:
-            programs.append(row)
+            programs.append(measured)
     processors = {program.processor for program in programs}
     if len(processors) > 1:
         raise MeasurementError("Some run directories are of GPUs and some of CPUs; fit them one by one.")
@@ -88,8 +88,17 @@ def from_profiles(
         raise MeasurementError(
             f"The run directories are of several processors ({', '.join(names)}); fit them one by one."
         )
-    device = names[0] if names else None
-    frame = pd.DataFrame([_row(program) for program in kept]).join(counts.reset_index(drop=True))
+    device = next(iter(names), None)
+    rows: list[dict[str, Any]] = []
+    for program in kept:
+        row = {"kernel": program.command, "time_s": program.time_s}
+        power_w = program.joules / program.time_s
+        if program.setting is None:
+            rows.append({**row, "benchmark": program.command, "cpu": program.device or "CPU", "power_w": power_w})
+        else:
+            core_mhz, memory_mhz = program.setting
+            rows.append({**row, "core_mhz": core_mhz, "memory_mhz": memory_mhz, "measured_power_w": power_w})
+    frame = pd.DataFrame(rows).join(counts.reset_index(drop=True))
     measurements = from_frame(frame, kept[0].path, mapping, reference)
     notes += [note for program in kept for note in program.notes]
     idle = [program.path for program in kept if program.kernel_s < _BUSY * program.time_s]
@@ -104,7 +113,7 @@ def from_profiles(
     return replace(measurements, notes=(*notes, *measurements.notes), sources=sources), device
 
 
-def program(path: str, profile: Profile) -> Program | str:
+def as_program(path: str, profile: Profile) -> Program | str:
     """The run of a program as a row of measurements, or why it cannot be one."""
     run = profile.run
     if run is None:
@@ -123,9 +132,20 @@ def program(path: str, profile: Profile) -> Program | str:
     setting: Setting | None = None
     notes: list[str] = []
     if not profile.is_of_cpu:
-        setting, notes = _setting(path, run, measured)
-    if setting is None and not profile.is_of_cpu:
-        return "its clocks are not known: its meter did not read both, and `eprof run` was not given --setting"
+        # As the meter saw the clocks; those of `--setting`, where they agree or are all there is.
+        given = parse(str(run.pricing("setting") or "")) or (None, None)
+        clocks = []
+        for domain, seen, set_to in zip(DOMAINS, (measured.core_mhz, measured.memory_mhz), given, strict=True):
+            clocks.append(set_to or seen)
+            if seen and set_to and abs(seen / set_to - 1) > _SAME_CLOCK:
+                clocks[-1] = seen
+                notes.append(
+                    f"{path}: the {domain} clock was {seen:g} MHz by the meter, not {set_to:g} as --setting says."
+                )
+        core_mhz, memory_mhz = clocks
+        if not core_mhz or not memory_mhz:
+            return "its clocks are not known: its meter did not read both, and `eprof run` was not given --setting"
+        setting = float(core_mhz), float(memory_mhz)
     if moved := clock_note(run):
         notes.append(f"{path}: {moved}")
     device = run.section("device")
@@ -168,23 +188,6 @@ def _unfit(run: Run, profile: Profile) -> str | None:
     return None
 
 
-def _setting(path: str, run: Run, measured: Measured) -> tuple[Setting | None, list[str]]:
-    """Core and memory clock: as the meter saw them; those of `--setting`, where they agree or are all there is."""
-    given = parse(str(run.pricing("setting") or "")) or (None, None)
-    metered = (measured.core_mhz, measured.memory_mhz)
-    clocks: list[float] = []
-    notes: list[str] = []
-    for domain, seen, set_to in zip(DOMAINS, metered, given, strict=True):
-        if seen and set_to and abs(seen / set_to - 1) > _SAME_CLOCK:
-            notes.append(f"{path}: the {domain} clock was {seen:g} MHz by the meter, not {set_to:g} as --setting says.")
-            clocks.append(float(seen))
-        else:
-            clocks.append(float(set_to or seen or np.nan))
-    if np.isnan(clocks).any():
-        return None, notes
-    return (clocks[0], clocks[1]), notes
-
-
 def _whole(amounts: Columns, marks: Columns, as_flops: bool) -> dict[str, float]:
     """The sum of each word over all kernels of a program; NaN where a kernel lacks it.
 
@@ -222,12 +225,3 @@ def _common(programs: Sequence[Program], mapping: str) -> tuple[pd.DataFrame, li
         words = ", ".join(word for word in known if gaps[word][path])
         notes.append(f"{path} was left out: {words} was not counted for all of its kernels, unlike in other runs.")
     return table.loc[~gaps.any(axis=1), known], notes
-
-
-def _row(program: Program) -> dict[str, Any]:
-    row = {"kernel": program.command, "time_s": program.time_s}
-    power_w = program.joules / program.time_s
-    if program.setting is None:
-        return {**row, "benchmark": program.command, "cpu": program.device or "CPU", "power_w": power_w}
-    core_mhz, memory_mhz = program.setting
-    return {**row, "core_mhz": core_mhz, "memory_mhz": memory_mhz, "measured_power_w": power_w}

@@ -20,42 +20,38 @@ def blocks(document: Document) -> Iterator[Block]:
     """What a terminal shows of a fit."""
     size = f"{document['rows']} rows, {document['benchmarks']} kernels, {document['settings']} settings"
     yield Sentence(f"{size} (columns read as {document['mapping']}); {document['form']}", Tone.QUIET)
-    yield Headline(_headline(document))
     errors = document["mean_absolute_error_percent"]
+    # The error that matters to somebody with a kernel of their own.
+    answer = f"Power is {errors['fit']:.1f} % off on average, on the rows it was fitted to; unseen kernels not tried."
+    if (unseen := errors.get("leave_one_benchmark_out")) is not None:
+        answer = (
+            f"Power of a kernel that this fit has not seen is {unseen:.1f} % off on average; nine of ten are within a "
+            f"factor of {document['left_out_within_factor']:.2f}."
+        )
+    yield Headline(answer)
     rows = [Row([_PROTOCOLS.get(name, name), f"{value:.1f}"]) for name, value in errors.items()]
     yield Table([*texts("mean error of power"), *numbers("%")], rows)
     if document["prices"]:
-        yield _prices(document)
-    yield Sentence(_constant(document))
+        unit = f"pJ{_place(document)}"
+        if not document["relative_voltages"]:
+            unit = "pJ/V^2"
+        if document["kind"] != "counts":
+            unit = f"pJ a cycle of full use,{_place(document)}"
+        rows = []
+        for price in document["prices"]:
+            # As many digits as the data tell.
+            value = {"told": "{:.3g}", "not told": "-"}.get(price["told"], "{:.2g}").format(price["pj"])
+            rows.append(Row([price["name"], value, _span(price["low"], price["high"], ".2g"), _TRUST[price["told"]]]))
+        yield Table([*texts(unit), *numbers("", "90 % of resampled fits"), *texts("")], rows)
+    constant = document["constant"]
+    known = phrase(" ({} W)", _span(constant["low_w"], constant["high_w"], ".3g"))
+    yield Sentence(
+        f"Constant power {constant['power_w']:.3g} W{known}{_place(document)}. The data cannot tell how it splits into "
+        "parts of core, memory and rest; a nearly idle kernel would."
+    )
     for group in document["collinear"]:
         yield Sentence(f"Hard to tell apart, for they come and go together: {', '.join(group)}.")
     yield Notes(document["notes"])
-
-
-def _headline(document: Document) -> str:
-    """The headline of a fit: the error that matters to somebody with a kernel of their own."""
-    errors = document["mean_absolute_error_percent"]
-    unseen = errors.get("leave_one_benchmark_out")
-    if unseen is None:
-        return f"Power is {errors['fit']:.1f} % off on average, on the rows it was fitted to; unseen kernels not tried."
-    factor = document["left_out_within_factor"]
-    return (
-        f"Power of a kernel that this fit has not seen is {unseen:.1f} % off on average; nine of ten are within a "
-        f"factor of {factor:.2f}."
-    )
-
-
-def _prices(document: Document) -> Table:
-    unit = f"pJ{_place(document)}"
-    if not document["relative_voltages"]:
-        unit = "pJ/V^2"
-    if document["kind"] != "counts":
-        unit = f"pJ a cycle of full use,{_place(document)}"
-    rows = [
-        Row([price["name"], _value(price), _span(price["low"], price["high"], ".2g"), _TRUST[price["told"]]])
-        for price in document["prices"]
-    ]
-    return Table([*texts(unit), *numbers("", "90 % of resampled fits"), *texts("")], rows)
 
 
 def _place(document: Document) -> str:
@@ -64,24 +60,5 @@ def _place(document: Document) -> str:
     return f" at {label(reference['core_mhz'], reference['memory_mhz'])} MHz" if reference else ""
 
 
-def _value(price: Mapping[str, Any]) -> str:
-    """A fitted price with as many digits as the data tell."""
-    match price["told"]:
-        case "not told":
-            return "-"
-        case "told":
-            return f"{price['pj']:.3g}"
-    return f"{price['pj']:.2g}"
-
-
 def _span(low: float | None, high: float | None, digits: str) -> str:
     return phrase(f"{{:{digits}}} to {{:{digits}}}", low, high)
-
-
-def _constant(document: Document) -> str:
-    constant = document["constant"]
-    known = phrase(" ({} W)", _span(constant["low_w"], constant["high_w"], ".3g"))
-    return (
-        f"Constant power {constant['power_w']:.3g} W{known}{_place(document)}. The data cannot tell how it splits into "
-        "parts of core, memory and rest; a nearly idle kernel would."
-    )

@@ -9,14 +9,14 @@ step from four runs on, where permutations would need ten.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
 
 import numpy as np
 from msgspec import UNSET, Struct
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Floats, finite
 from eprof.base.errors import LogError
 from eprof.base.known import growth
 from eprof.base.text import few, listed, phrase, when
@@ -57,7 +57,16 @@ def read(folders: Sequence[str | Path], price: Price) -> list[Result]:
     for folder in map(Path, folders):
         if not folder.exists():
             raise LogError(f"{folder}: there is no such folder; name one with reports in JSON or run directories.")
-        here = list(_results(folder, price))
+        here: list[Result] = []
+        for path in [folder] if folder.is_file() or runs.is_run(folder) else sorted(folder.iterdir()):
+            if path.is_dir() and runs.is_run(path):
+                for profile in profiles(path, api.load):
+                    report = document(price(profile))
+                    started_utc = profile.run and profile.run.started_utc
+                    time_from = REPORT if started_utc is None else RUN
+                    here.append(Result(str(path), report, started_utc or report.created_utc, time_from))
+            elif path.suffix == ".json" and path.is_file() and (saved_report := saved.read(path)):
+                here.append(Result(str(path), saved_report, saved_report.created_utc, REPORT))
         if not here:
             raise LogError(
                 f"{folder}: holds no run directory and no report in JSON; `eprof run -o {folder}/NAME.eprof` and "
@@ -74,19 +83,6 @@ def _logs(result: Result) -> set[tuple[object, ...]]:
     """What tells the logs of a run, wherever they lie: commit, name of the run directory, hash."""
     inputs = result.report.inputs
     return {(result.report.commit, Path(log.path).parent.parent.name, log.sha256) for log in inputs}
-
-
-def _results(folder: Path, price: Price) -> Iterator[Result]:
-    """The results in a folder, run directories and reports in JSON; it may be one itself, or a file."""
-    for path in [folder] if folder.is_file() or runs.is_run(folder) else sorted(folder.iterdir()):
-        if path.is_dir() and runs.is_run(path):
-            for profile in profiles(path, api.load):
-                report = document(price(profile))
-                started_utc = profile.run.started_utc if profile.run else None
-                time_from = REPORT if started_utc is None else RUN
-                yield Result(str(path), report, started_utc or report.created_utc, time_from)
-        elif path.suffix == ".json" and path.is_file() and (saved_report := saved.read(path)):
-            yield Result(str(path), saved_report, saved_report.created_utc, REPORT)
 
 
 LEVEL = 0.01
@@ -121,10 +117,24 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
         left_out.append(f"{without} of {len(results)} results {verb} no energy, or 0 J, and cannot be compared.")
     known, unlike = _alike(known)
     runs = [_run(result) for result in known]
-    kernels = _kernels(known)
-    energies = [run.energy_j["total"] or 0.0 for run in runs]
-    parts = {part: [run.energy_j[part] for run in runs] for part in _PARTS}
-    clear_steps = steps(energies, _may_cut(runs), level)
+    series = _series(known)
+    program = series.pop(None)
+    last = {name: [joules for joules in own["total"] if not math.isnan(joules)][-1:] for name, own in series.items()}
+    names = sorted(series, key=lambda name: -last[name][0] if last[name] else 0.0)
+    changes = list(_changes(None, program, runs, level))
+    for name in names:
+        changes += _changes(name, series[name], runs, level / len(names))  # the level is of all kernels
+
+    warnings = [*left_out, *unlike]
+    versions = list(dict.fromkeys(run.eprof for run in runs))
+    if len(versions) > 1:
+        warnings.append(f"The runs have several versions of eprof: {few(versions, _MOST_NAMED)}.")
+    marks = [mark for mark in _MEANING if any(mark in run.marks for run in runs)]
+    if marks:
+        warnings.append(f"Some energies are {listed([_MEANING[mark] for mark in marks])}.")
+    by_report = sum(run.time_from == REPORT for run in runs)
+    if 0 < by_report < len(runs):
+        warnings.append(f"{by_report} of {len(runs)} runs stand at the time of their report, not at that of the run.")
     return History(
         eprof=__version__,
         title=title,
@@ -133,13 +143,27 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
         level=level,
         runs=runs,
         noise=_noise(runs),
-        changes=[
-            *_described(None, energies, parts, clear_steps, runs, range(len(runs))),
-            *_changes_of(kernels, known, runs, level),
+        changes=changes,
+        kernels=[
+            Kernel(name=name or "", energy_j=[finite(joules) for joules in series[name]["total"]]) for name in names
         ],
-        kernels=kernels,
-        warnings=[*left_out, *unlike, *_warnings(runs)],
+        warnings=warnings,
     )
+
+
+def _series(results: Sequence[Result]) -> dict[str | None, dict[str, list[float]]]:
+    """Joules of each kernel, and of the program (None), in each run, by part and in total; NaN: not known."""
+    series: dict[str | None, dict[str, list[float]]] = {}
+    for place, result in enumerate(results):
+        energies: dict[str | None, list[schema.RunJoules]] = {None: [result.report.energy_j]}
+        for kernel in result.report.kernels:
+            energies.setdefault(kernel.name, []).append(kernel.energy_j)  # of all devices
+        for name, here in energies.items():
+            own = series.setdefault(name, {part: [math.nan] * len(results) for part in ("total", *_PARTS)})
+            for part, joules in own.items():
+                known = [getattr(energy_j, part) for energy_j in here]
+                joules[place] = math.nan if None in known else math.fsum(known)
+    return series
 
 
 def _alike(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
@@ -209,41 +233,37 @@ def _costs(report: schema.Profile) -> str:
     return report.costs.name + clocks + when(report.to_meter is not UNSET, ", scaled to the meter")
 
 
-def _kernels(results: Sequence[Result]) -> list[Kernel]:
-    """The energy of each kernel over the history, those that took most at last first."""
-    series: dict[str, list[float | None]] = {}
-    for place, result in enumerate(results):
-        parts: dict[str, list[float | None]] = {}
-        for kernel in result.report.kernels:
-            parts.setdefault(kernel.name, []).append(kernel.energy_j.total)
-        for name, joules in parts.items():
-            series.setdefault(name, [None] * len(results))[place] = _sum(joules)
-    known = {name: [value for value in joules if value is not None] or [0.0] for name, joules in series.items()}
-    return [Kernel(name=name, energy_j=series[name]) for name in sorted(series, key=lambda name: -known[name][-1])]
-
-
-def _sum(joules: Sequence[float | None]) -> float | None:
-    """What a kernel takes on all devices; None where it is not known on one."""
-    known = [value for value in joules if value is not None]
-    return math.fsum(known) if len(known) == len(joules) else None
-
-
 # ---------------------------------------------------------------------------------------------------------- changes
 
 
-def _changes_of(
-    kernels: Sequence[Kernel], results: Sequence[Result], runs: Sequence[Run], level: float
+def _changes(
+    name: str | None, own: Mapping[str, Sequence[float]], runs: Sequence[Run], level: float
 ) -> Iterator[Change]:
-    """The changes in the history of each kernel, among the runs that have it; the level is of all kernels."""
-    for kernel in kernels:
-        places = [place for place, energy in enumerate(kernel.energy_j) if energy is not None]
-        energies = [energy for energy in kernel.energy_j if energy is not None]
-        clear_steps = steps(energies, _may_cut([runs[place] for place in places]), level / len(kernels))
-        if clear_steps:
-            every = [results[place].report.kernels for place in places]
-            found = [[one.energy_j for one in here if one.name == kernel.name] for here in every]
-            parts = {part: [_sum([getattr(one, part) for one in each]) for each in found] for part in _PARTS}
-            yield from _described(kernel.name, energies, parts, clear_steps, runs, places)
+    """The changes in the history of a kernel, or of the program (None), among the runs that have it."""
+    places = [place for place, joules in enumerate(own["total"]) if not math.isnan(joules)]
+    energies = {part: [joules[place] for place in places] for part, joules in own.items()}
+    clear_steps = steps(energies["total"], _may_cut([runs[place] for place in places]), level)
+    edges = [0, *(step.place for step in clear_steps), len(places)]
+    for step, (start, middle, end) in zip(clear_steps, zip(edges, edges[1:], edges[2:], strict=False), strict=True):
+        means = {part: (_mean(joules[start:middle]), _mean(joules[middle:end])) for part, joules in energies.items()}
+        before_j, after_j = means.pop("total")
+        # A part that is not known in some run moves nothing.
+        moved = {part: 0.0 if math.isnan(new - old) else new - old for part, (old, new) in means.items()}
+        most = max(moved, key=lambda part: moved[part] * (after_j - before_j))
+        is_other_eprof = runs[places[middle - 1]].eprof != runs[places[middle]].eprof
+        yield Change(
+            kernel=name,
+            run=places[middle],
+            before_j=before_j,
+            after_j=after_j,
+            change_share=growth(after_j, before_j),
+            runs_before=middle - start,
+            runs_after=end - middle,
+            p=step.p,
+            because=most if moved[most] else None,
+            because_j=moved[most] or None,
+            also=is_other_eprof * ["version of eprof"],
+        )
 
 
 def _may_cut(runs: Sequence[Run]) -> list[bool]:
@@ -257,46 +277,8 @@ def _kind(run: Run) -> tuple[object, ...]:
     return run.commit, own, run.device, run.costs, run.eprof
 
 
-def _described(
-    name: str | None,
-    energies: Sequence[float],
-    parts: dict[str, list[float | None]],
-    clear_steps: Sequence[Step],
-    runs: Sequence[Run],
-    places: Sequence[int],
-) -> Iterator[Change]:
-    """Steps in a series as changes of the history. places: of the series' values among the runs."""
-    edges = [0, *(step.place for step in clear_steps), len(energies)]
-    for step, (start, middle, end) in zip(clear_steps, zip(edges, edges[1:], edges[2:], strict=False), strict=True):
-        before, after = _mean(energies[start:middle]), _mean(energies[middle:end])
-        moved = {part: _moved(values[start:middle], values[middle:end]) for part, values in parts.items()}
-        also = ["version of eprof"] if runs[places[middle - 1]].eprof != runs[places[middle]].eprof else []
-        most = max(moved, key=lambda part: (moved[part] or 0.0) * (after - before))
-        because = most if moved[most] else None
-        yield Change(
-            kernel=name,
-            run=places[middle],
-            before_j=before,
-            after_j=after,
-            change_share=growth(after, before),
-            runs_before=middle - start,
-            runs_after=end - middle,
-            p=step.p,
-            because=because,
-            because_j=moved[most] or None,
-            also=also,
-        )
-
-
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
-
-
-def _moved(before: Sequence[float | None], after: Sequence[float | None]) -> float | None:
-    """The change of the mean of a part in the history; None where it is not known in some run."""
-    old = [value for value in before if value is not None]
-    new = [value for value in after if value is not None]
-    return None if len(old) + len(new) < len(before) + len(after) else _mean(new) - _mean(old)
 
 
 # ------------------------------------------------------------------------------------------------- noise, warnings
@@ -312,18 +294,6 @@ def _noise(runs: Sequence[Run]) -> Noise | None:
     squares = [(energy / _mean(energies) - 1) ** 2 for energies in repeats if _mean(energies) for energy in energies]
     number = sum(map(len, repeats))
     return Noise(share=math.sqrt(math.fsum(squares) / freedom), commits=len(repeats), runs=number)
-
-
-def _warnings(runs: Sequence[Run]) -> Iterator[str]:
-    versions = list(dict.fromkeys(run.eprof for run in runs))
-    if len(versions) > 1:
-        yield f"The runs have several versions of eprof: {few(versions, _MOST_NAMED)}."
-    marks = [mark for mark in _MEANING if any(mark in run.marks for run in runs)]
-    if marks:
-        yield f"Some energies are {listed([_MEANING[mark] for mark in marks])}."
-    by_report = sum(run.time_from == REPORT for run in runs)
-    if 0 < by_report < len(runs):
-        yield f"{by_report} of {len(runs)} runs stand at the time of their report, not at that of the run."
 
 
 def steps(values: Sequence[float], may_cut: Sequence[bool] | None = None, level: float = LEVEL) -> list[Step]:

@@ -83,18 +83,9 @@ def _chart(document: History) -> Markup:
         body += Markup('<circle class="{}" cx="{}" cy="{:.1f}" r="4"><title>{}</title></circle>').format(
             kind, pct(scale.x(place)), scale.y(energy), about
         )
-    body += _labels(document, sorted(starts), scale)
-    spoken = words.headline(document).text
-    return Markup('<svg class="bar" width="100%" height="{}" role="img" aria-label="{}">{}</svg>').format(
-        _HEIGHT, spoken, body
-    )
-
-
-def _labels(document: History, starts: list[int], scale: "_Scale") -> Markup:
-    """Labels below the chart of a history: first and last run, latest changes; none where another stands already."""
-    body = Markup("")
+    # Labels below: first and last run, latest changes; none where another stands already.
     taken: list[float] = []
-    for place in [*reversed(starts), len(document.runs) - 1, 0][:_TICKS]:
+    for place in [*sorted(starts, reverse=True), len(document.runs) - 1, 0][:_TICKS]:
         x = scale.x(place)
         if all(abs(x - other) > 100 / _TICKS for other in taken):
             taken.append(x)
@@ -102,7 +93,10 @@ def _labels(document: History, starts: list[int], scale: "_Scale") -> Markup:
             body += Markup('<text class="tick" x="{}" y="{}" text-anchor="{}">{}</text>').format(
                 pct(x), _HEIGHT - 6, anchor, words.label(document.runs[place])
             )
-    return body
+    spoken = words.headline(document).text
+    return Markup('<svg class="bar" width="100%" height="{}" role="img" aria-label="{}">{}</svg>').format(
+        _HEIGHT, spoken, body
+    )
 
 
 class _Scale:

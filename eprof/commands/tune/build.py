@@ -3,9 +3,8 @@
 Times follow the clocks by the time model of `energy`, fitted to measured times and tested on kernels it has not seen.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,25 +14,26 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError, UsageError
+from eprof.base.known import mapped
 from eprof.base.marks import Mark
 from eprof.base.nouns import in_document
 from eprof.commands.tune.grid import Grid, Point
 from eprof.commands.tune.schema import PowerModel
 from eprof.costs import Costs, CostTable
-from eprof.counts.counts import Counts
 from eprof.energy.attribution import attribute
 from eprof.energy.clocks import at_clock
 from eprof.energy.clocks import setting_of as setting_at
+from eprof.energy.limits import given_way
 from eprof.energy.simulated import has_modelled_time, roofline_s
 from eprof.energy.time_model import TimeModel, of_table
+from eprof.lab.fitting import protocols
+from eprof.lab.fitting.predictions import Report, by_price, cross_validate, of_form, price
+from eprof.lab.fitting.protocols import label, parse, score, setting_of
+from eprof.lab.fitting.protocols import settings as setting_keys
 from eprof.lab.fitting.solve import form_without_prior
 from eprof.lab.measurements import Measurements
 from eprof.lab.measurements.reading import is_measurements
 from eprof.lab.measurements.values import COUNTED
-from eprof.lab.validation import protocols
-from eprof.lab.validation.predictions import Report, by_price, cross_validate, of_form, price
-from eprof.lab.validation.protocols import label, parse, score, setting_of
-from eprof.lab.validation.protocols import settings as setting_keys
 from eprof.profile.profile import Energy
 from eprof.profile.rooflines import traffic_of
 
@@ -76,24 +76,6 @@ def predict(model: TimeModel, pairs: pd.DataFrame) -> Floats:
     )
 
 
-class _Tried:
-    """Every pair of a small grid of exponents and shares on the same rows; for each peak it is worked out once."""
-
-    def __init__(self, pairs: pd.DataFrame) -> None:
-        self._pairs = pairs
-        self._known: dict[float, tuple[list[TimeModel], Floats]] = {}
-
-    def best(self, byte_per_cycle: float | None, rows: npt.NDArray[np.bool_]) -> TimeModel:
-        """The fitted pair of the time model with the least mean absolute relative error on the chosen rows."""
-        if byte_per_cycle is None or not rows.any():
-            return TimeModel(byte_per_cycle)
-        if byte_per_cycle not in self._known:
-            models = [TimeModel(byte_per_cycle, p, share) for p in _EXPONENTS for share in _SHARES]
-            self._known[byte_per_cycle] = models, np.abs([errors(model, self._pairs) for model in models])
-        models, sizes = self._known[byte_per_cycle]
-        return models[int(np.argmin(sizes[:, rows].mean(axis=1)))]
-
-
 class TimeCheck(Struct, frozen=True, eq=False):
     """The time model fitted to all benchmarks, and predictions of each by a model that was fitted to the others.
 
@@ -124,18 +106,27 @@ def check(timed: Timed, byte_per_cycle: float | None) -> TimeCheck | None:
     pairs = pairs[np.isfinite(pairs["time_s"]) & np.isfinite(pairs["dram_byte_0"])].reset_index(drop=True)
     if pairs.empty:
         return None
+    tried: dict[float, tuple[list[TimeModel], Floats]] = {}
 
-    tried = _Tried(pairs)
+    def best(training: pd.DataFrame, chosen: npt.NDArray[np.bool_]) -> TimeModel:
+        """The exponent and share with the least mean absolute relative error on the chosen rows."""
+        peak = byte_per_cycle or _peak_byte_per_cycle(training)
+        # One benchmark alone has no others: the model then stays as it is without data.
+        if peak is None or not chosen.any():
+            return TimeModel(peak)
+        if peak not in tried:
+            models = [TimeModel(peak, p, share) for p in _EXPONENTS for share in _SHARES]
+            tried[peak] = models, np.abs([errors(model, pairs) for model in models])
+        models, sizes = tried[peak]
+        return models[int(np.argmin(sizes[:, chosen].mean(axis=1)))]
+
     predicted = np.full(len(pairs), np.nan)
     for name in dict.fromkeys(pairs["benchmark"]):
         mine = (pairs["benchmark"] == name).to_numpy()
-        others = timed.rows[timed.rows["benchmark"] != name]
-        # One benchmark alone has no others: the model then stays as it is without data.
-        model = tried.best(byte_per_cycle or _peak_byte_per_cycle(others), ~mine)
+        model = best(timed.rows[timed.rows["benchmark"] != name], ~mine)
         predicted[mine] = predict(model, pairs[mine])
     signed = 100 * (predicted / pairs["time_s"].to_numpy(dtype=float) - 1)
-
-    fitted = tried.best(byte_per_cycle or _peak_byte_per_cycle(timed.rows), np.ones(len(pairs), dtype=bool))
+    fitted = best(timed.rows, np.ones(len(pairs), dtype=bool))
     return TimeCheck(fitted, pairs.assign(predicted_s=predicted), np.asarray(signed))
 
 
@@ -174,23 +165,16 @@ class Tuning(Struct, frozen=True, eq=False):
     processor: str | UnsetType = UNSET
 
 
-class _Place(NamedTuple):
-    """A setting with the costs there."""
-
-    point: Point
-    costs: Costs
-
-
 def from_profile(
-    energy: Energy, table: CostTable, wanted: Sequence[str] = (), now: str | None = None, now_from: str = ""
+    energy: Energy, table: CostTable, settings: Sequence[str] = (), now: str | None = None, now_from: str = ""
 ) -> Tuning:
     """The grids of a profile: priced at every setting of its table, with modelled times.
 
-    energy: priced at the setting in force. wanted: settings ("852/924") in place of those that the table lists.
+    energy: priced at the setting in force. settings: labels ("852/924") in place of those that the table lists.
     now: the setting that the profile was taken at. Raises CostError: a table with one setting only, or no setting that
     it knows; EprofError: no kernel has a time.
     """
-    if table.default.core_mhz is None or max(len(table.settings), len(wanted)) < 2:
+    if table.default.core_mhz is None or max(len(table.settings), len(settings)) < 2:
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
     nouns = energy.counts.nouns
     if energy.total_s is not None:
@@ -201,9 +185,9 @@ def from_profile(
     if np.isnan(energy.counts.rows.time_s).all():
         raise EprofError(f"No {nouns.kernel} has a time, so nothing is known of its energy; give a trace, or --time.")
     assert energy.costs is not None
-    places, refused = _places(table, wanted)
+    costs_at, refused = _places(table, settings)
     here = Point(*parse(now or energy.costs.setting.label))
-    grids = _grids(energy, of_table(table), here, places)
+    grids = _grids(energy, of_table(table), here, costs_at)
     notes = [*energy.costs.notes, *refused]
     simulated = has_modelled_time(energy.counts)
     if simulated.any():
@@ -211,13 +195,10 @@ def from_profile(
             f"The times of simulated kernels ({int(simulated.sum())} of {len(simulated)}) are the roofline's over the "
             "efficiency at every setting, and not those of the model above."
         )
-    notes += [
-        *_beyond_measured(table, energy),
-        *_profile_notes(energy.counts, grids, here, table, now_from),
-    ]
+    notes += _profile_notes(energy, grids, here, table, now_from)
     return Tuning(
         energy.profile.title,
-        [place.point for place in places],
+        list(costs_at),
         grids,
         whole="the program",
         time_from=MODELLED,
@@ -230,47 +211,60 @@ def from_profile(
     )
 
 
-def _places(table: CostTable, wanted: Sequence[str]) -> tuple[list[_Place], list[str]]:
+def _places(table: CostTable, settings: Sequence[str]) -> tuple[dict[Point, Costs], list[str]]:
     """The settings of the grids with the costs at each, and a sentence for each that the table cannot price."""
     listed = [setting.label for setting in table.settings if setting.core_mhz is not None]
-    places: list[_Place] = []
+    costs_at: dict[Point, Costs] = {}
     refused: list[str] = []
-    for name in dict.fromkeys(wanted or listed):
+    for name in dict.fromkeys(settings or listed):
         try:
             costs = table.at(name)
         except CostError as err:
             refused.append(f"{name} is left out: {err}")
-        else:
-            setting = costs.setting
-            estimated = costs.marks & Mark.ESTIMATED
-            assert setting.core_mhz is not None
-            assert setting.memory_mhz is not None
+            continue
+        setting = costs.setting
+        estimated = costs.marks & Mark.ESTIMATED
+        assert setting.core_mhz is not None
+        assert setting.memory_mhz is not None
+        why = ""
+        if setting.label not in listed:
             why = costs.setting_from.partition("; ")[2] if estimated else _UNLISTED
-            if setting.label in listed:
-                why = ""
-            places.append(_Place(Point(setting.core_mhz, setting.memory_mhz, estimated, why), costs))
-    if not places:
+        costs_at[Point(setting.core_mhz, setting.memory_mhz, estimated, why)] = costs
+    if not costs_at:
         raise CostError(refused[0])
-    return sorted(places, key=lambda place: (place.point.memory_mhz, place.point.core_mhz)), refused
+    by_memory = sorted(costs_at, key=lambda point: (point.memory_mhz, point.core_mhz))
+    return {point: costs_at[point] for point in by_memory}, refused
 
 
-def _grids(energy: Energy, model: TimeModel, here: Point, places: Sequence[_Place]) -> list[Grid]:
-    """A grid a kernel: its joules by the costs at each setting, over the time that is modelled there."""
-    assert energy.costs is not None
-    counts = energy.counts
-    joules = np.full((len(places), len(counts.rows)), np.nan)
+def _grids(energy: Energy, model: TimeModel, here: Point, costs_at: Mapping[Point, Costs]) -> list[Grid]:
+    """A grid a kernel: its joules by the costs at each setting, over the time that is modelled there.
+
+    Times at the setting `here` stay as they are; that of a simulated kernel is the roofline's at every setting.
+    """
+    assert energy.costs is not None and energy.split is not None
+    counts, known_s = energy.counts, energy.counts.rows.time_s
+    is_simulated = has_modelled_time(counts)
+    joules = np.full((len(costs_at), len(counts.rows)), np.nan)
     seconds = np.full_like(joules, np.nan)
     marks = np.full(len(counts.rows), int(energy.costs.marks & Mark.ASSUMED | Mark.ESTIMATED), dtype=np.int64)
-    for number, place in enumerate(places):
-        seconds[number] = _times_at(model, energy, here, place)
-        timed = at_clock(counts, seconds[number], place.point.core_mhz / here.core_mhz)
-        split = attribute(timed, place.costs)
-        joules[number] = np.where(np.isnan(seconds[number]), np.nan, split.total_j)
+    for row, (point, costs) in enumerate(costs_at.items()):
+        time_s = known_s
+        if point.label != here.label:
+            clocks = (here.core_mhz, here.memory_mhz), (point.core_mhz, point.memory_mhz)
+            time_s = model.at(known_s, traffic_of(counts.amounts), *clocks)
+        if is_simulated.any():
+            with np.errstate(invalid="ignore", divide="ignore"):
+                roofs_s = roofline_s(counts.amounts, costs), roofline_s(counts.amounts, energy.costs)
+                time_s = np.where(is_simulated, known_s * roofs_s[0] / roofs_s[1], time_s)
+        split = attribute(at_clock(counts, time_s, point.core_mhz / here.core_mhz), costs)
+        # What a board's limit took off the prices at the clocks of the log, it takes off at all clocks.
+        split = given_way(split, energy.split.held)
+        seconds[row] = energy.limits.slowed_s(split.work_j, costs.constant_power_w, time_s)
+        joules[row] = split.total_j + costs.constant_power_w * (seconds[row] - time_s)
         marks |= split.row_marks
 
-    labels = [place.point.label for place in places]
-    now = labels.index(here.label) if here.label in labels else None
-    unmeasured = np.full(len(places), np.nan)
+    now = {point.label: place for place, point in enumerate(costs_at)}.get(here.label)
+    unmeasured = np.full(len(costs_at), np.nan)
     return [
         Grid(
             name,
@@ -287,64 +281,40 @@ def _grids(energy: Energy, model: TimeModel, here: Point, places: Sequence[_Plac
     ]
 
 
-def _times_at(model: TimeModel, energy: Energy, here: Point, place: _Place) -> Floats:
-    """Times in s at a setting of the grid, (n_kernels,), from those at the setting `here`, which stay as they are.
-
-    The time of a simulated kernel is the roofline's at every setting.
-    """
-    assert energy.costs is not None
-    table, known = energy.counts.amounts, energy.counts.rows.time_s
-    times = known
-    if place.point.label != here.label:
-        clocks = (here.core_mhz, here.memory_mhz), (place.point.core_mhz, place.point.memory_mhz)
-        times = model.at(known, traffic_of(table), *clocks)
-    simulated = has_modelled_time(energy.counts)
-    if not simulated.any():
-        return times
-    with np.errstate(invalid="ignore", divide="ignore"):
-        by_roofline = known * roofline_s(table, place.costs) / roofline_s(table, energy.costs)
-    return np.where(simulated, by_roofline, times)
-
-
-def _beyond_measured(table: CostTable, energy: Energy) -> Iterator[str]:
-    """A sentence for what tuned kernels do more often a second than any that the table was fitted to."""
+def _profile_notes(
+    energy: Energy, grids: Sequence[Grid], here: Point, table: CostTable, now_from: str
+) -> Iterator[str]:
+    counts = energy.counts
+    times_s, kernels = counts.rows.time_s, counts.nouns.kernels
+    # What kernels do more often a second than any that the table was fitted to.
     measured = table.fit.data.get("range", {}) if table.fit is not None else {}
-    if not measured or energy.split is None or energy.costs is None:
-        return
-    joules = by_price(table, energy.split.table)
-    times = energy.counts.rows.time_s
     beyond = []
-    for term, paid in energy.costs.prices.items():
-        if term not in measured or paid.pj <= 0:
-            continue
-        rate = joules[term].to_numpy() / (paid.pj * 1e-12) / times / 1e9
-        several = int((rate > _BEYOND * measured[term][1]).sum())
-        if several:
-            beyond.append(f"{term.replace('_', ' ')} ({several} of {len(times)} {energy.counts.nouns.kernels})")
+    if measured and energy.split is not None and energy.costs is not None:
+        joules = by_price(table, energy.split.table)
+        for term, paid in energy.costs.prices.items():
+            if term in measured and paid.pj > 0:
+                rate = joules[term].to_numpy() / (paid.pj * 1e-12) / times_s / 1e9
+                if several := int((rate > _BEYOND * measured[term][1]).sum()):
+                    beyond.append(f"{term.replace('_', ' ')} ({several} of {len(times_s)} {kernels})")
     if beyond:
         yield (
             f"More a second than in any measurement that {table.name} was fitted to: {', '.join(beyond)}. "
             "Nothing was measured there."
         )
-
-
-def _profile_notes(
-    counts: Counts, grids: Sequence[Grid], here: Point, table: CostTable, now_from: str
-) -> Iterator[str]:
     if now_from:
         yield now_from
     if grids[0].now is None:
         yield f"{here.label} MHz, where the profile was taken, is not among the settings compared."
-    untimed = int((np.isnan(traffic_of(counts.amounts)) & ~np.isnan(counts.rows.time_s)).sum())
+    untimed = int((np.isnan(traffic_of(counts.amounts)) & ~np.isnan(times_s)).sum())
     if untimed and of_table(table).byte_per_cycle is not None:
         yield (
-            f"{untimed} of {len(grids)} {counts.nouns.kernels} have no count of DRAM bytes, so their time at other "
+            f"{untimed} of {len(grids)} {kernels} have no count of DRAM bytes, so their time at other "
             "settings is not known, nor that of the program."
         )
     bounds = sum(bool(grid.marks & Mark.MISSING) for grid in grids)
     if bounds:
         yield (
-            f"Energies of {bounds} of {len(grids)} {counts.nouns.kernels} are lower bounds, because something could "
+            f"Energies of {bounds} of {len(grids)} {kernels} are lower bounds, because something could "
             "not be counted or priced; what is missing could change the choice."
         )
 
@@ -403,7 +373,7 @@ def from_measurements(
     if len(measurements.settings) < 2:
         raise EprofError("All rows are at one setting, so there is nothing to choose from.")
     notes = list(notes)
-    fitted = checked.model if checked is not None else None
+    fitted = mapped(lambda checked: checked.model, checked)
     time_from = MEASURED
     if modelled_rows is not None:
         time_from = MODELLED
@@ -414,35 +384,27 @@ def from_measurements(
         predicted_s=(modelled_rows or measurements).rows["time_s"],
     )
     points = [Point(core, memory) for core, memory in setting_keys(rows)]
-    names = list(dict.fromkeys(rows["benchmark"]))
-    several = f"all {len(names)} kernels, one launch each"
+    labels = [point.label for point in points]
+    now = {label: place for place, label in enumerate(labels)}.get(reference.label)
+    grids = []
+    for name in dict.fromkeys(rows["benchmark"]):
+        mine = data[data["benchmark"] == name]
+        numbers = mine[["time_s", "power_w", "predicted_w", "predicted_s"]]
+        # Rows measured again at a setting count with their median.
+        medians = numbers.groupby(mine["setting"]).median().reindex(labels).to_numpy(dtype=float)
+        time_s, power_w, own_w, own_s = medians.T
+        kernel = str(mine["kernel"].iloc[0])
+        grids.append(Grid(name, kernel, own_w * own_s, own_s, measured_j=power_w * time_s, measured_s=time_s, now=now))
     return Tuning(
         title=", ".join(source.rpartition("/")[2] for source in measurements.sources),
         points=points,
-        grids=[_measured_grid(name, data[data["benchmark"] == name], points, reference) for name in names],
-        whole=several if len(names) > 1 else "the kernel, one launch",
+        grids=grids,
+        whole=f"all {len(grids)} kernels, one launch each" if len(grids) > 1 else "the kernel, one launch",
         time_from=time_from,
         time_model=fitted,
         time_check=checked,
         model=model,
         notes=tuple(notes),
-    )
-
-
-def _measured_grid(name: str, rows: pd.DataFrame, points: Sequence[Point], reference: Point) -> Grid:
-    """The grid of one measured benchmark; rows measured again at a setting count with their median."""
-    labels = [point.label for point in points]
-    numbers = rows[["time_s", "power_w", "predicted_w", "predicted_s"]]
-    medians = numbers.groupby(rows["setting"]).median().reindex(labels).to_numpy(dtype=float)
-    time_s, power_w, predicted_w, predicted_s = medians.T
-    return Grid(
-        name,
-        str(rows["kernel"].iloc[0]),
-        energy_j=predicted_w * predicted_s,
-        time_s=predicted_s,
-        measured_j=power_w * time_s,
-        measured_s=time_s,
-        now=labels.index(reference.label) if reference.label in labels else None,
     )
 
 
@@ -475,7 +437,14 @@ def predicted(
         error = score(measured.power_w, priced.power_w).mean_percent
         return priced.power_w, replace(power_model(table), power_error_percent=error), list(priced.notes)
 
-    protocol = _protocol(measured)
+    # Fits have not seen what they predict.
+    if len(measured.settings) < 2:
+        raise EprofError("All rows are at one setting, so there is nothing to choose from.")
+    protocol = protocols.LEAVE_ONE_BENCHMARK_OUT
+    if measured.own:
+        protocol = protocols.LEAVE_ONE_SETTING_OUT
+    elif measured.rows["benchmark"].nunique() < 2:
+        raise EprofError("One kernel only: nothing else to fit a cost table to; name one with --costs.")
     folds = protocols.folds(protocol, measured.rows)
 
     def progress(done: int, of: int) -> None:
@@ -486,17 +455,6 @@ def predicted(
     watts = cross_validate(model, measured, folds, processes=processes, progress=progress, tested=tested)
     error = score(measured.power_w, watts).mean_percent
     return watts, PowerModel(kind="refit", protocol=protocol, power_error_percent=error), []
-
-
-def _protocol(measured: Measurements) -> str:
-    """By which validation protocol fits have not seen what they predict, for tuning."""
-    if len(measured.settings) < 2:
-        raise EprofError("All rows are at one setting, so there is nothing to choose from.")
-    if measured.own:
-        return protocols.LEAVE_ONE_SETTING_OUT
-    if measured.rows["benchmark"].nunique() < 2:
-        raise EprofError("One kernel only: nothing else to fit a cost table to; name one with --costs.")
-    return protocols.LEAVE_ONE_BENCHMARK_OUT
 
 
 def power_model(table: CostTable) -> PowerModel:

@@ -63,6 +63,7 @@ def tune(options: argparse.Namespace) -> int:
 
 def _measured(options: argparse.Namespace) -> "Tuning":
     from eprof import costs
+    from eprof.base.known import mapped
     from eprof.commands.tune import build
     from eprof.lab import measurements
 
@@ -70,7 +71,7 @@ def _measured(options: argparse.Namespace) -> "Tuning":
         raise UsageError("--setting and --settings are for profiles; measurements are at the settings of their rows.")
     measured = measurements.read(options.inputs, options.mapping, kernels=options.kernel_name, only=only(options))
     build.check_times(measured)
-    table = None if options.costs is None else costs.load(options.costs)
+    table = mapped(costs.load, options.costs)
     checked = build.time_check(measured)
     modelled = build.modelled(measured, checked) if options.times == "modelled" else None
     progress = Progress(options.quiet)
@@ -99,5 +100,5 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
             "its data sheet (--costs estimated), which is too rough to choose clocks by unless you ask for it."
         )
     now, why = build.setting_in_force(energy, table, options.setting)
-    wanted = [name.strip() for name in options.settings.split(",")] if options.settings else []
-    return build.from_profile(energy, table, wanted, now, why)
+    settings = [name.strip() for name in options.settings.split(",")] if options.settings else []
+    return build.from_profile(energy, table, settings, now, why)

@@ -1,12 +1,12 @@
 """From grids to the document `eprof.tune/1`, from which every report is made (docs/tune.md)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
-from eprof.base.arrays import Floats, finite
+from eprof.base.arrays import finite, finite_all
 from eprof.base.marks import names
 from eprof.base.text import few
 from eprof.base.version import __version__
@@ -18,19 +18,48 @@ from eprof.lab.objective import Objective
 
 def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] = ()) -> schema.Tune:
     """The whole document `eprof.tune/1`."""
-    program = together(tuning.grids, tuning.whole)
+    grids, points = tuning.grids, tuning.points
+    program = together(grids, tuning.whole)
     whole = choose(program, objective)
-    choices = [choose(grid, objective) for grid in tuning.grids]
-    slowdown = objective.max_slowdown
+    choices = [choose(grid, objective) for grid in grids]
+    broken = sum(bool(choice.broken) for choice in choices)
+    unpicked = [grid.name for grid, choice in zip(grids, choices, strict=True) if choice.best is None]
+
     model = lost([(choice.wrong, choice.lost_percent) for choice in choices])
     oracle = lost([(choice.oracle_wrong, choice.oracle_lost_percent) for choice in choices])
     losses = mispredictions = None
     if model is not None and oracle is not None:
         losses = schema.LostBy(model, oracle)
-        broken = sum(bool(choice.broken) for choice in choices)
         mispredictions = schema.Mispredictions(model.cases, model.wrong, oracle.wrong, broken)
+
+    time_model = time_error = None
+    if (fitted := tuning.time_model) is not None:
+        time_model = schema.TimeModelUsed(fitted.byte_per_cycle, fitted.exponent, fitted.share, fitted.words)
+    if (checked := tuning.time_check) is not None:
+        tested = int(np.isfinite(checked.signed_percent).sum())
+        time_error = schema.TimeError(tested, checked.mean_percent, checked.max_percent, "leave_one_benchmark_out")
+
+    # The program if each kernel ran at its own best clocks and changing them cost nothing.
+    own = None
+    if not unpicked:
+        best = [(grid, choice.best) for grid, choice in zip(grids, choices, strict=True)]
+        own_j, own_s = (sum(getattr(grid, field)[at] for grid, at in best) for field in ("energy_j", "time_s"))
+        own = schema.Joules(finite(own_j), finite(own_s))
+
+    notes = [*tuning.notes]
+    if unpicked:
+        notes.append(f"No setting can be picked for {few(unpicked, 1)}: none is known that gives {objective.words}.")
+    elif whole.best is None:
+        is_known = ~np.isnan(np.array([grid.energy_j for grid in grids])).any(axis=0)
+        why = f"none gives {objective.words}" if is_known.any() else "at none is the energy of all of them known"
+        notes.append(f"No setting can be picked for all kernels together: {why}.")
+    if broken:
+        notes.append(f"For {broken} kernels the pick breaks the limit, as measured.")
+
+    values = objective.value(program.energy_j, program.time_s)
+    allowed = objective.allowed(program.energy_j, program.time_s)
+    slowdown = objective.max_slowdown
     return schema.Tune(
-        schema=schema.SCHEMA,
         eprof=__version__,
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         command_line=list(command_line),
@@ -41,14 +70,17 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         objective_words=objective.words,
         max_slowdown_percent=None if slowdown is None else 100 * slowdown,
         power_limit_w=objective.power_limit_w,
-        time=_time(tuning),
-        **_picks(program, whole, tuning.points),
-        each_its_own=_each_its_own(tuning.grids, choices),
-        settings=_settings(program, objective, tuning.points),
+        time=schema.Time(tuning.time_from, time_model, time_error, tuning.of_simulated),
+        **_picks(program, whole, points),
+        each_its_own=own,
+        settings=[
+            schema.Setting(**_at(program, place, points), value=finite(values[place]), allowed=bool(allowed[place]))
+            for place in range(len(points))
+        ],
         front=[
             schema.FrontPoint(
-                tuning.points[place].core_mhz,
-                tuning.points[place].memory_mhz,
+                points[place].core_mhz,
+                points[place].memory_mhz,
                 float(program.energy_j[place]),
                 float(program.time_s[place]),
             )
@@ -58,104 +90,45 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
         energy_lost_percent=losses,
         marks=tuple(names(int(program.marks))),
         processor=tuning.processor,
-        notes=[*tuning.notes, *_unpicked(whole, choices, tuning.grids, objective)],
-        kernels=[_kernel(grid, choice, tuning.points) for grid, choice in zip(tuning.grids, choices, strict=True)],
+        notes=notes,
+        kernels=[
+            schema.Kernel(
+                name=grid.name,
+                kernel=grid.kernel,
+                launches=grid.launches,
+                **_picks(grid, choice, points),
+                wrong=choice.wrong,
+                lost_percent=choice.lost_percent,
+                oracle_wrong=choice.oracle_wrong,
+                oracle_lost_percent=choice.oracle_lost_percent,
+                breaks_a_limit=choice.broken,
+                energy_j=finite_all(grid.energy_j),
+                time_s=finite_all(grid.time_s),
+                measured_j=finite_all(grid.measured_j),
+                measured_s=finite_all(grid.measured_s),
+                marks=tuple(names(int(grid.marks))),
+            )
+            for grid, choice in zip(grids, choices, strict=True)
+        ],
     )
 
 
-def _time(tuning: Tuning) -> schema.Time:
-    model, checked = tuning.time_model, tuning.time_check
-    used = error = None
-    if model is not None:
-        used = schema.TimeModelUsed(model.byte_per_cycle, model.exponent, model.share, model.words)
-    if checked is not None:
-        rows = int(np.isfinite(checked.signed_percent).sum())
-        error = schema.TimeError(rows, checked.mean_percent, checked.max_percent, "leave_one_benchmark_out")
-    return schema.Time(tuning.time_from, used, error, tuning.of_simulated)
+def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, Any]:
+    places = {"best": choice.best, "fastest": choice.fastest, "measured_best": choice.measured, "now": grid.now}
+    return {pick: None if place is None else schema.At(**_at(grid, place, points)) for pick, place in places.items()}
 
 
-def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, schema.At | None]:
-    return {
-        "best": _at(grid, choice.best, points),
-        "fastest": _at(grid, choice.fastest, points),
-        "measured_best": _at(grid, choice.measured, points),
-        "now": _at(grid, grid.now, points),
-    }
-
-
-def _at(grid: Grid, place: int | None, points: Sequence[Point]) -> schema.At | None:
-    return None if place is None else schema.At(**_fields(grid, place, points))
-
-
-def _fields(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:
-    energy, time = grid.energy_j[place], grid.time_s[place]
-    point = points[place]
+def _at(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:
+    """Energy and time of a kernel or program at a setting, as fields of the document."""
+    energy_j, time_s, point = grid.energy_j[place], grid.time_s[place], points[place]
     return {
         "core_mhz": point.core_mhz,
         "memory_mhz": point.memory_mhz,
-        "energy_j": finite(energy),
-        "time_s": finite(time),
-        "power_w": finite(energy / time) if time else None,
+        "energy_j": finite(energy_j),
+        "time_s": finite(time_s),
+        "power_w": finite(energy_j / time_s) if time_s else None,
         "measured_j": finite(grid.measured_j[place]),
         "measured_s": finite(grid.measured_s[place]),
         "marks": tuple(names(int(point.marks | grid.marks))),
         "why": point.why or None,
     }
-
-
-def _settings(grid: Grid, objective: Objective, points: Sequence[Point]) -> list[schema.Setting]:
-    values = objective.value(grid.energy_j, grid.time_s)
-    allowed = objective.allowed(grid.energy_j, grid.time_s)
-    return [
-        schema.Setting(**_fields(grid, place, points), value=finite(values[place]), allowed=bool(allowed[place]))
-        for place in range(len(points))
-    ]
-
-
-def _kernel(grid: Grid, choice: Choice, points: Sequence[Point]) -> schema.Kernel:
-    return schema.Kernel(
-        name=grid.name,
-        kernel=grid.kernel,
-        launches=grid.launches,
-        **_picks(grid, choice, points),
-        wrong=choice.wrong,
-        lost_percent=choice.lost_percent,
-        oracle_wrong=choice.oracle_wrong,
-        oracle_lost_percent=choice.oracle_lost_percent,
-        breaks_a_limit=choice.broken,
-        energy_j=_listed(grid.energy_j),
-        time_s=_listed(grid.time_s),
-        measured_j=_listed(grid.measured_j),
-        measured_s=_listed(grid.measured_s),
-        marks=tuple(names(int(grid.marks))),
-    )
-
-
-def _each_its_own(grids: Sequence[Grid], choices: Sequence[Choice]) -> schema.Joules | None:
-    """The program if each kernel ran at its own best clocks and changing them cost nothing; None if one has none."""
-    energy_j = time_s = 0.0
-    for grid, choice in zip(grids, choices, strict=True):
-        if choice.best is None:
-            return None
-        energy_j += float(grid.energy_j[choice.best])
-        time_s += float(grid.time_s[choice.best])
-    return schema.Joules(finite(energy_j), finite(time_s))
-
-
-def _unpicked(whole: Choice, choices: Sequence[Choice], grids: Sequence[Grid], objective: Objective) -> Iterator[str]:
-    unpicked = [grid.name for grid, choice in zip(grids, choices, strict=True) if choice.best is None]
-    if unpicked:
-        yield f"No setting can be picked for {few(unpicked, 1)}: none is known that gives {objective.words}."
-    elif whole.best is None:
-        is_known = ~np.isnan(np.array([grid.energy_j for grid in grids])).any(axis=0)
-        why = "at none is the energy of all of them known"
-        if is_known.any():
-            why = f"none gives {objective.words}"
-        yield f"No setting can be picked for all kernels together: {why}."
-    broken = sum(bool(choice.broken) for choice in choices)
-    if broken:
-        yield f"For {broken} kernels the pick breaks the limit, as measured."
-
-
-def _listed(values: Floats) -> list[float | None]:
-    return [finite(value) for value in values]

@@ -1,6 +1,6 @@
 """Clocks in plain words and tables, and the heat map's cells: for the page, the terminal and Markdown alike."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,7 +9,7 @@ from eprof.base.clocks import Clocks
 from eprof.base.known import growth
 from eprof.base.labels import labels
 from eprof.base.text import when
-from eprof.commands.tune.schema import At, Kernel, Lost, Picked, Setting, Tune, label, same
+from eprof.commands.tune.schema import At, Kernel, Picked, Tune, label, same
 from eprof.show.words import costs as costs_words
 from eprof.show.words.blocks import (
     Block,
@@ -99,22 +99,19 @@ def blocks(document: Tune, verbose: bool) -> Iterator[Block]:
     yield Notes(document.notes)
 
 
-def lost_words(document: Tune) -> list[str]:
+def lost_words(document: Tune) -> Iterator[str]:
     """How often the model and the time oracle missed the measured best clocks, and at what loss."""
     losses = document.energy_lost_percent
     if losses is None:
-        return []
-    return [_lost_by_picker("The model", losses.model), _lost_by_picker("The fastest setting", losses.oracle)]
-
-
-def _lost_by_picker(picker: str, lost: Lost) -> str:
-    loss = ""
-    if lost.wrong:
-        loss = (
-            f"; over those it uses {percent(lost.mean_percent)} more energy on average "
-            f"({percent(lost.min_percent)} to {percent(lost.max_percent)})"
-        )
-    return f"{picker} is not the measured best for {lost.wrong} of {lost.cases} kernels{loss}."
+        return
+    for picker, lost in (("The model", losses.model), ("The fastest setting", losses.oracle)):
+        loss = ""
+        if lost.wrong:
+            loss = (
+                f"; over those it uses {percent(lost.mean_percent)} more energy on average "
+                f"({percent(lost.min_percent)} to {percent(lost.max_percent)})"
+            )
+        yield f"{picker} is not the measured best for {lost.wrong} of {lost.cases} kernels{loss}."
 
 
 def time_words(document: Tune) -> str:
@@ -215,44 +212,34 @@ def heat(document: Tune) -> Heat | None:
     if any(setting.why for setting in document.settings):
         signs.append("? not a setting that the table has seen")
     caption = f"Energy of {document.program} at each setting, {quantity(min(known), 'J')} at the lowest."
-    cells = {_key(setting): _heat_cell(document, setting, known) for setting in document.settings}
+    cells = {}
+    for setting in document.settings:
+        words = ["not known"]
+        if setting.energy_j is not None and setting.time_s is not None:
+            words = [f"{quantity(setting.energy_j, 'J')} in {quantity(setting.time_s, 's')}"]
+        if setting.measured_j is not None:
+            words[0] += f", measured {quantity(setting.measured_j, 'J')}"
+        words += filter(None, [setting.why, when(not setting.allowed, "outside the limit")])
+        cells[setting.core_mhz, setting.memory_mhz] = HeatCell(
+            quantity_or("–", setting.energy_j, "J"),
+            colour(setting.energy_j, known),
+            _heat_signs(document, document, setting) + when(setting.why, "?"),
+            f"{setting.label} MHz: {'; '.join(words)}",
+            same(setting, document.now),
+            setting.allowed,
+        )
     return Heat(cells, caption, ", ".join(signs))
 
 
 def kernel_heat(document: Tune, kernel: Kernel) -> Mapping[tuple[float, float], HeatCell]:
     """The heat map's cells for one kernel."""
     known = [energy for energy in kernel.energy_j if energy is not None]
-    cells = {}
-    for setting, energy in zip(document.settings, kernel.energy_j, strict=True):
-        cells[_key(setting)] = HeatCell(
+    return {
+        (setting.core_mhz, setting.memory_mhz): HeatCell(
             quantity_or("–", energy, "J"), colour(energy, known), _heat_signs(document, kernel, setting)
         )
-    return cells
-
-
-def _key(setting: Clocks) -> tuple[float, float]:
-    return setting.core_mhz, setting.memory_mhz
-
-
-def _heat_cell(document: Tune, setting: Setting, known: Sequence[float]) -> HeatCell:
-    sign = _heat_signs(document, document, setting) + when(setting.why, "?")
-    words = ["not known"]
-    if setting.energy_j is not None and setting.time_s is not None:
-        words = [f"{quantity(setting.energy_j, 'J')} in {quantity(setting.time_s, 's')}"]
-    if setting.measured_j is not None:
-        words[0] += f", measured {quantity(setting.measured_j, 'J')}"
-    if setting.why:
-        words.append(setting.why)
-    if not setting.allowed:
-        words.append("outside the limit")
-    return HeatCell(
-        quantity_or("–", setting.energy_j, "J"),
-        colour(setting.energy_j, known),
-        sign,
-        f"{setting.label} MHz: {'; '.join(words)}",
-        same(setting, document.now),
-        setting.allowed,
-    )
+        for setting, energy in zip(document.settings, kernel.energy_j, strict=True)
+    }
 
 
 def _heat_signs(document: Tune, picked: Picked, setting: Clocks) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
+from eprof.base.known import mapped
 from eprof.cli.config import is_given
 from eprof.cli.options import SETTING, TABLE, Commands, Parser, command, matching, only
 from eprof.cli.output import deliver, of_document, planned, say
@@ -90,14 +91,14 @@ def validate(options: argparse.Namespace) -> int:
 
     options.inputs = matching(options.inputs)
     outputs = planned(options)
-    limit = None if options.max_error is None else percentage(options.max_error, "--max-error")
+    limit = mapped(percentage, options.max_error, "--max-error")
     if options.profile and options.costs is None:
         raise UsageError("--profile needs --costs, which says what a count pays.")
     files, runs = sorted_inputs(options.inputs)
     if is_given(options, "setting") and not runs and options.costs is None:
         raise UsageError("--setting is one of a cost table; name it with --costs.")
 
-    table = None if options.costs is None else costs.load(options.costs)
+    table = mapped(costs.load, options.costs)
     if table is not None and options.device:
         table = table.on(options.device)
     study = _study(files, table, options) if files else None
@@ -152,8 +153,8 @@ def _external_meter(
 def _study(files: list[Path], table: "CostTable | None", options: argparse.Namespace) -> "Study":
     from eprof.commands.validate import study
     from eprof.lab import measurements
+    from eprof.lab.fitting import protocols
     from eprof.lab.fitting.solve import form_for
-    from eprof.lab.validation import protocols
 
     read = partial(
         measurements.read,

@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from eprof.base.text import cut, when
 from eprof.commands.validate import words
-from eprof.commands.validate.schema import Histogram, Measured, SettingScores, Validation, WholeRun
+from eprof.commands.validate.schema import Histogram, Measured, SettingScores, Validation
 from eprof.commands.validate.words import protocol
-from eprof.lab.validation.protocols import FIT, Scores
+from eprof.lab.fitting.protocols import FIT, Scores
 from eprof.show.page.frame import Figure, card, heat_table, method, page, quiet, templates
 from eprof.show.page.svg import pct
 from eprof.show.words.blocks import Row, Section, Sentence, Table, numbers, texts
@@ -130,80 +130,113 @@ def html(document: Validation) -> str:
     )
 
 
-def _figures(document: Validation) -> list[Figure]:
+def _figures(document: Validation) -> Iterator[Figure]:
     scores = words.main(document)
     row = "run" if document.main_protocol == "runs" else "row"
     about = ""
     if document.measured is not None:
         about = f"{document.measured.benchmarks} kernels, {len(document.measured.settings)} settings"
-    return [
-        Figure("Mean error", _large(scores.mean_percent), protocol(document.main_protocol)),
-        Figure("Nine in ten within", _large(scores.p90_percent)),
-        Figure("Worst", _large(scores.max_percent)),
-        Figure("Root mean square", quantity_or("not known", scores.rmse_w, "W")),
-        Figure("Tested on", f"{whole(scores.n)}{NARROW}{row if scores.n == 1 else f'{row}s'}", about),
-    ]
-
-
-def _large(error: float | None) -> str:
-    return "not known" if error is None else percent(error).replace(" ", NARROW)
+    errors = {"Mean error": scores.mean_percent, "Nine in ten within": scores.p90_percent, "Worst": scores.max_percent}
+    for name, error in errors.items():
+        large = "not known" if error is None else percent(error).replace(" ", NARROW)
+        yield Figure(name, large, when(name == "Mean error", protocol(document.main_protocol)))
+    yield Figure("Root mean square", quantity_or("not known", scores.rmse_w, "W"))
+    yield Figure("Tested on", f"{whole(scores.n)}{NARROW}{row}{when(scores.n != 1, 's')}", about)
 
 
 def _sections(document: Validation) -> Iterator[Section]:
+    measured, scores, tested_by = document.measured, words.main(document), protocol(document.main_protocol)
     if document.runs:
-        yield _programs(document.runs)
-    measured = document.measured
+        known = [run for run in document.runs if run.predicted_j is not None]
+        pairs = [
+            Pair(run.path, run.path.rpartition("/")[2], run.measured_j, run.predicted_j or 0.0, "J") for run in known
+        ]
+        answer = (
+            "Energy that a meter saw, and what is predicted for the kernels. They may differ: "
+            f"{document.runs[0].reasons}."
+        )
+        lower = sum("missing" in run.marks for run in known)
+        are = "prediction is a lower bound" if lower == 1 else "predictions are lower bounds"
+        rest = when(lower, f"{lower} {are}: something could not be counted or priced.")
+        chart = bars(pairs, _FAR)
+        yield card("programs", "Programs", "Whole programs", Sentence(answer), chart, quiet(rest))
     if measured is not None:
         yield _tested(document)
         yield _trust(document, measured)
         yield from _kernels(document, measured)
-        yield from _spread(document, measured)
-        yield from _settings(document, measured)
+        if sum(measured.histogram.counts):
+            lean = "" if scores.bias_percent is None else f" Their mean is {signed(scores.bias_percent)}."
+            answer = (
+                f"{tested_by.capitalize()}: {scores.n} errors, half of them within "
+                f"{percent(scores.median_percent)}.{lean}"
+            )
+            below = "Left of 0: less was predicted than measured. Errors beyond 50 % are counted in the outermost bars."
+            chart = histogram(measured.histogram)
+            yield card("spread", "Spread", "How errors are spread", Sentence(answer), chart, quiet(below))
+
+        errors = {at.label: at.scores.mean_percent for at in measured.by_setting if at.scores.mean_percent is not None}
+        if len(errors) > 1:
+            ends = min(errors, key=lambda label: errors[label]), max(errors, key=lambda label: errors[label])
+            least, most = (f"{percent(errors[label])} at {label}{NARROW}MHz" for label in ends)
+            below = (
+                "Core clock across, memory clock down, in MHz; mean size of the error in %, then the bias. Colours "
+                f"change at {', '.join(f'{step:g}' for step in STEPS)} %."
+            )
+            answer = f"From {least} to {most}, {tested_by}."
+            chart = error_map(measured.by_setting)
+            yield card("settings", "Clocks", "Error by clock setting", Sentence(answer), chart, quiet(below))
         if document.baselines:
             yield _baselines(document)
-        yield _all_kernels(document, measured)
-    yield _method(document)
 
+        answer = f"{tested_by.capitalize()}, over all settings."
+        below = (
+            "What power goes to is the model's reading, not a measurement. The same: the share of the power that goes "
+            "to the same things in both."
+        )
+        table = words.kernels(document, measured.by_benchmark)
+        yield card("all", "All kernels", "Every kernel", Sentence(answer), table, quiet(below))
 
-def _programs(runs: Sequence[WholeRun]) -> Section:
-    pairs = [
-        Pair(run.path, run.path.rpartition("/")[2], run.measured_j, run.predicted_j, "J")
-        for run in runs
-        if run.predicted_j is not None
-    ]
-    answer = f"Energy that a meter saw, and what is predicted for the kernels. They may differ: {runs[0].reasons}."
-    lower = sum("missing" in run.marks for run in runs if run.predicted_j is not None)
-    are = "prediction is a lower bound" if lower == 1 else "predictions are lower bounds"
-    rest = when(lower, f"{lower} {are}: something could not be counted or priced.")
-    return card("programs", "Programs", "Whole programs", Sentence(answer), bars(pairs, _FAR), quiet(rest))
+    parts: dict[str, Sequence[str]] = {}
+    if measured is not None:
+        how = []
+        if (costs := measured.costs) is not None:
+            how.append(f"Cost table {costs.name} for {costs.device}. {costs.source}")
+        if (form := measured.form) is not None:
+            clock_tree = when(form.clock_tree, " + b · f · V² (clock tree)")
+            how += [
+                f"P = Σ rate · c · V² + c₁ V (core and memory) + constant{clock_tree}; voltages {form.voltages}, "
+                f"relative weights, {form.loss.upper()} loss; all coefficients ≥ 0.",
+                "In every fold, voltages and coefficients are estimated from the training rows alone.",
+            ]
+        parts = {
+            "How": how,
+            "Measurements": [source.path for source in measured.inputs],
+            "Trained on": [source.path for source in measured.trained_on or ()],
+        }
+    yield method(document, parts, document.notes)
 
 
 def _tested(document: Validation) -> Section:
+    answer = "Each line holds predictions against measured power in another way; the bold one is the headline's."
+    # What the difference between errors on kernels that were seen and unseen says.
+    name, unseen = document.main_protocol, words.main(document).mean_percent
+    seen = document.protocols[FIT].mean_percent if FIT in document.protocols else None
+    if name != FIT and seen and unseen:
+        more = "hardly more than" if unseen / seen < 1.15 else f"{unseen / seen:.1f} times"
+        answer = (
+            f"On rows that the fit has not seen the error is {more} the {percent(seen)} on those that it was made "
+            "from. The larger number is the one to expect."
+        )
     explained = quiet(
         "Errors are relative to the measured power: 100 (predicted − measured) / measured. Mean, sd, min and max are "
         "of their size, the bias is their signed mean: above 0, too much is predicted. "
         "Above constant: the mean error in watts, in per cent of what was measured above constant power."
     )
-    answer = Sentence(_seen_and_unseen(document))
     tables = [words.by_protocol(document)]
     if document.to_meter:
         tables.append(words.metered_runs(document))
     of_times = [] if document.times is None else words.times(document.times)
-    return card("tested", "How it was tested", "How it was tested", answer, *tables, explained, *of_times)
-
-
-def _seen_and_unseen(document: Validation) -> str:
-    """What the difference between errors on kernels that were seen and unseen says."""
-    name, unseen = document.main_protocol, words.main(document).mean_percent
-    seen = document.protocols[FIT].mean_percent if FIT in document.protocols else None
-    if name == FIT or not seen or not unseen:
-        return "Each line holds predictions against measured power in another way; the bold one is the headline's."
-    ratio = unseen / seen
-    more = "hardly more than" if ratio < 1.15 else f"{ratio:.1f} times"
-    return (
-        f"On rows that the fit has not seen the error is {more} the {percent(seen)} on those that it was made from. "
-        "The larger number is the one to expect."
-    )
+    return card("tested", "How it was tested", "How it was tested", Sentence(answer), *tables, explained, *of_times)
 
 
 def _trust(document: Validation, measured: Measured) -> Section:
@@ -220,10 +253,6 @@ def _trust(document: Validation, measured: Measured) -> Section:
         )
     sentences += [words.candidate_words(candidate) for candidate in document.candidates]
     blocks = [Sentence(sentence) for sentence in sentences if sentence is not None]
-    return card("trust", "Your kernel", "May I believe it for my kernel?", *blocks, _ranges(measured))
-
-
-def _ranges(measured: Measured) -> Table:
     seen = measured.range
     spans = [
         ("core clock", seen.core_mhz, "MHz"),
@@ -233,7 +262,8 @@ def _ranges(measured: Measured) -> Table:
     ]
     rows = [Row([name, plain_or("–", least), plain_or("–", most), unit]) for name, (least, most), unit in spans]
     columns = [*texts("quantity"), *numbers("least", "most"), *texts("unit")]
-    return Table(columns, rows, title="What was measured")
+    ranges = Table(columns, rows, title="What was measured")
+    return card("trust", "Your kernel", "May I believe it for my kernel?", *blocks, ranges)
 
 
 def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
@@ -259,109 +289,30 @@ def _kernels(document: Validation, measured: Measured) -> Iterator[Section]:
     yield card("kernels", "Kernels", "Predicted against measured", Sentence(answer), chart, more)
 
 
-def _spread(document: Validation, measured: Measured) -> Iterator[Section]:
-    scores = words.main(document)
-    if not sum(measured.histogram.counts):
-        return
-    lean = "" if scores.bias_percent is None else f" Their mean is {signed(scores.bias_percent)}."
-    answer = (
-        f"{protocol(document.main_protocol).capitalize()}: {scores.n} errors, half of them within "
-        f"{percent(scores.median_percent)}.{lean}"
-    )
-    below = "Left of 0: less was predicted than measured. Errors beyond 50 % are counted in the outermost bars."
-    chart = histogram(measured.histogram)
-    yield card("spread", "Spread", "How errors are spread", Sentence(answer), chart, quiet(below))
-
-
-def _settings(document: Validation, measured: Measured) -> Iterator[Section]:
-    errors = {setting.label: setting.scores.mean_percent for setting in measured.by_setting}
-    known = {label: error for label, error in errors.items() if error is not None}
-    if len(known) < 2:
-        return
-    best = min(known, key=lambda label: known[label])
-    worst = max(known, key=lambda label: known[label])
-    answer = (
-        f"From {percent(known[best])} at {best}{NARROW}MHz to {percent(known[worst])} at {worst}{NARROW}MHz, "
-        f"{protocol(document.main_protocol)}."
-    )
-    below = (
-        "Core clock across, memory clock down, in MHz; mean size of the error in %, then the bias. Colours change at "
-        f"{', '.join(f'{step:g}' for step in STEPS)} %."
-    )
-    chart = error_map(measured.by_setting)
-    yield card("settings", "Clocks", "Error by clock setting", Sentence(answer), chart, quiet(below))
-
-
 def _baselines(document: Validation) -> Section:
     names = list(next(iter(document.baselines.values())))
     tested = document.main_protocol if document.main_protocol in names else names[-1]
-    answer = _closer_models(document, tested) + _learnt_by_heart(document, tested)
+    ours, test = document.protocols, f"By the test “{protocol(tested)}”"
+    closer = [model for model, scores in document.baselines.items() if _mean(scores[tested]) < _mean(ours[tested])]
+    answer = f"{test} none of the other models comes closer to the measured power."
+    if closer:
+        verb = "comes" if len(closer) == 1 else "come"
+        answer = (
+            f"{test} {', '.join(closer)} {verb} closer to the measured power; but none of their "
+            "coefficients is an energy, so they cannot say where the power goes."
+        )
+    fits = document.baselines if FIT in ours and tested != FIT else {}
+    for model, scores in fits.items():
+        fitted, predicted = _mean(scores[FIT]), _mean(scores[tested])
+        if fitted < _mean(ours[FIT]) and predicted > 1.15 * _mean(ours[tested]):
+            answer += (
+                f" The {model} follows the rows that it was trained on best, within {percent(fitted)}, and is off by "
+                f"{percent(predicted)} where it has to predict: it has learnt them by heart."
+            )
+            break
     below = quiet("All are trained on the same rows and tested on the same others.")
     return card("baselines", "Baselines", "Against other models", Sentence(answer), words.baselines(document), below)
 
 
-def _closer_models(document: Validation, tested: str) -> str:
-    """Which baselines come closer than our model on rows that they have not seen."""
-    own = _mean(document.protocols[tested])
-    closer = [model for model, scores in document.baselines.items() if _mean(scores[tested]) < own]
-    if not closer:
-        return f"By the test “{protocol(tested)}” none of the other models comes closer to the measured power."
-    verb = "comes" if len(closer) == 1 else "come"
-    return (
-        f"By the test “{protocol(tested)}” {', '.join(closer)} {verb} closer to the measured power; but none of their "
-        "coefficients is an energy, so they cannot say where the power goes."
-    )
-
-
-def _learnt_by_heart(document: Validation, tested: str) -> str:
-    """A baseline that follows its training rows better than our model, but does worse on others."""
-    ours = document.protocols
-    if FIT not in ours or tested == FIT:
-        return ""
-    for model, scores in document.baselines.items():
-        fitted, predicted = _mean(scores[FIT]), _mean(scores[tested])
-        if fitted < _mean(ours[FIT]) and predicted > 1.15 * _mean(ours[tested]):
-            return (
-                f" The {model} follows the rows that it was trained on best, within {percent(fitted)}, and is off by "
-                f"{percent(predicted)} where it has to predict: it has learnt them by heart."
-            )
-    return ""
-
-
 def _mean(scores: Scores) -> float:
     return scores.mean_percent or 0.0
-
-
-def _all_kernels(document: Validation, measured: Measured) -> Section:
-    answer = f"{protocol(document.main_protocol).capitalize()}, over all settings."
-    below = (
-        "What power goes to is the model's reading, not a measurement. The same: the share of the power that goes to "
-        "the same things in both."
-    )
-    table = words.kernels(document, measured.by_benchmark)
-    return card("all", "All kernels", "Every kernel", Sentence(answer), table, quiet(below))
-
-
-def _method(document: Validation) -> Section:
-    parts: dict[str, Sequence[str]] = {}
-    if document.measured is not None:
-        parts = {
-            "How": list(_how(document.measured)),
-            "Measurements": [source.path for source in document.measured.inputs],
-            "Trained on": [source.path for source in document.measured.trained_on or ()],
-        }
-    return method(document, parts, document.notes)
-
-
-def _how(measured: Measured) -> Iterator[str]:
-    costs = measured.costs
-    form = measured.form
-    if costs is not None:
-        yield f"Cost table {costs.name} for {costs.device}. {costs.source}"
-    if form is not None:
-        clock_tree = when(form.clock_tree, " + b · f · V² (clock tree)")
-        yield (
-            f"P = Σ rate · c · V² + c₁ V (core and memory) + constant{clock_tree}; voltages {form.voltages}, "
-            f"{form.weights} weights, {form.loss.upper()} loss; all coefficients ≥ 0."
-        )
-        yield "In every fold, voltages and coefficients are estimated from the training rows alone."

@@ -13,19 +13,15 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
+from eprof.base.known import mapped
 from eprof.commands.validate.schema import Candidate, MeteredRuns, Neighbour, Times
 from eprof.costs import CostTable
 from eprof.counts.definition import COMPONENTS as OF_LAUNCH
 from eprof.energy.attribution import attribute
 from eprof.energy.components import Work, components, machine_of
 from eprof.energy.simulated import DEFAULT_EFFICIENCY
-from eprof.lab.fitting.quality import Unknowns
-from eprof.lab.fitting.quality import sentence as no_better
-from eprof.lab.fitting.search import Form
-from eprof.lab.fitting.solve import fit, form_without_prior
-from eprof.lab.measurements import Measurements
-from eprof.lab.validation import protocols
-from eprof.lab.validation.predictions import (
+from eprof.lab.fitting import protocols
+from eprof.lab.fitting.predictions import (
     CONSTANT_POWER,
     PLAIN,
     Model,
@@ -40,7 +36,12 @@ from eprof.lab.validation.predictions import (
     scaled_by_one,
     train_and_test,
 )
-from eprof.lab.validation.protocols import Scores, SettingKey, errors_percent, score, setting_of
+from eprof.lab.fitting.protocols import Scores, SettingKey, errors_percent, score, setting_of
+from eprof.lab.fitting.quality import Unknowns
+from eprof.lab.fitting.quality import sentence as no_better
+from eprof.lab.fitting.search import Form
+from eprof.lab.fitting.solve import fit, form_without_prior
+from eprof.lab.measurements import Measurements
 from eprof.profile.profile import Profile
 
 RUNS, KERNELS = 200, 4
@@ -69,35 +70,17 @@ def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) 
         by_time_j.append(time_s * joules.sum())
 
     truth, by_counts, by_time = (np.concatenate(energies) for energies in (true_j, by_counts_j, by_time_j))
-    return MeteredRuns(
-        runs=RUNS,
-        kernels=KERNELS,
-        mean_percent=_metered_error(truth, by_counts),
-        within=_within(truth, by_counts),
-        by_time_mean_percent=_metered_error(truth, by_time),
-        by_time_within=_within(truth, by_time),
-    )
 
+    def off(estimate: Floats) -> tuple[float, float]:
+        """The mean error in per cent, and the factor that nine of ten estimates are off at most."""
+        mean_percent = np.abs(errors_percent(truth, estimate)).mean()
+        return float(mean_percent), float(np.exp(np.quantile(np.abs(np.log(estimate / truth)), 0.9)))
 
-def _metered_error(truth: Floats, estimate: Floats) -> float:
-    return float(np.abs(errors_percent(truth, estimate)).mean())
-
-
-def _within(truth: Floats, estimate: Floats) -> float:
-    """The factor that nine of ten estimates of metered kernels are off at most."""
-    return float(np.exp(np.quantile(np.abs(np.log(estimate / truth)), 0.9)))
+    return MeteredRuns(RUNS, KERNELS, *off(by_counts), *off(by_time))
 
 
 OWN = "eprof"
 SCALED, CARD_SCALED = "_scaled", "_card_scaled"
-_LEFT_OUT = {
-    protocols.TABLE: "of the other measured kernels",
-    protocols.HOLDOUT: "at settings that were held out",
-    protocols.LEAVE_ONE_SETTING_OUT: "at settings that were left out",
-    protocols.LEAVE_ONE_BENCHMARK_OUT: "for kernels that were left out",
-    protocols.K_FOLD: "for rows that were left out",
-    protocols.K_FOLD_BENCHMARKS: "for kernels that were left out",
-}
 # By these, kernels are new to the model.
 _NEW_KERNELS = (protocols.LEAVE_ONE_BENCHMARK_OUT, protocols.TRANSFER, protocols.TABLE)
 
@@ -204,8 +187,14 @@ def validate(
     if (train is not None or plan.protocols) and (few := Unknowns.of(trained, form).too_many(len(trained))):
         notes.append(f"{few}: a fit follows such rows whatever they are, and its error on them says nothing.")
 
-    priced = None if table is None else price(table, measurements, setting)
-    parts = _parts(trained, measurements, form, plan.seed) if priced is None else priced.parts
+    priced = mapped(price, table, measurements, setting)
+    if priced is not None:
+        parts = priced.parts
+    else:
+        # What the power of each row goes to, by a fit to all training rows.
+        parts = fit(trained, replace(form, starts=1), plan.seed).parts(measurements)
+        constants = [name for name in parts if name not in measurements.terms]
+        parts = parts.drop(columns=constants).assign(**{CONSTANT_POWER: parts[constants].sum(axis=1)})
     work = _Work(measurements, plan, report, parts[CONSTANT_POWER].to_numpy(dtype=np.float64))
     outcomes: dict[str, Outcome] = {}
     if priced is not None:
@@ -217,8 +206,12 @@ def validate(
 
     rivals: dict[str, dict[str, Outcome]] = {}
     if plan.baselines:
-        rivals, missing = _baselines(work, train)
+        models, missing = baselines(measurements)
         notes += missing
+        if train is None and not plan.protocols:
+            notes.append("Baselines are trained, so they need --protocol or --train; a table alone is scored as it is.")
+            models = []
+        rivals = {model.name: work.by_every_protocol(model, train) for model in models}
     notes += _no_better_than_means(work, outcomes, rivals)
     return Study(measurements, plan, table, train, outcomes, rivals, parts, tuple(notes))
 
@@ -294,17 +287,6 @@ class _Work(Struct, frozen=True, eq=False):
         return with_factors
 
 
-def _baselines(work: _Work, train: Measurements | None) -> tuple[dict[str, dict[str, Outcome]], list[str]]:
-    """Every baseline by every protocol that trains something, and notes on those that cannot run here."""
-    models, notes = baselines(work.measurements)
-    if train is None and not work.plan.protocols:
-        return {}, [
-            *notes,
-            "Baselines are trained, so they need --protocol or --train; a table alone is scored as it is.",
-        ]
-    return {model.name: work.by_every_protocol(model, train) for model in models}, notes
-
-
 def _no_better_than_means(
     work: _Work, outcomes: Mapping[str, Outcome], rivals: Mapping[str, Mapping[str, Outcome]]
 ) -> Iterator[str]:
@@ -320,21 +302,10 @@ def _no_better_than_means(
         errors = {}
         for model in PLAIN:
             mean = rivals.get(model.name, {}).get(protocol) or work.refit(model, protocol)
-            errors[model.name] = _mean_error(score(power[known], mean.predicted[known]))
-        sentence = no_better(_LEFT_OUT[name], _mean_error(ours.scores), errors)
+            errors[model.name] = score(power[known], mean.predicted[known]).mean_percent
+        sentence = no_better(protocols.LEFT_OUT[name], ours.scores.mean_percent, errors)
         if sentence is not None:
             yield sentence
-
-
-def _mean_error(scores: Scores) -> float:
-    return np.nan if scores.mean_percent is None else scores.mean_percent
-
-
-def _parts(train: Measurements, test: Measurements, form: Form, seed: int) -> pd.DataFrame:
-    """What the power of each validated row goes to, by a fit to all training rows."""
-    parts = fit(train, replace(form, starts=1), seed).parts(test)
-    constants = [name for name in parts if name not in test.terms]
-    return parts.drop(columns=constants).assign(**{CONSTANT_POWER: parts[constants].sum(axis=1)})
 
 
 _NEIGHBOURS = 3

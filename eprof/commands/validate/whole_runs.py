@@ -1,6 +1,6 @@
 """Run directories with measured energy: predicted against measured joules of whole programs."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -69,7 +69,20 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
 
     Raises MeterError: the run does not tell when the program ran, or the power is not known at that time.
     """
-    windows = list(_windows(run))
+    windows = []
+    for measurement in run.manifest.get("measurements", []):
+        seconds = (measurement.get("energy") or {}).get("window_s") or measurement.get("seconds")
+        if measurement.get("what") not in (TIME, ENERGY) or not seconds or "started_utc" not in measurement:
+            continue
+        utc = measurement["started_utc"]
+        try:
+            begin_s = datetime.fromisoformat(utc).replace(tzinfo=UTC).timestamp()
+        except ValueError as err:
+            raise MeterError(f"run.json: `{utc[:40]}` is no time.") from err
+        alone = measurement.get("command") == run.manifest.get("program")
+        windows.append(_Window(begin_s, begin_s + seconds, max(int(measurement.get("runs", 1)), 1), alone))
+    # Times without a profiler, if there are any.
+    windows = [window for window in windows if window.alone] or windows
     if not windows:
         raise MeterError(
             f"{run.path}: run.json does not tell when the program ran without counting; collect it again with this "
@@ -92,7 +105,12 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
         shifts_s = [_zone_s(seen[0], each) for each in series if each.source == source]
         if any(shifts_s):
             notes.append(f"{source}: its dates have no zone; moved by {shifts_s[0] / 3600:+g} h they meet {run.path}.")
-    joules = [_joules(window, series) / window.runs for window in seen]
+    joules = []
+    for window in seen:
+        # What little is not known is taken for the mean power of the rest.
+        of_components = (_known(window, each) for each in series)
+        total_j = sum(known_j * (window.end_s - window.begin_s) / known_s for known_s, known_j in of_components)
+        joules.append(total_j / window.runs)
     names = listed([each.component for each in series])
     sources = listed(list(dict.fromkeys(each.source for each in series)))
     beside = "start-up, copies and idle time, the prediction only the kernels"
@@ -109,24 +127,6 @@ def measured(run: Run, series: Sequence[Series], notes: list[str]) -> Measured:
     )
 
 
-def _windows(run: Run) -> Iterator[_Window]:
-    """When the program ran by an external meter and nothing was counted; only times alone, if there are any."""
-    windows = []
-    for measurement in run.manifest.get("measurements", []):
-        seconds = (measurement.get("energy") or {}).get("window_s") or measurement.get("seconds")
-        if measurement.get("what") not in (TIME, ENERGY) or not seconds or "started_utc" not in measurement:
-            continue
-        utc = measurement["started_utc"]
-        try:
-            begin_s = datetime.fromisoformat(utc).replace(tzinfo=UTC).timestamp()
-        except ValueError as err:
-            raise MeterError(f"run.json: `{utc[:40]}` is no time.") from err
-        alone = measurement.get("command") == run.manifest.get("program")
-        windows.append(_Window(begin_s, begin_s + seconds, max(int(measurement.get("runs", 1)), 1), alone))
-    has_alone = any(window.alone for window in windows)
-    yield from (window for window in windows if window.alone or not has_alone)
-
-
 def _zone_s(window: _Window, series: Series) -> float:
     return fuse.zone_s(series, [Mark("run", window.begin_s, window.end_s)])
 
@@ -136,15 +136,6 @@ def _known(window: _Window, series: Series) -> tuple[float, float]:
     in_utc = series.shifted(_zone_s(window, series))
     edges = np.array([window.begin_s]), np.array([window.end_s])
     return float(in_utc.known_s(*edges)[0]), float(in_utc.energy_j(*edges)[0])
-
-
-def _joules(window: _Window, series: Sequence[Series]) -> float:
-    """The external meter's joules of all components; what little is not known is taken for their mean power."""
-    total_j = 0.0
-    for each in series:
-        known_s, joules = _known(window, each)
-        total_j += joules * (window.end_s - window.begin_s) / known_s
-    return total_j
 
 
 def _clock(epoch_s: float) -> str:

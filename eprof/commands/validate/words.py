@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from eprof.base.text import cut, phrase, when
 from eprof.commands.validate.schema import Candidate, KernelScores, Times, Validation, WholeRun
 from eprof.commands.validate.study import CARD_SCALED, OWN, SCALED
-from eprof.lab.validation import protocols
-from eprof.lab.validation.protocols import Scores
+from eprof.lab.fitting import protocols
+from eprof.lab.fitting.protocols import Scores
 from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import bits
 from eprof.show.words.blocks import (
@@ -94,32 +94,23 @@ def headline(document: Validation) -> Headline:
         subject = _FITTED
     predicted = "energy" if name == "runs" else "power"
     sentence = f"{subject}, predicted {predicted} is off by {percent(scores.mean_percent)} on average."
-    return Headline(sentence, f"{_spread(scores)} {_use(scores)}")
-
-
-def _spread(scores: Scores) -> str:
-    if scores.n < 2:
-        return "One measurement is no statement about others."
-    mean, bias = scores.mean_percent or 0.0, scores.bias_percent or 0.0
-    lean = ""
-    if abs(bias) >= 0.5 * mean:
-        lean = f", and most predictions are too {'high' if bias > 0 else 'low'}"
-    return (
-        f"Nine predictions in ten are within {percent(scores.p90_percent)}, the worst of {scores.n} is off by "
-        f"{percent(scores.max_percent)}{lean}."
-    )
-
-
-def _use(scores: Scores) -> str:
-    """What predictions with such an error can be used for: smaller differences mean nothing."""
-    tenth = scores.p90_percent
-    if tenth is None:
-        return ""
+    spread = "One measurement is no statement about others."
+    if scores.n > 1:
+        bias, lean = scores.bias_percent or 0.0, ""
+        if abs(bias) >= 0.5 * scores.mean_percent:
+            lean = f", and most predictions are too {'high' if bias > 0 else 'low'}"
+        spread = (
+            f"Nine predictions in ten are within {percent(scores.p90_percent)}, the worst of {scores.n} is off by "
+            f"{percent(scores.max_percent)}{lean}."
+        )
+    # What predictions with such an error can be used for: smaller differences mean nothing.
+    tenth = scores.p90_percent or 0.0
+    use = "Take predicted joules as rough: shares and orders of magnitude, not differences of a few per cent."
     if tenth <= 10:
-        return f"Differences of more than about {percent(tenth)} between kernels can be believed; smaller ones cannot."
-    if tenth <= 25:
-        return "Good enough to find the kernels that cost most, not to rank those that are close."
-    return "Take predicted joules as rough: shares and orders of magnitude, not differences of a few per cent."
+        use = f"Differences of more than about {percent(tenth)} between kernels can be believed; smaller ones cannot."
+    elif tenth <= 25:
+        use = "Good enough to find the kernels that cost most, not to rank those that are close."
+    return Headline(sentence, f"{spread} {use}")
 
 
 def verdicts(document: Validation) -> list[Verdict]:

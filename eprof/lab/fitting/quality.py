@@ -4,91 +4,36 @@ Intervals come from a bootstrap over benchmarks, not over rows: the settings of 
 drawn one by one would promise far too much.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Floats, Ints
+from eprof.base.arrays import Floats
 from eprof.base.text import brief
 from eprof.base.vocabulary import CPU
+from eprof.lab.fitting import protocols
+from eprof.lab.fitting.predictions import LINEAR, PLAIN, Model, cross_validate, of_form
 from eprof.lab.fitting.search import CONSTANTS, Form, Layout, Settings, rows_of, scales
 from eprof.lab.fitting.solve import Fit, far_off, fit, pooled
 from eprof.lab.measurements.values import Measurements
 
-CONSTANT, LINEAR = "constant power", "mean power of a kernel, linear in clocks"
 FIRST = "No better than a plain mean"
-_CLOCKS = ["core_mhz", "memory_mhz"]
 
 
-def level(power_w: Floats) -> float:
-    """The mean power c in W with the least sum of ((c - P)/P)^2: the sum of 1/P over the sum of 1/P^2."""
-    return float((1 / power_w).sum() / (1 / power_w**2).sum())
-
-
-class ConstantPower(Struct, frozen=True, eq=False):
-    """One number of watts for everything."""
-
-    watts: float
-
-    @classmethod
-    def of(cls, measurements: Measurements) -> "ConstantPower":
-        """A mean power, trained on these rows."""
-        return cls(level(measurements.power_w))
-
-    def predict(self, measurements: Measurements) -> Floats:
-        """The mean power for each row, (n,), W."""
-        return np.full(len(measurements), self.watts)
-
-
-class ClockPower(Struct, frozen=True, eq=False):
-    """P = P_k (1 + a (f_core - f_core0) + b (f_mem - f_mem0)), P_k the mean of kernel k, or of all if k is new.
-
-    watts: P_k by benchmark. clocks: f0 and slope of each clock, (2, 2), MHz and 1/MHz; slope 0 for one level alone.
-    """
-
-    everything: float
-    watts: Mapping[str, float]
-    clocks: Floats
-
-    @classmethod
-    def of(cls, measurements: Measurements) -> "ClockPower":
-        """A power linear in the clocks, trained on these rows."""
-        rows = measurements.rows
-        power = measurements.power_w
-        means = pd.Series(power).groupby(rows["benchmark"].to_numpy()).mean()
-        watts = {str(name): float(value) for name, value in means.items()}
-        own = rows["benchmark"].map(watts).to_numpy(dtype=np.float64)
-        clocks = rows[_CLOCKS].to_numpy(dtype=np.float64)
-        middle = clocks.mean(axis=0)
-        slopes, *_ = np.linalg.lstsq(clocks - middle, power / own - 1, rcond=None)
-        return cls(level(power), watts, np.stack([middle, slopes]))
-
-    def predict(self, measurements: Measurements) -> Floats:
-        """Power of each row by its clocks alone, (n,), W."""
-        rows = measurements.rows
-        own = rows["benchmark"].map(dict(self.watts)).fillna(self.everything).to_numpy(dtype=np.float64)
-        clocks = rows[_CLOCKS].to_numpy(dtype=np.float64)
-        return np.asarray(own * (1 + (clocks - self.clocks[0]) @ self.clocks[1]), dtype=np.float64)
-
-
-# What is held against a fit: what each trains on rows.
-MODELS = {CONSTANT: ConstantPower.of, LINEAR: ClockPower.of}
-
-
-def better(ours: float, others: Mapping[str, float]) -> tuple[str, float] | None:
-    """The best of the means, if it is not further off than our fit; errors in %."""
-    error, name = min(((error, name) for name, error in others.items() if np.isfinite(error)), default=(np.inf, ""))
-    if not np.isfinite(ours) or error > ours:
+def better(ours: float | None, others: Mapping[str, float | None]) -> tuple[str, float] | None:
+    """The best of the means, if it is not further off than our fit; errors in %, None or NaN: not known."""
+    known = [(error, name) for name, error in others.items() if error is not None and np.isfinite(error)]
+    error, name = min(known, default=(np.inf, ""))
+    if ours is None or not np.isfinite(ours) or error > ours:
         return None
     return name, error
 
 
-def sentence(where: str, ours: float, others: Mapping[str, float]) -> str | None:
+def sentence(where: str, ours: float | None, others: Mapping[str, float | None]) -> str | None:
     """A sentence if a plain mean is as good as a fit; errors in % by model. None: it is not."""
     best = better(ours, others)
     if best is None:
@@ -113,10 +58,6 @@ _LITTLE = 0.05  # of the power
 _TELLS = 3.0  # an energy is told if its interval spans no more than this factor
 Progress = Callable[[str, int, int], None]
 TOLD, LOOSE, UNTOLD = "told", "loosely", "not told"
-_WORDS = {
-    "leave_one_setting_out": "at settings that were left out",
-    "leave_one_benchmark_out": "for kernels that were left out",
-}
 
 
 class Quality(Struct, frozen=True, eq=False):
@@ -146,13 +87,13 @@ def examine(
     measurements: Measurements,
     fitted: Fit,
     replicas: int = REPLICAS,
-    protocols: Iterable[str] = ("setting", "benchmark"),
+    leaving_out: Iterable[str] = ("setting", "benchmark"),
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Quality:
     """The quality of a fit: all that is in `Quality`.
 
-    protocols: what is left out in turn; progress: called with what is done, k of n.
+    leaving_out: what is left out in turn; progress: called with what is done, k of n.
     """
     again = bootstrap(measurements, fitted.form, replicas, seed, progress)
     values = [[*replica.prices_pj, *(replica.constants[name] for name in CONSTANTS)] for replica in again]
@@ -163,16 +104,20 @@ def examine(
     plain: dict[str, dict[str, float]] = {}
     notes: list[str] = []
     factor = float("nan")
-    for by in protocols:
-        predicted = left_out(measurements, fitted.form, by, progress)
+    number = measurements.rows["benchmark"].nunique()
+    for by in leaving_out:
+        report = partial(progress, f"leave one {by} out") if progress else None
+        predicted = left_out(of_form(replace(fitted.form, starts=1)), measurements, by, report)
         if predicted is None:
             continue
         name = f"leave_one_{by}_out"
         known = ~np.isnan(predicted)
         errors[name] = error(predicted, measurements.power_w)
-        labels = groups(measurements, by)
-        simple = {model: _by_others(measurements, labels, train) for model, train in MODELS.items()}
-        plain[name] = {model: error(watts[known], measurements.power_w[known]) for model, watts in simple.items()}
+        plain[name] = {}
+        for model in PLAIN:
+            by_mean = left_out(model, measurements, by)
+            if by_mean is not None:
+                plain[name][model.name] = error(by_mean[known], measurements.power_w[known])
         if unknown := int((~known).sum()):
             notes.append(
                 f"{unknown} rows could not be predicted with their {by} left out, and are in no error: nothing else "
@@ -180,35 +125,53 @@ def examine(
             )
         if by == "benchmark":
             factor = within(predicted, measurements)
-            notes += _far_off(measurements, predicted)
-    no_better = [sentence(_WORDS[name], errors[name], simple) for name, simple in plain.items()]
+            # The few whose power, at most settings, is far from what all the others say.
+            far = far_off(measurements, predicted)
+            if len(far):
+                worst = list(far.items())[:4]
+                named = ", ".join(f"{brief(str(kernel), 40)} ({ratio:.2g} times)" for kernel, ratio in worst)
+                notes.append(
+                    f"{len(far)} of {number} kernels do not go with the others: left out, their power is predicted as "
+                    f"{named} the measured one. Either they do what was not counted, or the meter saw them idle; their "
+                    "rows are used."
+                )
+    no_better = [sentence(protocols.LEFT_OUT[name], errors[name], simple) for name, simple in plain.items()]
     watts = pd.Series([replica.constant_w((1.0, 1.0), fitted.reference) for replica in again], dtype=np.float64)
     return Quality(
         replicas=table,
         intervals=intervals,
         constant_w=(fitted.constant_w((1.0, 1.0), fitted.reference), *_middle(watts)),
-        status=_status(fitted, intervals),
+        status=told(intervals.loc[fitted.prices_pj.index]),
         condition=condition,
         collinear=together,
         ranges=ranges(measurements),
         errors=errors,
-        notes=(*filter(None, no_better), *notes, *_quality_notes(measurements, fitted)),
+        notes=(*filter(None, no_better), *notes, *_doubts(measurements, fitted)),
         plain=plain,
         within=factor,
     )
 
 
-def _far_off(measurements: Measurements, predicted: Floats) -> list[str]:
-    """A sentence on the few benchmarks whose power, at most settings, is far from what all the others say."""
-    far = far_off(measurements, predicted)
-    if not len(far):
-        return []
-    number = measurements.rows["benchmark"].nunique()
-    named = ", ".join(f"{brief(str(name), 40)} ({ratio:.2g} times)" for name, ratio in list(far.items())[:4])
-    return [
-        f"{len(far)} of {number} kernels do not go with the others: left out, their power is predicted as {named} "
-        "the measured one. Either they do what was not counted, or the meter saw them idle; their rows are used."
-    ]
+def left_out(
+    model: Model, measurements: Measurements, by: str, progress: Callable[[int, int], None] | None = None
+) -> Floats | None:
+    """Power of each row as predicted by a model trained on all other settings, or benchmarks, (n,), W.
+
+    None where that makes no sense: there is one only, or each benchmark has unknowns of its own.
+    """
+    several = len(measurements.settings) if by == "setting" else measurements.rows["benchmark"].nunique()
+    if several < 2 or (measurements.own and by == "benchmark"):
+        return None
+    folds = protocols.folds(f"leave_one_{by}_out", measurements.rows)
+    return cross_validate(model, measurements, folds, processes=1, progress=progress)
+
+
+def told(intervals: pd.DataFrame) -> pd.Series:
+    """Whether the data tell each energy of a fit, by its interval: TOLD, LOOSE or UNTOLD."""
+    status = pd.Series(LOOSE, index=intervals.index, dtype=object)
+    status[intervals["high"] <= _TELLS * intervals["low"]] = TOLD
+    status[~(intervals["low"] > 0)] = UNTOLD
+    return status
 
 
 def _middle(values: pd.Series) -> tuple[float, float]:
@@ -301,43 +264,6 @@ def bootstrap(
     return fits
 
 
-def groups(measurements: Measurements, by: str) -> Ints:
-    """Which group each row is left out with, (n,): its "setting" or its "benchmark"."""
-    rows = measurements.rows
-    if by == "setting":
-        return np.asarray(rows.groupby(["core_mhz", "memory_mhz"]).ngroup(), dtype=np.int64)
-    return np.asarray(rows["benchmark"].factorize()[0], dtype=np.int64)
-
-
-def left_out(measurements: Measurements, form: Form, by: str, progress: Progress | None = None) -> Floats | None:
-    """Power of each row as predicted by a fit to all other groups, (n,); None where that makes no sense.
-
-    Nothing of a group that is left out is used: voltages and coefficients are those of the other rows.
-    """
-    labels = groups(measurements, by)
-    if labels.max() < 1 or (measurements.own and by == "benchmark"):
-        return None
-    report = partial(progress, f"leave one {by} out") if progress else None
-    return _by_others(measurements, labels, partial(fit, form=replace(form, starts=1)), report)
-
-
-def _by_others(
-    measurements: Measurements,
-    labels: Ints,
-    train: Callable[[Measurements], Any],
-    progress: Callable[[int, int], None] | None = None,
-) -> Floats:
-    """Power of each row in W by what is trained on the rows with other labels, (n,)."""
-    predicted = np.empty(len(measurements))
-    number = int(labels.max()) + 1
-    for label in range(number):
-        if progress:
-            progress(label + 1, number)
-        out = labels == label
-        predicted[out] = train(measurements.take(~out)).predict(measurements.take(out))
-    return predicted
-
-
 def collinearity(measurements: Measurements, fitted: Fit) -> tuple[float, tuple[tuple[str, ...], ...]]:
     """The condition number of a fit's weighted columns at unit length, and the groups that it comes from."""
     if measurements.own:
@@ -371,50 +297,29 @@ def ranges(measurements: Measurements) -> pd.DataFrame:
     return pd.DataFrame({"low": seen.min(), "high": seen.max()}, dtype=np.float64)
 
 
-def _status(fitted: Fit, intervals: pd.DataFrame) -> pd.Series:
-    status = pd.Series(LOOSE, index=fitted.prices_pj.index, dtype=object)
-    of_terms = intervals.loc[fitted.prices_pj.index]
-    status[of_terms["high"] <= _TELLS * of_terms["low"]] = TOLD
-    status[~(of_terms["low"] > 0)] = UNTOLD
-    return status
-
-
-def _quality_notes(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
-    number = measurements.rows["benchmark"].nunique()
-    suspicious = _next_to_nothing(measurements, fitted) or _far_from_others(measurements, fitted)
-    if number >= 10 or measurements.own:
-        return suspicious
-    note = f"There are {number} benchmarks: intervals from so few are rough, most likely too narrow."
-    if fitted.form.prior is not None:
-        note += " Energies lean on the prior, and intervals show the draw, not its error: see --prior none."
-    return (*suspicious, note)
-
-
-def _far_from_others(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
-    """A sentence if energies are tens of times those of other GPUs, or a small part: a wrong unit does that."""
-    others = pooled(measurements) or {}
-    prices = fitted.prices_pj
+def _doubts(measurements: Measurements, fitted: Fit) -> Iterator[str]:
+    """Sentences on energies that a wrong unit or time would make such, and on intervals from few benchmarks."""
+    others, prices = pooled(measurements) or {}, fitted.prices_pj
     ratios = [prices[term] / pj for term, pj in others.items() if pj > 0 and term in prices and prices[term] > 0]
-    if len(ratios) < _FEW:
-        return ()
-    middle = float(np.exp(np.median(np.log(ratios))))
-    if 1 / _SUSPICIOUS < middle < _SUSPICIOUS:
-        return ()
-    return (
-        f"Energies are {middle:.2g} times those of other GPUs: is the time that of one launch, as counts are, and in "
-        "the unit that the mapping says (ms against s)?",
-    )
-
-
-def _next_to_nothing(measurements: Measurements, fitted: Fit) -> tuple[str, ...]:
-    """A sentence if what was counted takes next to no power: a wrong unit, or a wrong time, does that."""
-    if measurements.own or not len(measurements.terms):
-        return ()
-    parts = fitted.parts(measurements)
-    share = float((parts[list(measurements.terms)].sum(axis=1) / parts.sum(axis=1)).median())
-    if share >= _LITTLE:
-        return ()
-    return (
-        f"What was counted takes {100 * share:.2g} % of the predicted power in the middle row, the rest is constant: "
-        "these kernels do little, or the time is not that of one launch, as counts are, or in another unit (ms, s).",
-    )
+    middle = float(np.exp(np.median(np.log(ratios)))) if len(ratios) >= _FEW else 1.0
+    counted_share = 1.0
+    if not measurements.own and len(measurements.terms):
+        parts = fitted.parts(measurements)
+        counted_share = float((parts[list(measurements.terms)].sum(axis=1) / parts.sum(axis=1)).median())
+    if counted_share < _LITTLE:
+        yield (
+            f"What was counted takes {100 * counted_share:.2g} % of the predicted power in the middle row, the rest is "
+            "constant: these kernels do little, or the time is not that of one launch, as counts are, or in another "
+            "unit (ms, s)."
+        )
+    elif not 1 / _SUSPICIOUS < middle < _SUSPICIOUS:
+        yield (
+            f"Energies are {middle:.2g} times those of other GPUs: is the time that of one launch, as counts are, and "
+            "in the unit that the mapping says (ms against s)?"
+        )
+    number = measurements.rows["benchmark"].nunique()
+    if number < 10 and not measurements.own:
+        note = f"There are {number} benchmarks: intervals from so few are rough, most likely too narrow."
+        if fitted.form.prior is not None:
+            note += " Energies lean on the prior, and intervals show the draw, not its error: see --prior none."
+        yield note

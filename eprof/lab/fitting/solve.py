@@ -41,6 +41,7 @@ from eprof.lab.fitting.search import (
 )
 from eprof.lab.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements, wild
 
+_PER_GHZ = {name: 1e3 if "mhz" in name else 1.0 for name in CONSTANTS}  # the solver counts clocks in GHz
 _REWEIGHTINGS = 12
 _SOFT = 0.05  # relative: residuals well above it count as absolute ones, those well below as squares
 _SMALLEST_RESIDUAL = 5e-3  # relative: below it an absolute residual is treated as a square, so that weights stay finite
@@ -104,7 +105,7 @@ class Fit(Struct, frozen=True, eq=False):
 
     def _unknowns(self) -> Floats:
         constants = [self.constants.get(name, 0.0) for name in CONSTANTS]
-        clocked = [value * (1e3 if "mhz" in name else 1.0) for name, value in zip(CONSTANTS, constants, strict=True)]
+        clocked = [value * _PER_GHZ[name] for name, value in zip(CONSTANTS, constants, strict=True)]
         return np.concatenate([self.prices_pj.to_numpy(dtype=np.float64) * WATTS_PER_PJ, clocked])
 
 
@@ -133,9 +134,7 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
     settings = Settings.of(measurements)
     layout = Layout.of(measurements.domains, chosen.clock_tree, (len(settings.levels[0]), len(settings.levels[1])))
     rows = rows_of(measurements)
-    weights = np.ones(len(rows)) / rows[:, -1].mean()
-    if chosen.weights == "relative":
-        weights = 1.0 / measurements.power_w
+    weights = 1.0 / measurements.power_w
     # The levels whose voltage is 1: those of the reference, or the nearest that were measured.
     of_domains = zip(settings.levels, measurements.reference, strict=True)
     core, memory = (int(np.argmin(np.abs(clocks - mhz))) for clocks, mhz in of_domains)
@@ -151,7 +150,7 @@ def fit(measurements: Measurements, form: Form | None = None, seed: int = 0) -> 
     return Fit(
         form=chosen,
         prices_pj=prices,
-        constants={name: values.get(name, 0.0) / (1e3 if "mhz" in name else 1.0) for name in CONSTANTS},
+        constants={name: values.get(name, 0.0) / _PER_GHZ[name] for name in CONSTANTS},
         volts={
             domain: pd.Series(best.volts[number], index=settings.levels[number], dtype="float64")
             for number, domain in enumerate(DOMAINS)
@@ -184,7 +183,14 @@ def _starts(
 ) -> list[Volts]:
     """Voltages for the fit to begin from: all 1; proportional to the clock in part and fully; then random, monotone."""
     if form.voltages == "given":
-        return [_given(measurements, settings)]
+        own = []
+        for domain, clocks in zip(DOMAINS, settings.levels, strict=True):
+            means = measurements.rows.groupby(f"{domain}_mhz")[f"{domain}_v"].mean().reindex(clocks)
+            if means.isna().any():
+                mhz = float(means.index[means.isna()][0])
+                raise MeasurementError(f"The {domain} voltage at {mhz:g} MHz is not given; let voltages be estimated.")
+            own.append(means.to_numpy(dtype=np.float64))
+        return [(own[0], own[1])]
     if form.voltages == "one":
         return [(np.ones(len(settings.levels[0])), np.ones(len(settings.levels[1])))]
     random = np.random.default_rng(seed)
@@ -197,17 +203,6 @@ def _starts(
         )
         starts.append((core, memory))
     return starts
-
-
-def _given(measurements: Measurements, settings: Settings) -> Volts:
-    by_domain = []
-    for domain, clocks in zip(DOMAINS, settings.levels, strict=True):
-        means = measurements.rows.groupby(f"{domain}_mhz")[f"{domain}_v"].mean().reindex(clocks)
-        if means.isna().any():
-            clock = float(means.index[means.isna()][0])
-            raise MeasurementError(f"The {domain} voltage at {clock:g} MHz is not given; let voltages be estimated.")
-        by_domain.append(means.to_numpy(dtype=np.float64))
-    return by_domain[0], by_domain[1]
 
 
 _RIDGE = 0.003

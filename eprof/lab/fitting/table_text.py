@@ -63,8 +63,11 @@ def text(measurements: Measurements, fitted: Fit, quality: Quality, head: Head) 
             f"--without, or name it one of {', '.join(sorted(_payable()))} in the mapping."
         )
     table = _Text(measurements, fitted, quality, head)
-    parts = [table.header(), table.settings(), table.prices(), table.constant(), table.peaks(), table.charges()]
-    return "\n".join([*(part for part in parts if part), table.fit()])
+    parts = [table.header(), table.settings(), table.prices(), table.constant()]
+    if head.peaks:
+        peaks = "".join(f"{key} = {value:g}\n" for key, value in head.peaks.items())
+        parts.append(f'[peak]\n{peaks}why = "lanes and bus width of the data sheet; peaks grow with their clock"\n')
+    return "\n".join([*filter(None, parts), table.charges(), table.fit()])
 
 
 def _payable() -> set[str]:
@@ -139,23 +142,20 @@ class _Text(Struct, frozen=True, eq=False):
         lines.append(
             'books = "accessed"          # each price is what that level adds; a byte pays at every level it passes'
         )
-        lines.append(f"notes = {_quoted_list((*self._notes(), *head.notes))}")
-        return "\n".join(lines) + "\n"
-
-    def _notes(self) -> list[str]:
         notes = []
         error = self.quality.errors.get("leave_one_benchmark_out")
         if error is not None:
             notes.append(
-                f"{self.head.name} was fitted to measured power: kernels that it had not seen are {error:.1f} % off on "
+                f"{head.name} was fitted to measured power: kernels that it had not seen are {error:.1f} % off on "
                 f"average, nine of ten within a factor of {self.quality.within:.2f}, and single prices less certain "
                 "than their sum."
             )
         if not self.is_clocked:
-            notes.append(f"{self.head.name} holds at the clocks that the processor chose while it was measured.")
+            notes.append(f"{head.name} holds at the clocks that the processor chose while it was measured.")
         elif self.one_setting:
-            notes.append(f"{self.head.name} holds at the one setting that was measured.")
-        return notes
+            notes.append(f"{head.name} holds at the one setting that was measured.")
+        lines.append(f"notes = {_quoted_list((*notes, *head.notes))}")
+        return "\n".join(lines) + "\n"
 
     def settings(self) -> str:
         """The settings in the table's text with their voltages; the reference, or the nearest, is the default."""
@@ -172,17 +172,17 @@ class _Text(Struct, frozen=True, eq=False):
             return f"setting = [{{ core_mhz = {core:g}, memory_mhz = {memory:g} }}]\n"
         lines = ["setting = ["]
         for place, clocks in enumerate(pairs.itertuples(index=False)):
-            entries = [self._clock(domain, mhz) for domain, mhz in zip(DOMAINS, clocks, strict=True)]
+            entries = []
+            for domain, mhz in zip(DOMAINS, clocks, strict=True):
+                volts = float(self.fitted.volts[domain][mhz])
+                voltage = f"{domain}_mv = {1e3 * volts:.1f}"
+                if self.relative:
+                    voltage = f"{domain}_v_rel = {volts:.4f}"
+                entries.append(f"{domain}_mhz = {mhz:g}, {voltage}")
             if place == default:
                 entries.append("default = true")
             lines.append(f"    {{ {', '.join(entries)} }},")
         return "\n".join([*lines, "]"]) + "\n"
-
-    def _clock(self, domain: str, mhz: float) -> str:
-        volts = float(self.fitted.volts[domain][mhz])
-        if self.relative:
-            return f"{domain}_mhz = {mhz:g}, {domain}_v_rel = {volts:.4f}"
-        return f"{domain}_mhz = {mhz:g}, {domain}_mv = {1e3 * volts:.1f}"
 
     def prices(self) -> str:
         """The prices in the table's text by domain, each with its interval behind it."""
@@ -192,8 +192,16 @@ class _Text(Struct, frozen=True, eq=False):
             terms = [term for term in self.fitted.prices_pj.index if self.fitted.domains[term] == domain]
             prices = []
             for term in terms:
-                digits = _DIGITS.get(str(self.quality.status[term]), _UNTOLD_DIGITS)
-                prices.append(f"{term} = {number(float(self.fitted.prices_pj[term]), digits)}{self._behind(term)}")
+                status = str(self.quality.status[term])
+                value = number(float(self.fitted.prices_pj[term]), _DIGITS.get(status, _UNTOLD_DIGITS))
+                behind = ""
+                if len(self.quality.replicas):
+                    low, high = self._interval(term)
+                    trust = {TOLD: "", LOOSE: "; loosely known"}.get(status, "; the data cannot tell")
+                    behind = f"    # {number(low, 2)} to {number(high, 2)}{trust}"
+                    if np.isnan(low):
+                        behind = "    # the data cannot tell"
+                prices.append(f"{term} = {value}{behind}")
             if prices and not self.one_setting:
                 prices.insert(0, f"[{unit}.{domain}]")
             if prices:
@@ -201,15 +209,6 @@ class _Text(Struct, frozen=True, eq=False):
         if self.one_setting:
             return "[pj]\n" + "".join(sections)
         return "\n".join(sections)
-
-    def _behind(self, term: str) -> str:
-        if not len(self.quality.replicas):
-            return ""
-        low, high = self._interval(term)
-        if np.isnan(low):
-            return "    # the data cannot tell"
-        trust = {TOLD: "", LOOSE: "; loosely known"}.get(str(self.quality.status[term]), "; the data cannot tell")
-        return f"    # {number(low, 2)} to {number(high, 2)}{trust}"
 
     def _interval(self, name: str) -> tuple[float, float]:
         intervals = self.quality.intervals
@@ -244,13 +243,6 @@ class _Text(Struct, frozen=True, eq=False):
         used = [name for name in CONSTANTS if fitted[name] > 0 or (name in replicas and (replicas[name] > 0).any())]
         return {name: values[name] for name in used} or {"w": 0.0}
 
-    def peaks(self) -> str:
-        """The peaks in the table's text, for rooflines, if they were given."""
-        if not self.head.peaks:
-            return ""
-        lines = ["[peak]", *(f"{key} = {value:g}" for key, value in self.head.peaks.items())]
-        return "\n".join([*lines, 'why = "lanes and bus width of the data sheet; peaks grow with their clock"']) + "\n"
-
     def charges(self) -> str:
         """The charges in the table's text: what every word of the vocabulary pays."""
         charges = {word: self._charge(word) for word in COUNTS}
@@ -259,60 +251,42 @@ class _Text(Struct, frozen=True, eq=False):
 
     def _charge(self, word: str) -> str | None:
         """A charge in the table's text, and why; None where nothing need be said of the word."""
-        price = self._price_of(word)
-        if price is not None:
-            formula = f"2 * {price}" if COUNTS[word].flops == 2 and price.endswith("_flop") else price
-            return f"formula = {quoted(formula)}, why = {quoted(self._why(word, price))}{self._mark(word, price)}"
-        if COUNTS[word].unit in ("flop", "cycle") or (self.is_cpu and word in OF_GPUS):
-            return None
-        if mean := self._mean_of_kinds(word):
-            return mean
-        kind, why = self._unpaid(word)
-        return f"{kind} = {quoted(why)}"
-
-    def _price_of(self, word: str) -> str | None:
-        """The price that a word pays in the table's text, if there is one among the fitted terms."""
-        level, _, kind = word.rpartition("_")
+        known = self.fitted.prices_pj.index
+        kind_of = next((total for total in _TOTALS if word in (total, *FLOAT_PARTS[total])), word)
+        level, _, direction = word.rpartition("_")
         unit = COUNTS[word].unit
-        price = f"{word}_{unit}"
-        for unit_of_total in (unit, "flop"):
-            if price not in self.fitted.prices_pj.index:
-                price = f"{self._class(word)}_{unit_of_total}"
-        if kind in ("read", "write") and level in _LEVELS:
-            price = f"{level}_byte"
-        return price if price in self.fitted.prices_pj.index else None
-
-    def _mean_of_kinds(self, word: str) -> str | None:
-        """What operations pay whose kinds are not told apart, where only kinds have prices."""
-        kinds = [f"{word}_{kind}_instruction" for kind in ("add", "mul")]
-        if not set(kinds) <= set(self.fitted.prices_pj.index):
+        names = [f"{word}_{unit}", f"{kind_of}_{unit}", f"{kind_of}_flop"]
+        if direction in ("read", "write") and level in _LEVELS:
+            names = [f"{level}_byte"]
+        price = next((name for name in names if name in known), None)
+        if price is not None:
+            why, mark = "fitted", ""
+            if word in _TOTALS and not price.startswith(f"{word}_flop"):
+                mark = ', mark = "assumed"'
+            if self._is_untold(price):
+                low, high = self._interval(price)
+                why, mark = "fitted, but the data cannot tell", ', mark = "estimated"'
+                if not np.isnan(low):
+                    why += f": {number(low, 2)} to {number(high, 2)} pJ"
+            if kind_of in _TOTALS and word not in _TOTALS and not price.startswith(word):
+                why += "; all kinds as one"
+            elif direction in ("read", "write"):
+                why += "; reads and writes as one"
+            formula = price
+            if COUNTS[word].flops == 2 and price.endswith("_flop"):
+                formula = f"2 * {price}"
+            return f"formula = {quoted(formula)}, why = {quoted(why)}{mark}"
+        if unit in ("flop", "cycle") or (self.is_cpu and word in OF_GPUS):
             return None
-        why = "kinds not told apart: each taken for the mean of an add and a multiply"
-        return f'formula = "({" + ".join(kinds)}) / 2", why = "{why}", mark = "assumed"'
-
-    @staticmethod
-    def _class(word: str) -> str:
-        return next((total for total in _TOTALS if word in (total, *FLOAT_PARTS[total])), word)
-
-    def _why(self, word: str, price: str) -> str:
-        why = "fitted"
-        if self._is_untold(price):
-            low, high = self._interval(price)
-            between = "" if np.isnan(low) else f": {number(low, 2)} to {number(high, 2)} pJ"
-            why = f"fitted, but the data cannot tell{between}"
-        if self._class(word) in _TOTALS and word not in _TOTALS and not price.startswith(word):
-            return f"{why}; all kinds as one"
-        if word.endswith(("_read", "_write")):
-            return f"{why}; reads and writes as one"
-        return why
+        kinds = [f"{word}_{kind}_instruction" for kind in ("add", "mul")]
+        if set(kinds) <= set(known):
+            why = "kinds not told apart: each taken for the mean of an add and a multiply"
+            return f'formula = "({" + ".join(kinds)}) / 2", why = "{why}", mark = "assumed"'
+        pays, why = self._unpaid(word)
+        return f"{pays} = {quoted(why)}"
 
     def _is_untold(self, price: str) -> bool:
         return str(self.quality.status[price]) not in _DIGITS and len(self.quality.replicas) > 0
-
-    def _mark(self, word: str, price: str) -> str:
-        if self._is_untold(price):
-            return ', mark = "estimated"'
-        return ', mark = "assumed"' if word in _TOTALS and not price.startswith(f"{word}_flop") else ""
 
     def _unpaid(self, word: str) -> tuple[str, str]:
         """A word without a price: "nothing" or "unpriced", and why."""

@@ -9,18 +9,15 @@ saw beyond constant power and prices is work that no share tells, and goes with 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from itertools import chain
 
 import numpy as np
-from msgspec import Struct, convert
+from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints
 from eprof.base.errors import LogError
 from eprof.base.marks import NONE, Mark
-from eprof.base.resources import folder
-from eprof.base.toml import Document
 from eprof.base.vocabulary import CONSTANT, PRICED
 from eprof.costs import Costs, CostTable
 from eprof.counts.counters import capability_of
@@ -29,6 +26,7 @@ from eprof.energy.attribution import attribute
 from eprof.energy.metering import WITHIN
 from eprof.energy.replicas import amounts_of, middle, prices_of
 from eprof.lab.power.series import Series
+from eprof.lab.power.shares import Field, is_busy, meaning, not_read
 from eprof.logs.rows.log import KernelRows
 
 _SETTLED_S = 0.3  # after which a GPU's power no longer holds what ran before: its meter lags by 0.15 s
@@ -40,29 +38,7 @@ _ROUNDING = 1e-9
 _PERCENT = 1.5  # shares above this are per cent
 _CLOCKS = 24  # settings that are priced one by one; of more, clocks are rounded
 _STEP_MHZ = 60
-
-
-class Field(Struct, frozen=True):
-    """A share of time that is sampled. count: the word of what is done; of: its peak, `flop` of which are one count.
-
-    passed: levels of memory that its bytes have passed, which pay where a table prices bytes at every level.
-    """
-
-    field: str
-    count: str
-    of: str
-    flop: float = 1.0
-    passed: Sequence[str] = ()
-    sp_factor: Mapping[str, float] = {}
-
-
-class Meaning(Struct, frozen=True):
-    """What sampled shares mean: `counters/dcgm/activity.toml`."""
-
-    busy: str
-    least: float
-    turns: str
-    activity: Sequence[Field]
+_MEMORY = "dram_gb_per_s"  # the peak that does not go with the core's clock
 
 
 class Activity(Struct, frozen=True, eq=False):
@@ -116,13 +92,6 @@ class Causes(Struct, frozen=True, eq=False):
     unpriced: tuple[str, ...] = ()
 
 
-@cache
-def meaning() -> Meaning:
-    """What sampled shares of time mean. Raises DefinitionError."""
-    document = Document.read(folder("counters") / "dcgm" / "activity.toml")
-    return convert({name: value for name, value in document.data.items() if name != "schema"}, Meaning)
-
-
 def activities(sampled: Sequence[Series]) -> list[Activity]:
     """What was sampled of each GPU, from series "fp32_active 0"; none of those without a share that pays."""
     by_gpu: dict[tuple[str, str], dict[str, Series]] = {}
@@ -146,7 +115,7 @@ def _activity(gpu: str, own: Mapping[str, Series]) -> Activity:
     clock = own["sm_clock"].watts if "sm_clock" in own else np.full(len(first.watts), np.nan)
     if "sm_clock" not in own:
         notes.append(f"{first.source}: no clock of {gpu} was sampled; that of the cost table is taken.")
-    lost = _not_read(shares)
+    lost = not_read(shares)
     for name in lost:
         shares[name] = np.where(lost[name], np.nan, shares[name])
     filled = {name: np.isnan(share) for name, share in shares.items()}
@@ -156,31 +125,12 @@ def _activity(gpu: str, own: Mapping[str, Series]) -> Activity:
             known = ~filled[name]
             shares[name] = np.where(known, share, np.interp(middles, middles[known], share[known]))
     if lost:
-        worst = max(float(mask.mean() / max((~_idle(shares)).mean(), 1e-9)) for mask in lost.values())
+        worst = max(float(mask.mean() / max(is_busy(shares).mean(), 1e-9)) for mask in lost.values())
         notes.append(
             f"{first.source}: {', '.join(sorted(lost))} took turns with other fields: 0 in {worst:.0%} of the busy "
             f"samples of {gpu} is not known, and stands in from the samples beside it."
         )
     return Activity(gpu, first.source, first.edges, shares, filled, clock, tuple(notes))
-
-
-def _idle(shares: Mapping[str, Floats]) -> Bools:
-    busy = shares.get(meaning().busy)
-    return np.zeros(len(next(iter(shares.values()))), bool) if busy is None else busy <= meaning().least
-
-
-def _not_read(shares: Mapping[str, Floats]) -> dict[str, Bools]:
-    """Where fields took turns: those that are 0 whenever `turns` is 0 in a busy moment were not read there."""
-    rule = meaning()
-    if rule.busy not in shares or rule.turns not in shares:
-        return {}
-    skipped = (shares[rule.busy] > rule.least) & (shares[rule.turns] == 0)
-    if not skipped.any():
-        return {}
-    names = [name for name, share in shares.items() if name != rule.busy and not (share[skipped] > 0).any()]
-    # A field that is 0 in the other busy moments, too, has nothing to stand in for.
-    read = (shares[rule.busy] > rule.least) & ~skipped
-    return {name: skipped for name in names if (shares[name][read] > 0).any()}
 
 
 def causes(
@@ -325,13 +275,16 @@ def _counts(
     grouped: Callable[[Floats], Floats],
     number: int,
 ) -> tuple[Counts, Floats]:
-    """What was done at one setting in each group of stretches of time, and how long something was, (number,), in s."""
+    """What was done at one setting in each group of stretches, and how long something was at its clock, (number,) s."""
 
     def within(per_s: Floats) -> Floats:
         sums = np.append(0.0, np.cumsum(np.where(rows, per_s, 0.0) * activity.seconds))
         inside = np.interp(end_s, activity.edges, sums) - np.interp(begin_s, activity.edges, sums)
         return grouped(inside)
 
+    # A table's clocks may end above those that were sampled: prices are then those of its lowest, work is not.
+    priced_mhz = costs.setting.core_mhz
+    pace = np.ones(len(rows)) if priced_mhz is None else np.nan_to_num(activity.clock_mhz, nan=priced_mhz) / priced_mhz
     amounts: dict[str, Floats] = {}
     marks: dict[str, Ints] = {}
     how = {}
@@ -343,7 +296,7 @@ def _counts(
         is_filled = within(activity.filled[field.field].astype(np.float64)) > 0
         passed = field.passed if costs.books == "accessed" else ()
         for word in (field.count, *passed):
-            amounts[word] = within(peak * share)
+            amounts[word] = within(peak * share * (1.0 if field.of == _MEMORY else pace))
             marks[word] = np.where(is_filled, int(Mark.ASSUMED | Mark.ESTIMATED), int(Mark.ASSUMED))
             how[word] = (Way(f"{field.field} * {peak:.4g}/s", "active x clock x units", int(Mark.ASSUMED), number),)
     none = np.zeros(number, np.int64)
@@ -356,7 +309,7 @@ def _counts(
     )
     active = activity.shares.get(meaning().turns, activity.shares.get(meaning().busy, np.ones(len(rows))))
     counts = Counts(of_rows, Columns.of(amounts, number), Columns.of(marks, number), how, costs.books)
-    return counts, within(active)
+    return counts, within(active * pace)
 
 
 def _per_s(field: Field, table: CostTable, costs: Costs) -> float | None:

@@ -9,10 +9,11 @@ import csv
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from shlex import quote
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints
@@ -20,9 +21,10 @@ from eprof.base.errors import LogError
 from eprof.base.resources import lines as lines_of
 from eprof.base.resources import log_start
 from eprof.base.text import counted, few, pattern, when
-from eprof.lab.power import clock
+from eprof.lab.power import clock, long_logs
 from eprof.lab.power.clock import Moment
-from eprof.lab.power.meters import JOULE, PACE, SAMPLED, Meter, NoSeries, Row, known, rows
+from eprof.lab.power.long_logs import LongLog
+from eprof.lab.power.meters import JOULE, PACE, SAMPLED, Meter, NoSeries, Reading, Row, known, rows
 from eprof.lab.power.series import MOST_W, Series
 from eprof.logs.rows import stream
 
@@ -32,6 +34,10 @@ _FEW = 0.1  # of the samples of a meter may be below 0; what has more is no powe
 _MOSTLY = 0.8  # of the moments of several devices have a row of each
 _FALLS = 1 / 3  # of the steps of a counter may be falls; what has more is none
 _PACKED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
+_START = 4000  # lines of a long log that tell which meter wrote it, and its devices
+_LONG = 1 << 20  # bytes that are read at once
+_LONGEST_CUT = 1 << 16  # bytes at the end of a log in which its last lines are
+_NO_UNIT = "{}: no unit is written for its time; taken for s"
 _ENDS_IN_NUMBER = pattern(r"(?:.*?[^\w.])?(\d[\d.]*)")
 
 
@@ -42,8 +48,12 @@ class _Track(Struct):
     kind: str
     is_step: bool
     within: str
-    times: list[float] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
+    times: Floats
+    values: Floats
+
+    def is_mean(self, meter: Meter) -> bool:
+        """Whether a value is of the time up to its moment, and not what was seen at it."""
+        return self.is_step or meter.value == "mean" or self.kind in SAMPLED
 
 
 class _Clock(Struct):
@@ -67,37 +77,53 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
     notes: takes sentences on what is not in it. interval_s: how often the meter was read, where its log does not tell.
     Raises LogError, with the line where there is one.
     """
-    lines = _lines(path, notes)
-    meter, found = _recognised(path, lines)
     said: list[str] = []
-    told_s = interval_s or meter.interval_s(lines) or _pace_s(path, found, said)
-    moments, its_clock = _moments(path, meter, found, told_s, interval_s is not None, said)
-    tracks = [
-        part for track in _tracks(meter, found, moments) for part in _of_devices(path, meter, track, its_clock, said)
-    ]
+    blocks = _blocks(path, notes)
+    head = list(islice(blocks, 2))
+    lines = lines_of(head[0])[:_START] if len(head) > 1 else _lines(path, head)
+    meter, found = _recognised(path, lines)
+    layout = meter.layout(path, lines) if len(head) > 1 else None
+    if layout is not None:
+        log = long_logs.read(layout, chain(head, blocks), path)
+        tracks, its_clock = _of_long(path, meter, log, interval_s or meter.interval_s(lines), interval_s, said)
+        untold = log.untold
+    else:
+        if len(head) > 1:
+            lines = _lines(path, chain(head, blocks))
+            meter, found = _recognised(path, lines)
+        told_s = interval_s or meter.interval_s(lines) or _pace_of_rows(path, found, said)
+        moments, its_clock = _moments(path, meter, found, told_s, interval_s is not None, said)
+        tracks = list(_tracks(meter, found, moments))
+        untold = {one.component for row in found for one in row.readings if not one.told}
+    tracks = [part for track in tracks for part in _of_devices(path, meter, track, its_clock, said)]
     if meter.zero:
-        tracks = [track for track in tracks if any(value > 0 for value in track.values)]
+        tracks = [track for track in tracks if (track.values > 0).any()]
     beside = [track for track in tracks if track.kind in SAMPLED and track.kind != PACE]
     tracks = [track for track in tracks if track.kind not in SAMPLED]
-    known_ = [track for track in tracks if not all(map(math.isnan, track.values))]
+    known_ = [track for track in tracks if not np.isnan(track.values).all()]
     if not known_:
         names = [track.component for track in tracks] or ["its power"]
         raise LogError(f"{path}: no cell of {few(names, _NAMED)} holds a number.")
-    untold = {one.component for row in found for one in row.readings if not one.told}
     if untold:
         said.append(f"{path}: no unit is written for {', '.join(sorted(untold))}; taken for W")
     # Beside counters, which end with their last sample, power does, too.
     holds = not any(track.kind == JOULE for track in known_)
     series = [_series(path, meter, track, its_clock, holds, said) for track in known_]
     notes.extend(dict.fromkeys(said))
-    return series, [_series(path, meter, track, its_clock, holds, []) for track in beside]
+    shares: list[Series] = []
+    for track in beside:
+        share = _series(path, meter, track, its_clock, holds, [])
+        # Fields of one device have the same times, which are held once.
+        same = next((each.edges for each in shares[::-1] if np.array_equal(each.edges, share.edges)), share.edges)
+        shares.append(replace(share, edges=same))
+    return series, shares
 
 
 def what_it_is(path: str) -> str | None:
     """What a file is that has joules or watts, in words that name what reads it; None: nothing that eprof knows."""
     meters, others = known()
     try:
-        lines = _lines(path, [])
+        lines = _lines(path, _blocks(path, []))
         if (other := _named(others, lines)) is not None:
             return f"{other.what}, which tells no kernels; give its joules with --energy, beside a profiler's log"
         meter = next((meter for meter in meters if any(rows(meter, path, lines))), None)
@@ -115,25 +141,77 @@ def _named(others: Iterable[NoSeries], lines: Sequence[str]) -> NoSeries | None:
     return next((other for other in others if any(re.search(other.sign, line[:2000]) for line in lines[:50])), None)
 
 
-def _pace_s(path: str, found: Sequence[Row], notes: list[str]) -> float | None:
-    """How long a row of a log without times lasts where it has joules and watts: the joules over the sum of watts."""
+def _pace_of_rows(path: str, found: Sequence[Row], notes: list[str]) -> float | None:
+    """How long a row of a log lasts that has no times, but joules and watts of its first device."""
     if not found or any(row.time for row in found):
         return None
     device = found[0].readings[0].device
     own = [{one.kind: one.value for one in row.readings} for row in found if row.readings[0].device == device]
     joules, watts = (np.array([row.get(kind, math.nan) for row in own]) for kind in (JOULE, PACE))
+    return _pace_s(path, joules, watts, 1, notes)
+
+
+def _pace_s(path: str, joules: Floats, watts: Floats, of_each: int, notes: list[str]) -> float | None:
+    """How long a row lasts: the joules of a counter, (n,), over the sum of watts, (n,); each row is of so many."""
     told = np.flatnonzero(~np.isnan(joules))
     if len(told) < 2 or not np.nansum(watts) > 0:
         return None
-    spent_j, rows_of_each = np.diff(joules[told]), np.diff(told)
+    spent_j = np.diff(joules[told])
     grew = spent_j >= 0  # a counter that fell was set back
     drawn_w = np.add.reduceat(np.nan_to_num(watts[: told[-1]]), told[:-1])
     if not spent_j[grew].sum() > 0 or not drawn_w[grew].sum() > 0:
         return None
-    mean_w = drawn_w[grew].sum() / rows_of_each[grew].sum()
-    step_s = float(spent_j[grew].sum() / mean_w / rows_of_each[grew].sum())
-    notes.append(f"{path}: has no times; a row is {1e3 * step_s:.4g} ms, by its joules over its watts")
+    step_s = float(spent_j[grew].sum() / drawn_w[grew].sum())
+    notes.append(f"{path}: has no times; a row is {1e3 * step_s / of_each:.4g} ms, by its joules over its watts")
     return step_s
+
+
+def _of_long(
+    path: str, meter: Meter, log: LongLog, told_s: float | None, asked_s: float | None, notes: list[str]
+) -> tuple[list[_Track], _Clock]:
+    """What a long table has of each component, and what kind of times it has. Raises LogError."""
+    has_times = bool(log.layout.times)
+    told_s = told_s and told_s * log.of_each
+    by_device = {device: log.rows(device) for device in log.devices}
+    for rows_ in by_device.values():
+        kinds = {power.kind: rows_.values[place] for place, power in enumerate(log.layout.powers)}
+        if not has_times and not told_s and {JOULE, PACE} <= kinds.keys():
+            told_s = _pace_s(path, kinds[JOULE], kinds[PACE], log.of_each, notes)
+        if log.of_each > 1 and log.layout.device_at is None and (rows_.begin_s == rows_.end_s).mean() > _MOSTLY:
+            raise _several(path, "power")
+    if not has_times and not told_s:
+        raise _without_times(path, meter)
+    if log.of_each > 1:
+        notes.append(f"{path}: is long; {log.of_each} samples of a device are one, their mean")
+    if log.turned:
+        notes.append(
+            f"{path}: {', '.join(sorted(log.turned))} took turns with other fields: 0 in "
+            f"{log.turns[0] / log.turns[1]:.0%} of the busy samples is not known, and others stand in."
+        )
+    if meter.generic and has_times and log.layout.unit_s is None and not (log.times.absolute or log.times.of_day):
+        notes.append(_NO_UNIT.format(path))
+    tracks = []
+    for device, rows_ in by_device.items():
+        if not has_times:
+            rows_.begin_s = np.multiply(told_s or 0.0, np.arange(len(rows_)), dtype=float)
+            rows_.end_s = rows_.begin_s + (told_s or 0.0)
+        for place, power in enumerate(log.layout.powers):
+            label = f"{power.component} {device}" if device else power.component
+            within = log.layout.form.within.get(power.component, "")
+            is_step = power.is_step or meter.value == "joules"
+            track = _Track(label, power.kind, is_step, within, rows_.begin_s, rows_.values[place])
+            if track.is_mean(meter):
+                track.times = rows_.end_s
+            tracks.append(track)
+    return tracks, _Clock(*log.times[1:], told_s, asked_s is not None)
+
+
+def _without_times(path: str, meter: Meter) -> LogError:
+    usual = when(meter.usual, f" ({meter.meter}: {meter.usual})")
+    return LogError(
+        f"{path}: {meter.meter} wrote no times, and nothing in the log says how often it read; say so with "
+        f"`eprof timeline --interval 1s`{usual}."
+    )
 
 
 def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
@@ -161,25 +239,37 @@ def _recognised(path: str, lines: Sequence[str]) -> tuple[Meter, list[Row]]:
     return empty
 
 
-def _lines(path: str, notes: list[str]) -> list[str]:
+def _blocks(path: str, notes: list[str]) -> Iterator[bytes]:
     """The lines of a meter's log, unpacked, without a last one that may be cut inside a number. Raises LogError."""
     log_start(path, 0)  # what is no file is refused before it is waited for
     source = stream.open_source(path)
+    before = last = b""
     with source.handle:
         how = next((name for sign, name in _PACKED.items() if source.head.startswith(sign)), None)
         if how:
             raise LogError(f"{path}: is packed with {how}; unpack it first (gzip and zstd are read as they are).")
-        content = bytearray()
         for block in stream.blocks(source, stream.Tuning()):
-            content += block
-            if len(content) > _MOST_BYTES:
-                raise LogError(f"{path}: holds more than {_MOST_BYTES >> 20} MB of text; cut it in parts.")
+            if len(last) < _LONG:  # the first one is short
+                last += block
+                continue
+            yield last
+            before, last = last[-_LONGEST_CUT:], block
     notes.extend(f"{path}: {note}" for note in source.notes)
-    lines = lines_of(bytes(content))
-    if len(lines) > 1 and not source.ends_with_newline and _is_cut(lines[-1], lines[-2]):
+    ends = lines_of(before + last[-_LONGEST_CUT:])[-2:]
+    if len(ends) > 1 and not source.ends_with_newline and _is_cut(ends[1], ends[0]):
         notes.append(f"{path}: the last line has no end, so its last number may be cut; it was left out")
-        lines.pop()
-    return lines
+        last = last[: last.rfind(b"\n") + 1]
+    yield last
+
+
+def _lines(path: str, blocks: Iterable[bytes]) -> list[str]:
+    """The lines of a log that is held as a whole. Raises LogError."""
+    content = bytearray()
+    for block in blocks:
+        content += block
+        if len(content) > _MOST_BYTES:
+            raise LogError(f"{path}: holds more than {_MOST_BYTES >> 20} MB of text; cut it in parts.")
+    return lines_of(bytes(content))
 
 
 def _is_cut(last: str, before: str) -> bool:
@@ -210,11 +300,7 @@ def _moments(
         )
     if lost == len(found):
         if not told_s:
-            usual = when(meter.usual, f" ({meter.meter}: {meter.usual})")
-            raise LogError(
-                f"{path}: {meter.meter} wrote no times, and nothing in the log says how often it read; say so with "
-                f"`eprof timeline --interval 1s`{usual}."
-            )
+            raise _without_times(path, meter)
         return times, _Clock(False, False, False, told_s, True)
     if lost:
         notes.append(f"{path}: {counted(lost, 'reading')} without a time were left out")
@@ -223,7 +309,7 @@ def _moments(
         times = (times[0] + np.cumsum(elapsed) - elapsed[0]).tolist()
         told_s = elapsed[0]
     if meter.generic and found[0].unit_s is None and not any(time.absolute or time.of_day for time in read_):
-        notes.append(f"{path}: no unit is written for its time; taken for s")
+        notes.append(_NO_UNIT.format(path))
     kinds = Moment(0.0, *(any(time[at] for time in read_) for at in (1, 2, 3)))
     return times, _Clock(kinds.absolute, kinds.zoned, kinds.of_day, told_s, is_asked)
 
@@ -232,17 +318,20 @@ def _moments(
 
 
 def _tracks(meter: Meter, found: Sequence[Row], moments: Sequence[float]) -> Iterator[_Track]:
-    tracks: dict[tuple[str, str], _Track] = {}
+    samples: dict[tuple[str, str], list[tuple[float, Reading]]] = {}
     has_times = not all(map(math.isnan, moments))
     for row, time_s in zip(found, moments, strict=True):
         if has_times and math.isnan(time_s):
             continue
         for one in row.readings:
             label = f"{one.component} {one.device}" if one.device and meter.devices != "added" else one.component
-            is_step = one.is_step or meter.value == "joules"
-            track = tracks.setdefault((label, one.device), _Track(label, one.kind, is_step, one.within))
-            track.times.append(time_s)
-            track.values.append(one.value)
+            samples.setdefault((label, one.device), []).append((time_s, one))
+    tracks = {}
+    for (label, device), own in samples.items():
+        _, first = own[0]
+        times, values = np.array([(time_s, one.value) for time_s, one in own]).T
+        is_step = first.is_step or meter.value == "joules"
+        tracks[label, device] = _Track(label, first.kind, is_step, first.within, times, values)
     if meter.devices != "added":
         yield from tracks.values()
         return
@@ -254,12 +343,12 @@ def _sum(tracks: Sequence[_Track]) -> _Track:
     """Devices whose joules are added up, moment by moment; not known where one of them is not there."""
     parts: dict[float, list[float]] = {}
     for track in tracks:
-        for time_s, value in dict.fromkeys(zip(track.times, track.values, strict=True)):
+        for time_s, value in dict.fromkeys(zip(track.times.tolist(), track.values.tolist(), strict=True)):
             parts.setdefault(time_s, []).append(value)
     most = max(map(len, parts.values()))
     summed = [sum(values) if len(values) == most else math.nan for values in parts.values()]
     first = tracks[0]
-    return _Track(first.component, first.kind, first.is_step, first.within, list(parts), summed)
+    return _Track(first.component, first.kind, first.is_step, first.within, np.array(list(parts)), np.array(summed))
 
 
 def _of_devices(path: str, meter: Meter, track: _Track, its: _Clock, notes: list[str]) -> Iterator[_Track]:
@@ -267,7 +356,7 @@ def _of_devices(path: str, meter: Meter, track: _Track, its: _Clock, notes: list
 
     Raises LogError: nobody knows whether rows of one moment are of several devices or of one that is read more often.
     """
-    times, values = np.array(track.times), np.array(track.values)
+    times, values = track.times, track.values
     near, sizes = _together(times, True), _together(times, False)
     most = int(np.median(near))
     is_several = meter.devices == "rows" and most > 1 and float((near == most).mean()) > _MOSTLY
@@ -276,7 +365,7 @@ def _of_devices(path: str, meter: Meter, track: _Track, its: _Clock, notes: list
         yield track
     elif float(np.median(sizes)) >= 2 and (np.isnan(values) | (values == np.repeat(values[first], sizes))).all():
         notes.append(f"{path}: rows of {track.component} at one moment are the same, and count once")
-        yield replace(track, times=times[first].tolist(), values=values[first].tolist())
+        yield replace(track, times=times[first], values=values[first])
     elif is_several and (near[:-1] == most).all() and near[-1] <= most:
         notes.append(
             f"{path}: no column tells its {most} GPUs apart; they are taken from the order of the rows of a moment"
@@ -287,11 +376,15 @@ def _of_devices(path: str, meter: Meter, track: _Track, its: _Clock, notes: list
     elif its.is_asked and not is_several:
         yield track
     else:
-        raise LogError(
-            f"{path}: several rows of {track.component} have one time: of several devices, or of one that is read more "
-            "often than its clock moves? Add a column that tells devices apart (`index`), or say how often one is "
-            "read (`eprof timeline --interval 100ms`)."
-        )
+        raise _several(path, track.component)
+
+
+def _several(path: str, component: str) -> LogError:
+    return LogError(
+        f"{path}: several rows of {component} have one time: of several devices, or of one that is read more "
+        "often than its clock moves? Add a column that tells devices apart (`index`), or say how often one is "
+        "read (`eprof timeline --interval 100ms`)."
+    )
 
 
 def _together(times: Floats, is_near: bool) -> Ints:
@@ -314,7 +407,7 @@ def _series(path: str, meter: Meter, track: _Track, its: _Clock, holds: bool, no
     Raises LogError: there are too few, or they are no power.
     """
     name = track.component
-    is_mean = track.is_step or meter.value == "mean" or track.kind in SAMPLED
+    is_mean = track.is_mean(meter)
     times, values, turned_s = _in_order(path, name, *_drawn(path, track, its, is_mean, notes), its, notes)
     if len(times) < 2 and not (is_mean and its.interval_s and len(times)):
         raise LogError(f"{path}: {name} has fewer than two samples, so nothing is known between them.")
@@ -346,7 +439,7 @@ def _series(path: str, meter: Meter, track: _Track, its: _Clock, holds: bool, no
 
 def _drawn(path: str, track: _Track, its: _Clock, is_mean: bool, notes: list[str]) -> tuple[Floats, Floats]:
     """The times and values of a component's samples; what is below 0 W is not known. Raises LogError: much of it is."""
-    times, values = np.array(track.times), np.array(track.values)
+    times, values = track.times, track.values
     if track.kind == JOULE and not track.is_step:  # a counter goes on where it was not read
         times, values = times[~np.isnan(values)], values[~np.isnan(values)]
     low = int((values < 0).sum())
@@ -358,8 +451,9 @@ def _drawn(path: str, track: _Track, its: _Clock, is_mean: bool, notes: list[str
         notes.append(f"{path}: {counted(low, 'sample')} of {track.component} below 0 are not known")
     if its.is_asked and (np.isnan(times) | (np.diff(times, append=np.inf) == 0)).any():
         begin_s = 0.0 if np.isnan(times[0]) else times[0]
-        times = begin_s + (its.interval_s or 0.0) * (np.arange(len(times)) + is_mean)
-    return times, np.where(values < 0, np.nan, values)
+        times = np.array(begin_s + (its.interval_s or 0.0) * (np.arange(len(times)) + is_mean))
+    known_: Floats = np.where(values < 0, np.nan, values)
+    return times, known_
 
 
 def _in_order(
@@ -382,6 +476,8 @@ def _in_order(
     times = clock.spread(times)
     latest = np.maximum.accumulate(times)
     kept = np.append(True, times[1:] > latest[:-1])[: len(times)]
+    if kept.all():
+        return times, values, []
     seen = set(zip(times[kept].tolist(), values[kept].tolist(), strict=True))
     again = np.array([pair in seen for pair in zip(times.tolist(), values.tolist(), strict=True)], bool)
     left_out, twice = ~kept & ~again, ~kept & again

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import product
@@ -24,6 +24,7 @@ from eprof.base.text import pattern
 from eprof.base.toml import Document
 from eprof.lab.measurements.values import spelled
 from eprof.lab.power.clock import moment
+from eprof.lab.power.metrics import Samples, side_by_side
 
 WATT, JOULE = "W", "J"
 # What a meter samples beside its power: shares of time in which units were busy, clocks; watts that pace its joules.
@@ -112,6 +113,13 @@ class Meter(Struct, forbid_unknown_fields=True):
     generic: bool = False
     table: Table | None = None
     lines: Lines | None = None
+    samples: Samples | None = None
+
+    def layout(self, path: str, lines: Sequence[str]) -> Layout | None:
+        """Where the cells of a long log are; None where its rows are read line by line only. Raises LogError."""
+        if self.table is None or self.table.threads is not None or self.devices == "added" or self.samples:
+            return None
+        return layout(self.table, path, lines)
 
     def interval_s(self, lines: Sequence[str]) -> float | None:
         """How often this meter's log says that it was read; None where it does not."""
@@ -161,6 +169,9 @@ def known() -> tuple[list[Meter], list[NoSeries]]:
             others += convert(document.data.get("none", []), list[NoSeries])
             if "meter" in document.data:
                 meters.append(convert(document.data, Meter))
+                if (samples := meters[-1].samples) is not None:
+                    other = Document.read(folder("counters") / "meters" / samples.table_of)
+                    meters[-1].table = convert(other.data["table"], Table)
         except ValidationError as err:
             raise document.error(str(err)) from err
     return sorted(meters, key=lambda meter: meter.generic), others
@@ -170,6 +181,9 @@ def rows(meter: Meter, path: str, lines: Sequence[str]) -> Iterator[Row]:
     """The rows of a log if it is this meter's, else none. Raises LogError, with the line."""
     if meter.lines is not None:
         return _of_lines(meter.lines, lines)
+    if meter.samples is not None and meter.table is not None:
+        table, numbers = side_by_side(meter.samples, lines)
+        return (row._replace(number=numbers[row.number - 1]) for row in _of_table(meter.table, path, table))
     return _of_table(meter.table or Table([]), path, lines)
 
 
@@ -190,6 +204,11 @@ def _unit(text: str) -> tuple[str, float] | None:
     if text in ("MW", "MJ"):
         return None
     return _UNITS.get(text) or _UNITS.get(text.lower())
+
+
+def is_unit(text: str) -> bool:
+    """Whether a cell is a unit of power or energy."""
+    return _unit(text) is not None
 
 
 def _amount(text: str, kind: str, size: float) -> tuple[float, bool]:
@@ -262,46 +281,108 @@ class _Header(NamedTuple):
     names: list[str]
 
 
-def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
-    """The rows of a table with a header; none where no line is one. Raises LogError, with the line."""
+class Layout(Struct):
+    """Where the cells of a table are. fits: patterns of cells of rows; unit_s: of its times, if it is told."""
+
+    form: Table
+    header: _Header
+    powers: list[_Power]
+    times: list[int]
+    device_at: int | None
+    fits: Sequence[tuple[int, re.Pattern[str]]]
+    unit_s: float | None
+
+    @property
+    def width(self) -> int:
+        """How many cells a row has."""
+        return len(self.header.names)
+
+    @property
+    def device_cells(self) -> list[int]:
+        """The cells that tell the device of a row."""
+        places = [at for at, _ in self.fits]
+        return list(dict.fromkeys(places if self.device_at is None else [*places, self.device_at]))
+
+    def device(self, cells: Mapping[int, str] | Sequence[str]) -> str | None:
+        """The device of a row by its cells; None: the row is of nothing that is read, such as a part of a GPU."""
+        fits = {at: test.fullmatch(cells[at]) for at, test in self.fits}
+        if not all(fits.values()):
+            return None
+        device = "" if self.device_at is None else cells[self.device_at]
+        fit = fits.get(self.device_at or 0)
+        return fit[1] if fit and fit.re.groups and device else device
+
+    def row(self, number: int, cells: list[str], is_last: bool) -> Row | None:
+        """What a line says; None where it is no row: a header, units, a line of something else. Raises LogError."""
+        form, names = self.form, self.header.names
+        lacks = max(max(power.at for power in self.powers) + 1 - len(cells), 0)
+        if cells == names or (lacks and (is_last or len(cells) <= max(self.times, default=0))):
+            return None
+        cells += [""] * max(len(names) - len(cells), 0)
+        device = self.device(cells)
+        if device is None:
+            _refuse_other_header(form, number, cells)
+            return None
+        units = [_unit(cells[power.at]) if cells[power.at][:1].isalpha() else None for power in self.powers]
+        if any(units):
+            for place, (power, unit) in enumerate(zip(self.powers, units, strict=True)):
+                kind, size = unit or (power.kind, power.size)
+                self.powers[place] = power._replace(kind=kind, size=size, told=True)
+            self.unit_s = self.unit_s or next((_SECONDS.get(cells[at].lower()) for at in self.times), None)
+            return None
+        sep = self.header.separator
+        readings = [reading(form, power, number, cells[power.at], device, sep) for power in self.powers]
+        time = " ".join(cells[at] for at in self.times)
+        if all(math.isnan(one.value) for one in readings):
+            _refuse_other_header(form, number, cells)
+            # A line among the rows that has neither a time nor a number is none of the meter's.
+            if self.times and math.isnan(moment(time).seconds):
+                return None
+        return Row(number, time, readings, unit_s=self.unit_s)
+
+    def rows(self, lines: Sequence[str], before: int, is_end: bool = True) -> Iterator[Row]:
+        """The rows of lines behind `before` others; is_end: the log ends with them. Raises LogError, with the line."""
+        for number, cells in _body(self.form, self.header, lines, before):
+            row = self.row(number, cells, is_end and number == before + len(lines))
+            if row is not None:
+                yield row
+
+
+def _is_header(form: Table, names: Sequence[str]) -> bool:
+    """Whether a line has all that the header of a meter's table has."""
+    return all(any(re.fullmatch(text, name, re.I) for name in names) for text in form.header)
+
+
+def _refuse_other_header(form: Table, number: int, cells: Sequence[str]) -> None:
+    """Raises LogError where a line has all that the header of a meter has: its columns may be others than before."""
+    if form.header and cells[-1:] and cells[-1][:1].isalpha() and _is_header(form, cells):
+        raise LogError(f":{number}: another header begins, with other columns; cut the log in two there.")
+
+
+def layout(form: Table, path: str, lines: Sequence[str]) -> Layout | None:
+    """Where the cells of a log are whose first lines are given; None where no line is a header. Raises LogError."""
     for header in _headers(form, lines):
         names = header.names
-        has_names = all(any(re.fullmatch(text, name, re.I) for name in names) for text in form.header)
-        powers = _powers(form, names, path) if has_names else []
-        times = _times(form, header, lines) if powers else []
+        powers = _powers(form, names, path) if _is_header(form, names) else []
+        behind = lines[header.place + 1 :]
+        times = _times(form, header, behind) if powers else []
         if powers and (form.header or times):
-            break
-    else:
-        return
-    device_at = _device(form, header, lines)
-    last = max(power.at for power in powers)
-    unit_s = _SECONDS.get(_written(names[times[0]]).lower()) if times else None
-    only = [(at, re.compile(text)) for name, text in form.rows.items() if (at := _at(names, name)) is not None]
-    for number, cells in _body(form, header, lines):
-        lacks = max(last + 1 - len(cells), 0)
-        if cells == names or (lacks and (number == len(lines) or len(cells) <= max(times, default=0))):
-            continue
-        cells += [""] * lacks
-        fits = {at: test.fullmatch(cells[at]) for at, test in only}
-        if not all(fits.values()):
-            continue
-        if any(cells[power.at][:1].isalpha() and _unit(cells[power.at]) for power in powers):  # a row of units
-            for place, power in enumerate(powers):
-                kind, size = _unit(cells[power.at]) or (power.kind, power.size)
-                powers[place] = power._replace(kind=kind, size=size, told=True)
-            unit_s = unit_s or next((_SECONDS.get(cells[at].lower()) for at in times), None)
-            continue
-        device = cells[device_at] if device_at is not None and device_at < len(cells) else ""
-        if (fit := fits.get(device_at or 0)) and fit.re.groups and device:
-            device = fit[1]
-        readings = [_reading(form, power, number, cells[power.at], device, header.separator) for power in powers]
-        time = " ".join(cells[at] for at in times)
-        # A line among the rows that has neither a time nor a number is none of the meter's.
-        if not times or not all(math.isnan(one.value) for one in readings) or not math.isnan(moment(time).seconds):
-            yield Row(number, time, readings, unit_s=unit_s)
+            device_at = _device(form, header, behind)
+            unit_s = _SECONDS.get(_written(names[times[0]]).lower()) if times else None
+            fits = [(at, re.compile(text)) for name, text in form.rows.items() if (at := _at(names, name)) is not None]
+            return Layout(form, header, powers, times, device_at, fits, unit_s)
+    return None
 
 
-def _reading(form: Table, power: _Power, number: int, text: str, device: str, separator: str) -> Reading:
+def _of_table(form: Table, path: str, lines: Sequence[str]) -> Iterator[Row]:
+    """The rows of a table with a header; none where no line is one. Raises LogError, with the line."""
+    found = layout(form, path, lines)
+    if found is not None:
+        first = found.header.place + 1
+        yield from found.rows(lines[first:], first)
+
+
+def reading(form: Table, power: _Power, number: int, text: str, device: str, separator: str) -> Reading:
     """What a cell of a table says. Raises LogError: of one with a comma nobody knows what it is."""
     if "," in text and (comma := _COMMA.fullmatch(text)):
         if separator != ";" and _THREE.fullmatch(text):
@@ -341,10 +422,10 @@ def _cells(line: str, separator: str) -> list[str]:
     return [cell.strip() for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])]
 
 
-def _body(form: Table, header: _Header, lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """The cells of the rows of a table. Decimal commas between commas make two cells of a number, which are joined."""
+def _body(form: Table, header: _Header, lines: Sequence[str], before: int) -> Iterator[tuple[int, list[str]]]:
+    """The cells of lines behind `before` others. Commas between commas make two cells of a number, which are joined."""
     width = len(header.names)
-    for number, line in enumerate(lines[header.place + 1 :], header.place + 2):
+    for number, line in enumerate(lines, before + 1):
         text = line
         if header.separator in ("", ","):
             text = line.strip().lstrip("#").strip()
@@ -352,6 +433,7 @@ def _body(form: Table, header: _Header, lines: Sequence[str]) -> Iterator[tuple[
         if not header.separator and len(cells) == width + 1:
             cells[:2] = [" ".join(cells[:2])]  # "GPU 0"
         if not header.separator and len(cells) != width:
+            _refuse_other_header(form, number, cells)
             continue
         if len(cells) == 2 * width - 1 > width and all(cell.isdigit() for cell in cells[2::2]):
             cells = [cells[0], *(f"{whole}.{part}" for whole, part in zip(cells[1::2], cells[2::2], strict=True))]
@@ -395,7 +477,9 @@ def _bare(name: str) -> str:
 
 def _times(form: Table, header: _Header, lines: Sequence[str]) -> list[int]:
     """The columns of a table's time: the first whose name is one, and in which the first row has a time."""
-    first = next((cells for _, cells in _body(form, header, lines) if len(cells) >= len(header.names) - 1), [])
+    first = next(
+        (cells for _, cells in _body(form, header, lines, header.place + 1) if len(cells) >= len(header.names) - 1), []
+    )
     found: list[int] = []
     for text in form.time:
         at = [_at(header.names, part) for part in text.split(r" \+ ")]
@@ -414,7 +498,7 @@ def _device(form: Table, header: _Header, lines: Sequence[str]) -> int | None:
     One of a table that nobody described counts the rows where it has another in most of them.
     """
     places = [at for text in form.device for at, name in enumerate(header.names) if re.fullmatch(text, name, re.I)]
-    some = [cells for _, (_, cells) in zip(range(_SOME), _body(form, header, lines), strict=False)]
+    some = [cells for _, (_, cells) in zip(range(_SOME), _body(form, header, lines, header.place + 1), strict=False)]
     seen = {at: len({cells[at] for cells in some if at < len(cells)}) for at in places}
     most = len(some) if form.columns else max(len(some) / 2, 2)
     return max((at for at in places if seen[at] <= most), key=seen.__getitem__, default=None)

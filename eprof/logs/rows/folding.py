@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, Floats, Ints, alike, numbered
 from eprof.logs.rows.cells import ABSENT, MISFIT, REASONS, UNITS, as_cell
+from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import COUNT, LAUNCH, OTHER, Names, Table, TableRows, told_apart
 
 _HELD_ROWS = 1 << 16
@@ -183,6 +184,7 @@ class Store(Struct, dict=True):
     pieces: dict[str, list[Piece]] = field(default_factory=dict)
     missing: Counter[tuple[str, int]] = field(default_factory=Counter)
     untimed: Counter[str] = field(default_factory=Counter)
+    gaps: Gaps = field(default_factory=Gaps)
 
     def add(self, kind: str, piece: Piece | None) -> None:
         """Store the rows of one table, or some of them."""

@@ -21,6 +21,7 @@ from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.known import only
 from eprof.logs.rows.events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
+from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import BETWEEN, LAUNCH, Log, Names, Table, TableRows
 from eprof.logs.rows.numbers import NO_UNIT, kind_of
 from eprof.logs.rows.stream import Source, unpacked
@@ -58,14 +59,16 @@ def _read(source: Source, trace: Trace, parts: str | None) -> Log:
     """The log of a PyTorch trace: times of kernels, counters of ranges, operators."""
     events = [event for event in trace.events if event.ph == "X"]
     notes: list[str] = []
-    tables = [_kernels(trace, events, parts, notes), _ranges(trace, events, parts, notes)]
+    gaps = Gaps()
+    tables = [_kernels(trace, events, parts, notes, gaps), _ranges(trace, events, parts, notes)]
     known = [table for table in tables if table is not None]
     if not known:
         raise LogError(f"{source.path}: the trace has no kernels, only what the CPU did; {_RECORD}")
-    return source.log(known, [*source.notes, *notes, *_left_out(events)])
+    copies_s = 1e-6 * sum(event.dur for event in events if event.cat in _OTHERS)
+    return source.log(known, [*source.notes, *notes, *_left_out(events)], gap_s=gaps.seconds, copies_s=copies_s)
 
 
-def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str]) -> Table | None:
+def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str], gaps: Gaps) -> Table | None:
     """The times of kernels as they ran, from a PyTorch trace."""
     kernels = [event for event in events if event.cat == _KERNEL]
     if not kernels:
@@ -77,12 +80,15 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
     lost = int((time_s < 0).sum())  # as some versions of Kineto wrote
     if lost:
         notes.append(f"{lost} launches of kernels end before they start, so their times are not known")
+    devices = _devices(links, trace.gpus)
+    start_ns = np.array([_nanoseconds(kernel) for kernel in kernels], dtype=np.int64)
+    gaps.add(devices, start_ns, (1e9 * time_s).round().astype(np.int64))
     rows = TableRows.of(
-        _devices(links, trace.gpus),
+        devices,
         _kernel_names(kernels),
         time_s=np.where(time_s < 0, np.nan, time_s),
         part=Names.of(_stream(each) for each in links) if parts == "stream" else None,
-        start_ns=np.array([_nanoseconds(kernel) for kernel in kernels], dtype=np.int64) + trace.base_ns,
+        start_ns=start_ns + trace.base_ns,
         stream=Names.of(_stream(each) for each in links),
         operator=_operators(events, [call_of.get(each.correlation) for each in links], notes),
     )

@@ -308,6 +308,8 @@ class _Reader(Struct):
             example_skipped=self.example or None,
             processes=max(1, len(processes)),
             clocks=derived.joined(self.collected.clocks),
+            gap_s=self.nsys.gaps.seconds,
+            copies_s=self.nsys.copies_s,
         )
 
     def _collect(self) -> None:

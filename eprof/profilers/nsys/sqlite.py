@@ -6,7 +6,7 @@ Only the table of kernels is added up. It is joined by numbers that are unique (
 
 import math
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -76,7 +76,20 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
         format_=KIND,
         command=_command(database, pids),
         processes=max(1, len(pids)),
+        gap_s=_gap_s(database) if len(pids) < 2 else None,
+        copies_s=sum(seconds for _, seconds, _ in _copies(database)),
     )
+
+
+def _gap_s(database: _Database) -> float | None:
+    """How long no kernel ran between those of one process in nsys's database; None: some have no time."""
+    timed, until = _TIMED.format("k"), "rows between unbounded preceding and 1 preceding"
+    gaps = (
+        f"select k.start - max(k.end) over (partition by k.deviceId order by k.start {until}) ns, {timed} is_timed "
+        f"from {KERNELS} k"
+    )
+    ns, is_known = database.connection.execute(f"select total(max(ns, 0)), min(is_timed) from ({gaps})").fetchone()
+    return ns * 1e-9 if is_known else None
 
 
 def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
@@ -181,14 +194,18 @@ def _notes(database: _Database, kernels: list[Timed]) -> Iterable[str]:
                 f"{number} launches of CUDA graphs ({seconds * 1e3:.6g} ms) are traced as a whole, so the kernels in "
                 "them are not told; trace with `nsys profile --cuda-graph-trace=node`"
             )
-    others = []
+    others = [f"{number} {noun} ({seconds * 1e3:.6g} ms)" for number, seconds, noun in _copies(database)]
+    if others:
+        yield "not kernels, so left out: " + ", ".join(others)
+
+
+def _copies(database: _Database) -> Iterator[tuple[int, float, str]]:
+    """The copies and the memsets in nsys's database: how many, for how many seconds, and what they are called."""
     for table, noun in _COPIES.items():
         if database.has(table, "start", "end"):
             number, seconds = _sum(database, table)
             if number:
-                others.append(f"{number} {noun} ({seconds * 1e3:.6g} ms)")
-    if others:
-        yield "not kernels, so left out: " + ", ".join(others)
+                yield number, seconds, noun
 
 
 def _sum(database: _Database, table: str) -> tuple[int, float]:

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
-from eprof.base.arrays import Array, Columns, alike
+from eprof.base.arrays import Array, Columns, Ints, alike
 from eprof.base.errors import LogError
 from eprof.base.text import counted, pattern
+from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import LAUNCH, Log, Names, Table, TableRows, part_of, told_apart
 from eprof.logs.rows.numbers import ENGLISH, values
 from eprof.logs.rows.sections import Piece, Section, names_of, size, split, together
@@ -214,6 +215,8 @@ class Nsys(Struct):
     heading: str | None = None
     numbers: Numbers = field(default_factory=Numbers)
     others: int = 0
+    copies_s: float = 0.0
+    gaps: Gaps = field(default_factory=Gaps)
     text: int | None = None
     foreign: int | None = None
 
@@ -272,16 +275,21 @@ class Nsys(Struct):
         is_kernel = row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith("[CUDA mem")
         if name and is_kernel:
             many = launches if shape.kind == LAUNCHED else 1.0
-            part = self._part(shape, row, numbers) if self.parts else None
+            start = numbers.value(row[shape.start], is_text) if shape.start else None
+            if shape.kind == TRACE:
+                time_ns = -1 if start is None else round(1e9 * time * shape.scale)
+                start_ns = round((start or 0.0) * shape.start_scale)
+                self.gaps.add(Names.of([row.get("Device") or None]), np.array([start_ns]), np.array([time_ns]))
+            part = self._part(shape, row, start) if self.parts else None
             self.add(shape, name, row.get("Device"), int(launches), time * shape.scale * many, part)
         else:
             self.others += 1
+            self.copies_s += time * shape.scale
         return True
 
-    def _part(self, shape: Shape, row: Mapping[str, str], numbers: Numbers) -> str | None:
+    def _part(self, shape: Shape, row: Mapping[str, str], start: float | None) -> str | None:
         """What a row of an nsys trace is a part of: its stream, or itself."""
         stream = row.get(STREAM) or None
-        start = numbers.value(row[shape.start], shape.spans is not None) if shape.start else None
         if self.parts != LAUNCH or start is None:
             return stream
         return part_of(round(start * shape.start_scale), stream)
@@ -387,7 +395,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
         rows_have = counted(skipped, "row has", "rows have")
         notes.append(f"{rows_have} no readable time or number of launches and is skipped, for example: {example}")
     about = {"lines": lines, "skipped_lines": skipped, "example_skipped": example or None}
-    return source.log([nsys.table()], notes, format_=KIND, **about)
+    return source.log([nsys.table()], notes, format_=KIND, gap_s=nsys.gaps.seconds, copies_s=nsys.copies_s, **about)
 
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
@@ -447,9 +455,16 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     is_stray = ~(seconds >= 0) | _where(names, [not name.strip() for name in names.names])
     is_kernel = ~is_copy & ~is_stray
     nsys.others += int(is_copy.sum())
+    nsys.copies_s += float(np.nansum(seconds[is_copy]))
     names = names.chosen(is_kernel)
     devices = devices.chosen(is_kernel)
-    parts = _parts(nsys.parts, section, shape, table).chosen(is_kernel)
+    start = section.at(shape.start or "")
+    start_ns = None
+    if start is not None:
+        start_ns = np.nan_to_num(values(table[start], ENGLISH) * shape.start_scale).round().astype(np.int64)
+        time_ns = (1e9 * np.nan_to_num(seconds, nan=-1e-9)).round().astype(np.int64)
+        nsys.gaps.add(devices, start_ns[is_kernel], time_ns[is_kernel])
+    parts = _parts(nsys.parts, section, table, start_ns).chosen(is_kernel)
     kernel, first = alike(names.codes, devices.codes, parts.codes)
     sums = np.bincount(kernel, seconds[is_kernel], len(first)).tolist()
     launches = np.bincount(kernel, minlength=len(first)).tolist()
@@ -459,15 +474,14 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     return int(is_stray.sum())
 
 
-def _parts(parts: str | None, section: Section, shape: Shape, table: Piece) -> Names:
+def _parts(parts: str | None, section: Section, table: Piece, start_ns: Ints | None) -> Names:
     """The part that each row of an nsys trace is: its stream, itself, or none."""
-    stream, start = section.at(STREAM), section.at(shape.start or "")
+    stream = section.at(STREAM)
     if parts is None or stream is None:
         return Names((), np.full(size(table), -1, dtype=np.int32))
     streams = names_of(table[stream])
-    if parts != LAUNCH or start is None:
+    if parts != LAUNCH or start_ns is None:
         return streams
-    start_ns = np.nan_to_num(values(table[start], ENGLISH) * shape.start_scale).round().astype(np.int64)
     return Names.of(map(part_of, start_ns.tolist(), streams.texts()))
 
 

@@ -451,6 +451,9 @@ class TraceSection(ColumnSection):
         if self.stream is not None:
             piece.part = self._parts(rows, self.stream)[is_launch]
         self._sums.add(piece)
+        start_ns = self._start_ns(rows)[is_launch]
+        time_ns = (1e9 * np.nan_to_num(time_s[is_launch], nan=-1e-9)).round().astype(np.int64)
+        self.store.gaps.add(self.store.devices.column(device), start_ns, time_ns, self.run)
         if None not in self.shape:
             self.store.shaped(kernel, self._shapes(rows)[:, is_launch])
 
@@ -465,9 +468,11 @@ class TraceSection(ColumnSection):
         """The number of each row's part: its stream, or its start and stream where each launch is one."""
         if self.store.by != LAUNCH:
             return rows.each(stream, self.store.each(self.store.part_of, np.int32))
-        start_ns = np.nan_to_num(rows.numbers(self.start) * (self._start_unit * 1e9)).round().astype(np.int64)
-        parts = map(part_of, start_ns.tolist(), rows.each(stream, self.store.each(str, np.object_)))
+        parts = map(part_of, self._start_ns(rows).tolist(), rows.each(stream, self.store.each(str, np.object_)))
         return np.array([self.store.part_of(part) for part in parts], dtype=np.int32)
+
+    def _start_ns(self, rows: Rows) -> Ints:
+        return np.nan_to_num(rows.numbers(self.start) * (self._start_unit * 1e9)).round().astype(np.int64)
 
     def finish(self) -> None:
         """Hand the launches of an nvprof trace over."""

@@ -159,12 +159,15 @@ def _kernels(base: sqlite3.Connection, table: str, store: Store, kind: str, metr
         kernel = [store.kernels.of(str(row[0] or "(a kernel without name)")) for row in rows]
         device = [store.devices.of(device_of[row[1]]) if row[1] in device_of else NO_DEVICE for row in rows]
         time_s = np.array([_seconds(start, end) for _, _, start, end, *_ in rows], np.float64)
+        starts = np.array([start if isinstance(start, int) else UNKNOWN for _, _, start, *_ in rows], np.int64)
+        if kind == _KIND:
+            time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
+            store.gaps.add(store.devices.column(np.array(device, np.int32)), starts, time_ns)
         piece = Piece.of_run(
             0, np.array(device, np.int32), np.array(kernel, np.int32), np.ones(len(rows), np.int64), time_s
         )
         if store.by == LAUNCH and kind == _KIND:
-            starts = [start if isinstance(start, int) else UNKNOWN for _, _, start, *_ in rows]
-            parts = [store.part_of(part_of(start, row[5])) for start, row in zip(starts, rows, strict=True)]
+            parts = [store.part_of(part_of(start, row[5])) for start, row in zip(starts.tolist(), rows, strict=True)]
             piece.part = np.array(parts, np.int32)
         if metrics:
             piece.counters = metrics.of([row[4] for row in rows])
@@ -193,4 +196,4 @@ def _log(source: Source, store: Store, counted: Collection[str], metrics: _Metri
     tables = store.tables()
     if not tables:
         raise LogError(f"{source.path}: the export holds no kernels; see that the program launches kernels on the GPU")
-    return source.log(tables, [*notes, *store.closing_notes()])
+    return source.log(tables, [*notes, *store.closing_notes()], gap_s=store.gaps.seconds, copies_s=store.copies_s)

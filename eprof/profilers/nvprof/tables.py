@@ -167,6 +167,11 @@ class Store(folding.Store, dict=True):
         """The codes of texts in tables that polars parses."""
         return codes_that_stay()
 
+    @property
+    def copies_s(self) -> float:
+        """How long copies and memsets took."""
+        return sum(time_s for _, time_s in self.others.values())
+
     def count_other(self, name: str, calls: float, time_s: float) -> None:
         """Count in the store something that took time on the GPU but is no kernel, such as a copy."""
         before = self.others.setdefault(name, [0.0, 0.0])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from eprof.base.text import counted, in_code, in_markdown, pattern, printable
-from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Row, Sentence, Table, Verdict
+from eprof.base.text import counted, in_code, in_markdown, pattern, phrase, printable
+from eprof.show.words.blocks import Block, Headline, Legend, Medium, Notes, Point, Sentence, Table, Verdict
 from eprof.show.words.cells import Cell, Name, legend, plain_text
 
 if TYPE_CHECKING:
@@ -141,16 +141,13 @@ def _table(table: Table) -> Iterator[str]:
         yield from (in_markdown(table.title), "")
     yield _line(in_markdown(column.label) for column in table.columns)
     yield "|" + "|".join(_RULES[column.align] for column in table.columns) + "|"
-    yield from (_row(row) for row in table.rows)
+    for row in table.rows:
+        cells = [_cell(cell) for cell in row.cells]
+        yield _line(f"**{cell}**" if row.total and cell else cell for cell in cells)
     if table.left_out:
         yield _line([in_markdown(table.left_out), *("" for _ in table.columns[1:])])
     if table.note:
         yield from ("", in_markdown(table.note))
-
-
-def _row(row: Row) -> str:
-    cells = [_cell(cell) for cell in row.cells]
-    return _line(f"**{cell}**" if row.total and cell else cell for cell in cells)
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -160,5 +157,4 @@ def _line(cells: Iterable[str]) -> str:
 def _cell(cell: Cell) -> str:
     if not isinstance(cell, Name):
         return in_markdown(plain_text(cell))
-    note = f" ({in_markdown(cell.note)})" if cell.note else ""
-    return in_code(cell.text) + note
+    return in_code(cell.text) + phrase(" ({})", in_markdown(cell.note))

@@ -60,8 +60,12 @@ def to_trace(document: schema.Profile, timeline: TableRows, warn: Callable[[str]
     ]
     # Streams by their numbers: shorter ones are smaller.
     launches.sort(key=lambda launch: (launch.device, len(launch.stream), launch.stream, launch.start_ns))
+    # Perfetto drops what overlaps on one line, so that goes to further lines.
     for _, of_stream in groupby(launches, key=lambda launch: (launch.device, launch.stream)):
-        _into_lanes(of_stream)
+        free_ns: list[int] = []
+        for launch in of_stream:
+            launch.lane = next((lane for lane, end in enumerate(free_ns) if end <= launch.start_ns), len(free_ns))
+            free_ns[launch.lane : launch.lane + 1] = [launch.end_ns]
     first_ns = min((launch.start_ns for launch in launches), default=0)
     head = {
         "eprof": __version__,
@@ -98,14 +102,6 @@ def _shortfall(document: schema.Profile, launches: Sequence[_Launch]) -> str:
     return f"The launches of this trace take {quantity(traced_j, 'J')} of the report's {quantity(total_j, 'J')}: {why}."
 
 
-def _into_lanes(launches: Iterable[_Launch]) -> None:
-    """Perfetto drops what overlaps on one line, so that goes to further lines. Launches come by their starts."""
-    free_ns: list[int] = []
-    for launch in launches:
-        launch.lane = next((lane for lane, end in enumerate(free_ns) if end <= launch.start_ns), len(free_ns))
-        free_ns[launch.lane : launch.lane + 1] = [launch.end_ns]
-
-
 def _rows(launches: Sequence[_Launch], first_ns: int) -> Iterator[dict[str, Any]]:
     for number, (device, of_device) in enumerate(groupby(launches, key=attrgetter("device")), 1):
         own = list(of_device)
@@ -115,32 +111,28 @@ def _rows(launches: Sequence[_Launch], first_ns: int) -> Iterator[dict[str, Any]
             if launch.track not in threads:
                 threads[launch.track] = len(threads) + 1
                 yield named("thread_name", number, threads[launch.track], visible(launch.track))
-            yield _slice(launch, number, threads[launch.track], first_ns)
+            length_ns = launch.end_ns - launch.start_ns
+            power_w = launch.kernel.power_w
+            arguments: dict[str, Any] = {"kernel": visible(launch.kernel.name)}
+            if power_w is not None:
+                arguments |= {"energy_j": brief(power_w * length_ns * 1e-9), "power_w": brief(power_w)}
+            arguments |= {"marks": " ".join(launch.kernel.marks), "operator": visible(launch.operator or "")}
+            yield {
+                "ph": "X",
+                "name": visible(short(launch.kernel.name, _NAME)),
+                "cat": "kernel",
+                "pid": number,
+                "tid": threads[launch.track],
+                "ts": (launch.start_ns - first_ns) / 1e3,
+                "dur": length_ns / 1e3,
+                "args": {name: value for name, value in arguments.items() if value != ""},
+            }
         yield from _power(own, number, first_ns)
 
 
 def named(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
     """The row of a trace that names a process ("process_name") or a thread."""
     return {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": name}}
-
-
-def _slice(launch: _Launch, process: int, thread: int, first_ns: int) -> dict[str, Any]:
-    length_ns = launch.end_ns - launch.start_ns
-    power_w = launch.kernel.power_w
-    arguments: dict[str, Any] = {"kernel": visible(launch.kernel.name)}
-    if power_w is not None:
-        arguments |= {"energy_j": brief(power_w * length_ns * 1e-9), "power_w": brief(power_w)}
-    arguments |= {"marks": " ".join(launch.kernel.marks), "operator": visible(launch.operator or "")}
-    return {
-        "ph": "X",
-        "name": visible(short(launch.kernel.name, _NAME)),
-        "cat": "kernel",
-        "pid": process,
-        "tid": thread,
-        "ts": (launch.start_ns - first_ns) / 1e3,
-        "dur": length_ns / 1e3,
-        "args": {name: value for name, value in arguments.items() if value != ""},
-    }
 
 
 def brief(value: float) -> float:

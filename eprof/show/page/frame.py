@@ -46,20 +46,17 @@ def filled(template: str, styles: Sequence[str], scripts: Sequence[str], **conte
     style = "".join(map(asset, styles))
     script = "".join(map(asset, scripts))
     page = templates().get_template(template)
+    policy = (
+        f"default-src 'none'; script-src '{_sha256(script)}'; style-src '{_sha256(style)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
     text = page.render(
-        policy=_policy(style, script),
+        policy=policy,
         style=Markup(style),  # noqa: S704  our own files, and hashed
         script=Markup(script),  # noqa: S704
         **content,
     )
     return explained(text.encode("utf-8", "replace").decode("utf-8"))
-
-
-def _policy(style: str, script: str) -> str:
-    return (
-        f"default-src 'none'; script-src '{_sha256(script)}'; style-src '{_sha256(style)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
 
 
 def _sha256(text: str) -> str:
@@ -178,27 +175,16 @@ def explained(page: str) -> str:
 def unmasked(document: Masked) -> Masked:
     """The document for a page, with `visible` texts: no character that nobody sees.
 
-    Most have no others, which is quickly seen in their JSON.
+    Most have no others, which is quickly seen in their JSON, where control characters below 32 are escapes.
     """
-    if not _has_unseen(document):
-        return document
+    with contextlib.suppress(UnicodeEncodeError):
+        text = msgspec.json.encode(document)
+        foreign = text.translate(None, _ASCII).decode()
+        if b"\\u00" not in text and b"\x7f" not in text and visible(foreign) == foreign:
+            return document
     shown = _shown(msgspec.to_builtins(document))
     made: Masked = msgspec.convert(shown, type(document)) if isinstance(document, msgspec.Struct) else shown
     return made
-
-
-def _has_unseen(document: Mapping[str, Any] | msgspec.Struct) -> bool:
-    try:
-        text = msgspec.json.encode(document)
-    except UnicodeEncodeError:
-        return True
-    # In JSON, control characters below 32 are escapes.
-    if b"\\u00" in text or b"\x7f" in text:
-        return True
-    if text.isascii():
-        return False
-    foreign = text.translate(None, _ASCII).decode()
-    return visible(foreign) != foreign
 
 
 def _shown(value: Any) -> Any:
@@ -314,15 +300,13 @@ def method(document: Document, parts: Mapping[str, Sequence[str]], notes: Sequen
 
 def card(anchor: str, link: str, heading: str, *blocks: Block | str) -> Section:
     """A section of a framed page, without sentences that say nothing and titles of tables that repeat its own."""
-    filled = [block for block in blocks if not isinstance(block, Sentence) or block.text]
-    return Section(anchor, link, heading, [_under(block, (link, heading)) for block in filled])
-
-
-def _under(block: Block | str, said: Sequence[str]) -> Block | str:
-    """A block of a framed page below a heading: a table's title that the heading said is not said again."""
-    if isinstance(block, Table) and block.title in said:
-        return replace(block, title="")
-    return block
+    filled: list[Block | str] = []
+    for block in blocks:
+        if isinstance(block, Table) and block.title in (link, heading):
+            filled.append(replace(block, title=""))
+        elif not isinstance(block, Sentence) or block.text:
+            filled.append(block)
+    return Section(anchor, link, heading, filled)
 
 
 def quiet(text: str) -> Sentence:
@@ -335,18 +319,17 @@ def quiet(text: str) -> Sentence:
 
 def energy_map(cells: Mapping[tuple[float, float], HeatCell]) -> Markup:
     """A heat map of energy by clocks."""
-    return heat_table({clocks: _cell(cell) for clocks, cell in cells.items()})
-
-
-def _cell(cell: HeatCell) -> Markup:
-    kinds = ["no" if cell.step is None else f"h{cell.step}"]
-    if cell.is_now:
-        kinds.append("now")
-    if not cell.is_allowed:
-        kinds.append("off")
-    sign = piece(cell.sign, " <b>{}</b>", cell.sign.replace("*", "★"))
-    title = piece(cell.title, ' title="{}"', cell.title)
-    return Markup('<td class="{}"{}>{}{}</td>').format(" ".join(kinds), title, cell.text, sign)
+    drawn = {}
+    for clocks, cell in cells.items():
+        kinds = ["no" if cell.step is None else f"h{cell.step}"]
+        if cell.is_now:
+            kinds.append("now")
+        if not cell.is_allowed:
+            kinds.append("off")
+        sign = piece(cell.sign, " <b>{}</b>", cell.sign.replace("*", "★"))
+        title = piece(cell.title, ' title="{}"', cell.title)
+        drawn[clocks] = Markup('<td class="{}"{}>{}{}</td>').format(" ".join(kinds), title, cell.text, sign)
+    return heat_table(drawn)
 
 
 def heat_table(cells: Mapping[tuple[float, float], Markup]) -> Markup:

@@ -41,22 +41,19 @@ def _block(block: Block | Markup) -> Markup:
                 number, block.noun, "s"[: number - 1], items
             )
         case Table():
-            return _table(block.on(Medium.TERMINAL, _WIDTH))
+            table = block.on(Medium.TERMINAL, _WIDTH)
+            labels = Markup("").join(Markup("<th>{}</th>").format(column.label) for column in table.columns)
+            rows = []
+            for name, *others in (row.cells for row in table.rows):
+                full = name.full if isinstance(name, Name) else ""
+                head = Markup('<th title="{}" style="text-align:left">{}</th>')
+                first = head.format(full, cut(plain_text(name), _NAME))
+                rows.append(Markup("<tr>{}{}</tr>").format(first, Markup("").join(map(_cell, others))))
+            below = piece(table.left_out, "<p><small>{}</small></p>", table.left_out)
+            return Markup("<table><thead><tr>{}</tr></thead><tbody>\n{}</tbody></table>{}").format(
+                labels, Markup("\n").join(rows), below
+            )
     return block if isinstance(block, Markup) else Markup("")
-
-
-def _table(table: Table) -> Markup:
-    labels = Markup("").join(Markup("<th>{}</th>").format(column.label) for column in table.columns)
-    rows = Markup("\n").join(map(_notebook_row, (row.cells for row in table.rows)))
-    below = piece(table.left_out, "<p><small>{}</small></p>", table.left_out)
-    return Markup("<table><thead><tr>{}</tr></thead><tbody>\n{}</tbody></table>{}").format(labels, rows, below)
-
-
-def _notebook_row(cells: Iterable[Cell]) -> Markup:
-    name, *others = cells
-    full = name.full if isinstance(name, Name) else ""
-    first = Markup('<th title="{}" style="text-align:left">{}</th>').format(full, cut(plain_text(name), _NAME))
-    return Markup("<tr>{}{}</tr>").format(first, Markup("").join(map(_cell, others)))
 
 
 def _cell(cell: Cell) -> Markup:

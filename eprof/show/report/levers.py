@@ -27,6 +27,7 @@ from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, span
 
+_OF_AMD = pattern(r"\b(AMD|Radeon|Instinct)\b")
 _STEP = 0.2  # what is tried of things that shrink by degrees: a fifth less
 _LITTLE = 0.03  # of the energy: what saves less is not worth trying
 _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
@@ -49,7 +50,7 @@ _NARROWER = (
 )
 _SINCE = {"tensor_fp16": 7.0, "tensor_tf32": 8.0, "tensor_bf16": 8.0, "tensor_fp8": 8.9, "tensor_fp4": 10.0}
 _CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
-_STREAMS = 1.0  # flop/B: below, each byte is used about once
+_REUSED = 2.0  # bytes of L1 or shared memory for each of DRAM: below, each is used about once
 _REMEDIES = {
     "l2": "larger tiles in shared memory, or blocks that run together on neighbouring data",
     "l1": "keep values in registers or shared memory",
@@ -93,15 +94,17 @@ def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
     changes = sorted(_levers(view), key=lambda change: -change.saves)
     is_worth_it = bool(changes) and changes[0].saves >= _LITTLE
-    texts = [changes[0].text(view.counted_energy(view.document).value or 0.0) if is_worth_it else _of_loops(view)]
+    everything = view.counted_energy(view.document).value
+    texts = [changes[0].text(everything or 0.0) if is_worth_it else _of_loops(view)]
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
         lacks_some(view) or not view.has_energy or view.above.value is None
     ):
         # Where more may have been left out than was counted, that comes first.
-        is_uncounted = lacks_most(view) and "retired" not in view.words
-        texts.insert(0 if is_uncounted else len(texts), _how_to_count(view, is_worth_it))
+        is_beside = is_worth_it and (changes[0].of_j or 0.0) > 2 * (everything or 0.0)
+        is_uncounted = lacks_most(view) and "retired" not in view.words and not is_beside
+        texts.insert(0 if is_uncounted else len(texts), _how_to_count(view, bool(texts[0])))
     return Point("Try", "; ".join(filter(None, texts)) or _nothing(view, changes))
 
 
@@ -125,14 +128,16 @@ def _example(view: View) -> str:
     return example(max(lowest for lowest, _ in ranges), min(highest for _, highest in ranges))
 
 
-def _how_to_count(view: View, is_worth_it: bool) -> str:
-    """The one command that counts what decides where the joules go. is_worth_it: a change is offered already."""
+def _how_to_count(view: View, has_advice: bool) -> str:
+    """The one command that counts what decides where the joules go. has_advice: a change is offered already."""
     rest = when(view.above.value is not None, " the rest")
     if view.nouns.is_of_cpu and "retired" in view.words:
-        return when(not is_worth_it, "price the rest with a table of this processor's own: eprof calibrate --cpu")
+        return when(not has_advice, "price the rest with a table of this processor's own: eprof calibrate --cpu")
     if view.nouns.is_of_cpu:
         return f"count{rest} with `eprof run PROGRAM`"
     device = view.document.device
+    if _OF_AMD.search(device.name or ""):
+        return "give a meter's joules (--energy): eprof reads no counters of AMD's profilers yet"
     capabilities = [device.capability] if device.capability else capabilities_of(device.name)
     # Where several can do it on this GPU, the newest one; where nothing tells which GPU it is, each says for which.
     command, bracket, which = advice.commands(advice.COUNTS, capabilities).rpartition(" or ")[2].partition(" (")
@@ -149,7 +154,10 @@ def _nothing(view: View, changes: Iterable[Try]) -> str:
 def _levers(view: View) -> Iterator[Try]:
     """All levers that the page knows, each with what it saves of the counted energy."""
     everything = view.counted_energy(view.document).value
-    if not everything or view.above.value is None or counted_alone(view):
+    if not everything:
+        return
+    yield from _fewer_gaps(view, everything)
+    if view.above.value is None or counted_alone(view):
         return
     yield from _other_clocks(view)
     for loop in scalar_loops(view):
@@ -162,11 +170,24 @@ def _levers(view: View) -> Iterator[Try]:
     yield from _fewer_instructions(view, everything)
     yield from _less_waiting(view, everything)
     yield from _fewer_cycles(view, everything)
-    idle_j = view.to_meter.idle_j if view.to_meter else 0.0
-    if idle_j:
-        whole_j = everything + idle_j
-        act = "close half of the gaps between kernels (streams, CUDA graphs, fewer synchronisations)"
-        yield Try(act, idle_j / 2 / whole_j, of_j=whole_j)
+
+
+def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
+    """Half of the time between kernels, or all that copies take, which costs constant power."""
+    idle_s, idle_j = view.idle
+    gaps = view.document.gaps or None
+    copies_s = gaps.copies_s if gaps else 0.0
+    if copies_s > idle_s and view.costs is not None:
+        copies_j = copies_s * view.costs.constant_power_w
+        share = copies_j / (everything + copies_j)
+        act = f"copy less, or while kernels run (copies took {quantity(copies_s, 's')})"
+        yield Try(act, share / 2, (0.0, share), of_j=everything + copies_j)
+    elif idle_j:
+        how = "streams, CUDA graphs, fewer synchronisations, input that is ready"
+        if copies_s > idle_s / 2:
+            how = "they are mostly copies: keep data on the GPU, or copy while kernels run"
+        act = f"close half of the gaps between kernels ({quantity(idle_s, 's')} in all; {how})"
+        yield Try(act, idle_j / 2 / (everything + idle_j), of_j=everything + idle_j)
 
 
 # --------------------------------------------------------------------------------------------------- clocks
@@ -305,11 +326,13 @@ def _fused(view: View, everything: float) -> Iterator[Try]:
 def _asked_for(view: View, everything: float) -> Iterator[Try]:
     """Bytes that were fetched and not asked for: rows of a matrix read down its columns, for example."""
     requested = view.summed(view.document, REQUESTED)
+    if view.nouns.is_of_cpu:
+        return  # what is written there is read first, and what stays in a cache is not moved again
     if not requested.value or requested.marks & MISSING:
         return
     saves, most = 0.0, 0.0
     for level in CACHED:
-        moved = view.summed(view.document, [word for word in view.words if COUNTS[word].group == level]).value or 0.0
+        moved = view.summed(view.document, _words(view, level)).value or 0.0
         ratio = moved / requested.value
         if ratio >= _WASTED:
             most = max(most, ratio)
@@ -336,13 +359,24 @@ def _remedy(view: View, group: str) -> str:
     if group != "dram":
         return _REMEDIES.get(group, "")
     if view.nouns.is_of_cpu:
-        return "work on blocks that stay in the caches"
+        return "work on blocks that stay in the caches, or in one loop on what several pass over"
     if _is_closed(view, group):
         return "store narrower types, or fuse what comes before and after it"
-    intensity = view.document.intensity_flop_per_byte
-    if intensity is not None and intensity < _STREAMS and len(view.kernels) > 1:
-        return f"fuse {view.nouns.kernels} that pass arrays on, or store narrower types"
-    return "reuse tiles, or store narrower types"
+    fused = f"fuse the {view.nouns.kernel} with its neighbour"
+    if len(view.kernels) > 1:
+        fused = f"fuse {view.nouns.kernels} that pass arrays on"
+    joules = view.joules_by_kernel(group)
+    kernel = view.kernels[max(range(len(joules)), key=joules.__getitem__)]
+    nearer = [view.summed(kernel, _words(view, level)).value for level in ("l1", "shared")]
+    again = max((moved for moved in nearer if moved is not None), default=None)
+    if again is None:
+        return f"reuse tiles, {fused}, or store narrower types"
+    is_reused = again >= _REUSED * (view.summed(kernel, DRAM).value or math.inf)
+    return f"{when(is_reused, 'reuse tiles') or fused}, or store narrower types"
+
+
+def _words(view: View, group: str) -> list[str]:
+    return [word for word in view.words if COUNTS[word].group == group]
 
 
 def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
@@ -410,7 +444,7 @@ def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:
 
 def _times_from_l1(view: View, kernel: schema.Kernel) -> float:
     """The bytes that L1 moves for each one from or to DRAM; 0 where not both are known."""
-    l1 = view.summed(kernel, [word for word in view.words if COUNTS[word].group == "l1"])
+    l1 = view.summed(kernel, _words(view, "l1"))
     return (l1.value or 0.0) / (view.summed(kernel, DRAM).value or math.inf)
 
 
@@ -438,13 +472,19 @@ def _mostly_in(view: View, group: str) -> str:
 
 
 def _of_loops(view: View) -> str:
-    """What to try by the counts of a CPU's largest function: its loops wait for DRAM, or are not vectorised."""
+    """What to try by the counts of a CPU's largest function: its loops wait for DRAM, or are not vectorised.
+
+    Of a library that a Python program calls only how much it is given can change.
+    """
     if not view.nouns.is_of_cpu or not view.kernels:
         return ""
     kernel = max(view.kernels, key=lambda kernel: view.ranked(kernel).value or 0.0)
     executed, flops = view.instructions(kernel).value or 0.0, view.flops(kernel).value or 0.0
     missed = view.summed(kernel, ("dram_read", "dram"))
     name = view.label(kernel)
+    if is_of_library(kernel):
+        share = percent((view.ranked(kernel).value or 0.0) / (view.ranked(view.document).value or math.inf))
+        return f"give {name} less to do ({share}): fewer elements, or narrower ones (float32)"
     if missed.marks & SIMULATED and _WAIT * (missed.value or 0.0) > executed:
         return f"{name} mostly waits for DRAM: work on blocks that stay in the last-level cache"
     if not flops or not _SCALAR <= executed / flops < _MOSTLY_INTEGER or "fp64_scalar" in view.words:
@@ -455,7 +495,8 @@ def _of_loops(view: View) -> str:
 _PYTHON_LINE = pattern(r"\.pyw?:[0-9]+$")
 _INTERPRETER = "Python"  # its name in `counters/callgrind/libraries.toml`
 _VECTOR_BITS = 256
-_MOSTLY_SCALAR = 0.5  # of a line's arithmetic that is scalar
+_NARROW_BITS = 128
+_MOSTLY_NARROW = 0.5  # of a line's arithmetic that is scalar, or in narrow vectors
 _LEAST_FLOPS = 1 / 30  # of a line's instructions that are arithmetic
 # Counts of a loop that runs once for all lanes of a vector. Bytes stay, and so does what is counted once a lane.
 _ONCE = ("retired", "core_active", "integer", "control", "load_store", "misc")
@@ -470,15 +511,15 @@ class Vectorised(NamedTuple):
 
 
 def scalar_loops(view: View) -> Iterator[Vectorised]:
-    """The functions whose arithmetic is mostly scalar, with the line that has most, and what vectors would save."""
+    """The functions whose arithmetic is mostly scalar or narrow, with the line that has most, and what vectors save."""
     if view.document.device.processor != CPU:
         return
     for kernel in view.kernels:
         if _is_called_by_python(kernel):
             continue  # what a library does there, who calls it cannot compile otherwise
         for kind in ("fp64", "fp32"):
-            lines = [line for line in kernel.lines or () if _number(line, f"{kind}_scalar")]
-            place = max(lines, key=lambda line: _number(line, f"{kind}_scalar")).place if lines else ""
+            lines = [line for line in kernel.lines or () if _number(line, f"{kind}_narrow")]
+            place = max(lines, key=lambda line: _number(line, f"{kind}_narrow")).place if lines else ""
             yield from _vectorised(view.label(kernel) + when(place, f" at {place}"), kernel.counts, kind)
 
 
@@ -504,20 +545,28 @@ def _number(line: schema.Line, word: str) -> float:
 def _vectorised(name: str, counts: dict[str, schema.Count], kind: str) -> Iterator[Vectorised]:
     numbers = {word: count.value or 0.0 for word, count in counts.items()}
     joules = {word: count.energy_j or 0.0 for word, count in counts.items()}
-    scalar, executed = numbers.get(f"{kind}_scalar", 0.0), numbers.get("retired", 0.0)
+    scalar, narrow, executed = (numbers.get(word, 0.0) for word in (f"{kind}_scalar", f"{kind}_narrow", "retired"))
     parts = {part: numbers.get(f"{kind}_{part}", 0.0) for part in ("add", "mul", "fma")}
     operations = sum(parts.values()) + parts["fma"] or numbers.get(kind, 0.0)
-    if not executed or not operations or scalar < _MOSTLY_SCALAR * operations or operations < _LEAST_FLOPS * executed:
+    least = _MOSTLY_NARROW * operations
+    if not executed or not operations or max(scalar, narrow) < least or operations < _LEAST_FLOPS * executed:
         return
-    share = min(scalar / operations, 1.0)
-    lanes = _VECTOR_BITS // int(kind[2:])
-    fewer = (1 - 1 / lanes) * share
-    once_j = sum(joules.get(word, 0.0) for word in _ONCE)
-    arithmetic = min((sum(parts.values()) or operations) / executed, 1.0)
-    narrow, narrow_j = numbers.get(f"{kind}_narrow", 0.0), joules.get(f"{kind}_narrow", 0.0)
-    widened_j = joules.get(f"{kind}_scalar", 0.0) + (narrow_j * scalar / narrow if narrow else 0.0)
-    act = (
-        f"vectorise {name} (-O3 -march=native, unit strides): {percent(share)} of its {kind.upper()} arithmetic is "
-        f"scalar, {lanes} fit a vector"
-    )
-    yield Vectorised(act, fewer * arithmetic * once_j, fewer * once_j + widened_j)
+    bits = int(kind[2:])
+    lanes, now, flops = _VECTOR_BITS // bits, _NARROW_BITS // bits, narrow
+    if scalar >= least:
+        now, flops = 1, scalar
+    share = min(flops / operations, 1.0)
+    fewer = (1 - now / lanes) * share
+    # Where a loop waits for DRAM its cycles stay.
+    waits = _WAIT * (numbers.get("dram_read", 0.0) or numbers.get("dram", 0.0)) > executed
+    once_j = sum(joules.get(word, 0.0) for word in _ONCE if not (waits and word == "core_active"))
+    arithmetic = min((sum(parts.values()) or operations) / now / executed, 1.0)
+    narrow_j = joules.get(f"{kind}_narrow", 0.0)
+    widened_j = joules.get(f"{kind}_scalar", 0.0) + (narrow_j * flops / narrow if narrow else 0.0)
+    how = f"vectorise {name} (-O3 -march=native, unit strides)"
+    what = f"{percent(share)} of its {kind.upper()} arithmetic is scalar, {lanes} fit a vector"
+    if now > 1:
+        how = f"widen the vectors of {name} (-O3 -march=native)"
+        widths = f"{_NARROW_BITS} bits, not {_VECTOR_BITS}"
+        what = f"{percent(share)} of its {kind.upper()} arithmetic is in vectors of {widths}"
+    yield Vectorised(f"{how}: {what}", fewer * arithmetic * once_j, fewer * once_j + widened_j)

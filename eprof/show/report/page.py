@@ -42,6 +42,9 @@ _EVIDENCE: tuple[Callable[[View], Section | None], ...] = (evidence.section, evi
 _DEVICES = 3
 
 
+_UNKNOWN, _UNMEASURED = _NOT = ("not known", "not measured")
+
+
 def html(document: schema.Profile | Mapping[str, Any]) -> str:
     """The page of a report: one self-contained HTML file."""
     document = unmasked(schema.typed(document, schema.Profile))
@@ -79,12 +82,20 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
 
 
 def figures(view: View) -> list[Figure]:
-    """The key figures: energy, time, power, energy per flop, error against the meter; counts without any energy."""
-    time = _figure(_time_of(view), view.time, "s", "no time in the logs")
+    """The key figures: energy, time, power, energy per flop, error against the meter; counts without any energy.
+
+    Of energy it is said that it is not known; what else is not known has no figure.
+    """
+    energy, *others = _figures(view)
+    return [energy, *(figure for figure in others if figure.value not in _NOT)]
+
+
+def _figures(view: View) -> list[Figure]:
+    time = _figure(_time_of(view), view.time, "s")
     if not view.has_energy:
         why = "no cost table" if view.costs is None else "no price"
         return [
-            Figure("Energy", "not known", why),
+            Figure("Energy", _UNKNOWN, why),
             time,
             _figure("Instructions", view.instructions(view.document), ""),
             _figure("To and from DRAM", view.summed(view.document, DRAM), "B"),
@@ -92,8 +103,6 @@ def figures(view: View) -> list[Figure]:
         ]
     if view.is_modelled:
         return [*_modelled(view), _meter(view)]
-    no_power = "no time passed" if view.time.value == 0 else "the time is not known"
-    no_flops = "no flops" if view.flops(view.document).value is not None else "flops not known"
     # Energy that lacks the constant part of kernels without a time, over the time of the others, is no power.
     power = Amount(None) if view.time.lower else power_of(view.document)
     energy, ends = view.energy("total"), view.interval("total")
@@ -111,14 +120,14 @@ def figures(view: View) -> list[Figure]:
             above,
             constant,
             time,
-            _figure("Energy per flop", view.per_flop(view.document), "J", no_flops),
+            _figure("Energy per flop", view.per_flop(view.document), "J"),
             _meter(view),
         ]
     return [
         _figure("Energy", energy, "J", note=note),
         time,
-        _figure("Mean power", power, "W", no_power),
-        _figure("Energy per flop", view.per_flop(view.document), "J", no_flops),
+        _figure("Mean power", power, "W"),
+        _figure("Energy per flop", view.per_flop(view.document), "J"),
         _meter(view),
     ]
 
@@ -141,9 +150,9 @@ def _time_of(view: View) -> str:
     return f"{view.nouns.kernel.capitalize()} time"
 
 
-def _figure(label: str, amount: Amount, unit: str, why: str = "", note: str = "") -> Figure:
+def _figure(label: str, amount: Amount, unit: str, note: str = "") -> Figure:
     if amount.value is None:
-        return Figure(label, "not known", why)
+        return Figure(label, _UNKNOWN)
     return Figure(label, quantity(amount.value, unit), note, amount.marks)
 
 
@@ -154,6 +163,6 @@ def _meter(view: View) -> Figure:
         return Figure("Scaled to the meter", f"×{NARROW}{plain(view.to_meter.factor)}", f"({joules} metered)")
     measured, total = view.document.energy_j.measured, view.energy("total")
     if not measured or total.value is None:
-        return Figure("Against the meter", "not measured")
+        return Figure("Against the meter", _UNMEASURED)
     error = signed_percent((total.value - measured) / measured)
     return Figure("Against the meter", error, f"({quantity(measured, 'J')} measured)", total.marks)

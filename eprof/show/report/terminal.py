@@ -1,5 +1,6 @@
 """The summary of a profile in a terminal."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from eprof.profile import schema
 from eprof.show.report import first_screen as answer
 from eprof.show.report.components import sentence as component_words
 from eprof.show.report.components import table as component_table
-from eprof.show.report.headline import headline
+from eprof.show.report.headline import gaps_sentence, headline, is_constant_alone
 from eprof.show.report.lever import lever, reached
 from eprof.show.report.levers import what_to_try
 from eprof.show.report.tables import (
@@ -100,10 +101,9 @@ def _number_of_lines(parts: list[Part], width: int) -> int:
 def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     devices = "".join(f" · {device}" for device in named(view.document.devices))
     behind = cut(devices, width - _SHORTEST_TITLE)
-    program, space, arguments = view.document.title.partition(" ")
-    yield Sentence(cut(program.rpartition("/")[2] + space + arguments, width - len(behind)) + behind, Tone.QUIET)
-    yield Headline(headline(view).text, metered_briefly(view))
-    if view.has_energy and not counted_alone(view):
+    yield Sentence(cut(_program_first(view.document.title), width - len(behind)) + behind, Tone.QUIET)
+    yield Headline(headline(view).text, gaps_sentence(view) or metered_briefly(view))
+    if view.has_energy and not counted_alone(view) and not is_constant_alone(view):
         yield from _bar(view, _SHORT_BAR)
     yield answer.where(view, kernels)
     if view.document.ranks:
@@ -115,6 +115,13 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
         if what_if.asked:
             yield Point("If", answer_words(what_if).removeprefix("If "))
     yield Point("Trust", f"{trust(view).text} {_notes_left(view)}".rstrip())
+
+
+def _program_first(title: str) -> str:
+    """A profile's title without the folders of its program; a path of Windows may hold spaces."""
+    end = title.find(".exe") if "\\" in title else title.find(" ")
+    program, arguments = (title[:end], title[end:]) if end > 0 else (title, "")
+    return re.split(r"[/\\]", program)[-1] + arguments
 
 
 def _notes_left(view: View) -> str:

@@ -47,8 +47,8 @@ _ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
 # Of the group of other instructions, where no class of them but these is priced.
 _OTHER = {
     ("warp_issue",): "instruction issue",
-    ("sm_active_cycle",): "busy SMs",
-    ("warp_issue", "sm_active_cycle"): "issue and busy SMs",
+    ("sm_active_cycle",): "SM overhead",
+    ("warp_issue", "sm_active_cycle"): "SM overhead",
 }
 _COUNTING = ESTIMATED | SIMULATED | ASSUMED
 
@@ -203,6 +203,14 @@ class View:
     def to_meter(self) -> schema.ToMeter | None:
         """How the profile's costs were scaled to a meter; None where they are as the table has them."""
         return self.document.to_meter or None
+
+    @property
+    def idle(self) -> tuple[float, float]:
+        """Seconds in which no kernel ran, as a meter or a trace tells, and the J that these take beside kernels."""
+        if self.to_meter is not None:
+            return self.to_meter.idle_s or 0.0, self.to_meter.idle_j
+        gaps = self.document.gaps or None
+        return (gaps.time_s or 0.0, gaps.energy_j or 0.0) if gaps else (0.0, 0.0)
 
     @property
     def total_is(self) -> str:

@@ -1,7 +1,7 @@
 """Draws blocks (`show/words/blocks.py`) on a terminal, by rich. In a narrow table names give way, never numbers."""
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from textwrap import fill, wrap
 
 from rich.box import SIMPLE_HEAD
@@ -37,6 +37,7 @@ def into(buffer: io.StringIO, width: int) -> Console:
 
 _LESS, _MORE = "color(32)", "color(166)"
 _NARROWEST, _WIDEST = 14, 60
+_NAMED = 22  # columns for the names of a table without labels, in which what follows may take two lines
 _NOTES = 8
 _HALF_BAR = 12
 
@@ -59,36 +60,41 @@ def text(blocks: Iterable[Block | RenderableType], verbose: bool = False, width:
 
 def drawn(blocks: Iterable[Block | RenderableType], width: int, verbose: bool) -> Iterator[RenderableType]:
     """Blocks for the terminal, with an empty line around tables."""
-    previous: Block | RenderableType = ""
+    was_table = False
     for block in blocks:
-        if _stands_apart(block) or _stands_apart(previous):
+        is_table = isinstance(block, Table) and not block.headless
+        if is_table or was_table:
             yield ""
         yield from _block(block, width, verbose)
-        previous = block
+        was_table = is_table
 
 
-def _stands_apart(block: Block | RenderableType) -> bool:
-    return isinstance(block, Table) and not block.headless
-
-
-def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterable[RenderableType]:
+def _block(block: Block | RenderableType, width: int, verbose: bool) -> Iterator[RenderableType]:
     match block:
         case Headline():
-            return _headline(block, width)
+            yield Text(_wrapped(block.text, width), style="bold")
+            if block.lead:
+                yield Text(_wrapped(block.lead, width))
         case Sentence():
-            return [Text(_wrapped(block.text, width), style=when(block.tone is Tone.QUIET, "dim"))]
+            yield Text(_wrapped(block.text, width), style=when(block.tone is Tone.QUIET, "dim"))
         case Point():
             lines = _wrapped(block.text, width, " " * (len(block.label) + 2))
-            return [Text.assemble((block.label, "bold"), lines[len(block.label) :])]
+            yield Text.assemble((block.label, "bold"), lines[len(block.label) :])
         case Verdict():
-            return [Text(printable(block.text), style="green" if block.passed else "red")]
+            yield Text(printable(block.text), style="green" if block.passed else "red")
         case Table():
-            return _table(block, width)
+            yield from _table(block, width)
         case Legend():
-            return [Text(legend(block.marks), style="dim")] if block.marks else []
+            if block.marks:
+                yield Text(legend(block.marks), style="dim")
         case Notes():
-            return _notes(block, verbose)
-    return [block]
+            shown = block.texts[: None if verbose else _NOTES]
+            for note in shown:
+                yield Text.assemble((f"{block.noun}: ", "yellow"), printable(note))
+            if rest := and_more(len(block.texts) - len(shown), block.noun):
+                yield Text(f"{rest} (-v shows them)", style="dim")
+        case _:
+            yield block
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> str:
@@ -99,20 +105,6 @@ def _wrapped(text: str, width: int, indent: str = "") -> str:
     shown = visible(" ".join(text.splitlines()))
     lines = wrap(shown, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
     return "\n".join(map(printable, lines))
-
-
-def _headline(headline: Headline, width: int) -> Iterator[Text]:
-    yield Text(_wrapped(headline.text, width), style="bold")
-    if headline.lead:
-        yield Text(_wrapped(headline.lead, width))
-
-
-def _notes(notes: Notes, verbose: bool) -> Iterator[Text]:
-    shown = notes.texts if verbose else notes.texts[:_NOTES]
-    for note in shown:
-        yield Text.assemble((f"{notes.noun}: ", "yellow"), printable(note))
-    if rest := and_more(len(notes.texts) - len(shown), notes.noun):
-        yield Text(f"{rest} (-v shows them)", style="dim")
 
 
 def _table(table: Table, width: int) -> Iterator[RenderableType]:
@@ -128,18 +120,27 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
         title_justify="left",
     )
     rows = [[_cell(cell) for cell in row.cells[1:]] for row in table.rows]
-    widths = [_width(column.label, [row[place] for row in rows]) for place, column in enumerate(table.columns[1:])]
-    drawn.add_column(table.columns[0].label, overflow="ellipsis", no_wrap=True, min_width=_NARROWEST)
-    for column, wide in zip(table.columns[1:], widths, strict=True):
+    labels = ["" if table.headless else column.label for column in table.columns]
+    widths = [max([len(label), *(row[place].cell_len for row in rows)]) for place, label in enumerate(labels[1:])]
+    drawn.add_column(labels[0], overflow="ellipsis", no_wrap=True, min_width=_NARROWEST)
+    for column, label, wide in zip(table.columns[1:], labels[1:], widths, strict=True):
         is_text = column.align == "left"
-        drawn.add_column(column.label, justify=column.align, no_wrap=not is_text, min_width=0 if is_text else wide)
+        drawn.add_column(label, justify=column.align, no_wrap=not is_text, min_width=0 if is_text else wide)
 
-    # A column takes two spaces and its divider beside what is in it.
-    room = max(_NARROWEST, min(_WIDEST, width - sum(wide + 3 for wide in widths)))
-    for row, cells in zip(table.fitted(room).rows, rows, strict=True):
+    # A column takes two spaces beside what is in it, and its divider, which a table without labels has not.
+    narrowest, apart = (_NAMED, 2) if table.headless else (_NARROWEST, 3)
+    room = max(narrowest, min(_WIDEST, width - sum(wide + apart for wide in widths)))
+    fitted = table.fitted(room).rows
+    if table.headless and widths:
+        named = max([_NARROWEST, *(len(plain_text(row.cells[0])) for row in fitted)])
+        left = width - named - apart - sum(wide + apart for wide in widths[:-1])
+        for cells in rows:
+            # rich would break between a number and its unit.
+            cells[-1] = Text(fill(cells[-1].plain, max(left, _NARROWEST), break_on_hyphens=False))
+    for row, cells in zip(fitted, rows, strict=True):
         cell = row.cells[0]
         name = Text(printable(plain_text(cell)))
-        if isinstance(cell, Name) and cell.note:
+        if isinstance(cell, Name) and cell.note and room >= _NAMED:
             note = printable(cut(cell.note.replace("`", ""), 4 * room))
             name.append("\n" + fill(note, room, initial_indent="  ", subsequent_indent="  "), style="dim")
         drawn.add_row(name, *cells, style=when(row.total, "bold"))
@@ -150,10 +151,6 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
         yield Text(printable(f"{table.left_out} (-v shows them)"), style="dim")
     if width < from_width:
         yield Text(f"more columns are shown from a width of {from_width} on", style="dim")
-
-
-def _width(label: str, cells: Sequence[Text]) -> int:
-    return max([len(label), *(cell.cell_len for cell in cells)])
 
 
 def _cell(cell: Cell) -> Text:

@@ -57,7 +57,9 @@ def test_changed_counts_and_times_by_hand():
     assert parts["fp32_fma", "counts"] == 0
     assert found.change_j == pytest.approx(-1.131 + 0.012 - 1.7)
     assert found.speedup == pytest.approx(3.5)
-    assert found.greenup == pytest.approx(found.compared_j(found.changes.old) / found.compared_j(found.changes.new))
+    assert found.greenup == pytest.approx(
+        found.changes.compared_j(found.changes.old) / found.changes.compared_j(found.changes.new)
+    )
     assert found.powerup == pytest.approx(found.speedup / found.greenup)
     assert found.document()["marks"] == []
     conserved(found)
@@ -107,7 +109,7 @@ def test_prices_of_a_kernel_that_came_are_those_of_its_own_side():
 def test_no_cell_of_a_log_with_itself_changes():
     side = energy({"k": kernel(), "other": kernel(time=None)}, sha256="x")
     found = compare([side], [side])
-    assert found.change_j == 0 and found.is_zero and found.same_inputs and not found.is_partial
+    assert found.change_j == 0 and found.typed.is_zero and found.typed.same_inputs and not found.typed.partial
     assert all(part.change_j == 0 for part in found.parts)
     assert all(math.copysign(1, part.change_j) == 1 for part in found.parts)
     assert not found.changes.uncompared.any()
@@ -139,7 +141,7 @@ def side(drawn, table, launches=None):
 @given(kernels, kernels, tables, tables)
 def test_parts_add_up_whatever_is_known(old, new, one, other):
     found = compare([side(old, one)], [side(new, other)])
-    if found.has_energy:
+    if found.typed.has_energy:
         conserved(found)
     assert found.document()["change_j"] is None or math.isfinite(found.document()["change_j"])
 
@@ -161,17 +163,17 @@ def test_turning_old_and_new_turns_every_sign(old, new, one, other):
 @given(kernels, tables)
 def test_nothing_changes_between_equal_sides(drawn, table):
     found = compare([side(drawn, table)], [side(drawn, table)])
-    assert found.is_zero and found.change_j in (0, None) and not found.is_partial
+    assert found.typed.is_zero and found.change_j in (0, None) and not found.typed.partial
 
 
 @few
 @given(kernels, kernels, tables)
 def test_what_one_side_lacks_is_in_no_part(old, new, table):
     found = compare([side(old, table)], [side(new, table)])
-    for row, one in enumerate(found.matches):
+    for row, one in enumerate(found.changes.matches):
         if one.old is None or one.new is None:
             continue
-        a, b = found.old.mean.joules[one.old], found.new.mean.joules[one.new]
+        a, b = found.changes.old_side.mean.joules[one.old], found.changes.new_side.mean.joules[one.new]
         lost = np.isnan(a) != np.isnan(b)
         assert not found.changes.quantity_j[row][lost].any() and not found.changes.compared[row][lost].any()
         needed = lost & ~((found.changes.old.state[row] == 3) | (found.changes.new.state[row] == 3))
@@ -246,7 +248,7 @@ def test_a_total_is_compared_with_the_sum_of_its_kinds():
         assert parts["fp32", "counts"] == pytest.approx(back * (1.3e9 - 2e9) * 58e-12)
         assert ("fp32_fma", "counts") not in parts
         part = next(part for part in found.parts if part.what == "fp32")
-        assert "estimated" in part.marks and not found.is_partial
+        assert "estimated" in part.marks and not found.typed.partial
         conserved(found)
 
 
@@ -326,7 +328,7 @@ def test_other_numbers_of_launches_are_said():
 def test_some_kernels_only():
     both = energy({"a": kernel(), "b": kernel()}), energy({"a": kernel(time=1.0), "b": kernel()})
     found = compare([both[0]], [both[1]], kernels=["b"])
-    assert found.change_j == 0 and len(found.matches) == 1
+    assert found.change_j == 0 and len(found.changes.matches) == 1
     assert found.document()["old"]["energy_j"]["total"] == pytest.approx(both[0].split.total_j.sum() / 2)
 
 
@@ -561,9 +563,9 @@ def test_counts_that_repeat_almost_to_the_digit_are_the_same():
 
 def test_repeats_that_differ_in_their_counts_are_told():
     unlike = compare([energy({"k": kernel()}), energy({"k": kernel(integer=9e9)})], [energy({"k": kernel()})])
-    assert any("The repeats of OLD differ in their counts, Integer by" in text for text in unlike.warnings)
+    assert any("The repeats of OLD differ in their counts, Integer by" in text for text in unlike.typed.warnings)
     alike = compare([energy({"k": kernel()}), energy({"k": kernel(time=9.0)})], [energy({"k": kernel()})])
-    assert not any("differ in their counts" in text for text in alike.warnings)
+    assert not any("differ in their counts" in text for text in alike.typed.warnings)
 
 
 def test_a_class_that_one_side_lacks_does_not_pass_unseen():

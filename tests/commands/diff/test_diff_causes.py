@@ -177,8 +177,8 @@ def test_other_arguments_are_said_first():
 def test_separate_runs_that_count_alike_are_not_the_same_logs():
     first, second = ran("./app"), ran("./app", started="2026-11-23T03:00:00Z")
     apart, same = compare([first], [second]), compare([first], [first])
-    assert apart.is_zero and not apart.same_inputs and same.same_inputs
-    assert not any("same logs" in text for text in apart.warnings)
+    assert apart.typed.is_zero and not apart.typed.same_inputs and same.typed.same_inputs
+    assert not any("same logs" in text for text in apart.typed.warnings)
 
 
 # ------------------------------------------------------------------------------------------------- room on the screen

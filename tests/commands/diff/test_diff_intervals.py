@@ -38,7 +38,13 @@ def with_replicas(kernels, *, seed=1, setting="852/924", name="table", dearer=1.
     """A priced profile whose table has replicas, and the same priced by each of them."""
     drawn = [priced(factor, setting, name, dearer) for factor in factors(seed)]
     table = SimpleNamespace(
-        name=name, source="us", replicas=lambda _: drawn, serves=lambda _: True, interval_share=0.9, within=1.0
+        name=name,
+        device="GPU",
+        source="us",
+        replicas=lambda _: drawn,
+        serves=lambda _: True,
+        interval_share=0.9,
+        within=1.0,
     )
     found = replace(energy(kernels, priced=priced({}, setting, name, dearer), **more), table=table)
     return found, [energy(kernels, priced=refit, **more) for refit in drawn]
@@ -153,7 +159,13 @@ def test_kinds_of_several_prices_added_up_have_no_interval():
     dearer = {**PRICES, "fp32_fma": 80.0}
     refits = [costs(dearer)] * NUMBER
     table = SimpleNamespace(
-        name="table", source="us", replicas=lambda _: refits, serves=lambda _: True, interval_share=0.9, within=1.0
+        name="table",
+        device="GPU",
+        source="us",
+        replicas=lambda _: refits,
+        serves=lambda _: True,
+        interval_share=0.9,
+        within=1.0,
     )
     only_total = kernel(fp32_fma=None, fp32_add=None, fp32_mul=None, fp32_other=None, fp32=1.2e9)
     old, new = (replace(energy({"k": numbers}, dearer), table=table) for numbers in (only_total, kernel()))

@@ -123,7 +123,7 @@ def run(capfd, *words):
 def test_known_prices_come_back_from_run_directories(homes, tmp_path, capfd):
     table = tmp_path / "k20c.toml"
     terms = ["--without", "warp_issue_instruction", "--without", "l1_byte"]
-    code, _, err = run(capfd, *homes, homes[0], "--prior", "none", "--no-clock-tree", "--no-validate", *terms,
+    code, _, err = run(capfd, *homes, homes[0], "--prior", "none", "--no-validate", *terms,
                        "--replicas", 2, "-o", table)  # fmt: skip
     assert code == 0, err
     found = costs.load(str(table))

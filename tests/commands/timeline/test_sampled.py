@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eprof import costs
+from eprof.base.errors import LogError
 from eprof.cli import main
 from eprof.lab.power import activity, logs
 
@@ -66,6 +67,16 @@ def test_joules_split_by_prices_above_the_idle_power_of_the_log(tmp_path):
     dram, fp32 = 0.5 * 2039.04e9 * pays["dram"].pj, 0.25 * 108 * 64 * 1.41e9 * pays["fp32"].pj
     assert joules["dram"] / joules["fp32"] == pytest.approx(dram / fp32, rel=1e-4)
     assert all(cause["low_j"] <= cause["energy_j"] <= cause["high_j"] for cause in split["causes"])
+
+
+def test_work_goes_with_the_sampled_clock_below_those_of_the_table(tmp_path):
+    """v100's lowest clock is 802 MHz: at 401 MHz it does half as much, and DRAM as much."""
+    ratios = []
+    for mhz in (401, 802):
+        (split,) = made(tmp_path, dmon(WORK).replace("  1410\n", f"  {mhz}\n"), "--costs", "v100")["splits"]
+        joules = {cause["word"]: cause["energy_j"] for cause in split["causes"]}
+        ratios.append(joules["fp32"] / joules["dram"])
+    assert ratios[1] == pytest.approx(2 * ratios[0])
 
 
 def test_idle_power_is_seen_between_short_bursts_too_and_then_estimated(tmp_path):
@@ -186,3 +197,84 @@ def test_a_real_log_agrees_with_arithmetic_by_hand():
     assert found.idle_w["210/1593"] == pytest.approx(78.8, rel=0.01)
     assert found.idle_w["1410/1593"] == pytest.approx(108.7, rel=0.03)
     assert found.joules.sum() == pytest.approx(joules[-1] - joules[0], rel=1e-6)
+
+
+LABELS = 'UUID="GPU-{0}",device="nvidia{0}",gpu="{0}",Hostname="{1}",modelName="NVIDIA A100-SXM4-80GB"'
+SCRAPED = {
+    "DCGM_FI_DEV_POWER_USAGE": 4,
+    "DCGM_FI_PROF_SM_ACTIVE": 1,
+    "DCGM_FI_PROF_DRAM_ACTIVE": 2,
+    "DCGM_FI_DEV_SM_CLOCK": 5,
+}
+
+
+def scrapes(form, rows, hosts=("a",)):
+    """The rows of `dmon` as metrics of Prometheus, 15 s each, of two GPUs of each host, and an instance of MIG."""
+    moments, series = [1_700_000_000 + 15 * at for at in range(len(rows))], {}
+    for host in hosts:
+        for gpu in (0, 1):
+            for name, column in SCRAPED.items():
+                values = [1410 if column == 5 else row[column] * (1 + gpu * (column == 4)) for row in rows]
+                series[f"{name}{{{LABELS.format(gpu, host)}}}"] = values
+    part = f'DCGM_FI_PROF_SM_ACTIVE{{{LABELS.format(0, "a")},GPU_I_PROFILE="1g.10gb",GPU_I_ID="3"}}'
+    series[part] = [0.9] * len(rows)
+    if form == "exporter":
+        text = "# HELP DCGM_FI_DEV_SM_CLOCK SM clock frequency (in MHz).\n# TYPE DCGM_FI_DEV_SM_CLOCK gauge\n"
+        return "".join(
+            f"{moment}\n{text}" + "".join(f"{of} {values[at]}\n" for of, values in series.items())
+            for at, moment in enumerate(moments)
+        )
+    if form == "federate":
+        return "".join(
+            f"{of} {values[at]} {moment}000\n" for at, moment in enumerate(moments) for of, values in series.items()
+        )
+    if form == "promtool":
+        return "".join(
+            f"{of} =>\n" + "".join(f"{value} @[{moment}]\n" for moment, value in zip(moments, values, strict=True))
+            for of, values in series.items()
+        )
+    if form == "wide":
+        head = ",".join(['"Time"', *('"' + of.replace('"', '""') + '"' for of in series)])
+        return (
+            "\n".join(
+                [
+                    head,
+                    *(
+                        f"{moment}000," + ",".join(str(values[at]) for values in series.values())
+                        for at, moment in enumerate(moments)
+                    ),
+                ]
+            )
+            + "\n"
+        )
+    lines = ["name,timestamp,value,gpu,Hostname,GPU_I_ID"]
+    for of, values in series.items():
+        labels = dict(re.findall(r'(\w+)="([^"]*)"', of))
+        lines += [
+            f"{of.partition('{')[0]},{moment},{value},{labels['gpu']},{labels['Hostname']},{labels.get('GPU_I_ID', '')}"
+            for moment, value in zip(moments, values, strict=True)
+        ]
+    return "\n".join(lines) + "\n"  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["exporter", "federate", "promtool", "wide", "long"])
+def test_metrics_of_prometheus_are_samples_with_times(form, tmp_path):
+    rows = [(1.0, 0.5, 0.5, 0.25, 300), (0.0, 0.0, 0.0, 0.0, 100)] * 5
+    (tmp_path / "log").write_text(scrapes(form, rows, hosts=("a", "b")))
+    powers, beside = logs.sampled(str(tmp_path / "log"), [])
+    expected = 15 * sum(row[4] for row in rows)
+    found = {each.component: float(each.energy_j(each.edges[:1], each.edges[-1:])[0]) for each in powers}
+    assert found == {f"gpu {host} {gpu}": expected * (1 + gpu) for host in "ab" for gpu in (0, 1)}
+    for gpu in activity.activities(beside):
+        assert gpu.shares["sm_active"] == pytest.approx([row[1] for row in rows]) and (gpu.clock_mhz == 1410).all()
+
+
+def test_scrapes_without_times_ask_for_their_interval_and_name_a_line(tmp_path):
+    (tmp_path / "log").write_text(re.sub(r"(?m)^\d+\n", "", scrapes("exporter", WORK[:4])))
+    with pytest.raises(LogError, match=r"say so with `eprof timeline --interval 1s` \(DCGM's exporter: 30 s"):
+        logs.sampled(str(tmp_path / "log"), [])
+    powers, _ = logs.sampled(str(tmp_path / "log"), [], 30.0)
+    assert [each.component for each in powers] == ["gpu 0", "gpu 1"] and powers[0].edges[-1] == 120
+    (tmp_path / "log").write_text(scrapes("long", WORK[:4]).replace("1700000015", "Tuesday"))
+    with pytest.raises(LogError, match="log:3: `Tuesday` is no time"):
+        logs.sampled(str(tmp_path / "log"), [])

@@ -9,8 +9,8 @@ from validation_support import made
 
 from eprof import costs
 from eprof.commands.validate.study import of_metered_runs
+from eprof.lab.fitting.predictions import price
 from eprof.lab.measurements import read
-from eprof.lab.validation.predictions import price
 
 
 @settings(max_examples=10)

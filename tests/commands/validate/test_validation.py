@@ -13,10 +13,9 @@ from validation_support import made
 from eprof import costs
 from eprof.base.errors import EprofError
 from eprof.commands.validate.study import Plan, distances, mixes, nearest, validate
-from eprof.lab.fitting import Form, fit
-from eprof.lab.validation import predictions, protocols
-from eprof.lab.validation.predictions import EXTRA_REGRESSION, NETWORK, PLAIN, REGRESSION, baselines, of_form
-from eprof.lab.validation.protocols import grouped, histogram, score
+from eprof.lab.fitting import Form, fit, predictions, protocols
+from eprof.lab.fitting.predictions import EXTRA_REGRESSION, NETWORK, PLAIN, REGRESSION, baselines, of_form
+from eprof.lab.fitting.protocols import grouped, histogram, score
 
 QUICK = Form(starts=1)
 watts = st.lists(st.floats(0.1, 1e4), min_size=2, max_size=30)
@@ -153,7 +152,7 @@ def test_one_setting_or_one_kernel_cannot_be_left_out():
     with pytest.raises(EprofError, match="all rows are of kernel0"):
         protocols.leave_one_benchmark_out(made(benchmarks=1).rows)
     with pytest.raises(EprofError, match="--folds 1: needs 2 to 96"):
-        protocols.k_fold(made().rows, 1)
+        protocols.folds("k_fold", made().rows, k=1)
 
 
 # ---- nothing leaks
@@ -333,7 +332,7 @@ def test_the_network_is_ten_four_four_one():
 
 
 def test_a_baseline_that_cannot_run_is_named(monkeypatch):
-    monkeypatch.setattr(predictions, "_has_sklearn", lambda: False)
+    monkeypatch.setattr(predictions, "find_spec", lambda name: None)
     found, said = baselines(made(benchmarks=3))
     assert not any("neural" in one.name for one in found)
     assert "needs scikit-learn" in said[0]

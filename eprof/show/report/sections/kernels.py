@@ -285,7 +285,7 @@ def of_one(view: View) -> Section | None:
         "labels": labels,
         "facts": [(label, text) for label, amount, text in facts if amount.value is not None],
         "message": _message(view, kernel),
-        "panels": [panel for panel in panels if panel["lines"] or panel["none"]],
+        "panels": [panel for panel in panels if panel["lines"] or panel["left"]],
         "explained": _explained(view),
     }
     heading = f"One {view.nouns.kernel}"
@@ -317,7 +317,12 @@ def lines(view: View, kernel: schema.Kernel, family: Family) -> list[Line]:
 
 def _panel(view: View, kernel: schema.Kernel, family: Family) -> Mapping[str, Any]:
     known = lines(view, kernel, family)
-    shown = [line for line in known if line.value.value != 0 or line.energy.value]
+    shown = [line for line in known if line.value.value or line.energy.value]
+    left = [line for line in known if line not in shown]
+    labels = {
+        "Counted, and none": [line.count.label for line in left if line.value.value == 0],
+        "Not counted": [line.count.label for line in left if line.value.value is None],
+    }
     scale = max([0.0001, *(max(line.of_count or 0, line.of_energy or 0) for line in shown)])
     energy = energy_of(kernel, family.part)
     write = _meter if view.has_energy else _count_meter
@@ -325,7 +330,7 @@ def _panel(view: View, kernel: schema.Kernel, family: Family) -> Mapping[str, An
         "title": family.title,
         "energy": None if energy.value is None else quantity_of(energy, "J"),
         "lines": [write(line, 100 / scale, family, energy) for line in shown],
-        "none": ", ".join(line.count.label for line in known if line not in shown),
+        "left": [(what, ", ".join(names)) for what, names in labels.items() if names],
     }
 
 

@@ -124,13 +124,15 @@ SHOWN, ROWS = 60, 10
 
 
 def section(view: View) -> Section | None:
-    """The section on how far from the limits, or None if the costs give no peaks."""
+    """The section on how far from the limits, or None if the costs give no peaks, or no kernel has a place there."""
     limits = view.document.limits
     if not limits or not view.kernels:
         return None
     machines = _used(view, limits.machines)
     dots = [_dot(view.kernels[place], limits.kernels[place], place) for place in view.order]
     drawable = [dot for dot in dots if dot.is_drawable]
+    if not drawable:
+        return None
     shown = drawable[:SHOWN]
     curves = [Curves(machine.time_balance, _lines(machine)) for machine in machines]
     content = {
@@ -191,9 +193,6 @@ def _sentence(view: View, machine: schema.Machine, drawable: Sequence[Dot]) -> s
     lines = f"The line is {best}; area is energy."
     if view.is_modelled:
         lines += " Dots stand on it: their time is a model, and only where they stand along it was counted."
-    if not drawable:
-        return f"{lines} No {view.nouns.kernel} is drawn: flops, DRAM bytes or time are not known."
-
     left = sum(dot.energy_j for dot in drawable if (dot.intensity or 0.0) < balance)
     share = percent(left / (sum(dot.energy_j for dot in drawable) or 1.0))
     side = (

@@ -1,10 +1,12 @@
 """Where the energy goes: a bar of everything, what is above constant power enlarged, phases and operators."""
 
+from collections import Counter
+
 from markupsafe import Markup, escape
 from msgspec.structs import replace
 
 from eprof.base.text import when
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS, Count
 from eprof.profile import schema
 from eprof.show.page import svg
 from eprof.show.report.headline import at_least, constant_range
@@ -51,6 +53,7 @@ def section(view: View) -> Section | None:
         "parts": [
             (group, _label(view, group), quantity_of(amount, "J"), share_of(amount, counted))
             for group, amount in view.groups.items()
+            if amount.value is not None
         ],
         "unknown": _unknown(view),
     }
@@ -136,8 +139,12 @@ def _brace(view: View, part: str, name: str) -> Markup:
 
 
 def _unknown(view: View) -> list[str]:
-    """What is not in the picture of where the energy goes, by reason: "Tensor, DRAM write (not counted)"."""
+    """What is not in the picture of where the energy goes, by reason: "Tensor, DRAM write (not counted)".
+
+    Where a group lacks all of its counts, that is the group.
+    """
     reasons: dict[str, list[str]] = {}
+    lacking: dict[str, list[Count]] = {}
     constant = view.energy(CONSTANT)
     if constant.value is None:
         reasons["no time"] = ["constant power"]
@@ -146,9 +153,17 @@ def _unknown(view: View) -> list[str]:
     for word in view.words.values():
         if word.energy.value is None and word.energy.marks & MISSING:
             reason = "not counted" if word.value.value is None else "no price"
-            reasons.setdefault(reason, []).append(word.count.label)
+            lacking.setdefault(reason, []).append(word.count)
         elif word.energy.lower:
-            reasons.setdefault(f"not known for every {view.nouns.kernel}", []).append(word.count.label)
+            lacking.setdefault(f"not known for every {view.nouns.kernel}", []).append(word.count)
+    in_group = Counter(word.count.group for word in view.words.values())
+    for reason, counts in lacking.items():
+        lost = Counter(count.group for count in counts)
+        names = [
+            view.nouns.group(count.group) if lost[count.group] == in_group[count.group] else count.label
+            for count in counts
+        ]
+        reasons.setdefault(reason, []).extend(dict.fromkeys(names))
     return [f"{', '.join(labels)} ({reason})" for reason, labels in reasons.items()]
 
 

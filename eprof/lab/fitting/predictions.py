@@ -6,7 +6,7 @@ others without their power.
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from importlib.util import find_spec
@@ -20,14 +20,14 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints
 from eprof.base.errors import CostError, EprofError
+from eprof.base.text import when
 from eprof.base.threads import cores
 from eprof.base.vocabulary import CPU
 from eprof.costs import Costs, CostTable
-from eprof.lab.fitting.quality import CONSTANT, LINEAR, ClockPower, ConstantPower
+from eprof.lab.fitting.protocols import Fold, label, setting_of
 from eprof.lab.fitting.search import Form
 from eprof.lab.fitting.solve import fit
 from eprof.lab.measurements import Measurements
-from eprof.lab.validation.protocols import Fold, label, setting_of
 from eprof.logs.workers import in_order
 
 CONSTANT_POWER = "constant power"
@@ -66,6 +66,7 @@ def price(table: CostTable, measurements: Measurements, setting: str | None = No
             f"{', '.join(at_default.prices)}. Give a table that was fitted to measurements of this kind (`eprof fit`)."
         )
     terms = list(measurements.terms)
+    counts_active = any("sm_active" in term for term in terms)
     rates = measurements.rates.to_numpy(dtype=float)
     # A CPU's rows are at clocks of its own choice, and priced at the table's.
     is_clocked = table.default.core_mhz is not None and measurements.processor != CPU
@@ -81,14 +82,33 @@ def price(table: CostTable, measurements: Measurements, setting: str | None = No
         if "interpolated" in costs.setting_from:
             interpolated.append(costs.setting.label)
         pj = np.array([_pj(costs, term) or 0.0 for term in terms])
-        watts[rows, : len(terms)], watts[rows, -1] = rates[rows] * pj * _W_PER_PJ, costs.constant_power_w
-        watts[rows, -2] = _active_w(costs, terms)
+        watts[rows, : len(terms)], watts[rows, -2] = rates[rows] * pj * _W_PER_PJ, 0.0
+        watts[rows, -1] = costs.constant_power_w
+        active, mhz = costs.charges.get("sm_active_cycle"), costs.setting.core_mhz
+        if active is not None and costs.sm_count is not None and mhz is not None and not counts_active:
+            watts[rows, -2] = active.pj * costs.sm_count * mhz * 1e-6
     if np.isnan(watts).all():
         raise CostError(refused[0] if refused else f"{table.name} predicts none of these rows.")
     parts = pd.DataFrame(watts, columns=[*terms, _ACTIVE, CONSTANT_POWER])
     if not parts[_ACTIVE].any():
         del parts[_ACTIVE]
-    return Priced(parts, tuple(_notes(table, measurements, refused, interpolated)))
+    notes = []
+    if refused:
+        notes.append(f"{len(refused)} settings are not predicted: {refused[0]}")
+    if interpolated:
+        names = ", ".join(interpolated[:_NAMED]) + when(len(interpolated) > _NAMED, " ...")
+        notes.append(f"{table.name} does not list {names}: voltages there are interpolated.")
+    words = [*(_word(at_default, term) for term in terms), "sm_active_cycle"]
+    formulas = [table.statements[word].formula for word in words if word is not None and word in table.statements]
+    paid = set(terms).union(*(formula.names for formula in formulas if formula))
+    uncounted = ", ".join(name for name, price in at_default.prices.items() if name not in paid and price.pj > 0)
+    if uncounted:
+        notes.append(
+            f"{table.name} prices {uncounted}, which these measurements do not count: predictions are lower bounds."
+        )
+    if table.default.core_mhz is None and len(measurements.settings) > 1:
+        notes.append(f"{table.name} holds at one setting only; it is applied to {len(measurements.settings)}.")
+    return Priced(parts, tuple(notes))
 
 
 def _word(costs: Costs, term: str) -> str | None:
@@ -112,39 +132,12 @@ def _pj(costs: Costs, term: str) -> float | None:
     return costs.prices[term].pj if term in costs.prices else None
 
 
-def _active_w(costs: Costs, terms: list[str]) -> float:
-    """Watts of multiprocessors that are active all the time, where these pay and are no term of the measurements."""
-    charge, mhz = costs.charges.get("sm_active_cycle"), costs.setting.core_mhz
-    if charge is None or costs.sm_count is None or mhz is None or any("sm_active" in term for term in terms):
-        return 0.0
-    return charge.pj * costs.sm_count * mhz * 1e-6
-
-
 def rows_by_setting(measurements: Measurements) -> dict[str, list[int]]:
     """The places of the rows at each setting, by its label."""
     places: dict[str, list[int]] = {}
     for place, key in enumerate(setting_of(measurements.rows)):
         places.setdefault(label(key), []).append(place)
     return places
-
-
-def _notes(table: CostTable, measurements: Measurements, refused: list[str], interpolated: list[str]) -> Iterator[str]:
-    if refused:
-        yield f"{len(refused)} settings are not predicted: {refused[0]}"
-    if interpolated:
-        more = " ..." if len(interpolated) > _NAMED else ""
-        names = ", ".join(interpolated[:_NAMED])
-        yield f"{table.name} does not list {names}{more}: voltages there are interpolated."
-    costs = table.at()
-    words = [*(_word(costs, term) for term in measurements.terms), "sm_active_cycle"]
-    formulas = [table.statements[word].formula for word in words if word is not None and word in table.statements]
-    paid = set(measurements.terms).union(*(formula.names for formula in formulas if formula))
-    uncounted = [name for name, price in costs.prices.items() if name not in paid and price.pj > 0]
-    if uncounted:
-        names = ", ".join(uncounted)
-        yield f"{table.name} prices {names}, which these measurements do not count: predictions are lower bounds."
-    if table.default.core_mhz is None and len(measurements.settings) > 1:
-        yield f"{table.name} holds at one setting only; it is applied to {len(measurements.settings)}."
 
 
 def by_price(table: CostTable, split: pd.DataFrame) -> pd.DataFrame:
@@ -250,10 +243,8 @@ def _predictions(
         yield from ((fold, predict(fold)) for fold in folds[1:])
         return
     done = 1
-    with (
-        suppress(EOFError, OSError),
-        closing(in_order(folds[1:], partial(_single_threaded, predict), workers)) as watts,
-    ):
+    alone = partial(_single_threaded, predict)
+    with suppress(EOFError, OSError), closing(in_order(folds[1:], alone, workers)) as watts:
         for fold_watts in watts:
             yield folds[done], fold_watts
             done += 1
@@ -276,10 +267,9 @@ def scaled(measurements: Measurements, predicted: Floats, reference: tuple[float
 
     The row that gave the factor is left out (NaN), and so are benchmarks that were not measured there.
     """
-    factors = _factors(measurements, predicted, reference)
-    mended = np.asarray(predicted * measurements.rows["benchmark"].map(factors).to_numpy(dtype=float))
-    mended[_at(measurements, reference)] = np.nan
-    return mended
+    here, factors = _factors(measurements, predicted, reference)
+    own = measurements.rows["benchmark"].map(factors).to_numpy(dtype=float)
+    return np.where(here, np.nan, predicted * own)
 
 
 def scaled_by_one(measurements: Measurements, predicted: Floats, reference: tuple[float, float]) -> Floats:
@@ -288,29 +278,28 @@ def scaled_by_one(measurements: Measurements, predicted: Floats, reference: tupl
     Each of the k benchmarks that were measured there gives the factor once; its own rows are left out (NaN).
     """
     benchmarks = measurements.rows["benchmark"].to_numpy()
-    factors = _factors(measurements, predicted, reference)
+    _, factors = _factors(measurements, predicted, reference)
     mended = [np.where(benchmarks == name, np.nan, predicted * factor) for name, factor in factors.items()]
     return np.array(mended).reshape(len(factors), len(predicted))
 
 
-def _factors(measurements: Measurements, predicted: Floats, reference: tuple[float, float]) -> dict[Any, float]:
-    """Measured over predicted power, the scale factor, of each benchmark that was measured at the reference."""
-    here = _at(measurements, reference)
+def _factors(
+    measurements: Measurements, predicted: Floats, reference: tuple[float, float]
+) -> tuple[npt.NDArray[np.bool_], dict[Any, float]]:
+    """The rows at the reference, (n,), and measured over predicted power there, the scale factor, of each benchmark."""
+    rows = measurements.rows
+    here = ((rows["core_mhz"] == reference[0]) & (rows["memory_mhz"] == reference[1])).to_numpy(dtype=np.bool_)
     factors: dict[Any, float] = {}
     ratios = measurements.power_w[here] / predicted[here]
-    for name, factor in zip(measurements.rows["benchmark"][here], ratios, strict=True):
+    for name, factor in zip(rows["benchmark"][here], ratios, strict=True):
         factors.setdefault(name, float(factor))
-    return factors
-
-
-def _at(measurements: Measurements, reference: tuple[float, float]) -> npt.NDArray[np.bool_]:
-    rows = measurements.rows
-    is_here = (rows["core_mhz"] == reference[0]) & (rows["memory_mhz"] == reference[1])
-    return is_here.to_numpy(dtype=np.bool_)
+    return here, factors
 
 
 # ---- what predictions are held against
 
+CONSTANT, LINEAR = "constant power", "mean power of a kernel, linear in clocks"
+_CLOCKS = ["core_mhz", "memory_mhz"]
 _SEED = 0
 _ANN_INPUTS = 10
 _ANN_HIDDEN = (4, 4)
@@ -323,6 +312,57 @@ _NO_NETWORK = "The neural network (BP-ANN) is not among the baselines: it needs 
 def of_form(form: Form, name: str = "eprof", seed: int = _SEED) -> Model:
     """Our form as a model beside the baselines: voltages and coefficients are estimated anew from each fold's rows."""
     return Model(name, partial(fit, form=form, seed=seed))
+
+
+def level(power_w: Floats) -> float:
+    """The mean power c in W with the least sum of ((c - P)/P)^2: the sum of 1/P over the sum of 1/P^2."""
+    return float((1 / power_w).sum() / (1 / power_w**2).sum())
+
+
+class ConstantPower(Struct, frozen=True, eq=False):
+    """One number of watts for everything."""
+
+    watts: float
+
+    @classmethod
+    def of(cls, measurements: Measurements) -> "ConstantPower":
+        """A mean power, trained on these rows."""
+        return cls(level(measurements.power_w))
+
+    def predict(self, measurements: Measurements) -> Floats:
+        """The mean power for each row, (n,), W."""
+        return np.full(len(measurements), self.watts)
+
+
+class ClockPower(Struct, frozen=True, eq=False):
+    """P = P_k (1 + a (f_core - f_core0) + b (f_mem - f_mem0)), P_k the mean of kernel k, or of all if k is new.
+
+    watts: P_k by benchmark. clocks: f0 and slope of each clock, (2, 2), MHz and 1/MHz; slope 0 for one level alone.
+    """
+
+    everything: float
+    watts: Mapping[str, float]
+    clocks: Floats
+
+    @classmethod
+    def of(cls, measurements: Measurements) -> "ClockPower":
+        """A power linear in the clocks, trained on these rows."""
+        rows = measurements.rows
+        power = measurements.power_w
+        means = pd.Series(power).groupby(rows["benchmark"].to_numpy()).mean()
+        watts = {str(name): float(value) for name, value in means.items()}
+        own = rows["benchmark"].map(watts).to_numpy(dtype=np.float64)
+        clocks = rows[_CLOCKS].to_numpy(dtype=np.float64)
+        middle = clocks.mean(axis=0)
+        slopes, *_ = np.linalg.lstsq(clocks - middle, power / own - 1, rcond=None)
+        return cls(level(power), watts, np.stack([middle, slopes]))
+
+    def predict(self, measurements: Measurements) -> Floats:
+        """Power of each row by its clocks alone, (n,), W."""
+        rows = measurements.rows
+        own = rows["benchmark"].map(dict(self.watts)).fillna(self.everything).to_numpy(dtype=np.float64)
+        clocks = rows[_CLOCKS].to_numpy(dtype=np.float64)
+        return np.asarray(own * (1 + (clocks - self.clocks[0]) @ self.clocks[1]), dtype=np.float64)
 
 
 class _Linear(Struct, frozen=True, eq=False):
@@ -353,7 +393,7 @@ def _terms(measurements: Measurements, extra: bool) -> tuple[str, ...]:
 
 def _inputs(measurements: Measurements, terms: Sequence[str]) -> Floats:
     """Inputs of the baselines: rates of `terms`, then the clocks: (n, n_terms + 2)."""
-    clocks = measurements.rows[["core_mhz", "memory_mhz"]].to_numpy(dtype=float)
+    clocks = measurements.rows[_CLOCKS].to_numpy(dtype=float)
     return np.column_stack([measurements.rates[list(terms)].to_numpy(dtype=float), clocks])
 
 
@@ -393,6 +433,9 @@ def _network(measurements: Measurements) -> _Network:
     Its inputs are the ten rates and clocks that correlate best with the power of the training rows, standardised as the
     power is. The best of a few starts, by the error on the training rows, is kept.
     """
+    from sklearn.neural_network import MLPRegressor
+    from threadpoolctl import threadpool_limits
+
     terms = _terms(measurements, extra=True)
     inputs = _inputs(measurements, terms)
     # Ten at most, whose correlation with power is strongest; they vary.
@@ -402,14 +445,6 @@ def _network(measurements: Measurements) -> _Network:
     columns = np.sort(strongest)
     inputs = inputs[:, columns]
     scales = _Scale.of(inputs), _Scale.of(measurements.power_w)
-    network = _best_network(scales[0].apply(inputs), scales[1].apply(measurements.power_w))
-    return _Network(network, columns, *scales, terms)
-
-
-def _best_network(inputs: Floats, power: Floats) -> Any:
-    from sklearn.neural_network import MLPRegressor
-    from threadpoolctl import threadpool_limits
-
     networks = []
     for start in range(_ANN_STARTS):
         network = MLPRegressor(
@@ -423,8 +458,9 @@ def _best_network(inputs: Floats, power: Floats) -> Any:
         # Matrices are so small that one thread is quickest; that it could be trained longer need not be said.
         with np.errstate(all="ignore"), threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            networks.append(network.fit(inputs, power))
-    return min(networks, key=lambda network: network.loss_)
+            networks.append(network.fit(scales[0].apply(inputs), scales[1].apply(measurements.power_w)))
+    best = min(networks, key=lambda network: network.loss_)
+    return _Network(best, columns, *scales, terms)
 
 
 PLAIN = (Model(CONSTANT, ConstantPower.of), Model(LINEAR, ClockPower.of))
@@ -437,16 +473,13 @@ def baselines(measurements: Measurements) -> tuple[list[Model], list[str]]:
     """The models to hold ours against, and a sentence for each that cannot run here."""
     models = [*PLAIN, of_form(Form(voltages="one", clock_tree=False), "V = 1 everywhere"), REGRESSION]
     notes = []
-    if not _has_sklearn():
+    has_sklearn = find_spec("sklearn") is not None
+    if not has_sklearn:
         notes.append(_NO_NETWORK)
     if _terms(measurements, extra=True) == _terms(measurements, extra=False):
         notes.append("MLR+ is not among the baselines: there are no counts of caches or shared memory to add.")
     else:
         models.append(EXTRA_REGRESSION)
-    if _has_sklearn():
+    if has_sklearn:
         models.append(NETWORK)
     return models, notes
-
-
-def _has_sklearn() -> bool:
-    return find_spec("sklearn") is not None

@@ -115,6 +115,16 @@ MEANINGS = {
     TRANSFER: "trained on other measurements, tested on these",
 }
 
+# Whose rows a model has not seen.
+LEFT_OUT = {
+    TABLE: "of the other measured kernels",
+    HOLDOUT: "at settings that were held out",
+    LEAVE_ONE_SETTING_OUT: "at settings that were left out",
+    LEAVE_ONE_BENCHMARK_OUT: "for kernels that were left out",
+    K_FOLD: "for rows that were left out",
+    K_FOLD_BENCHMARKS: "for kernels that were left out",
+}
+
 
 class Fold(Struct, frozen=True, eq=False):
     """Places of the rows to train on and of the rows to predict; `label` says what was left out."""
@@ -122,12 +132,6 @@ class Fold(Struct, frozen=True, eq=False):
     label: str
     train: Places
     test: Places
-
-
-def fit(rows: pd.DataFrame) -> list[Fold]:
-    """The protocol without a test: one fold with every row on both sides."""
-    everything = np.arange(len(rows))
-    return [Fold("nothing left out", everything, everything)]
 
 
 def settings(rows: pd.DataFrame) -> list[SettingKey]:
@@ -182,25 +186,11 @@ def leave_one_benchmark_out(rows: pd.DataFrame) -> list[Fold]:
     return [_without(str(name), names == name) for name in known]
 
 
-def k_fold(rows: pd.DataFrame, k: int = 10, seed: int = 0) -> list[Fold]:
-    """The protocol of rows dealt at random into k parts of nearly the same size.
+def dealt(groups: NDArray[np.int64], k: int, seed: int, groups_are: str) -> list[Fold]:
+    """The protocol of groups 0, 1... of rows dealt at random into k parts of nearly the same size.
 
-    Raises EprofError: k below 2 or above the rows.
+    Raises EprofError: k below 2 or above the groups.
     """
-    return _dealt(np.arange(len(rows)), k, seed, "rows")
-
-
-def k_fold_benchmarks(rows: pd.DataFrame, k: int = 10, seed: int = 0) -> list[Fold]:
-    """The protocol of benchmarks dealt at random into k parts, all rows of one together.
-
-    Raises EprofError as `k_fold`.
-    """
-    groups, _ = pd.factorize(rows["benchmark"])
-    return _dealt(groups, k, seed, "benchmarks")
-
-
-def _dealt(groups: NDArray[np.int64], k: int, seed: int, groups_are: str) -> list[Fold]:
-    """Deal groups 0, 1... of rows into k parts."""
     several = int(groups.max()) + 1 if len(groups) else 0
     if not 2 <= k <= several:
         raise EprofError(f"--folds {k}: needs 2 to {several}, as there are {several} {groups_are}.")
@@ -236,7 +226,8 @@ def folds(
     """The folds of the protocol `name`. Raises EprofError where the rows cannot be split that way."""
     match name:
         case "fit":
-            return fit(rows)
+            everything = np.arange(len(rows))
+            return [Fold("nothing left out", everything, everything)]
         case "holdout":
             return holdout(rows, holdout_settings)
         case "leave_one_setting_out":
@@ -244,9 +235,9 @@ def folds(
         case "leave_one_benchmark_out":
             return leave_one_benchmark_out(rows)
         case "k_fold":
-            return k_fold(rows, k, seed)
+            return dealt(np.arange(len(rows)), k, seed, "rows")
         case "k_fold_benchmarks":
-            return k_fold_benchmarks(rows, k, seed)
+            return dealt(pd.factorize(rows["benchmark"])[0], k, seed, "benchmarks")
     raise ValueError(f"{name!r} is no protocol that splits rows")
 
 

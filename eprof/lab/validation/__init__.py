@@ -1,1 +1,0 @@
-"""How good a model of power is: protocols, baselines, scores."""

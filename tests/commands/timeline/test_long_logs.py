@@ -1,0 +1,112 @@
+"""Long tables of meters, read by blocks: what the line reader says of them whole; and rows that become means."""
+
+import random
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_meters import READ, joules
+from test_sampled import HEADER, IDLE, WORK, dmon
+
+from eprof.base.errors import EprofError
+from eprof.lab.power import activity, logs, long_logs
+from eprof.logs.rows import stream
+
+
+def read(path, interval_s, block_bytes=None):
+    """The series of a log, in blocks of so many bytes, and what is said of it; the sentence where it is refused."""
+    notes = []
+    with pytest.MonkeyPatch.context() as patched:
+        if block_bytes:
+            tuning = stream.Tuning(chunk_bytes=block_bytes)
+            patched.setattr(stream, "_HEAD", block_bytes)
+            patched.setattr(stream, "Tuning", lambda: tuning)
+            patched.setattr(logs, "_LONG", block_bytes)
+        try:
+            powers, beside = logs.sampled(str(path), notes, interval_s)
+        except EprofError as err:
+            return None, [], str(err)
+    return powers, beside, " ".join(notes)
+
+
+@pytest.mark.parametrize("block_bytes", [60, 150])
+def test_blocks_say_what_the_whole_log_says(block_bytes, tmp_path):
+    path = tmp_path / "log"
+    for what, (text, interval_s, _, _) in READ.items():
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        whole, _, said = read(path, interval_s)
+        parts, _, said_of_parts = read(path, interval_s, block_bytes)
+        if parts is None:
+            assert "no power over time" in said_of_parts, what  # its header is not in the first block
+            continue
+        assert joules(parts) == pytest.approx(joules(whole)), what
+        assert [each.unknown_s for each in parts] == pytest.approx([each.unknown_s for each in whole]), what
+        assert said == said_of_parts, what
+
+
+CELLS = st.sampled_from(["1", "0.5", "-3", "[N/A]", "", "1e3", "inf", "nan", "W", "power_w", "5,5", '"8"', "x"])
+STAMPS = {
+    "s": lambda at: f"{at / 4}",
+    "ms": lambda at: f"{1.7e12 + 250 * at:.0f}",
+    "date": lambda at: f"2026-01-01 00:00:{at // 4:02}.{at % 4 * 25:02}",
+    "zone": lambda at: f"2026-01-01T00:00:{at // 4:02}.{at % 4 * 25:02}Z",
+    "twelve hours": lambda at: f"{1 + at // 60:02}:{at % 60:02}:00 PM",
+}
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.sampled_from("ab"), CELLS, CELLS), min_size=3, max_size=40),
+    stamp=st.sampled_from(sorted(STAMPS)),
+    block_bytes=st.integers(220, 500),
+)
+def test_odd_cells_say_the_same_in_blocks(rows, stamp, block_bytes, tmp_path_factory):
+    rows = [(gpu, "1", "1") for gpu in "ababab"] + rows  # from which devices are told
+    lines = [
+        "timestamp,gpu,power_w,other [mW]",
+        *(f"{STAMPS[stamp](at)},{','.join(row)}" for at, row in enumerate(rows)),
+    ]
+    path = tmp_path_factory.getbasetemp() / "log.csv"
+    path.write_text("\n".join(lines) + "\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole, _, said = read(path, None)
+        parts, _, said_of_parts = read(path, None, block_bytes)
+    assert said == said_of_parts
+    for one, other in zip(whole or [], parts or [], strict=True):
+        assert (one.component, one.absolute, one.zoned) == (other.component, other.absolute, other.zoned)
+        assert other.edges == pytest.approx(one.edges) and other.watts == pytest.approx(one.watts, nan_ok=True)
+
+
+def test_rows_become_means_and_no_joule_is_lost(tmp_path, monkeypatch):
+    rng = random.Random(1)
+    rows = [(1.0, round(rng.random(), 3) if at % 3 else 0.0, 0.5, 0.25 if at % 3 else 0.0, 300) for at in range(400)]
+    (tmp_path / "node.dcgm").write_text(dmon(IDLE + rows + WORK, gpus=(0, 1)))
+    whole, sampled, _ = read(tmp_path / "node.dcgm", None)
+    monkeypatch.setattr(long_logs, "_MOST_ROWS", 230)
+    means, beside, said = read(tmp_path / "node.dcgm", None, 4000)
+    assert "4 samples of a device are one" in said and "took turns" in said and "a row is 100 ms" in said
+    assert joules(means) == pytest.approx(joules(whole), rel=0.01)  # without times the last three samples have no place
+    for exact, mean in zip(activity.activities(sampled), activity.activities(beside), strict=True):
+        assert len(mean.seconds) == pytest.approx(len(exact.seconds) / 4, abs=3)
+        for name, share in exact.shares.items():
+            assert np.nansum(mean.shares[name] * mean.seconds) == pytest.approx(
+                np.nansum(share * exact.seconds), rel=0.02
+            )
+
+
+def test_a_counter_that_is_thinned_ends_with_its_last_reading(tmp_path, monkeypatch):
+    monkeypatch.setattr(long_logs, "_MOST_ROWS", 100)
+    (tmp_path / "log.csv").write_text("time_s,gpu,cpu_j\n" + "".join(f"{at},0,{at * at}\n" for at in range(999)))
+    (series,), _, said = read(tmp_path / "log.csv", None, 200)
+    assert joules([series]) == {"cpu 0": 998**2} and series.edges[-1] == 998 and "16 samples of a device" in said
+
+
+def test_another_header_in_the_middle_is_no_row_of_the_first(tmp_path):
+    other = HEADER.replace("DRAMA  FP64A", "FP64A  DRAMA")
+    (tmp_path / "log").write_text(dmon(WORK) + other + dmon(WORK).partition("mJ\n")[2])
+    for block_bytes in (None, 300):
+        series, _, said = read(tmp_path / "log", 1.0, block_bytes)
+        assert series is None and "another header begins, with other columns" in said

@@ -1,0 +1,84 @@
+"""How long no kernel ran in a trace: against a count of nanoseconds one by one, and the same trace in two formats."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eprof
+from eprof import logs
+from eprof.logs.rows.gaps import Gaps
+from eprof.logs.rows.log import Names
+from eprof.show.report.headline import gaps_sentence
+from eprof.show.report.levers import what_to_try
+from eprof.show.report.view import View
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+LAUNCHES = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60), st.integers(0, 9)), min_size=1, max_size=12)
+FLAME = SHARED / "traces" / "nsys"
+needs_data = pytest.mark.skipif(not FLAME.is_dir(), reason="needs ../shared/data")
+
+
+def taken(launches, gaps):
+    devices, starts, times = zip(*launches, strict=True)
+    gaps.add(Names.of(devices), np.array(starts), np.array(times))
+
+
+@given(LAUNCHES, st.integers(0, 12))
+def test_gaps_are_the_nanoseconds_without_a_kernel(launches, cut):
+    launches = sorted(launches, key=lambda launch: launch[1])
+    gaps = Gaps()
+    for piece in (launches[:cut], launches[cut:]):
+        if piece:
+            taken(piece, gaps)
+    idle = 0
+    for device in {launch[0] for launch in launches}:
+        own = [(start, start + time) for name, start, time in launches if name == device]
+        busy = {at for start, end in own for at in range(start, end)}
+        idle += sum(at not in busy for at in range(min(start for start, _ in own), max(start for start, _ in own)))
+    assert gaps.seconds == pytest.approx(idle * 1e-9)
+
+
+def test_rows_out_of_order_and_launches_without_a_time_leave_it_open():
+    for launches in ([("a", 5, -1)], [("a", 5, 1)]):
+        gaps = Gaps()
+        taken([("a", 9, 1)], gaps)
+        taken(launches, gaps)
+        assert gaps.seconds is None
+    assert Gaps().seconds is None
+
+
+@needs_data
+def test_a_database_and_a_table_of_one_trace_have_the_same_gaps():
+    database, table = (logs.read(FLAME / f"flame-torch-ex{end}") for end in (".sqlite", "_cuda_gpu_trace_base.csv"))
+    assert database.gap_s == pytest.approx(table.gap_s, rel=1e-9)
+    notes = " ".join(database.notes)
+    told_ms = [float(text) for text in re.findall(r"(?:copies|memsets) \(([0-9.]+) ms\)", notes)]
+    assert told_ms and database.copies_s == pytest.approx(1e-3 * sum(told_ms), rel=1e-5)
+    assert 0.18 < table.gap_s < 0.19
+
+
+@needs_data
+def test_gaps_take_constant_power_and_closing_them_is_advised():
+    profile = eprof.load(SHARED / "traces" / "kineto" / "hta-alexnet-a100-2023.json.gz")
+    energy = profile.energy()
+    document = energy.document()
+    assert document["gaps"]["energy_j"] == pytest.approx(profile.gap_s * energy.costs.constant_power_w)
+    view = View(document)
+    assert gaps_sentence(view).startswith("Besides, no kernel ran for 12.8")
+    assert what_to_try(view).text.startswith("close half of the gaps between kernels")
+    assert "gaps" not in profile.energy(metered_j=1.0).document(), "the meter tells, or nobody"
+    assert (
+        eprof.load(SHARED / "traces" / "kineto" / "hta-alexnet-a100-2023.json.gz", kernels=["elementwise_kernel"]).gap_s
+        is None
+    )
+
+
+@needs_data
+def test_copies_beside_kernels_are_told_and_advised_against():
+    view = View(eprof.load(SHARED / "nvprof" / "k40c-gpu-trace-ns-gb-units.csv").energy().document())
+    assert gaps_sentence(view).startswith("Besides, copies took 767")
+    assert what_to_try(view).text.startswith("copy less, or while kernels run (copies took 767")
