@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain, compress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -327,6 +328,12 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """What a meter saw of the profiled run: in a run directory, or in the logs; None where none was read."""
         seen = mapped(Run.measured, self.run)
         return seen or metered_in([part.launches for part in self.counted])
+
+    @property
+    def limit_w(self) -> float | None:
+        """The power limit of the profiled boards, as their run directory or the program's output tells it."""
+        told = {log.limit_w for log in self.logs if log.limit_w}
+        return mapped(attrgetter("limit_w"), self.run) or only(told)
 
     @property
     def sockets(self) -> int | None:

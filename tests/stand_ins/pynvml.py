@@ -38,6 +38,10 @@ def nvmlDeviceGetName(_):
     return "Tesla V100"
 
 
+def nvmlDeviceGetEnforcedPowerLimit(_):
+    return 250_000
+
+
 def nvmlDeviceGetPowerUsage(_):
     return 100_000
 

@@ -122,6 +122,7 @@ class Nvml(Source):
         return {
             **super().describe(),
             "devices": names,
+            "limits_w": [limit and limit / 1e3 for limit in self._of_all(self._nvml.nvmlDeviceGetEnforcedPowerLimit)],
             "driver": _text(self._try(self._nvml.nvmlSystemGetDriverVersion)),
             "method": "energy counter" if self._counts else "sampled power",
         }

@@ -295,7 +295,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
     new_repeats: tuple[Grid, ...]
 
     @property
-    def halves(self) -> tuple[tuple[Side, Grid], tuple[Side, Grid]]:
+    def sides(self) -> tuple[tuple[Side, Grid], tuple[Side, Grid]]:
         """OLD and NEW with their numbers."""
         return (self.old_side, self.old), (self.new_side, self.new)
 
@@ -330,7 +330,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
             return False
         if not np.array_equal(np.isnan(self.old.number).all(axis=0), np.isnan(self.new.number).all(axis=0)):
             return False
-        old, new = (known_or_zero(half.number[:, :TIME]) for _, half in self.halves)
+        old, new = (known_or_zero(grid.number[:, :TIME]) for _, grid in self.sides)
         apart, whole = abs(new - old).sum(axis=0), old.sum(axis=0)
         return bool(whole.any()) and all(apart[unit].sum() <= _REPEATS * whole[unit].sum() for unit in _COUNTED)
 

@@ -138,11 +138,11 @@ def _why_not(gate: Gate, rows: list[int], columns: list[int], changes: Changes, 
         return when(not changes.compared[rows][:, columns].any(), "its energy is not known on either side")
     if gate.what in (TOTAL, *_FAMILIES):
         return "no cost table prices these logs; choose one with --costs"
-    is_unknown = np.isnan(np.stack([half.number[rows][:, columns] for _, half in changes.halves]))
+    is_unknown = np.isnan(np.stack([grid.number[rows][:, columns] for _, grid in changes.sides]))
     # A class that neither side tells apart (a total beside its parts) is no loss; one that one side knows is.
     is_unknown = is_unknown[:, :, ~is_unknown.all(axis=(0, 1))]
     old_is_bound, new_is_bound = (
-        bool(combined(half.counted[rows][:, columns]) & int(Mark.MISSING)) for _, half in changes.halves
+        bool(combined(grid.counted[rows][:, columns]) & int(Mark.MISSING)) for _, grid in changes.sides
     )
     if not is_unknown.size or is_unknown.any() or old_is_bound != new_is_bound:
         return f"it is not known for every {changes.old_side.nouns.kernel} of both sides"

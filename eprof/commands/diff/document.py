@@ -47,7 +47,6 @@ from eprof.commands.diff.schema import (
     Count,
     Device,
     Document,
-    EnergyByFamily,
     Gate,
     Kernel,
     KernelPart,
@@ -65,6 +64,7 @@ from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
 from eprof.energy.attribution import FAMILIES
 from eprof.lab.welch import CONFIDENCE, welch
 from eprof.profile.rooflines import Machine, flops_of, machine, main_precision, traffic_of
+from eprof.profile.schema import RunJoules
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -197,7 +197,7 @@ def document(changes: Changes, notes: Sequence[str], gates: Sequence[Gate], comm
     parts = all_parts(changes, spread)
     answer = _answer(changes, parts, spread)
     old_s, new_s = total_time(changes.old), total_time(changes.new)
-    is_bound = any((half.state[:, TIME] == LOWER).any() for _, half in changes.halves)
+    is_bound = any((grid.state[:, TIME] == LOWER).any() for _, grid in changes.sides)
     speedup = None if is_bound else ratio(old_s, new_s)  # of lower bounds no quotient is known
     # Where constant energy is not in the comparison, the powers are not compared.
     powerup = ratio(speedup, answer["greenup"]) if changes.compared[:, TIME].all() else None
@@ -206,7 +206,7 @@ def document(changes: Changes, notes: Sequence[str], gates: Sequence[Gate], comm
     left_out, lost = uncompared(changes), unknown(changes)
     old_j = new_j = energy_test = None
     if changes.has_energy:
-        old_j, new_j = (changes.compared_j(half) for _, half in changes.halves)
+        old_j, new_j = (changes.compared_j(grid) for _, grid in changes.sides)
         energy_test = changes.test(changes.compared_j)
     same = ["OLD and NEW are made from the same logs."] if same_inputs else []
 
@@ -250,7 +250,7 @@ def document(changes: Changes, notes: Sequence[str], gates: Sequence[Gate], comm
             confidence=CONFIDENCE,
             method="Welch's t test",
             energy=energy_test,
-            time=changes.test(lambda half: float(half.number[:, TIME].sum())),
+            time=changes.test(lambda grid: float(grid.number[:, TIME].sum())),
             measured=welch(old.measured, new.measured),
         ),
         gates=list(gates),
@@ -264,7 +264,7 @@ def _answer(changes: Changes, parts: list[Part], spread: Spread | None) -> dict[
     """What the difference of all energy and that above constant power both have in the document."""
     change_j = change_share = greenup = interval_j = interval_share = None
     if changes.has_energy:
-        old_j, new_j = (changes.compared_j(half) for _, half in changes.halves)
+        old_j, new_j = (changes.compared_j(grid) for _, grid in changes.sides)
         change_j = math.fsum(part.change_j for part in parts)
         change_share, greenup = ratio(change_j, old_j), ratio(old_j, new_j)
         if spread is not None:
@@ -292,9 +292,9 @@ def _constant_ends(side: Variant) -> Range:
     return [math.fsum(fastest.tolist()), math.fsum(joules.tolist())]
 
 
-def total_time(half: Grid) -> float | None:
+def total_time(grid: Grid) -> float | None:
     """The time of all kernels of one side in the document; None unless all are known."""
-    return finite(half.number[:, TIME].sum())
+    return finite(grid.number[:, TIME].sum())
 
 
 def side_of(variant: Variant, compared_j: float | None) -> Side:
@@ -304,11 +304,12 @@ def side_of(variant: Variant, compared_j: float | None) -> Side:
     columns = {family: [WORDS.index(word) for word in words] for family, words in FAMILIES.items()}
     columns["total"] = list(range(len(WORDS)))
     # The same sums as `eprof.profile/1` has.
-    energy, energy_marks = EnergyByFamily(measured=measured_j), dict.fromkeys(columns, ["missing"])
+    joules: dict[str, float | None] = dict.fromkeys(columns)
+    energy_marks = dict.fromkeys(columns, ["missing"])
     if costs is not None:
         joules = {family: known_sum(mean.joules[:, places]) for family, places in columns.items()}
-        energy = EnergyByFamily(**joules, measured=measured_j)
         energy_marks = {family: names(combined(mean.marks[:, places])) for family, places in columns.items()}
+    energy = RunJoules(**joules, measured=measured_j)
     time_s, time_marks = known_sum(mean.number[:, TIME]), names(combined(mean.counted[:, TIME]))
     to_meter: ToMeter | UnsetType = UNSET
     if factors := variant.factors:
@@ -377,7 +378,7 @@ def counts(changes: Changes) -> dict[str, Count]:
     """The counts in the document: every word that a side counted, in total; None where a side lacks some of it."""
     totals = {}
     for column, word in enumerate(COUNTS):
-        numbers = [half.number[:, column] for _, half in changes.halves]
+        numbers = [grid.number[:, column] for _, grid in changes.sides]
         old, new = (None if np.isnan(number).any() else math.fsum(number.tolist()) for number in numbers)
         is_nothing = old == 0 and new == 0
         if is_nothing or (old is None and new is None):
@@ -410,7 +411,7 @@ def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[Ca
         name = changes.names(row)[-1]
         parts = parts_of(paid[row], changes, name, status)
         sides: list[KernelSide | None] = [None, None]
-        for place, (own, (side, half)) in enumerate(zip((pair.old, pair.new), changes.halves, strict=True)):
+        for place, (own, (side, grid)) in enumerate(zip((pair.old, pair.new), changes.sides, strict=True)):
             if own is None:
                 continue
             energy_j, marks = None, ["missing"]
@@ -420,9 +421,9 @@ def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[Ca
                 name=side.named[own].name,
                 device=side.named[own].device,
                 launches=side.named[own].launches,
-                time_s=finite(half.number[row, TIME]),
+                time_s=finite(grid.number[row, TIME]),
                 energy_j=energy_j,
-                compared_j=changes.compared_j(half, rows) if changes.has_energy else None,
+                compared_j=changes.compared_j(grid, rows) if changes.has_energy else None,
                 marks=marks,
             )
         old, new = sides

@@ -85,16 +85,14 @@ def all_parts(changes: Changes, spread: "Spread | None") -> list[Part]:
     rows = cells(changes)
     statuses = changes.statuses.tolist()
     matched = [cell for row, status in zip(rows, statuses, strict=True) if status == MATCHED for cell in row]
-    parts = parts_of(matched, changes, None, MATCHED)
-    if spread is not None:
-        parts = [replace(part, interval_j=spread.of_words([part.what], part.because, part.change_j)) for part in parts]
-    for row, status in enumerate(statuses):
-        if status == MATCHED:
-            continue
-        of_row = parts_of(rows[row], changes, changes.names(row)[-1], status)
-        if spread is not None:
-            of_row = [replace(part, interval_j=spread.of_one_side(row, part.what, part.change_j)) for part in of_row]
-        parts += of_row
+    parts = []
+    for part in parts_of(matched, changes, None, MATCHED):
+        ends = spread.of_words([part.what], part.because, part.change_j) if spread else None
+        parts.append(replace(part, interval_j=ends))
+    for row in np.flatnonzero(changes.statuses != MATCHED).tolist():
+        for part in parts_of(rows[row], changes, changes.names(row)[-1], statuses[row]):
+            ends = spread.of_one_side(row, part.what, part.change_j) if spread else None
+            parts.append(replace(part, interval_j=ends))
     return sorted(parts, key=lambda part: -abs(part.change_j))
 
 
@@ -256,17 +254,17 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def amounts(self) -> tuple[Floats, Floats]:
         """The compared counts and seconds of OLD and NEW, (n_matches, n_priced)."""
-        old, new = (np.where(self.changes.paid, half.number, 0.0) for _, half in self.changes.halves)
+        old, new = (np.where(self.changes.paid, grid.number, 0.0) for _, grid in self.changes.sides)
         return old, new
 
     @cached_property
     def is_open(self) -> Bools:
         """The cells of a change that leave an interval open: lower bounds, or no product of count and price."""
         is_open = (self.changes.marks & _MISSING) != 0
-        for side, half in self.changes.halves:
+        for side, grid in self.changes.sides:
             # Where kinds of several prices were added up, the energy is not count times price.
-            expected_j = half.number * known_or_zero(side.price)
-            is_open |= np.abs(half.joules - expected_j) > _ROUNDING * np.abs(half.joules)
+            expected_j = grid.number * known_or_zero(side.price)
+            is_open |= np.abs(grid.joules - expected_j) > _ROUNDING * np.abs(grid.joules)
         return np.asarray(self.changes.paid & is_open)
 
     @cached_property
@@ -371,7 +369,7 @@ def causes(changes: Changes, spread: Spread | None) -> tuple[list[Cause], list[l
     # The words whose prices are known well enough to be a cause: an interval of one sign no wider than the price.
     is_clear = np.ones(len(WORDS), dtype=np.bool_)
     if spread is not None:
-        for (side, _), replicas in zip(changes.halves, (spread.refits.old, spread.refits.new), strict=True):
+        for (side, _), replicas in zip(changes.sides, (spread.refits.old, spread.refits.new), strict=True):
             low, high = replicas.price_intervals.T
             is_clear &= (low == high) | ((low > 0) & (high - low <= known_or_zero(side.price)))
 
@@ -384,8 +382,8 @@ def causes(changes: Changes, spread: Spread | None) -> tuple[list[Cause], list[l
     constant_j = _added(keys, np.where(IS_TIME, by_count, 0.0))
     time_s = _added(keys, np.where(IS_TIME & changes.paid, changes.new.number - changes.old.number, 0.0))
     old, new = (
-        _added(keys, _amounts(half, launches, changes.paid, keys))
-        for (_, half), launches in zip(changes.halves, changes.launches, strict=True)
+        _added(keys, _amounts(grid, launches, changes.paid, keys))
+        for (_, grid), launches in zip(changes.sides, changes.launches, strict=True)
     )
     size_j = _added(keys, abs(by_count)) + _added(price_keys, abs(by_price))
     clear_j = _added(keys, abs(by_count) * is_clear) + _added(price_keys, abs(by_price) * is_clear)
@@ -420,10 +418,10 @@ def _through(changes: Changes) -> list[str | UnsetType]:
     """
     is_known = np.ones(len(changes.matches) + 1, dtype=np.bool_)
     factors = []
-    for side, half in changes.halves:
+    for side, grid in changes.sides:
         if side.costs is None:
             return [UNSET] * len(is_known)
-        number = known_or_zero(half.number)
+        number = known_or_zero(grid.number)
         by_match = (number[:, words].sum(axis=1) for words in (_ASKED, _MOVED[side.costs.books], _DRAM))
         asked, moved, dram = (np.append(bytes_, bytes_.sum()) for bytes_ in by_match)
         is_known &= (asked > 0) & (dram > 0) & (moved > dram)
@@ -449,8 +447,7 @@ def _keys(changes: Changes) -> Ints:
     launches_old, launches_new = changes.launches
     with np.errstate(invalid="ignore", divide="ignore"):
         old, new = (
-            half.number / launches[:, None]
-            for (_, half), launches in zip(changes.halves, changes.launches, strict=True)
+            grid.number / launches[:, None] for (_, grid), launches in zip(changes.sides, changes.launches, strict=True)
         )
     # Launched another number of times, counting the same in each launch.
     is_same = np.isclose(old, new, rtol=_PER_LAUNCH, atol=0) | ~changes.paid
@@ -464,9 +461,9 @@ def _keys(changes: Changes) -> Ints:
     return keys
 
 
-def _amounts(half: Grid, launches: Floats, paid: Bools, keys: Ints) -> Floats:
+def _amounts(grid: Grid, launches: Floats, paid: Bools, keys: Ints) -> Floats:
     """What each cell of a cause counts: instructions, bytes, seconds; launches, or one side's kernels, in the first."""
-    amounts = np.where(paid, half.number, 0.0)
+    amounts = np.where(paid, grid.number, 0.0)
     amounts[:, TIME] *= np.isin(keys[:, TIME], [_PLACES[TIMED], _PLACES[MODEL]])
     first = keys[:, 0]
     is_one_sided, is_by_launches = np.isin(first, _ONE_SIDED), first == _PLACES[LAUNCHES]
@@ -484,7 +481,7 @@ def _causes_of_time(changes: Changes) -> Ints:
         return causes
     times_s = changes.old.number[:, TIME], changes.new.number[:, TIME]
     is_modelled = (changes.old.counted & changes.new.counted)[:, TIME] & _SIMULATED != 0
-    before, after = (roofs_s(Columns(tuple(WORDS), half.number), old) for half in (changes.old, changes.new))
+    before, after = (roofs_s(Columns(tuple(WORDS), grid.number), old) for grid in (changes.old, changes.new))
     lasting = [np.maximum(roofs["fp32"] + roofs["fp64"], roofs["dram"]) for roofs in (before, after)]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         is_explained = np.isclose(times_s[0] * lasting[1] / lasting[0], times_s[1], rtol=_EXACT, atol=0)
@@ -512,8 +509,8 @@ def _is_by_bytes(changes: Changes, costs: Costs) -> Bools:
     if peak is None:
         return np.zeros(len(changes.matches), dtype=np.bool_)
     model = TimeModel(peak * 1e3)  # bytes in a cycle of 1 MHz
-    old_s, new_s = (half.number[:, TIME] for half in (changes.old, changes.new))
-    old_byte, new_byte = (known_or_zero(half.number[:, _DRAM]).sum(axis=1) for half in (changes.old, changes.new))
+    old_s, new_s = (grid.number[:, TIME] for grid in (changes.old, changes.new))
+    old_byte, new_byte = (known_or_zero(grid.number[:, _DRAM]).sum(axis=1) for grid in (changes.old, changes.new))
     p = model.exponent
     with np.errstate(invalid="ignore", divide="ignore"):
         memory_s = model.memory_time(old_s, old_byte, 1.0)

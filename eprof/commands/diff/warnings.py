@@ -52,9 +52,9 @@ def uncompared(changes: Changes) -> list[Uncompared]:
         rows = changes.uncompared[:, column]
         why = "OLD and NEW keep other books of bytes (served, accessed); price both with one table"
         if not are_other_books or WORDS[column] not in BYTES:
-            lacking = ((side, half) for side, half in changes.halves if (half.state[rows, column] != KNOWN).any())
-            why = "; ".join(_lacks(side, half, rows, column) for side, half in lacking)
-        old_j, new_j = (known_sum(half.joules[rows, column]) for _, half in changes.halves)
+            lacking = ((side, grid) for side, grid in changes.sides if (grid.state[rows, column] != KNOWN).any())
+            why = "; ".join(_lacks(side, grid, rows, column) for side, grid in lacking)
+        old_j, new_j = (known_sum(grid.joules[rows, column]) for _, grid in changes.sides)
         left_out.append(Uncompared(WORDS[column], int(rows.sum()), old_j, new_j, why))
     return left_out
 
@@ -64,7 +64,7 @@ def unknown(changes: Changes) -> list[Unknown]:
     left_out = []
     for column in np.flatnonzero(changes.unknown.any(axis=0)).tolist():
         rows = changes.unknown[:, column]
-        is_counted = ~np.isnan([half.number[rows, column] for _, half in changes.halves])
+        is_counted = ~np.isnan([grid.number[rows, column] for _, grid in changes.sides])
         why = "not counted, or without a price"
         if column == TIME:
             why = "no time on either side"
@@ -76,9 +76,9 @@ def unknown(changes: Changes) -> list[Unknown]:
     return left_out
 
 
-def _lacks(side: Side, half: Grid, rows: Bools, column: int) -> str:
+def _lacks(side: Side, grid: Grid, rows: Bools, column: int) -> str:
     """What a side lacks of a word that is left out, in some kernels."""
-    states = half.state[rows, column]
+    states = grid.state[rows, column]
     if (states == LOWER).any():
         quantity = "time" if column == TIME else "count"
         return f"{side.label} knows only a lower bound of the {quantity} (part of it was not counted, or overflowed)"
@@ -87,7 +87,7 @@ def _lacks(side: Side, half: Grid, rows: Bools, column: int) -> str:
     if column == TIME:
         return f"{side.label} has no time"
     lost = states >= LOST
-    counted = ~np.isnan(half.number[rows, column][lost])
+    counted = ~np.isnan(grid.number[rows, column][lost])
     if counted.all() and (states[lost] != NONE).all():
         return f"{side.costs.name} has no price for what {side.label} counted"
     return f"{side.label} did not count it"
@@ -103,19 +103,12 @@ def unlike(changes: Changes) -> list[Unlike]:
     """
     old, new = changes.old_side, changes.new_side
     before, after = _facts(old), _facts(new)
-    runs = [side.first.profile.run for side in (old, new)]
-    environments = [
-        None
-        if run is None
-        else [f"{name}={value}" for name, value in run.section("environment").items() if not name.startswith(_EACH_RUN)]
-        for run in runs
-    ]
     is_on_both = np.all(np.array(changes.launches) > 0, axis=0)
     pairs = [
         ("arguments", *_apart(_words(old), _words(new))),
         *((what, before[what], after[what]) for what in before if what in after),
         ("clocks", *_clocks(old, new)),
-        ("environment", *_apart(*environments)),
+        ("environment", *_apart(_environment(old), _environment(new))),
         ("launches", *(f"{launches[is_on_both].sum():g}" for launches in changes.launches)),
     ]
     differing = {what: Unlike(what, *texts) for what, *texts in pairs if texts[0] != texts[1]}
@@ -145,6 +138,14 @@ def _words(side: Side) -> list[str] | None:
         return command.split()[1:]
 
 
+def _environment(side: Side) -> list[str] | None:
+    run = side.first.profile.run
+    if run is None:
+        return None
+    values = run.section("environment").items()
+    return [f"{name}={value}" for name, value in values if not name.startswith(_EACH_RUN)]
+
+
 def _clocks(old: Side, new: Side) -> tuple[str, str]:
     """The clocks that both sides ran at, if unlike; nothing where one is not known, or none is more than 1 % off."""
     before, after = old.first.profile.clocks, new.first.profile.clocks
@@ -159,7 +160,7 @@ def _clocks(old: Side, new: Side) -> tuple[str, str]:
 def _facts(side: Side) -> dict[str, str]:
     """What may be unlike of a side: its GPU, its prices, and what the modelled time of a simulated device rests on."""
     gpus = sorted({part.device.name for part in side.first.profile.counted if part.device.name})
-    facts = {"gpu": listed(gpus) if gpus else ""}
+    facts = {"gpu": listed(gpus)} if gpus else {}
     if side.costs is not None:
         facts |= {"costs": side.costs.name, "setting": side.costs.setting.label}
     if side.efficiency is not None:
@@ -201,28 +202,28 @@ def _meters(old: Side, new: Side) -> Iterator[str]:
         kernels = old.nouns.kernels
         yield f"Prices are scaled to what a meter saw: {'; '.join(scaled)}. Only the joules of {kernels} are compared."
     if len(scaled) == 1:
-        lacking = "NEW" if old.factors else "OLD"
+        [lacking] = [side.label for side in (old, new) if not side.factors]
         yield f"{lacking} is not scaled to a meter, so part of the change may be the error of its prices."
 
 
 def _devices(changes: Changes) -> Iterator[str]:
     gpu = changes.old_side.nouns.processor
-    old_devices, new_devices = (
-        sorted({of.device.name or f"a {side.nouns.processor} that the log does not name" for of in counted})
-        for side, counted in ((side, side.first.profile.counted) for side, _ in changes.halves)
-    )
+    names = []
+    for side, _ in changes.sides:
+        unnamed = f"a {side.nouns.processor} that the log does not name"
+        names.append(sorted({counted.device.name or unnamed for counted in side.first.profile.counted}))
+    old_devices, new_devices = names
     if old_devices != new_devices:
         yield (
             f"OLD ran on {listed(old_devices)}, NEW on {listed(new_devices)}: the change is that of program and "
             f"{gpu} together. Counts of one kind can still be compared; --costs with one table prices both as if on "
             f"one {gpu}."
         )
-    old, new = changes.old_side.costs, changes.new_side.costs
-    lacking = "OLD" if old is None else "NEW"
-    named = old or new
-    if named is not None and (old is None or new is None):
+    lacking = [side.label for side, _ in changes.sides if side.costs is None]
+    tables = [side.costs.name for side, _ in changes.sides if side.costs is not None]
+    if len(tables) == 1:
         yield (
-            f"{lacking} has no cost table, so energy is not compared, only counts and time; --costs {named.name} "
+            f"{lacking[0]} has no cost table, so energy is not compared, only counts and time; --costs {tables[0]} "
             "prices both."
         )
 
@@ -263,9 +264,9 @@ def _formulas(changes: Changes) -> Iterator[str]:
     """A warning on counts that the two sides make from other counters: their difference is partly one of method."""
     differ = []
     for column, word in enumerate(COUNTS):
-        counted = all((np.nan_to_num(half.number[:, column]) > 0).any() for _, half in changes.halves)
+        counted = all((np.nan_to_num(grid.number[:, column]) > 0).any() for _, grid in changes.sides)
         old, new = (
-            {way.formula for way in side.first.counts.how.get(word, ()) if way.formula} for side, _ in changes.halves
+            {way.formula for way in side.first.counts.how.get(word, ()) if way.formula} for side, _ in changes.sides
         )
         if counted and old and new and not old & new:
             differ.append(changes.old_side.nouns.label(word))
@@ -312,7 +313,7 @@ def _repeats(changes: Changes) -> Iterator[str]:
 
 
 def _noise(changes: Changes) -> Iterator[str]:
-    old, new = (len(side.energies) for side, _ in changes.halves)
+    old, new = (len(side.energies) for side, _ in changes.sides)
     if min(old, new) >= 2:
         return
     start = f"{old} and {new} runs: a test of the difference needs two or more of each."
@@ -320,7 +321,7 @@ def _noise(changes: Changes) -> Iterator[str]:
         start = "One run of each: nothing is known of the noise between runs."
     counts = "Counts of a deterministic program repeat almost to the digit"
     end = "."
-    if all(energy.modelled for side, _ in changes.halves for energy in side.energies):
+    if all(energy.modelled for side, _ in changes.sides for energy in side.energies):
         end = ", and time is modelled from them."
     elif np.isfinite(changes.old.number[:, TIME]).any():
         end = "; times do not."

@@ -166,15 +166,15 @@ class Tuning(Struct, frozen=True, eq=False):
 
 
 def from_profile(
-    energy: Energy, table: CostTable, wanted: Sequence[str] = (), now: str | None = None, now_from: str = ""
+    energy: Energy, table: CostTable, settings: Sequence[str] = (), now: str | None = None, now_from: str = ""
 ) -> Tuning:
     """The grids of a profile: priced at every setting of its table, with modelled times.
 
-    energy: priced at the setting in force. wanted: settings ("852/924") in place of those that the table lists.
+    energy: priced at the setting in force. settings: labels ("852/924") in place of those that the table lists.
     now: the setting that the profile was taken at. Raises CostError: a table with one setting only, or no setting that
     it knows; EprofError: no kernel has a time.
     """
-    if table.default.core_mhz is None or max(len(table.settings), len(wanted)) < 2:
+    if table.default.core_mhz is None or max(len(table.settings), len(settings)) < 2:
         raise CostError(f"{table.name} holds at one setting only, so there is nothing to choose from.")
     nouns = energy.counts.nouns
     if energy.total_s is not None:
@@ -185,7 +185,7 @@ def from_profile(
     if np.isnan(energy.counts.rows.time_s).all():
         raise EprofError(f"No {nouns.kernel} has a time, so nothing is known of its energy; give a trace, or --time.")
     assert energy.costs is not None
-    costs_at, refused = _places(table, wanted)
+    costs_at, refused = _places(table, settings)
     here = Point(*parse(now or energy.costs.setting.label))
     grids = _grids(energy, of_table(table), here, costs_at)
     notes = [*energy.costs.notes, *refused]
@@ -211,12 +211,12 @@ def from_profile(
     )
 
 
-def _places(table: CostTable, wanted: Sequence[str]) -> tuple[dict[Point, Costs], list[str]]:
+def _places(table: CostTable, settings: Sequence[str]) -> tuple[dict[Point, Costs], list[str]]:
     """The settings of the grids with the costs at each, and a sentence for each that the table cannot price."""
     listed = [setting.label for setting in table.settings if setting.core_mhz is not None]
     costs_at: dict[Point, Costs] = {}
     refused: list[str] = []
-    for name in dict.fromkeys(wanted or listed):
+    for name in dict.fromkeys(settings or listed):
         try:
             costs = table.at(name)
         except CostError as err:

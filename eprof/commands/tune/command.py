@@ -100,5 +100,5 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
             "its data sheet (--costs estimated), which is too rough to choose clocks by unless you ask for it."
         )
     now, why = build.setting_in_force(energy, table, options.setting)
-    wanted = [name.strip() for name in options.settings.split(",")] if options.settings else []
-    return build.from_profile(energy, table, wanted, now, why)
+    settings = [name.strip() for name in options.settings.split(",")] if options.settings else []
+    return build.from_profile(energy, table, settings, now, why)

@@ -89,9 +89,10 @@ def validate(options: argparse.Namespace) -> int:
     """Run `eprof validate`; 3 if the gate fails."""
     from eprof import costs
     from eprof.commands.validate.document import document as document_of
-    from eprof.commands.validate.study import times
+    from eprof.commands.validate.study import find, times
     from eprof.commands.validate.whole_runs import held_against_meter, sorted_inputs
     from eprof.lab.objective import percentage
+    from eprof.profile import api
 
     options.inputs = matching(options.inputs)
     outputs = planned(options)
@@ -109,7 +110,11 @@ def validate(options: argparse.Namespace) -> int:
     power_notes: list[str] = []
     meter = _external_meter(options, runs, power_notes)
     whole_runs, notes = held_against_meter(runs, options.costs, options.setting, options.kernel_name, meter)
-    candidates = _candidates(options.profile, table, study)
+    candidates: list[Candidate] = []
+    if options.profile:
+        if table is None or study is None:
+            raise UsageError("--profile needs measurements to look among; the inputs are run directories alone.")
+        candidates = find(api.load(*options.profile), table, study)
     modelled_times = None
     if options.time:
         if table is None or study is None:
@@ -192,15 +197,3 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
     )
     with Progress(options.quiet).begin("validating") as progress:
         return study.validate(measured, plan, table=table, setting=options.setting, train=train, report=progress.count)
-
-
-def _candidates(inputs: list[str], table: "CostTable | None", study: "Study | None") -> "list[Candidate]":
-    """The candidates of `eprof validate`: a profile's kernels with the measured ones that are most similar."""
-    if not inputs:
-        return []
-    if table is None or study is None:
-        raise UsageError("--profile needs measurements to look among; the inputs are run directories alone.")
-    from eprof.commands.validate.study import find
-    from eprof.profile import api
-
-    return find(api.load(*inputs), table, study)

@@ -81,14 +81,6 @@ def of_metered_runs(measurements: Measurements, predicted_w: Floats, seed: int) 
 
 OWN = "eprof"
 SCALED, CARD_SCALED = "_scaled", "_card_scaled"
-_LEFT_OUT = {
-    protocols.TABLE: "of the other measured kernels",
-    protocols.HOLDOUT: "at settings that were held out",
-    protocols.LEAVE_ONE_SETTING_OUT: "at settings that were left out",
-    protocols.LEAVE_ONE_BENCHMARK_OUT: "for kernels that were left out",
-    protocols.K_FOLD: "for rows that were left out",
-    protocols.K_FOLD_BENCHMARKS: "for kernels that were left out",
-}
 # By these, kernels are new to the model.
 _NEW_KERNELS = (protocols.LEAVE_ONE_BENCHMARK_OUT, protocols.TRANSFER, protocols.TABLE)
 
@@ -311,7 +303,7 @@ def _no_better_than_means(
         for model in PLAIN:
             mean = rivals.get(model.name, {}).get(protocol) or work.refit(model, protocol)
             errors[model.name] = score(power[known], mean.predicted[known]).mean_percent
-        sentence = no_better(_LEFT_OUT[name], ours.scores.mean_percent, errors)
+        sentence = no_better(protocols.LEFT_OUT[name], ours.scores.mean_percent, errors)
         if sentence is not None:
             yield sentence
 

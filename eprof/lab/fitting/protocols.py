@@ -115,6 +115,16 @@ MEANINGS = {
     TRANSFER: "trained on other measurements, tested on these",
 }
 
+# Whose rows a model has not seen.
+LEFT_OUT = {
+    TABLE: "of the other measured kernels",
+    HOLDOUT: "at settings that were held out",
+    LEAVE_ONE_SETTING_OUT: "at settings that were left out",
+    LEAVE_ONE_BENCHMARK_OUT: "for kernels that were left out",
+    K_FOLD: "for rows that were left out",
+    K_FOLD_BENCHMARKS: "for kernels that were left out",
+}
+
 
 class Fold(Struct, frozen=True, eq=False):
     """Places of the rows to train on and of the rows to predict; `label` says what was left out."""

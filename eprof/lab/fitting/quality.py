@@ -58,10 +58,6 @@ _LITTLE = 0.05  # of the power
 _TELLS = 3.0  # an energy is told if its interval spans no more than this factor
 Progress = Callable[[str, int, int], None]
 TOLD, LOOSE, UNTOLD = "told", "loosely", "not told"
-_WORDS = {
-    "leave_one_setting_out": "at settings that were left out",
-    "leave_one_benchmark_out": "for kernels that were left out",
-}
 
 
 class Quality(Struct, frozen=True, eq=False):
@@ -139,7 +135,7 @@ def examine(
                     f"{named} the measured one. Either they do what was not counted, or the meter saw them idle; their "
                     "rows are used."
                 )
-    no_better = [sentence(_WORDS[name], errors[name], simple) for name, simple in plain.items()]
+    no_better = [sentence(protocols.LEFT_OUT[name], errors[name], simple) for name, simple in plain.items()]
     watts = pd.Series([replica.constant_w((1.0, 1.0), fitted.reference) for replica in again], dtype=np.float64)
     return Quality(
         replicas=table,

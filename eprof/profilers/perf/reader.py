@@ -480,7 +480,9 @@ def _unnamed(run: Run, lines: Lines) -> str:
 
 def _cores(run: Run, lines: Lines, time_s: float) -> float | None:
     """How many cores perf's program kept busy: its processor time over the time of its run; None: not told."""
-    busy_s = sum(lines.number_of(row.value, run) / 1e3 for row in run.rows if plain(row.event)[0] == TASK_CLOCK)
+    # On each CPU apart (-A) the clock runs whether or not the program does.
+    clocks = [row for row in run.rows if plain(row.event)[0] == TASK_CLOCK and not row.place]
+    busy_s = sum(lines.number_of(row.value, run) / 1e3 for row in clocks)
     busy_s = busy_s or sum(lines.number_of(seconds_text, run) for seconds_text in run.cpu)
     return busy_s / time_s if busy_s > 0 and time_s > 0 else None
 

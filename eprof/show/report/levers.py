@@ -37,7 +37,6 @@ _SLOW = 0.6  # of the roofline's speed: what is slower waits
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on these are those of divisions
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
-_ONCE_ONLY = 1.5  # below, a kernel uses each byte of DRAM about once: there is nothing to tile
 _AGAIN = 8.0  # bytes of L1 for each of DRAM, from which on a kernel mostly reads again what it has read
 _WAITING = 1.5  # instructions a cycle of a CPU's core: what executes fewer mostly waits for memory, or for branches
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
@@ -51,7 +50,7 @@ _NARROWER = (
 )
 _SINCE = {"tensor_fp16": 7.0, "tensor_tf32": 8.0, "tensor_bf16": 8.0, "tensor_fp8": 8.9, "tensor_fp4": 10.0}
 _CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
-_STREAMS = 1.0  # flop/B: below, each byte is used about once
+_REUSED = 2.0  # bytes of L1 or shared memory for each of DRAM: below, each is used about once
 _REMEDIES = {
     "l2": "larger tiles in shared memory, or blocks that run together on neighbouring data",
     "l1": "keep values in registers or shared memory",
@@ -333,7 +332,7 @@ def _asked_for(view: View, everything: float) -> Iterator[Try]:
         return
     saves, most = 0.0, 0.0
     for level in CACHED:
-        moved = view.summed(view.document, [word for word in view.words if COUNTS[word].group == level]).value or 0.0
+        moved = view.summed(view.document, _words(view, level)).value or 0.0
         ratio = moved / requested.value
         if ratio >= _WASTED:
             most = max(most, ratio)
@@ -363,13 +362,21 @@ def _remedy(view: View, group: str) -> str:
         return "work on blocks that stay in the caches, or in one loop on what several pass over"
     if _is_closed(view, group):
         return "store narrower types, or fuse what comes before and after it"
-    intensity = view.document.intensity_flop_per_byte
-    if intensity is not None and intensity < _STREAMS and len(view.kernels) > 1:
-        return f"fuse {view.nouns.kernels} that pass arrays on, or store narrower types"
-    kernel = max(view.kernels, key=lambda kernel: view.summed(kernel, DRAM).value or 0.0)
-    if 0 < _times_from_l1(view, kernel) < _ONCE_ONLY:
-        return f"it uses each byte once: fuse it with {view.nouns.kernels} around it, or store narrower types"
-    return "reuse tiles, or store narrower types"
+    fused = f"fuse the {view.nouns.kernel} with its neighbour"
+    if len(view.kernels) > 1:
+        fused = f"fuse {view.nouns.kernels} that pass arrays on"
+    joules = view.joules_by_kernel(group)
+    kernel = view.kernels[max(range(len(joules)), key=joules.__getitem__)]
+    nearer = [view.summed(kernel, _words(view, level)).value for level in ("l1", "shared")]
+    again = max((moved for moved in nearer if moved is not None), default=None)
+    if again is None:
+        return f"reuse tiles, {fused}, or store narrower types"
+    is_reused = again >= _REUSED * (view.summed(kernel, DRAM).value or math.inf)
+    return f"{when(is_reused, 'reuse tiles') or fused}, or store narrower types"
+
+
+def _words(view: View, group: str) -> list[str]:
+    return [word for word in view.words if COUNTS[word].group == group]
 
 
 def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
@@ -437,7 +444,7 @@ def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:
 
 def _times_from_l1(view: View, kernel: schema.Kernel) -> float:
     """The bytes that L1 moves for each one from or to DRAM; 0 where not both are known."""
-    l1 = view.summed(kernel, [word for word in view.words if COUNTS[word].group == "l1"])
+    l1 = view.summed(kernel, _words(view, "l1"))
     return (l1.value or 0.0) / (view.summed(kernel, DRAM).value or math.inf)
 
 
