@@ -330,6 +330,13 @@ def _multiprocessors(board: DataSheet) -> tuple[int, float] | None:
     return number, 1e3 * single / (2 * chip.lanes * number)
 
 
+def sm_cycles_per_s(device_name: str) -> float | None:
+    """The cycles of all multiprocessors of a GPU in a second, by its data sheet; None where it has none."""
+    board = data_sheet(device_name)
+    known = None if board is None else _multiprocessors(board)
+    return None if known is None else known[0] * known[1] * 1e6
+
+
 def shape_prices(board: DataSheet, constant_w: float) -> Prices:
     """The estimated prices of the shape for a board with this constant power in W.
 

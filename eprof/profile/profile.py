@@ -495,6 +495,10 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
     launches = replace(launches, marks=_marks(launches, profiler, device))
     definition = _definition(device, profiler) if names else without_counters()
     timed, time_from, warnings = times.recover(launches, definition)
+    if time_from is None and np.isnan(timed.rows.time_s).any():
+        from eprof.costs.estimate import sm_cycles_per_s
+
+        timed, time_from = times.by_cycles(timed, definition, mapped(sm_cycles_per_s, device.name))
     messages = [
         *warnings,
         *checks.check(timed, definition),
