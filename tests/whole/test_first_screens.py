@@ -243,3 +243,13 @@ def test_what_a_group_lacks_is_named_by_its_part_where_the_rest_was_counted(scre
     texts = {name: trust(view).text for name, _, view in screens}
     assert "FP32 other (at most" in texts["rtxa6000-sgemm-raw-wide.csv"]
     assert "Not counted: shared memory write" in texts["rtx3070-scan.ncu-rep"]
+
+
+def test_multiprocessors_tell_the_board_of_a_log_that_names_none(screens):
+    boards = {
+        name: (energy.table and energy.table.device, energy.profile.counted[0].device.sms)
+        for name, energy, _ in screens
+    }
+    assert boards["rtx5070-text-wmma-fp16-4096.txt"] == ("GeForce RTX 5070", 48)
+    assert boards["text-details-heat3d.txt"][1] == 34, "their mean over launches"
+    assert boards["rtxpro6000-text-mma-warptile.txt"][0].endswith("with 188 multiprocessors")
