@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from eprof.commands.validate.schema import Candidate
     from eprof.commands.validate.study import Study
     from eprof.costs import CostTable
+    from eprof.lab.measurements import Measurements
     from eprof.logs.runs import Measured, Run
 
 GATE_FAILED = 3
@@ -36,8 +37,11 @@ def add(commands: Commands) -> Parser:
         "eprof validate apps.csv --train microbenchmarks.csv --scale",
         "eprof validate fmm.eprof --costs jetson-tk1 --max-error 10%",
         "eprof validate fmm.eprof --power powermon.csv --component gpu",
+        "eprof validate bfs-1.dcgm lbm-1.dcgm --device A100 --protocol leave-one-benchmark-out --baselines",
     )
-    parser.add_inputs("measurements (CSV, Parquet), or run directories with measured energy")
+    parser.add_inputs(
+        "measurements (CSV, Parquet), run directories with measured energy, or logs of DCGM, one a program"
+    )
     parser.value("--costs", TABLE, "score this cost table as it is")
     parser.value("--setting", SETTING, "of the table, for run directories and rows alike (default: their own)")
     parser.choice(
@@ -156,18 +160,28 @@ def _external_meter(
 
 
 def _study(files: list[Path], table: "CostTable | None", options: argparse.Namespace) -> "Study":
+    from eprof import costs
     from eprof.commands.validate import study
     from eprof.lab import measurements
     from eprof.lab.fitting import protocols
     from eprof.lab.fitting.solve import form_for
+    from eprof.lab.power import logs, programs
 
-    read = partial(
+    read: Callable[..., Measurements] = partial(
         measurements.read,
         mapping=options.mapping,
         device=options.device,
         kernels=options.kernel_name,
         only=only(options),
     )
+    if logs.are_sampled(map(str, files)):
+        name = options.costs or options.device
+        if name is None:
+            raise UsageError(
+                "What a GPU sampled is work by its peaks, and these logs do not name it; name a table or the GPU with "
+                "--costs or --device."
+            )
+        read = partial(programs.measurements, table=costs.load(name), levels=table is not None)
     measured = read(files)
     train = read(options.train) if options.train else None
     form = form_for(measured, options.device) if options.device else None

@@ -294,8 +294,7 @@ def _counts(
         if peak is None or share is None or np.isnan(share).all():
             continue
         is_filled = within(activity.filled[field.field].astype(np.float64)) > 0
-        passed = field.passed if costs.books == "accessed" else ()
-        for word in (field.count, *passed):
+        for word in (field.count, *_passed(field, costs)):
             amounts[word] = within(peak * share * (1.0 if field.of == _MEMORY else pace))
             marks[word] = np.where(is_filled, int(Mark.ASSUMED | Mark.ESTIMATED), int(Mark.ASSUMED))
             how[word] = (Way(f"{field.field} * {peak:.4g}/s", "active x clock x units", int(Mark.ASSUMED), number),)
@@ -310,6 +309,28 @@ def _counts(
     active = activity.shares.get(meaning().turns, activity.shares.get(meaning().busy, np.ones(len(rows))))
     counts = Counts(of_rows, Columns.of(amounts, number), Columns.of(marks, number), how, costs.books)
     return counts, within(active * pace)
+
+
+def work_per_s(activity: Activity, table: CostTable, core_mhz: float, levels: bool) -> list[tuple[str, str, float]]:
+    """What each sampled share is at most, a second at a clock in MHz: (field, word of the vocabulary, its number).
+
+    levels: also of the levels that its bytes have passed, where the table prices each. Raises CostError.
+    """
+    costs = table.at(table.nearest(core_mhz, None))
+    pace = core_mhz / (costs.setting.core_mhz or core_mhz)
+    work = []
+    for field in meaning().activity:
+        peak = _per_s(field, table, costs)
+        if peak is not None and field.field in activity.shares:
+            most = peak if field.of == _MEMORY else peak * pace
+            passed = _passed(field, costs) if levels else []
+            work += [(field.field, word, most) for word in (field.count, *passed)]
+    return work
+
+
+def _passed(field: Field, costs: Costs) -> list[str]:
+    """The levels that pay for bytes of another which have passed them."""
+    return [word for word in field.passed if costs.books == "accessed" and word in costs.charges]
 
 
 def _per_s(field: Field, table: CostTable, costs: Costs) -> float | None:
