@@ -134,7 +134,7 @@ def attribute(counts: Counts, costs: Costs) -> Split:
         number, number_marks = counts.amounts[word], counts.amount_marks[word]
         is_told = ~np.isnan(number)
         if word == RANDOM:
-            # A surcharge: where nobody tells accesses apart, their bytes pay as those that stream, and nothing is missing.
+            # A surcharge: where nobody tells accesses apart, their bytes pay as those that stream.
             number, number_marks = np.where(is_told, number, 0.0), np.where(is_told, number_marks, 0)
         if is_told.any() or (word in costs.charges and word != RANDOM):
             joules[word], marks[word] = _priced(number, number_marks, costs.charges.get(word))
