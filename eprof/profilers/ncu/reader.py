@@ -16,12 +16,20 @@ from eprof.logs.rows.log import Log, Table
 from eprof.logs.rows.numbers import Locale, Unit
 from eprof.logs.rows.sections import Piece, Rows, Section, many_rows, rows, size
 from eprof.logs.rows.stream import Source
-from eprof.profilers.ncu import derived, headers, long, wide
+from eprof.profilers.ncu import derived, headers
 from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN
-from eprof.profilers.ncu.long import LaunchNumbers, Long
+from eprof.profilers.ncu.launches import (
+    LaunchNumbers,
+    Long,
+    Sample,
+    Wide,
+    columns_of,
+    places_of_names,
+    units_of,
+    whole_launches,
+)
 from eprof.profilers.ncu.sheet import CSV, IMPORTED, Collected, Messages, notes_of_counters, notes_of_lines
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_pipes, lines_with_pipes, uncommented
-from eprof.profilers.ncu.wide import Sample, Wide
 from eprof.profilers.nsys import tables as nsys_tables
 from eprof.profilers.nsys.tables import Nsys
 
@@ -192,9 +200,7 @@ class _Reader(Struct):
             return ()
         if section.kind == TRACE:
             return nsys_tables.columns_of(section)
-        if section.kind == RAW:
-            return wide.columns_of(section, self.keep)
-        return list(long.columns_of(section).values())
+        return columns_of(section, self.keep)
 
     def _rows(self, table: _Table, lines: Sequence[str]) -> None:
         section = table.section
@@ -207,7 +213,7 @@ class _Reader(Struct):
         if section.kind == SUMMARY and headers.may_be_broken(lines, parsed, table.rest):
             parsed = self._mended(table, lines, parsed)
         if section.kind == RAW:
-            table.units = table.units or wide.units_of(section, lines, parsed.others)
+            table.units = table.units or units_of(section, lines, parsed.others)
             table.sample.add(section, lines)
         self._between(lines, parsed.others)
         for text in parsed.misfits:
@@ -249,7 +255,7 @@ class _Reader(Struct):
         held = table.pieces
         rest: list[Piece] = []
         if table.section.kind == LONG:
-            whole, last = long.whole_launches(table.section, held)
+            whole, last = whole_launches(table.section, held)
             table.pieces = [whole]
             rest = [last]
         launches = table.rows()
@@ -380,7 +386,7 @@ def _names(section: Section) -> Sequence[int]:
     """The places of columns in which few different texts come again and again; of the raw page, cells are numbers."""
     if section.kind == TRACE:
         return nsys_tables.places_of_names(section)
-    return long.places_of_names(section) if section.kind == LONG else ()
+    return places_of_names(section) if section.kind == LONG else ()
 
 
 def _all_rows(table: _Table, block: bytes) -> Piece | None:
