@@ -180,19 +180,19 @@ def has_operators(events: Iterable[Event]) -> bool:
 def paths(events: Sequence[Event], launches: Iterable[Event]) -> dict[int, str]:
     """The path of each launch, by its `id`: "BertLayer_0 > Linear_3 > aten::addmm", the operator last."""
     wanted = {id(launch) for launch in launches}
-    rows = [event for event in events if id(event) in wanted or _is_scope(event)]
+    rows = [
+        event
+        for event in events
+        if id(event) in wanted
+        or event.cat in (_OPERATOR, _ANNOTATION)
+        or (event.cat == _PYTHON and event.name.startswith(_MODULE))
+    ]
     path_of: dict[int, str] = {}
     rows.sort(key=attrgetter("thread"))
     for _, of_thread in groupby(rows, key=attrgetter("thread")):
         for launch, around in _enclosed(of_thread, wanted):
             path_of[id(launch)] = _path(launch, around)
     return path_of
-
-
-def _is_scope(event: Event) -> bool:
-    if event.cat == _PYTHON:
-        return event.name.startswith(_MODULE)
-    return event.cat in (_OPERATOR, _ANNOTATION)
 
 
 def _enclosed(rows: Iterable[Event], wanted: set[int]) -> Iterator[tuple[Event, list[Event]]]:

@@ -79,8 +79,10 @@ def _long_columns(section: Section) -> dict[str, int]:
 
 
 def places_of_names(section: Section) -> list[int]:
-    """The places of columns in which few different texts come again and again."""
-    own = ("ID", VALUE[section.kind])
+    """The places of columns in which few different texts come again and again; on the raw page cells are numbers."""
+    if section.kind != LONG:
+        return []
+    own = ("ID", VALUE[LONG])
     return [place for name, place in _long_columns(section).items() if name not in own]
 
 
@@ -165,13 +167,16 @@ class Long(Struct, dict=True):
     def sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
         """From a row a metric to a row a launch (or kernel of a summary), and its metrics."""
         units, matrix, remarks = self._numbers(style, keep)
+        launches = np.ones(len(self.launches[0]), dtype=np.int64)
+        if self.section.kind == SUMMARY:
+            launches = words_as_values(self.words("Invocations"), style).astype(np.int64)
         gpu: list[str | None] = [None] * len(self.launches[0])
         for row in self._rows_of(GPU_NAME).tolist():
             gpu[self.launches[1][row]] = self.cells[row]
         for column, metric in _SHAPE.items():
             if column in self.columns and metric not in units and keep is not None and metric in keep:
                 units[metric] = NO_UNIT
-                matrix = np.vstack([matrix, self._numbers_of_launches(style) * self._sizes(column)])
+                matrix = np.vstack([matrix, launches * self._sizes(column)])
         return Sheet(
             kind=self.section.kind,
             device=self.names("Device"),
@@ -180,7 +185,7 @@ class Long(Struct, dict=True):
             kernel=self.names("Kernel Name"),
             process=self.names("Process ID"),
             part=headers.part_labels(self.section, self.words),
-            launches=self._numbers_of_launches(style),
+            launches=launches,
             units=units,
             values=matrix,
             by_opcode=self._by_opcode(style, keep),
@@ -235,11 +240,6 @@ class Long(Struct, dict=True):
                 label = name = f"{label} ({own.base or 'without unit'})"
             metrics[name] = own
         return metric, metrics
-
-    def _numbers_of_launches(self, style: Style) -> Array:
-        if self.section.kind == LONG:
-            return np.ones(len(self.launches[0]), dtype=np.int64)
-        return words_as_values(self.words("Invocations"), style).astype(np.int64)
 
     def _sizes(self, column: str) -> Array:
         """The blocks or threads of each launch in ncu's rows: 4096 of "(64, 64, 1)"; NaN if a cell is no such size."""
