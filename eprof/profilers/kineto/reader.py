@@ -20,6 +20,7 @@ import numpy as np
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
 from eprof.base.known import only
+from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import BETWEEN, LAUNCH, Log, Names, Table, TableRows
@@ -163,13 +164,9 @@ def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
 
 
 def _left_out(events: Sequence[Event]) -> Iterator[str]:
-    phrases = []
-    for category, noun in _OTHERS.items():
-        times_us = [event.dur for event in events if event.cat == category]
-        if times_us:
-            phrases.append(f"{len(times_us)} {noun} ({sum(times_us) * 1e-3:.6g} ms)")
-    if phrases:
-        yield "not kernels, so left out: " + ", ".join(phrases)
+    times_us = {noun: [event.dur for event in events if event.cat == category] for category, noun in _OTHERS.items()}
+    if others := [(noun, len(own), sum(own) * 1e-6) for noun, own in times_us.items() if own]:
+        yield no_kernels(others)
 
 
 def has_operators(events: Iterable[Event]) -> bool:
