@@ -25,7 +25,7 @@ from eprof.base.toml import Document
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import LAUNCH, Log, Names, Table, TableRows, part_of, told_apart
 from eprof.logs.rows.numbers import ENGLISH, values
-from eprof.logs.rows.sections import Piece, Section, names_of, size, split, together
+from eprof.logs.rows.sections import Piece, Section, below, names_of, size, split, together
 from eprof.logs.rows.stream import Source
 from eprof.profilers.nsys.signs import KIND
 
@@ -256,7 +256,7 @@ class Nsys(Struct):
             return self.heading is not None or _ASIDE.match(line) is not None
         if not self.shape.spans:
             return self.row(self.shape, split(line))
-        fields = _below(line, self.shape.spans)
+        fields = below(line, self.shape.spans)
         if fields is None and self.numbers.has_blanks:
             return False  # where numbers hold blanks, words do not tell the columns
         return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.spans) - 1))
@@ -344,14 +344,6 @@ class Nsys(Struct):
         if self.text is not None:
             return f"the tables of nsys are printed as text (line {self.text}); write them with `{COMMAND} > times.csv`"
         return None
-
-
-def _below(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
-    """The fields of a row of nsys's text, which stand below the dashes; None if it does not keep to them."""
-    gaps = [line[end:start] for (_, end), (start, _) in zip(spans, spans[1:], strict=False)]
-    if any(gap.strip() for gap in gaps) or line[: spans[0][0]].strip():
-        return None
-    return [line[start:end] for start, end in (*spans[:-1], (spans[-1][0], len(line)))]
 
 
 def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -> Table:
