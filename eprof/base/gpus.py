@@ -96,3 +96,22 @@ def told_in(output: bytes) -> str | None:
         names = (" ".join(words[:number]) for number in range(len(words), 0, -1))
         found.update(itertools.islice((name for name in names if capabilities(name)), 1))
     return only(found)
+
+
+# What `nvidia-smi -q`, its first page (42W / 250W) and its columns (`--query-gpu=enforced.power.limit`) say of a board.
+_LIMITS = (
+    pattern(rb"(?im)^\s*(?:current |enforced )?power limit\s*:\s*([\d.]+) ?W"),
+    pattern(rb"\bP\d+\s+(?:[\d.]+W|N/A) / *([\d.]+)W"),
+)
+_LIMIT_COLUMN = pattern(rb"(?m)^(.*?)\b(?:enforced\.)?power\.limit(?: \[W\])?\b[^\n]*\n((?:[^\n]+\n)*[^\n]*)")
+
+
+def limit_told_in(output: bytes) -> float | None:
+    """The one power limit in W that nvidia-smi tells in a program's output; None: it tells none, or several."""
+    watts = {float(match[1]) for form in _LIMITS for match in form.finditer(output)}
+    for match in _LIMIT_COLUMN.finditer(output):
+        rows = [line.split(b",") for line in match[2].splitlines()]
+        column = match[1].count(b",")
+        cells = [row[column].strip().removesuffix(b" W") for row in rows if len(row) > column]
+        watts |= {float(cell) for cell in cells if cell.replace(b".", b"", 1).isdigit()}
+    return only(watts - {0.0})

@@ -49,6 +49,7 @@ _SIGNS = pattern(r"operator\s*(?:\(\)|<=>|<<=|>>=|->\*?|<<|>>|<=|>=|<|>)|->|[<>(
 _QUALIFIER = pattern(r"^.*?([^:]+(?:::λ\d+)*)$")
 _CAMEL = pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORDS = pattern(r"[^\W_]+")
+_TILE = pattern(r"\d+(?:x\d+)+")
 _PIECES = pattern(r"\d+(?:x\d+)*|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[\W_]+|.")
 
 
@@ -336,27 +337,35 @@ def _shared(text: str, other: str) -> tuple[int, int]:
 
 
 def _without_common(text: str, width: int, times: Counter[str]) -> str:
-    """A label of `width` characters at most: without the words in its middle that most others have, too.
+    """A label of `width` characters at most: without words behind its first that most others have, too.
 
-    times: how many texts have a word.
+    Numbers go before words, a tile even at the end: "gemm" tells more. times: how many texts have a word.
     """
     if len(text) <= width:
         return text
     pieces = _PIECES.findall(text)
+    costs = [_worth(piece) / times[piece] for piece in pieces]
     best, best_cost = cut(text, width), math.inf
-    end, cost, left = 1, 0.0, len(text) + 1
-    for start in range(1, len(pieces) - 1):
-        while left > width and end < len(pieces) - 1:
+    end, left = 1, len(text) + 1
+    last = len(pieces) - (not _TILE.fullmatch(pieces[-1]))
+    for start in range(1, last):
+        while left > width and end < last:
             left -= len(pieces[end])
-            cost += 1 / times[pieces[end]]
             end += 1
         if left > width:
             break
+        cost = sum(costs[start:end])
         if cost < best_cost:
             best, best_cost = "".join(pieces[:start]) + "…" + "".join(pieces[end:]), cost
         left += len(pieces[start])
-        cost -= 1 / times[pieces[start]]
     return best
+
+
+def _worth(piece: str) -> float:
+    """What a piece of a name tells: a word most, a number less, what stands between them next to nothing."""
+    if piece[0].isdigit():
+        return 0.5
+    return 1.0 if piece[0].isalpha() else 0.01
 
 
 def _cut_around(texts: Sequence[str], width: int, deepest: int) -> list[str]:

@@ -27,6 +27,11 @@ class Nouns(Struct, frozen=True):
         return self.processor == "CPU"
 
     @property
+    def board(self) -> str:
+        """What holds the processor and has a power limit."""
+        return "socket" if self.is_of_cpu else "board"
+
+    @property
     def kernels(self) -> str:
         """The plural of the noun for what runs: kernels or functions."""
         return f"{self.kernel}s"

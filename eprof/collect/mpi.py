@@ -1,4 +1,4 @@
-"""Open MPI on this machine: whether it is here, a C program compiled by its compiler, and a run to its end."""
+"""Open MPI or MPICH on this machine: whether it is here, a C program compiled by its compiler, a run to its end."""
 
 import os
 import re
@@ -12,33 +12,51 @@ from eprof.collect import process
 from eprof.collect.tools import ask, executable
 
 INSTALL = "apt install openmpi-bin libopenmpi-dev"
-_VERSION = re.compile(r"\(Open MPI\) (\d[\w.]*)")
+_VERSIONS = {
+    "openmpi": ("Open MPI", re.compile(r"\((?:Open MPI|OpenRTE)\) (\d[\w.]*)"), INSTALL),
+    "mpich": ("MPICH", re.compile(r"HYDRA build details:\s+Version:\s+(\d[\w.]*)"), "apt install mpich libmpich-dev"),
+}
 _LONGEST_QUOTE = 300
 
 
 class Mpi(NamedTuple):
-    """Where Open MPI is, and its version."""
+    """Where an MPI is, its version and its name."""
 
     compiler: str
     launcher: str
     version: str
+    kind: str = "openmpi"
+
+    def __str__(self) -> str:
+        return f"{_VERSIONS[self.kind][0]} {self.version}"
 
 
-def find() -> tuple[Mpi | None, str]:
-    """Open MPI, or why it cannot be used."""
-    compiler, launcher = executable(("mpicc",), ()), executable(("mpirun",), ())
-    if launcher is None:
-        return None, "Open MPI is not installed"
-    if compiler is None:
-        return None, "Open MPI has mpirun here, but no mpicc, which compiles programs"
-    version = _VERSION.search(ask([launcher, "--version"]))
-    if version is None:
-        return None, f"{launcher} is not that of Open MPI"
-    return Mpi(compiler, launcher, version[1]), ""
+def find(kind: str = "openmpi") -> tuple[Mpi | None, str]:
+    """Open MPI or MPICH, or why it cannot be used. Where both are installed, Debian tells them apart by a suffix."""
+    name, words, _ = _VERSIONS[kind]
+    why = f"{name} is not installed"
+    for suffix in ("", f".{kind}"):
+        compiler, launcher = (executable((f"{word}{suffix}",), ()) for word in ("mpicc", "mpirun"))
+        version = words.search(ask([launcher, "--version"])) if launcher else None
+        if launcher is not None and version is None:
+            why = f"{launcher} is not that of {name}"
+        elif launcher is not None and compiler is None:
+            why = f"{name} has {Path(launcher).name} here, but no mpicc{suffix}, which compiles programs"
+        elif launcher and compiler and version:
+            return Mpi(compiler, launcher, version[1], kind), ""
+    return None, why
+
+
+def needed(kind: str) -> Mpi:
+    """Open MPI or MPICH. Raises CollectError: it is not here."""
+    found, why = find(kind)
+    if found is None:
+        raise CollectError(f"{why}; install it ({_VERSIONS[kind][2]}), or leave --mpi out for the closed form.")
+    return found
 
 
 def compiled(compiler: str, source: Path, target: Path, *options: str) -> Path:
-    """Compile C with Open MPI's compiler; the target. Raises CollectError with what the compiler says."""
+    """Compile C with MPI's compiler; the target. Raises CollectError with what the compiler says."""
     target.unlink(missing_ok=True)
     answer = ask([compiler, "-O2", str(source), "-o", str(target), *options])
     if not target.exists():
@@ -49,12 +67,14 @@ def compiled(compiler: str, source: Path, target: Path, *options: str) -> Path:
 
 def launch(mpi: Mpi, processes: int) -> list[str]:
     """The words before a program that start it under MPI, so that its waits spin even where cores are few."""
+    if mpi.kind == "mpich":
+        return [mpi.launcher, "-n", str(processes)]
     as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     return [mpi.launcher, *as_root, "--oversubscribe", "--mca", "mpi_yield_when_idle", "0", "-n", str(processes)]
 
 
 def output_of(command: Sequence[str]) -> str:
-    """What a program prints under Open MPI, run to its end.
+    """What a program prints under MPI, run to its end.
 
     Raises CollectError: it failed; KeyboardInterrupt: a signal ended it.
     """
@@ -72,6 +92,6 @@ def _text(file: IO[bytes]) -> str:
 
 
 def _reason(said: str) -> str:
-    """Why Open MPI failed: the first line that says something, of what it frames with dashes."""
+    """Why MPI failed: the first line that says something, of what it frames with dashes."""
     lines = [line.strip() for line in said.splitlines() if re.search(r"\w", line)]
     return lines[0][:_LONGEST_QUOTE].rstrip(".") if lines else "it does not say why"

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from eprof import logs, profilers
 from eprof.base.brief import Brief
 from eprof.base.errors import LogError
+from eprof.base.known import only
 from eprof.base.text import few, pattern
 from eprof.collect import directory
 from eprof.logs.join import spelling
@@ -184,6 +185,13 @@ class Run(Brief, Struct, frozen=True):
         if self.strange:
             notes.append(_not_read(self.strange))
         return notes
+
+    @property
+    def limit_w(self) -> float | None:
+        """The power limit that the boards of the run were at; None where its meter does not tell one."""
+        told = self.section("meter").get("limits_w")
+        watts = told if isinstance(told, list) else []
+        return only({limit for limit in watts if isinstance(limit, int | float) and limit > 0})
 
     def measured(self) -> Measured | None:
         """What the meter saw of the run; None where it saw nothing or too little, or some kernels are left out."""

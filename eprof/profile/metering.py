@@ -129,9 +129,12 @@ def held_to(energy: "Energy", meter: Meter) -> "Energy":
         return _split_by_time(energy, meter)
     is_own = energy.profile.is_served_by(table)
     name = energy.profile.counted[0].device.name
-    limit_w = mapped(power_limit_w, name)
+    told_w = energy.profile.limit_w
+    limit_w = told_w or mapped(power_limit_w, name)
     least = metering.LEAST if is_own or not energy.profile.is_of_cpu else metering.LEAST_OF_CPUS
-    scaling = metering.metered(energy.counts, costs, meter, is_own, limit_w, least, most_w=mapped(most_w, name))
+    scaling = metering.metered(
+        energy.counts, costs, meter, is_own, limit_w, least, most_w=told_w or mapped(most_w, name)
+    )
     if is_own and table.within > 1 and scaling.limit_w is None:
         scaling = replace(scaling, within=table.within)
     setting = costs.setting.label if costs.setting.core_mhz and costs.setting.memory_mhz else None
@@ -159,10 +162,11 @@ def _split_by_time(energy: "Energy", meter: Meter) -> "Energy":
     """A profile of times alone, whose kernels take their shares of the metered joules by time."""
     table = by_time()
     name = energy.profile.counted[0].device.name
-    limit_w = mapped(power_limit_w, name)
+    told_w = energy.profile.limit_w
+    limit_w = told_w or mapped(power_limit_w, name)
     counts = energy.profile.counts("accessed")
     scaling = metering.metered(
-        counts, table.at(), meter, limit_w=limit_w, least=0.0, most=_MOST_W, most_w=mapped(most_w, name)
+        counts, table.at(), meter, limit_w=limit_w, least=0.0, most=_MOST_W, most_w=told_w or mapped(most_w, name)
     )
     scaling = replace(scaling, within=metering.WITHIN_BY_TIME, limit_w=None)
     costs = table.at().scaled(scaling.factor)

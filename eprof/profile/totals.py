@@ -97,12 +97,12 @@ def kernel_time_marks(energy: "Energy") -> Ints:
 def board_limit_w(energy: "Energy", device: "Device") -> float:
     """The power in W that the board of a device of the profile may draw for long; infinite where it is not known.
 
-    By its data sheet, and what partners and owners set beyond it; else by the table, or the board that it is of, where
-    that may be this one. Where only the compute capability is known, or which it may be, the largest limit of such a
-    board.
+    As the log tells it; else by its data sheet, and what partners and owners set beyond it; else by the table, or the
+    board that it is of, where that may be this one. Where only the compute capability is known, or which it may be, the
+    largest limit of such a board.
     """
     assert energy.costs is not None
-    of_name = mapped(most_w, device.name)
+    of_name = energy.profile.limit_w or mapped(most_w, device.name)
     if of_name is not None:
         return of_name
     of_table = energy.costs.peaks.power_limit_w
@@ -111,7 +111,7 @@ def board_limit_w(energy: "Energy", device: "Device") -> float:
         if of_board is not None or of_table and energy.costs.basis != ESTIMATED:
             return of_board or of_table or math.inf
     may_be = [capability for capability in device.may_be or (device.capability,) if capability]
-    of_boards = [sheet.limit_w for capability in may_be for sheet in sheets_with(capability)]
+    of_boards = [sheet.limit_w for capability in may_be for sheet in sheets_with(capability, device.sms)]
     return max((limit_w for limit_w in of_boards if limit_w), default=of_table or math.inf)
 
 
@@ -167,7 +167,9 @@ def held_notes(energy: "Energy") -> list[str]:
 
 
 def _beyond(energy: "Energy") -> str:
-    """What tells that a board's limit is taken for more than its data sheet says; else empty."""
+    """What tells that a board's limit is another than its data sheet says; else empty."""
+    if energy.profile.limit_w:
+        return ", as the log tells"
     names = [part.device.name for part in energy.profile.counted]
     known = [sheet for name in names if name and (sheet := data_sheet(name)) is not None]
     beyond = max((sheet.beyond_power for sheet in known), default=1.0)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from eprof.base.gpus import completed, told_in
+from eprof.base.gpus import completed, limit_told_in, told_in
 from eprof.costs.datasheets import example
 
 
@@ -112,3 +112,29 @@ def test_a_kernel_without_any_instruction_counted_shows_no_zero(eprof_command, t
     )
     shown = eprof_command("report", "zeros.csv", "--costs", "none").stdout.splitlines()
     assert ["k", "unknown"] in [line.split() for line in shown]
+
+
+FIRST_PAGE = b"""
+| N/A   34C    P0              %bW / %bW |   1234MiB / 16384MiB |     97%%      Default |
+|  0%%   41C    P8    N/A / %bW |
+"""
+QUERIED = b"name, power.draw [W], enforced.power.limit [W]\nTesla V100-SXM2-16GB, 97.31 W, %b W\nTesla V100-SXM2-16GB, 24.30 W, %b W\n"
+FULL = b"    Power Readings\n        Power Draw                  : 67.31 W\n        Current Power Limit         : %b W\n        Default Power Limit         : 300.00 W\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "watts"),
+    [
+        (FULL % b"160.00", 160),
+        (b"        Power Limit                 : 160 W\n        Enforced Power Limit : 160.00 W\n", 160),
+        (FIRST_PAGE % (b"42", b"250", b"250"), 250),
+        (FIRST_PAGE % (b"42", b"250", b"300"), None),
+        (QUERIED % (b"150.00", b"150.00"), 150),
+        (QUERIED % (b"150.00", b"300.00"), None),
+        (b"power.limit [W]\n[N/A]\n", None),
+        (b"Max power limit: 300 W, 42 W / 43 W\n" + b"9" * 4000, None),
+        (b"", None),
+    ],
+)
+def test_the_power_limit_that_nvidia_smi_prints(output, watts):
+    assert limit_told_in(output) == watts

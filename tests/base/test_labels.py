@@ -156,7 +156,7 @@ def test_what_is_common_is_cut_from_the_middle():
     ("names", "width", "shown"),
     [
         (("reduce-conflicts.txt", "reduce-free.txt"), 18, ["redu…conflicts.txt", "reduce-free.txt"]),
-        (("run-of-the-baseline-version", "run-of-the-v2"), 18, ["run-of-…-version", "run-of-the-v2"]),
+        (("run-of-the-baseline-version", "run-of-the-v2"), 18, ["run-of-the…version", "run-of-the-v2"]),
         (
             ("counters-old-2026-11-01.csv", "counters-new-2026-11-01.csv"),
             18,

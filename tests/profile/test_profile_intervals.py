@@ -182,6 +182,17 @@ def test_a_kernel_in_long_launches_is_held_alone_and_named(energy):
     assert held.what_if("pi0=100%").energy_j["total"] == pytest.approx(joules_of(held)["total"])
 
 
+def test_a_limit_that_was_lowered_is_read_from_the_programs_output(tmp_path):
+    text = (MADE / "new.csv").read_text()
+    path = tmp_path / "new.csv"
+    path.write_text("        Enforced Power Limit              : 70.5 W\n" + text)
+    free = eprof.load(MADE / "new.csv", MADE / "new-times.csv").energy()
+    held = eprof.load(path, MADE / "new-times.csv").energy()
+    assert free.energy_j / free.time_s > 70.5
+    assert held.energy_j == pytest.approx(70.5 * held.time_s) == held.split.total_j.sum()
+    assert any("70.5 W, as the log tells: its power limit binds" in note for note in held.warnings)
+
+
 def test_boards_of_partners_may_draw_more_than_their_data_sheet_says():
     assert most_w("GeForce GTX 1080 Ti (0)") == 1.25 * 250
     assert most_w("Tesla V100-SXM2-16GB") == 300

@@ -1,4 +1,4 @@
-"""The shift benchmark ([S] 6.4.2) under Open MPI and on SimGrid: compiled, run, read back."""
+"""The shift benchmark ([S] 6.4.2) under Open MPI, MPICH and on SimGrid: compiled, run, read back."""
 
 import itertools
 import tempfile
@@ -23,7 +23,7 @@ from eprof.commands.comm.model import BLOCKING, POLLING, Sample, known
 _LINE = "eprof-comm"
 _SIMULATED_ROUNDS = "2"
 _REPEATS = "5"
-_LIBRARY = ("-shared", "-fPIC")
+_LIBRARY = ("-shared", "-fPIC", "-Wl,--as-needed", "-ldl")  # without MPI, which the program brings along
 
 
 class Plan(NamedTuple):
@@ -49,12 +49,14 @@ def source(name: str) -> Path:
     return Path(str(folder("calibration") / "mpi" / name))
 
 
-def library(target: Path) -> None:
-    """Compile the benchmark's library that waits without spinning. Raises CollectError."""
-    found, why = mpi.find()
-    if found is None:
-        raise CollectError(f"{why}; install it: {mpi.INSTALL}.")
-    mpi.compiled(found.compiler, source("wait.c"), target, *_LIBRARY)
+def library(target: Path, kind: str | None = None) -> None:
+    """Compile the library that waits without spinning, for the MPI of a kind (None: Open MPI, else MPICH).
+
+    Raises CollectError.
+    """
+    if kind is None and mpi.find()[0] is None and mpi.find("mpich")[0] is not None:
+        kind = "mpich"
+    mpi.compiled(mpi.needed(kind or "openmpi").compiler, source("wait.c"), target, *_LIBRARY)
 
 
 def lines(text: str, waiting: str, core_mhz: float | None, processes: int) -> Iterator[Sample]:
@@ -84,16 +86,16 @@ def medians(samples: Iterable[Sample]) -> Iterator[Sample]:
         yield median._replace(spread=(ordered[-1].latency_s - ordered[0].latency_s) / median.latency_s)
 
 
-def on_open_mpi(plan: Plan, clocks_mhz: Sequence[float], cluster: Cluster) -> tuple[list[Sample], str, str]:
-    """The benchmark on this machine: its samples, the version of Open MPI, what the joules are from.
+def on_this_machine(
+    kind: str, plan: Plan, clocks_mhz: Sequence[float], cluster: Cluster
+) -> tuple[list[Sample], str, str]:
+    """The benchmark under an MPI of this machine: its samples, the MPI's version, what the joules are from.
 
-    Polling is what Open MPI does; blocking is the same with the library of `wait.c`. Joules are those of RAPL, else
+    Polling is what MPI does; blocking is the same with the library of `wait.c`. Joules are those of RAPL, else
     powers of the cluster over the time that the processors worked. Each clock is held while it is measured, after the
     one in force. Raises CollectError.
     """
-    found, why = mpi.find()
-    if found is None:
-        raise CollectError(f"{why}; install it ({mpi.INSTALL}), or leave --mpi out for the closed form of a cluster.")
+    found = mpi.needed(kind)
     for asked_mhz in clocks_mhz:
         cpu.check_clock(asked_mhz)
     counters = [f"{file}={most}" for file, most in rapl.counters().items()]
@@ -109,9 +111,9 @@ def on_open_mpi(plan: Plan, clocks_mhz: Sequence[float], cluster: Cluster) -> tu
                 text = mpi.output_of(command)
             samples += medians(lines(text, waiting, core_mhz, plan.processes))
     if counters:
-        return samples, f"Open MPI {found.version}", "RAPL"
+        return samples, str(found), "RAPL"
     priced = [_priced(sample, cluster.at(sample.core_mhz)) for sample in samples]
-    return priced, f"Open MPI {found.version}", f"processor time at the powers of {cluster.name} (assumed)"
+    return priced, str(found), f"processor time at the powers of {cluster.name} (assumed)"
 
 
 def _priced(sample: Sample, clock: Clock) -> Sample:

@@ -22,6 +22,7 @@ _MOST_BYTES = 1 << 30
 _BLOCK = 1024  # bytes that a strided operation moves at once
 _PRIMITIVES = ("put", "get", "accumulate", "strided")
 _WAYS = ("polling", "blocking")
+_MEASURED = ("openmpi", "mpich")
 
 
 def add(commands: Commands) -> Parser:
@@ -31,13 +32,13 @@ def add(commands: Commands) -> Parser:
         "comm",
         "Tell what MPI processes take while they wait for messages, polling or blocked, at one clock or a lower one: "
         "latency, power, joules per MB, each against polling, and the size from which on blocking pays. In closed form "
-        "from a table of the cluster; with --mpi simulated by SimGrid, or measured with Open MPI on this machine.",
+        "from a table of the cluster; with --mpi simulated by SimGrid, or measured on this machine.",
         "eprof comm --cluster gigabit-demo",
         "eprof comm --mpi openmpi -n 2 -o comm.html",
         "eprof comm --messages program.mpiP --cluster gigabit-demo",
-        "eprof comm --shim libwait.so",
+        "eprof comm --cluster gigabit-demo --shim libwait.so",
     )
-    parser.choice("--mpi", ("openmpi", "simgrid"), "run the shift benchmark (default: closed form)")
+    parser.choice("--mpi", (*_MEASURED, "simgrid"), "run the shift benchmark (default: closed form)")
     parser.value("--cluster", "NAME", f"a table of powers and times, or a file.toml ({DEFAULT})", default=DEFAULT)
     parser.value("--processes", "N", "of the benchmark (2)", type=positive, default=2, short="-n")
     parser.value("--sizes", "LIST", "1KiB,64KiB, or 1KiB..4MiB, which grows fourfold (this)", default="1KiB..4MiB")
@@ -46,27 +47,24 @@ def add(commands: Commands) -> Parser:
     parser.value(
         "--clock",
         "MHZ",
-        "clocks: of the waits (all of the cluster's); with openmpi of whole runs, held and then given back (none)",
+        "clocks: of the waits (all of the cluster's); on this machine of whole runs, held and then given back (none)",
     )
     parser.add_argument("--seconds", type=seconds, default=0.1, help="how long each measurement takes (0.1)")
     parser.value("--messages", "FILE", "price a program's messages: mpiP's report, or otf2-print")
-    parser.value("--shim", "FILE", "write the library that lets a program wait without spinning", type=expanded)
+    parser.value(
+        "--shim",
+        "FILE",
+        "write the library that lets a program wait without spinning, with what pays here",
+        type=expanded,
+    )
     parser.add_output()
     return parser
 
 
 def comm(options: argparse.Namespace) -> int:
     """Run `eprof comm`."""
-    if options.shim:
-        from eprof.commands.comm import benchmark
-
-        target = Path(options.shim)
-        refuse_existing(target, options.force)
-        benchmark.library(target)
-        say(f"wrote {target}; use it: mpirun -n 2 env LD_PRELOAD={target.resolve()} EPROF_WAIT_BYTES=32768 PROGRAM")
-        return 0
     from eprof.clusters import cluster
-    from eprof.commands.comm import benchmark, model
+    from eprof.commands.comm import benchmark, model, words
     from eprof.commands.comm import document as comm_document
 
     if options.messages and options.mpi:
@@ -74,16 +72,19 @@ def comm(options: argparse.Namespace) -> int:
     ways = _words(options.waiting, _WAYS, "--waiting")
     sizes = byte_sizes(options.sizes)
     outputs = planned(options)
+    shim = Path(options.shim) if options.shim else None
+    if shim is not None:
+        refuse_existing(shim, options.force)
+        benchmark.library(shim, options.mpi if options.mpi in _MEASURED else None)
     machine = cluster.load(options.cluster)
     clocks_mhz = clocks(options.clock, "1900,2330")
     case = comm_document.Case(ways, [], machine, options.processes, options.command_line)
-    if options.mpi != "openmpi":
+    if options.mpi not in _MEASURED:
         asked = [machine.at(core_mhz) for core_mhz in clocks_mhz] or machine.clocks
         case = case._replace(clocks=[machine.default, *(clock for clock in asked if clock != machine.default)])
-    if options.mpi == "openmpi":
-        document = comm_document.measured(
-            case, *benchmark.on_open_mpi(_plan(options, case, sizes), clocks_mhz, machine)
-        )
+    if options.mpi in _MEASURED:
+        measured = benchmark.on_this_machine(options.mpi, _plan(options, case, sizes), clocks_mhz, machine)
+        document = comm_document.measured(case, *measured)
     elif options.mpi == "simgrid":
         document = comm_document.simulated(
             case, *benchmark.on_simgrid(_plan(options, case, sizes), case.clocks, machine)
@@ -93,6 +94,9 @@ def comm(options: argparse.Namespace) -> int:
     else:
         document = comm_document.modelled(case, sizes)
     deliver(of_document(document, __package__, options.verbose), outputs, options)
+    if shim is not None:
+        told = " ".join(["env", f"LD_PRELOAD={shim.resolve()}", *words.settings(document)])
+        say(f"wrote {shim}; use it: mpirun -n {case.processes} {told} PROGRAM")
     return 0
 
 

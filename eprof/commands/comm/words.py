@@ -1,5 +1,6 @@
 """A document `eprof.comm/1` in words: from which size on blocking pays, what it saves, every row."""
 
+import math
 from collections.abc import Iterator
 
 from eprof.base.known import growth
@@ -14,6 +15,7 @@ from eprof.show.words.numbers import percent, quantity, signed_percent, whole
 TITLE = "Waiting for messages"
 BLOCKING = "blocking"
 _PAYS = "It pays where it takes fewer joules per MB than polling and messages come at most 5 % later."
+_NEVER = 1 << 50  # bytes of a message that nobody sends
 _BINARY = ((1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
@@ -114,6 +116,46 @@ def points(document: Comm) -> Iterator[Block]:
         most = min(document.limits, key=lambda limit: limit.j_per_mb)
         saved = percent(1 - most.j_per_mb)
         yield Point("Limit", f"{way(document, most.waiting, most.core_mhz)} saves {saved} of J/MB at most.")
+
+
+def settings(document: Comm) -> list[str]:
+    """What the library of `--shim` is told: from which bytes on blocking pays for all operations, and a lower clock.
+
+    Waits of unknown size spin as long as it takes to break even.
+    """
+    first_mhz = document.rows[0].core_mhz
+    told = [f"EPROF_WAIT_BYTES={min(_pays_from(document, first_mhz), _NEVER):.0f}"]
+    if document.break_even_s is not None:
+        told.append(f"EPROF_WAIT_US={1e6 * document.break_even_s:.3g}")
+    lower = {row.core_mhz for row in document.rows} - {first_mhz, None}
+    starts = {core_mhz: _pays_from(document, core_mhz) for core_mhz in lower}
+    if starts and min(starts.values()) < math.inf:
+        core_mhz = min(starts, key=lambda mhz: starts[mhz])
+        told += [f"EPROF_WAIT_MHZ={core_mhz:g}", f"EPROF_WAIT_MHZ_BYTES={starts[core_mhz]:.0f}"]
+    return told
+
+
+def _pays_from(document: Comm, core_mhz: float | None) -> float:
+    """From how many bytes on blocking at a clock pays for all operations, and more than at the first one; or never."""
+    first_mhz = document.rows[0].core_mhz
+    blocked = {
+        (row.primitive, row.bytes, row.core_mhz): row.energy_j or 0.0
+        for row in document.rows
+        if row.waiting == BLOCKING
+    }
+    starts = []
+    for threshold in document.thresholds:
+        if (threshold.waiting, threshold.core_mhz) != (BLOCKING, core_mhz):
+            continue
+        start = math.inf
+        for row in sorted(document.rows_of(threshold), key=lambda row: -row.bytes):
+            at_first_j = blocked[row.primitive, row.bytes, first_mhz]
+            is_less = core_mhz == first_mhz or (row.energy_j or math.inf) < at_first_j
+            if threshold.bytes is None or row.bytes < threshold.bytes or not is_less:
+                break
+            start = row.bytes
+        starts.append(start)
+    return max(starts, default=math.inf)
 
 
 def thresholds(document: Comm) -> Table:

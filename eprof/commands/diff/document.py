@@ -47,7 +47,6 @@ from eprof.commands.diff.schema import (
     Count,
     Device,
     Document,
-    EnergyByFamily,
     Gate,
     Kernel,
     KernelPart,
@@ -65,6 +64,7 @@ from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
 from eprof.energy.attribution import FAMILIES
 from eprof.lab.welch import CONFIDENCE, welch
 from eprof.profile.rooflines import Machine, flops_of, machine, main_precision, traffic_of
+from eprof.profile.schema import RunJoules
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -304,11 +304,12 @@ def side_of(variant: Variant, compared_j: float | None) -> Side:
     columns = {family: [WORDS.index(word) for word in words] for family, words in FAMILIES.items()}
     columns["total"] = list(range(len(WORDS)))
     # The same sums as `eprof.profile/1` has.
-    energy, energy_marks = EnergyByFamily(measured=measured_j), dict.fromkeys(columns, ["missing"])
+    joules: dict[str, float | None] = dict.fromkeys(columns)
+    energy_marks = dict.fromkeys(columns, ["missing"])
     if costs is not None:
         joules = {family: known_sum(mean.joules[:, places]) for family, places in columns.items()}
-        energy = EnergyByFamily(**joules, measured=measured_j)
         energy_marks = {family: names(combined(mean.marks[:, places])) for family, places in columns.items()}
+    energy = RunJoules(**joules, measured=measured_j)
     time_s, time_marks = known_sum(mean.number[:, TIME]), names(combined(mean.counted[:, TIME]))
     to_meter: ToMeter | UnsetType = UNSET
     if factors := variant.factors:

@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.lab.welch import Test
+from eprof.profile.schema import RunJoules
 
 SCHEMA = "eprof.diff/1"
 Range = list[float]
@@ -129,16 +130,6 @@ class Costs(Struct, frozen=True):
     serves: bool = True
 
 
-class EnergyByFamily(Struct, frozen=True):
-    """What is known of the energy; measured: by a meter."""
-
-    computation: float | None = None
-    data: float | None = None
-    constant: float | None = None
-    total: float | None = None
-    measured: float | None = None
-
-
 class ToMeter(Struct, frozen=True):
     """What a meter saw and the factor on the prices, means over the repeats."""
 
@@ -164,7 +155,7 @@ class Side(Struct, frozen=True):
     time_marks: list[str]
     time_from: str | None
     power_w: float | None
-    energy_j: EnergyByFamily
+    energy_j: RunJoules
     energy_marks: dict[str, list[str]]
     compared_j: float | None
     marks: list[str]

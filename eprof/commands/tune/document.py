@@ -60,7 +60,6 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
     allowed = objective.allowed(program.energy_j, program.time_s)
     slowdown = objective.max_slowdown
     return schema.Tune(
-        schema=schema.SCHEMA,
         eprof=__version__,
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         command_line=list(command_line),
@@ -114,7 +113,7 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
     )
 
 
-def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, schema.At | None]:
+def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, Any]:
     places = {"best": choice.best, "fastest": choice.fastest, "measured_best": choice.measured, "now": grid.now}
     return {pick: None if place is None else schema.At(**_at(grid, place, points)) for pick, place in places.items()}
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType, field, to_builtins
+from msgspec import UNSET, Struct, UnsetType, field
 
 from eprof.base.clocks import Clocks
 from eprof.base.nouns import Nouns, nouns_of
+from eprof.profile.schema import Document
 
 SCHEMA = "eprof.tune/1"
 _LISTS = ("energy_j", "time_s", "measured_j", "measured_s")
@@ -140,14 +141,10 @@ class LostBy(Struct, frozen=True):
     oracle: Lost
 
 
-class Tune(Struct, frozen=True, kw_only=True):
+class Tune(Document, frozen=True, kw_only=True):
     """The whole document; the settings picked are for all kernels together. processor: "cpu"."""
 
-    schema: str
-    eprof: str
-    created_utc: str
-    command_line: list[str]
-    title: str
+    schema: str = SCHEMA
     program: str
     model: PowerModel
     objective: str
@@ -199,11 +196,6 @@ class Tune(Struct, frozen=True, kw_only=True):
                 **{column: values[place] for column, values in lists.items()},
                 "pick": " ".join(pick for pick in PICKS if same(getattr(picks, pick), setting)),
             }
-
-    def plain(self) -> dict[str, Any]:
-        """The document of tuning as plain data, in the order of the JSON."""
-        data: dict[str, Any] = to_builtins(self)
-        return data
 
 
 Picked: TypeAlias = Kernel | Tune

@@ -123,9 +123,7 @@ def _add(made: schema.Validation, study: Study) -> None:
     table, trained_on = study.table, study.trained_on
     form = None
     if study.plan.form is not None and not all(name.startswith(protocols.TABLE) for name in study.outcomes):
-        plain = asdict(study.plan.form)
-        plain["prior"] = dict(plain["prior"]) if plain["prior"] else None
-        form = schema.FittedForm(**plain, seed=study.plan.seed)
+        form = schema.FittedForm(**asdict(study.plan.form), seed=study.plan.seed)
 
     def seen(values: pd.Series) -> schema.Range:
         return finite(values.min()), finite(values.max())

@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 
 from eprof.base.clocks import Clocks
 from eprof.lab.fitting.protocols import Scores
+from eprof.lab.fitting.search import Form
 
 SCHEMA = "eprof.validation/1"
 Range = tuple[float | None, float | None]
@@ -62,16 +63,10 @@ class Costs(Struct, frozen=True):
     basis: str | None = None
 
 
-class FittedForm(Struct, frozen=True):
-    """What was fitted in every fold, and how (`lab/fitting/search.py`)."""
+class FittedForm(Form, frozen=True):
+    """What was fitted in every fold, and how."""
 
-    voltages: str
-    clock_tree: bool
-    loss: str
-    ridge: float
-    prior: dict[str, float] | None
-    starts: int
-    seed: int
+    seed: int = 0
 
 
 class Histogram(Struct, frozen=True):

@@ -251,10 +251,10 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     """One file as it was read: see `Source.log`. `format` names the kinds of table in it; `notes` are for the user.
 
     clocks: those that the launches ran at, a device each, where the log has them.
-    device: the only one that lines beside the tables name. calls: who called whom, where the log tells it. shapes: of
-    launches, where a log has them beside its counters. by_line: rows of `tables` again, a source line each as `part`.
-    gap_s: how long no kernel ran between the launches of a trace, where each tells its start. copies_s: how long copies
-    and memsets took, which are no kernels.
+    device: the only one that lines beside the tables name. limit_w: the power limit that these tell of it. calls: who
+    called whom, where the log tells it. shapes: of launches, where a log has them beside its counters. by_line: rows of
+    `tables` again, a source line each as `part`. gap_s: how long no kernel ran between the launches of a trace, where
+    each tells its start. copies_s: how long copies and memsets took, which are no kernels.
     """
 
     path: str
@@ -270,6 +270,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     processes: int = 1
     clocks: tuple[Clock, ...] = ()
     device: str | None = None
+    limit_w: float | None = None
     calls: Calls | None = None
     shapes: tuple[Shape, ...] = ()
     by_line: Table | None = None

@@ -14,7 +14,7 @@ from typing import IO, Any
 from msgspec import Struct, field
 
 from eprof.base.errors import LogError
-from eprof.base.gpus import told_in
+from eprof.base.gpus import limit_told_in, told_in
 from eprof.base.text import pattern
 from eprof.logs.rows import packing
 from eprof.logs.rows.log import Log, Table
@@ -80,6 +80,7 @@ class Source(Struct):
         """
         if not about.pop("several_devices", False):
             about["device"] = about.get("device") or told_in(self.head)
+        about.setdefault("limit_w", limit_told_in(self.head))
         return Log(
             path=self.path,
             format=format_ or "+".join(dict.fromkeys(table.kind for table in tables)),

@@ -423,7 +423,9 @@ def _rows(run: Run, lines: Lines) -> list[_Counted]:
     # The counters of packages ran for so many times the time of the run, and clocks tell how many cores were busy.
     sockets_ns = [float(row.runtime_ns or 0) for row in run.rows if domain(plain(row.event)[0]) == "pkg"]
     sockets = sum(sockets_ns) / 1e9 / time_s if time_s > 0 else 0.0
-    busy_s = sum(lines.number_of(row.value, run) / 1e3 for row in run.rows if plain(row.event)[0] == TASK_CLOCK)
+    # On each CPU apart (-A) the clock runs whether or not the program does.
+    clocks = [row for row in run.rows if plain(row.event)[0] == TASK_CLOCK and not row.place]
+    busy_s = sum(lines.number_of(row.value, run) / 1e3 for row in clocks)
     busy_s = busy_s or sum(lines.number_of(seconds_text, run) for seconds_text in run.cpu)
     for each in counted.values():
         each.intervals = intervals

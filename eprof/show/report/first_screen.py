@@ -6,11 +6,11 @@ from eprof.base.known import ratio as divided
 from eprof.base.text import counted, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, DATA
 from eprof.profile import schema
-from eprof.show.report.headline import at_least, mostly, name_of, share_of
+from eprof.show.report.headline import at_least, is_constant_alone, mostly, name_of, share_of
 from eprof.show.report.lever import reached
 from eprof.show.report.trust import counted_alone
 from eprof.show.report.view import View, above_of, contenders, time_of
-from eprof.show.words.badges import MISSING, Amount, ratio
+from eprof.show.words.badges import ASSUMED, MISSING, Amount, ratio
 from eprof.show.words.blocks import Row, Table, numbers, texts
 from eprof.show.words.cells import Cell, Name, Quantity, Share
 from eprof.show.words.numbers import NARROW, percent, plain, quantity
@@ -37,18 +37,25 @@ def where(view: View, most: int = _MOST) -> Table:
     everything = view.ranked(view.document)
     common = _common(view, amounts)
     unit = {"total": "J", "time": "s"}.get(view.measure, "")
+    causes = [_cause_text(view, entry) for entry in shown]
+    # A cause may tell them already: "12 launches of 1.76 s".
+    tells_calls = any(
+        entry.launches != 1 and view.nouns.launches not in cause for entry, cause in zip(shown, causes, strict=True)
+    )
     rows = []
-    for entry, amount in zip(shown, amounts, strict=True):
+    for entry, amount, cause in zip(shown, amounts, causes, strict=True):
         cells: list[Cell] = [
             Name(_name(view, entry), entry.name, place=view.place_of(entry)),
-            Quantity(amount.value, unit, amount.marks & ~common),
+            *[f"{entry.launches:,}×"] * tells_calls,
+            Quantity(amount.value, unit, amount.marks & ~common & ~ASSUMED),
             Share(ratio(amount, everything).value),
-            _cause_text(view, entry),
+            cause,
         ]
         rows.append(Row(cells))
     amount_label = {"total": "energy"}.get(view.measure, view.measure)
     why = when(view.has_energy, "largest cause")
-    columns = [*texts(_noun(view)), *numbers(amount_label, "share"), *texts(why)]
+    counts = numbers(*[view.nouns.launches] * tells_calls, amount_label, "share")
+    columns = [*texts(_noun(view)), *counts, *texts(why)]
     return Table(columns, rows, left_out=_left_out(view, entries, len(shown)), headless=True)
 
 
@@ -113,11 +120,11 @@ def _cause_text(view: View, entry: Entry) -> str:
 
 
 def _cause(view: View, entry: Entry) -> str:
-    causes = view.causes_of(entry) if view.has_energy else None
+    causes = None if is_constant_alone(view) else view.causes_of(entry)
     if causes is None:
-        return when(view.has_energy and above_of(entry).value is None, _calls(view, entry))
+        return when(not view.above.value or is_constant_alone(view), _calls(view, entry))
     if alone := counted_alone(view):
-        return f"{view.in_prose(alone)} alone was counted"
+        return f"little but {view.in_prose(alone)} was counted"
     largest = causes.parts[0]
     if causes.largest == "open" and len(leading := contenders(causes)) > 1:
         # Two of them with their shares: a third is the smaller by far.
@@ -132,7 +139,7 @@ def _cause(view: View, entry: Entry) -> str:
 def _calls(view: View, entry: Entry) -> str:
     """What is known of a kernel that has a time alone: "3,200 launches of 12.1 µs"."""
     seconds = time_of(entry).value
-    if not seconds:
+    if not seconds or view.nouns.is_of_cpu:
         return ""
     launches = counted(entry.launches, view.nouns.launch, view.nouns.launches)
     return f"{launches} of {quantity(seconds / entry.launches, 's')}"

@@ -67,7 +67,7 @@ def _chosen(view: View) -> Headline:
     if view.is_above:
         return _above_constant(view)
     if alone := counted_alone(view):
-        text = f"Only {view.in_prose(alone)} was counted{phrase(' ({})', _size(view, alone))}"
+        text = f"Little but {view.in_prose(alone)} was counted{phrase(' ({})', _size(view, alone))}"
         return Headline(
             f"{text}: {quantity(total.value, 'J')}{_known_how(view)}, of a total that is not known.", "", total.marks
         )
@@ -75,6 +75,14 @@ def _chosen(view: View) -> Headline:
     of_counted = when(not view.to_meter and lacks_most(view), "of what was counted, ")
     text = f"{_joules(view, total)}{time}: {of_counted}{_parts(view)}."
     return Headline(text, when(view.energy(CONSTANT).value is None, _constant_part(view)), total.marks)
+
+
+def is_constant_alone(view: View) -> bool:
+    """Whether hardly more than constant power is known, of work that may take more: a share of it would say nothing."""
+    if view.above.value is None:
+        return view.has_energy
+    causes = view.causes_of(view.document)
+    return causes is not None and causes.parts[0].share > _NEARLY_ALL and _is_mostly_uncounted(view)
 
 
 def _is_mostly_uncounted(view: View) -> bool:
@@ -104,7 +112,9 @@ def _constant_alone(view: View) -> Headline:
         work = f", {quantity(view.above.value or 0.0, 'J')} of work that was counted"
         shares = "Shares are of what was counted."
     if pair is None:
-        parts = f"{capital(at_least(constant, 'J'))} of constant power{_drawn(view)}{how}{work}"
+        # What a data sheet makes of constant power is no bound, whatever the time is.
+        least = drawn if view.is_estimated or constant.marks & ASSUMED else capital(at_least(constant, "J"))
+        parts = f"{least} of constant power{_drawn(view)}{how}{work}"
         return Headline(f"{parts}, and work that was not counted. {shares}", "", constant.marks | MISSING)
     # No total: its lower end is that of what was counted, which a reader would hold against the parts.
     parts = f"{drawn}{in_brackets(view.interval(CONSTANT), 'J')} of constant power{_drawn(view)}{how}{work}"
@@ -118,11 +128,10 @@ def _by_limit(view: View) -> str:
     if not interval or not interval.limit_w:
         return ""
     # Of a board that no log names it is the highest limit of its compute capability.
-    board = "socket" if view.nouns.is_of_cpu else "board"
     whose = "the" if view.costs and view.costs.gpu_match == "own" else "such a"
     sheet = data_sheet(view.document.device.name or "")
     beyond = f", {sheet.beyond_power:g} times its data sheet's" if sheet and sheet.beyond_power > 1 else ""
-    return f" ({whose} {board} may draw {quantity(interval.limit_w, 'W')}{beyond})"
+    return f" ({whose} {view.nouns.board} may draw {quantity(interval.limit_w, 'W')}{beyond})"
 
 
 def at_least(amount: Amount, unit: str) -> str:
@@ -241,11 +250,7 @@ def name_of(view: View, part: schema.Cause) -> str:
     groups = part.groups
     if len(groups) <= _NAMED:
         named = [view.in_prose(group) for group in groups]
-        if len(named) == 1:
-            return named[0]
-        # "issue and busy SMs" are two already: "tensor cores, issue and busy SMs".
-        named = sorted((name.replace("instruction issue", "issue") for name in named), key=lambda name: " and " in name)
-        return ", ".join(named) if " and " in named[-1] else listed(named)
+        return listed(named)
     families = {COUNTS[word].family for word in COUNTS if COUNTS[word].group in groups}
     if len(families) > 1:
         return "computing and caches"
@@ -255,12 +260,13 @@ def name_of(view: View, part: schema.Cause) -> str:
 
 
 def mostly(view: View, entry: Entry, part: schema.Cause) -> str:
-    """Which group has half of a part of several: ", mostly DRAM"; else empty."""
+    """Which group has half of a part of several, and its share: " (DRAM 31 %)"; else empty."""
     if len(part.groups) <= _NAMED:
         return ""
     joules = {group: view.groups_of(entry).get(group, Amount(None)).value or 0.0 for group in part.groups}
     largest = max(part.groups, key=lambda group: joules[group])
-    return when(joules[largest] >= sum(joules.values()) / 2, f", mostly {view.in_prose(largest)}")
+    share = part.share * joules[largest] / (sum(joules.values()) or math.inf)
+    return when(share >= part.share / 2, f" ({view.in_prose(largest)} {percent(share)})")
 
 
 def _drawn(view: View) -> str:

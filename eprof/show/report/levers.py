@@ -37,10 +37,11 @@ _SLOW = 0.6  # of the roofline's speed: what is slower waits
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on these are those of divisions
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
-_ONCE_ONLY = 1.5  # below, a kernel uses each byte of DRAM about once: there is nothing to tile
 _AGAIN = 8.0  # bytes of L1 for each of DRAM, from which on a kernel mostly reads again what it has read
 _WAITING = 1.5  # instructions a cycle of a CPU's core: what executes fewer mostly waits for memory, or for branches
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
+_STALLED = 0.3  # of stalls, below which data of memory are not what a kernel waits for
+_EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
 _WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
 # Instructions for each flop, a vector's once a lane: a[i] = s b[i] + c[i] takes 4 if scalar, 2.5 or less if in vectors.
 _SCALAR = 3.0
@@ -51,7 +52,7 @@ _NARROWER = (
 )
 _SINCE = {"tensor_fp16": 7.0, "tensor_tf32": 8.0, "tensor_bf16": 8.0, "tensor_fp8": 8.9, "tensor_fp4": 10.0}
 _CLOSED = ("cublas", "cudnn", "tensile")  # libraries that come compiled
-_STREAMS = 1.0  # flop/B: below, each byte is used about once
+_REUSED = 2.0  # bytes of L1 or shared memory for each of DRAM: below, each is used about once
 _REMEDIES = {
     "l2": "larger tiles in shared memory, or blocks that run together on neighbouring data",
     "l1": "keep values in registers or shared memory",
@@ -169,6 +170,7 @@ def _levers(view: View) -> Iterator[Try]:
     yield from _asked_for(view, everything)
     yield from _fewer_bytes(view, everything)
     yield from _fewer_instructions(view, everything)
+    yield from _fewer_conflicts(view, everything)
     yield from _less_waiting(view, everything)
     yield from _fewer_cycles(view, everything)
 
@@ -333,7 +335,7 @@ def _asked_for(view: View, everything: float) -> Iterator[Try]:
         return
     saves, most = 0.0, 0.0
     for level in CACHED:
-        moved = view.summed(view.document, [word for word in view.words if COUNTS[word].group == level]).value or 0.0
+        moved = view.summed(view.document, _words(view, level)).value or 0.0
         ratio = moved / requested.value
         if ratio >= _WASTED:
             most = max(most, ratio)
@@ -363,13 +365,21 @@ def _remedy(view: View, group: str) -> str:
         return "work on blocks that stay in the caches, or in one loop on what several pass over"
     if _is_closed(view, group):
         return "store narrower types, or fuse what comes before and after it"
-    intensity = view.document.intensity_flop_per_byte
-    if intensity is not None and intensity < _STREAMS and len(view.kernels) > 1:
-        return f"fuse {view.nouns.kernels} that pass arrays on, or store narrower types"
-    kernel = max(view.kernels, key=lambda kernel: view.summed(kernel, DRAM).value or 0.0)
-    if 0 < _times_from_l1(view, kernel) < _ONCE_ONLY:
-        return f"it uses each byte once: fuse it with {view.nouns.kernels} around it, or store narrower types"
-    return "reuse tiles, or store narrower types"
+    fused = f"fuse the {view.nouns.kernel} with its neighbour"
+    if len(view.kernels) > 1:
+        fused = f"fuse {view.nouns.kernels} that pass arrays on"
+    joules = view.joules_by_kernel(group)
+    kernel = view.kernels[max(range(len(joules)), key=joules.__getitem__)]
+    nearer = [view.summed(kernel, _words(view, level)).value for level in ("l1", "shared")]
+    again = max((moved for moved in nearer if moved is not None), default=None)
+    if again is None:
+        return f"reuse tiles, {fused}, or store narrower types"
+    is_reused = again >= _REUSED * (view.summed(kernel, DRAM).value or math.inf)
+    return f"{when(is_reused, 'reuse tiles') or fused}, or store narrower types"
+
+
+def _words(view: View, group: str) -> list[str]:
+    return [word for word in view.words if COUNTS[word].group == group]
 
 
 def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
@@ -420,9 +430,36 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
         joules += view.joules_by_kernel("l1")[largest]
         act = f"tile {name} in shared memory and registers (L1 moves {plain(again)} bytes for each one of DRAM)"
         yield Try(f"{act}: a fifth fewer L1 bytes in a fifth less time", _STEP * joules / everything)
-    elif not _is_busy(view, kernel):
-        act = f"keep more loads in flight in {name} ({percent(share)} of the roofline's speed): a fifth less time"
-        yield Try(act, _STEP * joules / everything)
+        return
+    signs = kernel.signs or {}
+    occupancy, stalled = signs.get("occupancy", 1.0), signs.get("memory_stall", 1.0)
+    if _is_busy(view, kernel) or occupancy >= _EMPTY and stalled < _STALLED:
+        return
+    how, told = "loads", f"{percent(share)} of the roofline's speed"
+    if occupancy < _EMPTY:
+        how, told = "warps", f"occupancy {percent(occupancy)}, {told}"
+    elif "memory_stall" in signs:
+        told = f"{percent(stalled)} of its stalls are for memory, {told}"
+    act = f"keep more {how} in flight in {name} ({told}): a fifth less time"
+    yield Try(act, _STEP * joules / everything)
+
+
+def _fewer_conflicts(view: View, everything: float) -> Iterator[Try]:
+    """Accesses of shared memory that bank conflicts add, and bytes that spilled registers move."""
+    shares = [(kernel.signs or {}).get("bank_conflict", 0.0) for kernel in view.kernels]
+    saved_j = sum(share * joules for share, joules in zip(shares, view.joules_by_kernel("shared"), strict=True))
+    if saved_j:
+        act = f"avoid bank conflicts (up to {percent(max(shares))} of the accesses of shared memory)"
+        yield Try(f"{act}: pad its arrays", saved_j / everything)
+    spilled_j, spilled = 0.0, 0.0
+    for kernel, joules in zip(view.kernels, view.joules_by_kernel("l1"), strict=True):
+        local = sum(view.amount(kernel, f"local_{way}").value or 0.0 for way in ("read", "write"))
+        moved = view.summed(kernel, _words(view, "l1")).value or math.inf
+        spilled += local
+        spilled_j += min(local / moved, 1.0) * joules
+    if spilled_j:
+        act = f"spill no registers ({quantity(spilled, 'B')} of local memory): smaller tiles, __launch_bounds__"
+        yield Try(act, spilled_j / everything)
 
 
 def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:
@@ -437,7 +474,7 @@ def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:
 
 def _times_from_l1(view: View, kernel: schema.Kernel) -> float:
     """The bytes that L1 moves for each one from or to DRAM; 0 where not both are known."""
-    l1 = view.summed(kernel, [word for word in view.words if COUNTS[word].group == "l1"])
+    l1 = view.summed(kernel, _words(view, "l1"))
     return (l1.value or 0.0) / (view.summed(kernel, DRAM).value or math.inf)
 
 

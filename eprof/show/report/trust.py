@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 
-from eprof.base.text import few, phrase, when
+from eprof.base.text import few, listed, phrase, uncapital, when
 from eprof.base.vocabulary import CONSTANT, GROUPS
 from eprof.profile import schema
 from eprof.profile.metering import BY_TIME
@@ -14,7 +14,7 @@ from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole
 
-_GOOD = 0.9  # of all energy, that is counted and priced
+_NEARLY_ALL = 0.95  # of what was counted, that one group of counts has
 _OF_COUNTS = ("Not counted here", "No instruction and no byte")
 _PRICES = {
     "measured": "measured on this {processor}",
@@ -37,13 +37,12 @@ def _verdict(view: View) -> str:
     if view.to_meter is not None:
         is_split_known = view.to_meter.own and view.to_meter.basis != "estimated" and not any(_lost_groups(view))
         return "good." if is_split_known and not view.to_meter.idle_j else "total good, its parts rough."
+    if lacks_some(view):
+        # How far off a total is says nothing where a part of it is not known at all.
+        is_open = view.energy("total").lower and known(view.interval("total")) is None
+        return "rough" + when(is_open, f", a lower bound{lacking_briefly(view)}") + "."
     off = _kernels_off(view, view.costs)
-    known_share = 1 - uncounted_share(view)
-    is_own = view.costs.gpu_match == "own" and not view.is_modelled
-    word = "good" if off and is_own and known_share >= _GOOD else "rough"
-    pair = known(view.interval("total"))
-    if view.energy("total").lower and pair is None:
-        word += f", a lower bound{lacking_briefly(view)}"
+    word = "good" if off and not view.is_modelled else "rough"
     return f"{word} ({off or _spread(view) or 'error unknown'})."
 
 
@@ -107,8 +106,8 @@ def _range_of(view: View) -> str:
 
 
 def _kernels_off(view: View, costs: schema.Costs) -> str:
-    """Trust: the error of a fit on kernels that it had not seen; not where another's prices, or none, are taken."""
-    if costs.gpu_match != "own" or view.above.value is None:
+    """Trust: the error of a fit on kernels that it had not seen; not where another's prices are taken."""
+    if costs.gpu_match != "own":
         return ""
     errors: Mapping[str, float] = (costs.fit or {}).get("error_percent", {})
     error = errors.get("leave_one_benchmark_out")
@@ -146,13 +145,13 @@ def uncounted_share(view: View) -> float:
 
 
 def counted_alone(view: View) -> str:
-    """The only group of counts that has joules, where neither time nor a bound tells of the rest; else empty."""
-    groups = [group for group, amount in view.groups.items() if amount.value]
+    """The group of counts with nearly all joules, where neither time nor a bound tells of the rest; else empty."""
     total, ends = view.energy("total"), view.interval("total")
-    if len(groups) != 1 or groups == [CONSTANT] or view.to_meter or view.is_above or view.energy(CONSTANT).value:
+    if not total.value or view.to_meter or view.is_above or view.energy(CONSTANT).value:
         return ""
     is_open = total.lower and known(ends) is None
-    return groups[0] if is_open else ""
+    alone = [group for group, amount in view.groups.items() if (amount.value or 0.0) > _NEARLY_ALL * total.value]
+    return alone[0] if is_open and alone else ""
 
 
 def lacks_some(view: View) -> bool:
@@ -198,8 +197,14 @@ def _lacking(view: View) -> str:
         names.append(_lost_name(view, group) + when(not is_open, f" (at most {quantity(most or 0.0, 'J')})"))
     together = ""
     if capped:
-        together = f", {when(len(names) > 1, 'together ')}{quantity(capped, 'J')} at most"
+        together = f", {when(len(names) > 1, 'together ')}{quantity(capped, 'J')} at most{_capped(view)}"
     return f"Not counted: {few(names, _NAMED)}{together}."
+
+
+def _capped(view: View) -> str:
+    """That parts sum to more than all, where what the board may draw ends it first: " (its power limit)"."""
+    interval = view.document.interval_j
+    return when(interval and interval.limit_w, f" (the {view.nouns.board}'s power limit)")
 
 
 def _bounds(view: View) -> dict[str, float | None] | None:
@@ -237,7 +242,15 @@ def _joules_lacking(view: View, group: str) -> float:
 
 
 def _lost_name(view: View, group: str) -> str:
-    """A lacking group in prose; beside work on tensor cores, missing FP16 is that of other instructions."""
+    """A lacking group in prose, or the one or two of its parts that lack where the others were counted.
+
+    Beside work on tensor cores, missing FP16 is that of other instructions.
+    """
+    words = [word for word in view.words.values() if word.count.group == group]
+    lacking = [word for word in words if _lacks(view, word)]
+    is_partly = any(word.energy.value for word in words if word not in lacking)
+    if is_partly and 0 < len(lacking) <= 2:
+        return listed([uncapital(word.count.label) for word in lacking])
     name = view.in_prose(group)
     if group == "fp16" and _joules_lacking(view, "tensor"):
         return f"{name} outside tensor cores"

@@ -37,6 +37,7 @@ def into(buffer: io.StringIO, width: int) -> Console:
 
 _LESS, _MORE = "color(32)", "color(166)"
 _NARROWEST, _WIDEST = 14, 60
+_NAMED = 22  # columns for the names of a table without labels, in which what follows may take two lines
 _NOTES = 8
 _HALF_BAR = 12
 
@@ -119,21 +120,27 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
         title_justify="left",
     )
     rows = [[_cell(cell) for cell in row.cells[1:]] for row in table.rows]
-    widths = [
-        max([len(column.label), *(row[place].cell_len for row in rows)])
-        for place, column in enumerate(table.columns[1:])
-    ]
-    drawn.add_column(table.columns[0].label, overflow="ellipsis", no_wrap=True, min_width=_NARROWEST)
-    for column, wide in zip(table.columns[1:], widths, strict=True):
+    labels = ["" if table.headless else column.label for column in table.columns]
+    widths = [max([len(label), *(row[place].cell_len for row in rows)]) for place, label in enumerate(labels[1:])]
+    drawn.add_column(labels[0], overflow="ellipsis", no_wrap=True, min_width=_NARROWEST)
+    for column, label, wide in zip(table.columns[1:], labels[1:], widths, strict=True):
         is_text = column.align == "left"
-        drawn.add_column(column.label, justify=column.align, no_wrap=not is_text, min_width=0 if is_text else wide)
+        drawn.add_column(label, justify=column.align, no_wrap=not is_text, min_width=0 if is_text else wide)
 
-    # A column takes two spaces and its divider beside what is in it.
-    room = max(_NARROWEST, min(_WIDEST, width - sum(wide + 3 for wide in widths)))
-    for row, cells in zip(table.fitted(room).rows, rows, strict=True):
+    # A column takes two spaces beside what is in it, and its divider, which a table without labels has not.
+    narrowest, apart = (_NAMED, 2) if table.headless else (_NARROWEST, 3)
+    room = max(narrowest, min(_WIDEST, width - sum(wide + apart for wide in widths)))
+    fitted = table.fitted(room).rows
+    if table.headless and widths:
+        named = max([_NARROWEST, *(len(plain_text(row.cells[0])) for row in fitted)])
+        left = width - named - apart - sum(wide + apart for wide in widths[:-1])
+        for cells in rows:
+            # rich would break between a number and its unit.
+            cells[-1] = Text(fill(cells[-1].plain, max(left, _NARROWEST), break_on_hyphens=False))
+    for row, cells in zip(fitted, rows, strict=True):
         cell = row.cells[0]
         name = Text(printable(plain_text(cell)))
-        if isinstance(cell, Name) and cell.note:
+        if isinstance(cell, Name) and cell.note and room >= _NAMED:
             note = printable(cut(cell.note.replace("`", ""), 4 * room))
             name.append("\n" + fill(note, room, initial_indent="  ", subsequent_indent="  "), style="dim")
         drawn.add_row(name, *cells, style=when(row.total, "bold"))

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -17,15 +18,17 @@ from eprof.base.marks import Mark
 from eprof.base.toml import Document
 from eprof.cli import main
 from eprof.clusters import cluster
+from eprof.clusters import simulated as simgrid
 from eprof.collect import cpu, mpi
 from eprof.collect.meters import rapl
-from eprof.commands.comm import benchmark, command, model
+from eprof.commands.comm import benchmark, command, model, words
 from eprof.commands.comm import document as comm_document
 from eprof.commands.comm.model import BLOCKING, POLLING, Sample, Sent
 
 HERE = Path(__file__).parent
 TRACES = HERE.parents[3] / "shared" / "data" / "traces" / "mpi"
 needs_simgrid = pytest.mark.skipif(not shutil.which("smpicc"), reason="SimGrid is not installed (libsimgrid-dev)")
+KINDS = [kind for kind in ("openmpi", "mpich") if mpi.find(kind)[0]]
 needs_mpi = pytest.mark.skipif(not mpi.find()[0], reason="Open MPI is not installed (openmpi-bin, libopenmpi-dev)")
 
 # The powers of [S] 6.4.4 and the clocks of 6.4.1, power at 1900 MHz as the clock; times as SimGrid gave them.
@@ -112,6 +115,23 @@ def test_a_way_pays_from_the_least_size_from_which_all_take_less_and_come_in_tim
     assert found[POLLING, 1900] == (1048576, None)  # at 256 kB 20 us are 7.5 %
     short = comm_document.modelled(case(nw_ice), SIZES[:2])
     assert {entry.because for entry in short.thresholds} == {"it takes no fewer joules"}
+
+
+@pytest.mark.parametrize(
+    ("idle_w", "sizes", "told"),
+    [
+        (7.8, SIZES, ["EPROF_WAIT_BYTES=262144", "EPROF_WAIT_US=58.8"]),  # a lower clock saves nothing of 7.8 W
+        # 0.8 W less, for 22 uJ more and 30 us: 5 % of 1 MiB's time.
+        (7.0, SIZES, [..., ..., "EPROF_WAIT_MHZ=1900", "EPROF_WAIT_MHZ_BYTES=1048576"]),
+        (7.0, SIZES[:4], [..., ...]),
+        (7.8, SIZES[:2], ["EPROF_WAIT_BYTES=1125899906842624", ...]),
+    ],
+)
+def test_the_library_is_told_what_pays(tmp_path, idle_w, sizes, told):
+    machine = cluster.load(table(tmp_path, NW_ICE.replace("1900, idle_w = 7.8", f"1900, idle_w = {idle_w}")))
+    found = words.settings(comm_document.modelled(case(machine), sizes))
+    assert len(found) == len(told)
+    assert all(asked in (..., word) for asked, word in zip(told, found, strict=True))
 
 
 def samples(polled, blocked, spread=0.0):
@@ -320,18 +340,20 @@ def test_counters_that_see_the_same_joules_are_never_added(tmp_path):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The benchmark, the library, and a program that uses it."""
+    """The benchmark, the library, and a program that uses it, for each MPI that is here; cores that stand in for /sys."""
     place = tmp_path_factory.mktemp("built")
-    mpi.compiled("mpicc", benchmark.source("shift.c"), place / "shift")
-    mpi.compiled("mpicc", HERE / "late.c", place / "late")
-    benchmark.library(place / "libwait.so")
+    mpi.compiled(mpi.needed("openmpi").compiler, benchmark.source("shift.c"), place / "shift")
+    for kind in KINDS:
+        compiler = mpi.needed(kind).compiler
+        mpi.compiled(compiler, HERE / "late.c", place / f"late.{kind}")
+        benchmark.library(place / f"libwait.{kind}.so", kind)
     return place
 
 
-def started(*command):
-    found, _ = mpi.find()
+def started(*command, kind="openmpi", **options):
     words = [str(word) for word in command]
-    return subprocess.run([*mpi.launch(found, 2), *words], capture_output=True, text=True, timeout=300)
+    launch = mpi.launch(mpi.find(kind)[0], 2)
+    return subprocess.run([*launch, *words], capture_output=True, text=True, timeout=300, **options)
 
 
 @needs_mpi
@@ -353,7 +375,7 @@ def test_one_process_of_a_node_reads_its_counters(built, tmp_path):
 def test_what_open_mpi_takes_is_measured_with_and_without_the_library(nw_ice, monkeypatch):
     monkeypatch.setattr(rapl, "counters", dict)
     plan = benchmark.Plan(["put", "strided"], [8, 2048], [POLLING, BLOCKING], 2, 1e-4)
-    measured, version, joules_from = benchmark.on_open_mpi(plan, [], nw_ice)
+    measured, version, joules_from = benchmark.on_this_machine("openmpi", plan, [], nw_ice)
     assert [(sample.primitive, sample.size, sample.waiting) for sample in measured] == [
         (primitive, size, waiting) for waiting in plan.ways for size in plan.sizes for primitive in plan.primitives
     ]
@@ -377,8 +399,8 @@ class Without:
     def __init__(self, joules):
         self.joules, self.commands = joules, []
 
-    def find(self):
-        return mpi.Mpi("mpicc", "mpirun", "5.0"), ""
+    def find(self, kind):
+        return mpi.Mpi("mpicc", "mpirun", "5.0", kind), ""
 
     def compiled(self, compiler, source, target, *options):
         return target
@@ -404,7 +426,7 @@ def test_what_processes_take_is_priced_or_metered_without_open_mpi_too(nw_ice, m
         monkeypatch.setattr(mpi, name, getattr(without, name))
     monkeypatch.setattr(rapl, "counters", lambda: {"counter": 1000} if joules >= 0 else {})
     plan = benchmark.Plan(["put"], [2048], [POLLING, BLOCKING], 3, 1e-4)
-    measured, version, joules_from = benchmark.on_open_mpi(plan, [], nw_ice)
+    measured, version, joules_from = benchmark.on_this_machine("openmpi", plan, [], nw_ice)
     assert (version, joules_from.split(" ")[0]) == ("Open MPI 5.0", "RAPL" if joules >= 0 else "processor")
     assert [sample.waiting for sample in measured] == [POLLING, BLOCKING]
     assert [sample.latency_s for sample in measured] == pytest.approx([0.02, 0.04])
@@ -428,15 +450,123 @@ def test_what_processes_take_is_priced_or_metered_without_open_mpi_too(nw_ice, m
 
 
 @needs_mpi
-@pytest.mark.parametrize(("least", "sleeps"), [("0", True), ("1000000000", False)])
-def test_the_library_sleeps_in_large_waits_changes_no_data_and_restores_the_timer(built, least, sleeps):
-    library = (f"LD_PRELOAD={built}/libwait.so", f"EPROF_WAIT_BYTES={least}", "EPROF_WAIT_REPORT=1")
-    done = started("env", *library, built / "late")
+@pytest.mark.parametrize(
+    ("kind", "told", "sleeps"),
+    [*((kind, "BYTES=0", True) for kind in KINDS), ("openmpi", "US=50", True), ("openmpi", "BYTES=1000000000", False)],
+)
+def test_the_library_sleeps_in_large_waits_changes_no_data_and_restores_the_timer(built, kind, told, sleeps):
+    library = (f"LD_PRELOAD={built}/libwait.{kind}.so", f"EPROF_WAIT_{told}", "EPROF_WAIT_REPORT=1")
+    done = started("env", *library, built / f"late.{kind}", kind=kind)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.split() == ["right", timer_slack(), "right", timer_slack()]
-    reports = [line for line in done.stderr.splitlines() if line.startswith("libwait: slept in")]
-    assert len(reports) == 2
-    assert all(("slept in 0 waits" in report) != sleeps for report in reports)
+    waits = [int(number) for number in re.findall(r"libwait: slept in (\d+) waits", done.stderr)]
+    assert len(waits) == 2 and (min(waits) >= 30 if sleeps else max(waits) == 0)
+
+
+@needs_mpi
+def test_the_library_does_nothing_to_other_programs_and_refuses_another_mpi(built):
+    library = {**os.environ, "LD_PRELOAD": str(built / f"libwait.{KINDS[0]}.so"), "EPROF_WAIT_MHZ": "1900"}
+    done = subprocess.run(["sh", "-c", "echo $((1+1))"], env=library, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")
+    assert b"libmpi" not in (built / f"libwait.{KINDS[0]}.so").read_bytes()
+    if len(KINDS) == 2:
+        done = started("env", f"LD_PRELOAD={built}/libwait.mpich.so", built / "late.openmpi")
+        assert done.returncode == 1 and "compiled for another MPI than Open MPI" in done.stderr
+
+
+LOW_CLOCK = """
+#include <mpi.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+/* Rank 1 looks at the cores while rank 0 waits; then it sends, or kills it. */
+int main(int count, char **words)
+{
+    static double data[5000];
+    int rank, mine = getpid(), other;
+    MPI_Init(&count, &words);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Sendrecv(&mine, 1, MPI_INT, 1 - rank, 0, &other, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank) {
+        usleep(60000);
+        system("cat cpu*/cpufreq/scaling_max_freq");
+        if (count > 1)
+            kill(other, SIGKILL), usleep(1000000);
+        MPI_Send(data, 5000, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD);
+    } else {
+        MPI_Recv(data, 5000, MPI_DOUBLE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        system("cat cpu*/cpufreq/scaling_max_freq");
+    }
+    MPI_Finalize();
+}
+"""
+
+
+@needs_mpi
+def test_the_clock_is_lowered_while_a_process_waits_and_comes_back_even_if_that_is_killed(tmp_path):
+    """A folder stands in for /sys: what processes do to its files is real, what a clock takes is not."""
+    cores = sorted(os.sched_getaffinity(0))
+    for core in cores:
+        for name, text in (
+            ("cpufreq/scaling_max_freq", "3000000"),
+            ("cpufreq/cpuinfo_min_freq", "400000"),
+            ("cpufreq/affected_cpus", core),
+            ("topology/thread_siblings_list", core),
+        ):
+            (tmp_path / f"cpu{core}" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / f"cpu{core}" / name).write_text(f"{text}\n")
+    compiler = mpi.needed("openmpi").compiler
+    (tmp_path / "low.c").write_text(LOW_CLOCK)
+    program = mpi.compiled(compiler, tmp_path / "low.c", tmp_path / "low")
+    library = mpi.compiled(
+        compiler, benchmark.source("wait.c"), tmp_path / "lib.so", *benchmark._LIBRARY, f'-DCORES="{tmp_path}"'
+    )
+    words = ["env", f"LD_PRELOAD={library}", "EPROF_WAIT_MHZ=1900"]
+
+    def clocks():
+        return [int((tmp_path / f"cpu{core}/cpufreq/scaling_max_freq").read_text()) for core in cores]
+
+    unbound = started("--bind-to", "none", *words, program, cwd=tmp_path)
+    assert unbound.stdout.split() == ["3000000"] * 2 * len(cores)
+    assert unbound.stderr.count("libwait: ") == (len(cores) > 1) and clocks() == [3000000] * len(cores)
+    if len(cores) > 1:
+        done = started("--bind-to", "core", *words, program, cwd=tmp_path)
+        assert sorted(done.stdout.split()) == ["1900000", *["3000000"] * (2 * len(cores) - 1)], done.stderr
+        killed = started("--bind-to", "core", *words, program, "x", cwd=tmp_path)
+        assert killed.returncode != 0 and "1900000" in killed.stdout
+    for _ in range(100):  # the shell that gives it back was not waited for
+        if clocks() == [3000000] * len(cores):
+            break
+        time.sleep(0.02)
+    assert clocks() == [3000000] * len(cores)
+
+
+@needs_mpi
+@pytest.mark.skipif(not shutil.which("gfortran") or not shutil.which("mpif90"), reason="no Fortran compiler of MPI")
+def test_fortran_s_calls_pass_through_the_library(built, tmp_path):
+    source = tmp_path / "late.f90"
+    source.write_text(
+        """program late
+  use mpi
+  integer :: rank, status(MPI_STATUS_SIZE), ierror
+  real(8) :: mine(5000), total(5000)
+  call MPI_Init(ierror)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierror)
+  total = rank + 1
+  mine = rank
+  call MPI_Allreduce(MPI_IN_PLACE, total, 5000, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, ierror)
+  if (rank == 1) call execute_command_line("sleep 0.05")
+  if (rank == 1) call MPI_Send(mine, 5000, MPI_DOUBLE_PRECISION, 0, 7, MPI_COMM_WORLD, ierror)
+  if (rank == 0) call MPI_Recv(mine, 5000, MPI_DOUBLE_PRECISION, 1, 7, MPI_COMM_WORLD, status, ierror)
+  if (all(total == 3) .and. all(mine == 1)) print *, "right"
+  call MPI_Finalize(ierror)
+end program
+"""
+    )
+    mpi.compiled("mpif90", source, tmp_path / "late")
+    done = started("env", f"LD_PRELOAD={built}/libwait.openmpi.so", "EPROF_WAIT_REPORT=1", tmp_path / "late")
+    assert done.stdout.split() == ["right"] * 2, done.stderr
+    assert re.search(r"slept in [1-9]\d* waits, [1-9]\d+ times", done.stderr)
 
 
 def timer_slack():
@@ -470,6 +600,47 @@ def test_simgrid_lowers_the_clock_of_the_waits_alone(nw_ice):
         transfer_s = rows[primitive, POLLING, 2330].latency_s
         for waiting, energy_j in ((POLLING, low_w * transfer_s), (BLOCKING, 7.8 * transfer_s + low_w * 1e-5)):
             assert rows[primitive, waiting, 1900].energy_j == pytest.approx(energy_j + 2 * 9.4e-5, rel=1e-3)
+
+
+@needs_simgrid
+def test_the_library_on_simgrid_takes_what_its_naps_add_up_to(tmp_path):
+    """The library itself, with pstates for clocks: rank 0 waits for 1 MiB that comes later."""
+    text = NW_ICE.replace("1900, idle_w = 7.8", "1900, idle_w = 7.0")
+    machine = cluster.load(table(tmp_path, text))
+    full, low = machine.clocks
+    options = ("-DSIMULATED", str(benchmark.source("wait.c")), "-Wl,-Bsymbolic", "-lsimgrid")
+    program = mpi.compiled("smpicc", HERE / "waits.c", tmp_path / "waits", *options)
+
+    def simulated(waiting, speeds, **told):
+        nodes = simgrid.nodes(replace(machine, waiting=waiting), [str(program)], 2, None)
+        by_mhz = {speed.core_mhz: speed for speed in nodes.speeds}
+        (tmp_path / "p.xml").write_text(simgrid.platform(nodes, *(by_mhz[mhz] for mhz in speeds)))
+        (tmp_path / "hosts").write_text(simgrid.hosts(nodes))
+        words = ["smpirun", "-np", "2", "-platform", tmp_path / "p.xml", "-hostfile", tmp_path / "hosts"]
+        words += [f"--cfg={setting}" for setting in (*simgrid.settings(nodes), "smpi/test:0", "smpi/wtime:0")]
+        words += ["--cfg=smpi/simulate-computation:no", "--log=root.thres:warning", program]
+        environment = {**os.environ, **{f"EPROF_WAIT_{name}": str(value) for name, value in told.items()}}
+        done = subprocess.run([*map(str, words)], capture_output=True, text=True, env=environment, check=True)
+        return tuple(map(float, done.stdout.split()))
+
+    polled_s, polled_j = simulated("poll", [2330], BYTES=10**9)
+    assert polled_j == pytest.approx(9.4 * polled_s, rel=1e-6)
+    change_s, interrupt_s = 10e-6, 10e-6
+    for clock, changes_s in ((full, 0.0), (low, change_s)):
+        speeds = dict.fromkeys((2330, clock.core_mhz))
+        time_s, energy_j = simulated(
+            "interrupt", speeds, BYTES=65536, MHZ=1900 if changes_s else 0, CHANGE_S=change_s, INTERRUPT_S=interrupt_s
+        )
+        # Asked in vain, the clock is lowered; each nap ends with an interrupt.
+        now_s, joules = changes_s, 9.4 * changes_s
+        waited_s = 0.0
+        while now_s < polled_s:
+            nap_s = int(1e9 * min(max(waited_s / 8, 5e-6), 1e-3)) / 1e9  # whole ns
+            joules += clock.idle_w * nap_s + (clock.idle_w + clock.on_chip_w) * interrupt_s
+            now_s += nap_s + interrupt_s
+            waited_s = now_s
+        assert (time_s, energy_j) == pytest.approx((now_s + changes_s, joules + 9.4 * changes_s), rel=1e-4)
+        assert energy_j < polled_j * time_s / polled_s
 
 
 # -------------------------------------------------------------------------------------------------------------- clocks
@@ -601,12 +772,12 @@ def test_what_cannot_be_is_refused_in_a_sentence(capsys, words, reason):
     assert code in (1, 2) and out == "" and reason in err and err.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [["--mpi", "openmpi"], ["--mpi", "simgrid"], ["--shim", "lib.so"]])
-def test_without_mpi_a_sentence_says_how_to_install_it(words, capsys, monkeypatch, tmp_path):
+@pytest.mark.parametrize("options", [["--mpi", "openmpi"], ["--mpi", "simgrid"], ["--shim", "lib.so"]])
+def test_without_mpi_a_sentence_says_how_to_install_it(options, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("eprof.profilers.simgrid.collector.executable", lambda *_: None)
-    code, out, err = run(capsys, *words)
+    code, out, err = run(capsys, *options)
     assert code == 1 and out == "" and err.count("\n") == 1
     assert "is not installed" in err and "apt install" in err
     assert not list(tmp_path.iterdir())
@@ -623,8 +794,9 @@ def test_a_clock_of_this_machine_that_cannot_be_set_is_told_before_anything_is_r
 @needs_mpi
 def test_the_library_is_written_and_not_over_another_file(capsys, tmp_path):
     target = tmp_path / "libwait.so"
-    code, _, err = run(capsys, "--shim", str(target))
-    assert code == 0 and f"LD_PRELOAD={target}" in err and target.read_bytes().startswith(b"\x7fELF")
+    code, _, err = run(capsys, "--shim", str(target), "--cluster", table(tmp_path), "--sizes", "16KiB..1MiB")
+    told = f"LD_PRELOAD={target} EPROF_WAIT_BYTES=262144 EPROF_WAIT_US=58.8 PROGRAM"
+    assert code == 0 and told in err and target.read_bytes().startswith(b"\x7fELF")
     code, _, err = run(capsys, "--shim", str(target))
     assert code == 1 and "exists" in err
 
