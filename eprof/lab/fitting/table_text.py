@@ -222,7 +222,8 @@ class _Text(Struct, frozen=True, eq=False):
         lines = ["[constant_power]"]
         values = self._constants()
         lines += [f"{name} = {number(value)}" for name, value in values.items()]
-        lines += ['per = "socket"              # in use'] if self.measurements.per_socket else []
+        if self.measurements.per_socket:
+            lines.append('per = "socket"              # in use')
         watts, low, high = self.quality.constant_w
         interval = "" if np.isnan(low) else f" ({number(low, 3)} to {number(high, 3)} W)"
         place = when(not self.is_cpu, " at the reference setting")

@@ -35,6 +35,7 @@ UNSEEN = "unseen"  # work that no sampled share tells: integers, caches, issue
 _WORDS = (*PRICED[:-1], UNSEEN, CONSTANT)
 _OTHER_CLOCK = 1.15  # how far off idle power is at a clock at which it was not seen
 _ROUNDING = 1e-9
+_FAR_APART_S = 5.0  # a sample is of the last second or so: what runs in between is not in it
 _PERCENT = 1.5  # shares above this are per cent
 _CLOCKS = 24  # settings that are priced one by one; of more, clocks are rounded
 _STEP_MHZ = 60
@@ -115,6 +116,11 @@ def _activity(gpu: str, own: Mapping[str, Series]) -> Activity:
     clock = own["sm_clock"].watts if "sm_clock" in own else np.full(len(first.watts), np.nan)
     if "sm_clock" not in own:
         notes.append(f"{first.source}: no clock of {gpu} was sampled; that of the cost table is taken.")
+    apart_s = float(np.median(np.diff(first.edges)))
+    if apart_s > _FAR_APART_S:
+        notes.append(
+            f"{first.source}: samples of {gpu} are {apart_s:.3g} s apart; what ran between is taken to be as they are."
+        )
     lost = not_read(shares)
     for name in lost:
         shares[name] = np.where(lost[name], np.nan, shares[name])
