@@ -180,7 +180,7 @@ class Collector(ABC):
     first that it does not. processes: a pattern for the paths of its own programs, which a time limit spares so that
     they can write their logs. quicker: what shortens a long run, in words. counts_all: it takes no list of counters.
     costs: the table to price with where no other is named; None: the one made for the device. processor: what it
-    profiles.
+    profiles. samples_activity: how busy a GPU's units are is sampled, beside power.
     """
 
     name: str
@@ -193,6 +193,7 @@ class Collector(ABC):
     capabilities: tuple[float, float] = (0.0, float("inf"))
     chooses_launches = False
     locks_clocks = False
+    samples_activity = False
     processes: str | None = None
     quicker = "a smaller problem"
 

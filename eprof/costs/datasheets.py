@@ -22,7 +22,7 @@ class DataSheet(Struct, frozen=True):
 
     limit_w: its power limit in W. beyond_power, beyond_clock: how many times its limit and its boost clock it may
     reach, as partners and owners set it. peaks: sp_gflops, dp_gflops, dram_gb_per_s, as cost tables have them; may be
-    empty. None: not known.
+    empty. sms: multiprocessors. None: not known.
     """
 
     name: str
@@ -31,6 +31,7 @@ class DataSheet(Struct, frozen=True):
     peaks: Mapping[str, float] = {}
     beyond_power: float = 1.0
     beyond_clock: float = 1.0
+    sms: int | None = None
 
     @property
     def most_w(self) -> float | None:
@@ -78,9 +79,10 @@ def sheets_of(device_label: str | None) -> list[DataSheet]:
     return [] if sheet is None else [sheet]
 
 
-def sheets_with(capability: str) -> list[DataSheet]:
-    """All boards with a compute capability that have a data sheet."""
-    return [sheet for sheet in sheets() if capability in capabilities(sheet.name)]
+def sheets_with(capability: str, sms: int | None = None) -> list[DataSheet]:
+    """All boards with a compute capability that have a data sheet; those with so many multiprocessors, if any have."""
+    able = [sheet for sheet in sheets() if capability in capabilities(sheet.name)]
+    return [sheet for sheet in able if sms is not None and sheet.sms == sms] or able
 
 
 def sheets() -> list[DataSheet]:
@@ -114,8 +116,8 @@ def _listed() -> Mapping[str, DataSheet]:
         if memory == "beyond":
             continue
         for name, numbers in boards.items():
-            peaks = {key: number for key, number in numbers.items() if key != "w"}
-            sheet = DataSheet(name, memory, numbers["w"], peaks)
+            peaks = {key: number for key, number in numbers.items() if key not in ("w", "sms")}
+            sheet = DataSheet(name, memory, numbers["w"], peaks, sms=numbers.get("sms"))
             if memory in beyond["memory"] or name.split()[0] in beyond["names"]:
                 sheet = replace(sheet, beyond_power=beyond["power"], beyond_clock=beyond["clock"])
             listed[normal_name(name)] = sheet

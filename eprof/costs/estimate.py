@@ -58,30 +58,43 @@ def estimated(
     return parsed(table_text(device_name, idle_w, tdp_w, idle_from))
 
 
-def of_capability(capability: str, device_name: str | None = None) -> CostTable:
+def of_capability(capability: str, device_name: str | None = None, sms: int | None = None) -> CostTable:
     """The estimated cost table for a GPU of which only the compute capability is known ("8.6"), or no data sheet.
 
-    Constant power is that of the boards of this capability: their geometric mean, and their spread on top of its own.
+    sms: its multiprocessors, which may tell the board: where only one has so many, the table is that one's. Constant
+    power is that of the boards that it may be: their geometric mean, and their spread on top of its own.
     Raises CostError: no board of this capability has a data sheet.
     """
-    boards = _boards_of(capability)
+    boards = _boards_of(capability, sms)
     if not boards:
         raise CostError(f"eprof has no data sheet of a GPU of compute capability {brief(capability, 20)}.")
     name = f"a GPU of compute capability {capability}"
+    peaks: dict[str, list[float]] = {}
+    if sms and all(board.sms == sms for board in boards):
+        name += f" with {sms} multiprocessors"
+        if len(boards) == 1:
+            return parsed(table_text(boards[0].name, called=device_name or f"CC {capability}"))
+        shared = set.intersection(*(set(board.peaks) for board in boards))
+        peaks = {peak: [board.peaks[peak] for board in boards] for peak in sorted(shared)}
     parts = [_constant(board, None, "") for board in boards]
     logs = [math.log(part.watts) for part in parts]
     sd = math.hypot(statistics.pstdev(logs), statistics.fmean(part.sd for part in parts))
-    source = f"the mean of {len(boards)} boards of compute capability {capability}"
+    source = f"the mean of {len(boards)} boards of {name.removeprefix('a GPU of ')}"
     if device_name and capability_of_label(device_name) is None:
         source += f", because no data sheet of {printable(device_name)} is known"
     constant = _Constant(math.exp(statistics.fmean(logs)), sd, source)
     note = _estimate_note(name, constant)
     origin = Origin("estimated", _SOURCE, _SHAPE_SOURCE, note, _TENSOR_SOURCE)
     limits_w = [board.limit_w or 0.0 for board in boards]
-    middle = DataSheet(f"ncu device 0 (CC {capability})", limit_w=statistics.geometric_mean(limits_w))
+    middle = DataSheet(
+        f"ncu device 0 (CC {capability})",
+        limit_w=statistics.geometric_mean(limits_w),
+        peaks={peak: statistics.geometric_mean(numbers) for peak, numbers in peaks.items()},
+        sms=sms if peaks else None,
+    )
     prices = shape_prices(middle, constant.watts)
     busy = _multiprocessors(middle)
-    largest = DataSheet(name, limit_w=max(limits_w))
+    largest = DataSheet(name, limit_w=max(limits_w), peaks={peak: max(numbers) for peak, numbers in peaks.items()})
     return parsed(_text(device_name or f"CC {capability}", largest, constant, prices, origin, busy))
 
 
@@ -94,9 +107,13 @@ def parsed(text: str) -> CostTable:
 
 
 def table_text(
-    device_name: str, idle_w: float | None = None, tdp_w: float | None = None, idle_from: str = _GIVEN
+    device_name: str,
+    idle_w: float | None = None,
+    tdp_w: float | None = None,
+    idle_from: str = _GIVEN,
+    called: str | None = None,
 ) -> str:
-    """The file of the table that `estimated` returns."""
+    """The file of the table that `estimated` returns. called: what a log calls a GPU that it does not name."""
     _check_watts("--idle-w", idle_w)
     _check_watts("--tdp-w", tdp_w)
     if not device_name.split():
@@ -122,7 +139,7 @@ def table_text(
     note = _estimate_note(printable(board.name), constant)
     origin = Origin("estimated", _SOURCE, _SHAPE_SOURCE, note, _TENSOR_SOURCE)
     prices = shape_prices(board, constant.watts)
-    return _text(device_name, board, constant, prices, origin, _multiprocessors(board))
+    return _text(called or device_name, board, constant, prices, origin, _multiprocessors(board))
 
 
 def scaled_text(device_name: str, idle_w: float, prices: "Prices", origin: "Origin") -> str:
@@ -268,9 +285,9 @@ _KINDS = {
 }
 
 
-def _boards_of(capability: str) -> list[DataSheet]:
-    """Boards of this compute capability whose power limit is known."""
-    return [sheet for sheet in sheets_with(capability) if sheet.limit_w]
+def _boards_of(capability: str, sms: int | None = None) -> list[DataSheet]:
+    """Boards of this compute capability, and so many multiprocessors if any have, whose power limit is known."""
+    return [sheet for sheet in sheets_with(capability, sms) if sheet.limit_w]
 
 
 @lru_cache(maxsize=1)
@@ -321,13 +338,23 @@ def _watts_per_gflop(board: DataSheet) -> float:
 
 
 def _multiprocessors(board: DataSheet) -> tuple[int, float] | None:
-    """About how many multiprocessors a board has, and MHz at which all together reach its peak; None: nothing tells."""
+    """How many multiprocessors a board has, and MHz at which all together reach its peak; None: nothing tells.
+
+    About how many, where its data sheet does not say.
+    """
     if board.limit_w is None:
         return None
     chip = _chip(board.name)
     single = board.peaks.get("sp_gflops") or board.limit_w / _watts_per_gflop(board)
-    number = max(1, round(1e3 * single / (2 * chip.lanes * chip.boost_mhz)))
+    number = board.sms or max(1, round(1e3 * single / (2 * chip.lanes * chip.boost_mhz)))
     return number, 1e3 * single / (2 * chip.lanes * number)
+
+
+def sm_cycles_per_s(device_name: str) -> float | None:
+    """The cycles of all multiprocessors of a GPU in a second, by its data sheet; None where it has none."""
+    board = data_sheet(device_name)
+    known = None if board is None else _multiprocessors(board)
+    return None if known is None else known[0] * known[1] * 1e6
 
 
 def shape_prices(board: DataSheet, constant_w: float) -> Prices:

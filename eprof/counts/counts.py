@@ -219,7 +219,8 @@ class Sheet(Struct, eq=False):
     def _device_told(self, pattern: re.Pattern[str], multiprocessors: frozenset[float]) -> Floats:
         counters, unknown = self.launches.counters, np.full(self.length, np.nan)
         sms = counters[SM_COUNT] if SM_COUNT in counters and multiprocessors else unknown
-        values = np.where(np.isnan(sms), np.nan, np.isin(sms, [*multiprocessors]))
+        of_one = sms / self.launches.rows.launches  # counters are added up over launches
+        values = np.where(np.isnan(sms), np.nan, np.isin(of_one, [*multiprocessors]))
         for row, device in enumerate(self.launches.rows.device):
             if device is not None and capabilities(device):
                 values[row] = pattern.search(normal_name(device)) is not None

@@ -30,6 +30,7 @@ WORDS_OF = {books: (*_COMPUTATION, "bytes", books) for books in BOOKS}
 # What the time by component needs beside instructions and bytes (`energy/components.py`): first the launch shape.
 SHAPE = ("blocks", "threads", "registers", "shared_byte", "occupancy")
 COMPONENTS = (*SHAPE, "loads", "stores", "shared", "conflicts", "texture", "texture_misses")
+SIGNS = ("memory_stall",)  # what tells besides why a kernel waits: shares
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
 
@@ -107,7 +108,7 @@ class Definition(Brief, Struct, frozen=True, eq=False):
 
     time_share: what a kernel's part of the time of the whole program goes by, where its own is not known. not_here:
     words for what such a processor does not have, of which the file says nothing. components: what the time by
-    component needs, by the names of `COMPONENTS`.
+    component needs, and signs of why kernels wait, by the names of `COMPONENTS` and `SIGNS`.
     """
 
     name: str

@@ -23,7 +23,18 @@ from eprof.base.vocabulary import (
     OF_GPUS,
     PAY_WHERE_PRICED,
 )
-from eprof.counts.definition import COMPONENTS, SECTIONS, WORDS_OF, Check, Counter, Definition, Entry, TimePair, Told
+from eprof.counts.definition import (
+    COMPONENTS,
+    SECTIONS,
+    SIGNS,
+    WORDS_OF,
+    Check,
+    Counter,
+    Definition,
+    Entry,
+    TimePair,
+    Told,
+)
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -370,7 +381,7 @@ def _check_names(stack: _Stack, counters: Mapping[str, Counter]) -> None:
             if name in section_of:
                 raise entry.error(f"`{name}` is already a {section_of[name]}.")
             section_of[name] = section
-    for section, words in {**SECTIONS, "component": COMPONENTS}.items():
+    for section, words in {**SECTIONS, "component": (*COMPONENTS, *SIGNS)}.items():
         for word, entry in stack.tables[section].items():
             if word not in words:
                 raise entry.error(f"`{word}` is not a word for {section}; use one of: {', '.join(words)}.")

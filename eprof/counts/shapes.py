@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from eprof.base.arrays import Columns
-from eprof.counts.definition import COMPONENTS
+from eprof.counts.definition import COMPONENTS, SIGNS
 from eprof.logs.rows.log import Log
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def of_sheet(sheet: Sheet) -> Columns:
-    """The launch shapes, `COMPONENTS` as far as counters tell them, totals over launches, (n_kernels, n)."""
-    columns = dict.fromkeys(COMPONENTS, np.full(sheet.length, np.nan))
+    """The launch shapes, `COMPONENTS` and `SIGNS` as far as counters tell: totals over launches, (n_kernels, n)."""
+    columns = dict.fromkeys((*COMPONENTS, *SIGNS), np.full(sheet.length, np.nan))
     for name, entries in sheet.definition.components.items():
         cells = sheet.first_known(name, entries)
         if cells is not None:

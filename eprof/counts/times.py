@@ -18,6 +18,7 @@ from eprof.profilers import advice
 
 _MISSING, _ESTIMATED = int(Mark.MISSING), int(Mark.ESTIMATED)
 SECTOR_BYTES = 32
+_ELAPSED = "elapsed_cycles"
 _GOOD, _FEW = 1000, 16  # sectors a launch: from here rounding is below 0.1 %, and from here below 5 %
 _FAST = 1e8  # B/s: nvprof rounds rates down to whole 10**6 B/s, from here on by less than 1 %
 _SPREAD = 0.05
@@ -50,6 +51,22 @@ def recover(launches: Launches, definition: Definition) -> tuple[Launches, str |
     )
     warnings = _warnings(rows, medians, spread, advice.commands(advice.TIMES, definition.capabilities))
     return replace(launches, rows=timed), _phrase(number[recovered], spread[recovered], need.size), warnings
+
+
+def by_cycles(launches: Launches, definition: Definition, per_s: float | None) -> tuple[Launches, str | None]:
+    """Give kernels without a time that of the cycles that all multiprocessors elapsed, `per_s` of them a second.
+
+    ESTIMATED and ASSUMED: the clock is that of a data sheet. Returns the launches, and where their times come from.
+    """
+    sheet, need = Sheet(launches, definition), np.isnan(launches.rows.time_s)
+    cycles = sheet.look_up(_ELAPSED) if per_s and _ELAPSED in definition.counters else None
+    if cycles is None or per_s is None or not (need & (cycles.values > 0)).any():
+        return launches, None
+    need &= cycles.values > 0
+    marks = np.int64(_ESTIMATED | int(Mark.ASSUMED)) | np.where(cycles.low, _MISSING, 0)[need]
+    rows = _with_times(launches.rows, need, (cycles.values / per_s)[need], marks)
+    how = f"elapsed cycles over the {per_s / 1e9:.4g} billion a second of all multiprocessors by the data sheet"
+    return replace(launches, rows=rows), how
 
 
 def _pairs(sheet: Sheet, pairs: Sequence[TimePair]) -> tuple[Floats, Floats, Bools]:

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from eprof.base.arrays import Floats, known_or_zero
-from eprof.base.gpus import capabilities_of_label
+from eprof.base.gpus import capabilities_of_label, capability_of_label
 from eprof.base.marks import Mark
 from eprof.base.text import pattern
 from eprof.base.vocabulary import (
@@ -27,7 +27,7 @@ from eprof.base.vocabulary import (
     TENSOR_FLOPS,
 )
 from eprof.costs import Costs
-from eprof.costs.datasheets import sheets_of
+from eprof.costs.datasheets import data_sheet, sheets_of
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
 from eprof.energy.replicas import amounts_of
@@ -125,7 +125,10 @@ class _Rates:
         rows = counts.rows
         is_whole = ~np.isnan(rows.time_s) & ((rows.time_marks & _MISSING) == 0)
         giga_s = 1e9 * np.where(is_whole, rows.time_s, np.inf)
-        boards = [_board(device) for device in rows.device]
+        # Where the log names no GPU, its multiprocessors or the user may have told the board that the prices are of.
+        of_costs = costs.device if data_sheet(costs.device) is not None else None
+        labels = [of_costs if of_costs and capability_of_label(label or "") else label for label in rows.device]
+        boards = [_board(label) for label in labels]
         beyond = np.array([board.beyond_clock for board in boards])
         dram = np.array([board.dram_gb_per_s for board in boards])
         shared = np.array([board.shared_a_cycle for board in boards])

@@ -203,7 +203,7 @@ def work_of(counts: Counts, machine: Machine) -> Work:
     launches = np.maximum(counts.rows.launches.astype(np.float64), 1.0)
     amounts = Columns(counts.amounts.names, counts.amounts.values / launches[:, None])
     known = counts.shape or Columns.of(dict.fromkeys(OF_LAUNCH, np.full(len(launches), np.nan)), len(launches))
-    shape = {name: known[name] / launches for name in known.names}
+    shape = {name: known[name] / launches for name in OF_LAUNCH}
     # Bytes that are booked where they are accessed are in the first level already.
     read, written = (("l1_read",), ("l2_write",)) if counts.books == "accessed" else (_READ, _WRITTEN)
     moved = {

@@ -11,7 +11,7 @@ from eprof.base.errors import UsageError
 from eprof.base.text import phrase, when
 
 # E^2 D has its least where E D^0.5 has.
-_EXPONENTS = {"energy": 0.0, "edp": 1.0, "e2d": 0.5}
+_EXPONENTS = {"energy": 0.0, "edp": 1.0, "e2d": 0.5, "time": 0.0}
 # Times and limits come from different sums: so much is rounding.
 _ROUNDING = 1 + 1e-12
 
@@ -60,22 +60,18 @@ class Objective(Struct, frozen=True):
     @property
     def words(self) -> str:
         """What the objective minimises, in words."""
+        goal = "energy"
+        if self.for_time:
+            goal = "time"
+        elif self.exponent:
+            goal = f"energy x time{when(self.exponent != 1, f'^{self.exponent:g}')}"
         limits = []
         if self.max_slowdown is not None:
             limits.append(f"at most {100 * self.max_slowdown:g} % more time than the fastest setting")
         if self.power_limit_w is not None:
             limits.append(f"at most {self.power_limit_w:g} W")
         within = phrase(", with {}", " and ".join(limits))
-        return f"least {self._formula}{within}"
-
-    @property
-    def _formula(self) -> str:
-        if self.for_time:
-            return "time"
-        if self.exponent == 0:
-            return "energy"
-        power = when(self.exponent != 1, f"^{self.exponent:g}")
-        return f"energy x time{power}"
+        return f"least {goal}{within}"
 
 
 def parse(name: str, max_slowdown: str | None = None, power_limit_w: float | None = None) -> Objective:
@@ -86,18 +82,13 @@ def parse(name: str, max_slowdown: str | None = None, power_limit_w: float | Non
     slowdown = None if max_slowdown is None else percentage(max_slowdown, "--max-slowdown") / 100
     if power_limit_w is not None and not 0 < power_limit_w < float("inf"):
         raise UsageError(f"--power-limit {power_limit_w:g}: must be a power in W above 0.")
-    if name == "time":
-        return Objective(name, for_time=True, max_slowdown=slowdown, power_limit_w=power_limit_w)
-    return Objective(name, _exponent(name), max_slowdown=slowdown, power_limit_w=power_limit_w)
-
-
-def _exponent(name: str) -> float:
-    if name in _EXPONENTS:
-        return _EXPONENTS[name]
     written = re.fullmatch(r"ed(\d+(?:\.\d+)?)p", name)
-    if written is None:
+    exponent = _EXPONENTS.get(name)
+    if written is not None:
+        exponent = float(written[1])
+    if exponent is None:
         raise UsageError(f"--objective {name}: is not one of energy, edp, e2d, ed2p, ed3p, time (or ed0.5p).")
-    return float(written[1])
+    return Objective(name, exponent, name == "time", slowdown, power_limit_w)
 
 
 def percentage(text: str, option: str) -> float:

@@ -13,7 +13,7 @@ from eprof.counts import counters
 class Device(Struct, frozen=True):
     """A GPU of the logs: its label there ("Tesla K20c (0)"), what it is, and how its capability came to be known.
 
-    may_be: the capabilities that it may have, where nothing tells which.
+    may_be: the capabilities that it may have, where nothing tells which. sms: its multiprocessors, where the log tells.
     """
 
     label: str | None
@@ -22,6 +22,7 @@ class Device(Struct, frozen=True):
     capability: str | None
     capability_from: str
     may_be: tuple[str, ...] = ()
+    sms: int | None = None
 
 
 def device_of(label: str | None, capability: str | None, counter_names: Sequence[str], profiler: str) -> Device:

@@ -25,6 +25,7 @@ from eprof.profile.totals import ENERGIES, TOTAL, known_sum
 
 if TYPE_CHECKING:
     from eprof.costs import Costs, CostTable
+    from eprof.counts.counts import Counts
     from eprof.energy.replicas import Replicas
     from eprof.logs.rows.log import Log
     from eprof.profile.profile import Counted, Energy
@@ -313,6 +314,7 @@ def _kernels(
         "causes": intervals.causes_of_kernels(energy, replicas, whole),
         "marks": [families.total for families in marks],
     }
+    columns["signs"] = _signs(energy.counts)
     if energy.split is not None and energy.split.over_j.any():
         columns["held"] = [factor if factor < 1 else UNSET for factor in energy.split.held.tolist()]
     if energy.metered is not None:
@@ -321,6 +323,19 @@ def _kernels(
         columns["inclusive_j"] = finite_all(with_callees.energy_j)
         columns["inclusive_marks"] = [_WORDS[mark] for mark in with_callees.marks.tolist()]
     return [schema.Kernel(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+
+
+def _signs(counts: "Counts") -> list[dict[str, float] | UnsetType]:
+    """What tells why each kernel waits, as shares."""
+    if counts.shape is None:
+        return [UNSET] * len(counts.rows)
+    shape, launches = counts.shape, counts.rows.launches
+    with np.errstate(divide="ignore", invalid="ignore"):
+        conflicts = shape["conflicts"] / (shape["conflicts"] + shape["shared"])
+    shares = {name: shape[name] / launches for name in ("occupancy", "memory_stall")} | {"bank_conflict": conflicts}
+    rows = zip(*(finite_all(values) for values in shares.values()), strict=True)
+    told = [{name: share for name, share in zip(shares, row, strict=True) if share is not None} for row in rows]
+    return [signs or UNSET for signs in told]
 
 
 def _with_lines(kernels: list[schema.Kernel], energy: "Energy") -> list[schema.Kernel]:

@@ -26,7 +26,7 @@ from eprof.costs import load as load_costs
 from eprof.costs.datasheets import example
 from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts
-from eprof.counts.definition import Definition, common, without_counters
+from eprof.counts.definition import SM_COUNT, Definition, common, without_counters
 from eprof.counts.shapes import with_traces
 from eprof.energy.attribution import FAMILIES, Split
 from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
@@ -221,25 +221,25 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """
         from eprof.costs.estimate import estimated, of_capability
 
-        name, capability = self._only_gpu()
-        if name is not None and capability_of_label(name) is None:
-            return estimated(name)
-        if capability is not None:
-            return of_capability(capability, name)
+        gpu = self._only_gpu()
+        if gpu.name is not None and capability_of_label(gpu.name) is None:
+            return estimated(gpu.name)
+        if gpu.capability is not None:
+            return of_capability(gpu.capability, gpu.name, gpu.sms)
         raise CostError(
             "--costs estimated is for one GPU, and the logs do not name the GPU; name it, such as "
             '--costs "estimated:RTX 4090".'
         )
 
-    def _only_gpu(self) -> tuple[str | None, str | None]:
-        """The name and the compute capability of the profile's GPU. Raises CostError: there are several."""
-        gpus = {(part.device.name, part.device.capability) for part in self.counted}
+    def _only_gpu(self) -> Device:
+        """The device of the profile, or one of several alike. Raises CostError: there are several GPUs."""
+        gpus = {(part.device.name, part.device.capability): part.device for part in self.counted}
         if len(gpus) > 1:
             raise CostError(
                 "--costs estimated is for one GPU, and the logs are of several GPUs; name one, such as "
                 '--costs "estimated:RTX 4090".'
             )
-        return next(iter(gpus))
+        return next(iter(gpus.values()))
 
     def _estimated_by_default(self) -> CostTable | None:
         """The estimated table where no table is made for the profile's GPU; None where nothing tells what it is."""
@@ -253,8 +253,8 @@ class Profile(Result, Struct, frozen=True, eq=False):
         except CostError:
             pass
         try:
-            name, capability = self._only_gpu()
-            return of_capability(capability or "", name)
+            gpu = self._only_gpu()
+            return of_capability(gpu.capability or "", gpu.name, gpu.sms)
         except CostError:
             return None
 
@@ -491,10 +491,14 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
     known = np.asarray(~np.isnan(launches.counters.values).all(axis=0))
     names = list(compress(launches.counters.names, known))
     profiler = profiler or _profiler_of(launches, names)
-    device = device_of(label, capability, names, profiler)
+    device = replace(device_of(label, capability, names, profiler), sms=_multiprocessors(launches))
     launches = replace(launches, marks=_marks(launches, profiler, device))
     definition = _definition(device, profiler) if names else without_counters()
     timed, time_from, warnings = times.recover(launches, definition)
+    if time_from is None and np.isnan(timed.rows.time_s).any():
+        from eprof.costs.estimate import sm_cycles_per_s
+
+        timed, time_from = times.by_cycles(timed, definition, mapped(sm_cycles_per_s, device.name))
     messages = [
         *warnings,
         *checks.check(timed, definition),
@@ -503,6 +507,14 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
         *_open(device),
     ]
     return Counted(device, timed, definition, time_from, tuple(messages))
+
+
+def _multiprocessors(launches: Launches) -> int | None:
+    """How many multiprocessors the device of these launches has, as its log tells; None: it does not."""
+    if SM_COUNT not in launches.counters:
+        return None
+    numbers = launches.counters[SM_COUNT] / launches.rows.launches  # counters are added up over launches
+    return only({round(number) for number in numbers[~np.isnan(numbers)].tolist()})
 
 
 def _definition(device: Device, profiler: str) -> Definition:

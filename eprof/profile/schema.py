@@ -203,7 +203,8 @@ class Kernel(Struct, kw_only=True):
     """One kernel on one device. interval_j: of its total energy; by_time_j: what metered energy, by time, would be.
 
     inclusive_j: with all that it calls, where the log tells who calls whom; an estimate (docs/running.md). lines: those
-    that take most, where the log tells lines. held: as `costs.held`, where its board's limit binds it.
+    that take most, where the log tells lines. held: as `costs.held`, where its board's limit binds it. signs: what
+    tells why it waits: "occupancy", "memory_stall" of stalls, "bank_conflict" of accesses of shared memory; shares.
     """
 
     name: str
@@ -224,6 +225,7 @@ class Kernel(Struct, kw_only=True):
     inclusive_marks: Marks | UnsetType = UNSET
     lines: list[Line] | UnsetType = UNSET
     causes: Causes | UnsetType = UNSET
+    signs: dict[str, float] | UnsetType = UNSET
 
 
 class Group(Struct, kw_only=True):

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eprof.base.errors import CostError
-from eprof.base.gpus import normal_name
+from eprof.base.gpus import capabilities, normal_name
 from eprof.base.nouns import nouns_of
-from eprof.costs.datasheets import data_sheet, power_limit_w
+from eprof.costs.datasheets import data_sheet, power_limit_w, sheets
 from eprof.costs.estimate import chips, estimated, of_capability, shape
 from eprof.counts.counters import capability_of
 from eprof.show.words import intervals
@@ -201,3 +201,38 @@ def test_intervals_of_an_estimated_table_are_no_refits():
     assert "nobody measured" in table.interval_is
     sentence = intervals.meaning(nouns_of(), 0.9, 60, table.interval_is, table.basis)
     assert "refits" not in sentence and "GPUs left out" in sentence
+
+
+def test_multiprocessors_of_boards_fit_their_peaks():
+    """FP32 lanes of all multiprocessors at a clock that such boards have."""
+    checked = 0
+    for sheet in sheets():
+        single, known = sheet.peaks.get("sp_gflops"), capabilities(sheet.name)
+        if sheet.sms is None or single is None:
+            continue
+        lanes = {64.0 if capability in ("7.0", "7.2", "7.5", "8.0") else 128.0 for capability in known}
+        (mhz,) = {1e3 * single / (2 * lane * sheet.sms) for lane in lanes}
+        assert 600 < mhz < 2800, (sheet.name, mhz)
+        checked += 1
+    assert checked > 120
+
+
+@pytest.mark.parametrize(
+    ("capability", "sms", "device", "limit_w"),
+    [
+        ("12.0", 48, "GeForce RTX 5070", 250),
+        ("12.0", 188, "a GPU of compute capability 12.0 with 188 multiprocessors", 600),
+        ("8.9", 47, "a GPU of compute capability 8.9", 450),
+        ("8.9", None, "a GPU of compute capability 8.9", 450),
+    ],
+)
+def test_multiprocessors_tell_boards_of_one_capability_apart(capability, sms, device, limit_w):
+    table = of_capability(capability, None, sms)
+    assert table.device == device and table.is_for(f"CC {capability}")
+    costs = table.at()
+    assert costs.peaks.power_limit_w == limit_w
+    assert costs.sm_count == sms or sms in (47, None)
+    assert (costs.peaks.sp_gflops is not None) == (sms in (48, 188)), "what bounds is of boards that it can be"
+    boards = [sheet for sheet in sheets() if capability in capabilities(sheet.name) and sheet.sms == sms]
+    if boards:
+        assert costs.constant_power_w < max(sheet.limit_w for sheet in boards)

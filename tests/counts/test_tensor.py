@@ -329,10 +329,11 @@ def test_a_geforce_that_adds_up_in_fp32_does_half(device, kernel, share, marks):
 
 
 @pytest.mark.parametrize(("multiprocessors", "share"), [(128, 0.5), (142, 1.0)])
-def test_multiprocessors_tell_a_geforce_where_the_log_does_not_name_it(multiprocessors, share):
-    values = BUSY | {"launch__sm_count": float(multiprocessors)}
+@pytest.mark.parametrize("number", [1, 4])
+def test_multiprocessors_tell_a_geforce_where_the_log_does_not_name_it(multiprocessors, share, number):
+    values = BUSY | {"launch__sm_count": number * float(multiprocessors)}  # added up over launches, as all counters
     launches = make(
-        values, names=["k_s16816gemm_fp16"], device="ncu device 0 (CC 8.9)", units={"launch__sm_count": "SM"}
+        values, number, names=["k_s16816gemm_fp16"], device="ncu device 0 (CC 8.9)", units={"launch__sm_count": "SM"}
     )
     counted = counts.count(launches, counters.find("ncu", "8.9"), "served")
     assert row(counted)["tensor_fp16"] == share * 1024e6 and counted.marks["tensor_fp16"].iloc[0] == E

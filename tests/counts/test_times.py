@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from logs_support import EVENTS, event, profiled
 from test_counts_launches import make, real
 
 import eprof
@@ -41,6 +42,18 @@ def test_a_titan_agrees_with_its_clock():
     launches, _, _ = recover(real("titan-wide-trace-events-and-metrics.csv"), "3.5")
     hertz = 88336276 / 14 / launches.rows.time_s[0]
     assert 0.83e9 < hertz < 1.1e9
+
+
+def test_elapsed_cycles_are_time_where_nothing_else_tells_it(tmp_path):
+    path = tmp_path / "events.csv"
+    path.write_text(profiled(1, EVENTS, event("elapsed_cycles_sm", 13 * 706e6, launches=2)))
+    energy = eprof.load(path).energy()
+    assert energy.time_s == pytest.approx(2.0, rel=0.01), "13 multiprocessors at 706 MHz"
+    assert energy.counts.rows.time_marks[0] == E | int(Mark.ASSUMED)
+    assert "elapsed cycles over the 9.177 billion a second" in energy.time_from
+    assert energy.energy_j >= energy.costs.constant_power_w * energy.time_s
+    timed = eprof.load(path, time=["1.5"])
+    assert timed.energy().time_s == 1.5 and "elapsed" not in timed.energy().time_from
 
 
 @pytest.mark.parametrize(

@@ -62,3 +62,49 @@ def nvmlDeviceGetTemperature(*_):
 
 def nvmlDeviceGetCurrentClocksThrottleReasons(_):
     return 0x4 if os.environ.get("STAND_IN_NVML") == "capped" else 0
+
+
+# NVML's GPM: the share of time in which units were busy, in percent, between two samples.
+NVML_SUCCESS, NVML_GPM_METRICS_GET_VERSION = 0, 1
+NVML_GPM_METRIC_GRAPHICS_UTIL, NVML_GPM_METRIC_SM_UTIL, NVML_GPM_METRIC_ANY_TENSOR_UTIL = 1, 2, 5
+NVML_GPM_METRIC_DRAM_BW_UTIL, NVML_GPM_METRIC_FP64_UTIL, NVML_GPM_METRIC_FP32_UTIL, NVML_GPM_METRIC_FP16_UTIL = (
+    10,
+    11,
+    12,
+    13,
+)
+_BUSY = {1: 100.0, 2: 50.0, 5: 0.0, 10: 25.0, 11: 0.0, 12: 12.5}
+
+
+class _Answer:
+    isSupportedDevice = 1
+    metricId, value, nvmlReturn = 0, 0.0, 3
+
+
+class c_nvmlGpmMetricsGet_t:
+    def __init__(self):
+        self.metrics = [_Answer() for _ in range(16)]
+
+
+def nvmlGpmQueryDeviceSupport(_):
+    if os.environ.get("STAND_IN_NVML") != "hopper":
+        raise NVMLError("Not Supported")
+    return _Answer()
+
+
+def nvmlGpmSampleAlloc():
+    return []
+
+
+def nvmlGpmSampleGet(_, sample):
+    sample[:] = [time.monotonic()]
+    return sample
+
+
+def nvmlGpmMetricsGet(asked):
+    if not asked.sample1 or not asked.sample2[0] > asked.sample1[0] or asked.version != 1:
+        raise NVMLError("Invalid Argument")
+    for metric in asked.metrics[: asked.numMetrics]:
+        if metric.metricId in _BUSY:
+            metric.value, metric.nvmlReturn = _BUSY[metric.metricId], NVML_SUCCESS
+    return asked

@@ -5,10 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec import convert, to_builtins
 
 from eprof.base.errors import EprofError
 from eprof.base.vocabulary import CONSTANT
-from eprof.profile import api
+from eprof.profile import api, schema
 from eprof.profile.document import document
 from eprof.profile.totals import board_limit_w
 from eprof.show.report.first_screen import where
@@ -17,6 +18,7 @@ from eprof.show.report.levers import what_to_try
 from eprof.show.report.trust import trust
 from eprof.show.report.view import View
 from eprof.show.words.cells import Share
+from eprof.show.words.numbers import quantity
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 FOLDERS = ("nvprof", "ncu", "ncu-modern", "traces/nsys", "traces/kineto", "rocprof", "cpu")
@@ -128,13 +130,41 @@ def test_loads_in_flight_are_for_kernels_that_wait_for_them(screens):
     told = {}
     for name, _, view in screens:
         text = what_to_try(view).text
-        if "loads in flight" not in text:
+        if "in flight" not in text:
             continue
         kernel = max(view.kernels, key=lambda kernel: kernel.energy_j.constant or 0.0)
         issued, cycles = (view.amount(kernel, word).value for word in ("warp_issue", "sm_active_cycle"))
         told[name] = text
         assert not issued or not cycles or issued < cycles, (name, text)
+        signs = kernel.signs or {}
+        assert signs.get("occupancy", 1.0) < 0.5 or signs.get("memory_stall", 1.0) >= 0.3, (name, text)
     assert told and "k20c-metrics-summary.csv" not in told
+
+
+def test_signs_of_waiting_are_the_logs_own(screens):
+    name = "k20c-metrics-summary.csv"
+    view = next(view for found, _, view in screens if found == name)
+    told = re.findall(
+        r'"(achieved_occupancy|stall_memory_dependency)".*,([\d.]+)%?$', (SHARED / "nvprof" / name).read_text(), re.M
+    )
+    occupancy, stall = (float(dict(told)[metric]) for metric in ("achieved_occupancy", "stall_memory_dependency"))
+    signs = view.kernels[0].signs
+    assert signs["occupancy"] == pytest.approx(occupancy)
+    assert signs["memory_stall"] == pytest.approx(stall / 100)
+
+
+def test_bank_conflicts_and_spills_are_levers_where_the_log_has_them(screens):
+    view = next(view for name, _, view in screens if name == "rtxa6000-sgemm-raw-wide.csv")
+    assert not re.search("conflicts|spill", what_to_try(view).text)
+    document = convert(to_builtins(view.document), schema.Profile)
+    for kernel in document.kernels:
+        kernel.signs = {"bank_conflict": 0.9}
+    shared_j = sum(view.joules_by_kernel("shared"))
+    assert f"saves {quantity(0.9 * shared_j, 'J')}" in what_to_try(View(document)).text
+    for kernel in document.kernels:
+        kernel.signs = {}
+        kernel.counts["local_read"] = schema.Count(value=1e15, unit="byte", energy_j=0.0, marks=[])
+    assert "spill no registers" in what_to_try(View(document)).text
 
 
 def test_a_saving_is_never_from_nothing(screens):
@@ -243,3 +273,13 @@ def test_what_a_group_lacks_is_named_by_its_part_where_the_rest_was_counted(scre
     texts = {name: trust(view).text for name, _, view in screens}
     assert "FP32 other (at most" in texts["rtxa6000-sgemm-raw-wide.csv"]
     assert "Not counted: shared memory write" in texts["rtx3070-scan.ncu-rep"]
+
+
+def test_multiprocessors_tell_the_board_of_a_log_that_names_none(screens):
+    boards = {
+        name: (energy.table and energy.table.device, energy.profile.counted[0].device.sms)
+        for name, energy, _ in screens
+    }
+    assert boards["rtx5070-text-wmma-fp16-4096.txt"] == ("GeForce RTX 5070", 48)
+    assert boards["text-details-heat3d.txt"][1] == 34, "their mean over launches"
+    assert boards["rtxpro6000-text-mma-warptile.txt"][0].endswith("with 188 multiprocessors")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from eprof.collect.meters import jetson, nvml, rapl
-from eprof.collect.meters.source import Component, recording
+from eprof.collect.meters.source import PERIOD_S, Component, recording
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Boards that the kernel's hardware monitoring meters: AMD's and Intel's GPUs, and the whole node by ACPI.
@@ -67,15 +67,17 @@ def _lies_in_package(folder: Path) -> bool:
     return False
 
 
-_PERIOD_S = 0.02
+def find(root: Path = Path("/"), activity: bool = False) -> list[Component]:
+    """The components of this machine that have a sensor; none where there is none. root: where /sys stands.
 
-
-def find(root: Path = Path("/")) -> list[Component]:
-    """The components of this machine that have a sensor; none where there is none. root: where /sys stands."""
+    activity: also how busy the units of GPUs are that say so.
+    """
     boards = list(_of_hwmon(root))
     source, _ = nvml.find()
     if isinstance(source, nvml.Nvml):
         boards = [*source.components(), *boards]
+    if activity:
+        boards += [part for board in nvml.sampled_boards()[0] for part in board.components()]
     parts = [*rapl.components(root), *jetson.components(root)]
     # Whether the platform's counter sees what is plugged in depends on the board: beside boards it is left out.
     return [part for part in parts if not (boards and part.name == rapl.PLATFORM)] + boards
@@ -91,7 +93,7 @@ def sampling(components: Sequence[Component], path: Path, epoch_s: float) -> Abs
         return [f"{epoch_s + time.monotonic():.6f}", *map(_cell, components)]
 
     columns = ["time_s", *(f"{component.name}_{component.unit.lower()}" for component in components)]
-    return recording(path, columns, row, _PERIOD_S)
+    return recording(path, columns, row, max((component.period_s for component in components), default=PERIOD_S))
 
 
 def _cell(component: Component) -> str:

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from eprof.base.resources import folder
+from eprof.base.toml import Document
 from eprof.collect.meters.source import Component, Sample, Source
 from eprof.collect.tools import has_gpu
 
@@ -111,6 +113,14 @@ class Nvml(Source):
         for place, handle in enumerate(self._handles):
             yield Component(f"gpu{place}", "J" if self._counts else "W", partial(self._board, ask, handle))
 
+    def sampled(self) -> "Iterator[SampledBoard]":
+        """The boards of NVML that sample how busy their units are."""
+        support = getattr(self._nvml, "nvmlGpmQueryDeviceSupport", None)
+        for place, handle in enumerate(self._handles):
+            told = support and self._try(support, handle)
+            if told and told.isSupportedDevice:
+                yield SampledBoard(self._nvml, handle, place)
+
     def _board(self, ask: Any, handle: Any) -> float | None:
         """What a board answers NVML, from thousandths; None where it gives no answer."""
         value = self._try(ask, handle)
@@ -126,6 +136,62 @@ class Nvml(Source):
             "driver": _text(self._try(self._nvml.nvmlSystemGetDriverVersion)),
             "method": "energy counter" if self._counts else "sampled power",
         }
+
+
+_GPM_PERIOD_S = 0.1  # as often as a board's counter of joules moves; what is sampled is of the time since the last
+
+
+class SampledBoard:
+    """A GPU whose units say by NVML's GPM in which share of the time since the last sample they were busy.
+
+    A row of components is read from left to right: the first of a board's takes the sample.
+    """
+
+    def __init__(self, nvml: Any, handle: Any, place: int) -> None:
+        self._nvml, self._handle, self._place = nvml, handle, place
+        self._metrics: Mapping[str, str] = Document.read(folder("counters") / "dcgm" / "activity.toml").data["gpm"]
+        self._before, self._now = nvml.nvmlGpmSampleAlloc(), nvml.nvmlGpmSampleAlloc()
+        nvml.nvmlGpmSampleGet(handle, self._now)
+        self._shares: dict[str, float | None] = {}
+
+    def components(self) -> Iterator[Component]:
+        """The share of each unit, and the clock of multiprocessors."""
+        for number, name in enumerate(self._metrics):
+            ask = partial(self._share, name, number == 0)
+            yield Component(f"gpu{self._place}_{name}", "share", ask, _GPM_PERIOD_S)
+        nvml = self._nvml
+        clock = partial(_try, nvml, nvml.nvmlDeviceGetClockInfo, self._handle, nvml.NVML_CLOCK_SM)
+        yield Component(f"gpu{self._place}_sm_clock", "MHz", clock, _GPM_PERIOD_S)
+
+    def _share(self, name: str, is_first: bool) -> float | None:
+        if is_first:
+            self._shares = {}
+            self._take()
+        return self._shares.get(name)
+
+    def _take(self) -> None:
+        """Sample the board, and ask what happened since the sample before."""
+        nvml = self._nvml
+        self._before, self._now = self._now, self._before
+        if _try(nvml, nvml.nvmlGpmSampleGet, self._handle, self._now) is None:
+            return
+        asked = nvml.c_nvmlGpmMetricsGet_t()
+        asked.version, asked.numMetrics = nvml.NVML_GPM_METRICS_GET_VERSION, len(self._metrics)
+        asked.sample1, asked.sample2 = self._before, self._now
+        for place, metric in enumerate(self._metrics.values()):
+            asked.metrics[place].metricId = getattr(nvml, metric)
+        if _try(nvml, nvml.nvmlGpmMetricsGet, asked) is not None:
+            for name, told in zip(self._metrics, asked.metrics, strict=False):
+                self._shares[name] = told.value / 100 if told.nvmlReturn == nvml.NVML_SUCCESS else None
+
+
+def sampled_boards() -> tuple[list[SampledBoard], str]:
+    """The GPUs that sample how busy they are, numbered as components are; or why there are none."""
+    source, why = find()
+    if not isinstance(source, Nvml):
+        return [], why
+    boards = list(source.sampled())
+    return boards, "" if boards else "NVML: no GPU here samples its activity; those from Hopper on do (GPM)"
 
 
 def _text(value: Any) -> str | None:

@@ -53,15 +53,20 @@ class Sample(NamedTuple):
     slowed_by: tuple[str, ...] = ()
 
 
+PERIOD_S = 0.02
+
+
 class Component(NamedTuple):
     """A part of the machine with a sensor of its own: its power in W, or a counter of its joules.
 
-    read: may raise OSError, RuntimeError or ValueError; None: it says nothing now.
+    Of a GPU also shares of time in which its units were busy, and its clock. read: may raise OSError, RuntimeError or
+    ValueError; None: it says nothing now. period_s: how often it is worth reading.
     """
 
     name: str
-    unit: Literal["W", "J"]
+    unit: Literal["W", "J", "share", "MHz"]
     read: Callable[[], float | None]
+    period_s: float = PERIOD_S
 
 
 class Source(ABC):
@@ -69,7 +74,7 @@ class Source(ABC):
 
     name: str
     covers: str
-    period_s = 0.02
+    period_s = PERIOD_S
 
     @abstractmethod
     def read(self, time_s: float) -> Sample:

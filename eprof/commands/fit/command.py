@@ -36,8 +36,9 @@ def add(commands: Commands) -> Parser:
         "eprof fit measured.csv --loss l2 --ridge 0 --format json",
         "eprof fit my-columns.csv --mapping my-columns.toml --reference 1000/2600 -o mine.toml",
         "eprof fit runs/*.eprof -o mine.toml",
+        "eprof fit node/*.dcgm --device A100 -o node.toml        sampled activity, a log a program",
     )
-    each = "a row a kernel and setting, or run directories with measured energy, a row each"
+    each = "a row a kernel and setting, or run directories with measured energy, a row each, or logs of DCGM"
     parser.add_inputs(f"CSV or Parquet, {each} (docs/fit.md)", metavar="MEASUREMENTS")
     parser.repeatable("--output", "PATH", "write .toml .json or .txt", short="-o")
     parser.choice("--format", ("toml", "json", "txt"), "of --output, or of standard output")
@@ -142,9 +143,11 @@ def fit(options: argparse.Namespace) -> int:
 
 
 def _read(options: argparse.Namespace) -> "Measurements":
+    from eprof import costs
     from eprof.commands.fit.programs import from_profiles
     from eprof.lab.measurements import read
     from eprof.lab.measurements.reading import joined
+    from eprof.lab.power import logs, programs
     from eprof.logs import runs
     from eprof.profile import api
 
@@ -155,7 +158,14 @@ def _read(options: argparse.Namespace) -> "Measurements":
     parts = []
     if files:
         device = _device_to_fit(options)
-        parts.append(read(files, options.mapping, reference, options.without, device, only=cells))
+        if logs.are_sampled(files):
+            if device is None:
+                raise UsageError(
+                    "What a GPU sampled is work by its peaks, and these logs do not name it; say --device."
+                )
+            parts.append(programs.measurements(files, costs.load(device), reference=reference))
+        else:
+            parts.append(read(files, options.mapping, reference, options.without, device, only=cells))
     if homes:
         profiles, lost = [], []
         for home in {Path(name).resolve(): name for name in homes}.values():
@@ -262,7 +272,9 @@ def _deliver(
 
 
 def _head(options: argparse.Namespace, path: Path | None, measurements: "Measurements") -> "Head":
+    from eprof import costs
     from eprof.lab.fitting.table_text import Head
+    from eprof.lab.power import programs
 
     first = Path(options.inputs[0])
     name = re.sub(r"[^a-z0-9.-]+", "-", (path or first).stem.lower()).strip("-.") or "table"
@@ -270,6 +282,10 @@ def _head(options: argparse.Namespace, path: Path | None, measurements: "Measure
     words = [str(word) for word in options.command_line]
     bare = [Path(word).name if word in options.inputs or word in options.output else word for word in words]
     files = few([Path(file).name for file in options.inputs], _NAMED)
+    of_gpu: dict[str, float] = {}
+    multiprocessors = None
+    if measurements.mapping == "sampled":  # by which activity became work, as it will again
+        of_gpu, multiprocessors = programs.peaks(costs.load(options.device[0]))
     return Head(
         name=name,
         device=options.title or _device_to_fit(options) or f"the {measurements.processor.upper()} of {first.name}",
@@ -277,7 +293,8 @@ def _head(options: argparse.Namespace, path: Path | None, measurements: "Measure
         source=options.source or f"measurements in {files}",
         year=options.year,
         notes=tuple(options.note),
-        peaks=_peaks(options.peak),
+        peaks={**of_gpu, **_peaks(options.peak)},
+        multiprocessors=multiprocessors,
         command=shlex.join(bare),
         default=_clocks(options.default, "--default"),
     )

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Columns
 from eprof.base.clocks import parse
 from eprof.base.marks import Mark
-from eprof.base.text import few
+from eprof.base.text import few, phrase
 from eprof.base.vocabulary import COUNTS, CPU, FLOAT_PARTS, GPU, stand_ins
 from eprof.lab.measurements.mapping import load
 from eprof.lab.measurements.reading import from_frame
@@ -219,7 +219,7 @@ def _common(programs: Sequence[Program], mapping: str) -> tuple[pd.DataFrame, li
     used = [word for word in COUNTS if word in formed and word in table]
     known = [word for word in used if table[word].notna().any()]
     lost = [word for word in used if not {word, *stand_ins(word)} & set(known)]
-    notes = [f"Not counted in any run, so not among the terms: {', '.join(lost)}."] if lost else []
+    notes = list(filter(None, [phrase("Not counted in any run, so not among the terms: {}.", ", ".join(lost))]))
     gaps = table[known].isna()
     for path in table.index[gaps.any(axis=1)]:
         words = ", ".join(word for word in known if gaps[word][path])

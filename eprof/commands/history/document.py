@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct
 from eprof.base.arrays import Floats, finite
 from eprof.base.errors import LogError
 from eprof.base.known import growth
-from eprof.base.text import few, listed, phrase, when
+from eprof.base.text import counted, few, listed, phrase, when
 from eprof.base.version import __version__
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.commands.history.schema import Change, History, Kernel, Noise, Run
@@ -176,9 +176,9 @@ def _alike(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
         number = sum(own != last for own in facts)
         if number:
             apart = sorted(set().union(*(own ^ last for own in facts)))
-            noun = "result has" if number == 1 else "results have"
+            have = counted(number, "result has", "results have")
             sentences.append(
-                f"{number} {noun} {difference} than the last and cannot be compared with it: {few(apart, _MOST_NAMED)}."
+                f"{have} {difference} than the last and cannot be compared with it: {few(apart, _MOST_NAMED)}."
             )
         alike = [result for result, own in zip(alike, facts, strict=True) if own == last]
     return alike, sentences

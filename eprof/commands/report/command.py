@@ -2,7 +2,6 @@
 
 import argparse
 import gc
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,18 +63,6 @@ def add(commands: Commands) -> Parser:
         "model what each kernel's time goes to: loads, computation, shared memory, bank conflicts...",
     )
     parser.add_columns()
-    _add_questions(parser)
-    parser.flag("--strict", "stop at a log that cannot be read (default: report on the others)")
-    parser.value(
-        "--scheduler", "ADDRESS", "read on a Dask cluster: tcp://HOST:PORT, or local (pip install dask distributed)"
-    )
-    parser.flag("--no-cache", "read large logs anew, and keep nothing of them")
-    parser.add_kernels()
-    parser.add_output(f"{WRITTEN}{ALSO_WRITTEN}", suffixes=REPORT_SUFFIXES)
-    return parser
-
-
-def _add_questions(parser: Parser) -> None:
     parser.repeatable(
         "--what-if",
         "CHANGES",
@@ -93,6 +80,14 @@ def _add_questions(parser: Parser) -> None:
         "REGEX",
         r"with --group rank: where logs' paths tell it, e.g. 'rank(\d+)' (default: the one number that differs)",
     )
+    parser.flag("--strict", "stop at a log that cannot be read (default: report on the others)")
+    parser.value(
+        "--scheduler", "ADDRESS", "read on a Dask cluster: tcp://HOST:PORT, or local (pip install dask distributed)"
+    )
+    parser.flag("--no-cache", "read large logs anew, and keep nothing of them")
+    parser.add_kernels()
+    parser.add_output(f"{WRITTEN}{ALSO_WRITTEN}", suffixes=REPORT_SUFFIXES)
+    return parser
 
 
 def report(options: argparse.Namespace) -> int:
@@ -104,7 +99,13 @@ def report(options: argparse.Namespace) -> int:
     try:
         profile = _loaded(options, has_trace(outputs, options))
     except UnknownLogError as err:
-        raise _of_a_meter(err, options.inputs) from err
+        from eprof.lab.power.logs import what_it_is
+
+        # Where the only log is a meter's: what it is, and what reads it.
+        what = what_it_is(options.inputs[0]) if len(options.inputs) == 1 else None
+        if what is None:
+            raise
+        raise LogError(f"{options.inputs[0]}: this is {what}") from err
     energy = profile.energy(
         options.costs,
         setting=options.setting,
@@ -137,14 +138,6 @@ def _loaded(options: argparse.Namespace, has_starts: bool) -> "Loaded":
         rank=options.rank,
         timeline=has_starts,
     )
-
-
-def _of_a_meter(err: UnknownLogError, inputs: Sequence[str]) -> LogError:
-    """The error for the only log, where it is a meter's: what it is, and what reads it."""
-    from eprof.lab.power.logs import what_it_is
-
-    what = what_it_is(inputs[0]) if len(inputs) == 1 else None
-    return err if what is None else LogError(f"{inputs[0]}: this is {what}")
 
 
 def deliver_run(home: str, outputs: list[Output], options: argparse.Namespace, page: Path) -> None:

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from eprof.collect.session import Session
     from eprof.commands.run.settings import Settings, Setup
 
-CLUSTERS, ALONE = "simgrid", "none"  # the profiler that simulates clusters; no profiler
+CLUSTERS = "simgrid"  # the profiler that simulates clusters
+ALONE = NONE, SAMPLED = "none", "gpm"  # the program runs alone, for a timeline: no profiler, a sampled GPU
 # Options that only a profiler of kernels can follow; and those that a meter can, too.
 _OF_KERNELS = (
     *("costs", "setting", "efficiency", "capability", "kernel_name", "to_meter", "launch_skip"),
@@ -71,7 +72,10 @@ _REPORTS = {
     CLUSTERS: _Report(
         "scale", "with other runs beside it", SUFFIXES, (*_OF_KERNELS, *_OF_METERS), "which simulates whole programs"
     ),
-    ALONE: _Report("timeline", "with other marks if asked", TIMELINE_SUFFIXES, _OF_KERNELS, "which counts nothing"),
+    NONE: _Report("timeline", "with other marks if asked", TIMELINE_SUFFIXES, _OF_KERNELS, "which counts nothing"),
+    SAMPLED: _Report(
+        "timeline", "with --costs for joules by cause", TIMELINE_SUFFIXES, _OF_KERNELS, "which sees no single kernel"
+    ),
 }
 _OF_COUNTERS = _Report()
 
@@ -288,13 +292,13 @@ def _report(options: argparse.Namespace, session: "Session", outputs: list[Outpu
     """Report on what `eprof run` collected; the exit code is the program's, or 1 if there is nothing to report on."""
     home = session.directory.path
     shown = typed(home)
-    if not session.has_kernels and options.profiler != ALONE:
+    if not session.has_kernels and options.profiler not in ALONE:
         where = f"the run is kept in {shown}" if home.is_dir() else f"{shown} is gone"
         say(f"Nothing was collected to report on; {where}.")
         return status or 1
     reported = _reported(options)
     again = f"eprof {reported.command} {shown}"
-    if options.profiler == ALONE and not (home / COMPONENTS).is_file():
+    if options.profiler in ALONE and not (home / COMPONENTS).is_file():
         why = "as asked" if options.no_energy else "as no sensor can be read here"
         say(f"No power was measured, {why}; with the log of another meter: eprof timeline POWER --marks {shown}.")
         return status

@@ -320,7 +320,7 @@ def _components(setup: Setup) -> list[Component]:
         return []
     from eprof.collect.meters import components
 
-    return components.find()
+    return components.find(activity=setup.collector.samples_activity)
 
 
 def _meter(setup: Setup) -> "Meter | None":

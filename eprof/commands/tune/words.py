@@ -142,7 +142,7 @@ def kernels(document: Tune, most: int | None = None) -> Table:
     shown = listed[:most]
     fastest = everywhere_if(not document.is_of_run)
     measured = everywhere_if(any(kernel.measured_best is not None for kernel in listed))
-    room = 0 if not measured else _WIDE  # 80 columns hold what is asked for first
+    room = bool(measured) * _WIDE  # 80 columns hold what is asked for first
     columns = [
         *texts(document.nouns.kernel),
         *numbers("best", "energy"),

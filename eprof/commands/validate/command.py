@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from eprof.commands.validate.schema import Candidate
     from eprof.commands.validate.study import Study
     from eprof.costs import CostTable
+    from eprof.lab.measurements import Measurements
     from eprof.logs.runs import Measured, Run
 
 GATE_FAILED = 3
@@ -36,8 +37,11 @@ def add(commands: Commands) -> Parser:
         "eprof validate apps.csv --train microbenchmarks.csv --scale",
         "eprof validate fmm.eprof --costs jetson-tk1 --max-error 10%",
         "eprof validate fmm.eprof --power powermon.csv --component gpu",
+        "eprof validate bfs-1.dcgm lbm-1.dcgm --device A100 --protocol leave-one-benchmark-out --baselines",
     )
-    parser.add_inputs("measurements (CSV, Parquet), or run directories with measured energy")
+    parser.add_inputs(
+        "measurements (CSV, Parquet), run directories with measured energy, or logs of DCGM, one a program"
+    )
     parser.value("--costs", TABLE, "score this cost table as it is")
     parser.value("--setting", SETTING, "of the table, for run directories and rows alike (default: their own)")
     parser.choice(
@@ -85,9 +89,10 @@ def validate(options: argparse.Namespace) -> int:
     """Run `eprof validate`; 3 if the gate fails."""
     from eprof import costs
     from eprof.commands.validate.document import document as document_of
-    from eprof.commands.validate.study import times
+    from eprof.commands.validate.study import find, times
     from eprof.commands.validate.whole_runs import held_against_meter, sorted_inputs
     from eprof.lab.objective import percentage
+    from eprof.profile import api
 
     options.inputs = matching(options.inputs)
     outputs = planned(options)
@@ -105,7 +110,11 @@ def validate(options: argparse.Namespace) -> int:
     power_notes: list[str] = []
     meter = _external_meter(options, runs, power_notes)
     whole_runs, notes = held_against_meter(runs, options.costs, options.setting, options.kernel_name, meter)
-    candidates = _candidates(options.profile, table, study)
+    candidates: list[Candidate] = []
+    if options.profile:
+        if table is None or study is None:
+            raise UsageError("--profile needs measurements to look among; the inputs are run directories alone.")
+        candidates = find(api.load(*options.profile), table, study)
     modelled_times = None
     if options.time:
         if table is None or study is None:
@@ -151,18 +160,28 @@ def _external_meter(
 
 
 def _study(files: list[Path], table: "CostTable | None", options: argparse.Namespace) -> "Study":
+    from eprof import costs
     from eprof.commands.validate import study
     from eprof.lab import measurements
     from eprof.lab.fitting import protocols
     from eprof.lab.fitting.solve import form_for
+    from eprof.lab.power import logs, programs
 
-    read = partial(
+    read: Callable[..., Measurements] = partial(
         measurements.read,
         mapping=options.mapping,
         device=options.device,
         kernels=options.kernel_name,
         only=only(options),
     )
+    if logs.are_sampled(map(str, files)):
+        name = options.costs or options.device
+        if name is None:
+            raise UsageError(
+                "What a GPU sampled is work by its peaks, and these logs do not name it; name a table or the GPU with "
+                "--costs or --device."
+            )
+        read = partial(programs.measurements, table=costs.load(name), levels=table is not None)
     measured = read(files)
     train = read(options.train) if options.train else None
     form = form_for(measured, options.device) if options.device else None
@@ -178,15 +197,3 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
     )
     with Progress(options.quiet).begin("validating") as progress:
         return study.validate(measured, plan, table=table, setting=options.setting, train=train, report=progress.count)
-
-
-def _candidates(inputs: list[str], table: "CostTable | None", study: "Study | None") -> "list[Candidate]":
-    """The candidates of `eprof validate`: a profile's kernels with the measured ones that are most similar."""
-    if not inputs:
-        return []
-    if table is None or study is None:
-        raise UsageError("--profile needs measurements to look among; the inputs are run directories alone.")
-    from eprof.commands.validate.study import find
-    from eprof.profile import api
-
-    return find(api.load(*inputs), table, study)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 from msgspec import Struct
 
-from eprof.base.text import cut, when
+from eprof.base.text import counted, cut, when
 from eprof.commands.validate import words
 from eprof.commands.validate.schema import Histogram, Measured, SettingScores, Validation
 from eprof.commands.validate.words import protocol
@@ -156,8 +156,8 @@ def _sections(document: Validation) -> Iterator[Section]:
             f"{document.runs[0].reasons}."
         )
         lower = sum("missing" in run.marks for run in known)
-        are = "prediction is a lower bound" if lower == 1 else "predictions are lower bounds"
-        rest = when(lower, f"{lower} {are}: something could not be counted or priced.")
+        bounds = counted(lower, "prediction is a lower bound", "predictions are lower bounds")
+        rest = when(lower, f"{bounds}: something could not be counted or priced.")
         chart = bars(pairs, _FAR)
         yield card("programs", "Programs", "Whole programs", Sentence(answer), chart, quiet(rest))
     if measured is not None:

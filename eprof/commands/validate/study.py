@@ -341,12 +341,6 @@ def nearest(shares: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, index=shares.index, columns=["nearest", "distance"])
 
 
-def neighbours(mix: Floats, shares: pd.DataFrame) -> list[tuple[str, float]]:
-    """The benchmarks most similar to a mix of power that was not measured, with their distances, nearest first."""
-    far = distances(mix, shares.to_numpy(dtype=float))
-    return [(str(shares.index[place]), float(far[place])) for place in np.argsort(far)[:_NEIGHBOURS]]
-
-
 # A price that takes this much more of the energy than of any measured kernel's is beyond what was measured.
 _BEYOND = 0.05
 
@@ -361,17 +355,20 @@ def find(profile: Profile, table: CostTable, study: Study) -> list[Candidate]:
     predicted = study.outcomes[study.main].predicted
     rows = study.measurements.rows.assign(predicted=predicted).groupby("benchmark")
     errors = {name: score(mine["power_w"].to_numpy(), mine["predicted"].to_numpy()).mean_percent for name, mine in rows}
-    found = []
+    candidates = []
     for place, kernel in enumerate(counts.kernels["kernel"]):
-        near, unlike = [], []
+        near: list[Neighbour] = []
+        unlike: list[str] = []
         total = float(joules.iloc[place].sum())
         if total > 0:
             mix = joules.iloc[place] / total
-            near = neighbours(mix.to_numpy(dtype=float), shares)
+            far = distances(mix.to_numpy(dtype=float), shares.to_numpy(dtype=float))
+            for row in np.argsort(far)[:_NEIGHBOURS]:
+                name = str(shares.index[row])
+                near.append(Neighbour(name, float(far[row]), errors[name]))
             unlike = [str(term) for term in mix.index if mix[term] > shares[term].max() + _BEYOND]
-        alike = [Neighbour(name, distance, errors[name]) for name, distance in near]
-        found.append(Candidate(str(kernel), alike, unlike))
-    return found
+        candidates.append(Candidate(str(kernel), near, unlike))
+    return candidates
 
 
 BY_COMPONENT, UNBOUND, ROOFLINE = "by component", "by component, no bandwidth", "roofline"

@@ -191,7 +191,7 @@ def dealt(groups: NDArray[np.int64], k: int, seed: int, groups_are: str) -> list
 
     Raises EprofError: k below 2 or above the groups.
     """
-    several = int(groups.max()) + 1 if len(groups) else 0
+    several = int(groups.max(initial=-1)) + 1
     if not 2 <= k <= several:
         raise EprofError(f"--folds {k}: needs 2 to {several}, as there are {several} {groups_are}.")
     part = np.random.default_rng(seed).permutation(np.arange(several) % k)

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
-from eprof.base.text import brief
+from eprof.base.text import brief, counted
 from eprof.base.vocabulary import CPU
 from eprof.lab.fitting import protocols
 from eprof.lab.fitting.predictions import LINEAR, PLAIN, Model, cross_validate, of_form
@@ -209,7 +209,7 @@ class Unknowns(Struct, frozen=True):
         if rows >= self.all:
             return None
         return (
-            f"{rows} row{'s' if rows != 1 else ''} cannot tell {self.all} unknowns ({self.energies} energies, "
+            f"{counted(rows, 'row')} cannot tell {self.all} unknowns ({self.energies} energies, "
             f"{self.constants} of constant power, {self.volts} voltages)"
         )
 

@@ -37,6 +37,7 @@ class Head(Struct, frozen=True):
     year: int | None = None
     notes: tuple[str, ...] = ()
     peaks: Mapping[str, float] = field(default_factory=dict)
+    multiprocessors: float | None = None
     command: str = ""
     default: tuple[float, float] | None = None
 
@@ -73,7 +74,7 @@ def text(measurements: Measurements, fitted: Fit, quality: Quality, head: Head) 
 def _payable() -> set[str]:
     """The fitted prices that words of the vocabulary can pay."""
     computation = {f"{word}_{COUNTS[word].unit}" for word in COMPUTATION_WORDS}
-    computation |= {f"{total}_flop" for total in _TOTALS}
+    computation |= {f"{total}_flop" for total in _TOTALS} | {"sm_active_cycle"}
     return computation | {f"{level}_byte" for level in _LEVELS}
 
 
@@ -139,6 +140,8 @@ class _Text(Struct, frozen=True, eq=False):
             lines.append(f"processor = {quoted(CPU)}")
         if head.year is not None:
             lines.append(f"year = {head.year}")
+        if head.multiprocessors is not None:
+            lines.append(f"multiprocessors = {head.multiprocessors:g}")
         lines.append(
             'books = "accessed"          # each price is what that level adds; a byte pays at every level it passes'
         )
@@ -219,7 +222,8 @@ class _Text(Struct, frozen=True, eq=False):
         lines = ["[constant_power]"]
         values = self._constants()
         lines += [f"{name} = {number(value)}" for name, value in values.items()]
-        lines += ['per = "socket"              # in use'] if self.measurements.per_socket else []
+        if self.measurements.per_socket:
+            lines.append('per = "socket"              # in use')
         watts, low, high = self.quality.constant_w
         interval = "" if np.isnan(low) else f" ({number(low, 3)} to {number(high, 3)} W)"
         place = when(not self.is_cpu, " at the reference setting")
@@ -255,7 +259,7 @@ class _Text(Struct, frozen=True, eq=False):
         kind_of = next((total for total in _TOTALS if word in (total, *FLOAT_PARTS[total])), word)
         level, _, direction = word.rpartition("_")
         unit = COUNTS[word].unit
-        names = [f"{word}_{unit}", f"{kind_of}_{unit}", f"{kind_of}_flop"]
+        names = [f"{word}_{unit}", f"{kind_of}_{unit}", f"{kind_of}_flop", word]
         if direction in ("read", "write") and level in _LEVELS:
             names = [f"{level}_byte"]
         price = next((name for name in names if name in known), None)

@@ -35,6 +35,7 @@ UNSEEN = "unseen"  # work that no sampled share tells: integers, caches, issue
 _WORDS = (*PRICED[:-1], UNSEEN, CONSTANT)
 _OTHER_CLOCK = 1.15  # how far off idle power is at a clock at which it was not seen
 _ROUNDING = 1e-9
+_FAR_APART_S = 5.0  # a sample is of the last second or so: what runs in between is not in it
 _PERCENT = 1.5  # shares above this are per cent
 _CLOCKS = 24  # settings that are priced one by one; of more, clocks are rounded
 _STEP_MHZ = 60
@@ -115,6 +116,11 @@ def _activity(gpu: str, own: Mapping[str, Series]) -> Activity:
     clock = own["sm_clock"].watts if "sm_clock" in own else np.full(len(first.watts), np.nan)
     if "sm_clock" not in own:
         notes.append(f"{first.source}: no clock of {gpu} was sampled; that of the cost table is taken.")
+    apart_s = float(np.median(np.diff(first.edges)))
+    if apart_s > _FAR_APART_S:
+        notes.append(
+            f"{first.source}: samples of {gpu} are {apart_s:.3g} s apart; what ran between is taken to be as they are."
+        )
     lost = not_read(shares)
     for name in lost:
         shares[name] = np.where(lost[name], np.nan, shares[name])
@@ -294,8 +300,7 @@ def _counts(
         if peak is None or share is None or np.isnan(share).all():
             continue
         is_filled = within(activity.filled[field.field].astype(np.float64)) > 0
-        passed = field.passed if costs.books == "accessed" else ()
-        for word in (field.count, *passed):
+        for word in (field.count, *_passed(field, costs)):
             amounts[word] = within(peak * share * (1.0 if field.of == _MEMORY else pace))
             marks[word] = np.where(is_filled, int(Mark.ASSUMED | Mark.ESTIMATED), int(Mark.ASSUMED))
             how[word] = (Way(f"{field.field} * {peak:.4g}/s", "active x clock x units", int(Mark.ASSUMED), number),)
@@ -310,6 +315,28 @@ def _counts(
     active = activity.shares.get(meaning().turns, activity.shares.get(meaning().busy, np.ones(len(rows))))
     counts = Counts(of_rows, Columns.of(amounts, number), Columns.of(marks, number), how, costs.books)
     return counts, within(active * pace)
+
+
+def work_per_s(activity: Activity, table: CostTable, core_mhz: float, levels: bool) -> list[tuple[str, str, float]]:
+    """What each sampled share is at most, a second at a clock in MHz: (field, word of the vocabulary, its number).
+
+    levels: also of the levels that its bytes have passed, where the table prices each. Raises CostError.
+    """
+    costs = table.at(table.nearest(core_mhz, None))
+    pace = core_mhz / (costs.setting.core_mhz or core_mhz)
+    work = []
+    for field in meaning().activity:
+        peak = _per_s(field, table, costs)
+        if peak is not None and field.field in activity.shares:
+            most = peak if field.of == _MEMORY else peak * pace
+            passed = _passed(field, costs) if levels else []
+            work += [(field.field, word, most) for word in (field.count, *passed)]
+    return work
+
+
+def _passed(field: Field, costs: Costs) -> list[str]:
+    """The levels that pay for bytes of another which have passed them."""
+    return [word for word in field.passed if costs.books == "accessed" and word in costs.charges]
 
 
 def _per_s(field: Field, table: CostTable, costs: Costs) -> float | None:

@@ -24,7 +24,7 @@ from eprof.base.text import counted, few, pattern, when
 from eprof.lab.power import clock, long_logs
 from eprof.lab.power.clock import Moment
 from eprof.lab.power.long_logs import LongLog
-from eprof.lab.power.meters import JOULE, PACE, SAMPLED, Meter, NoSeries, Reading, Row, known, rows
+from eprof.lab.power.meters import JOULE, PACE, SAMPLED, SHARE, Meter, NoSeries, Reading, Row, known, rows
 from eprof.lab.power.series import MOST_W, Series
 from eprof.logs.rows import stream
 
@@ -117,6 +117,27 @@ def sampled(path: str, notes: list[str], interval_s: float | None = None) -> tup
         same = next((each.edges for each in shares[::-1] if np.array_equal(each.edges, share.edges)), share.edges)
         shares.append(replace(share, edges=same))
     return series, shares
+
+
+def are_sampled(paths: Iterable[str]) -> bool:
+    """Whether files are logs of meters that sampled how busy a GPU's units were, by their first lines.
+
+    Raises LogError: some of them are, and others are not.
+    """
+    are = {path: _has_shares(path) for path in paths}
+    if any(are.values()) and not all(are.values()):
+        other = next(path for path, is_log in are.items() if not is_log)
+        raise LogError(f"{other}: is no log of sampled activity, as others are; give those alone.")
+    return any(are.values())
+
+
+def _has_shares(path: str) -> bool:
+    try:
+        lines = lines_of(next(_blocks(path, []), b""))[:_START]
+        _, found = _recognised(path, lines)
+    except (LogError, csv.Error):
+        return False
+    return any(one.kind == SHARE for row in found[:1] for one in row.readings)
 
 
 def what_it_is(path: str) -> str | None:

@@ -102,8 +102,9 @@ def markdown(heading: str, blocks: Iterable[Block]) -> bytes:
     for block in blocks:
         drawn = "\n".join(_drawn(block)).rstrip()
         if drawn:
-            is_list = isinstance(block, Verdict) and isinstance(previous, Verdict)
-            text += ("\n" if is_list else "\n\n") + drawn
+            if not (isinstance(block, Verdict) and isinstance(previous, Verdict)):
+                text += "\n"
+            text += f"\n{drawn}"
             previous = block
     return (text + "\n").encode("utf-8", "backslashreplace")
 

@@ -97,8 +97,9 @@ def _shortfall(document: schema.Profile, launches: Sequence[_Launch]) -> str:
         return ""
     drawn = {id(launch.kernel) for launch in launches if launch.kernel.power_w is not None}
     lacking = sum(id(kernel) not in drawn for kernel in document.kernels)
-    of = f"{lacking} of {len(document.kernels)} kernels have no launch whose time and energy are known"
-    why = of if lacking else "not every launch has a known time"
+    why = "not every launch has a known time"
+    if lacking:
+        why = f"{lacking} of {len(document.kernels)} kernels have no launch whose time and energy are known"
     return f"The launches of this trace take {quantity(traced_j, 'J')} of the report's {quantity(total_j, 'J')}: {why}."
 
 

@@ -40,6 +40,8 @@ _OF_A_DIVISION = (5, 8)
 _AGAIN = 8.0  # bytes of L1 for each of DRAM, from which on a kernel mostly reads again what it has read
 _WAITING = 1.5  # instructions a cycle of a CPU's core: what executes fewer mostly waits for memory, or for branches
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
+_STALLED = 0.3  # of stalls, below which data of memory are not what a kernel waits for
+_EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
 _WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
 # Instructions for each flop, a vector's once a lane: a[i] = s b[i] + c[i] takes 4 if scalar, 2.5 or less if in vectors.
 _SCALAR = 3.0
@@ -168,6 +170,7 @@ def _levers(view: View) -> Iterator[Try]:
     yield from _asked_for(view, everything)
     yield from _fewer_bytes(view, everything)
     yield from _fewer_instructions(view, everything)
+    yield from _fewer_conflicts(view, everything)
     yield from _less_waiting(view, everything)
     yield from _fewer_cycles(view, everything)
 
@@ -427,9 +430,36 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
         joules += view.joules_by_kernel("l1")[largest]
         act = f"tile {name} in shared memory and registers (L1 moves {plain(again)} bytes for each one of DRAM)"
         yield Try(f"{act}: a fifth fewer L1 bytes in a fifth less time", _STEP * joules / everything)
-    elif not _is_busy(view, kernel):
-        act = f"keep more loads in flight in {name} ({percent(share)} of the roofline's speed): a fifth less time"
-        yield Try(act, _STEP * joules / everything)
+        return
+    signs = kernel.signs or {}
+    occupancy, stalled = signs.get("occupancy", 1.0), signs.get("memory_stall", 1.0)
+    if _is_busy(view, kernel) or occupancy >= _EMPTY and stalled < _STALLED:
+        return
+    how, told = "loads", f"{percent(share)} of the roofline's speed"
+    if occupancy < _EMPTY:
+        how, told = "warps", f"occupancy {percent(occupancy)}, {told}"
+    elif "memory_stall" in signs:
+        told = f"{percent(stalled)} of its stalls are for memory, {told}"
+    act = f"keep more {how} in flight in {name} ({told}): a fifth less time"
+    yield Try(act, _STEP * joules / everything)
+
+
+def _fewer_conflicts(view: View, everything: float) -> Iterator[Try]:
+    """Accesses of shared memory that bank conflicts add, and bytes that spilled registers move."""
+    shares = [(kernel.signs or {}).get("bank_conflict", 0.0) for kernel in view.kernels]
+    saved_j = sum(share * joules for share, joules in zip(shares, view.joules_by_kernel("shared"), strict=True))
+    if saved_j:
+        act = f"avoid bank conflicts (up to {percent(max(shares))} of the accesses of shared memory)"
+        yield Try(f"{act}: pad its arrays", saved_j / everything)
+    spilled_j, spilled = 0.0, 0.0
+    for kernel, joules in zip(view.kernels, view.joules_by_kernel("l1"), strict=True):
+        local = sum(view.amount(kernel, f"local_{way}").value or 0.0 for way in ("read", "write"))
+        moved = view.summed(kernel, _words(view, "l1")).value or math.inf
+        spilled += local
+        spilled_j += min(local / moved, 1.0) * joules
+    if spilled_j:
+        act = f"spill no registers ({quantity(spilled, 'B')} of local memory): smaller tiles, __launch_bounds__"
+        yield Try(act, spilled_j / everything)
 
 
 def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:

@@ -97,6 +97,11 @@ def test_marks_have_their_causes_and_add_up(tmp_path):
     assert sum(parts) == pytest.approx(split["metered_j"])
 
 
+def test_samples_that_are_far_apart_say_so():
+    _, gpu = read(dmon(WORK).replace("TOTEC", "OTHER"), 3600.0)
+    assert "samples of gpu 0 are 3.6e+03 s apart; what ran between is taken to be as they are" in gpu.notes[0]
+
+
 def test_several_gpus_are_told_apart(tmp_path):
     document = made(tmp_path, dmon(IDLE + WORK, gpus=(0, 1)), "--costs", COSTS)
     first, second = document["splits"]

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import sys
 import time
 
 import numpy as np
@@ -10,6 +11,7 @@ import perfetto_support
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from run_support import STAND_INS
 
 from eprof.base.text import visible
 from eprof.cli import main
@@ -103,7 +105,7 @@ def hundred_watts(monkeypatch, tmp_path):
     """A machine whose package always draws 100 W, of which its cores 60 W, beside a board that does 300 W."""
     parts = [("package-0", 100.0), ("core-0", 60.0), ("gpu0", 300.0)]
     found = [Component(name, "J", lambda watts=watts: watts * time.monotonic()) for name, watts in parts]
-    monkeypatch.setattr(components, "find", lambda: found)
+    monkeypatch.setattr(components, "find", lambda activity: found)
     monkeypatch.setattr(watch, "IDLE_S", 0.2)
     monkeypatch.chdir(tmp_path)
 
@@ -113,6 +115,34 @@ def script(tmp_path, text):
     path.write_text("#!/bin/sh\n" + text)
     path.chmod(0o755)
     return "./prog"
+
+
+def test_a_sampled_run_splits_joules_by_cause(monkeypatch, tmp_path, capfd):
+    """With a stand-in for NVML, which shows that files and processes fit; no GPU was sampled."""
+    monkeypatch.syspath_prepend(str(STAND_INS))
+    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
+    monkeypatch.setenv("STAND_IN_NVML", "hopper")
+    monkeypatch.setattr(watch, "IDLE_S", 0.1)
+    monkeypatch.chdir(tmp_path)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main(["run", "--profiler", "gpm", script(tmp_path, "sleep 0.6\n")])
+        assert not ended.value.code, capfd.readouterr().err
+        monkeypatch.setenv("STAND_IN_NVML", "old")
+        with pytest.raises(SystemExit) as ended:
+            main(["run", "--profiler", "gpm", "./prog"])
+        assert ended.value.code and "those from Hopper on do (GPM)" in capfd.readouterr().err
+    finally:
+        sys.modules.pop("pynvml", None)
+    with pytest.raises(SystemExit):
+        main(["timeline", "prog.eprof", "--costs", "a100-sxm4-80gb", "-o", "x.json", "-q"])
+    (split,) = json.loads((tmp_path / "x.json").read_text())["splits"]
+    whole = {cause["word"]: cause["energy_j"] for cause in split["causes"] if cause["function"] is None}
+    assert split["component"] == "gpu 0" and sum(whole.values()) == pytest.approx(split["metered_j"])
+    with (tmp_path / "prog.eprof" / "components.csv").open() as file:
+        row = list(csv.DictReader(file))[2]
+    assert (row["gpu0_sm_active_share"], row["gpu0_fp16_active_share"]) == ("0.500000", "")
+    assert row["gpu0_sm_clock_mhz"] == "1380.000000" and whole["dram"] > 0 and whole["fp32"] > 0
 
 
 def test_a_run_without_a_profiler_is_a_timeline(hundred_watts, tmp_path, capfd):

@@ -1,0 +1,111 @@
+"""Sampled logs as rows of measurements: the mean power and the work of a program, some seconds a row ([S] 5.4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from eprof.base.errors import CostError, LogError
+from eprof.costs import CostTable
+from eprof.lab.power import logs
+from eprof.lab.power.activity import Activity, activities, work_per_s
+from eprof.lab.power.series import Series
+from eprof.lab.power.shares import is_busy
+
+if TYPE_CHECKING:
+    from eprof.lab.measurements import Measurements
+
+_ROW_S = 10.0
+_MOST_ROWS = 2000  # of a log
+_LEAST_S, _PERIODS = 0.5, 8  # of a row, and samples of the meter in it
+_NOTES = 4  # of logs
+_IDLE = "idle"
+
+
+def measurements(
+    paths: Iterable[str | Path], table: CostTable, levels: bool = False, reference: tuple[float, float] | None = None
+) -> Measurements:
+    """Rows of sampled logs, of programs that are called as their logs are, without numbers behind the name.
+
+    Moments in which nothing ran are rows of a program `idle`. table: whose peaks turn activity into work; levels: with
+    the levels that a byte of DRAM has passed, where the table prices each. Raises LogError, CostError.
+    """
+    import pandas as pd
+
+    from eprof.lab.measurements.reading import from_frame
+
+    if table.default.core_mhz is None:
+        raise CostError(
+            f"{table.name} has no clocks, so its peaks are known at none; name a table that has, with --costs."
+        )
+    notes: list[str] = []
+    rows: list[dict[str, Any]] = []
+    names = list(dict.fromkeys(map(str, paths)))
+    for path in names:
+        powers, beside = logs.sampled(path, notes)
+        by_name = {power.component: power for power in powers}
+        for gpu in activities(beside):
+            notes += gpu.notes
+            if gpu.gpu in by_name:
+                rows += _rows(gpu, by_name[gpu.gpu], _program(path), table, levels)
+    if not rows:
+        raise LogError(f"{names[0]}: no {_LEAST_S:g} s of it have both activity and power, so it has no row.")
+    frame = pd.DataFrame(rows).fillna(0.0)
+    frame = frame.loc[:, (frame != 0).any()]
+    made = from_frame(frame, names[0], "sampled", reference)
+    told = f"Rows are {_ROW_S:g} s of a program at a clock, or less; work is active x clock x units of {table.name}."
+    several = [f"There are {len(notes) - _NOTES} such notes more."] if len(notes) > _NOTES else []
+    return replace(made, notes=(told, *notes[:_NOTES], *several, *made.notes), sources=tuple(names))
+
+
+def peaks(table: CostTable) -> tuple[dict[str, float], float | None]:
+    """The peaks that turned activity into work, a clock cycle, as a cost table has them; and its multiprocessors."""
+    costs = table.at()
+    told = {
+        "sp_flop_per_core_cycle": (costs.peaks.sp_gflops, costs.setting.core_mhz),
+        "dp_flop_per_core_cycle": (costs.peaks.dp_gflops, costs.setting.core_mhz),
+        "dram_byte_per_memory_cycle": (costs.peaks.dram_gb_per_s, costs.setting.memory_mhz),
+    }
+    return {name: 1e3 * peak / mhz for name, (peak, mhz) in told.items() if peak and mhz}, table.sm_count
+
+
+def _program(path: str) -> str:
+    """The program of a log: its file's name without endings and numbers behind it."""
+    name = Path(path).name.partition(".")[0]
+    return re.sub(r"([-_]\d+)+$", "", name) or name
+
+
+def _rows(gpu: Activity, power: Series, program: str, table: CostTable, levels: bool) -> Iterator[dict[str, Any]]:
+    """The rows of one GPU: stretches of time of one clock, in which something ran or nothing did."""
+    default = table.default
+    begin_s, end_s = gpu.edges[:-1], gpu.edges[1:]
+    clock = np.where(np.isnan(gpu.clock_mhz), default.core_mhz or 0.0, np.round(gpu.clock_mhz))
+    lasts_s = max(_ROW_S, float(end_s[-1] - begin_s[0]) / _MOST_ROWS)
+    busy = is_busy(gpu.shares)
+    # Idle moments of a clock are one row: what is most of a day is one thing to know of it.
+    window = np.where(busy, (begin_s - begin_s[0]) // lasts_s, -1.0)
+    known_s, joules = power.known_s(begin_s, end_s), power.energy_j(begin_s, end_s)
+    keys, row = np.unique(np.column_stack([window, busy, clock]), axis=0, return_inverse=True)
+    row = row.reshape(-1)
+    seconds, energy_j = np.bincount(row, known_s), np.bincount(row, joules)
+    used = np.flatnonzero(seconds >= max(_LEAST_S, _PERIODS * power.period_s))
+    per_s = {mhz: work_per_s(gpu, table, mhz, levels) for mhz in np.unique(keys[used, 2])}
+    shares = {name: np.bincount(row, np.nan_to_num(share) * known_s) for name, share in gpu.shares.items()}
+    for place in used:
+        _, was_busy, mhz = keys[place]
+        name, work = _IDLE, dict[str, float]()
+        if was_busy:
+            name, work = program, {word: shares[field][place] * most for field, word, most in per_s[mhz]}
+        yield {
+            "benchmark": name,
+            "core_mhz": mhz,
+            "memory_mhz": default.memory_mhz or 1.0,
+            "sampled_s": seconds[place],
+            "power_w": energy_j[place] / seconds[place],
+            **work,
+        }
