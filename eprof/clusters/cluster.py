@@ -85,15 +85,15 @@ class Storage(Struct, frozen=True):
 class Beside(Struct, frozen=True):
     """What a node of GPUs draws beside their kernels, in W: host, network, each GPU that waits. None: not known.
 
-    network_w: what host_w leaves out of network cards and switches. gpus: of a node. name: of the cluster. storage_w:
-    of the node's storage devices while they work.
+    network_w: what host_w leaves out of network cards and switches. gpus: of a node. name: of the cluster. storage: of
+    each node.
     """
 
     host_w: float | None = None
     network_w: float | None = None
     gpu_idle_w: float | None = None
     gpus: int | None = None
-    storage_w: float | None = None
+    storage: Storage | None = None
     marks: Mark = NONE
     name: str = ""
     source: str = ""
@@ -186,13 +186,12 @@ def _beside(root: Node) -> Beside:
     if node.value is None:
         return Beside()
     node.table(_NODE)
-    storage = _storage(root["storage"])
     return Beside(
         host_w=_optional(node["host_w"]),
         network_w=_optional(node["network_w"]),
         gpu_idle_w=_optional(node["gpu_idle_w"]),
         gpus=_count(node["gpus"]),
-        storage_w=None if storage is None else storage.busy_w,
+        storage=_storage(root["storage"]),
         marks=Mark.ASSUMED if root["basis"].choice(BASES) == "assumed" else NONE,
         name=root["name"].text(),
         source=root["source"].text(),

@@ -294,8 +294,8 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
     if beside.host_w is None and report.seen.hosts_j is not None:
         hosts = Part(energy_j=report.seen.hosts_j, marks=names(Mark.MISSING))
     of_nodes = {"host": hosts, "network": _part(beside.network_w, node_s, node_marks)}
-    if beside.storage_w is not None:
-        of_nodes["storage"] = _part(beside.storage_w, report.seen.storage_s, beside.marks)
+    if beside.storage is not None:
+        of_nodes["storage"] = _part(beside.storage.busy_w, report.seen.storage_s, beside.marks)
     parts = _metered(gpus | of_nodes, report.seen.all_j)
     # A meter leaves no doubt of what it saw.
     metered = () if report.seen.gpus_j is None else _GPU

@@ -16,7 +16,7 @@ from eprof.base.marks import Mark, names
 from eprof.base.toml import Document
 from eprof.cli import main
 from eprof.clusters import cluster
-from eprof.clusters.cluster import Beside, Part, medians
+from eprof.clusters.cluster import Beside, Part, Storage, medians
 from eprof.commands.scale import document as scale_document
 from eprof.commands.scale import measured, model, ranks, words
 from eprof.lab.objective import parse
@@ -628,10 +628,10 @@ def test_every_form_has_the_causes(eprof, tmp_path):
 
 
 def test_storage_devices_are_a_part_of_the_energy_where_their_power_and_time_are_known():
-    beside = Beside(10.0, 0.0, 60.0, 1, storage_w=6.0)
+    beside = Beside(10.0, 0.0, 60.0, 1, storage=Storage(1e-9, 6.0))
     run = runs_of([1.0], 3.0, beside, storage_s=0.5)
     assert run.parts["storage"].energy_j == pytest.approx(3.0)
-    without = runs_of([1.0], 3.0, replace(beside, storage_w=None), storage_s=0.5)
+    without = runs_of([1.0], 3.0, replace(beside, storage=None), storage_s=0.5)
     assert "storage" not in without.parts and run.energy_j - without.energy_j == pytest.approx(3.0)
     unknown = runs_of([1.0], 3.0, beside)
     assert unknown.parts["storage"] == Part(energy_j=None, marks=["missing"]) and "missing" in names(
