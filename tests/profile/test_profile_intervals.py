@@ -138,6 +138,8 @@ def test_a_lower_bound_ends_at_the_power_limit_or_nowhere(energy):
     shares = [joules_of(of)["constant"] / joules_of(of)["total"] for of in (energy, tiny)]
     assert shares[0] == pytest.approx(shares[1])
     assert "is more than the 0.001 W" in tiny.costs.notes[-1]
+    there = tiny.what_if(f"setting={tiny.costs.setting.label}").energy_j["total"]
+    assert there == pytest.approx(joules_of(tiny)["total"]), "at its own clocks nothing changes"
 
 
 def limited_to(energy, limit_w):
