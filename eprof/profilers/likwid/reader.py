@@ -111,19 +111,17 @@ class _Block(Struct):
         """
         if _A64FX.keys() <= self.counts.keys():
             return self.counts | self._of_components()
-        counted = self.counts | self._busy_cores()
+        cycles = next((numbers for event, numbers in self.cells if event.startswith(_CYCLES)), [])
+        busy = [number for number in cycles if number > 0]
+        counted = dict(self.counts)
+        if busy:  # how many cores a region kept busy: its cycles over those of its busiest thread
+            counted[CORES] = sum(busy) / max(busy)
         packages = _known_sum(self.counts, _PACKAGES)
         dram = _known_sum(self.counts, _DRAM)
         if not packages or not self.lost.keys().isdisjoint((*_PACKAGES, *_DRAM)):
             return counted
         covers = "processor packages and DRAM" if dram else "processor packages"
         return counted | {covers: packages + dram, SOCKETS: float(self.sockets)}
-
-    def _busy_cores(self) -> dict[str, float]:
-        """How many cores a LIKWID region kept busy: its cycles over those of its busiest thread; none: not counted."""
-        cycles = next((numbers for event, numbers in self.cells if event.startswith(_CYCLES)), [])
-        known = [number for number in cycles if number > 0]
-        return {CORES: sum(known) / max(known)} if known else {}
 
     def _of_components(self) -> dict[str, float]:
         """The joules of an A64FX, as LIKWID's metrics have them, or by its raw counts; none if a thread has no number.
@@ -167,7 +165,10 @@ class _Walk(Struct):
         """Take one line of LIKWID's output, without its end."""
         self.lines += 1
         self.is_damaged |= line.startswith("|") and not line.rstrip().endswith("|")
-        if self._about(line) or self._title(line) or self._header(line) or self._row(_cells(line)):
+        if about := _ABOUT.fullmatch(line):
+            self.cpu[about[1]] = about[2]
+            return
+        if self._title(line) or self._header(line) or self._row(_cells(line)):
             return
         self.others += 1
         self.is_scaled |= _MULTIPLEXING in line
@@ -179,12 +180,6 @@ class _Walk(Struct):
         lacks_rows = any(block.missing > 0 for block in self.blocks)
         return lacks_rows or self.is_damaged or bool(rest.strip())
 
-    def _about(self, line: str) -> bool:
-        about = _ABOUT.fullmatch(line)
-        if about:
-            self.cpu[about[1]] = about[2]
-        return about is not None
-
     def _title(self, line: str) -> bool:
         title = next(filter(None, (each.fullmatch(line.rstrip()) for each in _TITLES)), None)
         if title is None and not line.startswith(("TABLE,", "STRUCT,")):
@@ -193,15 +188,13 @@ class _Walk(Struct):
         if title is not None:
             region = title["region"] or WHOLE_PROGRAM
             number, rows = int(title["number"]), int(title["rows"] or 0)
-            self.blocks.append(_Block(self._device(), region, title["group"], number, rows))
+            device, kind = self.cpu.get("name"), self.cpu.get("type")
+            if not device:
+                device = kind
+            elif kind and cpus.microarchitecture(device) is None:
+                device = f"{device}, {kind}"
+            self.blocks.append(_Block(device, region, title["group"], number, rows))
         return True
-
-    def _device(self) -> str | None:
-        """The CPU's name in LIKWID's output; with its type where the name does not tell the microarchitecture."""
-        name, kind = self.cpu.get("name"), self.cpu.get("type")
-        if name and kind and cpus.microarchitecture(name) is None:
-            return f"{name}, {kind}"
-        return name or kind
 
     def _header(self, line: str) -> bool:
         """Whether a table of LIKWID begins; tables of statistics, whose columns are no threads, are not read."""
