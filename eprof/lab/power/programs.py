@@ -94,13 +94,16 @@ def _rows(gpu: Activity, power: Series, program: str, table: CostTable, levels: 
     row = row.reshape(-1)
     seconds, energy_j = np.bincount(row, known_s), np.bincount(row, joules)
     used = np.flatnonzero(seconds >= max(_LEAST_S, _PERIODS * power.period_s))
-    per_s = {mhz: work_per_s(gpu, table, mhz, levels) for mhz in np.unique(keys[used, 2])}
+    per_s = {}
+    for mhz in np.unique(keys[used, 2]):
+        costs = table.at(table.nearest(mhz, None))
+        per_s[mhz] = list(work_per_s(gpu.shares, table, costs, np.array([mhz]), levels))
     shares = {name: np.bincount(row, np.nan_to_num(share) * known_s) for name, share in gpu.shares.items()}
     for place in used:
         _, was_busy, mhz = keys[place]
         name, work = _IDLE, dict[str, float]()
         if was_busy:
-            name, work = program, {word: shares[field][place] * most for field, word, most in per_s[mhz]}
+            name, work = program, {word: shares[field][place] * most[0] for field, word, most in per_s[mhz]}
         yield {
             "benchmark": name,
             "core_mhz": mhz,
