@@ -24,7 +24,7 @@ WAITING = (INTERRUPT, POLL)
 BASES = ("assumed", "measured", "published", "fitted")
 _KEYS = (
     *("schema", "name", "about", "unit", "nodes", "source", "basis", "waiting", "memory_bytes", "gamma"),
-    *("setting", "time", "message", "network", "node"),
+    *("setting", "time", "message", "network", "node", "storage"),
 )
 _SETTING = ("core_mhz", "idle_w", "on_chip_w", "off_chip_w", "default")
 _NODE = ("gpus", "host_w", "network_w", "gpu_idle_w")
@@ -75,16 +75,25 @@ class Link(Struct, frozen=True):
     collectives: tuple[str, ...]
 
 
+class Storage(Struct, frozen=True):
+    """What files take ([S] 4.4's T_IO and dP_IO): seconds a byte, and W above idle while devices work."""
+
+    byte_s: float
+    busy_w: float
+
+
 class Beside(Struct, frozen=True):
     """What a node of GPUs draws beside their kernels, in W: host, network, each GPU that waits. None: not known.
 
-    network_w: what host_w leaves out of network cards and switches. gpus: of a node. name: of the cluster.
+    network_w: what host_w leaves out of network cards and switches. gpus: of a node. name: of the cluster. storage: of
+    each node.
     """
 
     host_w: float | None = None
     network_w: float | None = None
     gpu_idle_w: float | None = None
     gpus: int | None = None
+    storage: Storage | None = None
     marks: Mark = NONE
     name: str = ""
     source: str = ""
@@ -120,6 +129,7 @@ class Cluster(Struct, frozen=True, dict=True):
     nodes: int | None = None
     memory_bytes: float | None = None
     link: Link | None = None
+    storage: Storage | None = None
 
     @property
     def marks(self) -> Mark:
@@ -181,6 +191,7 @@ def _beside(root: Node) -> Beside:
         network_w=_optional(node["network_w"]),
         gpu_idle_w=_optional(node["gpu_idle_w"]),
         gpus=_count(node["gpus"]),
+        storage=_storage(root["storage"]),
         marks=Mark.ASSUMED if root["basis"].choice(BASES) == "assumed" else NONE,
         name=root["name"].text(),
         source=root["source"].text(),
@@ -211,6 +222,7 @@ def read(document: Document) -> Cluster:
         nodes=_count(root["nodes"]),
         memory_bytes=_optional(root["memory_bytes"]),
         link=_link(root["network"]),
+        storage=_storage(root["storage"]),
     )
 
 
@@ -266,6 +278,13 @@ def _messages(node: Node) -> Messages:
     if len(sizes) != len(seconds) or len(sizes) < 2:
         raise node["seconds"].error("`bytes` and `seconds` are lists of equal length, of two numbers or more.")
     return Messages(sizes, seconds)
+
+
+def _storage(node: Node) -> Storage | None:
+    if node.value is None:
+        return None
+    node.table(("byte_s", "busy_w"))
+    return Storage(node["byte_s"].number(0, _MOST), node["busy_w"].number(0, _MOST))
 
 
 def _link(node: Node) -> Link | None:

@@ -49,6 +49,13 @@ FORM: Mapping[str, Any] = {
             "command": [str],
             "seconds": float,
             "cpu_seconds": float,
+            "io": {
+                "asked_read_bytes": int,
+                "asked_written_bytes": int,
+                "read_bytes": int,
+                "written_bytes": int,
+                "device_s": float,
+            },
             "left_out_s": {"Python's start and end": float, "imports": float},
             "energy": _ENERGY,
             "started_utc": str,

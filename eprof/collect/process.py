@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from eprof.base.errors import CollectError
@@ -109,21 +110,28 @@ _PAUSE_S = 0.02
 _LIFE_S = 0.5  # how often the keeper looks whether eprof lives
 _END_S = 1.0  # for a profiler to give clocks back and close its files
 _NEWS = struct.Struct("<q")
+_COUNTED = re.compile(r"(\w+): (\d+)")
 
 
 class Kept(NamedTuple):
-    """A program that runs, and its keeper. `life` falls shut when eprof ends, in whatever way."""
+    """A program that runs, and its keeper. `life` falls shut when eprof ends, in whatever way.
+
+    io: what Linux counted of the files of the program and all that it started, once it has ended.
+    """
 
     pid: int
     keeper: int
     life: int
     news: int
+    io: dict[str, int]
 
     def ended(self) -> int | None:
         """The status of the kept program as `waitpid` gives it, once it has ended; SIGKILL where nobody knows."""
         if os.waitpid(self.keeper, os.WNOHANG)[0] != self.keeper:
             return None
         status = os.read(self.news, _NEWS.size)
+        counted = os.read(self.news, select.PIPE_BUF).decode(errors="replace")
+        self.io.update({name: int(number) for name, number in _COUNTED.findall(counted)})
         os.close(self.life)
         os.close(self.news)
         if not status:  # somebody killed the keeper
@@ -145,7 +153,7 @@ def start_kept(spawn: Callable[[], int]) -> Kept:
     os.close(told)
     pid = _NEWS.unpack(os.read(news, _NEWS.size) or _NEWS.pack(-errno.EIO))[0]
     if pid > 0:
-        return Kept(pid, keeper, life, news)
+        return Kept(pid, keeper, life, news, {})
     os.waitpid(keeper, 0)
     os.close(life)
     os.close(news)
@@ -167,6 +175,8 @@ def _keep(spawn: Callable[[], int], life: int, news: int) -> NoReturn:
             _end_all(pid)
         else:
             os.write(news, _NEWS.pack(status))
+            # Of the keeper, with all that it waited for: the program, and what that left behind.
+            os.write(news, Path("/proc/self/io").read_bytes())
     except OSError as err:
         with contextlib.suppress(OSError):
             os.write(news, _NEWS.pack(-(err.errno or errno.EIO)))
@@ -234,6 +244,7 @@ _IDLE_S = 0.5
 _TICK_S = 0.02
 _GRACE_S = 5.0
 _SPARED = 2
+_DEVICE_MS = 12  # the column of /proc/diskstats
 # Python ignores these in itself; a program must not inherit that.
 _PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -241,7 +252,8 @@ _PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 class Ended(NamedTuple):
     """How a process ended: its exit code, or the signal that killed it; `seconds` of wall-clock time.
 
-    cpu_s: the processor time of the process and all that it waited for.
+    cpu_s: the processor time of the process and all that it waited for. io: bytes of its files and seconds of devices
+    (`_files`).
     """
 
     code: int | None
@@ -249,6 +261,7 @@ class Ended(NamedTuple):
     seconds: float
     timed_out: bool = False
     cpu_s: float = 0.0
+    io: Mapping[str, float] = MappingProxyType({})
 
     @property
     def status(self) -> int:
@@ -298,7 +311,7 @@ def run(
     more.
     Raises CollectError if it cannot be started (126, 127).
     """
-    began, used_s = time.monotonic(), _children_s()
+    began, used_s, devices_s = time.monotonic(), _children_s(), _devices_s()
     kept = _start(command, signals, dict(os.environ if environment is None else environment), streams or Streams())
     deadline = None if timeout_s is None else began + timeout_s
     stops = 0
@@ -320,16 +333,39 @@ def run(
     if tick is not None:
         tick()
     code = os.waitstatus_to_exitcode(status)
-    cpu_s = _children_s() - used_s
-    if code < 0:
-        return Ended(None, -code, seconds, stops > 0, cpu_s)
-    return Ended(code, None, seconds, stops > 0, cpu_s)
+    ended = Ended(code, None, seconds, stops > 0, _children_s() - used_s, _files(kept.io, devices_s))
+    return ended._replace(code=None, signal=-code) if code < 0 else ended
 
 
 def _children_s() -> float:
     """The processor time of all ended children of eprof, and theirs."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+def _files(counted: Mapping[str, int], before_s: Mapping[str, float]) -> dict[str, float]:
+    """What of files a program read and wrote, in bytes: asked for, with caches and pipes, and of storage devices.
+
+    device_s: how long the busiest device of the machine worked meanwhile, for whomever. What Linux does not tell is
+    not there.
+    """
+    names = {"rchar": "asked_read_bytes", "wchar": "asked_written_bytes", "read_bytes": "read_bytes"}
+    files: dict[str, float] = {name: counted[key] for key, name in names.items() if key in counted}
+    if "write_bytes" in counted:
+        files["written_bytes"] = max(counted["write_bytes"] - counted.get("cancelled_write_bytes", 0), 0)
+    worked_s = [seconds - before_s[device] for device, seconds in _devices_s().items() if device in before_s]
+    if worked_s:
+        files["device_s"] = round(max(worked_s), 6)
+    return files
+
+
+def _devices_s() -> dict[str, float]:
+    """How long each storage device has worked since the machine began, s."""
+    try:
+        rows = [line.split() for line in Path("/proc/diskstats").read_text().splitlines()]
+    except OSError:
+        return {}
+    return {row[2]: int(row[_DEVICE_MS]) / 1000 for row in rows if len(row) > _DEVICE_MS}
 
 
 def run_alone(command: Sequence[str], output: int, errors: int, **options: Any) -> Ended:

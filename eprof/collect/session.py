@@ -425,6 +425,8 @@ def _entry(
         "kernels": verdict.kernels,
         "failed": verdict.failed,
     }
+    if ended.io:
+        entry["io"] = dict(ended.io)
     if verdict.left_out_s:
         entry["left_out_s"] = {what: round(seconds, 6) for what, seconds in verdict.left_out_s.items()}
     if step.then is not None:

@@ -126,8 +126,9 @@ class Costs(Brief, Struct, frozen=True):
     charges: word of the vocabulary -> what it pays; a word that is not in it has no price, and `unpriced` may say why.
     prices: the table's own named prices, for rooflines and balances. marks: those of all charges and constant power.
     notes: sentences that belong beside every number made with this table. basis: what the prices rest on (`BASES`);
-    None: the table does not say. factor: what a meter scaled the table by. sm_count: multiprocessors of the GPU;
-    busy_mhz: their clock at full load, where the setting does not say it.
+    None: the table does not say. factor: what a meter scaled the table by.
+    constant_held: what the board's limit took constant power times, where that alone is above it. sm_count:
+    multiprocessors of the GPU; busy_mhz: their clock at full load, where the setting does not say it.
     """
 
     name: str
@@ -148,6 +149,7 @@ class Costs(Brief, Struct, frozen=True):
     relative: bool = False
     basis: str | None = None
     factor: float = 1.0
+    constant_held: float = 1.0
     multiprocessors: Multiprocessors | None = None
     sm_count: float | None = None
     busy_mhz: float | None = None

@@ -128,7 +128,8 @@ def priced(counts: Counts, costs: Costs, limits: Limits) -> tuple[Split, Costs]:
         )
         notes = (*costs.notes, f"{what}: the costs are of another board.")
         marks = costs.constant_marks | Mark.ESTIMATED
-        costs = replace(costs, constant_power_w=watts, constant_marks=marks, notes=notes)
+        held = watts / costs.constant_power_w
+        costs = replace(costs, constant_power_w=watts, constant_marks=marks, notes=notes, constant_held=held)
         split = attribute(counts, costs)
     factors = limits.factors(split.work_j, costs.constant_power_w)
     return split if (factors == 1).all() else given_way(split, factors), costs

@@ -24,6 +24,7 @@ _BY_PRODUCTS = (".out", ".err", ".nsys-rep", ".sqlite", ".part")
 _EXAMPLES = 3
 _SAME_LAUNCHES = 0.001
 _NOTEWORTHY_SPREAD = 0.05
+_TELLING_SHARE = 0.05  # of the time, that a storage device works
 _HOST_METER = "RAPL"
 Reader = Callable[[Path], Log]
 # A log's measurement and repetition: "counters-1-4711.csv".
@@ -122,6 +123,17 @@ class Run(Brief, Struct, frozen=True):
         return median([each["cpu_seconds"] / each["seconds"] for each in alone]) if alone else None
 
     @property
+    def io(self) -> Mapping[str, float]:
+        """What of files the program read and wrote when it ran alone, or first; nothing where Linux does not tell.
+
+        Keys are those of `io` in `run.json`, and `seconds`.
+        """
+        for each in [*self._alone, *self.manifest.get("measurements", [])]:
+            if each.get("io") and each.get("seconds"):
+                return {**each["io"], "seconds": each["seconds"]}
+        return {}
+
+    @property
     def left_out_s(self) -> float:
         """What of the program's time is not counted: Python's start and end, and imports."""
         return median([sum(each.get("left_out_s", {}).values()) for each in self._alone] or [0.0])
@@ -181,6 +193,15 @@ class Run(Brief, Struct, frozen=True):
             notes.append(
                 f"Python's start and end, and imports, {self.left_out_s:.3g} of {median(self.alone_s):.3g} s, are left "
                 "out: they are not counted, and their time is not in the total."
+            )
+        io = self.io
+        stored = io.get("read_bytes", 0.0) + io.get("written_bytes", 0.0)
+        if stored and io.get("device_s", 0.0) > _TELLING_SHARE * io["seconds"]:
+            notes.append(
+                f"The program read {io.get('read_bytes', 0) / 1e6:.4g} MB from storage devices and wrote "
+                f"{io.get('written_bytes', 0) / 1e6:.4g} MB; the busiest device worked "
+                f"{io['device_s'] / io['seconds']:.0%} of the time, for all programs. Its joules have no price here; "
+                "`eprof scale --cluster` takes its power."
             )
         if self.strange:
             notes.append(_not_read(self.strange))

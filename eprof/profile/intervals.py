@@ -56,7 +56,7 @@ def replicas(energy: "Energy") -> Replicas | None:
     if refits is None:
         return None
     prices = refits.prices.copy()
-    prices[-1] = np.minimum(prices[-1], energy.limits.device_w.min(initial=np.inf))
+    prices[-1] *= energy.costs.constant_held
     return replace(refits, prices=prices)
 
 

@@ -394,7 +394,13 @@ def at_setting(now: Scenario, setting: str) -> Scenario:
     assert now.table is not None
     priced = now.table.at(setting)
     marks = now.costs.marks & Mark.ASSUMED
-    moved = replace(now, costs=replace(priced, charges=_with(priced.charges, marks), marks=priced.marks | marks))
+    there = replace(
+        priced,
+        charges=_with(priced.charges, marks),
+        marks=priced.marks | marks,
+        constant_power_w=priced.constant_power_w * now.costs.constant_held,
+    )
+    moved = replace(now, costs=there)
     return replace(moved, time_s=_times_at(now, moved))
 
 

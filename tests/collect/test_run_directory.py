@@ -7,6 +7,7 @@ import random
 import re
 import resource
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from run_support import block, emit
 
 from eprof.base.errors import CollectError, LogError
 from eprof.collect import directory
-from eprof.collect.process import descendants
+from eprof.collect.process import descendants, held
+from eprof.collect.process import run as run_process
+from eprof.logs import runs
 from eprof.profile import api
 
 COUNTING = f"""
@@ -375,3 +378,35 @@ def test_repetitions_that_do_other_work_are_told_with_numbers(simulated):
     warnings = api.load(simulated.folder / "program.eprof").energy("jetson-tk1").document()["warnings"]
     assert any("other work each time: 1 to 3 launches in 3" in one for one in warnings)
     assert any("was 64 to 192 in 3" in one and "%" in one for one in warnings)
+
+
+WRITES = """
+import os, sys
+who = os.fork()  # and so does a child
+with open(sys.argv[1] + str(bool(who)), "wb", buffering=0) as file:
+    for _ in range(30):
+        file.write(bytes(100_000))
+    os.fsync(file.fileno())
+if who:
+    os.waitpid(who, 0)
+"""
+
+
+def test_bytes_of_files_are_those_of_a_program_and_all_that_it_started(tmp_path):
+    with held() as signals:
+        ended = run_process([sys.executable, "-c", WRITES, str(tmp_path / "file")], signals)
+    assert ended.status == 0
+    assert 6_000_000 <= ended.io["asked_written_bytes"] < 6_001_000
+    assert ended.io["asked_read_bytes"] > 0 and ended.io["written_bytes"] <= 6_100_000
+    assert not set(ended.io) - set(directory.FORM["measurements"][0]["io"])
+
+
+@pytest.mark.parametrize(("device_s", "written", "is_told"), [(0.4, 2e6, True), (0.01, 2e6, False), (0.4, 0, False)])
+def test_what_storage_devices_did_is_told_where_it_matters(tmp_path, device_s, written, is_told):
+    io = {"read_bytes": 0, "written_bytes": int(written), "device_s": device_s}
+    record = {"status": "complete", "measurements": [{"what": "time", "seconds": 2.0, "io": io}]}
+    assert directory.misfit(record) is None
+    notes = runs.Run(tmp_path, record, {}).notes()
+    assert len(notes) == is_told and all(
+        "wrote 2 MB; the busiest device worked 20% of the time" in note for note in notes
+    )

@@ -185,7 +185,7 @@ def test_circles_are_seen():
 
 
 def test_no_prefix_stands_for_a_folder():
-    """`cli_run.py` is `commands/run/command.py`; `ncu_long.py` is `profilers/ncu/long.py`."""
+    """`cli_run.py` is `commands/run/command.py`; `ncu_reader.py` is `profilers/ncu/reader.py`."""
     folders = {f"{path.parent.name}_" for path in modules()}
     assert [file for file in files() if Path(file).stem.startswith(tuple(folders))] == []
 

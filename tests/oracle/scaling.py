@@ -29,22 +29,26 @@ def closed_form(machine: dict, mhz: float, work: dict, processors: int, waiting:
         each_s = message_s(machine["messages"], work["network_bytes"] / work["messages"])
         wire_s = work["messages"] * each_s - start_s
 
-    def joules(on_chip: float, off_chip: float, other_s: float = 0.0) -> float:
-        busy_s, memory_s = on_chip * cycle_s, off_chip * machine["off_chip_s"]
-        idle_j = work["alpha"] * (busy_s + memory_s + other_s) * idle_w
-        return idle_j + busy_s * on_chip_w + memory_s * off_chip_w
+    byte_s, storage_w = machine.get("storage", (0.0, 0.0))
+    files, more_files = work.get("io_bytes", 0.0), work.get("io_bytes_extra", 0.0)
 
-    base_s = work["on_chip"] * cycle_s + work["off_chip"] * machine["off_chip_s"]
-    more_s = work["on_chip_extra"] * cycle_s + work["off_chip_extra"] * machine["off_chip_s"]
+    def joules(on_chip: float, off_chip: float, other_s: float = 0.0, file_bytes: float = 0.0) -> float:
+        busy_s, memory_s, file_s = on_chip * cycle_s, off_chip * machine["off_chip_s"], file_bytes * byte_s
+        idle_j = work["alpha"] * (busy_s + memory_s + file_s + other_s) * idle_w
+        return idle_j + busy_s * on_chip_w + memory_s * off_chip_w + file_s * storage_w
+
+    base_s = work["on_chip"] * cycle_s + work["off_chip"] * machine["off_chip_s"] + files * byte_s
+    more_s = work["on_chip_extra"] * cycle_s + work["off_chip_extra"] * machine["off_chip_s"] + more_files * byte_s
     causes = {
         "compute": joules(work["on_chip_extra"], 0.0),
         "memory": joules(0.0, work["off_chip_extra"]),
+        "io": joules(0.0, 0.0, 0.0, more_files),
         "messages": joules(0.0, 0.0, start_s),
         "bytes": joules(0.0, 0.0, wire_s),
         # A processor that polls computes for as long as the messages take, which is alpha times what they would alone.
         "waiting": work["alpha"] * (start_s + wire_s) * on_chip_w if waiting == "poll" else 0.0,
     }
-    base_j = joules(work["on_chip"], work["off_chip"])
+    base_j = joules(work["on_chip"], work["off_chip"], 0.0, files)
     return {
         "time_s": work["alpha"] * (base_s + more_s + start_s + wire_s) / processors,
         "base_s": work["alpha"] * base_s,

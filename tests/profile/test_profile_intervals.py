@@ -138,6 +138,8 @@ def test_a_lower_bound_ends_at_the_power_limit_or_nowhere(energy):
     shares = [joules_of(of)["constant"] / joules_of(of)["total"] for of in (energy, tiny)]
     assert shares[0] == pytest.approx(shares[1])
     assert "is more than the 0.001 W" in tiny.costs.notes[-1]
+    there = tiny.what_if(f"setting={tiny.costs.setting.label}").energy_j["total"]
+    assert there == pytest.approx(joules_of(tiny)["total"]), "at its own clocks nothing changes"
 
 
 def limited_to(energy, limit_w):
@@ -180,6 +182,24 @@ def test_a_kernel_in_long_launches_is_held_alone_and_named(energy):
     answer = held.what_if("time=-50%")
     assert answer.energy_j["total"] / answer.time_s <= limit_w * (1 + 1e-9) and "slowed" in answer.assumes
     assert held.what_if("pi0=100%").energy_j["total"] == pytest.approx(joules_of(held)["total"])
+
+
+def test_of_two_boards_each_is_held_to_its_own_limit_and_named(monkeypatch):
+    free = eprof.load(MADE / "two-devices.csv", time=["regex:.*=1e-4"]).energy("gtx980")
+    devices = free.counts.rows.device
+    assert len(set(devices)) == 2
+    joules = {device: float(free.split.total_j[devices == device].sum()) for device in set(devices)}
+    seconds = {device: float(free.counts.rows.time_s[devices == device].sum()) for device in set(devices)}
+    hot = max(joules, key=lambda device: joules[device] / seconds[device])
+    limit_w = {device: 10 * joules[device] / seconds[device] for device in joules}
+    limit_w[hot] *= 0.096
+    monkeypatch.setattr("eprof.profile.totals.board_limit_w", lambda energy, device: limit_w[device.label])
+    held = free.priced(free.costs)
+    of_device = {device: held.split.total_j[held.counts.rows.device == device].sum() for device in joules}
+    assert of_device[hot] == pytest.approx(limit_w[hot] * seconds[hot])
+    assert of_device == pytest.approx(joules | {hot: of_device[hot]})
+    assert joules_of(held)["total"] == pytest.approx(sum(of_device.values()))
+    assert any(f"of {hot}, and the board may draw {limit_w[hot]:.4g} W" in note for note in held.warnings)
 
 
 def test_a_limit_that_was_lowered_is_read_from_the_programs_output(tmp_path):

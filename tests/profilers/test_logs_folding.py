@@ -19,7 +19,7 @@ from eprof.logs.rows.columns import codes_that_stay
 from eprof.logs.rows.sections import Section
 from eprof.logs.rows.stream import Tuning
 from eprof.profilers.ncu.headers import LONG as LONG_FORM
-from eprof.profilers.ncu.long import whole_launches
+from eprof.profilers.ncu.launches import whole_launches
 from eprof.profilers.nvprof import reader, sqlite, text
 from eprof.profilers.nvprof import tables as section
 

@@ -16,14 +16,17 @@ from msgspec import Struct
 from eprof.base.errors import UsageError
 from eprof.base.known import ratio
 from eprof.base.toml import Document, Formula
-from eprof.clusters.cluster import POLL, Clock, Cluster, definition
+from eprof.clusters.cluster import POLL, Clock, Cluster, Storage, definition
 from eprof.commands.scale.schema import Keep
 
 SCHEMA = 1
 # On-chip work and accesses beyond the caches of the program on one processor; what p processors do more of each, which
-# may be negative; messages and their bytes, over all processors, a message once.
-WORDS = ("on_chip", "off_chip", "on_chip_extra", "off_chip_extra", "messages", "network_bytes")
-_MAY_BE_NEGATIVE = ("on_chip_extra", "off_chip_extra")
+# may be negative; messages and their bytes, over all processors, a message once. Bytes of files as on-chip work.
+WORDS = (
+    *("on_chip", "off_chip", "io_bytes", "on_chip_extra", "off_chip_extra", "io_bytes_extra"),
+    *("messages", "network_bytes"),
+)
+_MAY_BE_NEGATIVE = ("on_chip_extra", "off_chip_extra", "io_bytes_extra")
 _KEYS = ("schema", "name", "about", "source", "size", "alpha", "memory_bytes", "count")
 _NAMES = ("n", "p")
 
@@ -41,6 +44,8 @@ class Work(Struct, frozen=True):
     off_chip_extra: float = 0.0
     messages: float = 0.0
     network_bytes: float = 0.0
+    io_bytes: float = 0.0
+    io_bytes_extra: float = 0.0
     memory_bytes: float | None = None
 
 
@@ -62,8 +67,8 @@ class Program(Struct, frozen=True):
         Raises UsageError: they are no numbers there.
         """
         counts = {word: self._value(formula, word, size, processors) for word, formula in self.formulas.items()}
-        for word in ("on_chip", "off_chip"):
-            if counts[word] + counts.get(f"{word}_extra", 0.0) < 0:
+        for word in ("on_chip", "off_chip", "io_bytes"):
+            if counts.get(word, 0.0) + counts.get(f"{word}_extra", 0.0) < 0:
                 raise UsageError(
                     f"{self.name}: `{word}` and `{word}_extra` are less than nothing at n = {size:g}, p = {processors}."
                 )
@@ -107,7 +112,7 @@ def read(document: Document) -> Program:
 
 BASE = "base"
 # What p processors take more than one, E0 by cause.
-CAUSES = ("compute", "memory", "messages", "bytes", "waiting")
+CAUSES = ("compute", "memory", "io", "messages", "bytes", "waiting")
 
 
 class Point(Struct, frozen=True):
@@ -170,25 +175,34 @@ def efficiency(cluster: Cluster, work: Work, clock: Clock, waiting: str) -> floa
 def _priced(cluster: Cluster, work: Work, clock: Clock, waiting: str) -> tuple[dict[str, float], dict[str, float]]:
     """Joules in the model by cause, E1 first, then what E0 is made of; and seconds of all processors, without alpha.
 
-    A message of B/M bytes takes what the cluster's table says, T_net = M t_s + B t_w in all (4.16). Processors that
-    poll spin for as long as messages take, which is alpha times that.
+    Files take t_IO a byte, and dP_IO above idle meanwhile (4.4 to 4.10). A message of B/M bytes takes what the
+    cluster's table says, T_net = M t_s + B t_w in all (4.16). Processors that poll spin for as long as messages take,
+    which is alpha times that.
     """
     on_chip_s, off_chip_s = cluster.on_chip_s(clock), cluster.off_chip_s
+    storage = cluster.storage
+    if storage is None:
+        if work.io_bytes or work.io_bytes_extra:
+            raise UsageError(f"{cluster.name} has no [storage], which a program with `io_bytes` needs: byte_s, busy_w.")
+        storage = Storage(0.0, 0.0)
     start_s = whole_s = 0.0
     if work.messages:
         start_s = work.messages * cluster.messages.start_s()
         whole_s = work.messages * cluster.messages.of_size(work.network_bytes / work.messages)
     counts = {
-        BASE: (work.on_chip, work.off_chip, 0.0),
-        "compute": (work.on_chip_extra, 0.0, 0.0),
-        "memory": (0.0, work.off_chip_extra, 0.0),
-        "messages": (0.0, 0.0, start_s),
-        "bytes": (0.0, 0.0, whole_s - start_s),
+        BASE: (work.on_chip, work.off_chip, work.io_bytes, 0.0),
+        "compute": (work.on_chip_extra, 0.0, 0.0, 0.0),
+        "memory": (0.0, work.off_chip_extra, 0.0, 0.0),
+        "io": (0.0, 0.0, work.io_bytes_extra, 0.0),
+        "messages": (0.0, 0.0, 0.0, start_s),
+        "bytes": (0.0, 0.0, 0.0, whole_s - start_s),
     }
     joules, seconds = {}, {}
-    for cause, (on_chip, off_chip, network_s) in counts.items():
-        above_idle_j = on_chip * on_chip_s * clock.on_chip_w + off_chip * off_chip_s * clock.off_chip_w
-        seconds[cause] = on_chip * on_chip_s + off_chip * off_chip_s + network_s
+    for cause, (on_chip, off_chip, io_bytes, network_s) in counts.items():
+        times_s = (on_chip * on_chip_s, off_chip * off_chip_s, io_bytes * storage.byte_s)
+        watts = (clock.on_chip_w, clock.off_chip_w, storage.busy_w)
+        above_idle_j = sum(time_s * above_w for time_s, above_w in zip(times_s, watts, strict=True))
+        seconds[cause] = sum(times_s) + network_s
         joules[cause] = work.alpha * seconds[cause] * clock.idle_w + above_idle_j
     joules["waiting"] = work.alpha * whole_s * clock.on_chip_w if waiting == POLL else 0.0
     return joules, seconds

@@ -30,6 +30,7 @@ _COLOURS = {
     "metered": "fp16",
     "host": "plain",
     "network": "system",
+    "storage": "l2",
 }
 _SIGNS = legend(sum(Mark))
 _LARGE, _SMALL = 1.0, 0.2  # areas of dots

@@ -50,7 +50,8 @@ class _Seen(NamedTuple):
     """What run directories tell beside their logs. None: not known.
 
     ranks: of the whole program. time_s: of the slowest program. gpus_j: by a meter on each GPU. hosts_j: by one on each
-    host, of its processor. all_j: of the whole cluster. is_metered: whether a meter saw anything.
+    host, of its processor. all_j: of the whole cluster. is_metered: whether a meter saw anything. storage_s: how long
+    the busiest storage device of each host worked.
     """
 
     hosts: int | None = None
@@ -59,6 +60,7 @@ class _Seen(NamedTuple):
     gpus_j: float | None = None
     hosts_j: float | None = None
     all_j: float | None = None
+    storage_s: float | None = None
     is_metered: bool = False
 
 
@@ -164,6 +166,7 @@ def _seen(runs: Sequence[directories.Run]) -> _Seen:
         hosts=len(set(hosts)) if all(hosts) else None,
         ranks=max((int(number) for number in started if number.isdecimal() and len(number) < 10), default=None),
         time_s=time_s,
+        storage_s=_storage_s(hosts, runs),
         is_metered=bool(metered),
     )
     if len(metered) == len(runs) and all(each.boards == 1 for each in metered):
@@ -175,6 +178,17 @@ def _seen(runs: Sequence[directories.Run]) -> _Seen:
             joules[host] = max(joules.get(host, 0.0), measured.joules)
         return seen._replace(hosts_j=sum(joules.values()))
     return seen
+
+
+def _storage_s(hosts: Sequence[str], runs: Sequence[directories.Run]) -> float | None:
+    """How long the storage devices of all hosts worked: each rank saw all of its host. None: one does not tell."""
+    worked_s: dict[str, float] = {}
+    for host, run in zip(hosts, runs, strict=True):
+        seconds = run.io.get("device_s")
+        if seconds is None:
+            return None
+        worked_s[host] = max(worked_s.get(host, 0.0), seconds)
+    return sum(worked_s.values())
 
 
 def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
@@ -280,6 +294,8 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
     if beside.host_w is None and report.seen.hosts_j is not None:
         hosts = Part(energy_j=report.seen.hosts_j, marks=names(Mark.MISSING))
     of_nodes = {"host": hosts, "network": _part(beside.network_w, node_s, node_marks)}
+    if beside.storage is not None:
+        of_nodes["storage"] = _part(beside.storage.busy_w, report.seen.storage_s, beside.marks)
     parts = _metered(gpus | of_nodes, report.seen.all_j)
     # A meter leaves no doubt of what it saw.
     metered = () if report.seen.gpus_j is None else _GPU

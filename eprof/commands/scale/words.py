@@ -27,6 +27,7 @@ OBJECTIVES = {
 CAUSES = {
     "compute": "computing more",
     "memory": "more memory accesses",
+    "io": "reading and writing files",
     "messages": "starting messages",
     "bytes": "moving bytes",
     "waiting": "polling",
@@ -39,12 +40,13 @@ CAUSES = {
     "metered": "what a meter saw beyond it",
     "host": "the hosts",
     "network": "the network",
+    "storage": "storage devices",
 }
 # Columns of a terminal, of 80 characters.
 _TOGETHER = {
     "kernels": ("computation", "data", "constant"),
     "idle": ("imbalance", "between", "unused"),
-    "nodes": ("host", "network"),
+    "nodes": ("host", "network", "storage"),
     "rest": ("metered",),
 }
 # The widths of a terminal from which columns are shown.

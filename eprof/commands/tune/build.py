@@ -259,8 +259,9 @@ def _grids(energy: Energy, model: TimeModel, here: Point, costs_at: Mapping[Poin
         split = attribute(at_clock(counts, time_s, point.core_mhz / here.core_mhz), costs)
         # What a board's limit took off the prices at the clocks of the log, it takes off at all clocks.
         split = given_way(split, energy.split.held)
-        seconds[row] = energy.limits.slowed_s(split.work_j, costs.constant_power_w, time_s)
-        joules[row] = split.total_j + costs.constant_power_w * (seconds[row] - time_s)
+        constant_w = costs.constant_power_w * energy.costs.constant_held
+        seconds[row] = energy.limits.slowed_s(split.work_j, constant_w, time_s)
+        joules[row] = split.total_j + (constant_w * seconds[row] - split.constant_j)
         marks |= split.row_marks
 
     now = {point.label: place for place, point in enumerate(costs_at)}.get(here.label)

@@ -68,6 +68,11 @@ def unused_note(events: Iterable[str], keep: Container[str]) -> str:
     return f"{few(unused, _NAMED, 'events')}: counted, and not used, for eprof knows no use of such" if unused else ""
 
 
+def no_kernels(others: Iterable[tuple[str, int, float]]) -> str:
+    """A note on what ran on the GPU and is no kernel: what it is called, how often it ran, for how many seconds."""
+    return "not kernels, so left out: " + ", ".join(f"{number} {noun} ({s * 1e3:.6g} ms)" for noun, number, s in others)
+
+
 def cells(texts: Iterable[str], rates: Rates = RATES) -> tuple[Floats, Array]:
     """Values (float64; NaN = none; rates in B/s) and what each cell is (int8, see UNITS), for a column of text."""
     texts = list(texts)

@@ -85,6 +85,15 @@ def split(line: str, delimiter: str = ",") -> list[str]:
         return []
 
 
+def below(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
+    """The cells of a line of text below dashes, which are at `spans`; None if it does not keep to these columns."""
+    ends = [*(end for _, end in spans[:-1]), len(line)]
+    between = [line[: spans[0][0]], *(line[end:start] for end, (start, _) in zip(ends, spans[1:], strict=False))]
+    if any(gap.strip() for gap in between):
+        return None
+    return [line[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
+
+
 def looks_like_row(line: str) -> bool:
     """Whether a line may be a row of a CSV section: it starts with a number, quoted or not."""
     return line.startswith(_DIGITS) or (line.startswith('"') and line.startswith(_DIGITS, 1))

@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -20,6 +21,7 @@ from eprof.logs.rows.log import Log, Table
 
 _BREAK = pattern(rb"\r\n?|\n")
 _HEAD = 4096
+_WHOLE_CHUNK = 8 << 20
 
 
 class Tuning(Struct, frozen=True):
@@ -128,6 +130,24 @@ def unpacked(source: Source, chunks: Iterable[bytes], size: int) -> Iterator[byt
         raise LogError(str(err) if str(err).startswith(source.path) else f"{source.path}: {err}") from err
     source.notes += damage
     source.lacks_bytes = bool(damage)
+
+
+@contextmanager
+def whole_file(source: Source, suffix: str) -> Iterator[IO[bytes]]:
+    """A log as a file with a name, for libraries that want one; a packed one is unpacked for a while."""
+    chunks = source.chunks(_WHOLE_CHUNK)
+    if packing.kind(source.head) is None:
+        for _ in chunks:  # for the hash
+            pass
+        yield source.handle
+        return
+    import tempfile  # takes long, and few logs need it
+
+    with tempfile.NamedTemporaryFile(suffix=suffix) as whole:
+        for piece in unpacked(source, chunks, _WHOLE_CHUNK):
+            whole.write(piece)
+        whole.flush()
+        yield whole.file
 
 
 def blocks(source: Source, tuning: Tuning) -> Iterator[bytes]:

@@ -2,13 +2,13 @@
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 from msgspec.structs import replace
 
-from eprof.base.arrays import Bools, Columns, group_sums
+from eprof.base.arrays import Columns, group_sums
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
 from eprof.logs.rows.log import COUNT, Calls, Log, Names, Table, TableRows
@@ -83,7 +83,11 @@ def _table(costs: Costs, names: Mapping[int, str], keep: Container[str] | None, 
         part=parts,
     )
     kept = [name for name in costs.own.names if keep is None or name in keep or name == UNDECODED]
-    counters = Columns(tuple(kept), np.where(_unknown(costs.own, kept), np.nan, costs.own.only(kept)))
+    values = costs.own.only(kept)
+    if UNDECODED in costs.own:  # of a function of which no instruction was decoded, no count by class is known
+        is_dark = costs.own[UNDECODED] >= costs.own["Ir"]
+        values = np.where(np.outer(is_dark, [name not in SIMULATED for name in kept]), np.nan, values)
+    counters = Columns(tuple(kept), values)
     return Table(KIND, rows, counters, dict.fromkeys(kept, COUNT), lacks_rows=not costs.is_whole)
 
 
@@ -97,12 +101,6 @@ def _calls(costs: Costs, name_of: Mapping[int, str]) -> Calls | None:
         callee=Names.of(name_of[call.callee] for call in calls),
         beneath=np.array([float(call.costs[0]) for call in calls]),
     )
-
-
-def _unknown(own: Columns, names: Sequence[str]) -> Bools:
-    """The counts by class of callgrind's functions of which no instruction was decoded, (n_rows, n)."""
-    is_dark = own[UNDECODED] >= own["Ir"] if UNDECODED in own else np.zeros(len(own), dtype=bool)
-    return np.asarray(np.outer(is_dark, [name not in SIMULATED for name in names]))
 
 
 def _names(functions: list[Function]) -> list[str]:

@@ -19,7 +19,9 @@ import numpy as np
 
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
+from eprof.base.gpus import UNNAMED
 from eprof.base.known import only
+from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import BETWEEN, LAUNCH, Log, Names, Table, TableRows
@@ -159,17 +161,13 @@ def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
     """
     name_of: dict[Id, str] = {gpu.id: gpu.name for gpu in gpus}
     alike = only(set(name_of.values()))
-    return Names.of(f"{name_of.get(each.device, alike) or 'GPU without name'} ({each.device})" for each in links)
+    return Names.of(f"{name_of.get(each.device, alike) or UNNAMED} ({each.device})" for each in links)
 
 
 def _left_out(events: Sequence[Event]) -> Iterator[str]:
-    phrases = []
-    for category, noun in _OTHERS.items():
-        times_us = [event.dur for event in events if event.cat == category]
-        if times_us:
-            phrases.append(f"{len(times_us)} {noun} ({sum(times_us) * 1e-3:.6g} ms)")
-    if phrases:
-        yield "not kernels, so left out: " + ", ".join(phrases)
+    times_us = {noun: [event.dur for event in events if event.cat == category] for category, noun in _OTHERS.items()}
+    if others := [(noun, len(own), sum(own) * 1e-6) for noun, own in times_us.items() if own]:
+        yield no_kernels(others)
 
 
 def has_operators(events: Iterable[Event]) -> bool:
@@ -180,19 +178,19 @@ def has_operators(events: Iterable[Event]) -> bool:
 def paths(events: Sequence[Event], launches: Iterable[Event]) -> dict[int, str]:
     """The path of each launch, by its `id`: "BertLayer_0 > Linear_3 > aten::addmm", the operator last."""
     wanted = {id(launch) for launch in launches}
-    rows = [event for event in events if id(event) in wanted or _is_scope(event)]
+    rows = [
+        event
+        for event in events
+        if id(event) in wanted
+        or event.cat in (_OPERATOR, _ANNOTATION)
+        or (event.cat == _PYTHON and event.name.startswith(_MODULE))
+    ]
     path_of: dict[int, str] = {}
     rows.sort(key=attrgetter("thread"))
     for _, of_thread in groupby(rows, key=attrgetter("thread")):
         for launch, around in _enclosed(of_thread, wanted):
             path_of[id(launch)] = _path(launch, around)
     return path_of
-
-
-def _is_scope(event: Event) -> bool:
-    if event.cat == _PYTHON:
-        return event.name.startswith(_MODULE)
-    return event.cat in (_OPERATOR, _ANNOTATION)
 
 
 def _enclosed(rows: Iterable[Event], wanted: set[int]) -> Iterator[tuple[Event, list[Event]]]:

@@ -57,10 +57,7 @@ def is_read(name: str, keep: Container[str] | None) -> bool:
 
 def seconds(metrics: Mapping[str, Array], launches: Array) -> Array:
     """The time of each launch: its duration in ns, or from cycles and their rate, or from bytes; NaN without."""
-    time = np.full(len(launches), np.nan)
-    for name in DURATIONS:
-        if name in metrics:
-            time = np.where(np.isnan(time), metrics[name] / 1e9, time)
+    time = _first_known([metrics[name] / 1e9 for name in DURATIONS if name in metrics], len(launches))
     for cycles, rate in CLOCKS:
         if cycles in metrics and rate in metrics and np.isnan(time).any():
             with np.errstate(divide="ignore", invalid="ignore"):

@@ -101,7 +101,7 @@ def _named_kind(match: re.Match[str], columns: Sequence[str]) -> str:
     if not match["trace"]:
         return _kind(columns)
     shape = nsys.shape_of(columns)
-    return TRACE if shape is not None and shape.kind == nsys.TRACE else UNKNOWN
+    return TRACE if shape is not None and shape.is_trace else UNKNOWN
 
 
 def _kind(columns: Sequence[str]) -> str:

@@ -16,12 +16,20 @@ from eprof.logs.rows.log import Log, Table
 from eprof.logs.rows.numbers import Locale, Unit
 from eprof.logs.rows.sections import Piece, Rows, Section, many_rows, rows, size
 from eprof.logs.rows.stream import Source
-from eprof.profilers.ncu import derived, headers, long, wide
+from eprof.profilers.ncu import derived, headers
 from eprof.profilers.ncu.headers import LINES, LONG, RAW, SUMMARY, TRACE, UNKNOWN
-from eprof.profilers.ncu.long import LaunchNumbers, Long
+from eprof.profilers.ncu.launches import (
+    LaunchNumbers,
+    Long,
+    Sample,
+    Wide,
+    columns_of,
+    places_of_names,
+    units_of,
+    whole_launches,
+)
 from eprof.profilers.ncu.sheet import CSV, IMPORTED, Collected, Messages, notes_of_counters, notes_of_lines
 from eprof.profilers.ncu.text import COLUMNS, Page, block_with_pipes, lines_with_pipes, uncommented
-from eprof.profilers.ncu.wide import Sample, Wide
 from eprof.profilers.nsys import tables as nsys_tables
 from eprof.profilers.nsys.tables import Nsys
 
@@ -63,7 +71,7 @@ class _Table(Struct):
 
     section: Section
     number: int
-    wanted: Sequence[int]
+    wanted: Sequence[int] = ()
     names: Sequence[int] = ()
     pieces: list[Piece] = field(default_factory=list)
     units: dict[int, Unit] | None = None
@@ -183,18 +191,14 @@ class _Reader(Struct):
 
     def _opened(self, section: Section) -> _Table:
         section.part = headers.part_column(section, self.parts_by)
+        table = _Table(section, len(self.tables) + len(self.pages))
         if section.kind == UNKNOWN:
             self.unknown.append(section.first_line)
-        return _Table(section, len(self.tables) + len(self.pages), self._wanted(section), _names(section))
-
-    def _wanted(self, section: Section) -> Sequence[int]:
-        if section.kind in _NO_COLUMNS:
-            return ()
-        if section.kind == TRACE:
-            return nsys_tables.columns_of(section)
-        if section.kind == RAW:
-            return wide.columns_of(section, self.keep)
-        return list(long.columns_of(section).values())
+        elif section.kind == TRACE:
+            table.wanted, table.names = nsys_tables.columns_of(section), nsys_tables.places_of_names(section)
+        elif section.kind != LINES:
+            table.wanted, table.names = columns_of(section, self.keep), places_of_names(section)
+        return table
 
     def _rows(self, table: _Table, lines: Sequence[str]) -> None:
         section = table.section
@@ -207,7 +211,7 @@ class _Reader(Struct):
         if section.kind == SUMMARY and headers.may_be_broken(lines, parsed, table.rest):
             parsed = self._mended(table, lines, parsed)
         if section.kind == RAW:
-            table.units = table.units or wide.units_of(section, lines, parsed.others)
+            table.units = table.units or units_of(section, lines, parsed.others)
             table.sample.add(section, lines)
         self._between(lines, parsed.others)
         for text in parsed.misfits:
@@ -235,21 +239,17 @@ class _Reader(Struct):
 
     def _hold(self, table: _Table, pieces: Sequence[Piece]) -> None:
         table.pieces += pieces
-        if table.held >= max(table.fold_from, self._most(table.section)):
+        # Rows of the raw page are long; those of a summary are never many.
+        most = {SUMMARY: math.inf, RAW: max(2, self.fold_rows // 40)}
+        if table.held >= max(table.fold_from, most.get(table.section.kind, max(2, self.fold_rows // 4))):
             self._fold(table)
-
-    def _most(self, section: Section) -> float:
-        """How many rows of an ncu table are held; those of the raw page are long, those of a summary are never many."""
-        if section.kind == SUMMARY:
-            return math.inf
-        return max(2, self.fold_rows // (40 if section.kind == RAW else 4))
 
     def _fold(self, table: _Table) -> None:
         """Add up the launches of each kernel that are there whole, if it is certain how the ncu log writes numbers."""
         held = table.pieces
         rest: list[Piece] = []
         if table.section.kind == LONG:
-            whole, last = long.whole_launches(table.section, held)
+            whole, last = whole_launches(table.section, held)
             table.pieces = [whole]
             rest = [last]
         launches = table.rows()
@@ -273,6 +273,7 @@ class _Reader(Struct):
             self._skip("(a line that looks like a row, without its numbers)", number)
 
     def _close(self) -> None:
+        """Put the launches of all ncu tables together."""
         self.page.end()
         self._take_page()
         for table in (*self.tables, *self.pages.values()):
@@ -285,11 +286,21 @@ class _Reader(Struct):
             if table.sums:
                 self._note_numbers(table, launches)
             self.closed.append((table, launches))
+        # Only now all are there to show how the log writes numbers.
+        for _, launches in self.closed:
+            if not launches.is_empty:
+                launches.look(self.locale)
+        for table, launches in self.closed:
+            piece = None if launches.is_empty else self._piece(table, launches)
+            if table.sums:
+                if piece is not None:
+                    table.sums.add(piece)
+                piece = table.sums.take()
+            self.collected.add(table.section.kind, piece)
 
     def log(self) -> Log:
         """The log of ncu, or the one sentence on why there is none."""
         self._close()
-        self._collect()
         tables = list(self.collected.tables())
         notes = [*self.messages.notes(), *self.source.notes, *self._notes(tables)]
         if self.nsys.kernels:
@@ -311,19 +322,6 @@ class _Reader(Struct):
             gap_s=self.nsys.gaps.seconds,
             copies_s=self.nsys.copies_s,
         )
-
-    def _collect(self) -> None:
-        """Put the launches of all tables together, now that all are there to show how the log writes numbers."""
-        for _, launches in self.closed:
-            if not launches.is_empty:
-                launches.look(self.locale)
-        for table, launches in self.closed:
-            piece = None if launches.is_empty else self._piece(table, launches)
-            if table.sums:
-                if piece is not None:
-                    table.sums.add(piece)
-                piece = table.sums.take()
-            self.collected.add(table.section.kind, piece)
 
     def _piece(self, table: _Table, launches: Long | Wide) -> folding.Piece:
         sheet = launches.sheet(self.locale.style(self.source.path), self.keep)
@@ -374,13 +372,6 @@ class _Reader(Struct):
             return f"ncu's page names {launches} but no metric, which is nothing to count with; print {IMPORTED}"
         self.messages.page = self.page.first_line or None
         return self.messages.why_no_table()
-
-
-def _names(section: Section) -> Sequence[int]:
-    """The places of columns in which few different texts come again and again; of the raw page, cells are numbers."""
-    if section.kind == TRACE:
-        return nsys_tables.places_of_names(section)
-    return long.places_of_names(section) if section.kind == LONG else ()
 
 
 def _all_rows(table: _Table, block: bytes) -> Piece | None:

@@ -10,10 +10,8 @@ how eprof knows what it should have found.
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import chain
 from typing import IO, Any
 
@@ -23,17 +21,15 @@ from msgspec import Struct, field
 from eprof.base.arrays import Array
 from eprof.base.errors import LogError
 from eprof.base.text import counted, pattern, phrase, when
-from eprof.logs.rows import packing
 from eprof.logs.rows.cells import is_wrong
 from eprof.logs.rows.log import Log
 from eprof.logs.rows.numbers import Unit, unit_of
-from eprof.logs.rows.stream import Source, unpacked
+from eprof.logs.rows.stream import Source, whole_file
 from eprof.profilers.ncu import derived, opcodes
 from eprof.profilers.ncu.sheet import GPU_NAME, IMPORT, Collected, Remarks, Sheet, notes_of_counters
 from eprof.profilers.ncu.signs import REPORT
 
 KIND = "ncu-report"
-_CHUNK = 8 << 20
 _DEVICE = "launch__device_id"
 _VERSION = ("device__attribute_compute_capability_major", "device__attribute_compute_capability_minor")
 _NEEDS = (
@@ -56,7 +52,7 @@ def read(source: Source, _: object, keep: Container[str] | None, *__: object) ->
     Raises LogError, one sentence: the package is missing, the file is cut off, damaged, newer than the package, or has
     no launches.
     """
-    with _file(source) as handle:
+    with whole_file(source, ".ncu-rep") as handle:
         shape = shape_of(source.path, handle)
         if not shape.results:
             raise LogError(
@@ -79,22 +75,6 @@ def read(source: Source, _: object, keep: Container[str] | None, *__: object) ->
         processes=max(1, len(set(shape.pids))),
         clocks=tuple(collected.clocks),
     )
-
-
-@contextmanager
-def _file(source: Source) -> Iterator[IO[bytes]]:
-    """The ncu report as a file of its own, for NVIDIA's reader wants a name; a packed one is unpacked for a while."""
-    chunks: Iterator[bytes] = source.chunks(_CHUNK)
-    if packing.kind(source.head) is None:
-        for _ in chunks:  # for the hash
-            pass
-        yield source.handle
-        return
-    with tempfile.NamedTemporaryFile(suffix=".ncu-rep") as whole:
-        for piece in unpacked(source, chunks, _CHUNK):
-            whole.write(piece)
-        whole.flush()
-        yield whole.file
 
 
 def _actions(path: str, name: str, shape: Shape) -> list[Any]:

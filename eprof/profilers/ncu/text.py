@@ -33,7 +33,7 @@ from msgspec import Struct, field
 
 from eprof.base.text import counted, pattern
 from eprof.logs.rows.numbers import unit_of
-from eprof.logs.rows.sections import Piece, Section
+from eprof.logs.rows.sections import Piece, Section, below
 from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME
 
@@ -297,15 +297,11 @@ def _joined(pieces: Sequence[str]) -> str:
 
 def _cells(text: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
     """The cells of a row of ncu's text below a line of dashes; None if it does not keep to the columns."""
-    ends = [*(start for start, _ in spans[1:]), max(len(text), spans[-1][1])]
-    gaps = [text[end:start] for (_, end), (start, _) in zip(spans, spans[1:], strict=False)]
-    if text[: spans[0][0]].strip() or any(gap.strip() for gap in gaps):
-        loose = _LOOSE.fullmatch(text)  # a name that is longer than the column
-        if loose is None or _KINDS[len(spans)] != LONG:
-            return None
-        return list(loose.groups(default=""))
-    cells = [text[start:end].strip() for (start, _), end in zip(spans, ends, strict=True)]
-    return cells if cells[0] and cells[-1] else None
+    cells = below(text, spans)
+    if cells is not None:
+        return cells if cells[0] and cells[-1] else None
+    loose = _LOOSE.fullmatch(text)  # a name that is longer than the column
+    return list(loose.groups(default="")) if loose and _KINDS[len(spans)] == LONG else None
 
 
 def busiest_pipe(advice: str) -> Metric | None:

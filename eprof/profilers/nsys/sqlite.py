@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from eprof.base.errors import LogError
+from eprof.base.gpus import UNNAMED
 from eprof.base.text import counted
+from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.log import LAUNCH, Log
 from eprof.logs.rows.stream import Source
 from eprof.profilers.nsys.signs import KIND
@@ -77,7 +79,7 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
         command=_command(database, pids),
         processes=max(1, len(pids)),
         gap_s=_gap_s(database) if len(pids) < 2 else None,
-        copies_s=sum(seconds for _, seconds, _ in _copies(database)),
+        copies_s=sum(seconds for _, _, seconds in _copies(database)),
     )
 
 
@@ -147,7 +149,7 @@ def _devices(database: _Database, seen: Iterable[tuple[object, object]]) -> dict
         numbers = gpu_of
     if not names and len(set(numbers.values())) == 1:
         return dict.fromkeys(pairs)
-    return {pair: f"{names.get(gpu_of[pair]) or 'GPU without name'} ({numbers[pair]})" for pair in pairs}
+    return {pair: f"{names.get(gpu_of[pair]) or UNNAMED} ({numbers[pair]})" for pair in pairs}
 
 
 def _gpus(database: _Database) -> Mapping[object, str]:
@@ -194,18 +196,17 @@ def _notes(database: _Database, kernels: list[Timed]) -> Iterable[str]:
                 f"{number} launches of CUDA graphs ({seconds * 1e3:.6g} ms) are traced as a whole, so the kernels in "
                 "them are not told; trace with `nsys profile --cuda-graph-trace=node`"
             )
-    others = [f"{number} {noun} ({seconds * 1e3:.6g} ms)" for number, seconds, noun in _copies(database)]
-    if others:
-        yield "not kernels, so left out: " + ", ".join(others)
+    if others := list(_copies(database)):
+        yield no_kernels(others)
 
 
-def _copies(database: _Database) -> Iterator[tuple[int, float, str]]:
-    """The copies and the memsets in nsys's database: how many, for how many seconds, and what they are called."""
+def _copies(database: _Database) -> Iterator[tuple[str, int, float]]:
+    """The copies and the memsets in nsys's database: what they are called, how many, for how many seconds."""
     for table, noun in _COPIES.items():
         if database.has(table, "start", "end"):
             number, seconds = _sum(database, table)
             if number:
-                yield number, seconds, noun
+                yield noun, number, seconds
 
 
 def _sum(database: _Database, table: str) -> tuple[int, float]:

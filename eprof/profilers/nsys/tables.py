@@ -11,18 +11,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct, convert, field
 
 from eprof.base.arrays import Array, Columns, Ints, alike
 from eprof.base.errors import LogError
+from eprof.base.resources import folder
 from eprof.base.text import counted, pattern
+from eprof.base.toml import Document
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import LAUNCH, Log, Names, Table, TableRows, part_of, told_apart
 from eprof.logs.rows.numbers import ENGLISH, values
-from eprof.logs.rows.sections import Piece, Section, names_of, size, split, together
+from eprof.logs.rows.sections import Piece, Section, below, names_of, size, split, together
 from eprof.logs.rows.stream import Source
 from eprof.profilers.nsys.signs import KIND
 
@@ -30,14 +33,7 @@ OF_LAUNCHES = "nsys-trace"
 STREAM = "Strm"
 DATABASE = "nsys-sqlite"
 COMMAND = "nsys stats --report cuda_gpu_kern_sum --format csv FILE.nsys-rep"
-# The tables that tell the times of kernels, the best first: a log may have several of the same run.
-_BEST = ("cuda_gpu_trace", "cuda_gpu_kern_sum", "cuda_gpu_kern_gb_sum", "cuda_gpu_sum", "cuda_kern_exec_sum")
-TRACE, KERNELS, BY_GRID, ALL, LAUNCHED = _BEST
-_UNIT = r" ?\((ns|nsec|us|usec|ms|msec|s|sec)\)"
-_TOTAL = pattern(f"Total Time{_UNIT}")
-_AVERAGE = pattern(f"KAvg{_UNIT}")
-_DURATION = pattern(f"Duration{_UNIT}")
-_START = pattern(f"Start{_UNIT}")
+_WITH_UNIT = pattern(r"(.+?) ?\((?:ns|nsec|us|usec|ms|msec|s|sec)\)")
 _SCALE = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _PERHAPS = pattern(r'(?:"?Time ?\(%\)"?,"?Total Time ?\(|(?:"?PID"?,"?TID"?,"?DevId"?,)?"?Count"?,"?QCount"?,)')
 _TEXT = pattern(
@@ -131,19 +127,46 @@ def _is_grouped(text: str) -> bool:
 _ENGLISH = Numbers(".")  # of CSV and JSON, whatever the locale
 
 
-class Shape(Struct, frozen=True):
-    """A table: which columns tell the kernel, its launches (None: one a row) and its time. spans: of the text form.
+class Report(Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of `nsys stats`, and its columns (`counters/nsys/tables.toml`)."""
 
-    start: of a launch; None where there are no launches one by one.
-    """
-
-    kind: str
-    columns: tuple[str, ...]
+    report: str
     name: str
     time: str
-    launches: str | None
+    launches: str = ""
+    start: str = ""
+    others: list[str] = []
+    is_mean: bool = False
+
+    @property
+    def columns(self) -> set[str]:
+        """The columns by which the table is known, without units."""
+        return {self.name, self.time, self.launches or self.name, *self.others}
+
+
+@cache
+def reports() -> dict[str, Report]:
+    """The tables of nsys that tell the times of kernels, by name, the best first."""
+    document = Document.read(folder("counters") / "nsys" / "tables.toml")
+    return {each.report: each for each in convert(document.data["table"], list[Report])}
+
+
+class Shape(Struct, frozen=True):
+    """A table of nsys as a log has it: its columns, with the units that stand behind those of times.
+
+    spans: where the columns of the text form stand. start: the column of the start of a launch; None: not told.
+    """
+
+    report: Report
+    columns: tuple[str, ...]
+    time: str
     spans: tuple[tuple[int, int], ...] | None = None
     start: str | None = None
+
+    @property
+    def is_trace(self) -> bool:
+        """Whether a row of an nsys table is one launch."""
+        return not self.report.launches
 
     @property
     def unit(self) -> str:
@@ -163,7 +186,7 @@ class Shape(Struct, frozen=True):
     @property
     def is_whole(self) -> bool:
         """Whether the time in an nsys summary can have no decimals: nanoseconds that are no average."""
-        return self.unit == "ns" and self.kind != LAUNCHED
+        return self.unit == "ns" and not self.report.is_mean
 
 
 def _unit_of(column: str) -> str:
@@ -181,26 +204,15 @@ class Timed(Struct, frozen=True):
 
 
 def shape_of(names: Sequence[str], spans: Sequence[tuple[int, int]] | None = None) -> Shape | None:
-    """The nsys table that these columns make; None if it does not tell the times of kernels."""
-    own = set(names)
-    columns = tuple(names)
-    places = None if spans is None else tuple(spans)
-    total = _first(names, _TOTAL)
-    average = _first(names, _AVERAGE)
-    duration = _first(names, _DURATION)
-    if total and {"Instances", "Category", "Operation"} <= own:
-        return Shape(ALL, columns, "Operation", total, "Instances", places)
-    if total and {"Instances", "Name"} <= own:
-        return Shape(BY_GRID if "GridXYZ" in own else KERNELS, columns, "Name", total, "Instances", places)
-    if average and {"Count", "Kernel Name"} <= own:
-        return Shape(LAUNCHED, columns, "Kernel Name", average, "Count", places)
-    if duration and {"CorrId", "Name"} <= own:
-        return Shape(TRACE, columns, "Name", duration, None, places, _first(names, _START) or None)
-    return None
-
-
-def _first(names: Sequence[str], form: re.Pattern[str]) -> str:
-    return next((name for name in names if form.fullmatch(name)), "")
+    """The nsys table that these columns make: the one with most columns that fits; None: no times of kernels."""
+    timed = {match[1]: name for name in reversed(names) if (match := _WITH_UNIT.fullmatch(name))}
+    known = [each for each in reports().values() if each.time in timed and each.columns <= {each.time, *names}]
+    if not known:
+        return None
+    report = max(known, key=lambda each: len(each.columns))
+    return Shape(
+        report, tuple(names), timed[report.time], None if spans is None else tuple(spans), timed.get(report.start)
+    )
 
 
 class Nsys(Struct):
@@ -244,7 +256,7 @@ class Nsys(Struct):
             return self.heading is not None or _ASIDE.match(line) is not None
         if not self.shape.spans:
             return self.row(self.shape, split(line))
-        fields = _below(line, self.shape.spans)
+        fields = below(line, self.shape.spans)
         if fields is None and self.numbers.has_blanks:
             return False  # where numbers hold blanks, words do not tell the columns
         return self.row(self.shape, fields or _WORDS.split(line.strip(" \t"), len(self.shape.spans) - 1))
@@ -266,17 +278,17 @@ class Nsys(Struct):
         is_text = shape.spans is not None
         numbers = self.numbers if is_text else _ENGLISH
         if is_text:
-            numbers.look(cell for column, cell in row.items() if column != shape.name)
+            numbers.look(cell for column, cell in row.items() if column != shape.report.name)
         time = numbers.value(row[shape.time], is_text and shape.is_whole)
-        launches = numbers.value(row[shape.launches], is_text) if shape.launches else 1.0
+        launches = numbers.value(row[shape.report.launches], is_text) if shape.report.launches else 1.0
         if time is None or launches is None or not launches.is_integer() or launches > _MOST_LAUNCHES:
             return False
-        name = row[shape.name]
+        name = row[shape.report.name]
         is_kernel = row.get("Category", "CUDA_KERNEL") == "CUDA_KERNEL" and not name.startswith("[CUDA mem")
         if name and is_kernel:
-            many = launches if shape.kind == LAUNCHED else 1.0
+            many = launches if shape.report.is_mean else 1.0
             start = numbers.value(row[shape.start], is_text) if shape.start else None
-            if shape.kind == TRACE:
+            if shape.is_trace:
                 time_ns = -1 if start is None else round(1e9 * time * shape.scale)
                 start_ns = round((start or 0.0) * shape.start_scale)
                 self.gaps.add(Names.of([row.get("Device") or None]), np.array([start_ns]), np.array([time_ns]))
@@ -298,24 +310,24 @@ class Nsys(Struct):
         self, shape: Shape, name: str, device: str | None, launches: int, seconds: float, part: str | None = None
     ) -> None:
         """Launches of a kernel in nsys's tables and the time that they took together."""
-        own = self.sums.setdefault(shape.kind, {}).setdefault((name, device or None, part), [0, 0.0])
+        own = self.sums.setdefault(shape.report.report, {}).setdefault((name, device or None, part), [0, 0.0])
         own[0] += launches
         own[1] += seconds
 
     @property
     def kernels(self) -> list[Timed]:
         """The kernels of nsys's output, from the best table that there is."""
-        best = next((self.sums[kind] for kind in _BEST if kind in self.sums), {})
+        best = next((self.sums[kind] for kind in reports() if kind in self.sums), {})
         return [Timed(name, device, int(many), time_s, part) for (name, device, part), (many, time_s) in best.items()]
 
     def table(self) -> Table:
         """The times of kernels that nsys printed; there must be some."""
-        best = next((kind for kind in _BEST if kind in self.sums), "")
-        return table_of(self.kernels, OF_LAUNCHES if best == TRACE else KIND, self.parts)
+        best = next((kind for kind in reports() if kind in self.sums), "")
+        return table_of(self.kernels, OF_LAUNCHES if best and not reports()[best].launches else KIND, self.parts)
 
     def notes(self) -> Iterable[str]:
         """Sentences for a log whose times were read from nsys's tables."""
-        kinds = [kind for kind in _BEST if kind in self.sums]
+        kinds = [kind for kind in reports() if kind in self.sums]
         if len(kinds) > 1:
             yield f"the times are those of {kinds[0]}; the log tells them again in {', '.join(kinds[1:])}, not used"
         cut = sum(kernel.name.endswith(_CUT) for kernel in self.kernels)
@@ -332,14 +344,6 @@ class Nsys(Struct):
         if self.text is not None:
             return f"the tables of nsys are printed as text (line {self.text}); write them with `{COMMAND} > times.csv`"
         return None
-
-
-def _below(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
-    """The fields of a row of nsys's text, which stand below the dashes; None if it does not keep to them."""
-    gaps = [line[end:start] for (_, end), (start, _) in zip(spans, spans[1:], strict=False)]
-    if any(gap.strip() for gap in gaps) or line[: spans[0][0]].strip():
-        return None
-    return [line[start:end] for start, end in (*spans[:-1], (spans[-1][0], len(line)))]
 
 
 def table_of(kernels: Sequence[Timed], kind: str, parts_by: str | None = None) -> Table:
@@ -427,13 +431,13 @@ def _is_closed(rest: str, before: bool) -> bool:
 def columns_of(section: Section) -> list[int]:
     """Places of the columns of an nsys trace that are read."""
     shape = _shape(section)
-    places = [section.at(name) for name in (shape.name, "Device", shape.time, STREAM, shape.start or "")]
+    places = [section.at(name) for name in (shape.report.name, "Device", shape.time, STREAM, shape.start or "")]
     return [place for place in places if place is not None]
 
 
 def places_of_names(section: Section) -> list[int]:
     """The places of columns in which few different texts come again and again."""
-    places = [section.at(name) for name in (_shape(section).name, "Device", STREAM)]
+    places = [section.at(name) for name in (_shape(section).report.name, "Device", STREAM)]
     return [place for place in places if place is not None]
 
 
@@ -446,7 +450,7 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
         return 0
     table = together(pieces)
     shape = _shape(section)
-    names = names_of(table[section.at(shape.name) or 0])
+    names = names_of(table[section.at(shape.report.name) or 0])
     place = section.at("Device")
     devices = Names(("",), np.zeros_like(names.codes)) if place is None else names_of(table[place])
     seconds = values(table[section.at(shape.time) or 0], ENGLISH) * shape.scale

@@ -401,9 +401,14 @@ class Walk:
         elif not line.strip():
             # A blank line is the row of units of a table that has no units, or the end of one.
             section = self._section
-            is_new = isinstance(section, TextSection) and section.may_begin_blank and not section.rows
-            if not is_new or not section.accepts(line):  # type: ignore[union-attr, arg-type]
-                self._end_table()
+            if (
+                isinstance(section, TextSection)
+                and section.may_begin_blank
+                and not section.rows
+                and section.accepts(line)
+            ):
+                return
+            self._end_table()
         elif message := PROFILER_LINE.fullmatch(line):
             self._profiler_line(message)
         elif is_chatter(line):
@@ -523,8 +528,9 @@ class Walk:
         if self._section is None:
             return
         self._section.close()
-        keeps_rows = isinstance(self._section, Section) and type(self._section) is not Section
-        self._before = self._section if keeps_rows else None  # type: ignore[assignment]
+        self._before = None
+        if isinstance(self._section, Section) and type(self._section) is not Section:
+            self._before = self._section
         self._section = None
 
 

@@ -62,7 +62,7 @@ class SummarySection(ColumnSection):
         names = (self.device, self.kernel, self.calls, self.name)
         checked = [place for place in self._others if place != self.value]
         self.form = Form(header.width, names, (self.value,), checked=tuple(checked))
-        self._needed = (
+        self.needed = (
             (self.device, is_device), (self.calls, is_whole), (self.kernel, is_named), (self.name, is_named)
         )  # fmt: skip
         self.rates = store.rates or RATES
@@ -73,14 +73,9 @@ class SummarySection(ColumnSection):
         self._unused: list[tuple[Array, ...]] = []
         self._is_used = False
 
-    def fits(self, fields: list[str]) -> bool:
-        """A row of nvprof's summary: a device with its index, a whole number of invocations, and names."""
-        return all(fits(fields[place]) for place, fits in self._needed)
-
     def all_fit(self, rows: Rows) -> bool:
-        """As `fits` for rows of nvprof's summary, called once for each different text."""
-        needed = [*self._needed, (self.name, _is_of_all)]
-        return all(rows.each(place, self.store.each(fits)).all() for place, fits in needed)
+        """As `fits` for rows of nvprof's summary; those by hardware instance are taken one by one."""
+        return super().all_fit(rows) and not rows.each(self.name, self.store.each(_is_by_instance)).any()
 
     def take(self, fields: list[str]) -> None:
         """Take a row of nvprof's summary; where a counter went wrong there is no value."""
@@ -162,10 +157,6 @@ class SummarySection(ColumnSection):
             yield piece
 
 
-def _is_of_all(name: str) -> bool:
-    return not _is_by_instance(name)
-
-
 def _is_by_instance(name: str) -> bool:
     return name.rstrip().endswith(_INSTANCES)
 
@@ -212,6 +203,7 @@ class WideSection(ColumnSection):
     def __init__(self, header: Header, run: int, store: Store) -> None:
         super().__init__(header, run, store)
         self.device, self.kernel = header.at("Device"), header.at("Kernel")
+        self.needed = ((self.device, is_device), (self.kernel, is_named))
         self.stream = header.at("Stream") if store.by == "stream" else None
         self._device_of = store.each(store.devices.of, np.int32)
         self.rates = store.rates or RATES
@@ -246,15 +238,6 @@ class WideSection(ColumnSection):
         if numbers:
             self.form = replace(self.form, values=numbers, numbers=())
         return bool(numbers)
-
-    def fits(self, fields: list[str]) -> bool:
-        """A row of nvprof's wide trace: a device with its index, and a kernel."""
-        return is_device(fields[self.device]) and is_named(fields[self.kernel])
-
-    def all_fit(self, rows: Rows) -> bool:
-        """As `fits` for rows of nvprof's wide trace, called once for each different text."""
-        needed = ((self.device, is_device), (self.kernel, is_named))
-        return all(rows.each(place, self.store.each(fits)).all() for place, fits in needed)
 
     def add(self, rows: Rows) -> None:
         """Keep the cells of launches in nvprof's wide trace."""

@@ -1,7 +1,6 @@
 """SQLite files: of nvprof -o, with kernels, times, and metrics by number (counters/nvprof/numbers.toml), of nsys."""
 
 import sqlite3
-import tempfile
 from collections.abc import Collection, Container
 from contextlib import closing
 from functools import cache
@@ -13,17 +12,15 @@ import numpy as np
 from eprof.base import resources
 from eprof.base.errors import LogError
 from eprof.base.toml import Document
-from eprof.logs.rows import packing
 from eprof.logs.rows.cells import ABSENT, INVALID, LARGEST, OVERFLOW, UNITS, UNREADABLE, WRONG, as_cell, is_wrong
 from eprof.logs.rows.folding import Cells, Piece, Sums
 from eprof.logs.rows.log import LAUNCH, OTHER, PERCENT, UNKNOWN, Log, part_of
-from eprof.logs.rows.stream import Source, unpacked
+from eprof.logs.rows.stream import Source, whole_file
 from eprof.profilers.nsys import sqlite as nsys_sqlite
 from eprof.profilers.nvprof.signs import COUNTED
 from eprof.profilers.nvprof.tables import NO_DEVICE, Store
 
 _KIND = "nvprof-sqlite"
-_CHUNK = 1 << 20
 _NO_CELL = (float("nan"), ABSENT)
 _ROWS = 1 << 16  # of a table, that are held as Python's numbers
 _KERNEL_TABLES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL")
@@ -44,16 +41,9 @@ _COPY_TABLES = {
 
 def read(source: Source, _: object, keep: Container[str] | None, parts: str | None, *__: object) -> Log:
     """Read a database of nvprof or nsys, maybe packed. keep, parts: see `logs.read`. Raises LogError."""
-    if packing.kind(source.head) is None:
-        for _ in source.chunks(_CHUNK):
-            pass
-        return _read(source, Path(source.path), keep, parts)
-    with tempfile.NamedTemporaryFile(suffix=".nvvp") as whole:
-        for piece in unpacked(source, source.chunks(_CHUNK), _CHUNK):
-            whole.write(piece)
+    with whole_file(source, ".nvvp") as whole:
         if source.notes:
             raise LogError(f"{source.path}: {source.notes[0].partition(';')[0]}; copy the file again")
-        whole.flush()
         return _read(source, Path(whole.name), keep, parts)
 
 

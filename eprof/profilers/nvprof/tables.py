@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from eprof.base.arrays import Array, Floats
 from eprof.base.text import pattern
 from eprof.logs.rows import folding
-from eprof.logs.rows.cells import REASONS, Rates
+from eprof.logs.rows.cells import REASONS, Rates, no_kernels
 from eprof.logs.rows.columns import Answers, Form, LineRows, ParsedRows, Rows, codes_that_stay
 from eprof.logs.rows.folding import Piece
 from eprof.logs.rows.log import Shape
@@ -224,8 +224,7 @@ class Store(folding.Store, dict=True):
         if self.ranges:
             notes.append("tables by NVTX range were left out: the table of the whole run has their launches too")
         if self.others:
-            parts = [f"{int(calls)} {name} ({time_s * 1e3:.6g} ms)" for name, (calls, time_s) in self.others.items()]
-            notes.append("not kernels, so left out: " + ", ".join(parts))
+            notes.append(no_kernels((name, int(calls), time_s) for name, (calls, time_s) in self.others.items()))
         return notes
 
 
@@ -298,17 +297,28 @@ class Section:
 
 
 class ColumnSection(Section, ABC):
-    """A table that may be long. `form`: how its lines are parsed, and which columns are read."""
+    """A table that may be long. `form`: how its lines are parsed, and which columns are read.
+
+    needed: places of cells, and what must be true of them in every row.
+    """
 
     form: Form
+    needed: Sequence[tuple[int, Callable[[str], bool]]] = ()
 
     def __init__(self, header: Header, run: int, store: Store) -> None:
         super().__init__(header, run, store)
         self._lines: list[list[str]] = []
 
-    @abstractmethod
+    def fits(self, fields: list[str]) -> bool:
+        """Whether fields are a row of the open table: those that it needs are what they must be."""
+        return all(fits(fields[place]) for place, fits in self.needed)
+
     def all_fit(self, rows: Rows) -> bool:
-        """Whether `fits` is true of every row, and `take` of the open table would change nothing in it."""
+        """Whether `fits` is true of every row, and `take` of the open table would change nothing in it.
+
+        Each different text is looked at once.
+        """
+        return all(rows.each(place, self.store.each(fits)).all() for place, fits in self.needed)
 
     @abstractmethod
     def add(self, rows: Rows) -> None:

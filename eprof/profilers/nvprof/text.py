@@ -10,7 +10,18 @@ from eprof.logs.rows.cells import OLD_RATES, SECONDS, seconds, shows_wrong
 from eprof.logs.rows.columns import LAUNCH_ID
 from eprof.logs.rows.folding import Piece, Sums
 from eprof.profilers.nvprof.sections import CutOffSection, SummarySection, UsageSection, is_kernel
-from eprof.profilers.nvprof.tables import DEVICE, EVENTS, METRICS, NO_DEVICE, SUMMARY, TRACE, WIDE, Header, Store
+from eprof.profilers.nvprof.tables import (
+    DEVICE,
+    EVENTS,
+    METRICS,
+    NO_DEVICE,
+    SUMMARY,
+    TRACE,
+    WIDE,
+    Header,
+    Section,
+    Store,
+)
 
 # A program may print very long lines: no pattern here may try the places of one over and over.
 # Some terminals join lines that fill their width, so the device may stand behind the header, and the kernel behind it.
@@ -43,7 +54,7 @@ _TRACE_UNITS = pattern(r"\s*(ns|us|ms|s)\s+(ns|us|ms|s)(?:\s(?:[KMGT]?B(?:/s)?|\
 
 
 class TextSection(ABC):
-    """An open text table; takes whole lines."""
+    """An open text table; takes whole lines, for a table of fields if it has one."""
 
     kind = ""
     may_begin_blank = False  # whether the row of units may be a blank line
@@ -51,14 +62,16 @@ class TextSection(ABC):
     def __init__(self, run: int, store: Store) -> None:
         self.run, self.store = run, store
         self.rows = 0
+        self._table: Section | None = None
 
     @abstractmethod
     def accepts(self, line: str) -> bool:
         """Take a line of nvprof's text if it belongs to the table."""
 
-    @abstractmethod
     def close(self) -> None:
         """The table of nvprof's text ends here: hand over what was taken."""
+        if self._table is not None:
+            self._table.close()
 
 
 class TextCounters(TextSection):
@@ -70,7 +83,7 @@ class TextCounters(TextSection):
         total = bool(header[2])
         self.kind = EVENTS if events else METRICS
         columns = ("Device", "Kernel", "Invocations", f"{header[1]} Name", "Avg", *(["Total"] if total else []))
-        self._table = SummarySection(Header(self.kind, columns), run, store)
+        self._counters = self._table = SummarySection(Header(self.kind, columns), run, store)
         self._values = 4 if total else 3
         self._described = not events
         self._device = self._kernel = ""
@@ -85,10 +98,10 @@ class TextCounters(TextSection):
             self._device = self._indexed(device[1]) if device else self._device
             self._kernel = kernel[1].rstrip() if kernel else ""
             if line.startswith("\tKernel: ") and self.store.rates is None:
-                self._table.rates = OLD_RATES  # the versions that put a tab there
+                self._counters.rates = OLD_RATES  # the versions that put a tab there
             return True
         row = self._fields(line)
-        if not row or not self._table.accepts([self._device, self._kernel, *row]):
+        if not row or not self._counters.accepts([self._device, self._kernel, *row]):
             return False
         self.rows += 1
         self.store.note(
@@ -120,10 +133,6 @@ class TextCounters(TextSection):
         wrong = [value for value in cells if shows_wrong(value)]
         return [words[0], name, *(wrong[:1] * (len(cells) - 2) or cells[2:])]
 
-    def close(self) -> None:
-        """Hand over the rows of counters in nvprof's text."""
-        self._table.close()
-
 
 class _RoundedUsage(UsageSection):
     def say_rounded(self) -> None:
@@ -140,24 +149,20 @@ class TextUsage(TextSection):
         super().__init__(run, store)
         self._row = re.compile(_USAGE_ROW.format(values=values))
         self._type = "API calls" if of_api else "GPU activities"
-        self._table = _RoundedUsage(Header(SUMMARY, ("Type", "Time", "Calls", "Name")), run, store)
+        self._usage = self._table = _RoundedUsage(Header(SUMMARY, ("Type", "Time", "Calls", "Name")), run, store)
 
     def accepts(self, line: str) -> bool:
         """Take a row of the GPU summary in nvprof's text, whose type is the last one printed; or the units."""
         units = _UNITS_ROW.fullmatch(line)
         if units:
-            self._table.unit = SECONDS[units[1]]
+            self._usage.unit = SECONDS[units[1]]
             return True
         row = self._row.fullmatch(line)
-        if row is None or np.isnan(seconds(row["time"], self._table.unit)):
+        if row is None or np.isnan(seconds(row["time"], self._usage.unit)):
             return False
         self._type = row["type"] or self._type
         self.rows += 1
-        return self._table.accepts([self._type, row["time"], row["calls"], row["name"]])
-
-    def close(self) -> None:
-        """Hand over the rows of the GPU summary in nvprof's text."""
-        self._table.close()
+        return self._usage.accepts([self._type, row["time"], row["calls"], row["name"]])
 
 
 class TextTrace(TextSection):
@@ -225,7 +230,9 @@ class TextWide(TextSection):
         super().__init__(run, store)
         headings = list(_COLUMN.finditer(header.rstrip()))
         self._ends = [heading.end() for heading in headings]
-        self._table = CutOffSection(Header(WIDE, tuple(heading[0] for heading in headings)), run, store)
+        self._launches = self._table = CutOffSection(
+            Header(WIDE, tuple(heading[0] for heading in headings)), run, store
+        )
 
     def accepts(self, line: str) -> bool:
         """Take a row of the trace with counters in nvprof's text, or the units, which may be a blank line."""
@@ -233,9 +240,9 @@ class TextWide(TextSection):
         if any(line[end : end + 1].strip() for end in self._ends) or len(line) > self._ends[-1]:
             return False
         fields = [line[start:end].strip() for start, end in zip([0, *self._ends], self._ends, strict=False)]
-        if not self._table.accepts(fields):
+        if not self._launches.accepts(fields):
             return False
-        self.rows = self._table.rows
+        self.rows = self._launches.rows
         if self.rows:
             self.store.note(
                 "a trace is text made without --csv: it cuts off the names of kernels, so those that begin alike are "
@@ -244,10 +251,6 @@ class TextWide(TextSection):
             if not DEVICE.search(fields[0]):
                 self.store.note(_NO_NAME)
         return True
-
-    def close(self) -> None:
-        """Hand over the launches of the trace with counters in nvprof's text."""
-        self._table.close()
 
 
 class TextIgnored(TextSection):
@@ -259,9 +262,6 @@ class TextIgnored(TextSection):
             re.fullmatch(r"\s+\d+(?:\s+(?:-|[\d.]+[A-Za-z]+)){5}\s+\S.*", line) is not None
             or re.fullmatch(r"\s*[\d.]+(?:ns|us|ms|s)\s+(?:-|[\d.]+(?:ns|us|ms|s))\s+\S.*", line) is not None
         )
-
-    def close(self) -> None:
-        """Nothing of an ignored table of nvprof's text was kept."""
 
 
 def is_header(line: str) -> bool:

@@ -420,11 +420,20 @@ def _rows(run: Run, lines: Lines) -> list[_Counted]:
         if row.cgroup in counted:
             _count(counted[row.cgroup], row, run, lines)
     intervals = len({row.time for row in run.rows})
+    # The counters of packages ran for so many times the time of the run, and clocks tell how many cores were busy.
+    sockets_ns = [float(row.runtime_ns or 0) for row in run.rows if domain(plain(row.event)[0]) == "pkg"]
+    sockets = sum(sockets_ns) / 1e9 / time_s if time_s > 0 else 0.0
+    # On each CPU apart (-A) the clock runs whether or not the program does.
+    clocks = [row for row in run.rows if plain(row.event)[0] == TASK_CLOCK and not row.place]
+    busy_s = sum(lines.number_of(row.value, run) / 1e3 for row in clocks)
+    busy_s = busy_s or sum(lines.number_of(seconds_text, run) for seconds_text in run.cpu)
     for each in counted.values():
         each.intervals = intervals
         each.leave_out_wrapped()
-        each.packages = _packages(run, lines, time_s)
-        each.cores = _cores(run, lines, time_s) if len(inner) < 2 else None
+        if 1 <= sockets < LARGEST and abs(sockets - round(sockets)) < 0.05:
+            each.packages = round(sockets)
+        if len(inner) < 2 and busy_s > 0 and time_s > 0:
+            each.cores = busy_s / time_s
     return list(counted.values())
 
 
@@ -463,28 +472,12 @@ def _time_s(run: Run, lines: Lines) -> float:
     return max((msec / cpus / 1e3 for msec, cpus in used if cpus > 0), default=math.nan)
 
 
-def _packages(run: Run, lines: Lines, time_s: float) -> int | None:
-    """How many processor packages perf's energy is of: their counters ran for so many times the time of the run."""
-    rows = [row for row in run.rows if domain(plain(row.event)[0]) == "pkg" and row.runtime_ns]
-    ratio = sum(float(row.runtime_ns) for row in rows) / 1e9 / time_s if time_s > 0 else 0.0
-    return round(ratio) if 1 <= ratio < LARGEST and abs(ratio - round(ratio)) < 0.05 else None
-
-
 def _unnamed(run: Run, lines: Lines) -> str:
     """What perf counted where it names no command: with `-a` its clock runs on all CPUs, idle or not."""
     clocks = [row for row in run.rows if plain(row.event)[0] == CPU_CLOCK and row.cpus]
     cpus = [lines.number_of(row.cpus, run) for row in clocks]
     is_of_all = any(number > 1.5 and abs(number / round(number) - 1) < _OF_ALL for number in cpus)
     return SYSTEM if is_of_all else WHOLE_PROGRAM
-
-
-def _cores(run: Run, lines: Lines, time_s: float) -> float | None:
-    """How many cores perf's program kept busy: its processor time over the time of its run; None: not told."""
-    # On each CPU apart (-A) the clock runs whether or not the program does.
-    clocks = [row for row in run.rows if plain(row.event)[0] == TASK_CLOCK and not row.place]
-    busy_s = sum(lines.number_of(row.value, run) / 1e3 for row in clocks)
-    busy_s = busy_s or sum(lines.number_of(seconds_text, run) for seconds_text in run.cpu)
-    return busy_s / time_s if busy_s > 0 and time_s > 0 else None
 
 
 def _is_cut(run: Run) -> bool:

@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eprof.base.errors import EprofError
+from eprof.base.marks import Mark, names
 from eprof.base.toml import Document
 from eprof.cli import main
 from eprof.clusters import cluster
-from eprof.clusters.cluster import Beside, Part, medians
+from eprof.clusters.cluster import Beside, Part, Storage, medians
 from eprof.commands.scale import document as scale_document
 from eprof.commands.scale import measured, model, ranks, words
 from eprof.lab.objective import parse
+from eprof.logs import runs as directories
 from eprof.profile import schema
 
 LOGS = Path(__file__).parents[3] / "samples" / "logs"
@@ -623,3 +625,28 @@ def test_every_form_has_the_causes(eprof, tmp_path):
     assert "| waiting for the slowest rank |" in markdown
     rows = list(csv.DictReader(files[2].open()))
     assert float(rows[2]["imbalance_j"]) > 0 and rows[2]["between_j"] == ""
+
+
+def test_storage_devices_are_a_part_of_the_energy_where_their_power_and_time_are_known():
+    beside = Beside(10.0, 0.0, 60.0, 1, storage=Storage(1e-9, 6.0))
+    run = runs_of([1.0], 3.0, beside, storage_s=0.5)
+    assert run.parts["storage"].energy_j == pytest.approx(3.0)
+    without = runs_of([1.0], 3.0, replace(beside, storage=None), storage_s=0.5)
+    assert "storage" not in without.parts and run.energy_j - without.energy_j == pytest.approx(3.0)
+    unknown = runs_of([1.0], 3.0, beside)
+    assert unknown.parts["storage"] == Part(energy_j=None, marks=["missing"]) and "missing" in names(
+        Mark(unknown.marks)
+    )
+
+
+def test_each_host_s_storage_counts_once_and_is_unknown_where_one_run_does_not_tell(tmp_path):
+    def on(host, device_s):
+        record = {
+            "host": {"name": host},
+            "measurements": [{"what": "time", "seconds": 1.0, "io": {"device_s": device_s}}],
+        }
+        return directories.Run(tmp_path, record, {})
+
+    seen = [on("a", 0.5), on("a", 0.75), on("b", 1.0)]
+    assert ranks._seen(seen).storage_s == pytest.approx(1.75)
+    assert ranks._seen([*seen, directories.Run(tmp_path, {"host": {"name": "c"}}, {})]).storage_s is None

@@ -514,3 +514,24 @@ def test_lines_that_no_eye_tells_apart_are_drawn_once():
     points = [(1, 1.0), (2, 0.5)]
     assert page._is_alike([(1, 1.01), (2, 0.505)], points)
     assert not page._is_alike([(1, 1.0), (2, 0.52)], points) and not page._is_alike(points[:1], points)
+
+
+def test_a_program_that_reads_files_needs_a_cluster_that_tells_what_they_take():
+    """[S] 4.4 and 4.8: T_IO is a term of the time, dP_IO of the power above idle; each processor reads all."""
+    text = (Path(__file__).parents[3] / "costs" / "clusters" / "gigabit-demo.toml").read_text()
+    counts = 'on_chip = "1e9 * n"\noff_chip = "0"\nio_bytes = "1e9 * n"\nio_bytes_extra = "1e9 * n * (p - 1)"\n'
+    about = 'schema = 1\nname = "reader"\nsource = "t"\nalpha = 1.0\n[count]\n'
+    program = model.read(Document.parse(about + counts, "x.toml"))
+
+    def modelled(more):
+        machine = cluster.read(Document.parse(text + more, "t.toml"))
+        case = scale_document.Case(machine, program, 1.0, [1, 4], [machine.default], "interrupt")
+        return scale_document.modelled(case, scale_document.Asked([parse("energy")])).rows
+
+    with pytest.raises(UsageError, match=r"gigabit-demo has no \[storage\], which a program with `io_bytes` needs"):
+        modelled("")
+    one, four = modelled("[storage]\nbyte_s = 2e-9\nbusy_w = 12\n")
+    computing_s = 1e9 / 2.8e9
+    assert one.time_s == pytest.approx(computing_s + 2.0)
+    assert one.energy_j == pytest.approx(95 * (computing_s + 2.0) + 105 * computing_s + 12 * 2.0)
+    assert four.overhead_j["io"] == pytest.approx(3 * 2.0 * (95 + 12)) == sum(four.overhead_j.values())

@@ -19,7 +19,9 @@ ASKED = scale_document.Asked([parse(name) for name in OBJECTIVES])
 watts = st.sampled_from([0.0, 1e-3, 7.5, 95.0, 400.0])
 # Nothing, too little to see, and more than all else.
 amounts = st.sampled_from([0.0, 1.0, 3e4, 2e7, 5e10])
-WORDS = ("on_chip", "off_chip", "on_chip_extra", "off_chip_extra", "messages", "network_bytes")
+ALONE = ("on_chip", "off_chip", "io_bytes")
+MORE = ("on_chip_extra", "off_chip_extra", "io_bytes_extra", "messages", "network_bytes")
+WORDS = ALONE + MORE
 
 
 def close(value, expected):
@@ -36,6 +38,7 @@ def machines(draw):
         "clocks": {mhz: (draw(watts), draw(watts), draw(watts)) for mhz in clocks},
         "cycles": draw(st.sampled_from([0.25, 1.0, 3.0])),
         "off_chip_s": draw(st.sampled_from([0.0, 1e-9, 1e-7])),
+        "storage": (draw(st.sampled_from([0.0, 1e-9, 1e-6])), draw(watts)),
         "messages": list(zip(sizes, itertools.accumulate(steps), strict=True)),
     }
     default = draw(st.sampled_from(clocks))
@@ -46,6 +49,7 @@ def machines(draw):
         told = "".join(f"{name} = {power}\n" for name, power in names)
         text += f"[[setting]]\ncore_mhz = {mhz}\n{told}default = {str(mhz == default).lower()}\n"
     text += f"[time]\non_chip_cycles = {machine['cycles']}\noff_chip_s = {machine['off_chip_s']}\n"
+    text += "[storage]\nbyte_s = {}\nbusy_w = {}\n".format(*machine["storage"])
     text += f"[message]\nbytes = {sizes}\nseconds = {[seconds for _, seconds in machine['messages']]}\n"
     return machine, text, basis
 
@@ -58,7 +62,7 @@ def works(draw):
         work["off_chip_extra"] = -0.15 * work["off_chip"]
     alpha = draw(st.sampled_from([0.3, 0.86, 1.0, 1.4]))
     formulas = {word: f"{amount!r} * n" for word, amount in work.items()}
-    formulas |= {word: f"{work[word]!r} * n * (p - 1)" for word in WORDS[2:]}
+    formulas |= {word: f"{work[word]!r} * n * (p - 1)" for word in MORE}
     counts = "".join(f'{word} = "{formula}"\n' for word, formula in formulas.items())
     return work, alpha, f'schema = 1\nname = "x"\nsource = "t"\nalpha = {alpha}\n[count]\n{counts}'
 
@@ -79,7 +83,7 @@ def test_every_number_of_the_closed_form_is_the_oracle_s(made, counted, size, wa
     assert len(document["rows"]) == 3 * len(machine["clocks"])
     for row in document["rows"]:
         processors, mhz = row["processors"], row["core_mhz"]
-        counts = {word: work[word] * size * (processors - 1 if word in WORDS[2:] else 1) for word in WORDS}
+        counts = {word: work[word] * size * (processors - 1 if word in MORE else 1) for word in WORDS}
         counts["alpha"] = alpha
         expected = oracle.closed_form(machine, mhz, counts, processors, waiting)
         at_slowest = oracle.closed_form(machine, slowest, counts, processors, waiting)

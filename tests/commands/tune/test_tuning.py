@@ -355,6 +355,18 @@ def test_a_profile_is_priced_as_reports_price_it_at_every_setting(profile, known
     assert "estimated" in found.marks and found.mispredictions is None
 
 
+def test_no_setting_draws_more_than_the_board_and_the_one_that_ran_takes_what_its_report_says(profile, known):
+    free = profile.energy(known)
+    constant_w, limit_w = free.costs.constant_power_w, 0.9 * free.energy_j / 0.01
+    assert constant_w < limit_w
+    limited = replace(free.costs, peaks=replace(free.costs.peaks, power_limit_w=limit_w))
+    held = replace(free, table=replace(known, devices=(*known.devices, "Tesla K20c")), notes=()).priced(limited)
+    assert held.energy_j == pytest.approx(0.9 * free.energy_j)
+    (one,) = build.from_profile(held, known, now="1000/1000").grids
+    assert one.energy_j[one.now] == pytest.approx(held.energy_j) and one.time_s[one.now] == 0.01
+    assert (one.energy_j <= limit_w * one.time_s * (1 + 1e-9)).all()
+
+
 def test_a_profile_is_held_against_the_setting_that_ran_and_measurements_against_the_fastest(profile, known):
     found = document.document(
         build.from_profile(profile.energy(known, "700/500"), known, now="700/500"), parse("energy")

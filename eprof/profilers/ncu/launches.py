@@ -1,13 +1,17 @@
-"""Nsight Compute's tables of one row a metric: launches (details page, `--metrics`) and summaries of kernels."""
+"""The rows of Nsight Compute's tables as sheets of launches.
+
+`Long`: a row a metric, of launches (details page, `--metrics`) and summaries of kernels. `Wide`: the raw page, a row a
+launch and a column a metric, a row of units below the names.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from eprof.base.arrays import Array, alike
 from eprof.base.errors import LogError
@@ -29,11 +33,11 @@ from eprof.logs.rows.numbers import (
 )
 from eprof.logs.rows.sections import Cells, Piece, Section, names_of, texts_of
 from eprof.profilers.ncu import derived, headers, opcodes
-from eprof.profilers.ncu.headers import LONG, SUMMARY, VALUE
+from eprof.profilers.ncu.headers import LONG, RAW, SUMMARY, VALUE
 from eprof.profilers.ncu.sheet import GPU_NAME, Remarks, Sheet, labels_of_page, metric_of
 
 _LABEL_AND_NAME = pattern(r".* \(([a-z][a-z0-9]*__[\w.]+)\)")
-_SAMPLE = 4096
+_SAMPLE, _SAMPLE_ROWS = 4096, 64
 _SIZE = pattern(r"\((\d{1,10}), ?(\d{1,10}), ?(\d{1,10})\)")
 _WHOLE = pattern("[0-9][0-9,]{0,15}")
 _KEYS = {
@@ -43,9 +47,31 @@ _KEYS = {
 _SHAPE = {"Grid Size": "launch__grid_size", "Block Size": "launch__block_size"}
 _READ = ("Process ID", "Kernel Name", "Device", "CC", "Metric Name", "Metric Unit", "Invocations", *_SHAPE)
 _NUMBERS = ("ID", "Process ID", "Invocations")
+_FIXED = (
+    "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size",
+    "Grid Size", "Device", "CC",
+)  # fmt: skip
+_INDEX = ("device__attribute_device_index", "launch__device_id")
+_VERSION = ("device__attribute_compute_capability_major", "device__attribute_compute_capability_minor")
+_OF_NUMBERS = frozenset("0123456789,.")
 
 
-def columns_of(section: Section) -> dict[str, int]:
+def columns_of(section: Section, keep: Container[str] | None) -> list[int]:
+    """Places of the columns of an ncu table that are read."""
+    if section.kind != RAW:
+        return list(_long_columns(section).values())
+    about = (*_FIXED, *_INDEX, *_VERSION, GPU_NAME, section.part)
+    return [
+        place
+        for place, name in enumerate(section.columns, section.prefix)
+        if keep is None
+        or name in about
+        or derived.is_read(metric_of(name), keep)
+        or opcodes.PER_OPCODE.fullmatch(metric_of(name))
+    ]
+
+
+def _long_columns(section: Section) -> dict[str, int]:
     """The columns that are read of ncu's table of one row a metric, and their places; cells of metrics are the last."""
     names = dict.fromkeys([*_KEYS[section.kind], *_READ, section.part or "", VALUE[section.kind]])
     places = {name: section.at(name) for name in names}
@@ -53,9 +79,11 @@ def columns_of(section: Section) -> dict[str, int]:
 
 
 def places_of_names(section: Section) -> list[int]:
-    """The places of columns in which few different texts come again and again."""
-    own = ("ID", VALUE[section.kind])
-    return [place for name, place in columns_of(section).items() if name not in own]
+    """The places of columns in which few different texts come again and again; on the raw page cells are numbers."""
+    if section.kind != LONG:
+        return []
+    own = ("ID", VALUE[LONG])
+    return [place for name, place in _long_columns(section).items() if name not in own]
 
 
 class Long(Struct, dict=True):
@@ -74,7 +102,7 @@ class Long(Struct, dict=True):
     @classmethod
     def of(cls, section: Section, pieces: Sequence[Piece]) -> Long:
         """The rows of an ncu table of one row a metric, without rows of rules, or lines that only look like rows."""
-        places = columns_of(section)
+        places = _long_columns(section)
         table = sections.together(pieces) if pieces else dict[int, Cells]((place, []) for place in places.values())
         texts = table[places.pop(VALUE[section.kind])]
         columns = {name: names_of(table[place]) for name, place in places.items()}
@@ -139,13 +167,16 @@ class Long(Struct, dict=True):
     def sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
         """From a row a metric to a row a launch (or kernel of a summary), and its metrics."""
         units, matrix, remarks = self._numbers(style, keep)
+        launches = np.ones(len(self.launches[0]), dtype=np.int64)
+        if self.section.kind == SUMMARY:
+            launches = words_as_values(self.words("Invocations"), style).astype(np.int64)
         gpu: list[str | None] = [None] * len(self.launches[0])
         for row in self._rows_of(GPU_NAME).tolist():
             gpu[self.launches[1][row]] = self.cells[row]
         for column, metric in _SHAPE.items():
             if column in self.columns and metric not in units and keep is not None and metric in keep:
                 units[metric] = NO_UNIT
-                matrix = np.vstack([matrix, self._numbers_of_launches(style) * self._sizes(column)])
+                matrix = np.vstack([matrix, launches * self._sizes(column)])
         return Sheet(
             kind=self.section.kind,
             device=self.names("Device"),
@@ -154,7 +185,7 @@ class Long(Struct, dict=True):
             kernel=self.names("Kernel Name"),
             process=self.names("Process ID"),
             part=headers.part_labels(self.section, self.words),
-            launches=self._numbers_of_launches(style),
+            launches=launches,
             units=units,
             values=matrix,
             by_opcode=self._by_opcode(style, keep),
@@ -209,11 +240,6 @@ class Long(Struct, dict=True):
                 label = name = f"{label} ({own.base or 'without unit'})"
             metrics[name] = own
         return metric, metrics
-
-    def _numbers_of_launches(self, style: Style) -> Array:
-        if self.section.kind == LONG:
-            return np.ones(len(self.launches[0]), dtype=np.int64)
-        return words_as_values(self.words("Invocations"), style).astype(np.int64)
 
     def _sizes(self, column: str) -> Array:
         """The blocks or threads of each launch in ncu's rows: 4096 of "(64, 64, 1)"; NaN if a cell is no such size."""
@@ -291,3 +317,155 @@ class LaunchNumbers:
                     "a log is added up launch by launch; write one log a process, with its launches in order of ID"
                 )
             self._highest[process] = max(own)
+
+
+class Sample(Struct):
+    """The first rows of a section in full, which show how the file writes numbers."""
+
+    rows: list[list[str]] = field(default_factory=list)
+
+    def add(self, section: Section, lines: Sequence[str]) -> None:
+        """Take rows of ncu's raw page until there are enough."""
+        for line in lines:
+            if len(self.rows) == _SAMPLE_ROWS:
+                break
+            fields = section.split(line)
+            if len(fields) == section.width and fields[section.prefix]:
+                self.rows.append(fields)
+
+
+def units_of(section: Section, lines: Sequence[str], others: list[int]) -> dict[int, Unit] | None:
+    """The row of units of ncu's raw page: the first other line with an empty first field, as long as the header.
+
+    It is taken out of `others`, the places of the lines that are no rows.
+    """
+    for index in others[:3]:
+        fields = section.split(lines[index])
+        if len(fields) == section.width and not fields[section.prefix]:
+            others.remove(index)
+            return {place: unit_of(text) for place, text in enumerate(fields)}
+    return None
+
+
+def _metrics(section: Section) -> Iterator[tuple[int, str]]:
+    seen: dict[str, int] = {}
+    for place, name in enumerate(section.columns, section.prefix):
+        if name not in _FIXED:
+            seen[name] = seen.get(name, 0) + 1
+            own = metric_of(name)
+            yield place, own if seen[name] == 1 else f"{own} ({seen[name]})"
+
+
+class Wide:
+    """The launches of a section of a raw page. stray: how many rows lack a number that every row has."""
+
+    def __init__(self, section: Section, units: Mapping[int, Unit], pieces: Sequence[Piece], sample: Sample) -> None:
+        self.section = section
+        self.units = units
+        self.sample = sample
+        self.metrics = list(_metrics(section))
+        self.table: Piece = sections.together(pieces) if pieces else {}
+        self.size, self.stray = 0, 0
+        if pieces:
+            numbers = zip(*map(self._texts, _NUMBERS[:2]), strict=True)
+            good = np.array([all(cell and _OF_NUMBERS.issuperset(cell) for cell in row) for row in numbers])
+            self.size = int(good.sum())
+            self.stray = len(good) - self.size
+        if self.stray:
+            self.table = {place: sections.chosen(cells, good) for place, cells in self.table.items()}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether ncu's raw page has no launch."""
+        return not self.size
+
+    def _texts(self, name: str) -> list[str]:
+        return texts_of(self.table[self.section.at(name) or 0])
+
+    def _words(self, *names: str) -> list[str | None]:
+        for name in names:
+            if name in self.section.columns:
+                return [cell or None for cell in self._texts(name)]
+        return [None] * self.size
+
+    def look(self, locale: Locale) -> None:
+        """Show how ncu's raw page writes numbers: its first rows, or all if need be."""
+        own = Locale()
+        units = {place: self.units.get(place) for place, _ in self.metrics}
+        unscaled = {place: unit.base for place, unit in units.items() if unit is not None and unit.factor == 1}
+        whole = {place: place in unscaled and is_whole(name, unscaled[place]) for place, name in self.metrics}
+        for row in self.sample.rows:
+            own.look(texts_of(opcodes.totals([row[place] for place in whole])), whole.values())
+        for place in whole:
+            if not own.proof and place in self.table:
+                own.look(texts_of(opcodes.totals(self.table[place])), [whole[place]] * self.size)
+        locale.join(own)
+
+    def sheet(self, style: Style, keep: Container[str] | None) -> Sheet:
+        """A row a launch of ncu's raw page, and its metrics."""
+        places = {name: place for place, name in self.metrics if derived.is_read(name, keep)}
+        units = {name: self.units.get(place, NO_UNIT) for name, place in places.items()}
+        matrix = np.empty((len(places), self.size))
+        for row, name in zip(matrix, places, strict=True):
+            unit = units[name]
+            is_count = np.array(kind_of(name, unit) == COUNT)
+            row[:] = known_counts(values(opcodes.totals(self.table[places[name]]), style) * unit.factor, is_count)
+        capability = self._words("CC")
+        if "CC" not in self.section.columns:
+            versions = zip(*(_whole(self._words(name)) for name in _VERSION), strict=True)
+            capability = [f"{major}.{minor}" if major and minor else None for major, minor in versions]
+        several = [name for name, place in places.items() if self._is_several(place)]
+        lost = dict(zip(places, np.isnan(matrix).sum(axis=1).tolist(), strict=True))
+        counts = [name for name, unit in units.items() if kind_of(name, unit) == COUNT]
+        return Sheet(
+            kind=self.section.kind,
+            device=_whole(self._words("Device", *_INDEX)),
+            capability=capability,
+            gpu=self._words(GPU_NAME),
+            kernel=self._texts("Kernel Name"),
+            process=self._words("Process ID"),
+            part=headers.part_labels(self.section, self._words),
+            launches=np.ones(self.size, dtype=np.int64),
+            units=units,
+            values=matrix,
+            by_opcode=self._by_opcode(style, keep),
+            remarks=Remarks(
+                metrics=[name for _, name in self.metrics],
+                missing={name: number for name, number in lost.items() if number and name not in several},
+                scaled=[name for name in counts if units[name].is_scaled],
+                twice=self._twice(dict(zip(places, matrix, strict=True)), style),
+                several=several,
+            ),
+        )
+
+    def _is_several(self, place: int) -> bool:
+        """Whether a cell of ncu's raw page holds the values of several instances, and no total."""
+        cells = self.table[place]
+        if not isinstance(cells, list) and not cells.str.contains(";", literal=True).any():
+            return False
+        return any(opcodes.is_several(cell) for cell in texts_of(cells))
+
+    def _twice(self, numbers: Mapping[str, Array], style: Style) -> list[str]:
+        """The metrics that have two columns with different values on ncu's raw page; the first is read."""
+        twice = []
+        for place, name in self.metrics:
+            first = numbers.get(name.rpartition(" (")[0])
+            if first is not None and place in self.table:
+                again = values(opcodes.totals(self.table[place]), style) * self.units.get(place, NO_UNIT).factor
+                if differ(again, first).any():
+                    twice.append(name.rpartition(" (")[0])
+        return twice
+
+    def _by_opcode(self, style: Style, keep: Container[str] | None) -> dict[str, Array]:
+        """Counters for each opcode, of the metrics on ncu's raw page that have a value for each."""
+        counters: dict[str, Array] = {}
+        for place, name in self.metrics:
+            if opcodes.PER_OPCODE.fullmatch(name):
+                by_opcode = opcodes.opcodes(texts_of(self.table[place]), style)
+                counters |= opcodes.columns(name, by_opcode, values(opcodes.totals(self.table[place]), style), keep)
+        return counters
+
+
+def _whole(words: Sequence[str | None]) -> list[str | None]:
+    """Numbers without the decimals that old versions of ncu write on their raw page: "6.00" is "6"."""
+    return [word.replace(",", ".").partition(".")[0] if word else None for word in words]
