@@ -53,6 +53,18 @@ def test_kernels_and_idle_time_take_what_the_meter_saw(run_directory):
     assert sum(kernel.by_time_j for kernel in told.kernels) == pytest.approx(kernels_j, rel=1e-9)
 
 
+@pytest.mark.parametrize(("joules", "words"), [((0.05, 0.06, 0.07), "spread 33 %"), ((0.06,), "0.06 J")])
+def test_the_spread_of_repeated_measurements_is_told(run_directory, joules, words):
+    energies = [{"joules": each, "window_s": 0.001, "runs": 1, "method": "energy counter"} for each in joules]
+    measurements = [
+        {"what": "energy", "number": number, "command": ["./program"], "energy": energy}
+        for number, energy in enumerate(energies, start=1)
+    ]
+    measured = eprof.load(run_directory(measurements=measurements)).measured
+    assert measured.joules == pytest.approx(0.06) and words in measured.words
+    assert ("spread" in measured.words) == (len(joules) > 1)
+
+
 def test_the_split_has_the_shape_of_the_table():
     profile = eprof.load(NCU)
     predicted, scaled = profile.energy("v100"), profile.energy("v100", metered_j=0.02)
