@@ -14,14 +14,17 @@
 #define OPERATION(name, type) name "p" type
 #define INTEGER(name, x, y) __asm__ volatile(name "q %1, %0" : "+r"(x) : "r"(y));
 #define XOR "xor"
+#define MULTIPLY "imul"
 #define WAIT __asm__ volatile("pause");
 #ifdef __AVX__
 #define WIDTH 32
+#define LOW_OF(x, from) __asm__ volatile("vmovq %x1, %0" : "=r"(x) : "x"(from));
 #define APPLY(operation, x, y) __asm__ volatile("v" operation " %1, %0, %0" : "+x"(x) : "x"(y));
 #define LOAD(x, from) __asm__ volatile("vmovaps %1, %0" : "=x"(x) : "m"(*(const vector *)(from)));
 #define STORE(x, to) __asm__ volatile("vmovaps %1, %0" : "=m"(*(vector *)(to)) : "x"(x));
 #else
 #define WIDTH 16
+#define LOW_OF(x, from) __asm__ volatile("movq %1, %0" : "=r"(x) : "x"(from));
 #define APPLY(operation, x, y) __asm__ volatile(operation " %1, %0" : "+x"(x) : "x"(y));
 #define LOAD(x, from) __asm__ volatile("movaps %1, %0" : "=x"(x) : "m"(*(const vector *)(from)));
 #define STORE(x, to) __asm__ volatile("movaps %1, %0" : "=m"(*(vector *)(to)) : "x"(x));
@@ -36,6 +39,8 @@
 #define OPERATION(name, type) "f" name " %0." type ", %0." type ", %1." type
 #define INTEGER(name, x, y) __asm__ volatile(name " %0, %0, %1" : "+r"(x) : "r"(y));
 #define XOR "eor"
+#define MULTIPLY "mul"
+#define LOW_OF(x, from) __asm__ volatile("umov %0, %1.d[0]" : "=r"(x) : "w"(from));
 #define WAIT __asm__ volatile("yield");
 #define APPLY(operation, x, y) __asm__ volatile(operation : "+w"(x) : "w"(y));
 #define FMA(type, x, a, b) __asm__ volatile("fmla %0." type ", %1." type ", %2." type : "+w"(x) : "w"(a), "w"(b));
@@ -120,6 +125,29 @@ KERNEL(update_data)
     vector v;
     char *at = data;
     TIMES(turns) { EIGHT(CHANGE, ) NEXT }
+}
+
+/* Six lines of 64 bytes at random a turn, each of another chain: where the next of a chain lies is known only when this one is
+   here. 1664525 x + 1013904223 visits every number below a power of two before it comes to one again, so no data need be
+   pointers; what was read goes in behind a mask, `nothing`, that is 0. */
+#define LINE 64
+#define FETCH(k) LOAD(v, data + at##k) LOAD(w, data + at##k + LINE / 2) REST_OF_LINE(k)
+#if WIDTH == LINE / 2
+#define REST_OF_LINE(k)
+#else
+#define REST_OF_LINE(k) LOAD(w, data + at##k + WIDTH) LOAD(w, data + at##k + LINE - WIDTH)
+#endif
+#define CHAIN(type, k) uint64_t at##k = (k) * 0x9e3779b97f4a7c15u & mask;
+#define HOP(type, k) FETCH(k) LOW_OF(seen, v) INTEGER("and", seen, nothing) INTEGER(MULTIPLY, at##k, factor) \
+    INTEGER("add", at##k, addend) INTEGER("add", at##k, seen) INTEGER("and", at##k, mask)
+KERNEL(chase)
+{
+    const uint64_t nothing = 0, factor = 1664525, addend = 1013904223ull * LINE;
+    const uint64_t mask = (1ull << (63 - __builtin_clzll((unsigned long long)size))) - LINE;
+    uint64_t seen;
+    vector v, w;
+    SIX(CHAIN, )
+    TIMES(turns) { SIX(HOP, ) }
 }
 
 #ifdef FMA

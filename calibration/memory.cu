@@ -192,9 +192,7 @@ KERNEL(mix_l2_12) { MIX(EACH8, MIDDLE, PLACE, 12, GO_ON) }
 KERNEL(mix_l1_12) { int at = LANE; MIX(EACH8, NEAR, , 12, NEAR_ON) }
 
 #define SHARED_12(k) LOAD_SHARED(v, k) TAKE_IN TURN
-#define SHARED_36(k) LOAD_SHARED(v, k) TAKE_IN TIMES4(TURN)
 KERNEL(mix_shared_12) { TILE { MIX(EACH8, SHARED, SHARED_BASE, 12, SHARED_ON) } }
-KERNEL(mix_shared_36) { TILE { MIX(EACH4, SHARED, SHARED_BASE, 36, SHARED_ON) } }
 
 /* The same in FP64: a vector is two numbers. */
 #define FAR_64(k) d = ((GLOBAL_DOUBLES *)data)[at + k * BLOCK]; s0 = FMA64(d.x, e, s0); s1 = FMA64(d.y, f, s1);
@@ -228,3 +226,32 @@ KERNEL(mix_integer_32)
         out[0] = key;
 }
 #undef ONE
+
+/* 8 sectors of 32 bytes at random, one after the other: where the next lies is known only when this one is here. 1664525 x +
+   1013904223 visits every number below a power of two before it comes to one again, so no data need be pointers; `at`
+   is twice that, in vectors. What was read goes in behind a mask, `nothing`, that is 0, but no compiler knows that. */
+#ifdef __OPENCL_VERSION__
+#define LOAD_SECTOR(v, w) v = ((volatile GLOBAL float4 *)data)[at]; w = ((volatile GLOBAL float4 *)data)[at + 1];
+#define FAR_SECTOR LOAD_SECTOR(v, w)
+#define L2_SECTOR LOAD_SECTOR(v, w)
+#define L1_SECTOR LOAD_SECTOR(v, w)
+#else
+#define LOAD_SECTOR(what) LOAD(v, what, "l"(data + at), 0) LOAD(w, what, "l"(data + at), 16)
+#define FAR_SECTOR LOAD_SECTOR("ld.global.v4.f32")
+#define L2_SECTOR LOAD_SECTOR("ld.global.cg.v4.f32")
+#define L1_SECTOR LOAD_SECTOR(NEAREST)
+#endif
+#define ALL_OF(v) BITS(v.x) ^ BITS(v.y) ^ BITS(v.z) ^ BITS(v.w)
+#define HOP(SECTOR) SECTOR at = (at * 1664525u + 2u * 1013904223u + ((ALL_OF(v) ^ ALL_OF(w)) & nothing)) & mask;
+#define CHASE(SECTOR) \
+    const unsigned int nothing = (unsigned int)(n >> 31); \
+    unsigned int mask = (unsigned int)n, at; \
+    float4 v, w; \
+    int i; \
+    mask |= mask >> 1; mask |= mask >> 2; mask |= mask >> 4; mask |= mask >> 8; mask |= mask >> 16; mask = mask >> 1 & ~1u; \
+    at = ((unsigned int)(GROUP * BLOCK + LANE) * 2654435761u >> 4) & mask; \
+    UNROLL_NOT LOOP { TIMES8(HOP(SECTOR)) } \
+    if ((float)at == key) out[0] = key;
+KERNEL(chase) { CHASE(FAR_SECTOR) }
+KERNEL(chase_l2) { CHASE(L2_SECTOR) }
+KERNEL(chase_l1) { CHASE(L1_SECTOR) }

@@ -13,6 +13,7 @@ _VARIANT = pattern(r"([ -]\d+ ?gb|[ -](max-q|with max-q design|laptop gpu|hbm\w*
 # A name as drivers print it, behind a colon or "=": tables cut names off, and kernels are called after chips.
 _TOLD = pattern(rb"[:=] *[\"']?((?:NVIDIA|GeForce|Tesla|Quadro|TITAN|RTX)(?: [\w-]{1,24}){1,7})")
 _INDEX = pattern(r"(?<!\s)\s*\(\d+\)\s*$")
+UNNAMED = "GPU without name"  # what a trace's devices are labelled where it does not name them
 _LABEL = pattern(r"ncu device \d+ \(CC (\d+\.\d+)\)")
 
 

@@ -7,12 +7,14 @@ work on it, an active core cycle one of a core of a CPU that is not halted, at w
 has every instruction of a CPU once, vectors too. `fp64_narrow` are those FP64 operations that instructions of one or
 two lanes do, `fp64_scalar` and `fp32_scalar` those of one lane, beside `fp64` and `fp32` or their kinds. A byte is
 charged at a memory level; which one depends on the books that a cost table keeps (docs/model.md): *served*, at the one
-level that served it, or *accessed*, at every level that it passed.
+level that served it, or *accessed*, at every level that it passed. `random` are accesses of DRAM in no order, beside
+their bytes: each costs so much more than bytes that stream.
 """
 
 from msgspec import Struct
 
 COMPUTATION, DATA, CONSTANT = "computation", "data", "constant"
+RANDOM = "random"
 
 
 class Count(Struct, frozen=True):
@@ -92,6 +94,7 @@ _ALL = [
     *_level("l1", "L1"),
     *_level("l2", "L2"),
     *_level("l3", "L3"),
+    Count(RANDOM, "access", DATA, "dram", "DRAM accesses at random, besides their bytes"),
     *_level("dram", "DRAM"),
     *_byte_counts("system", "system", "Host memory"),
     *_byte_counts("global", "requested", "Global, requested"),
@@ -104,6 +107,7 @@ PRICED = (*COUNTS, CONSTANT)
 INSTRUCTIONS = tuple(name for name, count in COUNTS.items() if count.unit == "instruction")
 COMPUTATION_WORDS = tuple(name for name, count in COUNTS.items() if count.family == COMPUTATION)
 ISSUED = ("warp_issue", "retired")  # every instruction once: never added to those of classes
+DATA_WORDS = tuple(name for name, count in COUNTS.items() if count.family == DATA)
 BYTES = tuple(name for name, count in COUNTS.items() if count.unit == "byte")
 BOOKS = ("served", "accessed")
 
@@ -137,7 +141,7 @@ OF_GPUS = (
 )
 
 # What a cost table need not speak of: it pays where a price says so, and else is in the prices of what goes with it.
-PAY_WHERE_PRICED = ("sm_active_cycle", "fp64_narrow", "fp64_scalar", "fp32_scalar", "retired", "core_active")
+PAY_WHERE_PRICED = ("sm_active_cycle", "fp64_narrow", "fp64_scalar", "fp32_scalar", "retired", "core_active", RANDOM)
 
 # The groups of the report in stacking order, with their labels.
 GROUPS: dict[str, str] = {

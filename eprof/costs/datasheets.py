@@ -116,8 +116,9 @@ def _listed() -> Mapping[str, DataSheet]:
         if memory == "beyond":
             continue
         for name, numbers in boards.items():
-            peaks = {key: number for key, number in numbers.items() if key not in ("w", "sms")}
-            sheet = DataSheet(name, memory, numbers["w"], peaks, sms=numbers.get("sms"))
+            peaks = {key: number for key, number in numbers.items() if key not in ("w", "most_w", "sms")}
+            beyond_power = numbers.get("most_w", numbers["w"]) / numbers["w"]
+            sheet = DataSheet(name, memory, numbers["w"], peaks, beyond_power, sms=numbers.get("sms"))
             if memory in beyond["memory"] or name.split()[0] in beyond["names"]:
                 sheet = replace(sheet, beyond_power=beyond["power"], beyond_clock=beyond["clock"])
             listed[normal_name(name)] = sheet

@@ -14,7 +14,7 @@ from eprof.base.errors import DefinitionError
 from eprof.base.marks import NONE, Mark
 from eprof.base.text import did_you_mean, listed
 from eprof.base.toml import Document, Formula, Node
-from eprof.base.vocabulary import BOOKS, COUNTS, CPU, GPU, LEVEL_PARTS, PARTS, PAY_WHERE_PRICED, TENSOR_PARTS
+from eprof.base.vocabulary import BOOKS, COUNTS, CPU, GPU, LEVEL_PARTS, PARTS, PAY_WHERE_PRICED, RANDOM, TENSOR_PARTS
 from eprof.costs.intervals import BASES, CONSTANT_POWER, NEEDS_INTERVALS, Intervals, Range
 from eprof.costs.table import (
     CORE,
@@ -92,8 +92,10 @@ _PRICED_THINGS = {
     "instruction": ("instruction",),
     "cycle": ("cycle",),
     "byte": ("byte",),
+    "access": ("access",),
 }
 _IN_OTHER_PRICES = Statement("nothing", None, "in the prices of what is done in them, and in constant power", NONE)
+_AS_STREAMED = Statement("nothing", None, "at random or in order, a byte pays the price of one that streams", NONE)
 _BOARD_KEYS = (
     *("devices", "mark", "constant_power", "interval_constant_w", "peak", "memory_mhz", "multiprocessors"),
     *("wider", "why"),
@@ -561,7 +563,7 @@ def _with_implied(stated: Mapping[str, Statement]) -> dict[str, Statement]:
     for level, (read_, write) in LEVEL_PARTS.items():
         if level not in stated and read_ in stated and write in stated:
             statements[level] = _of_either(stated[read_], stated[write])
-    statements = dict.fromkeys(PAY_WHERE_PRICED, _IN_OTHER_PRICES) | statements
+    statements = dict.fromkeys(PAY_WHERE_PRICED, _IN_OTHER_PRICES) | {RANDOM: _AS_STREAMED} | statements
     return {word: statements[word] for word in COUNTS if word in statements}
 
 

@@ -43,7 +43,7 @@ __all__ = [
     "named",
     "names_in_use",
 ]
-_DATA = "caches collect descriptions devices labels libraries messages mnemonics numbers tables"
+_DATA = "caches collect descriptions devices events labels libraries messages mnemonics numbers tables"
 _NOT_DEFINITIONS = ("cpu", "dcgm", "measurements", "meters", "programs", *(f"{name}.toml" for name in _DATA.split()))
 _PROFILERS = ("nvprof", "ncu")
 

@@ -11,7 +11,7 @@ from eprof.base.arrays import Columns, Floats, Ints, known_or_zero, known_sum
 from eprof.base.brief import Brief
 from eprof.base.errors import CostError
 from eprof.base.marks import Mark
-from eprof.base.vocabulary import BYTES, COMPUTATION, COMPUTATION_WORDS, CONSTANT, DATA
+from eprof.base.vocabulary import COMPUTATION, COMPUTATION_WORDS, CONSTANT, DATA, DATA_WORDS, RANDOM
 from eprof.costs import Charge, Costs
 from eprof.counts.counts import Counts
 from eprof.logs.rows.log import KernelRows
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # The words that make up each family of energies.
-FAMILIES: Mapping[str, tuple[str, ...]] = {COMPUTATION: COMPUTATION_WORDS, DATA: BYTES, CONSTANT: (CONSTANT,)}
+FAMILIES: Mapping[str, tuple[str, ...]] = {COMPUTATION: COMPUTATION_WORDS, DATA: DATA_WORDS, CONSTANT: (CONSTANT,)}
 
 
 class Split(Brief, Struct, frozen=True, eq=False, dict=True):
@@ -63,7 +63,7 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def data_j(self) -> Floats:
         """Joules of bytes for each kernel; NaN where none is known."""
-        return self._sum(BYTES)
+        return self._sum(DATA_WORDS)
 
     @property
     def work_j(self) -> Floats:
@@ -131,9 +131,13 @@ def attribute(counts: Counts, costs: Costs) -> Split:
     joules: dict[str, Floats] = {}
     marks: dict[str, Ints] = {}
     for word in counts.amounts.names:
-        number = counts.amounts[word]
-        if word in costs.charges or not np.isnan(number).all():
-            joules[word], marks[word] = _priced(number, counts.amount_marks[word], costs.charges.get(word))
+        number, number_marks = counts.amounts[word], counts.amount_marks[word]
+        is_told = ~np.isnan(number)
+        if word == RANDOM:
+            # A surcharge: where nobody tells accesses apart, their bytes pay as those that stream.
+            number, number_marks = np.where(is_told, number, 0.0), np.where(is_told, number_marks, 0)
+        if is_told.any() or (word in costs.charges and word != RANDOM):
+            joules[word], marks[word] = _priced(number, number_marks, costs.charges.get(word))
     joules[CONSTANT], marks[CONSTANT] = _constant(counts.rows, costs)
     rows = len(counts.rows)
     return Split(Columns.of(joules, rows), Columns.of(marks, rows), np.zeros(rows))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from eprof.base.errors import DefinitionError
-from eprof.base.gpus import capability_of_label
+from eprof.base.gpus import UNNAMED, capability_of_label
 from eprof.base.text import listed, phrase
 from eprof.counts import counters
 
@@ -94,5 +94,5 @@ def split_label(label: str | None) -> tuple[str | None, int | None]:
         return None, None
     name, bracket, index = label.rpartition(" (")
     if bracket and index.endswith(")") and index[:-1].isdecimal() and len(index) < 10:
-        return name, int(index[:-1])
+        return None if name == UNNAMED else name, int(index[:-1])
     return label, None

@@ -24,7 +24,7 @@ from eprof.profile.rooflines import described, machines, main_precision, place
 from eprof.profile.totals import ENERGIES, TOTAL, known_sum
 
 if TYPE_CHECKING:
-    from eprof.costs import Costs, CostTable
+    from eprof.costs import Costs
     from eprof.counts.counts import Counts
     from eprof.energy.replicas import Replicas
     from eprof.logs.rows.log import Log
@@ -125,7 +125,17 @@ def _costs(energy: "Energy", listed: Collection[str]) -> schema.Costs | None:
     costs = energy.costs
     if costs is None or energy.split is None:
         return None
-    table = energy.table
+    table, profile = energy.table, energy.profile
+    match = "own"
+    cores: schema.Cores | UnsetType = UNSET
+    fit: dict[str, Any] | UnsetType = UNSET
+    if table is not None:
+        if not profile.is_of(table):
+            match = "similar" if profile.is_served_by(table) else "other"
+        if table.constant.cores and profile.cores and energy.shares_socket:
+            cores = schema.Cores(profile.cores, table.constant.cores)
+        if table.fit is not None:
+            fit = {key: value for key, value in table.fit.data.items() if key != "replicas"}
     return schema.Costs(
         name=costs.name,
         device=costs.device,
@@ -140,10 +150,10 @@ def _costs(energy: "Energy", listed: Collection[str]) -> schema.Costs | None:
         charges=_charges(costs, listed),
         marks=_WORDS[costs.marks],
         notes=list(costs.notes),
-        gpu_match=_gpu_match(energy),
+        gpu_match=match,
         held=energy.split.held_together,
-        cores=_cores(energy),
-        fit=_fit(table),
+        cores=cores,
+        fit=fit,
     )
 
 
@@ -152,27 +162,6 @@ def _modelled_time(energy: "Energy") -> schema.ModelledTime | UnsetType:
     if modelled is None or modelled.shares_only:
         return UNSET
     return schema.ModelledTime(modelled.efficiency, modelled.given)
-
-
-def _cores(energy: "Energy") -> schema.Cores | UnsetType:
-    profile, table = energy.profile, energy.table
-    if table is None or not table.constant.cores or not profile.cores or not energy.shares_socket:
-        return UNSET
-    return schema.Cores(profile.cores, table.constant.cores)
-
-
-def _gpu_match(energy: "Energy") -> str:
-    """In the document: whether the table was made for the profiled GPU, serves it beside another, or is another's."""
-    table = energy.table
-    if table is None or energy.profile.is_of(table):
-        return "own"
-    return "similar" if energy.profile.is_served_by(table) else "other"
-
-
-def _fit(table: "CostTable | None") -> dict[str, Any] | UnsetType:
-    if table is None or table.fit is None:
-        return UNSET
-    return {key: value for key, value in table.fit.data.items() if key != "replicas"}
 
 
 def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
@@ -281,15 +270,12 @@ class _Cells:
 
 
 def _total_counts(energy: "Energy", cells: _Cells) -> dict[str, schema.TotalCount]:
-    return {
-        name: schema.TotalCount(**msgspec.structs.asdict(count), how=_derivations(energy, name))
-        for name, count in cells.totals().items()
-    }
-
-
-def _derivations(energy: "Energy", name: str) -> list[schema.Derivation]:
-    ways = energy.counts.how.get(name, ())
-    return [schema.Derivation(way.formula, way.note, _WORDS[way.mark], way.kernels) for way in ways]
+    told = {}
+    for name, count in cells.totals().items():
+        ways = energy.counts.how.get(name, ())
+        how = [schema.Derivation(way.formula, way.note, _WORDS[way.mark], way.kernels) for way in ways]
+        told[name] = schema.TotalCount(**msgspec.structs.asdict(count), how=how)
+    return told
 
 
 def _kernels(
@@ -297,7 +283,9 @@ def _kernels(
 ) -> list[schema.Kernel]:
     """The kernels in the document, a structure each. Columns become lists once, so 5,000 kernels take a moment only."""
     rows = energy.sums()
-    marks = _kernel_marks(energy)
+    marks = [_joule_marks(*[MISSING] * len(ENERGIES))] * len(energy.counts.rows)
+    if energy.split is not None:
+        marks = [_joule_marks(*of_families) for of_families in energy.split.family_marks.values.tolist()]
     joules = zip(*(finite_all(rows[f"{family}_j"]) for family in ENERGIES), strict=True)
     columns = {
         "name": rows["kernel"].tolist(),
@@ -357,12 +345,6 @@ def _with_lines(kernels: list[schema.Kernel], energy: "Energy") -> list[schema.K
     for made in kernels:
         made.lines = of_kernel.get(made.name) or UNSET
     return kernels
-
-
-def _kernel_marks(energy: "Energy") -> list[schema.JouleMarks]:
-    if energy.split is None:
-        return [_joule_marks(*[MISSING] * len(ENERGIES))] * len(energy.counts.rows)
-    return [_joule_marks(*marks) for marks in energy.split.family_marks.values.tolist()]
 
 
 @cache

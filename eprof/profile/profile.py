@@ -21,7 +21,7 @@ from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns
 from eprof.base.text import few, listed, phrase, when
 from eprof.base.vocabulary import COUNTS, CPU, PARTS
-from eprof.costs import ESTIMATED, NONE, Charge, Costs, CostTable, for_device
+from eprof.costs import ESTIMATED, NONE, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.costs.datasheets import example
 from eprof.counts import checks, counters, counts, times
@@ -315,11 +315,13 @@ class Profile(Result, Struct, frozen=True, eq=False):
         )
         if self.is_of_cpu:
             note += f" Constant energy is the {priced.constant_power_w:g} W of the one times the time of the other."
+        paying = {name: charge for name, charge in priced.charges.items() if charge.pays}
+        charges = {name: replace(charge, marks=charge.marks | Mark.ASSUMED) for name, charge in paying.items()}
         return replace(
             priced,
             marks=priced.marks | Mark.ASSUMED,
             constant_marks=priced.constant_marks | Mark.ASSUMED,
-            charges={name: _assumed(charge) for name, charge in priced.charges.items()},
+            charges={**priced.charges, **charges},
             notes=(*priced.notes, note),
         )
 
@@ -394,10 +396,6 @@ def _gpu_of(counted: Counted) -> str:
     """The name of the profile's GPU that tables go by: "CC 8.0" where its log does not name it; else empty."""
     device = counted.device
     return device.name or phrase("CC {}", device.capability)
-
-
-def _assumed(charge: Charge) -> Charge:
-    return replace(charge, marks=charge.marks | Mark.ASSUMED) if charge.pays else charge
 
 
 def build(

@@ -139,21 +139,21 @@ def limits_of(energy: "Energy") -> Limits:
 
 
 def held_notes(energy: "Energy") -> list[str]:
-    """That prices made more of the counts than boards can draw, in one sentence: of all kernels, or of the worst."""
+    """That prices made more than a board can draw, in one sentence: of the device with the worst kernel, or of that."""
     split, costs = energy.split, energy.costs
     if split is None or costs is None or energy.metered is not None or not split.over_j.any():
         return []
-    rows, limits_j, nouns = energy.counts.rows, energy.limits, energy.counts.nouns
+    rows, limits, nouns = energy.counts.rows, energy.limits, energy.counts.nouns
     made_j = known_or_zero(split.total_j) + split.over_j
-    time_s, factors = time_of(energy) or math.nan, split.held
-    if made_j.sum() > limits_j.total_j:
-        whose, watts, most_w = "these counts and times", made_j.sum() / time_s, limits_j.total_j / time_s
-        factor = split.held_together
+    worst = int(np.argmin(split.held))
+    own = limits.is_in & (limits.device == limits.device[worst])
+    seconds, most_w = (float(values[limits.device[worst]]) for values in (limits.device_s, limits.device_w))
+    if made_j[own].sum() > most_w * seconds:
+        whose = "these counts and times" if len(limits.device_w) == 1 else printable(str(rows.device[worst]))
+        watts, factor = made_j[own].sum() / seconds, split.chosen(np.flatnonzero(own)).held_together
     else:
-        worst = int(np.argmin(factors))
-        whose = printable(str(rows.kernel[worst]))
-        watts, most_w = made_j[worst] / rows.time_s[worst], limits_j.kernel_w[worst]
-        factor = float(factors[worst])
+        whose, factor = printable(str(rows.kernel[worst])), float(split.held[worst])
+        watts, most_w = made_j[worst] / rows.time_s[worst], limits.kernel_w[worst]
     limit = f"{most_w:.4g} W{_beyond(energy)}"
     note = f"The prices make {watts:.4g} W of {whose}, and the board may draw {limit}"
     if energy.table is None or not energy.profile.is_served_by(energy.table):

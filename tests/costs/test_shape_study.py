@@ -74,3 +74,20 @@ def test_the_shipped_shape_is_the_one_that_the_script_fits(study):
     assert list(shape()["process"].values()) == pytest.approx(np.exp(found.processes).tolist(), abs=1e-2)
     for kind, share in zip(study.BOARDS, np.exp(found.shares), strict=True):
         assert shape()["constant"][kind]["share"] == pytest.approx(share, abs=2e-3)
+
+
+def test_a_gpu_that_is_left_out_is_in_nothing_that_predicts_it(study, monkeypatch):
+    seen = []
+
+    def recorded(parts, idle_alone=study.IDLE_ALONE):
+        seen.append({gpu.chip for gpu in (*(part.gpu for part in parts), *idle_alone)})
+        return study.Shape(np.zeros(len(study.TERMS)), np.zeros(4), np.zeros(3), {"": 0.0})
+
+    monkeypatch.setattr(study, "fit", recorded)
+    gpus = (study.A100, study.A100_80, study.RTX_3090)
+    runs = [
+        study.Measured(gpu, np.array(["k"], dtype=object), np.ones((1, len(study.TERMS))), np.ones(1)) for gpu in gpus
+    ]
+    for out, chips_seen in zip(study.left_out(runs), seen, strict=False):
+        assert out.measured.gpu.chip not in chips_seen
+        assert chips_seen

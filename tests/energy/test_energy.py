@@ -329,3 +329,18 @@ def test_cycles_at_another_clock_are_those_that_pass_then():
     slower = at_clock(counts, np.array([1.0, 2.0]), 0.5)
     assert slower.table["sm_active_cycle"].tolist() == [4.0, 8.0]
     assert slower.table["fp32_fma"].tolist() == [3.0, 3.0] and slower.rows.time_s.tolist() == [1.0, 2.0]
+
+
+def test_random_accesses_pay_beside_their_bytes_where_somebody_tells_them_apart():
+    """A surcharge: a row that does not tell them, and a table without its price, are no lower bounds."""
+    prices = {word: 0.0 for word in COUNTS} | {"dram_read": 20.0, "random": 3000.0}
+    none_of_it = {word: 0.0 for word in COUNTS} | {"dram_read": 64e6}
+    rows = [none_of_it | {"random": 1e6}, none_of_it | {"random": np.nan}]
+    split = attribute(make_counts(rows, [1e-3, 1e-3]), make_costs(prices))
+    streamed_j, constant_j = 64e6 * 20e-12, 10.0 * 1e-3
+    assert split.total_j == pytest.approx([streamed_j + constant_j + 1e6 * 3000e-12, streamed_j + constant_j])
+    assert split.data_j == pytest.approx([streamed_j + 3e-3, streamed_j])
+    assert not (split.row_marks & MISSING).any()
+    untold = attribute(make_counts(rows[1:], [1e-3]), make_costs(prices))
+    assert "random" not in untold.joules.names
+    assert not (untold.row_marks & MISSING).any()

@@ -1,4 +1,4 @@
-"""What power limits leave of energies, kernel by kernel and device by device. After docs/costs.md, "Power limits"."""
+"""What power limits leave of energies, kernel by kernel and device by device. After docs/model.md, "Power limits"."""
 
 import math
 

@@ -184,6 +184,24 @@ def test_a_kernel_in_long_launches_is_held_alone_and_named(energy):
     assert held.what_if("pi0=100%").energy_j["total"] == pytest.approx(joules_of(held)["total"])
 
 
+def test_of_two_boards_each_is_held_to_its_own_limit_and_named(monkeypatch):
+    free = eprof.load(MADE / "two-devices.csv", time=["regex:.*=1e-4"]).energy("gtx980")
+    devices = free.counts.rows.device
+    assert len(set(devices)) == 2
+    joules = {device: float(free.split.total_j[devices == device].sum()) for device in set(devices)}
+    seconds = {device: float(free.counts.rows.time_s[devices == device].sum()) for device in set(devices)}
+    hot = max(joules, key=lambda device: joules[device] / seconds[device])
+    limit_w = {device: 10 * joules[device] / seconds[device] for device in joules}
+    limit_w[hot] *= 0.096
+    monkeypatch.setattr("eprof.profile.totals.board_limit_w", lambda energy, device: limit_w[device.label])
+    held = free.priced(free.costs)
+    of_device = {device: held.split.total_j[held.counts.rows.device == device].sum() for device in joules}
+    assert of_device[hot] == pytest.approx(limit_w[hot] * seconds[hot])
+    assert of_device == pytest.approx(joules | {hot: of_device[hot]})
+    assert joules_of(held)["total"] == pytest.approx(sum(of_device.values()))
+    assert any(f"of {hot}, and the board may draw {limit_w[hot]:.4g} W" in note for note in held.warnings)
+
+
 def test_a_limit_that_was_lowered_is_read_from_the_programs_output(tmp_path):
     text = (MADE / "new.csv").read_text()
     path = tmp_path / "new.csv"

@@ -16,6 +16,7 @@ from eprof.base.errors import LogError
 from eprof.logs import read
 from eprof.logs.rows.stream import Tuning
 from eprof.profile import api
+from eprof.profilers.nsys import tables
 
 TRACES = Path(__file__).parents[3] / "shared" / "data" / "traces" / "nsys"
 
@@ -32,6 +33,16 @@ def log_of(tmp_path, text, name="x.txt"):
     path = tmp_path / name
     path.write_text(text)
     return read(path)
+
+
+def test_a_table_of_kernels_is_an_entry_of_the_definition(tmp_path, monkeypatch):
+    text = "Time (%),Total Time (us),Dispatches,Avg (us),Shader\n75,9,3,3,blur\n25,3,1,3,sharpen\n"
+    with pytest.raises(LogError, match="none of kernels"):
+        log_of(tmp_path, text)
+    more = tables.Report("gpu_shader_sum", name="Shader", time="Total Time", launches="Dispatches")
+    known = {**tables.reports(), more.report: more}
+    monkeypatch.setattr(tables, "reports", lambda: known)
+    assert times(log_of(tmp_path, text)) == {(None, "blur"): (3, 9e-6), (None, "sharpen"): (1, 3e-6)}
 
 
 # ------------------------------------------------------------------------------------------------------- databases

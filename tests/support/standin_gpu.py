@@ -33,7 +33,7 @@ CONSTANT_W = 90.0
 # pJ an instruction or byte at 1500 MHz, by kind; a byte pays at every level that it passes (accessed books).
 PRICES = {
     "fp32": 21.0, "fp64": 45.0, "fp16": 23.0, "integer": 11.0, "special": 60.0, "conversion": 40.0, "tensor": 90.0,
-    "shared": 5.0, "l1": 4.0, "l2": 18.0, "dram": 48.0,
+    "shared": 5.0, "l1": 4.0, "l2": 18.0, "dram": 48.0, "random": 2500.0,
 }  # fmt: skip
 
 

@@ -275,6 +275,28 @@ def test_what_a_group_lacks_is_named_by_its_part_where_the_rest_was_counted(scre
     assert "Not counted: shared memory write" in texts["rtx3070-scan.ncu-rep"]
 
 
+def test_what_a_screen_says_is_worth_saying(screens):
+    """Launches where there are several, no error of work that was not priced, no profiler that cannot run there."""
+    calls = 0
+    for name, _, view in screens:
+        try_text, trust_text, table = what_to_try(view).text, trust(view).text, where(view)
+        assert not (view.document.device.name or "").startswith("AMD") or "ncu" not in try_text, (name, try_text)
+        assert "new kernels" not in trust_text or not re.search("Missing|Not counted|Nothing", trust_text), name
+        together = re.search(r"together (\S+ \S+) at most(.*)", trust_text.replace("\u202f", " "))
+        if together:
+            parts = sum(joules_in(rf"\(at most {JOULES}", trust_text))
+            assert parts <= 1.05 * next(joules_in(JOULES, together[1])) or "(" in together[2], (name, trust_text)
+        if view.document.groups or view.nouns.is_of_cpu:
+            continue
+        for row, kernel in zip(
+            table.rows, sorted(view.kernels, key=lambda kernel: -(view.ranked(kernel).value or 0.0)), strict=False
+        ):
+            told = " ".join(cell for cell in row.cells if isinstance(cell, str))
+            assert kernel.launches == 1 or f"{kernel.launches:,}" in told, (name, told)
+            calls += kernel.launches > 1
+    assert calls > 50
+
+
 def test_multiprocessors_tell_the_board_of_a_log_that_names_none(screens):
     boards = {
         name: (energy.table and energy.table.device, energy.profile.counted[0].device.sms)

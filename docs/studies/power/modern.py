@@ -276,7 +276,8 @@ class Chip(Struct, frozen=True):
     """A GPU of aiconfigurator's: `system`, power limit in W, bytes of L2, tile, and where the fit begins.
 
     prior_pj: by price; l2_byte and shared_byte are what tiles move, dram_byte what DRAM adds. peaks: a second, by type
-    (data sheet). spread: how far prices may be from the prior, as a factor.
+    (data sheet). spread: how far prices may be from the prior, as a factor. kept_byte: of the operands, what L2 still
+    holds when a loop comes to them again.
     """
 
     system: str
@@ -289,6 +290,7 @@ class Chip(Struct, frozen=True):
     peak_flop: Mapping[str, float]
     peak_byte: float
     spread: float = 1.5
+    kept_byte: float = 0.0
 
 
 _ELEMENT = {"bfloat16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625}  # bytes; of FP4 with its scales
@@ -300,6 +302,7 @@ H200 = Chip(
     _H200_TYPES,
     {"bfloat16": 989e12, "fp8_block": 1979e12},
     4.8e12,
+    kept_byte=25e6,  # its L2 is in two halves, which keep copies of the same bytes
 )
 B200 = Chip(
     *("b200_sxm", 1000.0, 126e6, (256.0, 256.0), 240.0),
@@ -319,7 +322,7 @@ def shapes(data: Path, chip: Chip) -> pd.DataFrame:
     Left out: calls of less than 8 us, which do not run back to back, whatever their latency says, and products that
     come neither to 0.4 of the peak rate nor to 0.6 of the bandwidth: their time goes to launches and to the making of
     scales, which no shape tells. Bytes of DRAM: each operand once, if they do not fit into L2 (of half to all of it, a
-    part).
+    part), less what L2 keeps.
     """
     rows = pd.read_parquet(data / "modern" / "aiconfigurator-gemm-watts.parquet")
     rows = rows[(rows["system"] == chip.system) & rows["steady"] & (rows["latency"] > 8e-3)].copy()
@@ -332,7 +335,7 @@ def shapes(data: Path, chip: Chip) -> pd.DataFrame:
     loaded = element * k * tiles * (tile_m + tile_n)
     outside = np.clip(2 * moved / chip.l2_byte - 1, 0, 1)
     rows["flop"] = 2 * m * n * k / seconds
-    rows["dram_byte"] = moved * outside / seconds
+    rows["dram_byte"] = np.minimum(moved * outside, np.maximum(moved - chip.kept_byte, 0.0)) / seconds
     rows["l2_byte"] = (loaded + 2 * m * n) / seconds
     rows["shared_byte"] = loaded / seconds
     rows["half"] = [
@@ -340,7 +343,7 @@ def shapes(data: Path, chip: Chip) -> pd.DataFrame:
     ]
     rows["is_capped"] = rows["power"] > 0.97 * chip.limit_w
     is_compute = rows["flop"] > 0.4 * rows["gemm_dtype"].map(chip.peak_flop)
-    is_memory = rows["dram_byte"] > 0.6 * chip.peak_byte
+    is_memory = moved * outside / seconds > 0.6 * chip.peak_byte
     rows["kind"] = np.where(is_memory, "memory-bound", "compute-bound")
     # Watts of an idle board at hundreds of Tflop/s: the loop that was metered was not the one that was timed.
     return rows[(is_compute | is_memory) & (rows["power"] > 1.5 * chip.constant_w)]

@@ -24,7 +24,7 @@ import gzip
 import json
 import sys
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import NormalDist, median
 from typing import NamedTuple
@@ -140,14 +140,17 @@ A100_PCIE = Gpu("A100, 300 W", "ga100", 2020, 2, 2, 300, 9.75, 312)
 RTX_5000 = Gpu("Quadro RTX 5000", "tu104", 2018, 1, 0, 230, 5.58, 89.2, 58.5)
 RTX_3090 = Gpu("GeForce RTX 3090", "ga102", 2020, 2, 0, 350, 17.8, 142, (127 * 88.5) ** 0.5)
 A5000 = Gpu("RTX A5000", "ga102", 2021, 2, 0, 230, 13.9, 111, 78.0)
-A10G = Gpu("A10G", "ga102", 2021, 2, 0, 300, 15.6, 140, 76.0)
+A10G = Gpu("A10G", "ga102", 2021, 2, 0, 300, 17.5, 140, 76.0)
 RTX_4090 = Gpu("GeForce RTX 4090", "ad102", 2022, 3, 1, 450, 41.3, 330, 52.0)
 H200 = Gpu("H200", "gh100", 2024, 3, 2, 700, 33.5, 989)
-B300 = Gpu("B300 SXM6", "gb300", 2025, 3, 2, 1400, 38.5, 2500, 183.5)
+B300 = Gpu("B300 SXM6", "gb300", 2025, 3, 2, 1100, 38.5, 2500, 183.5)
 PRO_MAXQ = Gpu("RTX PRO 6000 Max-Q", "gb202", 2025, 3, 1, 300, 54.9, 439)
 PRO = Gpu("RTX PRO 6000", "gb202", 2025, 3, 1, 600, 63, 504)
-# Boards of which only idle power is known: kind, W, limit.
-IDLE_ALONE = (("hbm", 67.3, 250.0), ("gddr", 60.2, 245.0))  # A100-PCIE-40GB, Tesla K40m
+# Boards of which only idle power is known. A board of a chip that is predicted is not among them either.
+IDLE_ALONE = (
+    Gpu("A100-PCIE-40GB", "ga100", 2020, 2, 2, 250, idle_w=67.3),
+    Gpu("Tesla K40m", "gk110", 2013, 0, 0, 245, idle_w=60.2),
+)
 LANES = {"ga100": 64, "tu104": 64}  # of a multiprocessor; others 128
 Rates = dict[str, float]
 
@@ -342,8 +345,8 @@ class Shape(Struct, frozen=True):
         return np.asarray(np.exp(logs))
 
 
-def fit(parts: list[Measured]) -> Shape:
-    """The shape of prices that suits these GPUs best."""
+def fit(parts: list[Measured], idle_alone: Sequence[Gpu] = IDLE_ALONE) -> Shape:
+    """The shape of prices that suits these GPUs best, and the idle power of these others."""
     terms, number = len(TERMS), len(parts)
     prior_pj = np.log(list(PRIOR_PJ.values()))
     weights = [np.sqrt(min(len(part.power_w), MOST_ROWS) / len(part.power_w)) for part in parts]
@@ -364,9 +367,7 @@ def fit(parts: list[Measured]) -> Shape:
             if part.gpu.idle_w is not None:
                 made.append([np.log(constant_w / part.gpu.idle_w) / PRIORS["idle"]])
         alone_sd = np.hypot(PRIORS["idle"], PRIORS["share"])
-        made.append(
-            [(shape.shares[BOARDS.index(kind)] - np.log(w / limit)) / alone_sd for kind, w, limit in IDLE_ALONE]
-        )
+        made.append([off / alone_sd for off in off_shares(shape, idle_alone)])
         made.append((shape.prices - prior_pj) / PRIORS["price"])
         made.append((np.diff(shape.processes) - STEP) / PRIORS["step"])
         made.append((shape.shares - np.log(SHARE)) / PRIORS["board"])
@@ -384,6 +385,11 @@ def fit(parts: list[Measured]) -> Shape:
         dict(zip(names, scales.tolist(), strict=True)),
         dict(zip(names, own.tolist(), strict=True)),
     )
+
+
+def off_shares(shape: Shape, gpus: Iterable[Gpu]) -> list[float]:
+    """Logarithms of constant power by the data sheet over measured idle power, of those whose idle power is known."""
+    return [float(np.log(shape.constant_w(gpu) / gpu.idle_w)) for gpu in gpus if gpu.idle_w is not None]
 
 
 # ---- runs whose joules are metered, which the model only splits
@@ -484,27 +490,25 @@ def left_out(parts: list[Measured]) -> Iterator[LeftOut]:
     """Each GPU, predicted from the others: no board of its chip is among them, and none of its kernels."""
     for part in parts:
         others = [other for other in parts if other.gpu.chip != part.gpu.chip]
+        idle_alone = [gpu for gpu in IDLE_ALONE if gpu.chip != part.gpu.chip]
         predicted = np.empty_like(part.rates)
         sheet_w = np.empty(len(part.power_w))
         kernels = list(dict.fromkeys(part.kernels)) if part.gpu in NVDVFS else [None]
         for kernel in kernels:
             seen = [other.rows(other.kernels != kernel) if kernel else other for other in others]
-            shape = fit(seen)
+            shape = fit(seen, idle_alone)
             mine = part.kernels == kernel if kernel else np.ones(len(part.power_w), dtype=bool)
             sheet_w[mine] = shape.constant_w(part.gpu)
             predicted[mine] = part.rates[mine] * shape.prices_pj(part.gpu, shape.constant_w(part.gpu))
         idle_w = part.gpu.idle_w or fitted_constant(part, predicted.sum(axis=1))
-        share_sd, scale_sd = spread_of_shares(shape, others), float(np.std(list(shape.scales.values())))
+        share_sd = spread_of_shares(shape, [*(other.gpu for other in others), *idle_alone])
+        scale_sd = float(np.std(list(shape.scales.values())))
         yield LeftOut(part, predicted, float(np.mean(sheet_w)), idle_w, share_sd, scale_sd)
 
 
-def spread_of_shares(shape: Shape, parts: list[Measured]) -> float:
+def spread_of_shares(shape: Shape, gpus: Iterable[Gpu]) -> float:
     """How far measured idle powers lie from the shares of their kinds of boards: sd of the logarithm."""
-    known = [(BOARDS[part.gpu.board], part.gpu.idle_w, part.gpu.limit_w) for part in parts if part.gpu.idle_w]
-    logs = [
-        np.log(idle_w / limit_w) - shape.shares[BOARDS.index(kind)] for kind, idle_w, limit_w in (*known, *IDLE_ALONE)
-    ]
-    return float(np.sqrt(np.mean(np.square(logs))))
+    return float(np.sqrt(np.mean(np.square(off_shares(shape, gpus)))))
 
 
 def fitted_constant(part: Measured, dynamic_w: Floats) -> float:
@@ -546,7 +550,10 @@ def show(parts: list[Measured], unseen: list[LeftOut]) -> None:
     )
     table = []
     for out in unseen:
-        part, spread = out.measured, spread_for([other for other in unseen if other is not out])
+        part, spread = (
+            out.measured,
+            spread_for([other for other in unseen if other.measured.gpu.chip != out.measured.gpu.chip]),
+        )
         low, high = out.ends(spread)
         ratio = (out.dynamic_w + out.sheet_w) / part.power_w
         numbers = (
@@ -585,7 +592,7 @@ def file_text(parts: list[Measured], spread: Spread) -> str:
     shape = fit(parts)
     factors = dict(zip(TERMS, spread.factors(DRAWS, seed=2026).T, strict=True))
     factors["constant_steps"] = np.random.default_rng(2027).permutation(steps(DRAWS))
-    share_sd = spread_of_shares(shape, parts)
+    share_sd = spread_of_shares(shape, [*(part.gpu for part in parts), *IDLE_ALONE])
     shares = {kind: (share, share_sd) for kind, share in zip(BOARDS, np.exp(shape.shares).tolist(), strict=True)}
     any_sd = float(np.hypot(share_sd, np.std(shape.shares)))
     shares |= {"laptop": (LAPTOP_SHARE, 2 * share_sd), "any": (float(np.exp(np.mean(shape.shares))), any_sd)}

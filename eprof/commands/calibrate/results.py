@@ -69,7 +69,7 @@ _FASTER = 1.2  # times what lies behind it, a cache must be
 # The words of measurements.csv: those that the mapping `eprof` prices. The loop's branches have no price of their own.
 _WORDS = (
     *(f"fp{bits}_{kind}" for bits in (64, 32, 16) for kind in ("fma", "add", "mul")),
-    *("tensor_fp16", "integer", "special", "conversion"),
+    *("tensor_fp16", "integer", "special", "conversion", "random"),
     *(f"{level}_{way}" for level in ("shared", "l1", "l2", "l3", "dram") for way in ("read", "write")),
 )
 _DESCRIBED = ("benchmark", "kernel", "core_mhz", "memory_mhz", "time_s", "power_w", "temperature_c")

@@ -26,6 +26,7 @@ from eprof.base.progress import Progress
 from eprof.base.text import pattern
 from eprof.base.toml import Document
 from eprof.base.version import __version__
+from eprof.base.vocabulary import RANDOM
 from eprof.collect import cpu
 from eprof.collect.cuda import clocks as cuda_clocks
 from eprof.collect.cuda import compile as cuda_compile
@@ -134,7 +135,7 @@ def contradictions(
     seen = tally(bodies[0])
     claimed = manifest.counts(benchmark, capability, 1, 1, overhead=False)
     # Machine code does not show which level serves a byte of global memory: claims are added up by way.
-    of_memory = {level for levels in _LEVELS.values() for level in levels}
+    of_memory = {RANDOM, *(level for levels in _LEVELS.values() for level in levels)}
     expected = {word: count for word, count in claimed.items() if word not in of_memory}
     for way, levels in _LEVELS.items():
         total = sum(claimed.get(level, 0.0) for level in levels)

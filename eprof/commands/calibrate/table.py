@@ -9,6 +9,7 @@ import numpy as np
 
 from eprof.base.errors import EprofError
 from eprof.base.version import __version__
+from eprof.base.vocabulary import RANDOM
 from eprof.commands.calibrate.manifest import ZEROS, Capability, at, capability_of
 from eprof.commands.calibrate.results import Row, accessed
 from eprof.commands.calibrate.session import Session, kind_of
@@ -159,6 +160,12 @@ def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
             "One setting was measured: the table holds there alone, and how constant power splits into leakage, "
             "clocks and the rest is not known (--settings measures more)."
         )
+    for row in rows:
+        if row.used and RANDOM in row.counts:
+            notes.append(
+                f"{row.benchmark}: {row.counts[RANDOM] / row.time_s / 1e9:.3g} billion accesses of memory a second at "
+                f"random, {fitted.prices_pj['random_access'] / 1e3:.3g} nJ each beside their bytes."
+            )
     unclear = [term for term, status in known.status.items() if status == quality.UNTOLD]
     if unclear:
         notes.append(f"The data cannot tell these prices well: {', '.join(map(str, unclear))}.")

@@ -23,6 +23,7 @@ from eprof.show.words.numbers import quantity
 
 _LINES, _USED = 15, 76
 _KERNELS, _NAME, _BAR = 4, 24, 24
+_SPECK = 0.01  # of the largest change: a kernel that changed less is not worth a line
 
 
 _Text: TypeAlias = Headline | Sentence | Verdict
@@ -84,9 +85,11 @@ def _blocks(document: Document, verbose: bool) -> Iterator[Block | RenderableTyp
 
 def _kernels(document: Document, room: int) -> Iterator[RenderableType]:
     """A line a kernel of the difference: by how much it changed, and why; and how many more there are."""
-    rows = min(_KERNELS, room)
+    changes = [abs(diff_tables.change_of(kernel, document.has_energy)[0] or 0.0) for kernel in document.kernels]
+    worth_it = sum(change >= _SPECK * max(changes) for change in changes)
+    rows = min(_KERNELS, room, max(worth_it, 1))
     if len(document.kernels) > rows:
-        rows = min(_KERNELS, room - 1)
+        rows = min(rows, room - 1)
     shown = document.kernels[:rows]
     lines = [[f"  {label}"] for label in labels([kernel.name for kernel in shown], _NAME)]
     for line, kernel in zip(lines, shown, strict=True):

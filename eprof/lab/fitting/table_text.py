@@ -74,7 +74,7 @@ def text(measurements: Measurements, fitted: Fit, quality: Quality, head: Head) 
 def _payable() -> set[str]:
     """The fitted prices that words of the vocabulary can pay."""
     computation = {f"{word}_{COUNTS[word].unit}" for word in COMPUTATION_WORDS}
-    computation |= {f"{total}_flop" for total in _TOTALS} | {"sm_active_cycle"}
+    computation |= {f"{total}_flop" for total in _TOTALS} | {"sm_active_cycle", "random_access"}
     return computation | {f"{level}_byte" for level in _LEVELS}
 
 
@@ -280,7 +280,7 @@ class _Text(Struct, frozen=True, eq=False):
             if COUNTS[word].flops == 2 and price.endswith("_flop"):
                 formula = f"2 * {price}"
             return f"formula = {quoted(formula)}, why = {quoted(why)}{mark}"
-        if unit in ("flop", "cycle") or (self.is_cpu and word in OF_GPUS):
+        if unit in ("flop", "cycle", "access") or (self.is_cpu and word in OF_GPUS):
             return None
         kinds = [f"{word}_{kind}_instruction" for kind in ("add", "mul")]
         if set(kinds) <= set(known):

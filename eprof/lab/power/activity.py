@@ -8,7 +8,7 @@ saw beyond constant power and prices is work that no share tells, and goes with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
@@ -288,22 +288,15 @@ def _counts(
         inside = np.interp(end_s, activity.edges, sums) - np.interp(begin_s, activity.edges, sums)
         return grouped(inside)
 
-    # A table's clocks may end above those that were sampled: prices are then those of its lowest, work is not.
-    priced_mhz = costs.setting.core_mhz
-    pace = np.ones(len(rows)) if priced_mhz is None else np.nan_to_num(activity.clock_mhz, nan=priced_mhz) / priced_mhz
     amounts: dict[str, Floats] = {}
     marks: dict[str, Ints] = {}
     how = {}
-    for field in meaning().activity:
-        peak = _per_s(field, table, costs)
-        share = activity.shares.get(field.field)
-        if peak is None or share is None or np.isnan(share).all():
-            continue
-        is_filled = within(activity.filled[field.field].astype(np.float64)) > 0
-        for word in (field.count, *_passed(field, costs)):
-            amounts[word] = within(peak * share * (1.0 if field.of == _MEMORY else pace))
-            marks[word] = np.where(is_filled, int(Mark.ASSUMED | Mark.ESTIMATED), int(Mark.ASSUMED))
-            how[word] = (Way(f"{field.field} * {peak:.4g}/s", "active x clock x units", int(Mark.ASSUMED), number),)
+    for field, word, most in work_per_s(activity.shares, table, costs, activity.clock_mhz):
+        amounts[word] = within(most * activity.shares[field])
+        is_filled = within(activity.filled[field].astype(np.float64)) > 0
+        marks[word] = np.where(is_filled, int(Mark.ASSUMED | Mark.ESTIMATED), int(Mark.ASSUMED))
+        told = f"{field} * {most.max():.4g}/s"
+        how[word] = (Way(told, "active x clock x units", int(Mark.ASSUMED), number),)
     none = np.zeros(number, np.int64)
     of_rows = KernelRows(
         device=np.full(number, activity.gpu, object),
@@ -314,29 +307,36 @@ def _counts(
     )
     active = activity.shares.get(meaning().turns, activity.shares.get(meaning().busy, np.ones(len(rows))))
     counts = Counts(of_rows, Columns.of(amounts, number), Columns.of(marks, number), how, costs.books)
-    return counts, within(active * pace)
+    return counts, within(active * _pace(costs, activity.clock_mhz))
 
 
-def work_per_s(activity: Activity, table: CostTable, core_mhz: float, levels: bool) -> list[tuple[str, str, float]]:
-    """What each sampled share is at most, a second at a clock in MHz: (field, word of the vocabulary, its number).
+def work_per_s(
+    shares: Mapping[str, Floats], table: CostTable, costs: Costs, core_mhz: Floats, levels: bool = True
+) -> Iterator[tuple[str, str, Floats]]:
+    """What sampled shares are at most, a second at clocks in MHz, (n,): their field, a word of the vocabulary, (n,).
 
-    levels: also of the levels that its bytes have passed, where the table prices each. Raises CostError.
+    levels: also of the levels that its bytes have passed, where the table prices each.
     """
-    costs = table.at(table.nearest(core_mhz, None))
-    pace = core_mhz / (costs.setting.core_mhz or core_mhz)
-    work = []
+    pace = _pace(costs, core_mhz)
     for field in meaning().activity:
         peak = _per_s(field, table, costs)
-        if peak is not None and field.field in activity.shares:
-            most = peak if field.of == _MEMORY else peak * pace
-            passed = _passed(field, costs) if levels else []
-            work += [(field.field, word, most) for word in (field.count, *passed)]
-    return work
+        if peak is None or field.field not in shares or np.isnan(shares[field.field]).all():
+            continue
+        passed = [word for word in field.passed if levels and costs.books == "accessed" and word in costs.charges]
+        for word in (field.count, *passed):
+            yield field.field, word, np.full_like(pace, peak) if field.of == _MEMORY else peak * pace
 
 
-def _passed(field: Field, costs: Costs) -> list[str]:
-    """The levels that pay for bytes of another which have passed them."""
-    return [word for word in field.passed if costs.books == "accessed" and word in costs.charges]
+def _pace(costs: Costs, core_mhz: Floats) -> Floats:
+    """Clocks over that of the costs, (n,), 1 where they are not known.
+
+    A table's clocks may end above those that were sampled: prices are then those of its lowest, work is not.
+    """
+    priced_mhz = costs.setting.core_mhz
+    if priced_mhz is None:
+        return np.ones(len(core_mhz))
+    pace: Floats = np.nan_to_num(core_mhz, nan=priced_mhz) / priced_mhz
+    return pace
 
 
 def _per_s(field: Field, table: CostTable, costs: Costs) -> float | None:

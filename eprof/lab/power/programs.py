@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +55,7 @@ def measurements(
                 rows += _rows(gpu, by_name[gpu.gpu], _program(path), table, levels)
     if not rows:
         raise LogError(f"{names[0]}: no {_LEAST_S:g} s of it have both activity and power, so it has no row.")
-    frame = pd.DataFrame(rows).fillna(0.0)
+    frame = pd.DataFrame(_with_one_idle(rows)).fillna(0.0)
     frame = frame.loc[:, (frame != 0).any()]
     made = from_frame(frame, names[0], "sampled", reference)
     told = f"Rows are {_ROW_S:g} s of a program at a clock, or less; work is active x clock x units of {table.name}."
@@ -80,6 +80,20 @@ def _program(path: str) -> str:
     return re.sub(r"([-_]\d+)+$", "", name) or name
 
 
+def _with_one_idle(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The rows, all idle ones of a clock as one: what is most of a day is one thing to know of it."""
+    idle: dict[float, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["benchmark"] == _IDLE:
+            idle.setdefault(row["core_mhz"], []).append(row)
+        else:
+            yield row
+    for same in idle.values():
+        seconds = sum(row["sampled_s"] for row in same)
+        joules = sum(row["power_w"] * row["sampled_s"] for row in same)
+        yield {**same[0], "sampled_s": seconds, "power_w": joules / seconds}
+
+
 def _rows(gpu: Activity, power: Series, program: str, table: CostTable, levels: bool) -> Iterator[dict[str, Any]]:
     """The rows of one GPU: stretches of time of one clock, in which something ran or nothing did."""
     default = table.default
@@ -87,20 +101,22 @@ def _rows(gpu: Activity, power: Series, program: str, table: CostTable, levels: 
     clock = np.where(np.isnan(gpu.clock_mhz), default.core_mhz or 0.0, np.round(gpu.clock_mhz))
     lasts_s = max(_ROW_S, float(end_s[-1] - begin_s[0]) / _MOST_ROWS)
     busy = is_busy(gpu.shares)
-    # Idle moments of a clock are one row: what is most of a day is one thing to know of it.
     window = np.where(busy, (begin_s - begin_s[0]) // lasts_s, -1.0)
     known_s, joules = power.known_s(begin_s, end_s), power.energy_j(begin_s, end_s)
     keys, row = np.unique(np.column_stack([window, busy, clock]), axis=0, return_inverse=True)
     row = row.reshape(-1)
     seconds, energy_j = np.bincount(row, known_s), np.bincount(row, joules)
     used = np.flatnonzero(seconds >= max(_LEAST_S, _PERIODS * power.period_s))
-    per_s = {mhz: work_per_s(gpu, table, mhz, levels) for mhz in np.unique(keys[used, 2])}
+    per_s = {}
+    for mhz in np.unique(keys[used, 2]):
+        costs = table.at(table.nearest(mhz, None))
+        per_s[mhz] = list(work_per_s(gpu.shares, table, costs, np.array([mhz]), levels))
     shares = {name: np.bincount(row, np.nan_to_num(share) * known_s) for name, share in gpu.shares.items()}
     for place in used:
         _, was_busy, mhz = keys[place]
         name, work = _IDLE, dict[str, float]()
         if was_busy:
-            name, work = program, {word: shares[field][place] * most for field, word, most in per_s[mhz]}
+            name, work = program, {word: shares[field][place] * most[0] for field, word, most in per_s[mhz]}
         yield {
             "benchmark": name,
             "core_mhz": mhz,

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from eprof.base.arrays import Columns, Floats, finite_all, known_sum
 from eprof.base.marks import Mark
-from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, FLOAT_PARTS
+from eprof.base.vocabulary import BYTES, COMPUTATION_WORDS, COUNTS, FLOAT_PARTS, RANDOM
 from eprof.costs import Costs
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
@@ -87,7 +87,7 @@ def place(counts: Counts, costs: Costs, split: Split) -> Dots:
     at_roof = np.fmin(constant, costs.constant_power_w * roof)
     parts = {
         "flops": _sum(split, _FLOPS),
-        "dram": _sum(split, ["dram_read", "dram_write", "dram"]),
+        "dram": _sum(split, ["dram_read", "dram_write", "dram", RANDOM]),
         "constant": np.where(np.isnan(roof), constant, np.where(np.isnan(constant), np.nan, at_roof)),
         "waiting": np.where(np.isnan(roof), 0.0, constant - at_roof),
         "instructions": _sum(split, [name for name in COMPUTATION_WORDS if name not in _FLOPS]),

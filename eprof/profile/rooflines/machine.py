@@ -11,6 +11,7 @@ from eprof.base import marks as mark_words
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError
 from eprof.base.marks import NONE, Mark
+from eprof.base.vocabulary import RANDOM
 from eprof.costs import Charge, Costs
 
 # Width of arithmetic -> its peak in `Peaks`, and the name that tables give the price of one flop.
@@ -234,11 +235,23 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
         usable_power_w=None if cap_w is None else cap_w - costs.constant_power_w,
         levels=tuple(Level(name, price[0], price[0] / flop_j) for name, price in prices.items() if price is not None),
         marks=flop[1] | byte[1] | costs.constant_marks | costs.peaks.marks,
-        notes=tuple(note for note in (flop_note, _byte_note(costs)) if note),
+        notes=tuple(note for note in (flop_note, _byte_note(costs), _random_note(costs, byte[0], flop_j)) if note),
         basis=costs.basis,
     )
     limit = _limit_note(made, costs.peaks.power_limit_w)
     return replace(made, notes=(*made.notes, limit)) if limit else made
+
+
+def _random_note(costs: Costs, byte_j: float, flop_j: float) -> str:
+    """What an access of DRAM in no order costs beside its bytes ([T] 4.4.2, eps_rand); "" where nobody priced it."""
+    charge = costs.charges.get(RANDOM)
+    if charge is None or not charge.pj:
+        return ""
+    surcharge_j = charge.pj * 1e-12
+    return (
+        f"an access of DRAM at random costs {charge.pj / 1e3:.3g} nJ beside its bytes: as much as "
+        f"{surcharge_j / byte_j:.3g} bytes that stream, or {surcharge_j / flop_j:.3g} flops"
+    )
 
 
 def _limit_note(machine: Machine, limit_w: float | None) -> str:

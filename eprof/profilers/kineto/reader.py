@@ -19,6 +19,7 @@ import numpy as np
 
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
+from eprof.base.gpus import UNNAMED
 from eprof.base.known import only
 from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.events import LATEST_NS, Event, Gpu, Id, Link, Trace, link, numbers, parsed
@@ -160,7 +161,7 @@ def _devices(links: Sequence[Link], gpus: Sequence[Gpu]) -> Names:
     """
     name_of: dict[Id, str] = {gpu.id: gpu.name for gpu in gpus}
     alike = only(set(name_of.values()))
-    return Names.of(f"{name_of.get(each.device, alike) or 'GPU without name'} ({each.device})" for each in links)
+    return Names.of(f"{name_of.get(each.device, alike) or UNNAMED} ({each.device})" for each in links)
 
 
 def _left_out(events: Sequence[Event]) -> Iterator[str]:

@@ -14,13 +14,15 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
 from eprof.base import cpus
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
+from eprof.base.resources import folder
 from eprof.base.text import few, pattern
+from eprof.base.toml import Document
 from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.logs.rows.log import CORES, COUNT, JOULE, OTHER, SOCKETS, WHOLE_PROGRAM, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
@@ -37,20 +39,36 @@ _THREAD = pattern(r"(?:HWThread|Core) [0-9]+")
 _TIME = pattern(r"(?:RDTSC )?Runtime(?: \((?:RDTSC|gettimeofday)\))? \[s\]")
 _NUMBER = pattern(r"[0-9]{1,40}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?")
 _NO_COUNTER = ("", "-")  # of a thread that does not read it, as those of a socket but one
-_INSTRUCTIONS = ("INSTR_RETIRED_ANY", "INST_RETIRED", "RETIRED_INSTRUCTIONS")
-_CYCLES = ("CPU_CLK_UNHALTED_CORE", "ACTUAL_CPU_CLOCK", "CPU_CYCLES")
 _MULTIPLEXING = "Perf_event uses multiplexing"
-_PACKAGES = ("PWR_PKG_ENERGY", "RAPL_PKG_ENERGY")
-_OF_A64FX = "cores, L2 and memory"
 _NAMED = 3
 _MOST_CALLS = 10**12  # more are damage
-_DRAM = ("PWR_DRAM_ENERGY", "RAPL_DRAM_ENERGY")
-# Of an A64FX: what LIKWID's group ENERGY counts, in nJ a count of the register (9, 36 and 256 in chips of 24 cores at
-# 2.6 GHz). Newer versions print nJ, and so multiples of these numbers.
-_A64FX = {"EA_CORE": 8, "EA_L2": 32, "EA_MEMORY": 256}
-_A64FX_METRICS = ("Energy Core [J]", "Energy L2 [J]", "Energy HBM [J]")
 # Tables with a column for each thread, and how many columns stand before those.
 _TABLES = {"Event": 2, "Region Info": 1, "Metric": 1}
+
+
+class _A64fx(Struct, forbid_unknown_fields=True):
+    nj: dict[str, int]
+    metrics: list[str]
+    covers: str
+
+
+class _Events(Struct, forbid_unknown_fields=True):
+    """The events that are more than counts (`counters/likwid/events.toml`)."""
+
+    instructions: tuple[str, ...]
+    cycles: tuple[str, ...]
+    packages: tuple[str, ...]
+    dram: tuple[str, ...]
+    a64fx: _A64fx
+
+    @property
+    def joules(self) -> tuple[str, ...]:
+        """The events that are joules of sockets."""
+        return (*self.packages, *self.dram)
+
+
+_EVENTS = convert(Document.read(folder("counters") / "likwid" / "events.toml").data, _Events)
+_A64FX = _EVENTS.a64fx
 
 
 class _Block(Struct):
@@ -80,7 +98,7 @@ class _Block(Struct):
 
     def add_up(self) -> None:
         """Add the threads of a LIKWID group up, without those whose counters ran over."""
-        executed = next((numbers for event, numbers in self.cells if event.startswith(_INSTRUCTIONS)), [])
+        executed = next((numbers for event, numbers in self.cells if event.startswith(_EVENTS.instructions)), [])
         for event, numbers in self.cells:
             known = [
                 number
@@ -109,16 +127,16 @@ class _Block(Struct):
         """The counts of a LIKWID group, and its joules by what they cover: none where a socket's meter has no
         number.
         """
-        if _A64FX.keys() <= self.counts.keys():
+        if _A64FX.nj.keys() <= self.counts.keys():
             return self.counts | self._of_components()
-        cycles = next((numbers for event, numbers in self.cells if event.startswith(_CYCLES)), [])
+        cycles = next((numbers for event, numbers in self.cells if event.startswith(_EVENTS.cycles)), [])
         busy = [number for number in cycles if number > 0]
         counted = dict(self.counts)
         if busy:  # how many cores a region kept busy: its cycles over those of its busiest thread
             counted[CORES] = sum(busy) / max(busy)
-        packages = _known_sum(self.counts, _PACKAGES)
-        dram = _known_sum(self.counts, _DRAM)
-        if not packages or not self.lost.keys().isdisjoint((*_PACKAGES, *_DRAM)):
+        packages = _known_sum(self.counts, _EVENTS.packages)
+        dram = _known_sum(self.counts, _EVENTS.dram)
+        if not packages or not self.lost.keys().isdisjoint(_EVENTS.joules):
             return counted
         covers = "processor packages and DRAM" if dram else "processor packages"
         return counted | {covers: packages + dram, SOCKETS: float(self.sockets)}
@@ -128,12 +146,14 @@ class _Block(Struct):
 
         A sum of multiples of all three numbers is in nJ.
         """
-        if self.is_share or not self.lost.keys().isdisjoint(_A64FX):
+        if self.is_share or not self.lost.keys().isdisjoint(_A64FX.nj):
             return {}
-        if len(self.joules) == len(_A64FX_METRICS):
-            return {_OF_A64FX: sum(self.joules.values())}
-        is_nj = all(self.counts[event] % size == 0 for event, size in _A64FX.items())
-        return {_OF_A64FX: sum(self.counts[event] * (1 if is_nj else size) for event, size in _A64FX.items()) / 1e9}
+        if len(self.joules) == len(_A64FX.metrics):
+            return {_A64FX.covers: sum(self.joules.values())}
+        sizes = _A64FX.nj
+        if all(self.counts[event] % size == 0 for event, size in sizes.items()):
+            sizes = dict.fromkeys(sizes, 1)
+        return {_A64FX.covers: sum(self.counts[event] * size for event, size in sizes.items()) / 1e9}
 
 
 def _known_sum(counts: Mapping[str, float], names: Sequence[str]) -> float:
@@ -220,13 +240,13 @@ class _Walk(Struct):
                 return True
             block.counters.add((cells[0], cells[1]))
             block.cells.append((cells[0], numbers))
-            if cells[0] in _PACKAGES:
+            if cells[0] in _EVENTS.packages:
                 block.sockets = sum(float(joules) > 0 for joules in known)
             if known and len(known) < len(told):
                 block.lost[cells[0]] = block.lost.get(cells[0], 0) + len(told) - len(known)
         elif _TIME.fullmatch(cells[0]):
             block.times += known
-        elif cells[0] in _A64FX_METRICS and len(known) == len(told):
+        elif cells[0] in _A64FX.metrics and len(known) == len(told):
             block.joules[cells[0]] = sum(map(float, known))
         elif cells[0] == "call count" and known:
             block.calls = int(min(max(1.0, *map(float, known)), _MOST_CALLS))
@@ -264,7 +284,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     notes = [*source.notes, *_notes(blocks, walk.is_scaled, is_cut)]
     if keep is not None:
         events = dict.fromkeys(event for block in blocks for event in block.counts)
-        not_joules = [event for event in events if event not in (*_PACKAGES, *_DRAM, *_A64FX)]
+        not_joules = [event for event in events if event not in (*_EVENTS.joules, *_A64FX.nj)]
         notes += filter(None, [unused_note(not_joules, keep)])
     return source.log(tables, notes, lines=walk.lines, skipped_lines=walk.others)
 
@@ -283,7 +303,7 @@ def _share_time(blocks: Sequence[_Block]) -> None:
         runs[-1].append(block)
     for run in runs:
         if len(run) > 1:
-            joules = {name: sum(block.counts.pop(name, math.nan) for block in run) for name in (*_PACKAGES, *_DRAM)}
+            joules = {name: sum(block.counts.pop(name, math.nan) for block in run) for name in _EVENTS.joules}
             known = {name: number for name, number in joules.items() if not math.isnan(number)}
             total_s = sum(block.time_s for block in run)
             for block in run:
@@ -306,7 +326,7 @@ def _notes(blocks: Sequence[_Block], is_scaled: bool, is_cut: bool) -> Iterator[
             f"{few(lost, _NAMED)}: LIKWID has no number on some threads, or one that ran over (near a multiple of "
             "2^47, or more than the thread's instructions), so what the others counted is a lower bound"
         )
-    if any(_A64FX.keys() <= block.counts.keys() and len(block.joules) < len(_A64FX) for block in blocks):
+    if any(_A64FX.nj.keys() <= block.counts.keys() and len(block.joules) < len(_A64FX.nj) for block in blocks):
         yield "EA_CORE, EA_L2 and EA_MEMORY are taken for 8, 32 and 256 nJ a count, as on chips of 48 cores, or for nJ"
     if len({block.region for block in blocks} - {WHOLE_PROGRAM}) > 1:
         yield "LIKWID does not tell whether a region lies inside of another; where one does, totals count it twice"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from eprof.base.errors import LogError
+from eprof.base.gpus import UNNAMED
 from eprof.base.text import counted
 from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.log import LAUNCH, Log
@@ -148,7 +149,7 @@ def _devices(database: _Database, seen: Iterable[tuple[object, object]]) -> dict
         numbers = gpu_of
     if not names and len(set(numbers.values())) == 1:
         return dict.fromkeys(pairs)
-    return {pair: f"{names.get(gpu_of[pair]) or 'GPU without name'} ({numbers[pair]})" for pair in pairs}
+    return {pair: f"{names.get(gpu_of[pair]) or UNNAMED} ({numbers[pair]})" for pair in pairs}
 
 
 def _gpus(database: _Database) -> Mapping[object, str]:

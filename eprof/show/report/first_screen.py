@@ -19,9 +19,9 @@ Entry = schema.Kernel | schema.Group
 _FEWEST, _MOST = 3, 5
 _ENOUGH = 0.9  # of the energy, that the kernels shown take
 _SPECK = 0.01  # of the energy: a kernel that takes less is not worth a row
-_WASTED = 1.2  # times the requested bytes, from which on they are the cause
-_SHORT_S = 10e-6  # launches that take less than this wait for their start
-_MOSTLY_INTEGER = 30.0  # instructions for each flop, from which on arithmetic is not what a kernel is for
+WASTED = 1.2  # times the requested bytes, from which on they are the cause
+SHORT_S = 10e-6  # launches that take less than this wait for their start
+MOSTLY_INTEGER = 30.0  # instructions for each flop, from which on arithmetic is not what a kernel is for
 _HOTTEST = 0.3  # of a function's energy, that its line with most has: worth naming it
 REQUESTED = ("global_read", "global_write")
 CACHED = ("l1", "l2", "l3", "dram")  # the levels that serve them
@@ -157,7 +157,7 @@ def _why(view: View, entry: Entry, group: str) -> str:
 def why_constant(view: View, entry: Entry) -> str:
     """Why a kernel takes constant power: short launches, or how far it is from its roofline."""
     seconds = time_of(entry).value
-    if seconds and seconds / entry.launches < _SHORT_S:
+    if seconds and seconds / entry.launches < SHORT_S:
         return f"{view.nouns.launches} of {quantity(seconds / entry.launches, 's')}"
     place = view.place_of(entry)
     limits = view.document.limits
@@ -172,7 +172,7 @@ def _why_bytes(view: View, entry: Entry, group: str) -> str:
     if not moved.value:
         return ""
     requested = view.summed(entry, REQUESTED) if group in CACHED else Amount(None)
-    if requested.value and not requested.marks & MISSING and moved.value >= _WASTED * requested.value:
+    if requested.value and not requested.marks & MISSING and moved.value >= WASTED * requested.value:
         return f"{plain(moved.value / requested.value)} times the bytes requested"
     size = at_least(moved, "B")
     intensity = entry.intensity_flop_per_byte
@@ -188,7 +188,7 @@ def _why_instructions(view: View, entry: Entry, group: str) -> str:
     if not words or not executed.value:
         return ""
     flops = view.flops(entry)
-    if group in ("int", "other") and flops.value and executed.value < _MOSTLY_INTEGER * flops.value:
+    if group in ("int", "other") and flops.value and executed.value < MOSTLY_INTEGER * flops.value:
         return f"{plain(executed.value / flops.value)} for each flop"
     unit = COUNTS[words[0]].symbol
     whose = when(words == ["warp_issue"], " warp")

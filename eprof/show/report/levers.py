@@ -19,7 +19,7 @@ from eprof.costs.datasheets import data_sheet, example
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
-from eprof.show.report.first_screen import CACHED, FAMILIES, REQUESTED
+from eprof.show.report.first_screen import CACHED, FAMILIES, MOSTLY_INTEGER, REQUESTED, SHORT_S, WASTED
 from eprof.show.report.trust import counted_alone, lacks_most, lacks_some
 from eprof.show.report.view import DRAM, FLOPS, View, time_of
 from eprof.show.words.badges import MISSING, SIMULATED, Amount
@@ -31,8 +31,6 @@ _OF_AMD = pattern(r"\b(AMD|Radeon|Instinct)\b")
 _STEP = 0.2  # what is tried of things that shrink by degrees: a fifth less
 _LITTLE = 0.03  # of the energy: what saves less is not worth trying
 _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
-_WASTED = 1.2  # times the requested bytes, from which on fetching only those is worth it
-_SHORT_S = 10e-6  # launches that take less wait for their start
 _SLOW = 0.6  # of the roofline's speed: what is slower waits
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on these are those of divisions
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
@@ -45,7 +43,6 @@ _EMPTY = 0.5  # of the most warps, below which more of them would hide what it w
 _WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
 # Instructions for each flop, a vector's once a lane: a[i] = s b[i] + c[i] takes 4 if scalar, 2.5 or less if in vectors.
 _SCALAR = 3.0
-_MOSTLY_INTEGER = 30.0  # from here on, floating-point arithmetic is not what the function is for
 _NARROWER = (
     *(("tensor_tf32", "tensor_fp16"), ("tensor_tf32", "tensor_bf16")),
     *(("tensor_fp16", "tensor_fp8"), ("tensor_bf16", "tensor_fp8"), ("tensor_fp8", "tensor_fp4")),
@@ -61,8 +58,6 @@ _REMEDIES = {
     "other": "unroll, and load 16 bytes at a time",
     "system": "keep data on the GPU",
 }
-
-
 _ON_A_CPU = "-O3 -march=native; less work in inner loops"  # for fewer instructions
 
 
@@ -337,7 +332,7 @@ def _asked_for(view: View, everything: float) -> Iterator[Try]:
     for level in CACHED:
         moved = view.summed(view.document, _words(view, level)).value or 0.0
         ratio = moved / requested.value
-        if ratio >= _WASTED:
+        if ratio >= WASTED:
             most = max(most, ratio)
             saves += (view.groups.get(level, Amount(None)).value or 0.0) / everything * (1 - 1 / ratio)
     if most and not _is_closed(view, "l1"):
@@ -416,7 +411,7 @@ def _less_waiting(view: View, everything: float) -> Iterator[Try]:
     kernel, joules = view.kernels[largest], constant_j[largest]
     seconds = time_of(kernel).value or 0.0
     name = view.label(kernel)
-    if seconds / kernel.launches < _SHORT_S:
+    if seconds / kernel.launches < SHORT_S:
         each = quantity(seconds / kernel.launches, "s")
         act = f"do more in each {view.nouns.launch} of {name}, now {each}: a fifth less time in them"
         yield Try(act, _STEP * joules / everything)
@@ -517,7 +512,7 @@ def _of_loops(view: View) -> str:
         return f"give {name} less to do ({share}): fewer elements, or narrower ones (float32)"
     if missed.marks & SIMULATED and _WAIT * (missed.value or 0.0) > executed:
         return f"{name} mostly waits for DRAM: work on blocks that stay in the last-level cache"
-    if not flops or not _SCALAR <= executed / flops < _MOSTLY_INTEGER or "fp64_scalar" in view.words:
+    if not flops or not _SCALAR <= executed / flops < MOSTLY_INTEGER or "fp64_scalar" in view.words:
         return ""
     return f"{name} takes {plain(executed / flops)} instructions for each flop: vectorise its loops (-O3 -march=native)"
 

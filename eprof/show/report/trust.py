@@ -197,14 +197,12 @@ def _lacking(view: View) -> str:
         names.append(_lost_name(view, group) + when(not is_open, f" (at most {quantity(most or 0.0, 'J')})"))
     together = ""
     if capped:
-        together = f", {when(len(names) > 1, 'together ')}{quantity(capped, 'J')} at most{_capped(view)}"
+        together = f", {when(len(names) > 1, 'together ')}{quantity(capped, 'J')} at most"
+        if view.document.interval_j and view.document.interval_j.limit_w:
+            together += f" (the {view.nouns.board}'s power limit)"
+        elif sum(bounds[group] or 0.0 for group in groups) > capped:
+            together += " (they share the cycles)"
     return f"Not counted: {few(names, _NAMED)}{together}."
-
-
-def _capped(view: View) -> str:
-    """That parts sum to more than all, where what the board may draw ends it first: " (its power limit)"."""
-    interval = view.document.interval_j
-    return when(interval and interval.limit_w, f" (the {view.nouns.board}'s power limit)")
 
 
 def _bounds(view: View) -> dict[str, float | None] | None:

@@ -134,9 +134,8 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
     if table.headless and widths:
         named = max([_NARROWEST, *(len(plain_text(row.cells[0])) for row in fitted)])
         left = width - named - apart - sum(wide + apart for wide in widths[:-1])
-        for cells in rows:
-            # rich would break between a number and its unit.
-            cells[-1] = Text(fill(cells[-1].plain, max(left, _NARROWEST), break_on_hyphens=False))
+        for row, cells in zip(table.rows, rows, strict=True):
+            cells[-1] = Text(_wrapped(plain_text(row.cells[-1]), max(left, _NARROWEST)))
     for row, cells in zip(fitted, rows, strict=True):
         cell = row.cells[0]
         name = Text(printable(plain_text(cell)))

@@ -35,7 +35,7 @@ FLOP_PJ = PRICES["tensor"] * 2 * 32 / 8192
 def test_the_manifest_covers_what_it_should():
     words = {word for one in MANIFEST.benchmarks for word in one.count}
     wanted = {f"fp{bits}_{kind}" for bits in (16, 32, 64) for kind in ("fma", "add", "mul")}
-    wanted |= {"integer", "special", "conversion", "tensor", "shared_read", "shared_write", "l1_read"}
+    wanted |= {"integer", "special", "conversion", "tensor", "shared_read", "shared_write", "l1_read", "random"}
     wanted |= {f"{level}_{way}" for level in ("l2", "dram") for way in ("read", "write")}
     assert words == wanted
     assert all(one.source in ("arithmetic.cu", "memory.cu") for one in MANIFEST.benchmarks)
@@ -225,11 +225,13 @@ def test_the_table_has_the_known_prices(tmp_path):
         ("fp64_add", "fp64"),
         ("l2_write", "l2"),
         ("dram_read", "dram"),
+        ("random", "random"),
     ):
         assert priced.charges[word].pj == pytest.approx(PRICES[kind], rel=1e-3)
     assert priced.charges["tensor_fp16"].pj == pytest.approx(FLOP_PJ, rel=1e-3)
     assert priced.constant_power_w == pytest.approx(CONSTANT_W, rel=1e-3)
     assert "the table holds there alone" in " ".join(made.notes)
+    assert "2.5 nJ each beside their bytes" in " ".join(made.notes)
 
 
 def test_an_interrupted_session_goes_on(tmp_path):

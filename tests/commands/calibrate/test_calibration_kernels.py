@@ -202,6 +202,7 @@ def in_words(one, seen):
     for way, done in (("read", "load global"), ("write", "store global")):
         level = next((word for word in one.count if word.endswith(f"_{way}") and not word.startswith("shared")), None)
         words[level or f"dram_{way}"] = seen[done]
+    words["random"] = seen["load global"] / 32 if "random" in one.count else 0
     return {word: count for word, count in words.items() if count}
 
 

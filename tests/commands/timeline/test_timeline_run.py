@@ -126,7 +126,7 @@ def test_a_sampled_run_splits_joules_by_cause(monkeypatch, tmp_path, capfd):
     monkeypatch.chdir(tmp_path)
     try:
         with pytest.raises(SystemExit) as ended:
-            main(["run", "--profiler", "gpm", script(tmp_path, "sleep 0.6\n")])
+            main(["run", "--profiler", "gpm", script(tmp_path, "sleep 0.4\n")])
         assert not ended.value.code, capfd.readouterr().err
         monkeypatch.setenv("STAND_IN_NVML", "old")
         with pytest.raises(SystemExit) as ended:
