@@ -45,6 +45,9 @@ static const double WORKS_S = 20e-6; /* asking takes less where nothing has come
 
 static long long least_bytes = 32768, low_bytes = -1;
 static double patient_s = HUGE_VAL, low_mhz;
+#ifdef SIMULATED
+static double change_s, interrupt_s; /* what a change of the clock and a nap execute */
+#endif
 static atomic_ulong waits, sleeps, lowered;
 static _Thread_local long long moved; /* by one-sided operations that nobody waited for yet */
 
@@ -151,6 +154,10 @@ static void prepare(void)
     read_number("EPROF_WAIT_MHZ_BYTES", 9e15, &fewer);
     read_number("EPROF_WAIT_US", 1e12, &us);
     read_number("EPROF_WAIT_MHZ", 1e5, &low_mhz);
+#ifdef SIMULATED
+    read_number("EPROF_WAIT_CHANGE_S", 1, &change_s);
+    read_number("EPROF_WAIT_INTERRUPT_S", 1, &interrupt_s);
+#endif
     least_bytes = (long long)bytes;
     low_bytes = fewer < 0 ? least_bytes : (long long)fewer;
     patient_s = us < 0 ? HUGE_VAL : 1e-6 * us;
@@ -183,8 +190,6 @@ static long long bytes_of_all(const int *counts, MPI_Comm comm, MPI_Datatype typ
 /* ---- the clock */
 
 #ifdef SIMULATED
-static double change_s = -1, interrupt_s; /* what a change of the clock and a nap execute */
-
 static void work(double seconds)
 {
     if (seconds > 0)
@@ -193,11 +198,6 @@ static void work(double seconds)
 
 static int may_lower(void)
 {
-    if (change_s < 0) {
-        change_s = 0;
-        read_number("EPROF_WAIT_CHANGE_S", 1, &change_s);
-        read_number("EPROF_WAIT_INTERRUPT_S", 1, &interrupt_s);
-    }
     return low_mhz > 0;
 }
 
@@ -431,7 +431,7 @@ static void end_wait(struct wait *wait)
 #define POLLING(moves, call)                                                                                           \
     ({                                                                                                                 \
         struct wait wait = {0, 0, 0, 0, 0, 0, 0};                                                                      \
-        if ((moves) >= low_bytes && may_lower())                                                             \
+        if ((moves) >= low_bytes && may_lower())                                                                       \
             change_clock(&wait, 1);                                                                                    \
         int error = (call);                                                                                            \
         end_wait(&wait);                                                                                               \
@@ -495,17 +495,17 @@ static int wait_for(int error, MPI_Request *request, MPI_Status *status, long lo
 
 #define P(...) __VA_ARGS__
 #define STARTS(name, bytes, params, ...)                                                                               \
-    FUNCTION(name, P params, MPI_Request *request)                                                                       \
+    FUNCTION(name, P params, MPI_Request *request)                                                                     \
     {                                                                                                                  \
-        CALL;                                                                                                    \
+        CALL;                                                                                                          \
         return remember(OWN(name)(__VA_ARGS__, request), request, bytes);                                              \
     }
 #define SENDING const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm
 #define SENDS(name, start)                                                                                             \
-    STARTS(start, bytes_of(count, type), (SENDING), data, count, type, to, tag, comm)                                 \
+    STARTS(start, bytes_of(count, type), (SENDING), data, count, type, to, tag, comm)                                  \
     FUNCTION(name, SENDING)                                                                                            \
     {                                                                                                                  \
-        CALL;                                                                                                    \
+        CALL;                                                                                                          \
         MPI_Request request;                                                                                           \
         long long bytes = bytes_of(count, type);                                                                       \
         UNLESS_PATIENT(bytes, OWN(name)(data, count, type, to, tag, comm));                                            \
@@ -666,10 +666,10 @@ static int is_within_one_group(MPI_Comm comm)
 }
 
 #define COLLECTIVE(is_even, name, start, moves, params, ...)                                                           \
-    STARTS(start, moves, params, __VA_ARGS__)                                                                       \
-    FUNCTION(name, P params)                                                                                             \
+    STARTS(start, moves, params, __VA_ARGS__)                                                                          \
+    FUNCTION(name, P params)                                                                                           \
     {                                                                                                                  \
-        CALL;                                                                                                    \
+        CALL;                                                                                                          \
         MPI_Request request;                                                                                           \
         if (!is_within_one_group(comm))                                                                                \
             return OWN(name)(__VA_ARGS__);                                                                             \
@@ -767,13 +767,13 @@ static _Thread_local struct {
 static _Thread_local int pendings, locks;
 
 #define ONE_SIDED(name, with_request, moves, params, ...)                                                              \
-    STARTS(with_request, moves, params, __VA_ARGS__)                                                                \
-    FUNCTION(name, P params)                                                                                             \
+    STARTS(with_request, moves, params, __VA_ARGS__)                                                                   \
+    FUNCTION(name, P params)                                                                                           \
     {                                                                                                                  \
-        CALL;                                                                                                    \
+        CALL;                                                                                                          \
         long long bytes = (moves);                                                                                     \
         moved += bytes;                                                                                                \
-        if (!locks || pendings == PENDING || bytes < least_bytes)                                           \
+        if (!locks || pendings == PENDING || bytes < least_bytes)                                                      \
             return OWN(name)(__VA_ARGS__);                                                                             \
         pending[pendings].window = window;                                                                             \
         return OWN(with_request)(__VA_ARGS__, &pending[pendings++].request);                                           \
@@ -805,9 +805,9 @@ static long long settled(MPI_Win window)
 }
 
 #define SETTLES(name, params, ...)                                                                                     \
-    FUNCTION(name, P params)                                                                                             \
+    FUNCTION(name, P params)                                                                                           \
     {                                                                                                                  \
-        CALL;                                                                                                    \
+        CALL;                                                                                                          \
         long long bytes = settled(window);                                                                             \
         return POLLING(bytes, OWN(name)(__VA_ARGS__));                                                                 \
     }

@@ -161,21 +161,28 @@ _MODELS = {
 }
 
 
-def transformers(data: Path) -> Iterator[Run]:
-    """Prefills of transformers in BF16 at 900 MHz (energaizer-ispass26-artifact at cd60749, its 40GB PCIe board).
+def transformers(data: Path, gpu: str = "a100") -> Iterator[Run]:
+    """Prefills of transformers in BF16 (energaizer-ispass26-artifact at cd60749): its 40GB PCIe A100, or its H100.
 
-    Their work is counted by hand: products by their tiles, each operand once from DRAM, and element-wise passes.
+    Their work is counted by hand: products by their tiles, each operand once from DRAM, and element-wise passes. Which
+    board of an H100 is not said: the SXM's clock and watts.
     """
-    idle = of_clocks(data, "yz8", "idle_power")
-    rows = pd.read_csv(data / "modern" / "energaizer_a100_workloads.csv")
-    named = rows["workload"].str.extract(r"^(\w+model_[\w.-]+?)_pbf16_b(\d+)_s(\d+)_modeprefill_freq900")
+    device, folder, core_mhz = {
+        "a100": ("A100-PCIE-40GB", "yz8", 900.0),
+        "h100": ("H100 80GB HBM3", "h100", 1830.0),
+    }[gpu]
+    idle = of_clocks(data, folder, "idle_power")
+    rows = pd.read_csv(data / "modern" / f"energaizer_{gpu}_workloads.csv")
+    named = rows["workload"].str.extract(rf"^(\w+model_[\w.-]+?)_pbf16_b(\d+)_s(\d+)_modeprefill_freq{core_mhz:g}")
     for (model, batch, length), energy_j, time_ms in zip(
         named.itertuples(index=False), rows["energy"], rows["time"], strict=True
     ):
         if model in _MODELS:
             rates = _prefill(*_MODELS[model], int(batch), int(length), time_ms * 1e-3)
+            if gpu == "h100":  # whose tables tell shared memory, through which tiles go, from L1
+                rates["shared_byte"] = rates.pop("l1_byte")
             watts = energy_j / time_ms * 1e3
-            yield Run("transformers", "A100-PCIE-40GB", 900.0, idle(900.0), watts, rates, "typical")
+            yield Run("transformers", device, core_mhz, idle(core_mhz), watts, rates, "typical")
 
 
 def _prefill(

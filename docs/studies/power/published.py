@@ -196,6 +196,7 @@ def main(data: Path) -> None:
     """Print every comparison."""
     print("| runs | rows | off on average | from, to | in the interval | its width |\n|---|---|---|---|---|---|")
     groups = of_a100(data) | {"roofline, H200": list(rooflines_h200(data))}
+    groups["transformers, H100 80GB HBM3"] = list(modern.transformers(data, "h100"))
     groups |= shapes(data, modern.H200, "H200") | shapes(data, modern.B200, "B200")
     for name, runs in groups.items():
         found = score(runs)

@@ -71,7 +71,8 @@ static void point_to_point(void)
     DOES(4, 1, 0, 4 + other, EXCHANGE; for (int each = 0; each < 2; each++) MPI_Waitany(2, requests, &place, &status));
     DOES(5, 1, 0, 5 + other, int some[2]; EXCHANGE; for (int done = 0; done < 2; done += number)
         MPI_Waitsome(2, requests, &number, some, MPI_STATUSES_IGNORE));
-    DOES(6, 1, 0, 6 + other, MPI_Sendrecv(MINE, other, 3, THEIRS, other, 3, all, &status));
+    DOES(6, 1, 0, 6 + other, MPI_Sendrecv(MINE, other, 30 + rank, THEIRS, other, 30 + other, all, &status));
+    wrong |= status.MPI_SOURCE != other || status.MPI_TAG != 30 + other;
     DOES(7, 1, 0, 7 + other, memcpy(theirs, mine, sizeof mine);
          MPI_Sendrecv_replace(THEIRS, other, 3, other, 3, all, MPI_STATUS_IGNORE));
     MPI_Recv_init(THEIRS, other, 4, all, &requests[0]);
