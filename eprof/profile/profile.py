@@ -20,7 +20,7 @@ from eprof.base.known import mapped, only
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns
 from eprof.base.text import few, listed, phrase, when
-from eprof.base.vocabulary import COUNTS, CPU, PARTS
+from eprof.base.vocabulary import COUNTS, CPU, PARTS, RANDOM
 from eprof.costs import ESTIMATED, NONE, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
 from eprof.costs.datasheets import example
@@ -802,8 +802,13 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
             )
         marked = (self.counts.amount_marks.values & int(Mark.MISSING)) != 0
         lost = dict(zip(words, (np.isnan(number) & marked).any(axis=0).tolist(), strict=True))
-        uncounted = [word for word, charge in costs.charges.items() if charge.pays and lost.get(word, False)]
-        if set(uncounted) >= {name for name, charge in costs.charges.items() if charge.pays}:
+        paying = [word for word, charge in costs.charges.items() if charge.pays]
+        if RANDOM in paying and lost.get(RANDOM, False):
+            sentences.append(
+                "Accesses of DRAM at random are not told apart here: their bytes pay as those that stream."
+            )
+        uncounted = [word for word in paying if lost.get(word, False) and word != RANDOM]
+        if set(uncounted) >= {*paying} - {RANDOM}:
             sentences.append(f"No instruction and no byte was counted in these logs; {self._bounded}.")
         elif uncounted:
             sentences.append(
@@ -862,7 +867,8 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         is_counted = ~np.isnan(counts.amounts.values).all(axis=0)
         is_lost = (np.bitwise_or.reduce(counts.amount_marks.values, axis=0) & int(Mark.MISSING)) != 0
         charges = self.costs.charges if self.costs else {}
-        is_paying = np.array([word in charges and charges[word].pays for word in counts.amounts.names], dtype=np.bool_)
+        paying = {word for word, charge in charges.items() if charge.pays} - {RANDOM}
+        is_paying = np.array([word in paying for word in counts.amounts.names], dtype=np.bool_)
         return tuple(compress(counts.amounts.names, is_counted | (is_lost & is_paying)))
 
     def document(self) -> dict[str, Any]:

@@ -77,6 +77,20 @@ def test_machine_code_has_the_mix_that_is_claimed(machine, architecture):
     assert {name: doubts for name, doubts in found.items() if doubts} == {}
 
 
+@pytest.mark.parametrize(("source", "stride"), [("memory.cu", 2), ("cpu.c", 64)])
+def test_a_chase_visits_every_place_once_before_it_comes_to_one_again(source, stride):
+    """The numbers of the source itself, walked: places are `stride` apart, the mask is below a power of two."""
+    text = manifests.source_text(source)
+    factor, addend = int(re.search(r"1664525", text)[0]), int(re.search(r"1013904223(?=u|ull)", text)[0])
+    for places in (8, 4096):
+        mask, at, seen = places * stride - stride, 0, set()
+        while at not in seen:
+            seen.add(at)
+            at = (at * factor + addend * stride) & mask
+        assert at == 0
+        assert seen == set(range(0, places * stride, stride))
+
+
 def test_a_wrong_claim_is_noticed(machine):
     """The check can fail: another benchmark's code, another capability's constants."""
     code = machine["75"]

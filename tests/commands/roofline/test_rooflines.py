@@ -172,6 +172,27 @@ def test_a_table_that_prices_levels_apart_pays_the_way(tmp_path):
     assert len(found.notes) == 2
 
 
+def test_a_price_of_random_accesses_is_said_and_moves_no_total_that_does_not_tell_them(tmp_path, real_repro):
+    text = (
+        (ROOT / "costs" / "gtx580.toml")
+        .read_text()
+        .replace("dram_byte = 513.0", "dram_byte = 513.0\nrandom_access = 25900")
+    )
+    (tmp_path / "mine.toml").write_text(text + '\nrandom = { formula = "random_access", why = "a test" }\n')
+    priced = costs.load(str(tmp_path / "mine.toml"))
+    assert machine(priced.at(), "fp32").notes[-2] == (
+        f"an access of DRAM at random costs 25.9 nJ beside its bytes: as much as {25900 / 513:.3g} bytes that stream, "
+        f"or {25900 / 99.7:.3g} flops"
+    )
+    profile = eprof.load(real_repro("intensity-overflow-true.csv"), time=["0.5"])
+    before, after = (profile.energy(table) for table in ("gtx580", priced))
+    assert after.energy_j == before.energy_j
+    old, new = before.document(), after.document()
+    assert old["counts"] == new["counts"] and old["kernels"] == new["kernels"]
+    told = "Accesses of DRAM at random are not told apart here: their bytes pay as those that stream."
+    assert sorted({*new["warnings"]} - {*old["warnings"]}) == [told]
+
+
 @pytest.mark.parametrize("word", ["dram_read", "dram_write"])
 def test_lines_are_assumed_where_a_price_of_theirs_is(word):
     known = costs.load("gtx680").at()
