@@ -67,6 +67,10 @@ def test_joules_split_by_prices_above_the_idle_power_of_the_log(tmp_path):
     dram, fp32 = 0.5 * 2039.04e9 * pays["dram"].pj, 0.25 * 108 * 64 * 1.41e9 * pays["fp32"].pj
     assert joules["dram"] / joules["fp32"] == pytest.approx(dram / fp32, rel=1e-4)
     assert all(cause["low_j"] <= cause["energy_j"] <= cause["high_j"] for cause in split["causes"])
+    starts_s, watts = zip(*split["watts"], strict=True)
+    assert starts_s[0] == 0 and starts_s[-1] < document["duration_s"]
+    step_s = starts_s[1] - starts_s[0]
+    assert sum(map(sum, watts)) * step_s == pytest.approx(split["metered_j"], rel=1e-6)
 
 
 def test_work_goes_with_the_sampled_clock_below_those_of_the_table(tmp_path):
