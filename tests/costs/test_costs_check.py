@@ -175,7 +175,7 @@ MISTAKES = {
         "sp_flop = 5.0",
         "sp = 5.0",
         16,
-        "`sp` does not say what it is the price of; end it with one of: _flop, _instruction, _cycle, _byte.",
+        "`sp` does not say what it is the price of; end it with one of: _flop, _instruction, _cycle, _byte, _access.",
     ),
     "unknown domain": ("memory = { dram", "uncore = { dram", 17, "unknown key `uncore`; use one of: core, memory."),
     "domain no table": (
