@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eprof.base.arrays import Floats, Ints, known_or_zero
-from eprof.base.gpus import capabilities
+from eprof.base.gpus import capabilities, capability_of_label
 from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark
 from eprof.base.text import printable
@@ -117,7 +117,7 @@ def board_limit_w(energy: "Energy", device: "Device") -> float:
 
 def _may_be_of(table: CostTable, device: "Device") -> bool:
     """Whether a device may be the one that a table is of."""
-    if device.name is not None:
+    if device.name is not None and capability_of_label(device.name) is None:
         return table.serves(device.name)
     known = capabilities(table.device)
     return not known or device.capability in (None, *known)
