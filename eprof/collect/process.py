@@ -110,7 +110,7 @@ _PAUSE_S = 0.02
 _LIFE_S = 0.5  # how often the keeper looks whether eprof lives
 _END_S = 1.0  # for a profiler to give clocks back and close its files
 _NEWS = struct.Struct("<q")
-_COUNTED = re.compile(r"(\w+): (\d+)")
+_COUNTED = re.compile(r"(?<!\w)(\w++): (\d+)")
 
 
 class Kept(NamedTuple):

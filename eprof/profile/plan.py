@@ -95,6 +95,8 @@ class _Planner(Struct, frozen=True):
         return tuple(dict.fromkeys(together))
 
     def _for_name(self, short_name: str) -> tuple[str, ...] | None:
+        if short_name in self.definition.told and self.definition.told[short_name].kernel is not None:
+            return None  # a kernel's name may tell nothing: no plan rests on it
         if short_name in self.definition.counters:
             counter = self.definition.counters[short_name]
             if self.offered is None:

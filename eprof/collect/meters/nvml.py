@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from eprof.base.resources import folder
-from eprof.base.toml import Document
 from eprof.collect.meters.source import Component, Sample, Source
 from eprof.collect.tools import has_gpu
 
@@ -149,6 +148,8 @@ class SampledBoard:
 
     def __init__(self, nvml: Any, handle: Any, place: int) -> None:
         self._nvml, self._handle, self._place = nvml, handle, place
+        from eprof.base.toml import Document  # late: other meters need no definitions
+
         self._metrics: Mapping[str, str] = Document.read(folder("counters") / "dcgm" / "activity.toml").data["gpm"]
         self._before, self._now = nvml.nvmlGpmSampleAlloc(), nvml.nvmlGpmSampleAlloc()
         nvml.nvmlGpmSampleGet(handle, self._now)

@@ -20,7 +20,7 @@ _SERIES = r"(?P<name>\w+)\{(?P<labels>.*)\}"
 _SAMPLE = pattern(_SERIES + r"\s+(?P<value>[^\s=]+)(?:\s+(?P<time>\d+))?\s*")
 _TITLE = pattern(_SERIES + r"(?:\s*=>\s*)?")
 _AT = pattern(r"(?P<value>\S+) @\[(?P<time>\d+(?:\.\d+)?)\]\s*")
-_LABEL = pattern(r'(\w+)="?((?:[^"\\,]|\\.)*)"?')
+_LABEL = pattern(r'(?<!\w)(\w++)="?((?:[^"\\,]|\\.)*)"?')
 _MOMENT = pattern(r"(?:# ?)?(\d{10,13}(?:\.\d+)?|\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+-]\d\d:?\d\d)?)\s*")
 _NAME, _VALUE, _TIME = ("__name__", "metric", "name"), ("value",), ("time", "timestamp", "ts")
 
