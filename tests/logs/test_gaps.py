@@ -81,4 +81,4 @@ def test_gaps_take_constant_power_and_closing_them_is_advised():
 def test_copies_beside_kernels_are_told_and_advised_against():
     view = View(eprof.load(SHARED / "nvprof" / "k40c-gpu-trace-ns-gb-units.csv").energy().document())
     assert gaps_sentence(view).startswith("Besides, copies took 767")
-    assert what_to_try(view).text.startswith("copy less, or while kernels run (copies took 767")
+    assert what_to_try(view).text.startswith("halve the copies (767")

@@ -24,6 +24,14 @@ SHORT_S = 10e-6  # launches that take less than this wait for their start
 MOSTLY_INTEGER = 30.0  # instructions for each flop, from which on arithmetic is not what a kernel is for
 _HOTTEST = 0.3  # of a function's energy, that its line with most has: worth naming it
 REQUESTED = ("global_read", "global_write")
+
+
+def requested_of(view: View, entry: Entry | schema.Profile) -> float | None:
+    """The bytes that an entry asked its caches for; None: not known of reads, as of those by textures."""
+    reads, both = view.amount(entry, REQUESTED[0]), view.summed(entry, REQUESTED)
+    return both.value if reads.value and not both.marks & MISSING else None
+
+
 CACHED = ("l1", "l2", "l3", "dram")  # the levels that serve them
 FAMILIES = {count.group: count.family for count in COUNTS.values()}
 
@@ -171,9 +179,9 @@ def _why_bytes(view: View, entry: Entry, group: str) -> str:
     moved = view.summed(entry, _words_of(entry, group))
     if not moved.value:
         return ""
-    requested = view.summed(entry, REQUESTED) if group in CACHED else Amount(None)
-    if requested.value and not requested.marks & MISSING and moved.value >= WASTED * requested.value:
-        return f"{plain(moved.value / requested.value)} times the bytes requested"
+    requested = requested_of(view, entry) if group in CACHED else None
+    if requested and moved.value >= WASTED * requested:
+        return f"{plain(moved.value / requested)} times the bytes requested"
     size = at_least(moved, "B")
     intensity = entry.intensity_flop_per_byte
     if group != "dram" or intensity is None:

@@ -177,7 +177,8 @@ def _above_constant(view: View) -> Headline:
     """The headline above constant power: of a simulated device with that as a range, of some cores as their share."""
     above = view.above
     time = when(not view.is_modelled and view.time.value, f" in {at_least(view.time, 's')}")
-    text = f"{capital(at_least(above, 'J'))} above constant power{time}: {_parts(view)}."
+    of_counted = when(above.lower and not view.is_modelled, "of what was counted, ")
+    text = f"{capital(at_least(above, 'J'))} above constant power{time}: {of_counted}{_parts(view)}."
     if view.costs and view.costs.cores:
         return Headline(text + _of_busy_cores(view, view.costs.cores), "", above.marks)
     constant = constant_range(view)

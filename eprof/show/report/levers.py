@@ -19,10 +19,10 @@ from eprof.costs.datasheets import data_sheet, example
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
-from eprof.show.report.first_screen import CACHED, FAMILIES, MOSTLY_INTEGER, REQUESTED, SHORT_S, WASTED
+from eprof.show.report.first_screen import CACHED, FAMILIES, MOSTLY_INTEGER, SHORT_S, WASTED, requested_of
 from eprof.show.report.trust import counted_alone, lacks_most, lacks_some
 from eprof.show.report.view import DRAM, FLOPS, View, time_of
-from eprof.show.words.badges import MISSING, SIMULATED, Amount
+from eprof.show.words.badges import SIMULATED, Amount
 from eprof.show.words.blocks import Point
 from eprof.show.words.intervals import known
 from eprof.show.words.numbers import NARROW, more_or_less, percent, percent_span, plain, quantity, span
@@ -171,15 +171,15 @@ def _levers(view: View) -> Iterator[Try]:
 
 
 def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
-    """Half of the time between kernels, or all that copies take, which costs constant power."""
+    """Half of the time between kernels, or of what copies take, which costs constant power."""
     idle_s, idle_j = view.idle
     gaps = view.document.gaps or None
     copies_s = gaps.copies_s if gaps else 0.0
     if copies_s > idle_s and view.costs is not None:
         copies_j = copies_s * view.costs.constant_power_w
         share = copies_j / (everything + copies_j)
-        act = f"copy less, or while kernels run (copies took {quantity(copies_s, 's')})"
-        yield Try(act, share / 2, (0.0, share), of_j=everything + copies_j)
+        act = f"halve the copies ({quantity(copies_s, 's')} in all; keep data on the GPU, pin the host's memory)"
+        yield Try(act, share / 2, of_j=everything + copies_j)
     elif idle_j:
         how = "streams, CUDA graphs, fewer synchronisations, input that is ready"
         if copies_s > idle_s / 2:
@@ -323,15 +323,13 @@ def _fused(view: View, everything: float) -> Iterator[Try]:
 
 def _asked_for(view: View, everything: float) -> Iterator[Try]:
     """Bytes that were fetched and not asked for: rows of a matrix read down its columns, for example."""
-    requested = view.summed(view.document, REQUESTED)
-    if view.nouns.is_of_cpu:
-        return  # what is written there is read first, and what stays in a cache is not moved again
-    if not requested.value or requested.marks & MISSING:
-        return
+    requested = requested_of(view, view.document)
+    if view.nouns.is_of_cpu or requested is None:
+        return  # what a CPU writes is read first, and what stays in its caches is not moved again
     saves, most = 0.0, 0.0
     for level in CACHED:
         moved = view.summed(view.document, _words(view, level)).value or 0.0
-        ratio = moved / requested.value
+        ratio = moved / requested
         if ratio >= WASTED:
             most = max(most, ratio)
             saves += (view.groups.get(level, Amount(None)).value or 0.0) / everything * (1 - 1 / ratio)
