@@ -301,6 +301,12 @@ class Profile(Result, Struct, frozen=True, eq=False):
                 f"{table.constant.cores} cores in the {whole_w:.3g} W of the socket: assumed, as if others kept "
                 "the rest busy."
             )
+            if share > 1:
+                shared = (
+                    f"Constant power is {priced.constant_power_w:.3g} W, {share:.3g} times that of a socket of "
+                    f"{table.constant.cores} cores, as {self.cores:.3g} CPUs were busy: assumed, for the log does not "
+                    "tell its sockets."
+                )
             marks = priced.constant_marks | Mark.ASSUMED
             priced = replace(priced, constant_marks=marks, notes=(*priced.notes, shared))
         elif table.constant.is_per_socket and self.sockets is None:

@@ -472,3 +472,25 @@ def test_tables_of_power_are_no_output_of_perf(row):
 def test_measured_tables_are_no_output_of_perf():
     tables = sorted((SHARED / "power").glob("nvdvfs*.csv"))
     assert tables and not any(SIGNS.reader_of(path.read_bytes()[: 1 << 20]) for path in tables)
+
+
+_CLOCK = " 8,000.00 msec {} {}\n"
+_BUSY = {
+    "twice": ("'./a'", _CLOCK.format("task-clock", "") + _CLOCK.format("task-clock:u", ""), 4.0),
+    "not counted": ("'./a'", " <not counted> msec task-clock\n", 1.5),
+    "nested": ("'system wide'", _CLOCK.format("task-clock", "a") + _CLOCK.format("task-clock", "a/b"), 4.0),
+    "all CPUs": ("'system wide'", _CLOCK.format("task-clock", ""), None),
+}
+
+
+@pytest.mark.parametrize("case", _BUSY)
+def test_busy_cores_are_the_programs_processor_time_once(case, read):
+    command, clocks, cores = _BUSY[case]
+    of_cgroup = "a/b" if case == "nested" else ""
+    counted = f" 8,000,000,000 instructions {of_cgroup}\n"
+    user = "\n 2.5 seconds user\n 0.5 seconds sys\n" if command == "'./a'" else ""
+    text = (
+        f"\n Performance counter stats for {command}:\n\n{clocks}{counted}\n 2.000000000 seconds time elapsed\n{user}"
+    )
+    _, _, counters = only(read(text))
+    assert counters.get("cores in use") == (None if cores is None else pytest.approx(cores))

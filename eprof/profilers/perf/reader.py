@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -423,10 +423,7 @@ def _rows(run: Run, lines: Lines) -> list[_Counted]:
     # The counters of packages ran for so many times the time of the run, and clocks tell how many cores were busy.
     sockets_ns = [float(row.runtime_ns or 0) for row in run.rows if domain(plain(row.event)[0]) == "pkg"]
     sockets = sum(sockets_ns) / 1e9 / time_s if time_s > 0 else 0.0
-    # On each CPU apart (-A) the clock runs whether or not the program does.
-    clocks = [row for row in run.rows if plain(row.event)[0] == TASK_CLOCK and not row.place]
-    busy_s = sum(lines.number_of(row.value, run) / 1e3 for row in clocks)
-    busy_s = busy_s or sum(lines.number_of(seconds_text, run) for seconds_text in run.cpu)
+    busy_s = _busy_s(run, lines, inner)
     for each in counted.values():
         each.intervals = intervals
         each.leave_out_wrapped()
@@ -435,6 +432,21 @@ def _rows(run: Run, lines: Lines) -> list[_Counted]:
         if len(inner) < 2 and busy_s > 0 and time_s > 0:
             each.cores = busy_s / time_s
     return list(counted.values())
+
+
+def _busy_s(run: Run, lines: Lines, cgroups: Collection[str]) -> float:
+    """The processor time of perf's program in these cgroups; 0: not told.
+
+    On all CPUs, or on each apart (-a, -A), the clock runs whether or not the program does.
+    """
+    if run.command == SYSTEM and not any(cgroups):
+        return 0.0
+    clocks: dict[str, float] = {}  # one that is named twice, with another modifier, is the same time again
+    for row in run.rows:
+        value = lines.number_of(row.value, run) if plain(row.event)[0] == TASK_CLOCK and not row.place else 0.0
+        if value > 0 and (not cgroups or row.cgroup in cgroups):
+            clocks[row.event] = clocks.get(row.event, 0.0) + value / 1e3
+    return max(clocks.values(), default=0.0) or sum(lines.number_of(text, run) for text in run.cpu)
 
 
 def _count(counted: _Counted, row: Row, run: Run, lines: Lines) -> None:
