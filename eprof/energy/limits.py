@@ -22,6 +22,7 @@ _FOR_A_MOMENT = (
     3.0  # times its limit that a board may draw for 100 us (PCI Express CEM 5.0; Intel, ATX 3.0 design guide)
 )
 _ROUNDING = 1e-9
+_SCALED = 1e-7  # by how much a factor to a meter may be off where idle time takes next to nothing
 
 
 class Limits(Struct, frozen=True, eq=False):
@@ -120,7 +121,7 @@ def priced(counts: Counts, costs: Costs, limits: Limits) -> tuple[Split, Costs]:
     Constant power above a limit is of another board: it then has the share of the limit that the prices give it.
     """
     split, limit_w = attribute(counts, costs), float(limits.device_w.min(initial=np.inf))
-    if costs.constant_power_w > limit_w:
+    if costs.constant_power_w > limit_w * (1 + _SCALED):
         constant_j, work_j = (float(known_or_zero(joules).sum()) for joules in (split.constant_j, split.work_j))
         watts = limit_w * constant_j / (constant_j + work_j or 1.0)
         what = (

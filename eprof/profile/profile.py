@@ -69,7 +69,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     whole: whether all kernels of the logs are looked at. timeline: the launches one by one, where a log tells when each
     ran. parts: what rows were split by ("rank", "stream", "nvtx"); None: nothing, or by operator, as the log has it.
     gap_s: how long no kernel ran between the first and the last of the only trace; None: no log tells it of all.
-    copies_s: how long copies took, of all kernels' logs.
+    copies_s: how long copies took, of the only log that tells it; 0: none does, or several.
     """
 
     title: str
@@ -357,8 +357,11 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """
         measured = self.run.cores if self.run is not None else None
         simulated = 1.0 if signs_of(self.counted[0].definition.profiler).runs_one_core else None
-        told = self._told(CORES)
-        return measured or simulated or (float(np.average(told[0], weights=told[1])) if told else None)
+        if measured or simulated:
+            return measured or simulated
+        numbers, time_s = self._told(CORES) or (np.empty(0), np.empty(0))
+        is_timed = time_s > 0
+        return float(np.average(numbers[is_timed], weights=time_s[is_timed])) if is_timed.any() else None
 
     def _told(self, counter: str) -> tuple[Floats, Floats] | None:
         """What the profile's logs have for a counter of processors or cores, and each row's seconds; None: nothing."""
@@ -367,7 +370,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
             return None
         numbers = np.concatenate([part.counters[counter] for part in parts])
         time_s = np.concatenate([part.rows.time_s for part in parts])
-        is_told = (numbers > 0) & (time_s > 0)
+        is_told = numbers > 0
         return (numbers[is_told], time_s[is_told]) if is_told.any() else None
 
     def socket_share(self, table: CostTable) -> float | None:
@@ -438,6 +441,7 @@ def build(
         counted = [_by_share(counted[0], whole_s, launches if times.total(time) else everything or launches)]
     shared, total_s = _share(counted, times.total(time), time)
     gaps_s = [log.gap_s for log in logs if log.gap_s is not None and whole]
+    copies_s = [log.copies_s for log in logs if log.copies_s and whole]
     return Profile(
         title=_profile_title(logs),
         logs=tuple(logs),
@@ -452,7 +456,7 @@ def build(
         timeline=launches.timeline,
         parts=parts,
         gap_s=only(gaps_s),
-        copies_s=max((log.copies_s for log in logs if whole), default=0.0),
+        copies_s=only(copies_s) or 0.0,
     )
 
 

@@ -99,7 +99,7 @@ def test_an_estimate_for_no_named_gpu_says_of_how_many_boards_it_is_the_mean(tmp
     log = tmp_path / "ncu.csv"
     log.write_text(
         '"ID","Kernel Name","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
-        '"0","k","0","12.0","Command line profiler metrics","dram__bytes_read.sum","byte","1000000"\n'
+        '"0","k","0","12.0","Command line profiler metrics","gpu__time_duration.sum","ns","1000000"\n'
     )
     said = trust(View(document(eprof.load(log).energy("estimated")))).text
     assert re.search(r"Prices: the mean of \d+ boards of compute capability 12\.0, from their data sheets", said)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from test_energy import make_costs, make_counts, timed
@@ -60,6 +60,14 @@ def test_the_scaled_costs_add_up_to_the_meter(rows, factor, idle_s):
 
 
 @given(some_rows, st.floats(LEAST + 0.01, MOST - 0.01), st.floats(0, 2), st.floats(1, 3), st.sampled_from([1, 10**9]))
+@example([{"fp32_fma": 1e9, "dram_read": 0.0}, {"fp32_fma": 1e9, "dram_read": 1.5}], 1.5, 1.25, 1.0, 1)
+@example(
+    [*[{"fp32_fma": 1e9, "dram_read": 0.0}] * 3, {"fp32_fma": 1e15, "dram_read": 0.0}],
+    1.5,
+    1.5434145880254073e-06,
+    1.0,
+    1,
+)
 def test_no_metered_kernel_draws_more_than_its_board_and_the_sum_is_the_meters(rows, factor, idle_s, room, launches):
     counts, costs = make_counts(rows, timed(rows)), make_costs(PRICES)
     counts = replace(counts, rows=replace(counts.rows, launches=np.full(len(rows), launches)))

@@ -1,5 +1,7 @@
 """Sampled logs as rows of measurements, and the table that a fit makes of them, against planted prices."""
 
+from pathlib import Path
+
 import pytest
 
 from eprof import costs
@@ -83,3 +85,20 @@ def test_sampled_logs_are_not_mixed_with_others(paths, tmp_path):
     with pytest.raises(EprofError, match="is no log of sampled activity, as others are"):
         logs.are_sampled([*paths[:1], str(other)])
     assert not logs.are_sampled([str(other)])
+
+
+def test_a_count_that_was_not_sampled_is_no_zero(paths):
+    """Blank for a while: as in the rest of its row. Not there at all: its rows are left out, and that is told."""
+    blank, lacking = (next(path for path in paths if f"{program}-1410" in path) for program in ("b", "c"))
+    lines = Path(blank).read_text().splitlines()
+    for at in range(30, 40):
+        cells = lines[at].split(",")
+        lines[at] = ",".join([*cells[:6], "", *cells[7:]])
+    Path(blank).write_text("\n".join(lines) + "\n")
+    rows = [line.split(",") for line in Path(lacking).read_text().splitlines()]
+    Path(lacking).write_text("".join(",".join([*row[:6], *row[7:]]) + "\n" for row in rows))
+    made = programs.measurements(paths, costs.load(GPU))
+    at_1410 = made.rows["benchmark"].eq("b") & made.rows["core_mhz"].eq(1410) & made.rows["time_s"].gt(6)
+    assert made.rates[at_1410.to_numpy()]["dram_byte"].to_numpy() == pytest.approx(MIX["b"][2] * 2039.04, rel=1e-3)
+    assert not (made.rows["benchmark"].eq("c") & made.rows["core_mhz"].eq(1410)).any()
+    assert any("rows lack a count that others have, and are left out" in note for note in made.notes)

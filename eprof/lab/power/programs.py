@@ -55,7 +55,14 @@ def measurements(
                 rows += _rows(gpu, by_name[gpu.gpu], _program(path), table, levels)
     if not rows:
         raise LogError(f"{names[0]}: no {_LEAST_S:g} s of it have both activity and power, so it has no row.")
-    frame = pd.DataFrame(_with_one_idle(rows)).fillna(0.0)
+    frame = pd.DataFrame(_with_one_idle(rows))
+    is_whole = (frame["benchmark"] == _IDLE) | frame.notna().all(axis=1)
+    if not is_whole.any():
+        raise LogError(f"{names[0]}: no row of it has every count, as fields were not sampled.")
+    if not is_whole.all():
+        lost = int((~is_whole).sum())
+        notes.insert(0, f"{lost} of {len(frame)} rows lack a count that others have, and are left out.")
+    frame = frame[is_whole].fillna(0.0)  # idle rows have no work
     frame = frame.loc[:, (frame != 0).any()]
     made = from_frame(frame, names[0], "sampled", reference)
     told = f"Rows are {_ROW_S:g} s of a program at a clock, or less; work is active x clock x units of {table.name}."
@@ -111,7 +118,12 @@ def _rows(gpu: Activity, power: Series, program: str, table: CostTable, levels: 
     for mhz in np.unique(keys[used, 2]):
         costs = table.at(table.nearest(mhz, None))
         per_s[mhz] = list(work_per_s(gpu.shares, table, costs, np.array([mhz]), levels))
-    shares = {name: np.bincount(row, np.nan_to_num(share) * known_s) for name, share in gpu.shares.items()}
+    shares = {}
+    for name, share in gpu.shares.items():
+        told_s = np.bincount(row, np.where(np.isnan(share), 0.0, known_s))
+        active_s = np.bincount(row, np.nan_to_num(share) * known_s)
+        # What was not sampled for a while is as in the rest of its row; where it never was it is not known.
+        shares[name] = np.divide(active_s * seconds, told_s, out=np.full(len(seconds), np.nan), where=told_s > 0)
     for place in used:
         _, was_busy, mhz = keys[place]
         name, work = _IDLE, dict[str, float]()

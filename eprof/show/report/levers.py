@@ -178,7 +178,8 @@ def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
     if copies_s > idle_s and view.costs is not None:
         copies_j = copies_s * view.costs.constant_power_w
         share = copies_j / (everything + copies_j)
-        act = f"halve the copies ({quantity(copies_s, 's')} in all; keep data on the GPU, pin the host's memory)"
+        how = "keep data on the GPU, pin the host's memory; nothing where kernels run meanwhile"
+        act = f"halve the copies ({quantity(copies_s, 's')} in all; {how})"
         yield Try(act, share / 2, of_j=everything + copies_j)
     elif idle_j:
         how = "streams, CUDA graphs, fewer synchronisations, input that is ready"

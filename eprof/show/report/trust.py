@@ -26,7 +26,9 @@ _PRICES = {
 
 def trust(view: View) -> Point:
     """The first screen's trust: what the prices are and how far off, what is missing, and where the time is from."""
-    texts = [_verdict(view), *_prices(view), _lacking(view), *_times(view)]
+    # What nothing is priced by needs no trust.
+    prices = _prices(view) if view.has_energy or view.costs is None else ()
+    texts = [_verdict(view), *prices, _lacking(view), *_times(view)]
     return Point("Trust", " ".join(filter(None, texts)))
 
 

@@ -155,7 +155,7 @@ def _unknown(view: View) -> list[str]:
             reason = "not counted" if word.value.value is None else "no price"
             lacking.setdefault(reason, []).append(word.count)
         elif word.energy.lower:
-            lacking.setdefault(f"not known for every {view.nouns.kernel}", []).append(word.count)
+            lacking.setdefault(f"of some {view.nouns.kernels}", []).append(word.count)
     in_group = Counter(word.count.group for word in view.words.values())
     for reason, counts in lacking.items():
         lost = Counter(count.group for count in counts)
