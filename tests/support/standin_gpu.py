@@ -7,14 +7,15 @@ import json
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from eprof.collect.cuda.driver import DriverError
-from eprof.collect.cuda.worker import CHUNK, Place, dram_bytes, work
+from eprof.collect.device import CHUNK, DriverError, Gpu, dram_bytes
 from eprof.collect.tools import Compiled
+from eprof.collect.worker import Place, work
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate.results import accessed, peaks, resource
 from eprof.commands.calibrate.session import Backend
 
 DEVICE = {
+    "processor": "cuda",
     "name": "Stand-in",
     "capability": "9.0",
     "bus": "0000:01:00.0",
@@ -44,10 +45,11 @@ class Time:
         self.seconds = 0.0
 
 
-class StandIn:
+class StandIn(Gpu):
     """See `eprof.collect.cuda.driver.CudaGpu`. clock_of: benchmark -> MHz; speed_of: benchmark -> fraction of its peak."""
 
     def __init__(self, time, device=DEVICE, core_mhz=1500.0, prices=PRICES, constant_w=CONSTANT_W, crash_at=(), **more):
+        super().__init__()
         self.time, self.device, self.core_mhz, self.prices, self.constant_w = time, device, core_mhz, prices, constant_w
         self.crash_at, self.more = crash_at, more
         self.energy_j, self.last_mhz, self.launched = 0.0, core_mhz, []
@@ -84,7 +86,7 @@ class StandIn:
         one = self._benchmark(kernel, blocks, block, vectors)
         self.launched.append(one.name)
         if one.name in self.crash_at:
-            raise DriverError("cuEventSynchronize", 700, "an illegal memory access was encountered")
+            raise DriverError("The driver says: an illegal memory access was encountered.")
         counts = self.manifest.counts(
             one, manifests.capability_of(self.device["capability"]), blocks * block, iterations
         )
@@ -110,8 +112,8 @@ class StandIn:
         self.last_mhz = mhz
         return launches, launches * seconds
 
-    def close(self):
-        pass
+    # What queues launches is not used here.
+    _allocate_region = _begin = _launch = _wait = _seconds = None
 
 
 class StandInMeter:
@@ -160,6 +162,7 @@ def hands(gpu, meter=None, held=None, **other):
 
     found = {
         "probe": lambda device: dict(gpu.device),
+        "meter": lambda device: None,
         "compile": compile_source,
         "disassemble": lambda image: (None, "there is none"),
         "clocks": lambda bus: {2000: [1500, 1200, 900]},

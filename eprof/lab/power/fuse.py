@@ -113,13 +113,13 @@ def offset_s(series: Series, pieces: Pieces, within_s: float) -> float:
     """
     step = series.period_s / _STEPS_OF_A_PERIOD
     offsets = np.arange(-within_s, within_s + step / 2, step)
-    explained = [_explained(series.shifted(offset), pieces) for offset in offsets]
+    explained = [explained(series.shifted(offset), pieces) for offset in offsets]
     found_s = float(offsets[int(np.argmax(explained))])
     return 0.0 if abs(found_s) < _LEAST_OF_A_PERIOD * series.period_s else found_s
 
 
-def _explained(series: Series, pieces: Pieces) -> float:
-    """How well fused clocks fit: sum over functions, and outside, of joules squared over time."""
+def explained(series: Series, pieces: Pieces) -> float:
+    """How well fused clocks fit, in W^2 s: sum over functions, and outside, of joules squared over time."""
     seconds = pieces.summed(series.known_s(pieces.begin_s, pieces.end_s))
     joules = pieces.summed(series.energy_j(pieces.begin_s, pieces.end_s))
     span = series.edges[[0]], series.edges[[-1]]
