@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
+from eprof.base.text import counted
 from eprof.collect.device import DriverError, Gpu
 
 INSTALL = "pip install 'eprof[opencl]'"
@@ -68,10 +69,13 @@ def choose(cl: Any, wanted: str) -> Any:
         fitting = [device for _, device in named if device.type & gpus and not _is_simulated(device)]
     if len(fitting) == 1:
         return fitting[0]
-    asked = f"{len(fitting)} devices of that name" if wanted else f"{len(fitting)} GPUs"
-    listed = "; ".join(f"{number}: {name}" for number, (name, _) in enumerate(named)) or "no device"
+    asked, several = ("device of that name", "devices of that name") if wanted else ("GPU", "GPUs")
+    listed = "; ".join(f"{number}: {name}" for number, (name, _) in enumerate(named)) or "nothing"
+    if fitting:
+        many = counted(len(fitting), asked, several)
+        raise CollectError(f"OpenCL has {many} here; say which by --opencl NAME, or its number: {listed}.")
     raise CollectError(
-        f"OpenCL has {asked} here, so say which by --opencl NAME, or by its number in this list: {listed}."
+        f"OpenCL has no {asked} here (processors and simulations are taken by name alone); it has {listed}."
     )
 
 

@@ -52,7 +52,7 @@ class StandIn(Gpu):
         super().__init__()
         self.time, self.device, self.core_mhz, self.prices, self.constant_w = time, device, core_mhz, prices, constant_w
         self.crash_at, self.more = crash_at, more
-        self.energy_j, self.last_mhz, self.launched = 0.0, core_mhz, []
+        self.energy_j, self.last_mhz, self.launched, self.drawn = 0.0, core_mhz, [], []
         self.operands = 1.0
         self.manifest = manifests.load()
 
@@ -95,14 +95,14 @@ class StandIn(Gpu):
         busy = {}
         for word, count in counts.items():
             name = resource(word)
-            busy[name] = busy.get(name, 0.0) + count / known.get(name, 2e12)
+            busy[name] = busy.get(name, 0.0) + count / self.more.get("rates", {}).get(name, known.get(name, 2e12))
         seconds = max([*busy.values(), iterations * 1e-7]) / self.more.get("speed_of", {}).get(one.name, 0.9)
         scale = (mhz / 1500.0) ** 2
         passed = accessed(counts, manifests.capability_of(self.device["capability"]))
         joules = sum(count * self.prices.get(resource(word), 0.0) * 1e-12 for word, count in passed.items()) * scale
         # Zeros toggle nothing: 0.6 of what random operands take.
         joules *= 0.6 + 0.4 * self.operands
-        launches = 0
+        launches, began_s = 0, self.time.seconds
         while True:
             self.time.seconds += seconds
             self.energy_j += joules + self.constant_w * seconds
@@ -110,10 +110,26 @@ class StandIn(Gpu):
             if until():
                 break
         self.last_mhz = mhz
+        self.drawn.append((began_s, self.time.seconds, self.constant_w + joules / seconds))
         return launches, launches * seconds
 
     # What queues launches is not used here.
     _allocate_region = _begin = _launch = _wait = _seconds = None
+
+
+EPOCH_S = 1.75e9  # of the stand-in's clock, in seconds since 1970
+
+
+def write_log(gpu, path, period_s=0.1, ahead_s=0.0, names=("power_w",), column="time_s"):
+    """What a meter beside the stand-in would have written; what it draws between benchmarks is its constant power."""
+    times = [period_s * number for number in range(int(gpu.time.seconds / period_s) + 1)]
+    drawn, place, lines = gpu.drawn, 0, []
+    for time_s in times:
+        while place < len(drawn) - 1 and drawn[place][1] <= time_s:
+            place += 1
+        watts = drawn[place][2] if drawn[place][0] <= time_s < drawn[place][1] else gpu.constant_w
+        lines.append(",".join([f"{EPOCH_S + time_s + ahead_s:.3f}", *[f"{watts:.6f}"] * len(names)]))
+    path.write_text("\n".join([",".join([column, *names]), *lines]) + "\n")
 
 
 class StandInMeter:
@@ -155,7 +171,8 @@ def hands(gpu, meter=None, held=None, **other):
         data = json.loads(plan.read_text())
         places = Place(Path(data["results"]), Path(data["samples"]))
         try:
-            work(data, gpu, meter or StandInMeter(gpu), places, lambda: gpu.time.seconds)
+            now = lambda: gpu.time.seconds  # noqa: E731
+            work(data, gpu, meter or StandInMeter(gpu), places, now, lambda: EPOCH_S + now())
         except DriverError as err:
             return str(err)
         return None

@@ -148,8 +148,9 @@ def _request(options: argparse.Namespace) -> "Request":
         )
     if options.component is not None and options.meter_log is None:
         raise UsageError("--component names a part of a meter's log: give it with --meter-log FILE.")
-    if options.meter_log is not None and not Path(options.meter_log).exists():
+    if options.meter_log and not Path(options.meter_log).exists():
         raise UsageError(f"--meter-log {options.meter_log}: there is no such file; start what writes it first.")
+    log = Wanted(Path(options.meter_log), options.component or "") if options.meter_log else None
     timing = Timing(options.budget, options.window, min(_WARM_S, options.window), rounds=options.repeat)
     if options.quick:
         timing = QUICK
@@ -157,12 +158,12 @@ def _request(options: argparse.Namespace) -> "Request":
     return Request(
         directory=place,
         settings=settings(options.settings),
-        device=options.opencl if options.opencl is not None else str(options.device or 0),
+        device=str(options.device or 0) if options.opencl is None else options.opencl,
         timing=timing,
         only=tuple(options.only),
         quick=options.quick,
         resume=options.resume,
-        log=Wanted(Path(options.meter_log), options.component or "") if options.meter_log is not None else None,
+        log=log,
     )
 
 

@@ -79,7 +79,7 @@ def _in_time(series: Series, windows: Sequence[Sequence[float]], say: Callable[[
     if series.edges[0] - _SEARCH_S > last_s or series.edges[-1] + _SEARCH_S < first_s:
         raise LogError(
             f"{series.source}: has the power from {_clock(series.edges[0])} to {_clock(series.edges[-1])} UTC, but the "
-            f"benchmarks ran from {_clock(first_s)} to {_clock(last_s)} UTC; give the log of that time, by --resume."
+            f"benchmarks ran from {_clock(first_s)} to {_clock(last_s)} UTC; give the log of that time."
         )
     offset_s = _offset_s(series, fuse.exclusive(marks))
     if abs(offset_s) > max(_LAG_S, series.period_s):
@@ -98,10 +98,9 @@ def _offset_s(series: Series, pieces: fuse.Pieces) -> float:
     watts = series.watts[known]
     mean_w = np.average(watts, weights=seconds)
     variance = float(((watts - mean_w) ** 2 * seconds).sum())
-    offsets = np.arange(-_SEARCH_S, _SEARCH_S + _STEP_S / 2, _STEP_S)
-    explained = [fuse.explained(series.shifted(float(offset)), pieces) for offset in (0.0, *offsets)]
-    best = int(np.argmax(explained[1:]))
-    return float(offsets[best]) if explained[1 + best] - explained[0] > _BETTER * variance else 0.0
+    best_s = fuse.offset_s(series, pieces, _SEARCH_S, _STEP_S)
+    gain = fuse.explained(series.shifted(best_s), pieces) - fuse.explained(series, pieces)
+    return best_s if gain > _BETTER * variance else 0.0
 
 
 def _with_power(event: Mapping[str, Any], series: Series) -> Mapping[str, Any]:

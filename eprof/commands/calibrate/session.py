@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from eprof.base.errors import CollectError, EprofError
+from eprof.base.errors import CollectError, EprofError, LogError
 from eprof.base.progress import Progress
 from eprof.base.text import pattern
 from eprof.base.toml import Document
@@ -439,7 +439,12 @@ class Session(Struct):
         """
         everything: Sequence[results.Event] = results.read(self.events_file)
         if self.request.log is not None:
-            everything = meter_log.with_power(everything, self.request.log, self.say)
+            try:
+                everything = meter_log.with_power(everything, self.request.log, self.say)
+            except LogError as err:
+                raise LogError(
+                    f"{err} What was measured is kept: --resume takes another log, or the rest of it."
+                ) from err
         rows: list[Row] = []
         for setting in self.request.settings or (None,):
             events = results.of_setting(everything, label(setting))

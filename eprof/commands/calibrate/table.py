@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eprof.base.errors import EprofError
-from eprof.base.text import listed
+from eprof.base.text import listed, phrase
 from eprof.base.version import __version__
 from eprof.base.vocabulary import RANDOM
 from eprof.commands.calibrate import results
@@ -222,11 +222,13 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
     if session.device.get("simulated"):
         notes.insert(0, f"{gpu} is a simulated device: the times of these measurements are no hardware's.")
     heat = f", at {min(warm):.0f} to {max(warm):.0f} degrees C" if warm else ""
+    log = phrase(", power by the log {}", session.request.log and session.request.log.path.name)
     return table_text.Head(
         name=_plain(name),
         device=f"{gpu} ({kind_of(device)})",
         devices=tuple(dict.fromkeys([gpu, gpu.removeprefix("NVIDIA ")])),
-        source=f"measured by eprof {__version__} calibrate on this machine{heat}; {sum(row.used for row in rows)} rows",
+        source=f"measured by eprof {__version__} calibrate on this machine{heat}{log}; "
+        f"{sum(row.used for row in rows)} rows",
         year=time.gmtime().tm_year,
         notes=(*notes, *_untold(session, rows)),
         peaks=_peaks(session),
