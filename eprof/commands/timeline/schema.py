@@ -74,8 +74,8 @@ class Split(Struct, frozen=True, kw_only=True):
     """The joules of a GPU or CPU by cause, from what was sampled or counted and `costs`, held to its meter.
 
     component: what has the joules. counted: by a CPU's counters, not sampled. metered_j: of the whole time; modelled_j:
-    what the prices say of it alone. idle_w: by setting, as the log has it. unseen_pj: what an active multiprocessor takes a cycle beyond the prices, at the table's 1 V.
-    watts: over time for a chart, (time_s, W of each of `words`).
+    what the prices say of it alone. idle_w: by setting, as the log has it. unseen_pj: what an active multiprocessor
+    takes a cycle beyond the prices, at the table's 1 V. watts: over time for a chart, (time_s, W of each of `words`).
     """
 
     component: str
