@@ -112,14 +112,14 @@ def on_this_machine(
             samples += medians(lines(text, waiting, core_mhz, plan.processes))
     if counters:
         return samples, str(found), "RAPL"
-    priced = [_priced(sample, cluster.at(sample.core_mhz)) for sample in samples]
+    priced = []
+    for sample in samples:
+        # A processor idles, and computes while it is busy.
+        clock = cluster.at(sample.core_mhz)
+        power_w = clock.idle_w + (sample.busy or 0.0) * clock.on_chip_w
+        joules = power_w * sample.latency_s
+        priced.append(sample._replace(energy_j=joules, marks=Mark.ESTIMATED | Mark.ASSUMED))
     return priced, str(found), f"processor time at the powers of {cluster.name} (assumed)"
-
-
-def _priced(sample: Sample, clock: Clock) -> Sample:
-    """Samples of the benchmark with joules of a processor that idles, and of one that computes while busy."""
-    power_w = clock.idle_w + (sample.busy or 0.0) * clock.on_chip_w
-    return sample._replace(energy_j=power_w * sample.latency_s, marks=Mark.ESTIMATED | Mark.ASSUMED)
 
 
 def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[list[Sample], str]:
@@ -144,7 +144,7 @@ def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[l
 
 def _simulation(program: Path, plan: Plan, clock: Clock, waiting: str, cluster: Cluster) -> Iterator[str]:
     """The words after `smpirun` for the benchmark, and beside the program the files that they name."""
-    way = POLL if waiting == POLLING else INTERRUPT
+    way = {POLLING: POLL, BLOCKING: INTERRUPT}[waiting]
     nodes = simulated.nodes(replace(cluster, waiting=way), [str(program)], plan.processes, None)
     speeds = {speed.core_mhz: speed for speed in nodes.speeds}
     files = {"platform": platform(nodes, speeds[cluster.default.core_mhz], speeds[clock.core_mhz])}

@@ -20,14 +20,13 @@ from eprof.base.arrays import Floats, finite
 from eprof.base.errors import LogError
 from eprof.base.known import growth
 from eprof.base.text import counted, few, listed, phrase, when
-from eprof.base.version import __version__
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.commands.history.schema import Change, History, Kernel, Noise, Run
 from eprof.lab.welch import t_outside
 from eprof.logs import runs
 from eprof.profile import api, saved, schema
 from eprof.profile.api import profiles
-from eprof.profile.document import document, now
+from eprof.profile.document import document
 from eprof.profile.profile import Energy, Profile
 
 RUN, REPORT = "run", "report"
@@ -136,9 +135,7 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
     if 0 < by_report < len(runs):
         warnings.append(f"{by_report} of {len(runs)} runs stand at the time of their report, not at that of the run.")
     return History(
-        eprof=__version__,
         title=title,
-        created_utc=now(),
         command_line=list(command_line),
         level=level,
         runs=runs,

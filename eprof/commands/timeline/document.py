@@ -12,7 +12,6 @@ from eprof.base.errors import LogError
 from eprof.base.known import ratio
 from eprof.base.marks import names
 from eprof.base.text import few, when
-from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS
 from eprof.collect import directory
 from eprof.commands.timeline.schema import Cause, Component, Function, Split, Timeline
@@ -21,7 +20,6 @@ from eprof.lab.power import fuse
 from eprof.lab.power.activity import Activity, Causes, causes
 from eprof.lab.power.marks import Mark, Marks
 from eprof.lab.power.series import Series, shared, sharing_warnings
-from eprof.profile.document import now
 
 _FEW_PERIODS = 3.0
 _IDLE_SAMPLES = 3
@@ -71,9 +69,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
     splits = [] if asked.costs is None else [_split(fused, each, asked.costs) for each in fused.activities]
     unpriced = dict.fromkeys(sentence for _, sentences in splits for sentence in sentences)
     return Timeline(
-        eprof=__version__,
         title=title,
-        created_utc=now(),
         command_line=list(asked.command_line),
         start_utc=datetime.fromtimestamp(fused.begin_s, UTC).isoformat() if fused.series[0].absolute else None,
         duration_s=fused.end_s - fused.begin_s,

@@ -1,7 +1,6 @@
 """From grids to the document `eprof.tune/1`, from which every report is made (docs/tune.md)."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ import numpy as np
 from eprof.base.arrays import finite, finite_all
 from eprof.base.marks import names
 from eprof.base.text import few
-from eprof.base.version import __version__
 from eprof.commands.tune import schema
 from eprof.commands.tune.build import Tuning
 from eprof.commands.tune.grid import Choice, Grid, Point, choose, front, lost, together
@@ -60,8 +58,6 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
     allowed = objective.allowed(program.energy_j, program.time_s)
     slowdown = objective.max_slowdown
     return schema.Tune(
-        eprof=__version__,
-        created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         command_line=list(command_line),
         title=tuning.title,
         program=tuning.whole,
