@@ -112,14 +112,14 @@ def on_this_machine(
             samples += medians(lines(text, waiting, core_mhz, plan.processes))
     if counters:
         return samples, str(found), "RAPL"
-    priced = []
-    for sample in samples:
-        # A processor idles, and computes while it is busy.
-        clock = cluster.at(sample.core_mhz)
-        power_w = clock.idle_w + (sample.busy or 0.0) * clock.on_chip_w
-        joules = power_w * sample.latency_s
-        priced.append(sample._replace(energy_j=joules, marks=Mark.ESTIMATED | Mark.ASSUMED))
+    priced = [_priced(sample, cluster.at(sample.core_mhz)) for sample in samples]
     return priced, str(found), f"processor time at the powers of {cluster.name} (assumed)"
+
+
+def _priced(sample: Sample, clock: Clock) -> Sample:
+    """A sample with joules of a processor that idles, and of one that computes while busy."""
+    power_w = clock.idle_w + (sample.busy or 0.0) * clock.on_chip_w
+    return sample._replace(energy_j=power_w * sample.latency_s, marks=Mark.ESTIMATED | Mark.ASSUMED)
 
 
 def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[list[Sample], str]:
