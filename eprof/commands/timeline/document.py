@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, finite_all
 from eprof.base.errors import LogError
@@ -119,7 +120,11 @@ def fused(
         functions = few(list(dict.fromkeys(f"`{mark.name}`" for mark in cut)), _NAMED)
         warnings.append(f"{functions}: marked also where no power was logged, so its time and joules are lower bounds.")
     offsets_s = [float(new.edges[0] - old.edges[0]) for new, old in zip(moved, series, strict=True)]
-    placed = [(each, own[each.source, each.gpu]) for each in sampled if (each.source, each.gpu) in own]
+    placed = [
+        (each, [own[each.source, component] for component in each.components])
+        for each in sampled
+        if all((each.source, component) in own for component in each.components)
+    ]
     clipped = [Mark(mark.name, max(mark.begin_s, begin_s), min(mark.end_s, end_s), mark.rank) for mark in seen]
     return Fused(
         series=moved,
@@ -132,7 +137,10 @@ def fused(
         wholes=found.wholes,
         offsets_s={each.component: offset_s for each, offset_s in zip(moved, offsets_s, strict=True)},
         warnings=[*warnings, *(note for each, _ in placed for note in each.notes)],
-        activities=[each.moved(moved[place].component, offsets_s[place]) for each, place in placed],
+        activities=[
+            each.moved(tuple(moved[place].component for place in places), offsets_s[places[0]])
+            for each, places in placed
+        ],
     )
 
 
@@ -193,8 +201,9 @@ def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None
 
 
 def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, list[str]]:
-    """The joules of a GPU by cause: of the whole time, of each function and of none; and what has no price."""
-    power = next(series for series in fused.series if series.component == activity.gpu)
+    """The joules of a GPU or CPU by cause: of the whole time, of each function and of none; and what has no price."""
+    parts = [series for series in fused.series if series.component in activity.components]
+    power = replace(parts[0], watts=np.sum([series.watts for series in parts], axis=0))
     whole = np.array([fused.begin_s]), np.array([fused.end_s])
     total = causes(activity, table, power, *whole, np.zeros(1, np.int64), 1)
     rows = list(_causes(None, total, 0))
@@ -214,7 +223,8 @@ def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, l
     over_time = causes(activity, table, power, edges[:-1], edges[1:], np.arange(bins), bins)
     watts = (over_time.joules / seconds[:, np.newaxis]).tolist()
     split = Split(
-        component=activity.gpu,
+        component=activity.label,
+        counted=bool(activity.ways),
         costs=table.name,
         metered_j=float(power.energy_j(*whole)[0]),
         modelled_j=float(total.modelled_j[0]),

@@ -57,7 +57,7 @@ def _by_cause(document: Timeline) -> str:
         return ""
     largest = sorted(joules, key=lambda word: -joules[word])[:_SHOWN_CAUSES]
     shares = [f"{percent(joules[word] / total_j)} {cause_label(word)}" for word in largest]
-    return f"Of the GPUs' joules {listed(shares)}." if len(document.splits) > 1 else f"Of it {listed(shares)}."
+    return f"Of their joules {listed(shares)}." if len(document.splits) > 1 else f"Of it {listed(shares)}."
 
 
 def whole_by_word(document: Timeline) -> dict[str, list[Cause]]:
@@ -111,7 +111,8 @@ def by_prices(document: Timeline) -> Iterator[Point]:
     ]
     alone = phrase("the prices alone are {} off", few(off, _GPUS)) or "the meter saw nothing"
     costs = document.splits[0].costs
-    yield Point("Prices", f"{costs}, held to the meter{over}; {alone}. Work is taken for active x clock x units.")
+    work = " Work is taken for active x clock x units." if not all(split.counted for split in document.splits) else ""
+    yield Point("Prices", f"{costs}, held to the meter{over}; {alone}.{work}")
 
 
 def added(document: Timeline) -> list[Component]:
