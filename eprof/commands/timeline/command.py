@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
+from eprof.base.known import mapped
 from eprof.cli.options import TABLE, TIMELINE_SUFFIXES, WRITTEN, Commands, Parser, command, matching
 from eprof.cli.output import Output, Result, deliver, of_document, planned
 
@@ -51,7 +52,7 @@ def timeline(options: argparse.Namespace) -> int:
     from eprof.commands.timeline.document import Asked
     from eprof.lab.power.clock import seconds
 
-    interval_s = None if options.interval is None else seconds(options.interval)
+    interval_s = mapped(seconds, options.interval)
     if interval_s is not None and not 0 < interval_s <= _LONGEST_INTERVAL_S:
         raise UsageError(f"--interval {options.interval}: must be a time with its unit, such as 60s or 100ms.")
     if options.sync is not None and not 0 < options.sync <= _LONGEST_SYNC_S:
@@ -62,7 +63,7 @@ def timeline(options: argparse.Namespace) -> int:
         raise UsageError(f"--idle {options.idle:g}: must be a power in W from 0 on.")
     paths = list(dict.fromkeys(matching(options.inputs)))
     outputs = planned(options, TIMELINE_SUFFIXES)
-    table = None if options.costs is None else costs.load(options.costs)
+    table = mapped(costs.load, options.costs)
     asked = Asked(options.sync, options.offset, options.idle, options.command_line, table)
     deliver(_made(paths, options.marks, asked, options.verbose, interval_s), outputs, options)
     return 0

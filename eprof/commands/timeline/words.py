@@ -179,7 +179,7 @@ def marks_outside(document: Timeline, *components: Component) -> int:
     """What is not sure of joules in no function: lower bounds, unless all that is not known lies in functions."""
     in_functions_s = sum(function.unknown_s for function in document.functions)
     is_inside = len(document.components) == 1 and document.components[0].unknown_s <= (1 + 1e-9) * in_functions_s
-    return 0 if is_inside else missing(*components)
+    return (not is_inside) * missing(*components)
 
 
 def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
