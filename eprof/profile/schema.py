@@ -313,7 +313,10 @@ class Point(Struct):
 
 
 class Machine(Struct, kw_only=True):
-    """A GPU at one setting and precision, as its lines are drawn (`profile/rooflines/machine.py`)."""
+    """A GPU at one setting and precision, as its lines are drawn (`profile/rooflines/machine.py`).
+
+    access_b, access_pj, access_per_s, access_per_j: where all accesses of DRAM are at random, of such an access.
+    """
 
     name: str
     device: str
@@ -342,6 +345,10 @@ class Machine(Struct, kw_only=True):
     notes: list[str]
     basis: str | None = None
     lines: list[Point] | UnsetType = UNSET
+    access_b: float | UnsetType = UNSET
+    access_pj: float | UnsetType = UNSET
+    access_per_s: float | UnsetType = UNSET
+    access_per_j: float | UnsetType = UNSET
 
 
 class Intensities(Struct):
