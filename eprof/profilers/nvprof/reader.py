@@ -169,7 +169,7 @@ class Walked(Struct, frozen=True):
             gap_s=store.gaps.seconds,
             copies_s=store.copies_s,
         )
-        return log.of_bounds() if seen.lacks_rows else log
+        return log.of_bounds(seen.lacks_rows)
 
 
 def walk(
