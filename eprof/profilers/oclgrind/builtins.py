@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from eprof.base.text import pattern
+from eprof.base.text import pattern, when
 from eprof.profilers.oclgrind.ir import Emit, Sizes, Uncovered, lanes_of, pointed, space_of
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -25,7 +25,7 @@ _MATH_NAMES = frozenset(_MATH.split())
 _SCALAR = {"f": "f32", "d": "f64", "Dh": "f16"}
 _SIZES = {"c": 1, "h": 1, "s": 2, "t": 2, "Dh": 2, "i": 4, "j": 4, "f": 4, "l": 8, "m": 8, "d": 8}
 _SPACES = {"1": "global", "2": "constant", "3": "local"}
-_TYPE = pattern(r"(?:Dv(\d{1,4})_)?(Dh|[chstijlmfd])")
+_TYPE = pattern(r"(?:(?:Dv(\d{1,4})_)?(Dh|[chstijlmfd]))?")
 _POINTER = pattern(r"P(?:U3AS(\d))?[VKr]*(?:U7_Atomic)?(?:Dv\d+_)?(Dh|[chstijlmfd])?")
 _INTRINSIC = pattern(r"llvm\.([a-z]+(?:\.[a-z]+)*?)(?:\.(?:v(\d{1,4}))?(f16|f32|f64|i\d+|p\d.*))?")
 
@@ -66,11 +66,10 @@ def called(symbol: str) -> Called:
     name = symbol[mangled.end() : end]
     arguments = symbol[end:]
     # The first argument's type, pointers' targets included.
-    first = _TYPE.match(re.sub(r"U\d(AS\d)?|[PVKr]", "", arguments))
-    lanes, letter = (int(first[1] or 1), first[2]) if first else (1, "")
+    lanes, letter = _TYPE.findall(re.sub(r"U\d(AS\d)?|[PVKr]", "", arguments))[0]
     if name.startswith(("get_", "barrier", "vload", "vstore", "atom")):
-        lanes = 1
-    return Called(name, _SCALAR.get(letter), lanes, _accesses(name, arguments))
+        lanes = ""
+    return Called(name, _SCALAR.get(letter), int(lanes or 1), _accesses(name, arguments))
 
 
 def _copied(name: str, types: str) -> tuple[Access, ...]:
@@ -89,7 +88,8 @@ def _accesses(name: str, arguments: str) -> tuple[Access, ...]:
     if name.startswith("async_work_group"):
         return _copies(re.findall(r"PU3AS(\d)", arguments))
     if name.startswith(("read_image", "write_image")):
-        return (Access("image", "load" if name.startswith("read") else "store", "global", None),)
+        operation = {"read": "load", "write": "store"}[name.partition("_")[0]]
+        return (Access("image", operation, "global", None),)
     pointer = _POINTER.search(arguments)
     if pointer is None or not name.startswith(("vload", "vstore", "atom")):
         return ()
@@ -97,11 +97,11 @@ def _accesses(name: str, arguments: str) -> tuple[Access, ...]:
     size = _SIZES.get(pointer[2] or "")
     if name.startswith("atom"):
         return (Access("atomic", "load", space, size),)
-    kind = "vload" if name.startswith("vload") else "vstore"
+    operation = {"l": "load", "s": "store"}[name[1]]
     width = re.search(r"(\d{1,4})$", name.partition("_half")[2] or name)
     if size is not None and width:
         size *= int(width[1])
-    return (Access(kind, kind[1:], space, size),)
+    return (Access(f"v{operation}", operation, space, size),)
 
 
 # Slots of the context, as in plugin.h.
@@ -160,6 +160,7 @@ _POINTED = {"fract": "", "frexp": "i32", "lgamma_r": "i32", "modf": "", "remquo"
 _ATOMICS = {"inc": "add", "dec": "sub", "cmpxchg": "", "max": "max", "min": "min"} | {
     name: name for name in ("add", "and", "or", "sub", "xchg", "xor")
 }
+_REDUCTIONS = {"all": "and", "any": "or"}
 _NOTHING = ("mem_fence", "read_mem_fence", "write_mem_fence", "prefetch")
 
 
@@ -173,10 +174,10 @@ class Call(NamedTuple):
     operands: list[tuple[str, str]]
 
     @property
-    def signed(self) -> bool:
-        """Whether the first operand is of a signed type."""
+    def sign(self) -> str:
+        """Whether the first operand is of a signed type, "s", or of an unsigned one, "u"."""
         letter = re.sub(r"^Dv\d+_", "", self.overload)[:1]
-        return letter in "csil"
+        return "us"[letter in "csil"]
 
     @property
     def floating(self) -> bool:
@@ -186,8 +187,7 @@ class Call(NamedTuple):
     @property
     def rounding(self) -> int:
         """How the name asks to round, as builtins.cpp numbers it; 0: it does not."""
-        match = re.search(r"_rt([ezpn])", self.name)
-        return " ezpn".index(match[1]) if match else 0
+        return 1 + "ezpn".find(self.name.partition("_rt")[2][:1] or "-")
 
 
 class Builtins:
@@ -197,38 +197,30 @@ class Builtins:
         self.e = emit
         self._sizes = sizes
         self.barriers = 0
+        # What writes a call that is not computed element by element, by the function's name.
+        self._whole_calls: dict[str, Callable[[Call], None]] = {
+            f"{'|'.join(SLOTS)}|get_(global|local)_linear_id": self._work_item,
+            "barrier|work_group_barrier|wait_group_events": self._barrier,
+            f"atom(ic)?_({'|'.join(_ATOMICS)})": self._atomic,
+            r"v(load|store)\d+": self._vector_memory,
+            r"v(load|store)a?_half\d*(_rt.)?": self._half_memory,
+            "async_work_group_.*": self._copy,
+            "all|any": self._reduction,
+            "dot|cross|length|distance|normalize": self._geometry,
+            "printf": self._printf,
+        }
 
     def write(self, call: Call) -> None:
         """Write a call's instructions. Raises Uncovered."""
         name = re.sub(r"^(half|native|fast)_", "", call.name)
-        writer = self._special(name, call)
-        if writer is not None:
-            writer(call)
+        if name in _NOTHING:
             return
+        for shape, writer in self._whole_calls.items():
+            if re.fullmatch(shape, name):
+                writer(call)
+                return
         number, element = lanes_of(call.kind)
         self.e.vector(call.kind, [self._element(name, call, lane, element) for lane in range(number)], call.result)
-
-    def _special(self, name: str, call: Call) -> Callable[[Call], None] | None:
-        """What writes a call that is not computed element by element."""
-        if name in SLOTS or name in ("get_global_linear_id", "get_local_linear_id"):
-            return self._work_item
-        if name in ("barrier", "work_group_barrier", "wait_group_events"):
-            return self._barrier
-        if name in _NOTHING:
-            return lambda call: None
-        if name.startswith(("atomic_", "atom_")) and name.partition("_")[2] in _ATOMICS:
-            return self._atomic
-        if re.fullmatch(r"v(load|store)\d+", name):
-            return self._vector_memory
-        if re.fullmatch(r"v(load|store)a?_half\d*(_rt.)?", name):
-            return self._half_memory
-        if name.startswith("async_work_group_"):
-            return self._copy
-        if name in ("all", "any"):
-            return self._reduction
-        if name in ("dot", "cross", "length", "distance", "normalize"):
-            return self._geometry
-        return self._printf if name == "printf" else None
 
     # Values as Oclgrind takes them.
 
@@ -240,21 +232,19 @@ class Builtins:
         kind, value = self._operand(call, index, lane)
         if kind not in ("float", "double"):
             raise Uncovered(f"{call.name} of {kind}")
-        return value if kind == "double" else self.e.op(f"fpext float {value} to double")
+        return self.e.cast("fpext", kind, value, "double")
 
-    def _integer(self, call: Call, index: int, lane: int, signed: bool) -> str:
+    def _integer(self, call: Call, index: int, lane: int, sign: str) -> str:
         kind, value = self._operand(call, index, lane)
-        if kind == "i64":
-            return value
-        return self.e.op(f"{'sext' if signed else 'zext'} {kind} {value} to i64")
+        return self.e.cast({"s": "sext", "u": "zext"}[sign], kind, value, "i64")
 
     def _rounded(self, value: str, kind: str) -> str:
         if kind not in ("float", "double"):
             raise Uncovered(f"numbers of type {kind}")
-        return value if kind == "double" else self.e.op(f"fptrunc double {value} to float")
+        return self.e.cast("fptrunc", "double", value, kind)
 
     def _cut(self, value: str, kind: str) -> str:
-        return value if kind == "i64" else self.e.op(f"trunc i64 {value} to {kind}")
+        return self.e.cast("trunc", "i64", value, kind)
 
     def _doubles(self, function: str, call: Call, lane: int, kind: str, count: int) -> str:
         operands = [("double", self._double(call, index, lane)) for index in range(count)]
@@ -272,7 +262,9 @@ class Builtins:
             return self._relation(name, call, lane, kind)
         if name.startswith("convert_"):
             return self._convert(call, lane, kind)
-        return self._whole(name, call, lane, kind) if kind.startswith("i") else self._chosen(name, call, lane, kind)
+        if kind.startswith("i"):
+            return self._whole(name, call, lane, kind)
+        return self._chosen(name, call, lane, kind)
 
     def _mathematical(self, name: str, call: Call, lane: int, kind: str) -> str | None:
         """Functions of numbers with a fraction; None: it is none of them."""
@@ -282,12 +274,12 @@ class Builtins:
             return self._doubles(function, call, lane, kind, count)
         if name in ("fma", "mad") or name.startswith("llvm.fmuladd"):
             operands = [(kind, self._operand(call, index, lane)[1]) for index in range(3)]
-            return e.call(kind, f"llvm.fma.{'f32' if kind == 'float' else 'f64'}", *operands)
+            return e.call(kind, {"float": "llvm.fma.f32"}.get(kind, "llvm.fma.f64"), *operands)
         if name in ("fmax", "fmin", "nextafter"):
             operands = [(kind, self._operand(call, index, lane)[1]) for index in range(2)]
-            return e.call(kind, name + ("f" if kind == "float" else ""), *operands)
+            return e.call(kind, name + when(kind == "float", "f"), *operands)
         if name in ("ldexp", "pown", "rootn"):
-            operands = [("double", self._double(call, 0, lane)), ("i64", self._integer(call, 1, lane, True))]
+            operands = [("double", self._double(call, 0, lane)), ("i64", self._integer(call, 1, lane, "s"))]
             return self._rounded(e.call("double", f"eprof_{name}", *operands), kind)
         if name == "ilogb":
             return self._cut(e.call("i64", "eprof_ilogb", ("double", self._double(call, 0, lane))), kind)
@@ -300,21 +292,23 @@ class Builtins:
         bits = int(kind[1:])
         if name in ("mad24", "mul24"):
             value = e.op(f"mul {kind} {self._operand(call, 0, lane)[1]}, {self._operand(call, 1, lane)[1]}")
-            return e.op(f"add {kind} {value}, {self._operand(call, 2, lane)[1]}") if name == "mad24" else value
+            if name == "mad24":
+                value = e.op(f"add {kind} {value}, {self._operand(call, 2, lane)[1]}")
+            return value
         if name == "popcount":
             return e.call(kind, f"llvm.ctpop.{kind}", self._operand(call, 0, lane))
         if name == "upsample":
-            high = e.op(f"shl i64 {self._integer(call, 0, lane, False)}, {bits // 2}")
-            return self._cut(e.op(f"or i64 {high}, {self._integer(call, 1, lane, False)}"), kind)
+            high = e.op(f"shl i64 {self._integer(call, 0, lane, 'u')}, {bits // 2}")
+            return self._cut(e.op(f"or i64 {high}, {self._integer(call, 1, lane, 'u')}"), kind)
         if name == "bitselect":
             a, b, c = (self._operand(call, index, lane)[1] for index in range(3))
             kept = e.op(f"and {kind} {a}, {e.op(f'xor {kind} {c}, -1')}")
             return e.op(f"or {kind} {kept}, {e.op(f'and {kind} {b}, {c}')}")
         if name in _INTEGERS:
-            operands = [self._integer(call, index, lane, call.signed) for index in range(len(call.operands))]
+            operands = [self._integer(call, index, lane, call.sign) for index in range(len(call.operands))]
             operands += ["0"] * (3 - len(operands)) + [str(bits)]
-            function = f"eprof_{'s' if call.signed else 'u'}_{name}"
-            return self._cut(e.call("i64", function, *(("i64", operand) for operand in operands)), kind)
+            value = e.call("i64", f"eprof_{call.sign}_{name}", *(("i64", operand) for operand in operands))
+            return self._cut(value, kind)
         return self._chosen(name, call, lane, kind)
 
     def _chosen(self, name: str, call: Call, lane: int, kind: str) -> str:
@@ -344,8 +338,7 @@ class Builtins:
         vectors = call.operands[1][0].startswith("<")
         if call.floating and name != "clamp" and vectors:
             return self._doubles(f"f{name}", call, lane, kind, 2)
-        compared = "icmp s" if call.signed else "icmp u"
-        test = "fcmp o" if call.floating else compared
+        test = "fcmp o" if call.floating else f"icmp {call.sign}"
         value = self._operand(call, 0, lane)[1]
         for index, sign in {"clamp": ((1, "gt"), (2, "lt")), "max": ((1, "gt"),), "min": ((1, "lt"),)}[name]:
             limit = self._operand(call, index, lane)[1]
@@ -369,7 +362,7 @@ class Builtins:
         slot = e.op("alloca double")
         count = len(call.operands) - 1
         operands = [("double", self._double(call, index, lane)) for index in range(count)]
-        function = f"eprof_{name}" + ("f" if name == "fract" and kind == "float" else "")
+        function = f"eprof_{name}{when(name == 'fract' and kind == 'float', 'f')}"
         first = e.call("double", function, *operands, ("double*", slot), pure=False)
         value = e.op(f"load double, double* {slot}")
         value = e.op(f"fptosi double {value} to i32") if second == "i32" else self._rounded(value, kind)
@@ -392,25 +385,22 @@ class Builtins:
                 if mode > 1 and kind == "float":
                     value = e.call("double", "eprof_round_f", ("double", value), ("i64", str(mode)))
                 return self._rounded(value, kind)
-            value = self._integer(call, 0, lane, call.signed)
+            value = self._integer(call, 0, lane, call.sign)
             if mode > 1:
-                function = f"eprof_round_{'s' if call.signed else 'u'}"
-                size = "i64", str(4 if kind == "float" else 8)
-                return self._rounded(e.call("double", function, ("i64", value), ("i64", str(mode)), size), kind)
-            if call.signed:
+                operands = ("i64", value), ("i64", str(mode)), ("i64", str(self._sizes.of(kind)[0]))
+                return self._rounded(e.call("double", f"eprof_round_{call.sign}", *operands), kind)
+            if call.sign == "s":
                 return self._rounded(e.op(f"sitofp i64 {value} to double"), kind)
             return e.op(f"uitofp i64 {value} to {kind}")
         sign = "u" if call.name.startswith("convert_u") else "s"
         bits = kind[1:]
         if source.startswith("i"):
-            value = self._integer(call, 0, lane, call.signed)
+            value = self._integer(call, 0, lane, call.sign)
             if "_sat" in call.name:
-                function = f"eprof_{sign}_sat_{'s' if call.signed else 'u'}"
-                value = e.call("i64", function, ("i64", value), ("i64", bits))
+                value = e.call("i64", f"eprof_{sign}_sat_{call.sign}", ("i64", value), ("i64", bits))
             return self._cut(value, kind)
-        saturated = str(int("_sat" in call.name))
-        operands = (("double", self._double(call, 0, lane)), ("i64", str(mode)), ("i64", saturated), ("i64", bits))
-        return self._cut(e.call("i64", f"eprof_{sign}_of_f", *operands), kind)
+        words = [("i64", word) for word in (str(mode), str(int("_sat" in call.name)), bits)]
+        return self._cut(e.call("i64", f"eprof_{sign}_of_f", ("double", self._double(call, 0, lane)), *words), kind)
 
     def _reduction(self, call: Call) -> None:
         e = self.e
@@ -418,7 +408,7 @@ class Builtins:
         signs = [e.op(f"icmp slt {element} {self._operand(call, 0, lane)[1]}, 0") for lane in range(number)]
         value = signs[0]
         for sign in signs[1:]:
-            value = e.op(f"{'and' if call.name == 'all' else 'or'} i1 {value}, {sign}")
+            value = e.op(f"{_REDUCTIONS[call.name]} i1 {value}, {sign}")
         e.vector(call.kind, [e.op(f"zext i1 {value} to {call.kind}")], call.result)
 
     def _geometry(self, call: Call) -> None:
@@ -426,8 +416,8 @@ class Builtins:
         name = call.name.removeprefix("fast_")
         number = lanes_of(call.operands[0][0])[0]
         element = lanes_of(call.kind)[1]
-        first = [self._double(call, 0, lane) for lane in range(number)]
-        second = [self._double(call, 1, lane) for lane in range(number)] if len(call.operands) > 1 else []
+        vectors = [[self._double(call, place, lane) for lane in range(number)] for place in range(len(call.operands))]
+        first, second = vectors[0], vectors[-1]
         if name == "dot":
             total = "0.0"
             for one, other in zip(first, second, strict=True):
@@ -477,7 +467,7 @@ class Builtins:
             kind, dimension = call.operands[0]
             other = e.op(f"icmp ult {kind} {dimension}, 3")
             place = e.op(f"select i1 {other}, {kind} {dimension}, {kind} 3")
-            place = e.op(f"zext {kind} {place} to i64") if kind != "i64" else place
+            place = e.cast("zext", kind, place, "i64")
             value = self.slot(e.op(f"add i64 {place}, {SLOTS[call.name]}"))
         e.vector(call.kind, [value], call.result)
 
@@ -490,15 +480,15 @@ class Builtins:
         operation = call.name.partition("_")[2]
         pointer, address = call.operands[0]
         kind = pointed(pointer)[0]
-        value = call.operands[1][1] if len(call.operands) > 1 else "1"
+        value = [*call.operands, ("", "1")][1][1]
         if operation == "cmpxchg":
             new = call.operands[2][1]
             both = e.op(f"cmpxchg {pointer} {address}, {kind} {value}, {kind} {new} monotonic monotonic")
             old = e.op(f"extractvalue {{ {kind}, i1 }} {both}, 0")
         else:
             unsigned = operation in ("max", "min") and call.overload[-1] not in "casilxn"
-            instruction = ("u" if unsigned else "") + _ATOMICS[operation]
-            old = e.op(f"atomicrmw {instruction} {pointer} {address}, {kind} {value} monotonic")
+            sign = when(unsigned, "u")
+            old = e.op(f"atomicrmw {sign}{_ATOMICS[operation]} {pointer} {address}, {kind} {value} monotonic")
         e.vector(kind, [old], call.result)
 
     def _vector_memory(self, call: Call) -> None:
@@ -558,7 +548,7 @@ class Builtins:
         words = []
         for index, (kind, _) in enumerate(call.operands[1:], 1):
             number, element = lanes_of(kind)
-            words.append(str(number + 32 * (8 if element.endswith("*") else self._sizes.of(element)[0])))
+            words.append(str(number + 32 * self._sizes.of(element)[0]))
             for lane in range(number):
                 value = self._operand(call, index, lane)[1]
                 if element in ("float", "double"):
@@ -566,7 +556,7 @@ class Builtins:
                 elif element.endswith("*"):
                     words.append(e.op(f"ptrtoint {element} {value} to i64"))
                 else:
-                    words.append(self._integer(call, index, lane, False))
+                    words.append(self._integer(call, index, lane, "u"))
         pointer, text = call.operands[0]
         array = f"[{len(words) + 1} x i64]"
         place = e.op(f"alloca {array}")
