@@ -431,7 +431,10 @@ class AtClocks(Struct, kw_only=True):
 
 
 class Clocks(Struct):
-    """Energy and time at every pair of clocks that the table knows."""
+    """Energy and time at every pair of clocks that the table knows.
+
+    voltages: what the core's are, where nobody read them: "carried over from ..."; None: read on such a GPU.
+    """
 
     modelled: bool
     assumes: str
@@ -439,6 +442,7 @@ class Clocks(Struct):
     settings: list[AtClocks]
     lowest: AtClocks
     fastest: AtClocks
+    voltages: str | None = None
 
 
 class Answer(Struct):
