@@ -64,6 +64,8 @@ _PEAK_TERMS: Mapping[str, tuple[str, str | None]] = {
     "dp_flop_per_core_cycle": ("dp_gflops", CORE),
     "dram_byte_per_memory_cycle": ("dram_gb_per_s", MEMORY),
     "dram_path_byte_per_core_cycle": ("dram_path_gb_per_s", CORE),
+    "random_gaccess_per_s": ("random_gaccess_per_s", None),
+    "random_access_per_memory_cycle": ("random_gaccess_per_s", MEMORY),
     _LIMIT: (_LIMIT, None),
 }
 _FIT_KEYS: Mapping[str, type | tuple[type, ...]] = {

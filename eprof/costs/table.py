@@ -85,7 +85,8 @@ class Peaks(Struct, frozen=True):
     """The highest throughputs at one setting: Gflop/s in single and double precision, GB/s of DRAM. None: not known.
 
     dram_path_gb_per_s: of DRAM's way through the core's clock domain, which low clocks make narrower than DRAM itself.
-    power_limit_w: the power in W at which the platform throttles, constant power included.
+    power_limit_w: the power in W at which the platform throttles, constant power included. random_gaccess_per_s:
+    accesses of DRAM in no order, in 1e9 a second.
     """
 
     sp_gflops: float | None = None
@@ -95,6 +96,7 @@ class Peaks(Struct, frozen=True):
     marks: Mark = NONE
     power_limit_w: float | None = None
     dram_path_gb_per_s: float | None = None
+    random_gaccess_per_s: float | None = None
 
 
 class Multiprocessors(Struct, frozen=True):
@@ -153,6 +155,7 @@ class Costs(Brief, Struct, frozen=True):
     multiprocessors: Multiprocessors | None = None
     sm_count: float | None = None
     busy_mhz: float | None = None
+    processor: str = GPU
 
     def scaled(self, factor: float) -> "Costs":
         """The costs with all prices and constant power times a factor that a meter gave; all become ESTIMATED."""
@@ -433,6 +436,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             relative=self.relative,
             basis=self.basis,
             multiprocessors=self.multiprocessors,
+            processor=self.processor,
             sm_count=self.sm_count,
             busy_mhz=self.busy_mhz,
         )
