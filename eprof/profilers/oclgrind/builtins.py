@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from eprof.base.text import pattern, when
+from eprof.base.text import pattern
 from eprof.profilers.oclgrind.ir import Emit, Sizes, Uncovered, lanes_of, pointed, space_of
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -25,7 +25,7 @@ _MATH_NAMES = frozenset(_MATH.split())
 _SCALAR = {"f": "f32", "d": "f64", "Dh": "f16"}
 _SIZES = {"c": 1, "h": 1, "s": 2, "t": 2, "Dh": 2, "i": 4, "j": 4, "f": 4, "l": 8, "m": 8, "d": 8}
 _SPACES = {"1": "global", "2": "constant", "3": "local"}
-_TYPE = pattern(r"(?:(?:Dv(\d{1,4})_)?(Dh|[chstijlmfd]))?")
+_TYPE = pattern(r"(?:Dv(\d{1,4})_)?(Dh|[chstijlmfd])")
 _POINTER = pattern(r"P(?:U3AS(\d))?[VKr]*(?:U7_Atomic)?(?:Dv\d+_)?(Dh|[chstijlmfd])?")
 _INTRINSIC = pattern(r"llvm\.([a-z]+(?:\.[a-z]+)*?)(?:\.(?:v(\d{1,4}))?(f16|f32|f64|i\d+|p\d.*))?")
 
@@ -66,10 +66,11 @@ def called(symbol: str) -> Called:
     name = symbol[mangled.end() : end]
     arguments = symbol[end:]
     # The first argument's type, pointers' targets included.
-    lanes, letter = _TYPE.findall(re.sub(r"U\d(AS\d)?|[PVKr]", "", arguments))[0]
+    first = _TYPE.match(re.sub(r"U\d(AS\d)?|[PVKr]", "", arguments))
+    lanes, letter = (int(first[1] or 1), first[2]) if first else (1, "")
     if name.startswith(("get_", "barrier", "vload", "vstore", "atom")):
-        lanes = ""
-    return Called(name, _SCALAR.get(letter), int(lanes or 1), _accesses(name, arguments))
+        lanes = 1
+    return Called(name, _SCALAR.get(letter), lanes, _accesses(name, arguments))
 
 
 def _copied(name: str, types: str) -> tuple[Access, ...]:
@@ -88,8 +89,7 @@ def _accesses(name: str, arguments: str) -> tuple[Access, ...]:
     if name.startswith("async_work_group"):
         return _copies(re.findall(r"PU3AS(\d)", arguments))
     if name.startswith(("read_image", "write_image")):
-        operation = {"read": "load", "write": "store"}[name.partition("_")[0]]
-        return (Access("image", operation, "global", None),)
+        return (Access("image", {"r": "load", "w": "store"}[name[0]], "global", None),)
     pointer = _POINTER.search(arguments)
     if pointer is None or not name.startswith(("vload", "vstore", "atom")):
         return ()
@@ -97,11 +97,11 @@ def _accesses(name: str, arguments: str) -> tuple[Access, ...]:
     size = _SIZES.get(pointer[2] or "")
     if name.startswith("atom"):
         return (Access("atomic", "load", space, size),)
-    operation = {"l": "load", "s": "store"}[name[1]]
+    kind = next(each for each in ("vload", "vstore") if name.startswith(each))
     width = re.search(r"(\d{1,4})$", name.partition("_half")[2] or name)
     if size is not None and width:
         size *= int(width[1])
-    return (Access(f"v{operation}", operation, space, size),)
+    return (Access(kind, kind[1:], space, size),)
 
 
 # Slots of the context, as in plugin.h.
@@ -161,6 +161,8 @@ _ATOMICS = {"inc": "add", "dec": "sub", "cmpxchg": "", "max": "max", "min": "min
     name: name for name in ("add", "and", "or", "sub", "xchg", "xor")
 }
 _REDUCTIONS = {"all": "and", "any": "or"}
+# Of a type with a fraction: its bits, and the end of C's names for functions of it.
+_FRACTIONS = {"float": (32, "f"), "double": (64, "")}
 _NOTHING = ("mem_fence", "read_mem_fence", "write_mem_fence", "prefetch")
 
 
@@ -174,10 +176,25 @@ class Call(NamedTuple):
     operands: list[tuple[str, str]]
 
     @property
-    def sign(self) -> str:
-        """Whether the first operand is of a signed type, "s", or of an unsigned one, "u"."""
+    def signed(self) -> bool:
+        """Whether the first operand is of a signed type."""
         letter = re.sub(r"^Dv\d+_", "", self.overload)[:1]
-        return "us"[letter in "csil"]
+        return letter in "csil"
+
+    @property
+    def sign(self) -> str:
+        """As instructions and builtins.cpp write it: "s" or "u"."""
+        return "us"[self.signed]
+
+    @property
+    def truth(self) -> str:
+        """The instruction by which a relation is a number: all bits of a vector's elements are set where it holds."""
+        return ("zext", "sext")[self.kind.startswith("<")]
+
+    @property
+    def memory_kind(self) -> str:
+        """The type that a vloadN or vstoreN moves."""
+        return self.operands[0][0] if self.name.startswith("vstore") else self.kind
 
     @property
     def floating(self) -> bool:
@@ -187,7 +204,15 @@ class Call(NamedTuple):
     @property
     def rounding(self) -> int:
         """How the name asks to round, as builtins.cpp numbers it; 0: it does not."""
-        return 1 + "ezpn".find(self.name.partition("_rt")[2][:1] or "-")
+        match = re.search(r"_rt([ezpn])", self.name)
+        return " ezpn".index(match[1]) if match else 0
+
+
+def _fraction(kind: str) -> tuple[int, str]:
+    """What `_FRACTIONS` has of a type. Raises Uncovered."""
+    if kind not in _FRACTIONS:
+        raise Uncovered(f"numbers of type {kind}")
+    return _FRACTIONS[kind]
 
 
 class Builtins:
@@ -197,30 +222,38 @@ class Builtins:
         self.e = emit
         self._sizes = sizes
         self.barriers = 0
-        # What writes a call that is not computed element by element, by the function's name.
-        self._whole_calls: dict[str, Callable[[Call], None]] = {
-            f"{'|'.join(SLOTS)}|get_(global|local)_linear_id": self._work_item,
-            "barrier|work_group_barrier|wait_group_events": self._barrier,
-            f"atom(ic)?_({'|'.join(_ATOMICS)})": self._atomic,
-            r"v(load|store)\d+": self._vector_memory,
-            r"v(load|store)a?_half\d*(_rt.)?": self._half_memory,
-            "async_work_group_.*": self._copy,
-            "all|any": self._reduction,
-            "dot|cross|length|distance|normalize": self._geometry,
-            "printf": self._printf,
-        }
 
     def write(self, call: Call) -> None:
         """Write a call's instructions. Raises Uncovered."""
         name = re.sub(r"^(half|native|fast)_", "", call.name)
-        if name in _NOTHING:
+        writer = self._special(name, call)
+        if writer is not None:
+            writer(call)
             return
-        for shape, writer in self._whole_calls.items():
-            if re.fullmatch(shape, name):
-                writer(call)
-                return
         number, element = lanes_of(call.kind)
         self.e.vector(call.kind, [self._element(name, call, lane, element) for lane in range(number)], call.result)
+
+    def _special(self, name: str, call: Call) -> Callable[[Call], None] | None:
+        """What writes a call that is not computed element by element."""
+        if name in SLOTS or name in ("get_global_linear_id", "get_local_linear_id"):
+            return self._work_item
+        if name in ("barrier", "work_group_barrier", "wait_group_events"):
+            return self._barrier
+        if name in _NOTHING:
+            return lambda call: None
+        if name.startswith(("atomic_", "atom_")) and name.partition("_")[2] in _ATOMICS:
+            return self._atomic
+        if re.fullmatch(r"v(load|store)\d+", name):
+            return self._vector_memory
+        if re.fullmatch(r"v(load|store)a?_half\d*(_rt.)?", name):
+            return self._half_memory
+        if name.startswith("async_work_group_"):
+            return self._copy
+        if name in _REDUCTIONS:
+            return self._reduction
+        if name in ("dot", "cross", "length", "distance", "normalize"):
+            return self._geometry
+        return self._printf if name == "printf" else None
 
     # Values as Oclgrind takes them.
 
@@ -234,13 +267,12 @@ class Builtins:
             raise Uncovered(f"{call.name} of {kind}")
         return self.e.cast("fpext", kind, value, "double")
 
-    def _integer(self, call: Call, index: int, lane: int, sign: str) -> str:
+    def _integer(self, call: Call, index: int, lane: int, signed: bool) -> str:
         kind, value = self._operand(call, index, lane)
-        return self.e.cast({"s": "sext", "u": "zext"}[sign], kind, value, "i64")
+        return self.e.cast(("zext", "sext")[signed], kind, value, "i64")
 
     def _rounded(self, value: str, kind: str) -> str:
-        if kind not in ("float", "double"):
-            raise Uncovered(f"numbers of type {kind}")
+        _fraction(kind)
         return self.e.cast("fptrunc", "double", value, kind)
 
     def _cut(self, value: str, kind: str) -> str:
@@ -262,9 +294,7 @@ class Builtins:
             return self._relation(name, call, lane, kind)
         if name.startswith("convert_"):
             return self._convert(call, lane, kind)
-        if kind.startswith("i"):
-            return self._whole(name, call, lane, kind)
-        return self._chosen(name, call, lane, kind)
+        return self._whole(name, call, lane, kind) if kind.startswith("i") else self._chosen(name, call, lane, kind)
 
     def _mathematical(self, name: str, call: Call, lane: int, kind: str) -> str | None:
         """Functions of numbers with a fraction; None: it is none of them."""
@@ -274,12 +304,12 @@ class Builtins:
             return self._doubles(function, call, lane, kind, count)
         if name in ("fma", "mad") or name.startswith("llvm.fmuladd"):
             operands = [(kind, self._operand(call, index, lane)[1]) for index in range(3)]
-            return e.call(kind, {"float": "llvm.fma.f32"}.get(kind, "llvm.fma.f64"), *operands)
+            return e.call(kind, f"llvm.fma.f{_fraction(kind)[0]}", *operands)
         if name in ("fmax", "fmin", "nextafter"):
             operands = [(kind, self._operand(call, index, lane)[1]) for index in range(2)]
-            return e.call(kind, name + when(kind == "float", "f"), *operands)
+            return e.call(kind, name + _fraction(kind)[1], *operands)
         if name in ("ldexp", "pown", "rootn"):
-            operands = [("double", self._double(call, 0, lane)), ("i64", self._integer(call, 1, lane, "s"))]
+            operands = [("double", self._double(call, 0, lane)), ("i64", self._integer(call, 1, lane, True))]
             return self._rounded(e.call("double", f"eprof_{name}", *operands), kind)
         if name == "ilogb":
             return self._cut(e.call("i64", "eprof_ilogb", ("double", self._double(call, 0, lane))), kind)
@@ -298,24 +328,24 @@ class Builtins:
         if name == "popcount":
             return e.call(kind, f"llvm.ctpop.{kind}", self._operand(call, 0, lane))
         if name == "upsample":
-            high = e.op(f"shl i64 {self._integer(call, 0, lane, 'u')}, {bits // 2}")
-            return self._cut(e.op(f"or i64 {high}, {self._integer(call, 1, lane, 'u')}"), kind)
+            high = e.op(f"shl i64 {self._integer(call, 0, lane, False)}, {bits // 2}")
+            return self._cut(e.op(f"or i64 {high}, {self._integer(call, 1, lane, False)}"), kind)
         if name == "bitselect":
             a, b, c = (self._operand(call, index, lane)[1] for index in range(3))
             kept = e.op(f"and {kind} {a}, {e.op(f'xor {kind} {c}, -1')}")
             return e.op(f"or {kind} {kept}, {e.op(f'and {kind} {b}, {c}')}")
         if name in _INTEGERS:
-            operands = [self._integer(call, index, lane, call.sign) for index in range(len(call.operands))]
+            operands = [self._integer(call, index, lane, call.signed) for index in range(len(call.operands))]
             operands += ["0"] * (3 - len(operands)) + [str(bits)]
-            value = e.call("i64", f"eprof_{call.sign}_{name}", *(("i64", operand) for operand in operands))
-            return self._cut(value, kind)
+            function = f"eprof_{call.sign}_{name}"
+            return self._cut(e.call("i64", function, *(("i64", operand) for operand in operands)), kind)
         return self._chosen(name, call, lane, kind)
 
     def _chosen(self, name: str, call: Call, lane: int, kind: str) -> str:
         e = self.e
         if name == "select":
             condition, value = self._operand(call, 2, lane)
-            test = "slt" if call.kind.startswith("<") else "ne"
+            test = ("ne", "slt")[call.kind.startswith("<")]
             chosen = e.op(f"icmp {test} {condition} {value}, 0")
             other, this = self._operand(call, 0, lane)[1], self._operand(call, 1, lane)[1]
             return e.op(f"select i1 {chosen}, {kind} {this}, {kind} {other}")
@@ -353,7 +383,7 @@ class Builtins:
             holds = e.op(f"fcmp {_RELATIONS[name]} double {first}, {self._double(call, 1, lane)}")
         else:
             holds = e.op(f"icmp ne i64 {e.call('i64', f'eprof_{name}', ('double', first))}, 0")
-        return e.op(f"{'sext' if call.kind.startswith('<') else 'zext'} i1 {holds} to {kind}")
+        return e.op(f"{call.truth} i1 {holds} to {kind}")
 
     def _two_results(self, name: str, call: Call, lane: int, kind: str) -> str:
         e = self.e
@@ -362,7 +392,9 @@ class Builtins:
         slot = e.op("alloca double")
         count = len(call.operands) - 1
         operands = [("double", self._double(call, index, lane)) for index in range(count)]
-        function = f"eprof_{name}{when(name == 'fract' and kind == 'float', 'f')}"
+        function = f"eprof_{name}"
+        if name == "fract":
+            function += _fraction(kind)[1]
         first = e.call("double", function, *operands, ("double*", slot), pure=False)
         value = e.op(f"load double, double* {slot}")
         value = e.op(f"fptosi double {value} to i32") if second == "i32" else self._rounded(value, kind)
@@ -385,22 +417,25 @@ class Builtins:
                 if mode > 1 and kind == "float":
                     value = e.call("double", "eprof_round_f", ("double", value), ("i64", str(mode)))
                 return self._rounded(value, kind)
-            value = self._integer(call, 0, lane, call.sign)
+            value = self._integer(call, 0, lane, call.signed)
             if mode > 1:
-                operands = ("i64", value), ("i64", str(mode)), ("i64", str(self._sizes.of(kind)[0]))
-                return self._rounded(e.call("double", f"eprof_round_{call.sign}", *operands), kind)
-            if call.sign == "s":
+                function = f"eprof_round_{call.sign}"
+                size = "i64", str(_fraction(kind)[0] // 8)
+                return self._rounded(e.call("double", function, ("i64", value), ("i64", str(mode)), size), kind)
+            if call.signed:
                 return self._rounded(e.op(f"sitofp i64 {value} to double"), kind)
             return e.op(f"uitofp i64 {value} to {kind}")
         sign = "u" if call.name.startswith("convert_u") else "s"
         bits = kind[1:]
         if source.startswith("i"):
-            value = self._integer(call, 0, lane, call.sign)
+            value = self._integer(call, 0, lane, call.signed)
             if "_sat" in call.name:
-                value = e.call("i64", f"eprof_{sign}_sat_{call.sign}", ("i64", value), ("i64", bits))
+                function = f"eprof_{sign}_sat_{call.sign}"
+                value = e.call("i64", function, ("i64", value), ("i64", bits))
             return self._cut(value, kind)
-        words = [("i64", word) for word in (str(mode), str(int("_sat" in call.name)), bits)]
-        return self._cut(e.call("i64", f"eprof_{sign}_of_f", ("double", self._double(call, 0, lane)), *words), kind)
+        saturated = str(int("_sat" in call.name))
+        operands = (("double", self._double(call, 0, lane)), ("i64", str(mode)), ("i64", saturated), ("i64", bits))
+        return self._cut(e.call("i64", f"eprof_{sign}_of_f", *operands), kind)
 
     def _reduction(self, call: Call) -> None:
         e = self.e
@@ -416,8 +451,8 @@ class Builtins:
         name = call.name.removeprefix("fast_")
         number = lanes_of(call.operands[0][0])[0]
         element = lanes_of(call.kind)[1]
-        vectors = [[self._double(call, place, lane) for lane in range(number)] for place in range(len(call.operands))]
-        first, second = vectors[0], vectors[-1]
+        first = [self._double(call, 0, lane) for lane in range(number)]
+        second = [self._double(call, 1, lane) for lane in range(number)] if len(call.operands) > 1 else []
         if name == "dot":
             total = "0.0"
             for one, other in zip(first, second, strict=True):
@@ -480,22 +515,21 @@ class Builtins:
         operation = call.name.partition("_")[2]
         pointer, address = call.operands[0]
         kind = pointed(pointer)[0]
-        value = [*call.operands, ("", "1")][1][1]
+        value = call.operands[1][1] if len(call.operands) > 1 else "1"
         if operation == "cmpxchg":
             new = call.operands[2][1]
             both = e.op(f"cmpxchg {pointer} {address}, {kind} {value}, {kind} {new} monotonic monotonic")
             old = e.op(f"extractvalue {{ {kind}, i1 }} {both}, 0")
         else:
             unsigned = operation in ("max", "min") and call.overload[-1] not in "casilxn"
-            sign = when(unsigned, "u")
-            old = e.op(f"atomicrmw {sign}{_ATOMICS[operation]} {pointer} {address}, {kind} {value} monotonic")
+            instruction = ("u" if unsigned else "") + _ATOMICS[operation]
+            old = e.op(f"atomicrmw {instruction} {pointer} {address}, {kind} {value} monotonic")
         e.vector(kind, [old], call.result)
 
     def _vector_memory(self, call: Call) -> None:
         """vloadN, vstoreN: elements that stand side by side, three of them in the space of three."""
         e = self.e
-        store = call.name.startswith("vstore")
-        kind = call.operands[0][0] if store else call.kind
+        store, kind = call.name.startswith("vstore"), call.memory_kind
         (offset_kind, offset), (pointer, base) = call.operands[-2:]
         element, suffix = pointed(pointer)
         first = e.op(f"mul {offset_kind} {offset}, {lanes_of(kind)[0]}")
@@ -509,7 +543,7 @@ class Builtins:
     def _half_memory(self, call: Call) -> None:
         e = self.e
         store = call.name.startswith("vstore")
-        number, element = lanes_of(call.operands[0][0] if store else call.kind)
+        number, element = lanes_of(call.memory_kind)
         (offset_kind, offset), (pointer, base) = call.operands[-2:]
         suffix = pointed(pointer)[1]
         wide = 4 if number == 3 and call.name.startswith(("vloada", "vstorea")) else number
@@ -548,7 +582,7 @@ class Builtins:
         words = []
         for index, (kind, _) in enumerate(call.operands[1:], 1):
             number, element = lanes_of(kind)
-            words.append(str(number + 32 * self._sizes.of(element)[0]))
+            words.append(str(number + 32 * (8 if element.endswith("*") else self._sizes.of(element)[0])))
             for lane in range(number):
                 value = self._operand(call, index, lane)[1]
                 if element in ("float", "double"):
@@ -556,7 +590,7 @@ class Builtins:
                 elif element.endswith("*"):
                     words.append(e.op(f"ptrtoint {element} {value} to i64"))
                 else:
-                    words.append(self._integer(call, index, lane, "u"))
+                    words.append(self._integer(call, index, lane, False))
         pointer, text = call.operands[0]
         array = f"[{len(words) + 1} x i64]"
         place = e.op(f"alloca {array}")

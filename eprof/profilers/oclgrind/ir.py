@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from eprof.base.text import phrase, when
-
 # ----------------------------------------------------------------------------------------------------------------------
 # Loops of kernels, and keys of their iterations: lanes of a warp are at one place where these are equal.
 #
@@ -20,8 +18,9 @@ _SITE, _LOOP = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03
 _WORD = (1 << 64) - 1
 # As caches.h has them.
 _STORE, _ATOMIC, _MOST = 1 << 16, 1 << 17, 0xFFFF
+# What a load or a store does to memory.
+WAYS = {"load": "read", "store": "write"}
 _BYTES = {"i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}
-ACCESSES = {"load": "read", "store": "write"}
 
 
 class Loop(NamedTuple):
@@ -93,9 +92,10 @@ class Keys:
 
     def __init__(self, blocks: Mapping[str, Sequence[str]]) -> None:
         self._blocks = blocks
-        self._loops = loops(
-            {label: re.findall(rf"label %({NAME})", "".join(lines[-1:])) for label, lines in blocks.items()}
-        )
+        targets = {
+            label: re.findall(rf"label %({NAME})", lines[-1] if lines else "") for label, lines in blocks.items()
+        }
+        self._loops = loops(targets)
         self._label = ""
         self._steps: list[str] = []
         self._spans: dict[tuple[str, str], tuple[int, int] | None] = {}
@@ -154,12 +154,12 @@ def _spans(lines: Sequence[str], definitions: Mapping[str, str]) -> dict[tuple[s
     elements: dict[tuple[str, str], list[tuple[str, int, int]]] = {}
     for line in lines:
         match = re.match(rf"\s*(?:\S+ = )?(load|store) .*\* (%{NAME})(?:,|$)", line)
-        if not match:
-            continue
-        element = re.fullmatch(r"getelementptr (<\d+ x (\w+)>, .*), i\d+ (\d+)", definitions.get(match[2], ""))
-        if element and element[2] in _BYTES:
-            place = match[2], int(element[3]), _BYTES[element[2]]
-            elements.setdefault((ACCESSES[match[1]], element[1]), []).append(place)
+        text = definitions.get(match[2], "") if match else ""
+        element = re.fullmatch(r"getelementptr (<\d+ x (\w+)>, .*), i\d+ (\d+)", text)
+        if match and element and element[2] in _BYTES:
+            elements.setdefault((WAYS[match[1]], element[1]), []).append(
+                (match[2], int(element[3]), _BYTES[element[2]])
+            )
     spans: dict[tuple[str, str], tuple[int, int] | None] = {}
     for (what, _), parts in elements.items():
         size = parts[0][2]
@@ -258,7 +258,8 @@ def clean(line: str) -> str:
 
 def space_of(pointer: str) -> int:
     """The address space of a pointer's type."""
-    return int(*re.findall(r" addrspace\((\d+)\)\*$", pointer))  # without any it is 0
+    match = re.search(r" addrspace\((\d+)\)\*$", pointer)
+    return int(match[1]) if match else 0
 
 
 def pointed(pointer: str) -> tuple[str, str]:
@@ -324,7 +325,7 @@ class Emit:
 
     def line(self, text: str, result: str | None = None) -> None:
         """An instruction whose result, if it has one, has a name already."""
-        self.lines.append(f"  {phrase('{} = ', result)}{text}")
+        self.lines.append(f"  {result} = {text}" if result else f"  {text}")
 
     def op(self, text: str) -> str:
         """An instruction; its result's name."""
@@ -333,6 +334,12 @@ class Emit:
         self.lines.append(f"  {name} = {text}")
         return name
 
+    def cast(self, how: str, kind: str, value: str, to: str) -> str:
+        """A value as one of another type, by the instruction `how`; as it is where it is of that type."""
+        if kind == to:
+            return value
+        return self.op(f"{how} {kind} {value} to {to}")
+
     def call(self, kind: str, function: str, *operands: tuple[str, str], pure: bool = True) -> str:
         """Call a function of C or of LLVM, which is declared by this."""
         types = ", ".join(operand for operand, _ in operands)
@@ -340,24 +347,18 @@ class Emit:
         if function not in self.declared:
             self.declared[function] = f"declare {kind} @{function}({types}) {attributes}"
         passed = ", ".join(f"{operand} {value}" for operand, value in operands)
-        text = f"call {kind} @{function}({passed}){when(not function.startswith('llvm.'), ' nobuiltin')}"
+        text = f"call {kind} @{function}({passed})" + ("" if function.startswith("llvm.") else " nobuiltin")
         if kind == "void":
             self.line(text)
             return ""
         return self.op(text)
 
-    def cast(self, opcode: str, kind: str, value: str, target: str) -> str:
-        """A value in another type, by `opcode`; as it is where it has that type."""
-        if kind == target:
-            return value
-        return self.op(f"{opcode} {kind} {value} to {target}")
-
     def lane(self, kind: str, value: str, index: int) -> str:
         """An element of a vector; a scalar is its own every element."""
         return self.op(f"extractelement {kind} {value}, i32 {index}") if kind.startswith("<") else value
 
-    def vector(self, kind: str, values: list[str], result: str | None = None) -> str:
-        """A vector of these elements, or a scalar of the only one; named `result`, where that is given."""
+    def vector(self, kind: str, values: list[str], result: str | None) -> None:
+        """Give `result` these elements."""
         number, element = lanes_of(kind)
         whole = values[0]
         if kind.startswith("<"):
@@ -366,7 +367,6 @@ class Emit:
                 whole = self.op(f"insertelement {kind} {whole}, {element} {value}, i32 {index}")
         if result:
             self.line(f"bitcast {kind} {whole} to {kind}", result)
-        return whole
 
 
 class Function:

@@ -21,10 +21,9 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from eprof.base.text import phrase, when
 from eprof.profilers.oclgrind.builtins import SLOTS, Builtins, Call
 from eprof.profilers.oclgrind.ir import (
-    ACCESSES,
+    WAYS,
     Emit,
     Function,
     Keys,
@@ -81,7 +80,7 @@ class Module:
             if what == "global":
                 self.mutable.add(name)
             self.constants[name] = kind
-            spaced = phrase(" addrspace({})", space)
+            spaced = f" addrspace({space})" if space else ""
             self.variables.append(f'{name} = internal{spaced} {what} {value}, section "{_VARIABLES}"')
 
     def tag(self, local: str) -> int:
@@ -144,7 +143,7 @@ class _Counted:
 
         if any(name in text for name in self._module.mutable):
             raise Uncovered("it uses variables of the program that kernels may change")
-        return re.sub(r'@[-\w.$]+|@"[^"]*"', address, text)
+        return re.sub(r'@[-\w.$]+|@"[^"]*"', address, text) if self._module.locals else text
 
     def _memory(self, opcode: str, text: str) -> tuple[str, bool, int]:
         """A load or a store as Oclgrind counts it: its name, that it is of memory, its bytes."""
@@ -152,7 +151,7 @@ class _Counted:
         if text.startswith("atomic "):
             raise Uncovered("it has atomic loads or stores")
         operands = split(text)
-        kind = typed(operands[0])[0]  # a load has its type there
+        kind = operands[0] if opcode == "load" else typed(operands[0])[0]
         space = space_of(typed(operands[1])[0])
         if kind.endswith("*") and space_of(kind) in (0, 3) and space:
             raise Uncovered("it keeps addresses of private or local memory in memory")
@@ -199,18 +198,17 @@ class _Counted:
     def _other(self, opcode: str, result: str | None, text: str) -> None:
         """An instruction that is neither call, load nor store, with Oclgrind's answers where LLVM leaves them open."""
         e = self.emit
+        kind = text[len(opcode) + 1 : type_at(text, len(opcode) + 1)] if opcode in _DIVISIONS + _SHIFTS else ""
         if re.search(r"(?<![%@\w.])half\b", text) and opcode not in ("bitcast", "phi", "select", "getelementptr"):
             raise Uncovered("it computes with numbers of 16 bits")
         if opcode in ("ptrtoint", "inttoptr"):
             pointer = text.rpartition(" to ")[2] if opcode == "inttoptr" else typed(text[len(opcode) + 1 :])[0]
             if space_of(pointer) in (0, 3):
                 raise Uncovered("it takes addresses of private or local memory for numbers")
-        if opcode in _DIVISIONS + _SHIFTS:
-            start = len(opcode) + 1
-            end = type_at(text, start)
-            kind = text[start:end]
+        if kind:
+            first, second = split(text[len(opcode) + 1 + len(kind) :])
             write = self._divide if opcode in _DIVISIONS else self._shift
-            e.line(f"bitcast {kind} {write(opcode, kind, *split(text[end:]))} to {kind}", result)
+            e.line(f"bitcast {kind} {write(opcode, kind, first, second)} to {kind}", result)
         elif opcode in ("fptosi", "fptoui", "sitofp"):
             self._number(opcode, result, text)
         elif opcode == "unreachable":
@@ -248,7 +246,8 @@ class _Counted:
                     negated = e.op(f"select i1 {is_least}, i64 0, i64 {negated}")
                 value = e.op(f"select i1 {is_minus}, {element} {negated}, {element} {value}")
             values.append(e.op(f"select i1 {is_zero}, {element} 0, {element} {value}"))
-        return e.vector(kind, values)
+        e.vector(kind, values, None)
+        return values[0] if number == 1 else e.lines[-1].split()[0]
 
     def _shift(self, opcode: str, kind: str, first: str, second: str) -> str:
         """Oclgrind shifts by the lower bits of the distance, of scalars in 32 bits at least."""
@@ -381,8 +380,8 @@ class _Checked:
         if match := re.match(r"(load|store) (volatile )?", text):
             value, pointer = split(text[match.end() :])[:2]
             kind = typed(value)[0]  # a load has its type there
-            where = self._access(ACCESSES[opcode], *typed(pointer), self._module.sizes.touched(kind), kind)
-            e.line(f"{match[0]}{value}, {where}{when(where != pointer, ', align 1')}", result)
+            where = self._access(WAYS[opcode], *typed(pointer), self._module.sizes.touched(kind), kind)
+            e.line(f"{match[0]}{value}, {where}{', align 1' if where != pointer else ''}", result)
         elif match := re.match(r"(atomicrmw (volatile )?\w+|cmpxchg( volatile)?) ", text):
             pointer, *operands = split(text[match.end() :])
             kind = typed(operands[0])[0]
@@ -450,7 +449,7 @@ class _Checked:
         """What an address was made from by additions, and whether it is a fixed distance from there."""
         fixed = True
         while match := re.match(r"(getelementptr|bitcast) (\()?", text := self._definitions.get(address, address)):
-            inside = text[match.end() :].removesuffix(when(match[2], ")"))
+            inside = text[match.end() :].removesuffix(")" if match[2] else "")
             if match[1] == "bitcast":
                 kind, address = typed(inside.rpartition(" to ")[0])
                 if not kind.endswith("*"):
