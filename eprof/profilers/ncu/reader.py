@@ -319,7 +319,7 @@ class _Reader(Struct):
             example_skipped=self.example or None,
             processes=max(1, len(processes)),
             clocks=derived.joined(self.collected.clocks),
-            gap_s=self.nsys.gaps.seconds,
+            idle=self.nsys.gaps.idle,
             copies_s=self.nsys.copies_s,
         )
 

@@ -235,7 +235,10 @@ class Collected(Store, dict=True):
         return np.array(runs, dtype=np.int64)[process]
 
     def tables(self) -> tuple[Table, ...]:
-        """All that was collected, a table a kind; of one that counts nothing, not what it says of the device; none of advice alone."""
+        """All that was collected, a table a kind; of one that counts nothing, not what it says of the device.
+
+        None of advice alone.
+        """
         tables = []
         for table in super().tables():
             if table.units and all(name.startswith(ADVICE) for name in table.units):

@@ -24,9 +24,9 @@ The rule (SOLFPRoofline.py) divides flops by two for each FP32 lane and elapsed 
     Tensor is the highest-utilized pipeline (93.4%) based on elapsed cycles in the workload, ... It's dominated by its
     Tensor (FP) sub-pipeline. ... It executes 16-bit floating point tensor operations.
 
-The other rule (HighPipeUtilization.py) prints the value of `sm__pipe_tensor_cycles_active`, so the sentence becomes a row of
-that metric. Up to capability 9.0 the highest may be "Shared", in which FP64 and tensor pipes are added up; it counts
-as the tensor pipe where the sentence says that tensor work dominates it. That the pipe "executes 16-bit floating
+The other rule (HighPipeUtilization.py) prints the value of `sm__pipe_tensor_cycles_active`, so the sentence becomes a
+row of that metric. Up to capability 9.0 the highest may be "Shared", in which FP64 and tensor pipes are added up; it
+counts as the tensor pipe where the sentence says that tensor work dominates it. That the pipe "executes 16-bit floating
 point" is what ncu says of every type.
 """
 
