@@ -139,7 +139,7 @@ def test_two_pairs_are_said_to_agree():
 def test_kernels_with_one_pair_and_with_several_are_said_in_one_phrase():
     other = {"l2_read_transactions": [1e6, np.nan], "l2_read_throughput": [32e9, np.nan]}
     _, source, _ = recover(make({name: [value, value] for name, value in PAIR.items()} | other), "3.5")
-    assert source == "recovered from 1 to 2 pairs of counters (bytes over rate), which agree within 0.01%"
+    assert source == "bytes over bytes a second, of 1 to 2 pairs of counters, which agree within 0.01%"
 
 
 def test_pairs_far_apart_are_warned_of():

@@ -12,8 +12,8 @@ from eprof.logs.rows.log import Idle, Names
 class _Device(Struct):
     """A GPU so far, in ns. start: of its latest kernel; end: until when kernels ran; busy: kernels, or copies.
 
-    still: how long neither ran, until the latest start of anything; between: how much of it before its first kernel, and
-    before its latest.
+    still: how long neither ran, until the latest start of anything; between: how much of it lies before its first
+    kernel, and before its latest.
     """
 
     start: int
