@@ -1,7 +1,6 @@
 """The document `eprof.profile/1`: a priced profile as the structures of `schema.py` (docs/profile-json.md)."""
 
 from collections.abc import Collection
-from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +47,7 @@ def document(energy: "Energy") -> schema.Profile:
     made = schema.Profile(
         eprof=__version__,
         title=energy.profile.title,
-        created_utc=now(),
+        created_utc=schema.now(),
         command_line=list(energy.profile.command_line),
         inputs=[_input(log) for log in energy.profile.logs],
         device=devices[0],
@@ -72,11 +71,6 @@ def document(energy: "Energy") -> schema.Profile:
         **_modelled(whole, replicas),
     )
     return made if energy.metered is None else _without_bounds(made)
-
-
-def now() -> str:
-    """The time stamp of a profile's document."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:
