@@ -211,7 +211,8 @@ def _other_clocks(view: View) -> Iterator[Try]:
             acts.append(f"{verb} the {name} clock to {now:g}{NARROW}MHz (from {before:g})")
     if acts:
         time = _time_of(growth(lowest.time_s, here.time_s))
-        yield Try(" and ".join(acts), saves[0], (saves[0], saves[-1]), f"{time}, modelled")
+        voltages = f", core voltages {clocks.voltages.partition(',')[0]}" if clocks.voltages else ""
+        yield Try(" and ".join(acts), saves[0], (saves[0], saves[-1]), f"{time}, modelled{voltages}")
 
 
 def _time_of(share: float | None) -> str:
