@@ -445,7 +445,10 @@ class AtClocks(Struct, kw_only=True):
 
 
 class Clocks(Struct):
-    """Energy and time at every pair of clocks that the table knows."""
+    """Energy and time at every pair of clocks that the table knows.
+
+    voltages: what the core's are, where nobody read them: "carried over from ..."; None: read on such a GPU.
+    """
 
     modelled: bool
     assumes: str
@@ -453,6 +456,7 @@ class Clocks(Struct):
     settings: list[AtClocks]
     lowest: AtClocks
     fastest: AtClocks
+    voltages: str | None = None
 
 
 class Answer(Struct):
@@ -500,12 +504,15 @@ class ModelledTime(Struct):
 
 class Gaps(Struct):
     """How long no kernel of a trace ran between its first and its last, the constant energy of that time, and how long
-    copies took. None of it is in the totals; None: not told.
+    copies took. None of it is in the totals; None: not told. longest_s: of the longest gap; copied_s: of the gaps, what
+    copies took, as far as the log tells when they ran.
     """
 
     time_s: float | None
     energy_j: float | None
     copies_s: float
+    longest_s: float = 0.0
+    copied_s: float = 0.0
 
 
 class Profile(Struct, kw_only=True):
