@@ -231,7 +231,7 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
         f"{sum(row.used for row in rows)} rows",
         year=time.gmtime().tm_year,
         notes=(*notes, *_untold(session, rows)),
-        peaks=_peaks(session),
+        peaks=_peaks(session, rows),
         untold=results.untold(rows),
         command="eprof calibrate",
     )
@@ -243,14 +243,20 @@ def _plain(name: str) -> str:
     return kept or "calibrated"
 
 
-def _peaks(session: Session) -> dict[str, float]:
-    """Peaks of a calibration's table: lanes times multiprocessors, and the memory bus; left out unless all known."""
+def _peaks(session: Session, rows: Sequence[Row]) -> dict[str, float]:
+    """Peaks of a calibration's table: lanes times multiprocessors, and the memory bus; left out unless all known.
+
+    Accesses at random are as many as were measured, the most of any setting.
+    """
     # At one cycle a second: what each does in a cycle.
     known = results.peaks(session.manifest, session.device, 1e-6, 1e-6)
     if not {"fp32", "fp64", "dram"} <= set(known):
         return {}
+    used = [row for row in rows if row.used and RANDOM in row.counts and row.memory_mhz > 0]
+    chased = [row.counts[RANDOM] / row.time_s / row.memory_mhz / 1e6 for row in used]
     return {
         "sp_flop_per_core_cycle": 2 * known["fp32"],
         "dp_flop_per_core_cycle": 2 * known["fp64"],
         "dram_byte_per_memory_cycle": known["dram"],
+        **({"random_access_per_memory_cycle": max(chased)} if chased else {}),
     }
