@@ -17,7 +17,7 @@ from eprof.base.errors import UsageError
 from eprof.base.marks import Mark, names
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
-from eprof.logs.join.ranks import NVTX, PARTS, RANK, STREAM
+from eprof.logs.join.ranks import MARK, NVTX, PARTS, RANGES, RANK, STREAM
 from eprof.logs.rows.log import BETWEEN, KernelRows
 from eprof.profile import schema
 from eprof.profile.totals import ENERGIES, kernel_time_marks
@@ -28,8 +28,14 @@ if TYPE_CHECKING:
 
 OTHER = "other"
 DEVICE = "device"
-_WORDS = {DEVICE: "by device", RANK: "by rank", STREAM: "by stream", NVTX: "by the innermost NVTX push/pop range"}
-_ALONE = ", ".join((DEVICE, RANK, STREAM)) + f" or {NVTX}"
+_WORDS = {
+    DEVICE: "by device",
+    RANK: "by rank",
+    STREAM: "by stream",
+    NVTX: "by the innermost NVTX push/pop range",
+    MARK: "by the innermost mark",
+}
+_ALONE = ", ".join((DEVICE, RANK, STREAM, NVTX)) + f" or {MARK}"
 _SHOWN = 200
 
 
@@ -73,7 +79,7 @@ class Grouping(Struct, frozen=True):
     def _part(self, part: str | None) -> str:
         if part is None:
             return self.untold
-        return part if self.by == NVTX else f"{self.by} {part}"
+        return part if self.by in RANGES else f"{self.by} {part}"
 
     def members(self, kernels: KernelRows) -> dict[str, np.ndarray]:
         """The places of each group's kernels, groups in the order of the rules, what is left over last."""
@@ -88,7 +94,7 @@ class Grouping(Struct, frozen=True):
     def _parts(self, names: Texts) -> dict[str, np.ndarray]:
         """Groups by part: ranks and streams by number, ranges as they come; what is not told comes last."""
         order = list(dict.fromkeys(names.tolist()))
-        if self.by != NVTX:
+        if self.by not in RANGES:
             order.sort(key=_by_number)
         order.sort(key=lambda name: name == self.untold)
         codes, first = numbered(numbers_of(names))
@@ -102,7 +108,7 @@ class Grouping(Struct, frozen=True):
 
 
 def parse(texts: Sequence[str]) -> Grouping | None:
-    """A grouping from `--group` values: "REGEX=NAME" each, or "device", "rank", "stream", "nvtx" alone; None of none.
+    """A grouping from `--group` values: "REGEX=NAME" each, or a word of `_WORDS` alone; None of none.
 
     The last `=` parts pattern and name; one name may have several rules. Raises UsageError.
     """

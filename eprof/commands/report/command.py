@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Logs of runs by eprof do not tell when launches ran, so it has no traces.
 _LEFT_OUT = "Left out: "
 _SHOWN = 3  # of logs that were left out, on standard error
-_PARTS = ("rank", "stream", "nvtx")
+_PARTS = ("rank", "stream", "nvtx", "mark")
 COMPONENTS = "components"  # of --time: no seconds, but a question
 
 
@@ -73,7 +73,7 @@ def add(commands: Commands) -> Parser:
         "--group",
         "REGEX=NAME",
         "kernels whose name matches are one group, e.g. a phase (repeatable; the first match counts); or "
-        "`device`, `rank`, `stream`, `nvtx`",
+        "`device`, `rank`, `stream`, `nvtx`, `mark`",
     )
     parser.value(
         "--rank",

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from eprof.base import mark
 from eprof.collect.collector import (
     COUNTERS,
     CPU,
@@ -124,13 +125,19 @@ class Callgrind(Collector):
         if hook:
             command = (*command, "--instr-atstart=no")
             why += ", from the first line of the program on, without imports"
+        if _sets_marks(request.program[0]):
+            command = (*command, "--separate-threads=yes")
         module = "eprof.profilers.callgrind.decode"
         decoder = (sys.executable, "-P", "-m", module, EACH, tool.device or "", request.program[0])
         return Step(
             what,
             (*command, *request.program),
             why,
-            environment={**hook, **{name: value for name, value in _CALM.items() if name not in os.environ}},
+            environment={
+                **hook,
+                **{name: value for name, value in _CALM.items() if name not in os.environ},
+                mark.VARIABLE: mark.COUNTED,
+            },
             logs=(f"{log.name}-*.callgrind",),
             then=Then(decoder, raw, log.with_name(f"{EACH}.callgrind")),
         )
@@ -152,6 +159,14 @@ class Callgrind(Collector):
             reason = _last(said) or _last(errors) or f"it ended with {ended.status}"
             messages.append(f"Callgrind left no profile: {reason}")
         return Verdict(tuple(messages), failed=not logs, kernels=len(logs))
+
+
+def _sets_marks(program: str) -> bool:
+    """Whether the program was built with `eprof_mark.h`."""
+    try:
+        return mark.VARIABLE.encode() in Path(shutil.which(program) or program).read_bytes()
+    except OSError:
+        return False
 
 
 def _hook(program: Sequence[str]) -> dict[str, str]:
