@@ -63,9 +63,9 @@ def load(
     is an error; else it is left out, with a warning, if others can. scheduler: a Dask cluster that reads the logs,
     "tcp://HOST:PORT" or "local". cache: large logs are kept as they were read, and not read again. workers: processes
     that may read; more than one needs a script with a guard (`if __name__ == "__main__"`), as multiprocessing does.
-    progress: called with the bytes read so far, and all bytes. parts: "rank", "stream", "nvtx" or "mark": splits the rows of
-    a kernel, for `Energy.grouped`. rank: a regular expression whose first group is the rank in a log's path, where no
-    one number in the names gives it. timeline: hold the launches of traces one by one, with their starts, as
+    progress: called with the bytes read so far, and all bytes. parts: "rank", "stream", "nvtx" or "mark": splits the
+    rows of a kernel, for `Energy.grouped`. rank: a regular expression whose first group is the rank in a log's path,
+    where no one number in the names gives it. timeline: hold the launches of traces one by one, with their starts, as
     `Profile.timeline`.
     Raises LogError, DefinitionError, UsageError with one sentence each.
     """
@@ -207,9 +207,9 @@ def _check(launches: Launches, parts: str | None, timeline: bool) -> None:
     of_rows = launches.rows.part
     if parts in RANGES and _is_of_cpu(launches) and (of_rows is None or set(of_rows) == {OUTSIDE}):
         raise LogError(
-            f"--group {parts}: the program set no marks, or what counted it cannot tell them apart, as perf and LIKWID. "
-            "Set them with eprof_mark.h or eprof.mark, and count with eprof run --profiler callgrind; of any run, "
-            "eprof timeline tells their times."
+            f"--group {parts}: no marks are told. perf and LIKWID count a program as a whole; eprof run --profiler "
+            "callgrind tells its marks apart, if it sets some (eprof_mark.h, eprof.mark). eprof timeline tells when "
+            "they were, whatever counted."
         )
     if parts is not None and of_rows is None:
         noun, ways = _TELLING[parts]

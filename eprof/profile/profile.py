@@ -639,9 +639,9 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         return replace(self, questions=(*self.questions, *questions))
 
     def grouped(self, *rules: str) -> "Energy":
-        """The priced profile with its kernels in groups: "REGEX=NAME" each, or "device", "rank", "stream", "nvtx", "mark".
+        """The priced profile with its kernels in groups: "REGEX=NAME" each, or "device", "rank", "stream", "nvtx"...
 
-        The last four are for logs that were loaded with `parts`. Raises UsageError.
+        "rank", "stream", "nvtx" and "mark" are for logs that were loaded with `parts`. Raises UsageError.
         """
         grouping = parse(rules)
         if grouping is not None and grouping.by in GROUPED_PARTS and self.counts.rows.part is None:

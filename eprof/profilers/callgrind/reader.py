@@ -78,14 +78,10 @@ def _table(costs: Costs, names: Mapping[int, str], keep: Container[str] | None, 
     called = Counter[tuple[int, str]]()
     for call in costs.calls:
         called[call.callee, call.mark] += call.number
-    launches, begun = [], {place for place, _ in called}
-    for place, label in keys:
-        launches.append(called[place, label] or int(place not in begun))  # what nobody calls began once
-        begun.add(place)
     rows = TableRows.of(
         Names.of([costs.descriptions.get(MACHINE)] * len(keys)),
         Names.of(names[place] for place, _ in keys),
-        launches=launches,
+        launches=[max(called[key], 1) for key in keys],
         part=parts and Names.of(label if label != UNTOLD else None for _, label in keys),
     )
     kept = [name for name in costs.own.names if keep is None or name in keep or name == UNDECODED]

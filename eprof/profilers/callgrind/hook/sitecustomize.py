@@ -117,11 +117,13 @@ def _count() -> None:
         told += 1
         if told <= _MOST_MARKS:
             sign = "!" if told == _MOST_MARKS else sign
-            where = _where(sys._getframe(), is_call=False)
+            where = _where(sys._getframe(1), is_call=False)
             request(_DUMP_AT, f"eprof {_thread.get_native_id()} {sign} {name}\t".encode() + where)
 
     def end() -> None:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        nonlocal wait_s
+        wait_s = 0.0  # a signal on its way would set the timer again, for a Python that does not handle it any more
+        signal.setitimer(signal.ITIMER_VIRTUAL, wait_s)
         request(_STOP)
 
     sys._eprof_mark = mark  # type: ignore[attr-defined]  # `eprof.mark` calls it
