@@ -122,6 +122,11 @@ def parse(texts: Sequence[str]) -> Grouping | None:
     return Grouping(tuple(_rule(text) for text in texts))
 
 
+def part_of(texts: Sequence[str]) -> str | None:
+    """What rows are to be split by when logs are loaded, for these values of `--group`; None: by nothing."""
+    return next((text for text in texts if text in PARTS), None)
+
+
 def _rule(text: str) -> Rule:
     pattern, sign, name = text.rpartition("=")
     if not sign or not pattern or not name.strip():
@@ -142,21 +147,25 @@ def _by_number(name: str) -> tuple[bool, int, str]:
 # ------------------------------------------------------------------------------------------------------------- parts
 
 
-def merged(counts: Counts, split: Split | None) -> tuple[Counts, Split | None, Ints]:
+def merged(
+    counts: Counts, split: Split | None, groups: Sequence[str] | None = None
+) -> tuple[Counts, Split | None, Ints]:
     """Rows of a kernel's parts (groups' ranks, streams) added up to one row a kernel; and the new place of each row.
 
-    What is known adds up; where something is not known beside it the sum is a lower bound, marked MISSING. Rows that
-    are not told apart by parts stay as they are.
+    groups: that of each row, which are added up by it instead, and have its name. What is known adds up; where
+    something is not known beside it the sum is a lower bound, marked MISSING. Rows that are not told apart by parts
+    stay as they are.
     """
     rows = counts.rows
-    if rows.part is None:
+    if rows.part is None and groups is None:
         return counts, split, np.arange(len(rows))
-    codes = numbers_of(zip(rows.device, rows.kernel, strict=True))
+    names = rows.kernel if groups is None else np.array(groups, dtype=object)
+    codes = numbers_of(zip(rows.device, names, strict=True))
     first = np.unique(codes, return_index=True)[1]
     time_marks = rows.time_marks | int(Mark.MISSING) * np.isnan(rows.time_s)
     joined = KernelRows(
         device=rows.device[first],
-        kernel=rows.kernel[first],
+        kernel=names[first],
         launches=np.bincount(codes, rows.launches).astype(np.int64),
         time_s=group_sums(rows.time_s[:, None], codes)[:, 0],
         time_marks=group_marks(time_marks[:, None], codes)[:, 0],

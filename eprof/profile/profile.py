@@ -648,6 +648,15 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
             raise UsageError(f'To group by {grouping.by}, load the logs with parts="{grouping.by}".')
         return replace(self, grouping=grouping)
 
+    def by(self, *rules: str) -> "Energy":
+        """The priced profile with a row for each group in the place of kernels, as `grouped`; without rules, itself."""
+        grouping = self.grouped(*rules).grouping
+        if grouping is None:
+            return self
+        counted, split, _ = merged(self.counts, self.split, grouping.names(self.counts.rows))
+        nouns = replace(counted.nouns, kernel="group")
+        return replace(self, counts=replace(counted, nouns=nouns), split=split, grouping=None)
+
     def whole(self) -> tuple["Energy", np.ndarray]:
         """The priced profile with the parts (ranks, streams, ranges) of each kernel added up, and where rows went."""
         if self.counts.rows.part is None:
