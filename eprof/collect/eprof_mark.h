@@ -100,18 +100,26 @@ EPROF_ONE void eprof_request(unsigned long number, const char *text) {
 #endif
 }
 
-/* Have callgrind write down what all threads did up to here, and then which mark of this thread begins or ends. */
+extern char __libc_single_threaded __attribute__((weak)); /* of glibc */
+
+/* Have callgrind write down what all threads did up to here, and then which mark of this thread begins or ends:
+   "eprof THREAD + NAME". What formats it is counted and written down, too, so no printf does. */
 EPROF_ONE void eprof_tell(char sign, const char *name) {
-    char text[EPROF_LONGEST + 40];
+    char text[EPROF_LONGEST + 40] = "eprof ", digits[24];
+    size_t length = 6, number = 0;
     long thread = 0;
     if (eprof_told > EPROF_MOST) return;
     if (eprof_told++ == EPROF_MOST) sign = '!';
 #if defined(__linux__)
     thread = syscall(SYS_gettid);
 #endif
-    snprintf(text, sizeof text, "eprof %ld %c %s", thread, sign, name);
-    eprof_request(0x1202, "dump eprof"); /* VG_USERREQ__GDB_MONITOR_COMMAND */
-    eprof_request(0x43540003, text);     /* VG_USERREQ__DUMP_STATS_AT */
+    do digits[number++] = (char)('0' + thread % 10); while ((thread /= 10) > 0);
+    while (number) text[length++] = digits[--number];
+    text[length++] = ' ', text[length++] = sign, text[length++] = ' ';
+    strcpy(text + length, name);
+    if (!&__libc_single_threaded || !__libc_single_threaded)
+        eprof_request(0x1202, "dump eprof"); /* VG_USERREQ__GDB_MONITOR_COMMAND */
+    eprof_request(0x43540003, text); /* VG_USERREQ__DUMP_STATS_AT */
 }
 
 /* One row in one piece, as other threads and ranks write, too. end_s below 0: the mark goes on. */
@@ -138,10 +146,12 @@ EPROF_ONE void eprof_mark_begin(const char *name) {
     if (!eprof_listens()) return;
     if (eprof_depth < EPROF_DEEPEST) {
         struct eprof_open *mark = &eprof_open_marks[eprof_depth];
-        char *letter;
-        snprintf(mark->name, sizeof mark->name, "%s", name);
-        for (letter = mark->name; *letter; letter++)
-            if (*letter == '"' || (unsigned char)*letter < ' ') *letter = *letter == '"' ? '\'' : ' ';
+        size_t place;
+        for (place = 0; place < EPROF_LONGEST && name[place]; place++) {
+            mark->name[place] = name[place] == '"' ? '\'' : name[place];
+            if ((unsigned char)name[place] < ' ') mark->name[place] = ' ';
+        }
+        mark->name[place] = 0;
         mark->begin_s = eprof_now_s();
         eprof_write(mark->name, mark->begin_s, -1.0);
     }

@@ -118,12 +118,21 @@ class Costs(Struct, frozen=True, eq=False):
         return replace(self, descriptions={**self.descriptions, **described})
 
     def added(self, by_mark: bool = True) -> Self:
-        """Rows of one function at one place in the source added up; by_mark: but those of other marks apart."""
+        """Rows of one function at one place in the source added up, and calls of one by another.
+
+        by_mark: but those of other marks apart.
+        """
         number_of: dict[Spot, int] = {}
         spots = self.spots if by_mark else tuple(spot._replace(mark=OUTSIDE) for spot in self.spots)
         numbers = np.array([number_of.setdefault(spot, len(number_of)) for spot in spots], dtype=np.int64)
         rows = np.column_stack([self.places, numbers[self.spot_of]])
         used, codes = np.unique(rows, axis=0, return_inverse=True)
+        calls: dict[tuple[int, int, str], list[int]] = {}
+        for call in self.calls:
+            key = (call.caller, call.callee, call.mark if by_mark else OUTSIDE)
+            calls[key] = [
+                sum(pair) for pair in zip_longest(calls.get(key, ()), [call.number, *call.costs], fillvalue=0)
+            ]
         return replace(
             self,
             spots=tuple(number_of),
@@ -131,7 +140,9 @@ class Costs(Struct, frozen=True, eq=False):
             spot_of=used[:, 1],
             addresses=np.array([spot.line for spot in number_of])[used[:, 1]],
             own=Columns(self.own.names, group_sums(self.own.values, codes.ravel())),
-            calls=self.calls if by_mark else tuple(call._replace(mark=OUTSIDE) for call in self.calls),
+            calls=tuple(
+                Call(caller, callee, number, costs, mark) for (caller, callee, mark), (number, *costs) in calls.items()
+            ),
             has_addresses=False,
         )
 
