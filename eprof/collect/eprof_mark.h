@@ -122,20 +122,21 @@ EPROF_ONE void eprof_tell(char sign, const char *name) {
     eprof_request(0x43540003, text); /* VG_USERREQ__DUMP_STATS_AT */
 }
 
-/* One row in one piece, as other threads and ranks write, too. end_s below 0: the mark goes on. */
-EPROF_ONE void eprof_write(const char *name, double begin_s, double end_s) {
+/* One row in one piece, as other threads and ranks write, too. */
+EPROF_ONE void eprof_write(struct eprof_open *mark, int ends) {
     char row[EPROF_LONGEST + 192], end[32] = "", thread[40] = "";
     int length;
     if (eprof_table == EPROF_COUNTED) {
-        eprof_tell(end_s < 0 ? '+' : '-', name);
+        eprof_tell(ends ? '-' : '+', mark->name);
         return;
     }
-    if (end_s >= 0) snprintf(end, sizeof end, "%.6f", end_s);
+    if (ends) snprintf(end, sizeof end, "%.6f", eprof_now_s());
+    else mark->begin_s = eprof_now_s();
 #if defined(__linux__)
     if (syscall(SYS_gettid) != getpid())
         snprintf(thread, sizeof thread, "%sthread %ld", *eprof_process ? " " : "", (long)syscall(SYS_gettid));
 #endif
-    length = snprintf(row, sizeof row, "%.6f,%s,\"%s\",%s%s\n", begin_s, end, name, eprof_process, thread);
+    length = snprintf(row, sizeof row, "%.6f,%s,\"%s\",%s%s\n", mark->begin_s, end, mark->name, eprof_process, thread);
     if (write(eprof_table, row, (size_t)length) < 0) eprof_table = -1;
 }
 
@@ -152,8 +153,7 @@ EPROF_ONE void eprof_mark_begin(const char *name) {
             if ((unsigned char)name[place] < ' ') mark->name[place] = ' ';
         }
         mark->name[place] = 0;
-        mark->begin_s = eprof_now_s();
-        eprof_write(mark->name, mark->begin_s, -1.0);
+        eprof_write(mark, 0);
     }
     eprof_depth++;
 }
@@ -163,8 +163,7 @@ EPROF_ONE void eprof_mark_end(void) {
     nvtxRangePop();
 #endif
     if (!eprof_listens() || eprof_depth == 0) return;
-    if (--eprof_depth < EPROF_DEEPEST)
-        eprof_write(eprof_open_marks[eprof_depth].name, eprof_open_marks[eprof_depth].begin_s, eprof_now_s());
+    if (--eprof_depth < EPROF_DEEPEST) eprof_write(&eprof_open_marks[eprof_depth], 1);
 }
 
 #ifdef __cplusplus

@@ -268,12 +268,20 @@ def _counted_twice(folder: Path, processes: Sequence[_Process]) -> list[str]:
     dumped = {each.parent: folder.glob(f"{COUNTERS}-*-{each.parent}.out") for each in same}
     written = {parent for parent, paths in dumped.items() if any(_DUMPED in path.read_bytes() for path in paths)}
     twice = [each for each in same if each.parent not in written]
-    if not twice:
-        return []
-    return [
+    threaded = [each for each in same if each.parent in written and _began_with_threads(folder, each)]
+    sentences = {
         f"What a parent did before it forked is counted again in {len(twice)} of its children, so totals are too high: "
-        "callgrind found no function `fork` in the program. Build it with symbols, or not statically."
-    ]
+        "callgrind found no function `fork` in the program. Build it with symbols, or not statically.": twice,
+        f"{len(threaded)} children were forked by a program of several threads that sets marks: what its other threads "
+        "did since the last mark may be counted again in them, so totals may be too high.": threaded,
+    }
+    return [sentence for sentence, children in sentences.items() if children]
+
+
+def _began_with_threads(folder: Path, child: _Process) -> bool:
+    """Whether the first part of a child's profile has several threads: it may be the parent's, of which it has none."""
+    parts = [path.read_bytes().partition(b"\npart: 2")[0] for path in folder.glob(f"{COUNTERS}-*-{child.number}.out")]
+    return any(part.count(b"\nthread: ") > 1 for part in parts)
 
 
 def _last(text: str) -> str:

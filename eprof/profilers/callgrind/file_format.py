@@ -28,7 +28,7 @@ _NOTE, LOST = "Note", "Lost"  # what is said of a decoded profile; what it lacks
 _NO_FILE = ("", "???")
 _TRIGGER, _CLIENT = "Trigger", "Client Request:"  # why a part was written: the program asked, and said where it is
 # What `eprof_mark.h` and `hook/sitecustomize.py` say: a thread's mark begins (+), ends (-), or is the last (!).
-_SAID = pattern(r"eprof (?P<thread>\d+) (?P<sign>[-+!]) (?P<name>[^\t]*)\t?(?P<frame>.*)")
+_SAID = pattern(r"eprof (?P<thread>\d+) (?P<sign>[-+!]) ?(?P<name>[^\t]*)\t?(?P<frame>.*)")
 _MARK = "Mark"  # in a decoded profile: which one the costs below it are of
 UNTOLD, _AND = "(mark not told)", " + "
 _HIGHEST = (1 << 63) - 1

@@ -103,7 +103,7 @@ def _count() -> None:
     """Have callgrind count from here on, but for imports, and tell it where Python is."""
     request = _requester()
     is_importing = _around_imports(lambda: request(_STOP), lambda: request(_START))
-    wait_s, told = _FIRST_S, 0
+    wait_s, told, main_thread = _FIRST_S, 0, _thread.get_ident()
 
     def tell(_: int, frame: FrameType | None) -> None:
         nonlocal wait_s
@@ -121,9 +121,10 @@ def _count() -> None:
             request(_DUMP_AT, f"eprof {_thread.get_native_id()} {sign} {name}\t".encode() + where)
 
     def end() -> None:
-        nonlocal wait_s
-        wait_s = 0.0  # a signal on its way would set the timer again, for a Python that does not handle it any more
-        signal.setitimer(signal.ITIMER_VIRTUAL, wait_s)
+        # Valgrind may deliver a signal late: a Python that ends, or the program in its place, would die of it.
+        if _thread.get_ident() == main_thread:
+            signal.signal(signal.SIGVTALRM, signal.SIG_IGN)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         request(_STOP)
 
     sys._eprof_mark = mark  # type: ignore[attr-defined]  # `eprof.mark` calls it
