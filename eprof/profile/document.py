@@ -1,7 +1,6 @@
 """The document `eprof.profile/1`: a priced profile as the structures of `schema.py` (docs/profile-json.md)."""
 
 from collections.abc import Collection
-from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +47,7 @@ def document(energy: "Energy") -> schema.Profile:
     made = schema.Profile(
         eprof=__version__,
         title=energy.profile.title,
-        created_utc=now(),
+        created_utc=schema.now(),
         command_line=list(energy.profile.command_line),
         inputs=[_input(log) for log in energy.profile.logs],
         device=devices[0],
@@ -72,11 +71,6 @@ def document(energy: "Energy") -> schema.Profile:
         **_modelled(whole, replicas),
     )
     return made if energy.metered is None else _without_bounds(made)
-
-
-def now() -> str:
-    """The time stamp of a profile's document."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:
@@ -184,13 +178,13 @@ def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
 
 
 def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
-    gap_s, copies_s = energy.profile.gap_s, energy.profile.copies_s
-    if not gap_s and not copies_s or energy.metered is not None:
+    idle, copies_s = energy.profile.idle, energy.profile.copies_s
+    if energy.metered is not None or not copies_s and not (idle and idle.time_s):
         return UNSET
-    gap_j = None
-    if gap_s is not None and energy.costs is not None:
-        gap_j = gap_s * energy.costs.constant_power_w
-    return schema.Gaps(gap_s, gap_j, copies_s)
+    if idle is None:
+        return schema.Gaps(None, None, copies_s)
+    gap_j = idle.time_s * energy.costs.constant_power_w if energy.costs is not None else None
+    return schema.Gaps(idle.time_s, gap_j, copies_s, idle.longest_s, idle.copied_s)
 
 
 def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge]:

@@ -117,6 +117,15 @@ def test_work_on_tensor_cores_is_tried_in_a_narrower_type_that_has_a_price():
     assert "ensor" not in what_to_try(View(document)).text
 
 
+def test_other_clocks_are_tried_with_what_their_voltages_are():
+    document = CASES["fmm"]()
+    clocks = document["clocks"]
+    clocks["lowest"] |= {"core_mhz": 396.0, "energy_j": 0.5 * clocks["lowest"]["energy_j"], "energy_range_j": []}
+    assert "modelled" in what_to_try(View(document)).text and "voltages" not in what_to_try(View(document)).text
+    clocks["voltages"] = "carried over from the A100's, at the same share of the top clock"
+    assert what_to_try(View(document)).text.endswith("modelled, core voltages carried over from the A100's")
+
+
 def test_what_the_prices_leave_open_is_tried_with_both_ends():
     document = CASES["data_bound"]()
     joules, total = View(document).groups["dram"].value, document["energy_j"]["total"]

@@ -113,7 +113,7 @@ def _table_and_setting(text: str) -> tuple[str, str | None]:
 
 def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[list["Machine"], list[str]]:
     """The machines of `eprof roofline`: every table at every setting asked for, the kernels' first."""
-    from eprof.profile.rooflines import main_precision
+    from eprof.profile.rooflines import at_random, main_precision
 
     if not options.costs and energy is None:
         raise UsageError("Name cost tables (--costs NAME, repeatable), or give logs; `eprof costs` lists the tables.")
@@ -121,7 +121,7 @@ def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[lis
     caps = _caps(options.power_cap, {costs.name for costs in priced})
     main = main_precision(energy.counts.amounts) if energy is not None else None
     # Without a wish, the other width stands in where a table cannot say.
-    precisions = ["fp64", "fp32"] if main == "fp64" else ["fp32", "fp64"]
+    precisions = sorted(("fp32", "fp64"), key=lambda precision: precision != main)
     if options.precision not in (None, "all"):
         precisions = [options.precision]
     machines: list[Machine] = []
@@ -129,7 +129,9 @@ def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[lis
     for costs in priced:
         made = [_machine(costs, precision, caps, warnings) for precision in precisions]
         known = [machine for machine in made if machine is not None]
-        machines += known if options.precision == "all" else known[:1]
+        drawn = known if options.precision == "all" else known[:1]
+        is_alone = options.equal_power or options.cap_sweep
+        machines += [*drawn, *filter(None, (at_random(machine, costs) for machine in drawn if not is_alone))]
     if not machines:
         raise CostError(" ".join(dict.fromkeys(warnings)))
     if not options.precision:

@@ -1,10 +1,11 @@
 """The page of `eprof timeline`, one file that fetches nothing (docs/timeline.md)."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
+from eprof.base.known import mapped
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words
 from eprof.commands.timeline.schema import Component, Function, Split, Timeline
@@ -25,14 +26,8 @@ _DARKEST = 8
 
 def html(document: Timeline) -> str:
     """The page of `eprof timeline`: one self-contained HTML file from a document `eprof.timeline/1`."""
-    return page(
-        document,
-        "timeline",
-        [words.subject(document)],
-        words.headline(document),
-        _figures(document),
-        _sections(document),
-    )
+    head = [words.subject(document)], words.headline(document)
+    return page(document, "timeline", *head, _figures(document), _sections(document))
 
 
 def _figures(document: Timeline) -> Iterator[Figure]:
@@ -54,8 +49,10 @@ def _sections(document: Timeline) -> Iterator[Section]:
     colours: list[Markup] = []
     if document.splits:
         named = Markup('<li><i class="swatch s-{}"></i>{}</li>')
-        causes = [(_colour(word).removeprefix("c-"), words.cause_label(word)) for word in words.whole_by_word(document)]
-        items = Markup("").join(named.format(*cause) for cause in causes)
+        alike = _by_colour(list(words.whole_by_word(document)))
+        items = Markup("").join(
+            named.format(colour.removeprefix("c-"), _labels(same)) for colour, same in alike.items()
+        )
         colours = [Markup('<ul class="legend">{}</ul>').format(items)]
     yield card("power", "Power", "Power over time", *colours, _chart(document), quiet(legend))
     if document.splits:
@@ -129,14 +126,16 @@ def _panel(document: Timeline, component: Component, height: int) -> Markup:
 
 
 def _stacked(document: Timeline, split: Split, height: int, most: float) -> Markup:
-    """The power of a GPU over time by cause, each on those before it; constant power lies below."""
-    order = sorted(range(len(split.words)), key=lambda place: split.words[place] != CONSTANT)
+    """The power of a GPU or CPU over time by cause, each on those before it; constant power lies below."""
+    alike = _by_colour(sorted(split.words, key=lambda word: word != CONSTANT))
     ends = [*(time_s for time_s, _ in split.watts[1:]), document.duration_s]
     below = [0.0] * len(ends)
     shape = Markup('<path class="{}" d="{}"><title>{}</title></path>')
     drawn = []
-    for place in order:
-        above = [base + watts[place] for base, (_, watts) in zip(below, split.watts, strict=True)]
+    for colour, same in alike.items():
+        places = [split.words.index(word) for word in same]
+        own_w = [sum(watts[place] for place in places) for _, watts in split.watts]
+        above = [base + watts for base, watts in zip(below, own_w, strict=True)]
         steps = list(zip(split.watts, ends, above, below, strict=True))
 
         def y(watts: float) -> str:
@@ -144,21 +143,31 @@ def _stacked(document: Timeline, split: Split, height: int, most: float) -> Mark
 
         there = "".join(f"V{y(top)}H{_x(document, end)}" for _, end, top, _ in steps)
         back = "".join(f"V{y(base)}H{_x(document, begin)}" for (begin, _), _, _, base in reversed(steps))
-        word = split.words[place]
-        drawn.append(shape.format(_colour(word), f"M0 {y(below[0])}{there}{back}Z", words.cause_label(word)))
+        drawn.append(shape.format(colour, f"M0 {y(below[0])}{there}{back}Z", _labels(same)))
         below = above
     return Markup("").join(drawn)
 
 
-def _colour(word: str) -> str:
-    return {CONSTANT: "c-plain", UNSEEN: "c-int"}.get(word) or f"c-{COUNTS[word].group}"
+def _by_colour(causes: Sequence[str]) -> dict[str, list[str]]:
+    """The causes of each colour, in which they are one."""
+    alike: dict[str, list[str]] = {}
+    for word in causes:
+        colour = {CONSTANT: "c-plain", UNSEEN: "c-int"}.get(word) or f"c-{COUNTS[word].group}"
+        alike.setdefault(colour, []).append(word)
+    return alike
+
+
+def _labels(causes: Sequence[str]) -> str:
+    return ", ".join(map(words.cause_label, causes))
 
 
 def _round_watts(most: float) -> list[float]:
     """One or two round powers up to the most of a panel."""
     size = 10.0 ** math.floor(math.log10(most))
     step = max(digit * size for digit in (0.5, 1.0, 2.0, 5.0) if digit * size <= most)
-    return [step / 2, step] if step == most or most < 1.6 * step else [step]
+    if most < 1.6 * step:
+        return [step / 2, step]
+    return [step]
 
 
 def _lane(document: Timeline, function: Function, place: int) -> Markup:
@@ -170,7 +179,7 @@ def _lane(document: Timeline, function: Function, place: int) -> Markup:
         spans.append(rect.format(groups[place % _COLOURS], pct(begin), pct(max(end - begin, 0.0)), _LANE - 4))
     drawing = Markup('<svg width="100%" height="{}" role="img" aria-label="when {} ran">{}</svg>')
     energy_j = words.total_of(document, function.inclusive_j)
-    joules = None if energy_j is None else quantity(energy_j, "J")
+    joules = mapped(quantity, energy_j, "J")
     return _row(
         function.name,
         written(joules, words.marks_inclusive(function)),
@@ -208,7 +217,7 @@ def _heat(document: Timeline) -> Markup:
         for function in words.by_energy(document)
     ]
     rows.append((words.OUTSIDE, document.outside_j, [words.marks_outside(document, each) for each in components]))
-    most_j = max((joules or 0.0 for _, energy_j, _ in rows for joules in energy_j.values()), default=0.0)
+    most_j = max((joules or 0.0 for _, energy_j, _ in rows for joules in energy_j.values()), default=0.0) or 1.0
     heads = Markup("").join(Markup('<th scope="col">{}</th>').format(component.name) for component in components)
     line, cell = Markup('<tr><th scope="row">{}</th>{}</tr>'), Markup('<td class="h{}">{}</td>')
     lines = []
@@ -216,9 +225,8 @@ def _heat(document: Timeline) -> Markup:
         cells = []
         for component, mark in zip(components, marks, strict=True):
             joules = energy_j[component.name]
-            step = round(_DARKEST * max(joules or 0.0, 0.0) / most_j) if most_j > 0 else 0
-            text = None if joules is None else quantity(joules, "J")
-            cells.append(cell.format(step, written(text, mark)))
+            step = round(_DARKEST * max(joules or 0.0, 0.0) / most_j)
+            cells.append(cell.format(step, written(mapped(quantity, joules, "J"), mark)))
         lines.append(line.format(name, Markup("").join(cells)))
     return Markup(
         '<div class="wide" tabindex="0" role="region" aria-label="Joules by component and function">'

@@ -37,6 +37,8 @@ _PROGRAMS, _SHOWN = 3, 60  # of several programs: how many are named, and of eac
 # What a log that counts all of a program, and does not name it, calls its only row.
 WHOLE_PROGRAM = "whole program"
 LAUNCH = "launch"
+# How rows are told apart by what a profiler counted in each stretch of time; a part is named by its end in s.
+INTERVAL = "interval"
 UNKNOWN = -1  # a start
 
 
@@ -247,13 +249,24 @@ class Shape(Struct, frozen=True):
     shared_byte: float
 
 
+class Idle(Struct, frozen=True):
+    """How long no kernel of a trace ran between its first and its last, in all and at a stretch, in s.
+
+    copied_s: how much of it copies took; 0 where the trace does not tell when they ran.
+    """
+
+    time_s: float
+    longest_s: float
+    copied_s: float = 0.0
+
+
 class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     """One file as it was read: see `Source.log`. `format` names the kinds of table in it; `notes` are for the user.
 
     clocks: those that the launches ran at, a device each, where the log has them.
     device: the only one that lines beside the tables name. limit_w: the power limit that these tell of it. calls: who
     called whom, where the log tells it. shapes: of launches, where a log has them beside its counters. by_line: rows of
-    `tables` again, a source line each as `part`. gap_s: how long no kernel ran between the launches of a trace, where
+    `tables` again, a source line each as `part`. idle: how long no kernel ran between the launches of a trace, where
     each tells its start. copies_s: how long copies and memsets took, which are no kernels.
     """
 
@@ -274,7 +287,7 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     calls: Calls | None = None
     shapes: tuple[Shape, ...] = ()
     by_line: Table | None = None
-    gap_s: float | None = None
+    idle: Idle | None = None
     copies_s: float = 0.0
 
     def of_bounds(self) -> Log:

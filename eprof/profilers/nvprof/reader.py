@@ -169,7 +169,7 @@ class Walked(Struct, frozen=True):
             device=device,
             several_devices=len(seen.devices) > 1,
             shapes=store.launch_shapes(),
-            gap_s=store.gaps.seconds,
+            idle=store.gaps.idle,
             copies_s=store.copies_s,
         )
         return log.of_bounds() if seen.lacks_rows else log

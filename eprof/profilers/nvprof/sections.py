@@ -428,15 +428,15 @@ class TraceSection(ColumnSection):
             same_name = (name == number) & ~is_launch
             self.store.count_other(texts[number], int(same_name.sum()), float(np.nansum(time_s[same_name])))
 
-        device = rows.each(self.device, self.store.each(self.store.devices.of, np.int32))[is_launch]
+        devices = rows.each(self.device, self.store.each(self.store.devices.of, np.int32))
+        device = devices[is_launch]
         kernel = name[is_launch]
         piece = Piece.of_run(self.run, device, kernel, np.ones(len(kernel), np.int64), time_s[is_launch])
         if self.stream is not None:
             piece.part = self._parts(rows, self.stream)[is_launch]
         self._sums.add(piece)
-        start_ns = self._start_ns(rows)[is_launch]
-        time_ns = (1e9 * np.nan_to_num(time_s[is_launch], nan=-1e-9)).round().astype(np.int64)
-        self.store.gaps.add(self.store.devices.column(device), start_ns, time_ns, self.run)
+        time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
+        self.store.gaps.add(self.store.devices.column(devices), self._start_ns(rows), time_ns, self.run, is_launch)
         if None not in self.shape:
             self.store.shaped(kernel, self._shapes(rows)[:, is_launch])
 

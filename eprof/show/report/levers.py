@@ -32,7 +32,7 @@ _STEP = 0.2  # what is tried of things that shrink by degrees: a fifth less
 _LITTLE = 0.03  # of the energy: what saves less is not worth trying
 _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _SLOW = 0.6  # of the roofline's speed: what is slower waits
-_DIVIDES = 0.05  # special functions for each FP64 instruction, from which on these are those of divisions
+_DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
 _AGAIN = 8.0  # bytes of L1 for each of DRAM, from which on a kernel mostly reads again what it has read
@@ -211,7 +211,8 @@ def _other_clocks(view: View) -> Iterator[Try]:
             acts.append(f"{verb} the {name} clock to {now:g}{NARROW}MHz (from {before:g})")
     if acts:
         time = _time_of(growth(lowest.time_s, here.time_s))
-        yield Try(" and ".join(acts), saves[0], (saves[0], saves[-1]), f"{time}, modelled")
+        voltages = f", core voltages {clocks.voltages.partition(',')[0]}" if clocks.voltages else ""
+        yield Try(" and ".join(acts), saves[0], (saves[0], saves[-1]), f"{time}, modelled{voltages}")
 
 
 def _time_of(share: float | None) -> str:
@@ -269,7 +270,7 @@ def _faster_in_fp32_s(view: View) -> float:
 
 
 def _fewer_divisions(view: View, everything: float) -> Iterator[Try]:
-    """Divisions in FP64, known by the special functions that they begin with, beside hardly any work in FP32."""
+    """Special functions beside FP64, and hardly any FP32: each begins a division, or more work than one has."""
     reciprocals = view.amount(view.document, "special").value or 0.0
     doubles, singles = (
         sum(view.amount(view.document, f"fp{bits}_{kind}").value or 0.0 for kind in ("fma", "add", "mul"))
@@ -279,8 +280,11 @@ def _fewer_divisions(view: View, everything: float) -> Iterator[Try]:
     if not doubles or reciprocals < _DIVIDES * doubles or singles > reciprocals:
         return
     least, most = (min(number * reciprocals / doubles, 1.0) * joules / everything for number in _OF_A_DIVISION)
-    act = f"divide less in FP64 (up to {quantity(reciprocals, '')} divisions or roots): multiply by a reciprocal"
-    yield Try(act, (least + most) / 2, (least, most))
+    act = (
+        f"call fewer special functions in FP64 code ({quantity(reciprocals, '')}: divisions, roots, exp, sin, ...): "
+        "multiply by a reciprocal, take them out of loops"
+    )
+    yield Try(act, (least + most) / 2, (least, most), ", if they are divisions")
 
 
 def _onto_tensor_cores(view: View, everything: float, has: set[str]) -> Iterator[Try]:
@@ -395,7 +399,15 @@ def _ends(view: View, group: str, everything: float, saves: float) -> tuple[floa
     interval = view.document.interval_j
     if pair is None or not value or view.is_certain(group) or interval and group in interval.uncounted:
         return None
-    return saves * pair[0] / value, saves * min(pair[1] / value, everything / value)
+    share = value / everything
+    low, high = (joules / everything for joules in pair)
+    causes = view.causes_of(view.document)
+    for part in causes.parts if causes else ():
+        if group in part.groups and part.interval:
+            # Its share of a total that grows with it is known better than its joules are.
+            high = min(high, part.interval[1] or 1.0)
+            low = max(low, (part.interval[0] or 0.0) * (len(part.groups) == 1))
+    return saves * low / share, saves * min(high, 1.0) / share
 
 
 # ---------------------------------------------------------------------------------------------------- waiting
