@@ -19,7 +19,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from eprof.base.text import printable, visible
+from eprof.base.text import phrase, printable, visible, when
 
 VARIABLE = "EPROF_MARKS"
 COUNTED = "valgrind"
@@ -58,7 +58,7 @@ def get_include() -> str:
 
 def row(begin_s: float, end_s: float | None, name: str, rank: str) -> str:
     """A mark as a line of the table. end_s: None where it goes on."""
-    end = "" if end_s is None else f"{end_s:.6f}"
+    end = phrase("{:.6f}", end_s)
     line = StringIO()
     csv.writer(line, lineterminator="\n").writerow([f"{begin_s:.6f}", end, visible(name)[:LONGEST_NAME], rank])
     return line.getvalue()
@@ -83,7 +83,7 @@ def _write(name: str, begin_s: float, end_s: float | None) -> None:
 def append(path: str, line: str) -> None:
     """Add a line to a table of marks, below its header. In one piece, as other processes write, too. Raises OSError."""
     with Path(path).open("ab", buffering=0) as table:
-        header = "" if table.tell() else ",".join(COLUMNS) + "\n"
+        header = when(not table.tell(), ",".join(COLUMNS) + "\n")
         table.write((header + line).encode("utf-8", "surrogateescape"))
 
 

@@ -14,7 +14,7 @@ from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
 from eprof.base.labels import library_of
 from eprof.base.text import bracketed, pattern, when
-from eprof.base.vocabulary import CONSTANT, COUNTS, CPU, DATA
+from eprof.base.vocabulary import CONSTANT, COUNTS, CPU, DATA, RANDOM
 from eprof.costs.datasheets import data_sheet, example
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
@@ -40,6 +40,7 @@ _WAITING = 1.5  # instructions a cycle of a CPU's core: what executes fewer most
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
 _STALLED = 0.3  # of stalls, below which data of memory are not what a kernel waits for
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
+_SECTOR_B = 32  # what DRAM of a GPU moves at least
 _WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
 # Instructions for each flop, a vector's once a lane: a[i] = s b[i] + c[i] takes 4 if scalar, 2.5 or less if in vectors.
 _SCALAR = 3.0
@@ -328,18 +329,22 @@ def _fused(view: View, everything: float) -> Iterator[Try]:
 
 def _asked_for(view: View, everything: float) -> Iterator[Try]:
     """Bytes that were fetched and not asked for: rows of a matrix read down its columns, for example."""
-    requested = requested_of(view, view.document)
-    if view.nouns.is_of_cpu or requested is None:
+    if view.nouns.is_of_cpu or _is_closed(view, "l1"):
         return  # what a CPU writes is read first, and what stays in its caches is not moved again
-    saves, most = 0.0, 0.0
-    for level in CACHED:
-        moved = view.summed(view.document, _words(view, level)).value or 0.0
-        ratio = moved / requested
-        if ratio >= WASTED:
-            most = max(most, ratio)
-            saves += (view.groups.get(level, Amount(None)).value or 0.0) / everything * (1 - 1 / ratio)
-    if most and not _is_closed(view, "l1"):
-        yield Try(f"coalesce accesses: {plain(most)} times the bytes asked for are moved", saves)
+    requested = requested_of(view, view.document)
+    shares = {level: (view.groups.get(level, Amount(None)).value or 0.0) / everything for level in CACHED}
+    moved = {level: view.summed(view.document, _words(view, level)).value or 0.0 for level in CACHED}
+    ratios = {level: moved[level] / (requested or math.inf) for level in CACHED}
+    wasted = {level: ratio for level, ratio in ratios.items() if ratio >= WASTED}
+    if wasted:
+        saves = sum(shares[level] * (1 - 1 / ratio) for level, ratio in wasted.items())
+        yield Try(f"coalesce accesses: {plain(max(wasted.values()))} times the bytes asked for are moved", saves)
+        return
+    # Without the bytes that were asked for: sectors of DRAM that come for a part of them.
+    skipped = _SECTOR_B * (view.amount(view.document, RANDOM).value or 0.0) / (moved["dram"] or math.inf)
+    if skipped >= 1 - 1 / WASTED:
+        act = f"coalesce accesses: {percent(skipped)} of DRAM's bytes come beside those that are used"
+        yield Try(act, skipped * shares["dram"])
 
 
 def _fewer_bytes(view: View, everything: float) -> Iterator[Try]:
@@ -377,7 +382,7 @@ def _remedy(view: View, group: str) -> str:
 
 
 def _words(view: View, group: str) -> list[str]:
-    return [word for word in view.words if COUNTS[word].group == group]
+    return [word for word in view.words if COUNTS[word].group == group and word != RANDOM]
 
 
 def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
