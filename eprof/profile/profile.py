@@ -644,14 +644,23 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         return replace(self, questions=(*self.questions, *questions))
 
     def grouped(self, *rules: str) -> "Energy":
-        """The priced profile with its kernels in groups: "REGEX=NAME" each, or "device", "rank", "stream", "nvtx".
+        """The priced profile with its kernels in groups: "REGEX=NAME" each, or "device", "rank", "stream", "nvtx"...
 
-        The last three are for logs that were loaded with `parts`. Raises UsageError.
+        "rank", "stream", "nvtx" and "mark" are for logs that were loaded with `parts`. Raises UsageError.
         """
         grouping = parse(rules)
         if grouping is not None and grouping.by in GROUPED_PARTS and self.counts.rows.part is None:
             raise UsageError(f'To group by {grouping.by}, load the logs with parts="{grouping.by}".')
         return replace(self, grouping=grouping)
+
+    def by(self, *rules: str) -> "Energy":
+        """The priced profile with a row for each group in the place of kernels, as `grouped`; without rules, itself."""
+        grouping = self.grouped(*rules).grouping
+        if grouping is None:
+            return self
+        counted, split, _ = merged(self.counts, self.split, grouping.names(self.counts.rows))
+        nouns = replace(counted.nouns, kernel="group")
+        return replace(self, counts=replace(counted, nouns=nouns), split=split, grouping=None)
 
     def whole(self) -> tuple["Energy", np.ndarray]:
         """The priced profile with the parts (ranks, streams, ranges) of each kernel added up, and where rows went."""
