@@ -118,7 +118,7 @@ class OpenClGpu(Gpu):
             "is_rated": major is not None,
             "bus": _bus(device),
             "opencl": f"{device.version.strip()}, driver {device.driver_version.strip()}",
-            "platform": device.platform.name.strip(),
+            "vendor": device.vendor.strip(),
             "simulated": _is_simulated(device),
             "in_package": unified or bool(device.type & self._cl.device_type.CPU),
             "sms": device.max_compute_units,

@@ -208,7 +208,7 @@ def main(words: list[str]) -> int:
 
 
 def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = Path("/")) -> "Meter":
-    """The worker's meter: of this very board, found by its place on the bus; of a processor or a part of one, RAPL.
+    """The worker's meter: of this very board, found by its place on the bus; RAPL of a processor, or what lies in it.
 
     is_needed: else a log has the power, and the meter may see nothing of it. root: where /sys stands.
     Raises CollectError.
@@ -217,13 +217,12 @@ def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = P
     from eprof.collect.meters.meter import Meter as Sampler
     from eprof.collect.meters.source import Nothing
 
-    bus = str(device["bus"])
-    looks: list[Callable[[], tuple[Any, str]]]
-    looks = [lambda: nvml.board(bus), lambda: hwmon.board(bus, root), lambda: jetson.find(root)]
-    if device["processor"] == "cpu":
-        looks = [lambda: rapl.find(root)]
-    elif device.get("in_package"):
-        looks.append(lambda: rapl.find(root))
+    bus, vendor = str(device["bus"]), str(device.get("vendor", "NVIDIA"))
+    looks: list[Callable[[], tuple[Any, str]]] = [lambda: rapl.find(root)]
+    if device["processor"] == "cuda":
+        looks = [lambda: nvml.board(bus), lambda: jetson.find(root)]
+    elif not device.get("in_package", True):
+        looks = [lambda: nvml.board(bus), lambda: hwmon.board(bus, vendor, root)]
     reasons = []
     for look in looks:
         source, why = look()

@@ -222,6 +222,8 @@ def at(bus: str) -> tuple[Any, Any, str]:
     library, why = load()
     if library is None:
         return None, None, why
+    if not bus:
+        return None, None, "NVML: OpenCL does not tell the GPU's place on the bus"
     try:
         return library, library.nvmlDeviceGetHandleByPciBusId(bus.encode()), ""
     except library.NVMLError as err:

@@ -42,7 +42,7 @@ def with_power(
 
     say: takes sentences on the log, and on clocks that are apart. Raises LogError where it knows nothing of any window.
     """
-    windows = [event["utc_s"] for event in events if event["event"] == MEASURED]
+    windows = [event["utc_s"] for event in events if _has_window(event)]
     if not windows:
         return list(events)
     notes: list[str] = []
@@ -51,6 +51,11 @@ def with_power(
     for note in notes:
         say(f"{note}.")
     return [_with_power(event, series) for event in events]
+
+
+def _has_window(event: Mapping[str, Any]) -> bool:
+    """Whether a result says when its window was; those of eprof before `--meter-log` do not."""
+    return event["event"] == MEASURED and "utc_s" in event
 
 
 def _component(known: Sequence[Series], wanted: Wanted) -> Series:
@@ -93,18 +98,16 @@ def _in_time(series: Series, windows: Sequence[Sequence[float]], say: Callable[[
 
 def _offset_s(series: Series, pieces: fuse.Pieces) -> float:
     """By how much the log's clock is behind; 0 unless that explains clearly more of its power."""
-    known = ~np.isnan(series.watts)
-    seconds = np.diff(series.edges)[known]
-    watts = series.watts[known]
-    mean_w = np.average(watts, weights=seconds)
-    variance = float(((watts - mean_w) ** 2 * seconds).sum())
+    seconds = np.diff(series.edges)
+    mean_w = np.nansum(series.watts * seconds) / seconds[~np.isnan(series.watts)].sum()
+    variance = float(np.nansum((series.watts - mean_w) ** 2 * seconds))
     best_s = fuse.offset_s(series, pieces, _SEARCH_S, _STEP_S)
     gain = fuse.explained(series.shifted(best_s), pieces) - fuse.explained(series, pieces)
     return best_s if gain > _BETTER * variance else 0.0
 
 
 def _with_power(event: Mapping[str, Any], series: Series) -> Mapping[str, Any]:
-    if event["event"] != MEASURED:
+    if not _has_window(event):
         return event
     begin_s, end_s = event["utc_s"]
     edges: tuple[Floats, Floats] = np.array([begin_s]), np.array([end_s])

@@ -278,10 +278,13 @@ def test_the_board_of_hwmon_is_that_at_the_place_of_the_device(tmp_path):
         (folder / "device").symlink_to(tmp_path / bus)
         for name, text in {"name": "amdgpu", "power1_average": 90e6 + number * 1e6, "freq1_input": 1.7e9}.items():
             (folder / name).write_text(f"{text if name == 'name' else int(text)}\n")
-    board, _ = hwmon.board("0000:83:00.0", tmp_path)
+    amd = "Advanced Micro Devices, Inc."
+    board, _ = hwmon.board("0000:83:00.0", amd, tmp_path)
     assert board.read(0.0)[1:6] == (91.0, None, 1700.0, None, None)
-    assert hwmon.board("", tmp_path)[1] == "hwmon: 2 boards, and OpenCL does not tell which of them the GPU is"
-    assert hwmon.board("0000:04:00.0", tmp_path)[1] == "hwmon: no GPU that it meters at 0000:04:00.0"
+    assert hwmon.board("", amd, tmp_path)[1] == "hwmon: 2 boards, and OpenCL does not tell which of them the GPU is"
+    assert (
+        hwmon.board("", "Intel(R) Corporation", tmp_path)[1] == "hwmon: no GPU of Intel(R) Corporation that it meters"
+    )
 
 
 # ---- a real OpenCL driver, which is a simulated device
