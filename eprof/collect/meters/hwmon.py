@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from eprof.base.text import phrase
-from eprof.collect.meters.source import Component, Sample, Source
+from eprof.collect.meters.source import METHODS, Component, Sample, Source
 
 _FOLDER = "sys/class/hwmon"
 _METRICS_OF_APU = 2  # the main number of the format of `gpu_metrics` where GPU and CPU share a package
@@ -58,9 +58,11 @@ class Hwmon(Source):
 
     def read(self, time_s: float) -> Sample:
         """Read the hwmon files of the board."""
-        power_w, energy_j = (self.value(), None) if self.driver.unit == "W" else (None, self.value())
         core_mhz, memory_mhz = self._told("freq1_input", 1e6), self._told("freq2_input", 1e6)
-        return Sample(time_s, power_w, energy_j, core_mhz, memory_mhz, self._told("temp1_input", 1e3))
+        sample = Sample(time_s, None, None, core_mhz, memory_mhz, self._told("temp1_input", 1e3))
+        if self.driver.unit == "W":
+            return sample._replace(power_w=self.value())
+        return sample._replace(energy_j=self.value())
 
     def _told(self, name: str, unit: float) -> float | None:
         with suppress(OSError, ValueError):
@@ -69,8 +71,7 @@ class Hwmon(Source):
 
     def describe(self) -> dict[str, Any]:
         """The board's place, and how hwmon reads its energy."""
-        method = {"W": "sampled power", "J": "energy counter"}[self.driver.unit]
-        return {**super().describe(), "method": method, "bus": self.bus}
+        return {**super().describe(), "method": METHODS[self.driver.unit], "bus": self.bus}
 
 
 def boards(root: Path = Path("/")) -> Iterator[Hwmon]:

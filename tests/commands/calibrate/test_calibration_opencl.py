@@ -16,7 +16,7 @@ from eprof.collect.meters.meter import Meter
 from eprof.collect.meters.source import Nothing
 from eprof.collect.opencl import OpenClGpu, choose
 from eprof.collect.tools import Compiled
-from eprof.collect.worker import Place, work
+from eprof.collect.worker import work
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import meter_log, results, table
 from eprof.commands.calibrate.meter_log import Wanted
@@ -316,11 +316,12 @@ def test_benchmarks_run_on_a_real_driver_and_its_events_are_their_times(oclgrind
     built = oclgrind.build(source(tmp_path, "memory.cu"))
     assert {"fill", "read", "chase_l1"} <= set(built["kernels"])
     plan = {
+        **{"results": str(tmp_path / "results.jsonl"), "samples": str(tmp_path / "power.csv")},
         **{"setting": "in force", "images": [str(tmp_path / "memory.cu"), str(source(tmp_path, "arithmetic.cu"))]},
         **{"rounds": 1, "budget_s": 300.0, "window_s": 0.02, "warm_s": 0.0, "launch_s": 0.01},
         "jobs": manifests.jobs([MANIFEST.named(name) for name in ("light_warp", "l1_read")], {}),
     }
-    work(plan, oclgrind, Meter(Nothing()), Place(tmp_path / "results.jsonl", tmp_path / "power.csv"))
+    work(plan, oclgrind, Meter(Nothing()))
     events = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
     measured = {event["name"]: event for event in events if event["event"] == "measured"}
     assert set(measured) == {"light_warp", "l1_read"}
