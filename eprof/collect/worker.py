@@ -100,6 +100,11 @@ class _Worker(NamedTuple):
             self.meter.mark(1)
         return ran
 
+    def power_w(self) -> float | None:
+        """The mean power that the worker's meter saw in its last window; None where it saw too little."""
+        seen = self.meter.result()
+        return ratio(seen.get("joules"), seen.get("window_s"))
+
     def run(self, job: Mapping[str, Any], number: int) -> bool:
         """Measure one job of the worker once. Returns False if no time is left for it or for any other."""
         need = float(self.plan["warm_s"]) + float(self.plan["window_s"]) + OVERHEAD_S
@@ -125,14 +130,13 @@ class _Worker(NamedTuple):
         began_s = self.utc_s()
         launches, seconds = self.sampled(job, launch, float(self.plan["window_s"]))
         ended_s = self.utc_s()
-        seen = self.meter.result()
         return {
             **dict(zip(("blocks", "block", "vectors", "step", "iterations"), launch, strict=True)),
             "launches": launches,
             "time_s": seconds / launches,
-            "power_w": ratio(seen.get("joules"), seen.get("window_s")),
+            "power_w": self.power_w(),
             "utc_s": [began_s, ended_s],
-            "seen": seen,
+            "seen": self.meter.result(),
         }
 
     def launch(self, job: Mapping[str, Any]) -> Launch:
@@ -171,10 +175,10 @@ class _Worker(NamedTuple):
         end = self.now() + _WARM_MOST_S
         while self.now() < end:
             self.sampled(job, launch, min(_WARM_STEP_S, float(self.plan["window_s"])))
-            now = self.meter.result().get("joules")
-            if before and now and abs(now - before) <= _DRIFT * before:
+            power_w = self.power_w()
+            if before and power_w and abs(power_w - before) <= _DRIFT * before:
                 break
-            before = now
+            before = power_w
         self.say(NOTE, what="warmed up", seconds=round(self.now() - (end - _WARM_MOST_S), 3))
 
 

@@ -437,7 +437,7 @@ class Session(Struct):
         everything: Sequence[results.Event] = results.read(self.events_file)
         if self.request.log is not None:
             try:
-                everything = meter_log.with_power(everything, self.request.log, self.say)
+                everything = meter_log.with_power(everything, self.request.log, self._rates, self.say)
             except LogError as err:
                 raise LogError(
                     f"{err} What was measured is kept: --resume takes another log, or the rest of it."
@@ -447,6 +447,17 @@ class Session(Struct):
             events = results.of_setting(everything, label(setting))
             rows += results.rows(self.manifest, self.benchmarks, self.device, events, setting, self.contradictions)
         return rows
+
+    def _rates(self, event: results.Event) -> dict[str, float]:
+        """What a result of the calibration counts in a second, by the unit that is kept busy."""
+        capability = capability_of(str(self.device["capability"]))
+        launch = event["blocks"] * event["block"], event["iterations"]
+        counts = self.manifest.counts(self.manifest.named(event["name"]), capability, *launch)
+        rates: dict[str, float] = {}
+        for word, count in results.accessed(counts, capability).items():
+            kind = results.resource(word)
+            rates[kind] = rates.get(kind, 0.0) + count / event["time_s"]
+        return rates
 
     def missing(self) -> list[str]:
         """Sentences on the benchmarks that have no result."""
