@@ -139,7 +139,7 @@ class Cluster(Struct, frozen=True, dict=True):
     @property
     def warnings(self) -> list[str]:
         """What a reader must know of numbers that rest on the cluster."""
-        return [f"The powers and times of {self.name} are assumed: nobody measured them."] if self.marks else []
+        return [f"The powers and times of {self.name} are assumed: nobody measured them."] * bool(self.marks)
 
     @cached_property
     def slowest(self) -> Clock:

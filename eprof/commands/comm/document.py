@@ -157,8 +157,9 @@ def _thresholds(rows: Sequence[Row]) -> Iterator[Threshold]:
             if because:
                 break
             least = row.bytes
-        why = because if least is None else None
-        yield Threshold(primitive=primitive, waiting=waiting, core_mhz=core_mhz, bytes=least, because=why)
+        if least is not None:
+            because = None
+        yield Threshold(primitive=primitive, waiting=waiting, core_mhz=core_mhz, bytes=least, because=because)
 
 
 def _why_not(row: Row) -> str | None:

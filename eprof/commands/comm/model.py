@@ -72,7 +72,7 @@ def waits(cluster: Cluster, sent: Sequence[Sent], ways: Sequence[str], clocks: S
     The clock is that of the wait alone. Raises CostError: the table lacks a time.
     """
     for message in sent:
-        marks = cluster.marks | (Mark.MISSING if message.is_floor else NONE)
+        marks = cluster.marks | Mark.MISSING * message.is_floor
         transfer_s = cluster.messages.of_size(message.size)
         for clock in clocks:
             changes_s = 0.0 if clock == cluster.default else 2 * known(cluster, "clock_change_s")

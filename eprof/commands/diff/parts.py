@@ -14,6 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from operator import add
 
 import numpy as np
 from msgspec import UNSET, Struct, UnsetType
@@ -21,7 +22,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints, known_or_zero
 from eprof.base.brief import Brief
-from eprof.base.known import ratio
+from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.diff.changes import APPEARED, IS_TIME, MATCHED, TIME, VANISHED, WORDS, Changes, Grid, Side
@@ -525,7 +526,7 @@ def _with_precision(causes: list[Cause]) -> list[Cause]:
                 both = replace(
                     fell,
                     change_j=fell.change_j + rose.change_j,
-                    share=None if fell.share is None or rose.share is None else fell.share + rose.share,
+                    share=mapped(add, fell.share, rose.share),
                     constant_j=fell.constant_j + rose.constant_j,
                     time_s=fell.time_s + rose.time_s,
                     is_told=fell.is_told and rose.is_told,

@@ -160,7 +160,7 @@ def _clocks(old: Side, new: Side) -> tuple[str, str]:
 def _facts(side: Side) -> dict[str, str]:
     """What may be unlike of a side: its GPU, its prices, and what the modelled time of a simulated device rests on."""
     gpus = sorted({part.device.name for part in side.first.profile.counted if part.device.name})
-    facts = {"gpu": listed(gpus)} if gpus else {}
+    facts = {"gpu": listed(gpus or [""])}
     if side.costs is not None:
         facts |= {"costs": side.costs.name, "setting": side.costs.setting.label}
     if side.efficiency is not None:
@@ -332,5 +332,5 @@ def _of_sides(*sides: Side) -> Iterator[str]:
     """The warnings of the two compared profiles, those of both once."""
     old, new = (dict.fromkeys(text for energy in side.energies for text in energy.warnings) for side in sides)
     for text in old:
-        yield f"OLD and NEW: {text}" if text in new else f"OLD: {text}"
+        yield f"OLD{when(text in new, ' and NEW')}: {text}"
     yield from (f"NEW: {text}" for text in new if text not in old)

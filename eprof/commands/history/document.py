@@ -18,7 +18,7 @@ from msgspec import UNSET, Struct
 
 from eprof.base.arrays import Floats, finite
 from eprof.base.errors import LogError
-from eprof.base.known import growth
+from eprof.base.known import either, growth
 from eprof.base.text import counted, few, listed, phrase, when
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.commands.history.schema import Change, History, Kernel, Noise, Run
@@ -159,7 +159,7 @@ def _series(results: Sequence[Result]) -> dict[str | None, dict[str, list[float]
             own = series.setdefault(name, {part: [math.nan] * len(results) for part in ("total", *_PARTS)})
             for part, joules in own.items():
                 known = [getattr(energy_j, part) for energy_j in here]
-                joules[place] = math.nan if None in known else math.fsum(known)
+                joules[place] = math.fsum(either(energy_j, math.nan) for energy_j in known)
     return series
 
 
@@ -298,7 +298,7 @@ def steps(values: Sequence[float], may_cut: Sequence[bool] | None = None, level:
     without one at most so often.
     """
     series = np.asarray(values, dtype=np.float64)
-    cuts = np.ones(len(series), dtype=bool) if may_cut is None else np.asarray(may_cut, dtype=bool)
+    cuts = np.asarray(either(may_cut, [True] * len(series)), dtype=bool)
     return _within(series, cuts, 0, len(series), level)
 
 

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
+from eprof.base.known import mapped
 from eprof.base.text import when
 from eprof.commands.history import words
 from eprof.commands.history.document import LEAST
@@ -32,7 +33,9 @@ def _figures(document: History) -> Iterator[Figure]:
     yield Figure("Last run", quantity(last.energy_j["total"] or 0.0, "J"), words.label(last), bits(last.marks))
     yield Figure("Runs", whole(len(document.runs)))
     yield Figure("Changes", whole(len(words.of_program(document))), "of the whole program")
-    yield Figure("Repeats differ by", percent(noise.share).replace(" ", NARROW) if noise else "not known")
+    yield Figure(
+        "Repeats differ by", mapped(lambda noise: percent(noise.share).replace(" ", NARROW), noise) or "not known"
+    )
 
 
 def _sections(document: History) -> Iterator[Section]:

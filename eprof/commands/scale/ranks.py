@@ -299,7 +299,6 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
     commands = {Path(command.split()[0]).name for command in _commands(profile)}
     # A table's default is no run's clock.
     core_mhz = costs.setting.get("core_mhz") if costs and costs.setting_from != _DEFAULT else None
-    imbalance = profile.ranks.imbalance if profile.ranks else None
     return Run(
         program=only(commands) or "program",
         size=None,
@@ -311,7 +310,7 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
         time_marks=time_marks,
         parts=parts,
         ranks=report.ranks,
-        imbalance=imbalance,
+        imbalance=getattr(profile.ranks, "imbalance", None),
     )
 
 
@@ -419,7 +418,7 @@ def _notes(reports: Sequence[Report], beside: Beside, is_timed: bool) -> Iterato
     told = {
         "commands": [", ".join(_commands(profile)) for profile in profiles],
         "GPUs": [listed(sorted({device.name or "not named" for device in profile.devices})) for profile in profiles],
-        "cost tables": [profile.costs.name if profile.costs else "none" for profile in profiles],
+        "cost tables": [getattr(profile.costs, "name", "none") for profile in profiles],
     }
     for what, values in told.items():
         different = list(dict.fromkeys(values))

@@ -8,7 +8,8 @@ from operator import and_, itemgetter
 
 from msgspec.structs import replace
 
-from eprof.base.text import capital, counted, few, listed, phrase, when
+from eprof.base.known import mapped
+from eprof.base.text import by_sign, capital, counted, few, listed, phrase, when
 from eprof.commands.scale.schema import MODELLED, Best, Fit, Keep, Row, Scale
 from eprof.show.words.badges import MISSING, bits
 from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Point, Sentence, Table, Tone, table_of
@@ -117,7 +118,7 @@ def _of_several(document: Scale) -> Headline:
     if not rows:
         return Headline(text, "")
     efficiency, row = min(rows, key=itemgetter(0))
-    falls = "falls to" if efficiency < 1 else "is nowhere below"
+    falls = by_sign(efficiency - 1, "falls to", "is nowhere below")
     where = f"{row.program}{of_size(row.size)} on {place(document, row)}"
     worst = f"The energy efficiency, joules on one over joules on all, {falls} {plain(efficiency)} ({where})."
     return Headline(text, worst)
@@ -318,7 +319,7 @@ def parts(document: Scale) -> Table:
     for cause in causes:
         cells: list[Cell] = [CAUSES[cause]]
         for part in ((row.parts or {}).get(cause) for row in rows):
-            cells.append("" if part is None else Quantity(part.energy_j, "J", bits(part.marks)))
+            cells.append(mapped(lambda part: Quantity(part.energy_j, "J", bits(part.marks)), part) or "")
         lines.append(Cells(cells))
     totals = [Quantity(row.energy_j, "J", bits(row.marks)) for row in rows]
     return Table([Column("", "left"), *columns], [*lines, Cells(["all", *totals], total=True)], title="Energy by cause")

@@ -10,7 +10,7 @@ from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline.schema import Cause, Component, Function, Timeline
 from eprof.lab.power.activity import UNSEEN
 from eprof.show.words.badges import ESTIMATED, MISSING, bits
-from eprof.show.words.blocks import Block, Column, Headline, Notes, Point, Row, Sentence, Table, Tone, table_of
+from eprof.show.words.blocks import Block, Column, Headline, Notes, Point, Row, Sentence, Table, Tone, at_most, table_of
 from eprof.show.words.cells import Cell, Name, Quantity, Share
 from eprof.show.words.numbers import and_more, percent, quantity, signed_percent, whole
 
@@ -189,7 +189,7 @@ def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:
     if document.splits:
         yield causes(document)
     if document.functions:
-        yield functions(document, None if verbose else _FUNCTIONS)
+        yield functions(document, at_most(_FUNCTIONS, verbose))
     yield components(document)
     yield from by_prices(document)
     yield from trust(document)

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 from msgspec import Struct
 
-from eprof.base.text import counted, cut, when
+from eprof.base.known import mapped
+from eprof.base.text import by_sign, counted, cut, phrase, when
 from eprof.commands.validate import words
 from eprof.commands.validate.schema import Histogram, Measured, SettingScores, Validation
 from eprof.commands.validate.words import protocol
@@ -53,8 +54,7 @@ def signed(value: float | None) -> str:
     if value is None:
         return "unknown"
     size = f"{abs(value):.1f}"
-    sign = "+" if value > 0 else MINUS
-    return f"{'' if size == '0.0' else sign}{size}{NARROW}%"
+    return f"{when(size != '0.0', by_sign(value, MINUS, '+'))}{size}{NARROW}%"
 
 
 def bars(pairs: Sequence[Pair], far_percent: float) -> Markup:
@@ -80,7 +80,7 @@ def histogram(histogram: Histogram) -> Markup:
     for error in (step * number for number in range(-many, many + 1)):
         anchor = {-reach: "start", reach: "end"}.get(error, "middle")
         words = f"{error:+g}".replace("-", MINUS) if error else "0"
-        kind = "axis" if error else "axis zero"
+        kind = "axis" + when(not error, " zero")
         body += tick.format(kind, pct(50 * (error + reach) / reach), _HEIGHT, _HEIGHT + 16, anchor, words)
     bar = Markup(
         '<rect class="v-predicted" x="{}" y="{:.1f}" width="{}" height="{:.1f}">'
@@ -138,7 +138,7 @@ def _figures(document: Validation) -> Iterator[Figure]:
         about = f"{document.measured.benchmarks} kernels, {len(document.measured.settings)} settings"
     errors = {"Mean error": scores.mean_percent, "Nine in ten within": scores.p90_percent, "Worst": scores.max_percent}
     for name, error in errors.items():
-        large = "not known" if error is None else percent(error).replace(" ", NARROW)
+        large = mapped(lambda error: percent(error).replace(" ", NARROW), error) or "not known"
         yield Figure(name, large, when(name == "Mean error", protocol(document.main_protocol)))
     yield Figure("Root mean square", quantity_or("not known", scores.rmse_w, "W"))
     yield Figure("Tested on", f"{whole(scores.n)}{NARROW}{row}{when(scores.n != 1, 's')}", about)
@@ -165,7 +165,7 @@ def _sections(document: Validation) -> Iterator[Section]:
         yield _trust(document, measured)
         yield from _kernels(document, measured)
         if sum(measured.histogram.counts):
-            lean = "" if scores.bias_percent is None else f" Their mean is {signed(scores.bias_percent)}."
+            lean = phrase(" Their mean is {}.", mapped(signed, scores.bias_percent))
             answer = (
                 f"{tested_by.capitalize()}: {scores.n} errors, half of them within "
                 f"{percent(scores.median_percent)}.{lean}"
@@ -220,7 +220,7 @@ def _tested(document: Validation) -> Section:
     answer = "Each line holds predictions against measured power in another way; the bold one is the headline's."
     # What the difference between errors on kernels that were seen and unseen says.
     name, unseen = document.main_protocol, words.main(document).mean_percent
-    seen = document.protocols[FIT].mean_percent if FIT in document.protocols else None
+    seen = getattr(document.protocols.get(FIT), "mean_percent", None)
     if name != FIT and seen and unseen:
         more = "hardly more than" if unseen / seen < 1.15 else f"{unseen / seen:.1f} times"
         answer = (

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.gpus import may_be_same
+from eprof.base.known import only
 from eprof.base.resources import folder
 from eprof.base.toml import Document
 from eprof.base.vocabulary import CPU
@@ -299,7 +300,7 @@ def _has_full_rate_fp64(device: str) -> bool | None:
     """Whether a GPU has about as many FP64 units as FP32 ones; None: not known."""
     capabilities = capabilities_like(device)
     has_full_rate = {chips()[capability].full_rate for capability in capabilities if capability in chips()}
-    return has_full_rate.pop() if len(has_full_rate) == 1 else None
+    return only(has_full_rate)
 
 
 @cache

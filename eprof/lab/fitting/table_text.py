@@ -225,7 +225,7 @@ class _Text(Struct, frozen=True, eq=False):
         if self.measurements.per_socket:
             lines.append('per = "socket"              # in use')
         watts, low, high = self.quality.constant_w
-        interval = "" if np.isnan(low) else f" ({number(low, 3)} to {number(high, 3)} W)"
+        interval = when(not np.isnan(low), f" ({number(low, 3)} to {number(high, 3)} W)")
         place = when(not self.is_cpu, " at the reference setting")
         place += when(self.measurements.per_socket, " for each socket in use")
         lines.append(
@@ -322,7 +322,7 @@ class _Text(Struct, frozen=True, eq=False):
             f"rows = {len(measurements)}",
             f"benchmarks = {measurements.rows['benchmark'].nunique()}",
             f"settings = {len(measurements.settings)}",
-            *([f"reference = [{core_mhz:g}, {memory_mhz:g}]"] if self.is_clocked else []),
+            *[f"reference = [{core_mhz:g}, {memory_mhz:g}]"] * self.is_clocked,
             f"error_percent = {{ {', '.join(f'{name} = {value:.2f}' for name, value in quality.errors.items())} }}",
         ]
         if not np.isnan(quality.within):
