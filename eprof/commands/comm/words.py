@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from eprof.base.known import growth, mapped
 from eprof.base.text import capital, listed, phrase, when
-from eprof.commands.comm.schema import MEASURED, Comm, Row
+from eprof.commands.comm.document import MEASURED, Comm, Row
 from eprof.show.words.badges import MISSING, bits
 from eprof.show.words.blocks import Block, Column, Field, Headline, Notes, Point, Sentence, Table, Tone, table_of
 from eprof.show.words.blocks import Row as Cells

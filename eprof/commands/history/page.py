@@ -8,8 +8,7 @@ from markupsafe import Markup
 from eprof.base.known import mapped
 from eprof.base.text import when
 from eprof.commands.history import words
-from eprof.commands.history.document import LEAST
-from eprof.commands.history.schema import History
+from eprof.commands.history.document import LEAST, History
 from eprof.show.page.frame import Figure, card, method, page, quiet
 from eprof.show.page.svg import pct
 from eprof.show.words.badges import bits

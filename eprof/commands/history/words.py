@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from eprof.base.kernels import short
 from eprof.base.known import growth, mapped, ratio
 from eprof.base.text import by_sign, listed, when
-from eprof.commands.history.document import LEAST, REPORT
-from eprof.commands.history.schema import Change, History, Run
+from eprof.commands.history.document import LEAST, REPORT, Change, History, Run
 from eprof.show.words.badges import bits
 from eprof.show.words.blocks import Block, Column, Headline, Medium, Notes, Sentence, Table, Tone, at_most, table_of
 from eprof.show.words.cells import Cell, Name, Quantity, Share, signed_quantity

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from eprof.base.known import mapped
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words
-from eprof.commands.timeline.schema import Component, Function, Split, Timeline
+from eprof.commands.timeline.document import Component, Function, Split, Timeline
 from eprof.lab.power.activity import UNSEEN
 from eprof.show.page.frame import Figure, card, method, page, quiet
 from eprof.show.page.svg import pct

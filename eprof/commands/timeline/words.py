@@ -7,7 +7,7 @@ from operator import or_
 from eprof.base.known import ratio
 from eprof.base.text import counted, few, listed, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
-from eprof.commands.timeline.schema import Cause, Component, Function, Timeline
+from eprof.commands.timeline.document import Cause, Component, Function, Timeline
 from eprof.lab.power.activity import UNSEEN
 from eprof.show.words.badges import ESTIMATED, MISSING, bits
 from eprof.show.words.blocks import Block, Column, Headline, Notes, Point, Row, Sentence, Table, Tone, at_most, table_of
