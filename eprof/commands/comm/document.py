@@ -122,6 +122,7 @@ class Comm(Document, frozen=True, kw_only=True):
 
 _LATER = 1.05  # as late a message may come: [S] 6.4.4 prints "less than 5 %"
 _MB = 1e6
+_OF_SAMPLE = ("primitive", "waiting", "core_mhz", "operations", "latency_s", "energy_j", "busy")
 
 
 class Case(NamedTuple):
@@ -223,16 +224,10 @@ def _rows(samples: Sequence[Sample]) -> Iterator[Row]:
     for sample in samples:
         base = polled.get((sample.primitive, sample.size), sample)
         yield Row(
-            primitive=sample.primitive,
+            **{name: getattr(sample, name) for name in _OF_SAMPLE},
             bytes=sample.size,
-            waiting=sample.waiting,
-            core_mhz=sample.core_mhz,
-            operations=sample.operations,
-            latency_s=sample.latency_s,
             power_w=ratio(sample.energy_j, sample.latency_s),
-            energy_j=sample.energy_j,
             j_per_mb=ratio(sample.energy_j, sample.size / _MB),
-            busy=sample.busy,
             spread=max(sample.spread, base.spread),
             relative=_relative(sample, base) if (sample.primitive, sample.size) in polled else None,
             marks=names(sample.marks),

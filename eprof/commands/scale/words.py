@@ -94,7 +94,9 @@ def headline(document: Scale) -> Headline:
     if len({(run.program, run.size) for run in document.rows}) > 1:
         return _of_several(document)
     took = f"{quantity(row.energy_j or 0.0, 'J')}, {quantity(row.time_s, 's')}"
-    least = f"take{when(row.processors == 1, 's')} the {_objective(row_for(document, row))}"
+    # What it is best for, energy x time before others.
+    names = [best.objective for best in document.best if _is_best(best, row)]
+    least = f"take{when(row.processors == 1, 's')} the {_objective(min(names, key=lambda name: name != 'edp'))}"
     is_bound = MISSING & bits([*row.marks, *row.time_marks])
     text = f"{place(document, row)}{_of_known(document, row)} {least}: {when(is_bound, 'at least ')}{took}."
     # A table has the efficiency of each node count of GPUs.
@@ -122,11 +124,6 @@ def _of_several(document: Scale) -> Headline:
     where = f"{row.program}{of_size(row.size)} on {place(document, row)}"
     worst = f"The energy efficiency, joules on one over joules on all, {falls} {plain(efficiency)} ({where})."
     return Headline(text, worst)
-
-
-def row_for(document: Scale, row: Row) -> str:
-    """What a row of `eprof scale` is best for, energy x time before others."""
-    return min((best.objective for best in document.best if _is_best(best, row)), key=lambda name: name != "edp")
 
 
 def _leading(document: Scale) -> Row | None:

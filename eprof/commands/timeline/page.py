@@ -82,7 +82,9 @@ def _chart(document: Timeline) -> Markup:
     components = document.components[:_COMPONENTS]
     height = max(_LEAST_HEIGHT, _HEIGHT // len(components))
     panels = [_panel(document, component, height) for component in components]
-    lanes = [_lane(document, function, place) for place, function in enumerate(words.outer_first(document)[:_LANES])]
+    inclusive_j = {each.name: words.total_of(document, each.inclusive_j) or 0.0 for each in document.functions}
+    outer_first = sorted(document.functions, key=lambda function: -inclusive_j[function.name])
+    lanes = [_lane(document, function, place) for place, function in enumerate(outer_first[:_LANES])]
     return Markup('<div class="lanes">{}</div>').format(Markup("").join([*panels, *lanes, _axis(document)]))
 
 

@@ -155,11 +155,6 @@ def by_energy(document: Timeline) -> list[Function]:
     return sorted(document.functions, key=lambda function: -(total_of(document, function.energy_j) or 0.0))
 
 
-def outer_first(document: Timeline) -> list[Function]:
-    """The functions of a timeline by what they take with all that they call."""
-    return sorted(document.functions, key=lambda function: -(total_of(document, function.inclusive_j) or 0.0))
-
-
 def marks(function: Function) -> int:
     """What is not sure of a function's joules in a timeline."""
     return ESTIMATED * function.estimated | missing(function)

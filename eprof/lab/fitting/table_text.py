@@ -267,7 +267,7 @@ class _Text(Struct, frozen=True, eq=False):
             why, mark = "fitted", ""
             if word in _TOTALS and not price.startswith(f"{word}_flop"):
                 mark = ', mark = "assumed"'
-            if self._is_untold(price):
+            if str(self.quality.status[price]) not in _DIGITS and len(self.quality.replicas):
                 low, high = self._interval(price)
                 why, mark = "fitted, but the data cannot tell", ', mark = "estimated"'
                 if not np.isnan(low):
@@ -288,9 +288,6 @@ class _Text(Struct, frozen=True, eq=False):
             return f'formula = "({" + ".join(kinds)}) / 2", why = "{why}", mark = "assumed"'
         pays, why = self._unpaid(word)
         return f"{pays} = {quoted(why)}"
-
-    def _is_untold(self, price: str) -> bool:
-        return str(self.quality.status[price]) not in _DIGITS and len(self.quality.replicas) > 0
 
     def _unpaid(self, word: str) -> tuple[str, str]:
         """A word without a price: "nothing" or "unpriced", and why."""
