@@ -6,11 +6,10 @@ from typing import Any
 from eprof.base.arrays import finite
 from eprof.base.clocks import label
 from eprof.base.text import phrase
-from eprof.base.vocabulary import GPU
 from eprof.lab.fitting.quality import FIRST, Quality
 from eprof.lab.fitting.search import CONSTANTS
 from eprof.lab.fitting.solve import Fit
-from eprof.lab.measurements.values import DOMAINS, NO_CLOCKS, Measurements
+from eprof.lab.measurements.values import DOMAINS, Measurements
 from eprof.show.words.blocks import Block, Headline, Notes, Row, Sentence, Table, Tone, numbers, texts
 
 Document = Mapping[str, Any]  # `eprof.fit/1`
@@ -48,7 +47,7 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
     ]
     # Clocks that a processor chose by itself are not known.
     reference = None
-    if measurements.processor == GPU or fitted.reference != NO_CLOCKS:
+    if measurements.is_clocked:
         reference = dict(zip(("core_mhz", "memory_mhz"), fitted.reference, strict=True))
     urgent = [note for note in quality.notes if note.startswith(FIRST)]
     return {

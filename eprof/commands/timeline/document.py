@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, finite_all
 from eprof.base.errors import LogError
@@ -22,7 +21,7 @@ from eprof.costs import CostTable
 from eprof.lab.power import fuse
 from eprof.lab.power.activity import Activity, Causes, causes
 from eprof.lab.power.marks import Mark, Marks
-from eprof.lab.power.series import Series, shared, sharing_warnings
+from eprof.lab.power.series import Series, added, shared, sharing_warnings
 from eprof.profile.schema import Document
 
 SCHEMA = "eprof.timeline/1"
@@ -329,8 +328,7 @@ def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None
 
 def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, list[str]]:
     """The joules of a GPU or CPU by cause: of the whole time, of each function and of none; and what has no price."""
-    parts = [series for series in fused.series if series.component in activity.components]
-    power = replace(parts[0], watts=np.sum([series.watts for series in parts], axis=0))
+    power = added([series for series in fused.series if series.component in activity.components])
     whole = np.array([fused.begin_s]), np.array([fused.end_s])
     total = causes(activity, table, power, *whole, np.zeros(1, np.int64), 1)
     rows = list(_causes(None, total, 0))
@@ -343,8 +341,9 @@ def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, l
         own = causes(activity, table, power, begin_s, np.maximum(begin_s, end_s), owner, len(inside.names) + 1)
         for place, name in enumerate((*inside.names, "")):
             rows += _causes(name, own, place)
-    # A counter of joules that moves now and then tells nothing finer.
-    bins = int(np.clip((fused.end_s - fused.begin_s) / (2 * power.period_s), 1, _CHART_BINS))
+    # A counter of joules that moves now and then tells nothing finer; the joules of intervals are theirs.
+    finest_s = power.period_s * (1 if activity.ways else 2)
+    bins = int(np.clip((fused.end_s - fused.begin_s) / finest_s, 1, _CHART_BINS))
     edges = np.linspace(fused.begin_s, fused.end_s, bins + 1)
     seconds = np.diff(edges)
     over_time = causes(activity, table, power, edges[:-1], edges[1:], np.arange(bins), bins)
