@@ -115,7 +115,7 @@ def parts_of(cells: Iterable[_Cell], changes: Changes, kernel: str | None, kerne
         for cell in paid:
             marks |= cell.marks
         # Where the mix of kinds alone makes a mean price differ, that is a change of the counts.
-        reasons = {COUNTED if word != CONSTANT else TIMED: math.fsum(quantities_j + prices_j)}
+        reasons = {{CONSTANT: TIMED}.get(word, COUNTED): math.fsum(quantities_j + prices_j)}
         if any(cell.is_repriced for cell in paid):
             reasons = dict.fromkeys(reasons, math.fsum(quantities_j)) | {of_price: math.fsum(prices_j)}
         for because, change_j in reasons.items():
@@ -338,7 +338,8 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
 
 
 MODEL, LAUNCHES, PRICE = "model", "launches", "price"
-_GROUP_OF = {word: count.name if count.group == "other" else count.group for word, count in COUNTS.items()}
+_OTHERS = {word: count.name for word, count in COUNTS.items() if count.group == "other"}
+_GROUP_OF = {word: count.group for word, count in COUNTS.items()} | _OTHERS
 _UNITS_OF_CAUSES = {_GROUP_OF[word]: count.unit for word, count in COUNTS.items()} | {TIMED: "s", MODEL: "s"}
 _KEYS = (*dict.fromkeys(_GROUP_OF.values()), TIMED, MODEL, LAUNCHES, PRICE, APPEARED, VANISHED)
 _PLACES = {key: place for place, key in enumerate(_KEYS)}

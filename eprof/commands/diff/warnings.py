@@ -80,7 +80,7 @@ def _lacks(side: Side, grid: Grid, rows: Bools, column: int) -> str:
     """What a side lacks of a word that is left out, in some kernels."""
     states = grid.state[rows, column]
     if (states == LOWER).any():
-        quantity = "time" if column == TIME else "count"
+        quantity = {TIME: "time"}.get(column, "count")
         return f"{side.label} knows only a lower bound of the {quantity} (part of it was not counted, or overflowed)"
     if side.costs is None:
         return f"{side.label} has no cost table"

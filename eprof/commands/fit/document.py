@@ -5,6 +5,7 @@ from typing import Any
 
 from eprof.base.arrays import finite
 from eprof.base.clocks import label
+from eprof.base.known import mapped
 from eprof.base.text import phrase
 from eprof.lab.fitting.quality import FIRST, Quality
 from eprof.lab.fitting.search import CONSTANTS
@@ -138,7 +139,7 @@ def blocks(document: Document) -> Iterator[Block]:
 def _place(document: Document) -> str:
     """At which clocks the fit's prices are; "" for a processor."""
     reference = document["reference"]
-    return f" at {label(reference['core_mhz'], reference['memory_mhz'])} MHz" if reference else ""
+    return phrase(" at {} MHz", mapped(lambda pair: label(pair["core_mhz"], pair["memory_mhz"]), reference))
 
 
 def _span(low: float | None, high: float | None, digits: str) -> str:

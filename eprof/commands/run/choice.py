@@ -32,8 +32,8 @@ def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capabili
     if collector.counts_all:
         return CounterPlan()
     offer = collector.offered(tool, counters.names_in_use(collector.name))
-    offered = offer.names if offer else None
-    device = (offer.device if offer else None) or tool.device
+    offered = getattr(offer, "names", None)
+    device = getattr(offer, "device", None) or tool.device
     known = capability or tool.capability or _capability(device, offered or (), collector.name)
     try:
         definition = counters.find(collector.name, known)

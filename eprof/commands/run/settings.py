@@ -302,7 +302,7 @@ def session(setup: Setup, progress: Progress | None = None) -> Session:
             "whole": settings.whole,
             "pricing": {"costs": setup.costs, "setting": settings.setting, "efficiency": settings.efficiency},
             "plan": planned,
-            "cluster": settings.nodes.about if settings.nodes else None,
+            "cluster": getattr(settings.nodes, "about", None),
         },
     )
     return planned_session

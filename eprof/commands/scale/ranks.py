@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from eprof.base.errors import LogError
 from eprof.base.known import only
-from eprof.base.marks import NONE, Mark, from_names, names
+from eprof.base.marks import NONE, Mark, from_names, marked, names
 from eprof.base.text import counted, few, listed, pattern
 from eprof.clusters.cluster import Beside, Part, Run
 from eprof.logs import runs as directories
@@ -77,7 +77,7 @@ class Report(NamedTuple):
     @property
     def ranks(self) -> int:
         """How many ranks a report has."""
-        return self.profile.ranks.number if self.profile.ranks else 1
+        return int(getattr(self.profile.ranks, "number", 1))
 
     @property
     def kernels_s(self) -> float | None:
@@ -383,7 +383,7 @@ def _part(watts: float | None, seconds: float | None, marks: Mark) -> Part:
     if watts is None or seconds is None:
         return Part(energy_j=None, marks=names(Mark.MISSING))
     energy_j = watts * seconds
-    return Part(energy_j=energy_j, marks=names(marks if energy_j else NONE))
+    return Part(energy_j=energy_j, marks=names(marked(marks, energy_j)))
 
 
 # ---- what to say

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 
 from eprof.base.known import mapped
+from eprof.base.text import when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words
 from eprof.commands.timeline.document import Component, Function, Split, Timeline
@@ -101,7 +102,7 @@ def _panel(document: Timeline, component: Component, height: int) -> Markup:
     was_known = False
     for (begin, watts), (end, _) in zip(component.watts, component.watts[1:], strict=False):
         if watts is not None:
-            start = "" if was_known else f"M{_x(document, begin)} {height}"
+            start = when(not was_known, f"M{_x(document, begin)} {height}")
             outline.append(f"{start}V{height - (height - _TOP) * watts / most:.1f}H{_x(document, end)}")
         elif was_known:
             outline.append(f"V{height}")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import or_
 
-from eprof.base.known import ratio
+from eprof.base.known import mapped, ratio
 from eprof.base.text import counted, few, listed, phrase, when
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline.document import Cause, Component, Function, Timeline
@@ -111,7 +111,7 @@ def by_prices(document: Timeline) -> Iterator[Point]:
     ]
     alone = phrase("the prices alone are {} off", few(off, _GPUS)) or "the meter saw nothing"
     costs = document.splits[0].costs
-    work = " Work is taken for active x clock x units." if not all(split.counted for split in document.splits) else ""
+    work = when(not all(split.counted for split in document.splits), " Work is taken for active x clock x units.")
     yield Point("Prices", f"{costs}, held to the meter{over}; {alone}.{work}")
 
 
@@ -279,7 +279,7 @@ def components(document: Timeline) -> Table:
         (Column("component", "left"), lambda component: component.name),
         (Column("energy"), lambda component: Quantity(component.energy_j, "J", missing(component))),
         (Column("mean"), lambda component: Quantity(component.mean_w, "W")),
-        (Column("idle"), lambda each: "not seen" if each.idle_w is None else Quantity(each.idle_w, "W")),
+        (Column("idle"), lambda each: mapped(Quantity, each.idle_w, "W") or "not seen"),
         (Column("samples every"), lambda component: Quantity(component.period_s, "s")),
         (Column("", "left"), lambda component: phrase("part of {}", component.part_of)),
     )

@@ -183,8 +183,8 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
             )
         read = partial(programs.measurements, table=costs.load(name), levels=table is not None)
     measured = read(files)
-    train = read(options.train) if options.train else None
-    form = form_for(measured, options.device) if options.device else None
+    train = mapped(read, options.train or None)
+    form = mapped(lambda device: form_for(measured, device), options.device or None)
     holdout = options.holdout.split(",") if options.holdout else []
     plan = study.Plan(
         protocols=[name.replace("-", "_") for name in dict.fromkeys(options.protocol)],

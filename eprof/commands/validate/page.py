@@ -125,7 +125,7 @@ def html(document: Validation) -> str:
 
 def _figures(document: Validation) -> Iterator[Figure]:
     scores = words.main(document)
-    row = "run" if document.main_protocol == "runs" else "row"
+    row = {"runs": "run"}.get(document.main_protocol, "row")
     about = ""
     if document.measured is not None:
         about = f"{document.measured.benchmarks} kernels, {len(document.measured.settings)} settings"

@@ -93,7 +93,7 @@ def headline(document: Validation) -> Headline:
     subject = _SUBJECTS[name]
     if name == protocols.TABLE and document.measured is not None and document.measured.table_saw_these:
         subject = _FITTED
-    predicted = "energy" if name == "runs" else "power"
+    predicted = {"runs": "energy"}.get(name, "power")
     sentence = f"{subject}, predicted {predicted} is off by {percent(scores.mean_percent)} on average."
     spread = "One measurement is no statement about others."
     if scores.n > 1:
@@ -281,7 +281,7 @@ def candidate_words(candidate: Candidate) -> str:
 
 def similarity(document: Validation) -> str | None:
     """Whether a validation predicts kernels worse that are similar to no other; None if not looked at."""
-    likeness = document.measured.likeness if document.measured is not None else None
+    likeness = getattr(document.measured, "likeness", None)
     if likeness is None or likeness.near.mean_percent is None or likeness.far.mean_percent is None:
         return None
     near, far = likeness.near.mean_percent, likeness.far.mean_percent

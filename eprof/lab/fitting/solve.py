@@ -42,7 +42,8 @@ from eprof.lab.fitting.search import (
 )
 from eprof.lab.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements, wild
 
-_PER_GHZ = {name: 1e3 if "mhz" in name else 1.0 for name in CONSTANTS}  # the solver counts clocks in GHz
+# The solver counts clocks in GHz.
+_PER_GHZ = dict.fromkeys(CONSTANTS, 1.0) | {name: 1e3 for name in CONSTANTS if "mhz" in name}
 _REWEIGHTINGS = 12
 _SOFT = 0.05  # relative: residuals well above it count as absolute ones, those well below as squares
 _SMALLEST_RESIDUAL = 5e-3  # relative: below it an absolute residual is treated as a square, so that weights stay finite

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import EprofError
+from eprof.base.known import mapped
 from eprof.base.text import brief, by_sign, few, pattern, when
 from eprof.base.vocabulary import CPU, GPU
 
@@ -247,7 +248,7 @@ def devices(frame: pd.DataFrame, named: str | None, label: str, processor: str =
     if named is not None and named not in frame:
         raise MeasurementError(f"{label}: has no column `{named}`, which the mapping takes for `device`.")
     candidates = [name for name in frame.columns if name.strip().lower() in _GPU_COLUMNS]
-    for name in candidates if named is None else [named]:
+    for name in mapped(lambda column: [column], named) or candidates:
         values = sorted(frame[name].dropna().astype(str).unique())
         if len(values) < 2:
             continue

@@ -308,7 +308,7 @@ def _moments(
     path: str, meter: Meter, found: Sequence[Row], told_s: float | None, is_asked: bool, notes: list[str]
 ) -> tuple[list[float], _Clock]:
     """The time of each row in s, NaN where it has none, and what kind of times they are. Raises LogError."""
-    read_ = [clock.moment(row.time, row.unit_s or 1.0) if row.time else Moment(math.nan) for row in found]
+    read_ = [clock.moment(row.time or "", row.unit_s or 1.0) for row in found]
     for row, time in zip(found, read_, strict=True):
         if row.time and math.isnan(time.seconds):
             raise LogError(
