@@ -101,7 +101,8 @@ class Costs(Struct, kw_only=True):
     basis: what its prices rest on; None: not stated. interval_is: what the intervals of its energies span. gpu_match:
     whether it was made for the profiled GPU ("own"), serves it beside another ("similar"), or is another's ("other").
     held: the factor on the prices of all but constant power where power limits of boards bind, of all kernels together.
-    cores: where constant power is the share that these have in a socket's.
+    cores: where constant power is the share that these have in a socket's. of: the devices of
+    kernels that these price, where others have others (`Profile.costs_of_others`).
     """
 
     name: str
@@ -121,6 +122,7 @@ class Costs(Struct, kw_only=True):
     held: float = 1.0
     cores: Cores | UnsetType = UNSET
     fit: dict[str, Any] | UnsetType = UNSET
+    of: list[str | None] | UnsetType = UNSET
 
 
 class Joules(Struct):
@@ -306,7 +308,10 @@ class Point(Struct):
 
 
 class Machine(Struct, kw_only=True):
-    """A GPU at one setting and precision, as its lines are drawn (`profile/rooflines/machine.py`)."""
+    """A GPU at one setting and precision, as its lines are drawn (`profile/rooflines/machine.py`).
+
+    of: as `Costs.of`.
+    """
 
     name: str
     device: str
@@ -335,6 +340,7 @@ class Machine(Struct, kw_only=True):
     notes: list[str]
     basis: str | None = None
     lines: list[Point] | UnsetType = UNSET
+    of: list[str | None] | UnsetType = UNSET
 
 
 class Intensities(Struct):
@@ -495,7 +501,10 @@ class Gaps(Struct):
 
 
 class Profile(Struct, kw_only=True):
-    """A priced profile: `eprof.profile/1`. commit: of the folder that it ran in, where the run recorded it."""
+    """A priced profile: `eprof.profile/1`. commit: of the folder that it ran in, where the run recorded it.
+
+    costs_of_others: of several GPUs, each with prices of its own; `costs` has those of the one that takes most.
+    """
 
     schema: str = PROFILE
     eprof: str
@@ -507,6 +516,7 @@ class Profile(Struct, kw_only=True):
     devices: list[Device]
     definition: Definition
     costs: Costs | None
+    costs_of_others: list[Costs] | UnsetType = UNSET
     time_s: float | None
     time_marks: Marks
     time_from: str | None
