@@ -1,7 +1,6 @@
 """The document `eprof.profile/1`: a priced profile as the structures of `schema.py` (docs/profile-json.md)."""
 
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -52,7 +51,7 @@ def document(energy: "Energy") -> schema.Profile:
     made = schema.Profile(
         eprof=__version__,
         title=energy.profile.title,
-        created_utc=now(),
+        created_utc=schema.now(),
         command_line=list(energy.profile.command_line),
         inputs=[_input(log) for log in energy.profile.logs],
         device=devices[0],
@@ -87,11 +86,6 @@ def _in_places(energy: "Energy", of_gpus: Sequence[list[T]]) -> list[T]:
     for gpu, of_kernels in zip(energy.gpus, of_gpus, strict=True):
         placed |= dict(zip(energy.places_of(gpu).tolist(), of_kernels, strict=True))
     return [placed[place] for place in range(len(placed))]
-
-
-def now() -> str:
-    """The time stamp of a profile's document."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:

@@ -5,12 +5,14 @@ prices in pJ; None is a number that is not known. `marks` are words, in the orde
 """
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 
 from eprof.base.text import pattern
+from eprof.base.version import __version__
 
 PROFILE, ROOFLINE = "eprof.profile/1", "eprof.roofline/1"
 Marks = list[str]
@@ -34,13 +36,18 @@ def typed(document: Mapping[str, Any] | Struct, kind: type[T]) -> T:
     return document if isinstance(document, kind) else convert(document, kind)
 
 
+def now() -> str:
+    """The time, for a document."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 class Document(Struct, frozen=True, kw_only=True):
     """What the documents of commands say first, in this order."""
 
     schema: str
-    eprof: str
+    eprof: str = __version__
     title: str
-    created_utc: str
+    created_utc: str = field(default_factory=now)
     command_line: list[str]
 
     def plain(self) -> dict[str, Any]:
@@ -544,6 +551,11 @@ class Profile(Struct, kw_only=True):
     warnings: list[str]
     kernels: list[Kernel]
 
+    @property
+    def prices(self) -> list[Costs]:
+        """The cost tables of all GPUs, that of the one that takes most first; none where nothing is priced."""
+        return [*filter(None, [self.costs]), *(self.costs_of_others or ())]
+
 
 class Dot(Limit, kw_only=True):
     """A kernel below the lines of a roofline."""
@@ -615,9 +627,9 @@ class Roofline(Struct, kw_only=True):
     """Machines with their lines, and kernels below those of the first: `eprof.roofline/1`. processor: "cpu"."""
 
     schema: str = ROOFLINE
-    eprof: str
+    eprof: str = __version__
     title: str | None
-    created_utc: str
+    created_utc: str = field(default_factory=now)
     command_line: list[str]
     machines: list[Machine]
     equal_power: list[EqualPower]

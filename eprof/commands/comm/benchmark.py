@@ -117,7 +117,7 @@ def on_this_machine(
 
 
 def _priced(sample: Sample, clock: Clock) -> Sample:
-    """Samples of the benchmark with joules of a processor that idles, and of one that computes while busy."""
+    """A sample with joules of a processor that idles, and of one that computes while busy."""
     power_w = clock.idle_w + (sample.busy or 0.0) * clock.on_chip_w
     return sample._replace(energy_j=power_w * sample.latency_s, marks=Mark.ESTIMATED | Mark.ASSUMED)
 
@@ -144,7 +144,7 @@ def on_simgrid(plan: Plan, clocks: Sequence[Clock], cluster: Cluster) -> tuple[l
 
 def _simulation(program: Path, plan: Plan, clock: Clock, waiting: str, cluster: Cluster) -> Iterator[str]:
     """The words after `smpirun` for the benchmark, and beside the program the files that they name."""
-    way = POLL if waiting == POLLING else INTERRUPT
+    way = {POLLING: POLL, BLOCKING: INTERRUPT}[waiting]
     nodes = simulated.nodes(replace(cluster, waiting=way), [str(program)], plan.processes, None)
     speeds = {speed.core_mhz: speed for speed in nodes.speeds}
     files = {"platform": platform(nodes, speeds[cluster.default.core_mhz], speeds[clock.core_mhz])}

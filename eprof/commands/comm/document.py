@@ -10,12 +10,10 @@ from msgspec.structs import replace
 from eprof.base.known import ratio
 from eprof.base.marks import Mark, names
 from eprof.base.text import phrase
-from eprof.base.version import __version__
 from eprof.clusters.cluster import Clock, Cluster
 from eprof.clusters.cluster import about as cluster_about
 from eprof.commands.comm.model import BLOCKING, MESSAGE, POLLING, Sample, Sent, break_even_s, limit, waits
 from eprof.commands.comm.schema import MEASURED, MODELLED, SIMULATED, Comm, Limit, Relative, Row, Threshold, Total
-from eprof.profile.document import now
 
 _LATER = 1.05  # as late a message may come: [S] 6.4.4 prints "less than 5 %"
 _MB = 1e6
@@ -44,6 +42,7 @@ def of_program(case: Case, program: str | None, sent: Sequence[Sent], notes: Seq
         case,
         samples,
         title=f"{what} on {case.cluster.name}",
+        processes=None,
         kind=MODELLED,
         joules_from=f"powers and times of {case.cluster.name} ({case.cluster.basis})",
         program=program,
@@ -83,18 +82,14 @@ def measured(case: Case, samples: Sequence[Sample], mpi: str, joules_from: str) 
 
 def _document(case: Case, samples: Sequence[Sample], **about: object) -> Comm:
     rows = list(_rows(samples))
-    processes = None if about["kind"] == MODELLED else case.processes
     made = Comm(
-        eprof=__version__,
-        created_utc=now(),
         command_line=list(case.command_line),
-        processes=processes,
         cluster=cluster_about(case.cluster),
         rows=rows,
         thresholds=list(_thresholds(rows)),
         break_even_s=None,
         limits=[],
-        **{"mpi": None, "program": None, **about},  # type: ignore[arg-type]
+        **{"mpi": None, "program": None, "processes": case.processes, **about},  # type: ignore[arg-type]
     )
     if made.kind == MEASURED:
         return made

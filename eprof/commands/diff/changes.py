@@ -169,11 +169,11 @@ def side(label: str, energies: Sequence[Energy]) -> Side:
     """Make one side of its repeats. Raises UsageError if they are priced differently or there are none."""
     if not energies:
         raise UsageError(f"{label}: nothing to compare; name a log or a run directory.")
-    pricings = set()
-    for costs in (energy.costs for energy in energies):
-        # Where each repeat was scaled to its own meter, the factors may differ.
-        constant_w = None if costs is None or costs.factor != 1 else costs.constant_power_w
-        pricings.add(None if costs is None else (costs.name, costs.setting.label, repr(constant_w)))
+    # Where each repeat was scaled to its own meter, the factors may differ.
+    pricings = {
+        costs and (costs.name, costs.setting.label, costs.factor != 1 or repr(costs.constant_power_w))
+        for costs in (energy.costs for energy in energies)
+    }
     if len(pricings) > 1:
         raise UsageError(f"The repeats of {label} are priced differently; say --costs and --setting.")
     keys = list(dict.fromkeys(key for energy in energies for key in _keys(energy)))
@@ -315,7 +315,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def launches(self) -> tuple[Floats, Floats]:
         """How often each side launches the kernel of each match, (n_matches,); 0 where it does not have it."""
-        old, new = np.array([[kernel.launches if kernel else 0.0 for kernel in pair] for pair in self.kernels]).T
+        old, new = np.array([[getattr(kernel, "launches", 0.0) for kernel in pair] for pair in self.kernels]).T
         return old, new
 
     @cached_property

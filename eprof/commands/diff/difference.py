@@ -19,7 +19,7 @@ from eprof.base.kernels import bare, own_name
 from eprof.base.known import ratio
 from eprof.base.labels import labels, no_such_kernel, selection
 from eprof.base.marks import Mark
-from eprof.base.text import few, pattern, printable, when
+from eprof.base.text import few, pattern, phrase, printable, when
 from eprof.base.vocabulary import CONSTANT, COUNTS, GROUPS
 from eprof.commands.diff.changes import FOLLOWS_TIME, TIME, WORDS, Changes, Grid, Side, combined, side, split
 from eprof.commands.diff.document import document, frame
@@ -201,7 +201,7 @@ class Difference(Result, Struct, frozen=True, eq=False):
 
     def __repr__(self) -> str:
         """What it is about; `document` and `to_frame` show the numbers."""
-        change = "not known" if self.change_j is None else f"{self.change_j:+.6g} J"
+        change = phrase("{:+.6g} J", self.change_j) or "not known"
         return brief(Difference, f"of {len(self.changes.matches)} {self.typed.nouns.kernels}: {change}")
 
 

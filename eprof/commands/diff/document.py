@@ -26,40 +26,10 @@ from eprof.base.nouns import in_document
 from eprof.base.text import few
 from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS
-from eprof.commands.diff.changes import LOWER, TIME, WORDS, Changes, Grid, combined, known_sum, split
+from eprof.commands.diff import schema
+from eprof.commands.diff.changes import LOWER, TIME, WORDS, Changes, combined, known_sum, split
 from eprof.commands.diff.changes import Side as Variant
-from eprof.commands.diff.parts import (
-    MARK_WORDS,
-    Spread,
-    all_parts,
-    causes,
-    cells,
-    of_side,
-    parts_of,
-    spread_of,
-    steps,
-)
-from eprof.commands.diff.schema import (
-    AboveConstant,
-    Bounds,
-    Cause,
-    Costs,
-    Count,
-    Device,
-    Document,
-    Gate,
-    Kernel,
-    KernelPart,
-    KernelSide,
-    Log,
-    Match,
-    Model,
-    Part,
-    Range,
-    Side,
-    Tests,
-    ToMeter,
-)
+from eprof.commands.diff.parts import MARK_WORDS, Spread, all_parts, causes, cells, of_side, parts_of, spread_of, steps
 from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
 from eprof.energy.attribution import FAMILIES
 from eprof.lab.welch import CONFIDENCE, welch
@@ -84,11 +54,11 @@ _NUMBERS = ("score", "old", "new", "old_j", "new_j", "change_j")
 # ------------------------------------------------------------------------------------------------------- the model
 
 
-def reading(old: Variant, new: Variant) -> Model:
+def reading(old: Variant, new: Variant) -> schema.Model:
     """The model's reading: the change of all kernels together, where work, traffic, peaks and prices are known."""
 
-    def unread(why: str) -> Model:
-        return Model(case=None, missing=f"The model does not read this change: {why}.")
+    def unread(why: str) -> schema.Model:
+        return schema.Model(case=None, missing=f"The model does not read this change: {why}.")
 
     if old.costs is None or new.costs is None:
         return unread("no cost table says what a flop and a byte cost")
@@ -105,7 +75,7 @@ def reading(old: Variant, new: Variant) -> Model:
                 return unread(f"{side.label} has no {quantity}")
 
     precision = main_precision(tables[0])
-    of_width = work if precision is None else [float(np.nansum(flops_of(table, precision))) for table in tables]
+    of_width = [float(np.nansum(flops_of(table, precision))) for table in tables]
     is_mixed = any(part < _ONE_WIDTH * whole for part, whole in zip(of_width, work, strict=True))
     if precision is None or is_mixed:
         return unread("the flops are of several widths, and one balance does not stand for all")
@@ -126,7 +96,7 @@ def reading(old: Variant, new: Variant) -> Model:
     return replace(model, marks=names(marks))
 
 
-def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine) -> Model:
+def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine) -> schema.Model:
     """Assess a change from one (work in flop, traffic in B) to another; all four are above 0."""
     f = new[0] / old[0]
     m = old[1] / new[1]
@@ -139,7 +109,7 @@ def assess(old: tuple[float, float], new: tuple[float, float], machine: Machine)
         _bounds(f, m, intensity, balance, machine.energy_balance, eta, case if is_tradeoff else None)
         for eta in (1.0, machine.flop_efficiency)
     )
-    return Model(
+    return schema.Model(
         case=case,
         missing=None,
         precision=machine.precision,
@@ -164,7 +134,7 @@ def effective_balance(intensity: float, balance: float, energy_balance: float, e
 
 def _bounds(
     f: float, m: float, intensity: float, balance: float, energy_balance: float, eta: float, case: int | None
-) -> Bounds:
+) -> schema.Bounds:
     """The greenup ([T] eqs. 16, 26), its bounds in the case ([T] 3.5.4, 3.5.10 to 3.5.12), and the break-even f.
 
     The break-even is the f with f + Bhat(f m I)/(m I) = 1 + Bhat(I)/I: below it the change saves energy ([T] eqs. 17,
@@ -184,37 +154,39 @@ def _bounds(
     break_even = before - scaled / (m * intensity)
     if break_even * m * intensity < balance:  # it is memory bound there
         break_even = (before - (scaled + (1 - eta) * balance) / (m * intensity)) / eta
-    return Bounds(before / after, low, high, break_even)
+    return schema.Bounds(before / after, low, high, break_even)
 
 
 # ---------------------------------------------------------------------------------------------------- the document
 
 
-def document(changes: Changes, notes: Sequence[str], gates: Sequence[Gate], command_line: Sequence[str]) -> Document:
+def document(
+    changes: Changes, notes: Sequence[str], gates: Sequence[schema.Gate], command_line: Sequence[str]
+) -> schema.Document:
     """The whole difference as the document that every report is made of. notes: of the matching."""
     old, new = changes.old_side, changes.new_side
     spread = spread_of(changes)
     parts = all_parts(changes, spread)
     answer = _answer(changes, parts, spread)
-    old_s, new_s = total_time(changes.old), total_time(changes.new)
+    old_s, new_s = (finite(grid.number[:, TIME].sum()) for _, grid in changes.sides)
     is_bound = any((grid.state[:, TIME] == LOWER).any() for _, grid in changes.sides)
     speedup = None if is_bound else ratio(old_s, new_s)  # of lower bounds no quotient is known
     # Where constant energy is not in the comparison, the powers are not compared.
     powerup = ratio(speedup, answer["greenup"]) if changes.compared[:, TIME].all() else None
     model = reading(old, new)
     same_inputs = bool(old.origins) and old.origins == new.origins
+    same = ["OLD and NEW are made from the same logs."] * same_inputs
     left_out, lost = uncompared(changes), unknown(changes)
     old_j = new_j = energy_test = None
     if changes.has_energy:
         old_j, new_j = (changes.compared_j(grid) for _, grid in changes.sides)
         energy_test = changes.test(changes.compared_j)
-    same = ["OLD and NEW are made from the same logs."] if same_inputs else []
 
-    above_constant: AboveConstant | UnsetType = UNSET
+    above_constant: schema.AboveConstant | UnsetType = UNSET
     if changes.has_energy and (old.is_modelled or new.is_modelled):
         counted = split(old.above_constant(), new.above_constant(), changes.matches)
         spread_of_counted = spread_of(counted)
-        above_constant = AboveConstant(
+        above_constant = schema.AboveConstant(
             old_j=counted.compared_j(counted.old),
             new_j=counted.compared_j(counted.new),
             test=counted.test(counted.compared_j),
@@ -225,7 +197,7 @@ def document(changes: Changes, notes: Sequence[str], gates: Sequence[Gate], comm
             **_answer(counted, all_parts(counted, spread_of_counted), spread_of_counted),
         )
 
-    return Document(
+    return schema.Document(
         eprof=__version__,
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         command_line=list(command_line),
@@ -246,7 +218,7 @@ def document(changes: Changes, notes: Sequence[str], gates: Sequence[Gate], comm
         counts=counts(changes),
         case=model.case,
         model=model,
-        tests=Tests(
+        tests=schema.Tests(
             confidence=CONFIDENCE,
             method="Welch's t test",
             energy=energy_test,
@@ -260,7 +232,7 @@ def document(changes: Changes, notes: Sequence[str], gates: Sequence[Gate], comm
     )
 
 
-def _answer(changes: Changes, parts: list[Part], spread: Spread | None) -> dict[str, Any]:
+def _answer(changes: Changes, parts: list[schema.Part], spread: Spread | None) -> dict[str, Any]:
     """What the difference of all energy and that above constant power both have in the document."""
     change_j = change_share = greenup = interval_j = interval_share = None
     if changes.has_energy:
@@ -284,7 +256,7 @@ def _answer(changes: Changes, parts: list[Part], spread: Spread | None) -> dict[
     }
 
 
-def _constant_ends(side: Variant) -> Range:
+def _constant_ends(side: Variant) -> schema.Range:
     """Constant energy in J at the roofline's own speed, and at the efficiency in force; given times stay."""
     joules = known_or_zero(side.mean.joules[:, TIME])
     is_model = (side.mean.counted[:, TIME] & int(Mark.SIMULATED)) != 0
@@ -292,15 +264,10 @@ def _constant_ends(side: Variant) -> Range:
     return [math.fsum(fastest.tolist()), math.fsum(joules.tolist())]
 
 
-def total_time(grid: Grid) -> float | None:
-    """The time of all kernels of one side in the document; None unless all are known."""
-    return finite(grid.number[:, TIME].sum())
-
-
-def side_of(variant: Variant, compared_j: float | None) -> Side:
+def side_of(variant: Variant, compared_j: float | None) -> schema.Side:
     """One side in the document of a difference. compared_j: its part of the energy that the change is of."""
     profile, mean, costs = variant.first.profile, variant.mean, variant.costs
-    measured_j = math.fsum(variant.measured) / len(variant.measured) if variant.measured else None
+    measured_j = ratio(math.fsum(variant.measured), len(variant.measured))
     columns = {family: [WORDS.index(word) for word in words] for family, words in FAMILIES.items()}
     columns["total"] = list(range(len(WORDS)))
     # The same sums as `eprof.profile/1` has.
@@ -311,12 +278,12 @@ def side_of(variant: Variant, compared_j: float | None) -> Side:
         energy_marks = {family: names(combined(mean.marks[:, places])) for family, places in columns.items()}
     energy = RunJoules(**joules, measured=measured_j)
     time_s, time_marks = known_sum(mean.number[:, TIME]), names(combined(mean.counted[:, TIME]))
-    to_meter: ToMeter | UnsetType = UNSET
+    to_meter: schema.ToMeter | UnsetType = UNSET
     if factors := variant.factors:
-        to_meter = ToMeter(math.fsum(variant.measured) / len(factors), math.fsum(factors) / len(factors))
+        to_meter = schema.ToMeter(math.fsum(variant.measured) / len(factors), math.fsum(factors) / len(factors))
     priced_with = None
     if costs is not None:
-        priced_with = Costs(
+        priced_with = schema.Costs(
             name=costs.name,
             device=costs.device,
             source=costs.source,
@@ -328,16 +295,16 @@ def side_of(variant: Variant, compared_j: float | None) -> Side:
             basis=costs.basis,
             serves=variant.first.table is None or profile.is_served_by(variant.first.table),
         )
-    return Side(
+    return schema.Side(
         title=profile.title,
         name=_name(variant),
         inputs=[
-            Log(path=log.path, format=log.format, sha256=log.sha256, command=log.command)
+            schema.Log(path=log.path, format=log.format, sha256=log.sha256, command=log.command)
             for repeat in variant.energies
             for log in repeat.profile.logs
         ],
         devices=[
-            Device(
+            schema.Device(
                 counted.device.name,
                 counted.device.index,
                 counted.device.capability,
@@ -374,19 +341,18 @@ def _name(variant: Variant) -> str:
     return few([first, *paths[1:]], 1)
 
 
-def counts(changes: Changes) -> dict[str, Count]:
+def counts(changes: Changes) -> dict[str, schema.Count]:
     """The counts in the document: every word that a side counted, in total; None where a side lacks some of it."""
     totals = {}
     for column, word in enumerate(COUNTS):
         numbers = [grid.number[:, column] for _, grid in changes.sides]
-        old, new = (None if np.isnan(number).any() else math.fsum(number.tolist()) for number in numbers)
-        is_nothing = old == 0 and new == 0
-        if is_nothing or (old is None and new is None):
+        old, new = (finite(math.fsum(number.tolist())) for number in numbers)
+        if (old, new) in ((0, 0), (None, None)):
             continue
         # A lower bound of one side keeps a word from being compared.
         is_lower = (changes.old.state[:, column] == LOWER) | (changes.new.state[:, column] == LOWER)
         is_bound = (is_lower & ~changes.compared[:, column]).any()
-        totals[word] = Count(
+        totals[word] = schema.Count(
             old=old,
             new=new,
             change=None if is_bound else less(new, old),
@@ -399,7 +365,7 @@ def counts(changes: Changes) -> dict[str, Count]:
 # ---------------------------------------------------------------------------------------------------------- kernels
 
 
-def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[Cause]]) -> list[Kernel]:
+def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[schema.Cause]]) -> list[schema.Kernel]:
     """The kernels in the document, each match, largest change first; without energy, the largest time first.
 
     causes_of: those of each match.
@@ -410,14 +376,14 @@ def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[Ca
         rows = slice(row, row + 1)
         name = changes.names(row)[-1]
         parts = parts_of(paid[row], changes, name, status)
-        sides: list[KernelSide | None] = [None, None]
+        sides: list[schema.KernelSide | None] = [None, None]
         for place, (own, (side, grid)) in enumerate(zip((pair.old, pair.new), changes.sides, strict=True)):
             if own is None:
                 continue
             energy_j, marks = None, ["missing"]
             if side.costs is not None:
                 energy_j, marks = known_sum(side.mean.joules[own]), MARK_WORDS[combined(side.mean.marks[own])]
-            sides[place] = KernelSide(
+            sides[place] = schema.KernelSide(
                 name=side.named[own].name,
                 device=side.named[own].device,
                 launches=side.named[own].launches,
@@ -436,10 +402,10 @@ def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[Ca
             speedup = ratio(old.time_s, new.time_s)
             greenup = ratio(old.compared_j, new.compared_j)
         kernels.append(
-            Kernel(
+            schema.Kernel(
                 name=name,
                 status=status,
-                match=mapped(Match, pair.how, pair.score or 0.0),
+                match=mapped(schema.Match, pair.how, pair.score or 0.0),
                 old=old,
                 new=new,
                 change_j=change_j,
@@ -448,7 +414,10 @@ def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[Ca
                 partial=bool(changes.uncompared[row].any()),
                 marks=MARK_WORDS[changes.marks_of(rows)],
                 test=test,
-                parts=[KernelPart(*(getattr(part, name) for name in KernelPart.__struct_fields__)) for part in parts],
+                parts=[
+                    schema.KernelPart(*(getattr(part, name) for name in schema.KernelPart.__struct_fields__))
+                    for part in parts
+                ],
                 causes=causes_of[row][:_CAUSES],
             )
         )
@@ -456,7 +425,7 @@ def kernels(changes: Changes, spread: Spread | None, causes_of: Sequence[list[Ca
         ends = spread.of_kernels(np.array([kernel.change_j for kernel in kernels]))
         kernels = [replace(kernel, interval_j=pair) for kernel, pair in zip(kernels, ends, strict=True)]
 
-    def size(kernel: Kernel) -> tuple[float, float]:
+    def size(kernel: schema.Kernel) -> tuple[float, float]:
         times_s = [side.time_s or 0.0 for side in (kernel.old, kernel.new) if side is not None]
         return abs(kernel.change_j or 0.0), max(times_s)
 
@@ -477,22 +446,15 @@ def frame(changes: Changes) -> "pd.DataFrame":
     rows: list[dict[str, Any]] = []
     for row, (pair, paid) in enumerate(zip(changes.matches, cells(changes), strict=True)):
         status = str(changes.statuses[row])
-        kernel_old, kernel_new = (kernel and kernel.name for kernel in changes.kernels[row])
-        head = {
-            "kernel_old": kernel_old,
-            "kernel_new": kernel_new,
-            "status": status,
-            "match": pair.how,
-            "score": pair.score,
-        }
+        names_of_both = [kernel and kernel.name for kernel in changes.kernels[row]]
+        head = dict(zip(_NAMES, (*names_of_both, status, pair.how, pair.score), strict=True))
         parts = parts_of(paid, changes, None, status)
         for part in parts:
             rows.append(head | {key: getattr(part, key) for key in _PART} | {"marks": " ".join(part.marks)})
         words = {part.what for part in parts}
         for column, count in enumerate(COUNTS.values()):
             old, new = changes.old.number[row, column], changes.new.number[row, column]
-            is_nothing = (old == 0 and new == 0) or (math.isnan(old) and math.isnan(new))
-            if is_nothing or count.name in words:
+            if count.name in words or (old == 0 and new == 0) or (math.isnan(old) and math.isnan(new)):
                 continue
             marks = names(int(changes.old.counted[row, column] | changes.new.counted[row, column]))
             counted = {"what": count.name, "kind": count.family, "unit": count.unit, "old": old, "new": new}

@@ -267,10 +267,6 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
             is_open |= np.abs(grid.joules - expected_j) > _ROUNDING * np.abs(grid.joules)
         return np.asarray(self.changes.paid & is_open)
 
-    @cached_property
-    def _matched(self) -> Ints:
-        return self.rows_of(MATCHED)
-
     def rows_of(self, status: str) -> Ints:
         """The matched kernels of a status, for an interval."""
         return np.flatnonzero(self.changes.statuses == status)
@@ -281,7 +277,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
 
         The second is split as `changes.changes` does it.
         """
-        old, new = (amounts[self._matched].sum(axis=0)[:, None] for amounts in self.amounts)
+        old, new = (amounts[self.rows_of(MATCHED)].sum(axis=0)[:, None] for amounts in self.amounts)
         of_prices = (self.refits.new.prices - self.refits.old.prices) * ((old + new) / 2)
         if self.refits.old is self.refits.new:
             return (new - old) * self.refits.new.prices, of_prices
@@ -290,7 +286,7 @@ class Spread(Brief, Struct, frozen=True, eq=False, dict=True):
     def of_words(self, words: Sequence[str], because: str, change_j: float) -> Range | None:
         """The interval of the change of some words over all matched kernels, by prices or by all else."""
         columns = [WORDS.index(word) for word in words]
-        if self.is_open[self._matched][:, columns].any():
+        if self.is_open[self.rows_of(MATCHED)][:, columns].any():
             return None
         whole, of_prices = self._by_word
         joules = of_prices[columns]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from eprof.base.known import less, ratio
+from eprof.base.known import less, mapped, ratio
 from eprof.base.labels import labels
 from eprof.base.vocabulary import CONSTANT
 from eprof.commands.diff import why
@@ -10,7 +10,7 @@ from eprof.commands.diff.schema import Document, Kernel, KernelSide
 from eprof.commands.diff.words import moving, step_label, unchanged
 from eprof.show.words import intervals
 from eprof.show.words.badges import MISSING, bits
-from eprof.show.words.blocks import Column, Medium, Row, Table, numbers, texts
+from eprof.show.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts
 from eprof.show.words.cells import Bar, Cell, Change, Factor, Name, Quantity, Share, Tag, Written, signed_quantity
 from eprof.show.words.numbers import whole
 
@@ -34,7 +34,7 @@ def sides(document: Document) -> Table:
         change = None if document.change_j is None else float(sum(part.change_j for part in parts))
         # Each word of each kernel once, though counts and price are two parts of it.
         compared_old_j = sum({(part.what, part.kernel): part.old_j for part in parts}.values())
-        lacks = bits(document.marks) & MISSING if family == "total" else 0
+        lacks = (family == "total") * bits(document.marks) & MISSING
         rows.append(_beside(label, before, after, change, compared_old_j, lacks))
     note = ""
     if refits := document.intervals:
@@ -73,7 +73,7 @@ def steps(document: Document) -> Table:
     columns = [
         Column("what changed", align="left"),
         Column("by"),
-        *_interval_column(document),
+        _interval_column(document),
         Column("share"),
         Column("less · more", align="center", media=Medium.TERMINAL),
     ]
@@ -82,7 +82,7 @@ def steps(document: Document) -> Table:
             [
                 step_label(step, document.nouns),
                 Change(step.change_j, "J", bits(step.marks)),
-                *_interval_cell(document, step.interval_j),
+                _interval_cell(step.interval_j),
                 Share(ratio(step.change_j, change)),
                 Bar(step.change_j / largest),
             ]
@@ -90,20 +90,19 @@ def steps(document: Document) -> Table:
         for step in moving(document)
     ]
     total = Change(change, "J", bits(document.marks))
-    whole = Share(1.0 if change else None)
-    ends = _interval_cell(document, document.interval_j)
-    rows.append(Row(["change", total, *ends, whole, ""], total=True))
+    ends = _interval_cell(document.interval_j)
+    rows.append(Row(["change", total, ends, Share(ratio(change, change)), ""], total=True))
     return Table(columns, rows, note=unchanged(document))
 
 
-def _interval_column(document: Document) -> list[Column]:
-    if document.intervals is None:
-        return []
-    return [Column(intervals.label(document.intervals.share))]
+def _interval_column(document: Document) -> Column:
+    refits = document.intervals
+    label = mapped(lambda refits: intervals.label(refits.share), refits) or ""
+    return Column(label, media=everywhere_if(refits is not None))
 
 
-def _interval_cell(document: Document, ends: Sequence[float] | None) -> list[Cell]:
-    return [] if document.intervals is None else [intervals.cell(ends, "J", signed=True)]
+def _interval_cell(ends: Sequence[float] | None) -> Cell:
+    return intervals.cell(ends, "J", signed=True)
 
 
 # ---------------------------------------------------------------------------------------------------------- kernels
@@ -119,7 +118,7 @@ def kernels(document: Document, limit: int | None = None) -> Table:
     columns = [
         Column(document.nouns.kernel, align="left"),
         *_SIDES,
-        *_interval_column(document),
+        _interval_column(document),
         Column("", media=Medium.PAGE),
         Column("of OLD"),
         Column("speedup", media=ratios),
@@ -140,7 +139,7 @@ def kernels(document: Document, limit: int | None = None) -> Table:
             _amount(kernel.old, has_energy),
             _amount(kernel.new, has_energy),
             Change(change, unit, has_energy * bits(kernel.marks)),
-            *_interval_cell(document, kernel.interval_j),
+            _interval_cell(kernel.interval_j),
             Bar((change or 0.0) / largest),
             Tag(_STATUSES[kernel.status]) if kernel.status in _STATUSES else Share(share, signed=True),
             Factor(kernel.speedup),
@@ -158,8 +157,8 @@ def change_of(kernel: Kernel, has_energy: bool) -> tuple[float | None, float | N
     """The change of a kernel between OLD and NEW in J, or in s if no energy is compared, and its share of OLD."""
     if has_energy:
         # Where it did not run, it takes nothing.
-        return kernel.change_j, ratio(kernel.change_j, kernel.old.compared_j if kernel.old else 0.0)
-    old_s, new_s = (side.time_s if side else 0.0 for side in (kernel.old, kernel.new))
+        return kernel.change_j, ratio(kernel.change_j, getattr(kernel.old, "compared_j", 0.0))
+    old_s, new_s = (getattr(side, "time_s", 0.0) for side in (kernel.old, kernel.new))
     return less(new_s, old_s), ratio(less(new_s, old_s), old_s)
 
 
@@ -174,8 +173,7 @@ def _amount(side: KernelSide | None, has_energy: bool) -> Cell:
 
 def counts(document: Document) -> Table:
     """Table of changed counts: a row a part of the matched kernels, largest first, then what costs nothing."""
-    columns = [*texts("count"), *_SIDES, *texts("by"), *numbers("energy")]
-    columns += _interval_column(document)
+    columns = [*texts("count"), *_SIDES, *texts("by"), *numbers("energy"), _interval_column(document)]
     rows = []
     parts = [part for part in document.parts if part.kernel is None]
     for part in parts:
@@ -191,7 +189,7 @@ def counts(document: Document) -> Table:
             "" if part.because in ("cost", "setting", "meter") else Change(part.new - part.old, unit),
             _REASONS[part.because],
             Change(part.change_j, "J", bits(part.marks)),
-            *_interval_cell(document, part.interval_j),
+            _interval_cell(part.interval_j),
         ]
         rows.append(Row(cells))
     priced = {part.what for part in parts}
@@ -199,7 +197,7 @@ def counts(document: Document) -> Table:
         if word not in priced:
             unit, marks = _UNITS[count.unit], bits(count.marks)
             amounts = Quantity(count.old, unit, marks), Quantity(count.new, unit, marks), Change(count.change, unit)
-            rows.append(Row([document.nouns.label(word), *amounts, "", "", *_interval_cell(document, None)]))
+            rows.append(Row([document.nouns.label(word), *amounts, "", "", ""]))
     return Table(columns, rows)
 
 

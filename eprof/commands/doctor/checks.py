@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from eprof import costs
-from eprof.base.text import listed
+from eprof.base.text import bracketed, listed
 from eprof.collect import mpi, tools
 from eprof.collect.collector import AUTOMATIC, CLUSTER, GPU, PROGRAM, Collector, Tool
 from eprof.collect.messages import permission_remedy
@@ -92,7 +92,7 @@ def _timer(collector: Collector, tool: Tool, timer: Tool) -> Check:
 
 def _described(tool: Tool) -> str:
     where = ", ".join(word for word in (tool.version, tool.path) if word)
-    return f"{tool.why} ({where})" if where else tool.why
+    return tool.why + bracketed(where)
 
 
 def _driver(root: Path, has_gpu: bool) -> Check:

@@ -112,8 +112,7 @@ def fit(options: argparse.Namespace) -> int:
 
     measurements = _read(options)
     form = _form(options, measurements)
-    note = prior_may_have_seen(form, _device_to_fit(options)) if options.prior == "pooled" else None
-    if note:
+    if options.prior == "pooled" and (note := prior_may_have_seen(form, _device_to_fit(options))):
         measurements = replace(measurements, notes=(note, *measurements.notes))
     too_few = Unknowns.of(measurements, form).too_many(len(measurements))
     if too_few is not None:
@@ -200,8 +199,9 @@ def _clocks(text: str | None, option: str) -> tuple[float, float] | None:
 
 
 def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
+    from msgspec.structs import replace
+
     from eprof import costs
-    from eprof.lab.fitting import Form
     from eprof.lab.fitting.solve import form_for, ridge_for
 
     default = form_for(measurements, _device_to_fit(options))
@@ -226,14 +226,7 @@ def _form(options: argparse.Namespace, measurements: "Measurements") -> "Form":
     if voltages is None:
         known = measurements.rows[["core_v", "memory_v"]].notna().all(axis=None)
         voltages = "given" if known else default.voltages
-    return Form(
-        voltages=voltages,
-        clock_tree=default.clock_tree,
-        loss=options.loss or default.loss,
-        ridge=ridge,
-        prior=prior,
-        starts=default.starts,
-    )
+    return replace(default, voltages=voltages, loss=options.loss or default.loss, ridge=ridge, prior=prior)
 
 
 def _deliver(

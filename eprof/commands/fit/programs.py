@@ -77,7 +77,7 @@ def from_profiles(
     processors = {program.processor for program in programs}
     if len(processors) > 1:
         raise MeasurementError("Some run directories are of GPUs and some of CPUs; fit them one by one.")
-    mapping = MAPPINGS[processors.pop() if processors else GPU]
+    mapping = MAPPINGS[next(iter(processors), GPU)]
     counts, count_notes = _common(programs, mapping)
     kept = [program for program in programs if program.path in counts.index]
     notes += count_notes
@@ -205,7 +205,7 @@ def _whole(amounts: Columns, marks: Columns, as_flops: bool) -> dict[str, float]
         values = amounts.only(members)
         # A total and its parts exclude each other: the one that does not apply is NaN without a mark.
         lost = (marks.only(members) & int(Mark.MISSING)).any() or np.isnan(values).all(axis=1).any()
-        weights = [2 if as_flops and COUNTS[name].flops == 2 else 1 for name in members]
+        weights = [1 + (as_flops and COUNTS[name].flops == 2) for name in members]
         sums[word] = float("nan") if lost else float(np.nansum(values * weights))
     return sums
 

@@ -20,14 +20,13 @@ from eprof.base.arrays import Floats, finite
 from eprof.base.errors import LogError
 from eprof.base.known import growth
 from eprof.base.text import counted, few, listed, phrase, when
-from eprof.base.version import __version__
 from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, DATA, GROUPS
 from eprof.commands.history.schema import Change, History, Kernel, Noise, Run
 from eprof.lab.welch import t_outside
 from eprof.logs import runs
 from eprof.profile import api, saved, schema
 from eprof.profile.api import profiles
-from eprof.profile.document import document, now
+from eprof.profile.document import document
 from eprof.profile.profile import Energy, Profile
 
 RUN, REPORT = "run", "report"
@@ -120,7 +119,7 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
     series = _series(known)
     program = series.pop(None)
     last = {name: [joules for joules in own["total"] if not math.isnan(joules)][-1:] for name, own in series.items()}
-    names = sorted(series, key=lambda name: -last[name][0] if last[name] else 0.0)
+    names = sorted(series, key=lambda name: -sum(last[name]))
     changes = list(_changes(None, program, runs, level))
     for name in names:
         changes += _changes(name, series[name], runs, level / len(names))  # the level is of all kernels
@@ -136,9 +135,7 @@ def history(results: Sequence[Result], title: str, command_line: Sequence[str], 
     if 0 < by_report < len(runs):
         warnings.append(f"{by_report} of {len(runs)} runs stand at the time of their report, not at that of the run.")
     return History(
-        eprof=__version__,
         title=title,
-        created_utc=now(),
         command_line=list(command_line),
         level=level,
         runs=runs,
@@ -226,11 +223,11 @@ def _run(result: Result) -> Run:
 
 def _costs(report: schema.Profile) -> str:
     """The prices of a history in words, "gtx680 at 1006/3004 MHz"."""
-    if report.costs is None:
-        return "none"
-    core, memory = (report.costs.setting.get(key) for key in ("core_mhz", "memory_mhz"))
-    clocks = phrase(" at {:g}/{:g} MHz", core, memory)
-    return report.costs.name + clocks + when(report.to_meter is not UNSET, ", scaled to the meter")
+    tables = []
+    for costs in report.prices:
+        core, memory = (costs.setting.get(key) for key in ("core_mhz", "memory_mhz"))
+        tables.append(costs.name + phrase(" at {:g}/{:g} MHz", core, memory))
+    return (", ".join(tables) or "none") + when(report.to_meter is not UNSET, ", scaled to the meter")
 
 
 # ---------------------------------------------------------------------------------------------------------- changes
@@ -242,13 +239,16 @@ def _changes(
     """The changes in the history of a kernel, or of the program (None), among the runs that have it."""
     places = [place for place, joules in enumerate(own["total"]) if not math.isnan(joules)]
     energies = {part: [joules[place] for place in places] for part, joules in own.items()}
-    clear_steps = steps(energies["total"], _may_cut([runs[place] for place in places]), level)
+    mine = [runs[place] for place in places]
+    # There is no change between repeats of one commit.
+    may_cut = [True, *(_kind(before) != _kind(after) or before.commit is None for before, after in pairwise(mine))]
+    clear_steps = steps(energies["total"], may_cut, level)
     edges = [0, *(step.place for step in clear_steps), len(places)]
     for step, (start, middle, end) in zip(clear_steps, zip(edges, edges[1:], edges[2:], strict=False), strict=True):
         means = {part: (_mean(joules[start:middle]), _mean(joules[middle:end])) for part, joules in energies.items()}
         before_j, after_j = means.pop("total")
         # A part that is not known in some run moves nothing.
-        moved = {part: 0.0 if math.isnan(new - old) else new - old for part, (old, new) in means.items()}
+        moved = {part: finite(new - old) or 0.0 for part, (old, new) in means.items()}
         most = max(moved, key=lambda part: moved[part] * (after_j - before_j))
         is_other_eprof = runs[places[middle - 1]].eprof != runs[places[middle]].eprof
         yield Change(
@@ -266,15 +266,9 @@ def _changes(
         )
 
 
-def _may_cut(runs: Sequence[Run]) -> list[bool]:
-    """Before which runs of a history there may be a change: not between repeats of one commit."""
-    return [True, *(_kind(before) != _kind(after) or before.commit is None for before, after in pairwise(runs))]
-
-
 def _kind(run: Run) -> tuple[object, ...]:
     """What makes two runs of a history repeats of each other. Files that differ from a commit may differ in any way."""
-    own = run.path if run.changed else ""
-    return run.commit, own, run.device, run.costs, run.eprof
+    return run.commit, when(run.changed, run.path), run.device, run.costs, run.eprof
 
 
 def _mean(values: Sequence[float]) -> float:

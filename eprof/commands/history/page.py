@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
+from eprof.base.text import when
 from eprof.commands.history import words
 from eprof.commands.history.document import LEAST
 from eprof.commands.history.schema import History
@@ -21,14 +22,8 @@ _KERNELS, _TICKS = 40, 8
 
 def html(document: History) -> str:
     """The page of `eprof history`: one self-contained HTML file from a document `eprof.history/1`."""
-    return page(
-        document,
-        "history",
-        [words.subject(document)],
-        words.headline(document),
-        _figures(document),
-        _sections(document),
-    )
+    head = [words.subject(document)], words.headline(document)
+    return page(document, "history", *head, _figures(document), _sections(document))
 
 
 def _figures(document: History) -> Iterator[Figure]:
@@ -78,7 +73,7 @@ def _chart(document: History) -> Markup:
         body += Markup('<line class="axis zero" x1="{}" x2="{}" y1="{y:.1f}" y2="{y:.1f}"/>').format(*ends, y=y)
     starts = set(edges[1:-1])
     for place, (run, energy) in enumerate(zip(document.runs, energies, strict=True)):
-        kind = "dot best" if place in starts else "dot"
+        kind = "dot" + when(place in starts, " best")
         about = f"{words.label(run)}: {quantity(energy, 'J')}, {run.time_utc[:16].replace('T', ' ')}"
         body += Markup('<circle class="{}" cx="{}" cy="{:.1f}" r="4"><title>{}</title></circle>').format(
             kind, pct(scale.x(place)), scale.y(energy), about

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import LogError, UnknownLogError
+from eprof.base.known import mapped, only
 from eprof.cli.options import (
     ALSO_WRITTEN,
     JOULES,
@@ -102,7 +103,7 @@ def report(options: argparse.Namespace) -> int:
         from eprof.lab.power.logs import what_it_is
 
         # Where the only log is a meter's: what it is, and what reads it.
-        what = what_it_is(options.inputs[0]) if len(options.inputs) == 1 else None
+        what = mapped(what_it_is, only(options.inputs))
         if what is None:
             raise
         raise LogError(f"{options.inputs[0]}: this is {what}") from err

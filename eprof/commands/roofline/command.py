@@ -121,7 +121,7 @@ def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[lis
     caps = _caps(options.power_cap, {costs.name for costs in priced})
     main = main_precision(energy.counts.amounts) if energy is not None else None
     # Without a wish, the other width stands in where a table cannot say.
-    precisions = ["fp64", "fp32"] if main == "fp64" else ["fp32", "fp64"]
+    precisions = sorted(("fp32", "fp64"), key=lambda precision: precision != main)
     if options.precision not in (None, "all"):
         precisions = [options.precision]
     machines: list[Machine] = []

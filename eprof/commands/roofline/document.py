@@ -12,11 +12,10 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError, EprofError
-from eprof.base.known import ratio
-from eprof.base.version import __version__
-from eprof.profile import document as profile_document
+from eprof.base.known import mapped, ratio
 from eprof.profile import schema
 from eprof.profile.components import mix_peaks
+from eprof.profile.document import document as profile_document
 from eprof.profile.rooflines import Machine, described
 
 if TYPE_CHECKING:
@@ -40,16 +39,14 @@ def document(
 
     sweep: what the machines lose, if they are one machine under ever lower power caps.
     """
-    profile = None if energy is None else profile_document.document(energy)
+    profile = mapped(profile_document, energy)
     dots = [] if profile is None or energy is None else _dots(profile, energy)
     intensities = np.geomspace(*_span(machines, dots), _POINTS)
     drawn = [{**described(machine), "lines": machine.lines(intensities)} for machine in machines]
     warnings = list(warnings)
     cap_test = _cap_test(machines[0], dots, warnings) if sweep is None else UNSET
     made = schema.Roofline(
-        eprof=__version__,
         title=None,
-        created_utc=profile_document.now(),
         command_line=list(command_line),
         machines=convert(drawn, list[schema.Machine]),
         equal_power=list(equal_power),

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from eprof.base.errors import DefinitionError
+from eprof.base.text import phrase
 from eprof.base.vocabulary import COUNTS
 from eprof.collect.collector import Collector, Tool
 from eprof.costs import Costs
@@ -45,21 +46,15 @@ def counters_for(collector: Collector, tool: Tool, costs: Costs | None, capabili
         basic = collector.basic(known)
         if not basic:
             raise
-        return _basic(basic, offered)
+        kept = {name: why for name, why in basic.items() if offered is None or name in offered}
+        lacking = ", ".join(sorted(basic.keys() - kept.keys()))
+        return CounterPlan(kept, [f"Not offered here, so not collected: {lacking}."] * bool(lacking))
     planned = plan(definition, costs, offered)
     labels_by_reason: dict[str, list[str]] = {}
     for word, reason in planned.missing.items():
         labels_by_reason.setdefault(reason, []).append(COUNTS[word].label)
     missing = [f"{', '.join(labels)} will be missing: {reason}." for reason, labels in labels_by_reason.items()]
     return CounterPlan({name: planned.why(name) for name in planned.counters}, missing, definition.name)
-
-
-def _basic(basic: dict[str, str], offered: Collection[str] | None) -> CounterPlan:
-    if offered is None:
-        return CounterPlan(basic)
-    lacking = sorted(name for name in basic if name not in offered)
-    missing = [f"Not offered here, so not collected: {', '.join(lacking)}."] if lacking else []
-    return CounterPlan({name: why for name, why in basic.items() if name in offered}, missing)
 
 
 def _capability(device: str | None, offered: Collection[str], profiler: str) -> str:
@@ -72,7 +67,7 @@ def _capability(device: str | None, offered: Collection[str], profiler: str) -> 
         if capability in by_name:
             return capability
     candidates = by_name or by_counters[:4]
-    may_be = f" (it may be {' or '.join(candidates)})" if candidates else ""
+    may_be = phrase(" (it may be {})", " or ".join(candidates))
     raise DefinitionError(
         f"The compute capability of {device or 'the GPU'} is not known{may_be}; say it with --capability."
     )

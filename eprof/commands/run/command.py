@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from eprof import profilers
 from eprof.base.errors import CollectError, EprofError, LogError, UsageError, shortage
 from eprof.base.kernels import selector
-from eprof.base.text import printable
+from eprof.base.known import mapped
+from eprof.base.text import phrase, printable, when
 from eprof.cli.options import (
     ALSO_WRITTEN,
     REPORT_SUFFIXES,
@@ -97,19 +98,6 @@ def add(commands: Commands) -> Parser:
     parser.usage = "eprof run [options] PROGRAM [--] [ARG...]"
     parser.add_pricing("the one made for this GPU; jetson-tk1 for the simulated device")
     parser.add_to_meter()
-    _add_measuring(parser)
-    group = parser.group("an MPI program on a simulated cluster (--profiler simgrid)")
-    group.value("--cluster", "NAME", "the cluster's table, or a file.toml (docs/scale.md)")
-    group.value("--processes", "N", "processes, one a node", type=positive, short="-n")
-    group.value("--size", "N", "the size of the problem, for `eprof scale`")
-    purpose = f"the run directory, or a report: .html .json .csv .parquet .md .txt{ALSO_WRITTEN}"
-    parser.add_kernels()
-    parser.add_output(purpose, "run directory and existing files", REPORT_SUFFIXES)
-    parser.flag("--no-report", "collect only; `eprof report DIRECTORY` makes the report later")
-    return parser
-
-
-def _add_measuring(parser: Parser) -> None:
     parser.choice("--profiler", ("auto", *profilers.names()), "default: the best that is usable here", default="auto")
     parser.value(
         "--caches",
@@ -134,6 +122,15 @@ def _add_measuring(parser: Parser) -> None:
     parser.flag("--host-energy", "measure the processor's energy (RAPL) instead of the GPU's")
     parser.flag("--checked", "simulated device: interpret kernels, which finds more of their errors, and takes long")
     parser.flag("--lock-clocks", "let ncu lock the clocks to their base (it does not otherwise)")
+    group = parser.group("an MPI program on a simulated cluster (--profiler simgrid)")
+    group.value("--cluster", "NAME", "the cluster's table, or a file.toml (docs/scale.md)")
+    group.value("--processes", "N", "processes, one a node", type=positive, short="-n")
+    group.value("--size", "N", "the size of the problem, for `eprof scale`")
+    purpose = f"the run directory, or a report: .html .json .csv .parquet .md .txt{ALSO_WRITTEN}"
+    parser.add_kernels()
+    parser.add_output(purpose, "run directory and existing files", REPORT_SUFFIXES)
+    parser.flag("--no-report", "collect only; `eprof report DIRECTORY` makes the report later")
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:
@@ -219,7 +216,7 @@ def _nodes(options: argparse.Namespace) -> "Nodes | None":
     from eprof.clusters import cluster, simulated
 
     program = [process.resolve(options.program[0]), *options.program[1:]]
-    size = None if options.size is None else problem_size(options.size)
+    size = mapped(problem_size, options.size)
     return simulated.nodes(cluster.load(options.cluster), program, options.processes, size)
 
 
@@ -257,7 +254,7 @@ def _places(options: argparse.Namespace) -> tuple[str | None, list[str]]:
 def _chosen(setup: "Setup") -> str:
     """Which profiler `eprof run` uses and why, and why not the ones before it."""
     tool = setup.tool
-    version = f" {tool.version}" if tool.version else ""
+    version = phrase(" {}", tool.version)
     kind, settings = "", setup.settings
     if settings.profiler == "auto":
         from eprof.commands.run.settings import uses_gpu
@@ -266,7 +263,7 @@ def _chosen(setup: "Setup") -> str:
         kind = _KINDS[whether].format(name=settings.program[0])
     chosen = f"profiler {tool.name}{version}{kind}: {tool.why}"
     refused = "; ".join(f"{looked.name}: {looked.why}" for looked in setup.looked if looked.name != tool.name)
-    return f"{chosen} (not {refused})." if refused else f"{chosen}."
+    return f"{chosen}{phrase(' (not {})', refused)}."
 
 
 def _dry_run(setup: "Setup") -> int:
@@ -274,12 +271,12 @@ def _dry_run(setup: "Setup") -> int:
     plan = setup.plan()
     lines = [f"# {_chosen(setup)}"]
     for step in setup.steps(plan, Path(setup.settings.place or "RUN")):
-        passes = "" if setup.settings.nodes else f"; passes over each kernel: {step.passes}"
+        passes = when(not setup.settings.nodes, f"; passes over each kernel: {step.passes}")
         lines.append(f"# {step.what}: {step.why}{passes}")
         words = [f"{key}={shlex.quote(value)}" for key, value in step.environment.items()]
         lines.append(" ".join([*words, shlex.join(step.command)]))
         if step.then is not None:
-            each = f"# for each {step.then.source}: " if EACH in step.then.command else ""
+            each = when(EACH in step.then.command, f"# for each {step.then.source}: ")
             lines.append(f"{each}{shlex.join(step.then.command)} > {shlex.quote(str(step.then.log))}")
     lines += [f"# {counter}: {why}" for counter, why in plan.counters.items()]
     lines += [f"# {sentence}" for sentence in plan.missing]

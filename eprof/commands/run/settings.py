@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eprof import profilers
 from eprof.base.errors import CollectError, UsageError
+from eprof.base.known import mapped
 from eprof.base.progress import Progress
-from eprof.base.text import pattern
+from eprof.base.text import pattern, phrase
 from eprof.collect import directory, process
 from eprof.collect.collector import CPU, ENERGY, PLAIN, PROGRAM, TIME, Collector, Nodes, Place, Request, Step, Tool
 from eprof.collect.meters.source import Component
@@ -110,7 +111,7 @@ class Setup(NamedTuple):
         """What counters a session is set up to collect. Raises DefinitionError if the GPU's capability is not known."""
         from eprof.commands.run.choice import counters_for
 
-        costs = self.table.at(self.settings.setting) if self.table is not None else None
+        costs = mapped(lambda table: table.at(self.settings.setting), self.table)
         return counters_for(self.collector, self.tool, costs, self.settings.capability)
 
     def steps(self, plan: "CounterPlan", place: Path) -> list[Step]:
@@ -176,8 +177,7 @@ def choose(wanted: str, program: str = "", arguments: Sequence[str] = ()) -> tup
     refusal = "No profiler can be used here." if wanted == "auto" else f"{wanted} cannot be used here."
     reasons: dict[str, list[str]] = {}
     for tool in tools:
-        remedy = f" ({tool.remedy})" if tool.remedy else ""
-        reasons.setdefault(f"{tool.why}{remedy}.", []).append(tool.name)
+        reasons.setdefault(f"{tool.why}{phrase(' ({})', tool.remedy)}.", []).append(tool.name)
     raise CollectError(" ".join([refusal, *(f"{', '.join(same)}: {reason}" for reason, same in reasons.items())]))
 
 

@@ -9,26 +9,15 @@ import numpy as np
 from msgspec.structs import asdict, replace
 
 from eprof.base.errors import LogError
-from eprof.base.known import ratio
+from eprof.base.known import mapped, ratio
 from eprof.base.marks import Mark, names
 from eprof.base.text import counted
-from eprof.base.version import __version__
 from eprof.clusters.cluster import POLL, Beside, Clock, Cluster, Run, about
 from eprof.commands.scale import fit
-from eprof.commands.scale.model import (
-    CAUSES,
-    MEMORY_SHARE,
-    Point,
-    Program,
-    best_clock_mhz,
-    clocks_to_keep,
-    efficiency,
-    points,
-    size_to_keep,
-)
+from eprof.commands.scale import model as closed_form
+from eprof.commands.scale.model import CAUSES, MEMORY_SHARE, Point, Program, points
 from eprof.commands.scale.schema import MEASURED, MODELLED, Best, Keep, Row, Scale
 from eprof.lab.objective import Objective
-from eprof.profile.document import now
 
 _WORTHLESS, _NO_REACTION, _NETWORK_LED = 0.98, 1e-3, 0.5
 _SMALL_STEP = 1.01
@@ -85,7 +74,7 @@ def modelled(case: Case, asked: Asked) -> Scale:
         waiting=case.waiting,
         keep=list(_keep(case, asked)),
         shape=_shape(case),
-        f_star_mhz=best_clock_mhz(cluster, program, case.size),
+        f_star_mhz=closed_form.best_clock_mhz(cluster, program, case.size),
         warnings=[*cluster.warnings, *beyond],
     )
 
@@ -134,9 +123,7 @@ def _document(kind: str, title: str, rows: Sequence[Row], asked: Asked) -> Scale
     """What all documents of scaling say: their rows, and the best of them."""
     rows = [replace(row, pareto=_is_pareto(row, rows)) for row in rows]
     return Scale(
-        eprof=__version__,
         title=title,
-        created_utc=now(),
         command_line=list(asked.command_line),
         kind=kind,
         rows=rows,
@@ -171,30 +158,29 @@ def _row(run: Run, base: Run | None, slowest: Run | None) -> Row:
         None if other is None or (other.marks ^ run.marks) & Mark.MISSING else other.energy_j
         for other in (base, slowest)
     )
-    base_s = base.time_s if base else None
-    row = Row(
+    power_w = ratio(run.energy_j, run.time_s)
+    # Of a time that is a lower bound the power is neither a lower nor an upper one.
+    if run.time_marks & Mark.MISSING:
+        power_w = None
+    return Row(
         program=run.program,
         size=run.size,
         processors=run.processors,
         core_mhz=run.core_mhz,
         time_s=run.time_s,
         energy_j=run.energy_j,
-        power_w=ratio(run.energy_j, run.time_s),
+        power_w=power_w,
         efficiency=ratio(base_j, run.energy_j),
         efficiency_to_slowest_clock=ratio(slowest_j, run.energy_j),
-        speedup=ratio(base_s, run.time_s),
+        speedup=ratio(getattr(base, "time_s", None), run.time_s),
         overhead_j=_beyond(base, run),
         repeats=run.repeats,
         marks=names(run.marks),
         time_marks=names(run.time_marks),
-        parts=None if run.parts is None else dict(run.parts),
+        parts=mapped(dict, run.parts),
         ranks=run.ranks,
         imbalance=run.imbalance,
     )
-    # Of a time that is a lower bound the power is neither a lower nor an upper one.
-    if run.time_marks & Mark.MISSING:
-        return replace(row, power_w=None)
-    return row
 
 
 def _beyond(base: Run | None, run: Run) -> dict[str, float] | None:
@@ -237,10 +223,10 @@ def _best(rows: Sequence[Row], asked: Asked) -> Iterator[Best]:
     for program, size in dict.fromkeys((row.program, row.size) for row in rows):
         same = [row for row in rows if (row.program, row.size) == (program, size)]
         in_time = _alike([row for row in same if asked.deadline_s is None or row.time_s <= asked.deadline_s])
-        energies = np.array([math.nan if row.energy_j is None else row.energy_j for row in in_time])
+        energies = np.array([row.energy_j for row in in_time], dtype=float)
         times = np.array([row.time_s for row in in_time])
         for objective in asked.objectives:
-            place = objective.pick(energies, times) if in_time else None
+            place = objective.pick(energies, times)
             best = Best(objective=objective.name, program=program, size=size)
             if place is not None:
                 row = in_time[place]
@@ -254,9 +240,10 @@ def _keep(case: Case, asked: Asked) -> Iterator[Keep]:
     cluster, program, waiting, target = case.cluster, case.program, case.waiting, asked.keep
     for number in (number for number in case.processors if number > 1):
         if asked.keep_by == "clock":
-            yield clocks_to_keep(cluster, program, case.size, number, case.clocks, waiting, target)
+            yield closed_form.clocks_to_keep(cluster, program, case.size, number, case.clocks, waiting, target)
         else:
-            yield size_to_keep(cluster, program, number, case.clocks[0], waiting, target, asked.memory_share)
+            clock, share = case.clocks[0], asked.memory_share
+            yield closed_form.size_to_keep(cluster, program, number, clock, waiting, target, share)
 
 
 def _shape(case: Case) -> int:
@@ -268,9 +255,9 @@ def _shape(case: Case) -> int:
     most = max(case.processors)
     clock = case.clocks[0]
     work = case.program.work(case.size, most)
-    reached = efficiency(case.cluster, work, clock, case.waiting)
+    reached = closed_form.efficiency(case.cluster, work, clock, case.waiting)
     larger = case.program.work(case.size * _SMALL_STEP, most)
-    slope = (efficiency(case.cluster, larger, clock, case.waiting) - reached) / math.log(_SMALL_STEP)
+    slope = (closed_form.efficiency(case.cluster, larger, clock, case.waiting) - reached) / math.log(_SMALL_STEP)
     if reached >= _WORTHLESS:
         return 1
     if slope < _NO_REACTION:

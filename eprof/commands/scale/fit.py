@@ -38,10 +38,6 @@ class _Known(Struct, frozen=True):
     waiting_w: float
 
     @property
-    def size(self) -> float:
-        return self.point.size
-
-    @property
     def work_s(self) -> float:
         """Work of all processors in a run to fit, as counted: A."""
         return self.point.time_s * self.point.processors - self.point.network_s
@@ -66,7 +62,7 @@ def fit(cluster: Cluster, program: Program, runs: Sequence[Run], predict: Sequen
             clock = cluster.at(run.core_mhz)
             at_alpha_1 = replace(program, alpha=1.0)
             point = points(cluster, at_alpha_1, [run.size], [run.processors], clock, INTERRUPT)[0]
-            polling_w = clock.on_chip_w if cluster.waiting == POLL else 0.0
+            polling_w = (cluster.waiting == POLL) * clock.on_chip_w
             known.append(_Known(run, point, clock.idle_w, clock.idle_w + polling_w))
     small = [each for each in known if each.run.processors < min(predict, default=math.inf)]
     counts = sorted({each.run.processors for each in small})
@@ -154,12 +150,11 @@ def _predicted(
     cluster: Cluster, program: Program, known: Sequence[_Known], small: Sequence[_Known], counts: Sequence[int]
 ) -> Iterator[Prediction]:
     """What the fit says of each size and clock that it was made of, on node counts to predict."""
-    measured = {(each.size, each.run.processors, each.point.core_mhz): each.run for each in known}
-    seen = sorted({(each.size, each.point.core_mhz) for each in small})
+    measured = {(each.point.size, each.run.processors, each.point.core_mhz): each.run for each in known}
+    seen = sorted({(each.point.size, each.point.core_mhz) for each in small})
     for size, core_mhz in seen:
         for point in points(cluster, program, [size], counts, cluster.at(core_mhz), cluster.waiting):
             run = measured.get((size, point.processors, core_mhz))
-            time_s, energy_j = (run.time_s, run.energy_j) if run else (None, None)
             yield Prediction(
                 size=size,
                 processors=point.processors,
@@ -167,7 +162,7 @@ def _predicted(
                 time_s=point.time_s,
                 energy_j=point.energy_j,
                 efficiency=point.efficiency,
-                time_error=growth(point.time_s, time_s),
-                energy_error=growth(point.energy_j, energy_j),
+                time_error=growth(point.time_s, getattr(run, "time_s", None)),
+                energy_error=growth(point.energy_j, getattr(run, "energy_j", None)),
                 marks=names(Mark.ESTIMATED | cluster.marks),
             )

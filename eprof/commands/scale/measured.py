@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError
+from eprof.base.known import only
 from eprof.base.marks import Mark
 from eprof.base.resources import folder, log_content
 from eprof.base.resources import lines as lines_of
@@ -103,8 +104,7 @@ def _value(text: str, how: str) -> float:
     if how != _CLOCK:
         return number
     # Bare kHz; "2.40G" counts Hz, "2.40M" of older versions kHz.
-    mhz = number / (1e6 if match[2] else 1e3)
-    return mhz * 1e3 if match[2] and mhz < _LEAST_MHZ else mhz
+    return number / (1e6 if match[2] and number >= 1e6 * _LEAST_MHZ else 1e3)
 
 
 # ---- files
@@ -355,7 +355,7 @@ def _job(job: str, parts: dict[str, _Rows], notes: list[str]) -> Run | str:
     return replace(
         first,
         processors=sum(run.processors for run in runs),
-        core_mhz=first.core_mhz if len(clocks) == 1 else None,
+        core_mhz=only(clocks),
         time_s=max(run.time_s for run in runs),
         energy_j=sum(energies) or None,
         marks=int(marks),
@@ -369,7 +369,7 @@ def _part(job: str, rows: _Rows, notes: list[str]) -> Run | str:
         return "with rows of steps alone"
     whole = [row for row in own if row.is_whole]
     if not whole:
-        return min(row.text("state").split()[0] if row.text("state") else "without a state" for row in own)
+        return min(next(iter(row.text("state").split()), "without a state") for row in own)
     # A step that is written as the job is takes no longer than it.
     by_time = [(row.number("time_s") or 0.0, row.number("energy_j") or 0.0, row.text("program")) for row in whole]
     first = whole[by_time.index(max(by_time))]
@@ -383,7 +383,7 @@ def _part(job: str, rows: _Rows, notes: list[str]) -> Run | str:
         program=first.text("program") or "program",
         size=None,
         processors=int(processors),
-        core_mhz=own_mhz or (clocks.pop() if len(clocks) == 1 else None),
+        core_mhz=own_mhz or only(clocks),
         time_s=time_s,
         energy_j=first.number("energy_j") or None,
         where=first.where,
@@ -416,4 +416,4 @@ def _of_steps(job: str, run: Run, steps: Sequence[Row], notes: list[str]) -> Run
         for row in steps
         if row.number("energy_j") == energy_j
     )
-    return replace(run, energy_j=energy_j, marks=0 if is_all else int(Mark.MISSING))
+    return replace(run, energy_j=energy_j, marks=int(Mark.MISSING) * (not is_all))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from eprof.base.errors import UsageError
-from eprof.base.known import ratio
+from eprof.base.known import mapped, ratio
 from eprof.base.toml import Document, Formula
 from eprof.clusters.cluster import POLL, Clock, Cluster, Storage, definition
 from eprof.commands.scale.schema import Keep
@@ -72,7 +72,7 @@ class Program(Struct, frozen=True):
                 raise UsageError(
                     f"{self.name}: `{word}` and `{word}_extra` are less than nothing at n = {size:g}, p = {processors}."
                 )
-        memory = None if self.memory is None else self._value(self.memory, "memory_bytes", size, processors)
+        memory = mapped(self._value, self.memory, "memory_bytes", size, processors)
         return Work(self.alpha, **counts, memory_bytes=memory)
 
     def _value(self, formula: Formula, word: str, size: float, processors: int) -> float:
@@ -204,7 +204,7 @@ def _priced(cluster: Cluster, work: Work, clock: Clock, waiting: str) -> tuple[d
         above_idle_j = sum(time_s * above_w for time_s, above_w in zip(times_s, watts, strict=True))
         seconds[cause] = sum(times_s) + network_s
         joules[cause] = work.alpha * seconds[cause] * clock.idle_w + above_idle_j
-    joules["waiting"] = work.alpha * whole_s * clock.on_chip_w if waiting == POLL else 0.0
+    joules["waiting"] = (waiting == POLL) * work.alpha * whole_s * clock.on_chip_w
     return joules, seconds
 
 

@@ -117,7 +117,7 @@ def _charts(document: Scale) -> Markup:
             across, up = axis([dot.x for dot in dots]), axis([dot.y for dot in dots])
             panel = Panel(title, unit, title, across, up, lines, dots[:_DOTS], below=below)
             shown.append(drawn(panel, f"{title} over {below}", named=False))
-    return Markup('<div class="plots">{}</div>').format(Markup("").join(shown)) if shown else Markup("")
+    return svg.piece(shown, '<div class="plots">{}</div>', Markup("").join(shown))
 
 
 def _is_alike(points: Sequence[tuple[float, float]], others: Sequence[tuple[float, float]]) -> bool:

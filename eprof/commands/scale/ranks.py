@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from eprof.base.errors import LogError
+from eprof.base.known import only
 from eprof.base.marks import NONE, Mark, from_names, names
 from eprof.base.text import counted, few, listed, pattern
 from eprof.clusters.cluster import Beside, Part, Run
@@ -166,29 +167,24 @@ def _seen(runs: Sequence[directories.Run]) -> _Seen:
         hosts=len(set(hosts)) if all(hosts) else None,
         ranks=max((int(number) for number in started if number.isdecimal() and len(number) < 10), default=None),
         time_s=time_s,
-        storage_s=_storage_s(hosts, runs),
+        storage_s=_largest_sum(hosts, [run.io.get("device_s") for run in runs]),
         is_metered=bool(metered),
     )
     if len(metered) == len(runs) and all(each.boards == 1 for each in metered):
         return seen._replace(gpus_j=sum(each.joules for each in metered))
     if len(metered) == len(runs) and all(each.boards == 0 for each in metered) and seen.hosts:
-        # Each rank's meter saw all of its host, so that the longest counts.
-        joules: dict[str, float] = {}
-        for host, measured in zip(hosts, metered, strict=True):
-            joules[host] = max(joules.get(host, 0.0), measured.joules)
-        return seen._replace(hosts_j=sum(joules.values()))
+        return seen._replace(hosts_j=_largest_sum(hosts, [each.joules for each in metered]))
     return seen
 
 
-def _storage_s(hosts: Sequence[str], runs: Sequence[directories.Run]) -> float | None:
-    """How long the storage devices of all hosts worked: each rank saw all of its host. None: one does not tell."""
-    worked_s: dict[str, float] = {}
-    for host, run in zip(hosts, runs, strict=True):
-        seconds = run.io.get("device_s")
-        if seconds is None:
+def _largest_sum(hosts: Sequence[str], amounts: Sequence[float | None]) -> float | None:
+    """What all hosts took, of which each rank saw all of its own: the largest counts. None: one does not tell."""
+    largest: dict[str, float] = {}
+    for host, amount in zip(hosts, amounts, strict=True):
+        if amount is None:
             return None
-        worked_s[host] = max(worked_s.get(host, 0.0), seconds)
-    return sum(worked_s.values())
+        largest[host] = max(largest.get(host, 0.0), amount)
+    return sum(largest.values())
 
 
 def _check_whole(report: Report, runs: Sequence[directories.Run]) -> None:
@@ -305,7 +301,7 @@ def _run(report: Report, nodes: int, beside: Beside, is_timed: bool) -> Run:
     core_mhz = costs.setting.get("core_mhz") if costs and costs.setting_from != _DEFAULT else None
     imbalance = profile.ranks.imbalance if profile.ranks else None
     return Run(
-        program=commands.pop() if len(commands) == 1 else "program",
+        program=only(commands) or "program",
         size=None,
         processors=nodes,
         core_mhz=core_mhz,

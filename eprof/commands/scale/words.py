@@ -106,7 +106,7 @@ def _of_several(document: Scale) -> Headline:
 
     That is of more than one processor, and may be above 1.
     """
-    name = "edp" if any(best.objective == "edp" for best in document.best) else document.best[0].objective
+    name = min((best.objective for best in document.best), key=lambda name: name != "edp")
     largest: dict[str, Best] = {}
     for best in sorted(document.best, key=lambda best: best.size or 0.0):
         if best.objective == name and best.processors is not None:
@@ -125,8 +125,7 @@ def _of_several(document: Scale) -> Headline:
 
 def row_for(document: Scale, row: Row) -> str:
     """What a row of `eprof scale` is best for, energy x time before others."""
-    names = [best.objective for best in document.best if _is_best(best, row)]
-    return "edp" if "edp" in names else names[0]
+    return min((best.objective for best in document.best if _is_best(best, row)), key=lambda name: name != "edp")
 
 
 def _leading(document: Scale) -> Row | None:

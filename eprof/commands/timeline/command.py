@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.errors import UsageError
+from eprof.base.known import mapped
 from eprof.cli.options import TABLE, TIMELINE_SUFFIXES, WRITTEN, Commands, Parser, command, matching
 from eprof.cli.output import Output, Result, deliver, of_document, planned
 
@@ -51,7 +52,7 @@ def timeline(options: argparse.Namespace) -> int:
     from eprof.commands.timeline.document import Asked
     from eprof.lab.power.clock import seconds
 
-    interval_s = None if options.interval is None else seconds(options.interval)
+    interval_s = mapped(seconds, options.interval)
     if interval_s is not None and not 0 < interval_s <= _LONGEST_INTERVAL_S:
         raise UsageError(f"--interval {options.interval}: must be a time with its unit, such as 60s or 100ms.")
     if options.sync is not None and not 0 < options.sync <= _LONGEST_SYNC_S:
@@ -62,7 +63,7 @@ def timeline(options: argparse.Namespace) -> int:
         raise UsageError(f"--idle {options.idle:g}: must be a power in W from 0 on.")
     paths = list(dict.fromkeys(matching(options.inputs)))
     outputs = planned(options, TIMELINE_SUFFIXES)
-    table = None if options.costs is None else costs.load(options.costs)
+    table = mapped(costs.load, options.costs)
     asked = Asked(options.sync, options.offset, options.idle, options.command_line, table)
     deliver(_made(paths, options.marks, asked, options.verbose, interval_s), outputs, options)
     return 0
@@ -80,16 +81,22 @@ def _made(
 ) -> Result:
     """Read the power and marks of `eprof timeline`; those of run directories belong to their power. Raises LogError."""
     from eprof.commands.timeline import document as timeline_document
-    from eprof.lab.power import activity, marks
+    from eprof.lab.power import activity, counted, marks
     from eprof.lab.power import logs as power
 
     notes = [note for path in paths for note in timeline_document.notes_of(path)]
     read_logs = [power.sampled(timeline_document.power_of(path), notes, interval_s) for path in paths]
     series = [each for powers, _ in read_logs for each in powers]
     sampled = [each for _, beside in read_logs for each in activity.activities(beside)]
-    if asked.costs is not None and not sampled:
-        raise UsageError("--costs prices sampled activity, of which these logs have none; give a log of dcgmi dmon.")
-    if sampled and asked.costs is None:
+    if asked.costs is not None:
+        for path, (powers, _) in zip(paths, read_logs, strict=True):
+            sampled += filter(None, [counted.counted(timeline_document.power_of(path), powers, asked.costs)])
+        if not sampled:
+            raise UsageError(
+                "--costs prices sampled activity and counts of intervals, of which these logs have none; give a log of "
+                "dcgmi dmon, or of perf stat -I with events of cores beside joules."
+            )
+    elif sampled:
         notes.append("How busy units were was sampled, too: --costs, such as a100-sxm4-80gb, splits joules by cause.")
     of_marks = [*marked, *(path for path in paths if Path(path).is_dir())]
     files = [file for path in of_marks if (file := timeline_document.marks_of(path))]

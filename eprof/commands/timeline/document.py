@@ -2,17 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from operator import mul
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
-from eprof.base.arrays import Floats
+from eprof.base.arrays import Floats, finite_all
 from eprof.base.errors import LogError
-from eprof.base.known import ratio
+from eprof.base.known import less, mapped, ratio
 from eprof.base.marks import names
 from eprof.base.text import few, when
-from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS
 from eprof.collect import directory
 from eprof.commands.timeline.schema import Cause, Component, Function, Split, Timeline
@@ -21,7 +22,6 @@ from eprof.lab.power import fuse
 from eprof.lab.power.activity import Activity, Causes, causes
 from eprof.lab.power.marks import Mark, Marks
 from eprof.lab.power.series import Series, shared, sharing_warnings
-from eprof.profile.document import now
 
 _FEW_PERIODS = 3.0
 _IDLE_SAMPLES = 3
@@ -71,9 +71,7 @@ def document(fused: Fused, asked: Asked, title: str) -> Timeline:
     splits = [] if asked.costs is None else [_split(fused, each, asked.costs) for each in fused.activities]
     unpriced = dict.fromkeys(sentence for _, sentences in splits for sentence in sentences)
     return Timeline(
-        eprof=__version__,
         title=title,
-        created_utc=now(),
         command_line=list(asked.command_line),
         start_utc=datetime.fromtimestamp(fused.begin_s, UTC).isoformat() if fused.series[0].absolute else None,
         duration_s=fused.end_s - fused.begin_s,
@@ -122,7 +120,11 @@ def fused(
         functions = few(list(dict.fromkeys(f"`{mark.name}`" for mark in cut)), _NAMED)
         warnings.append(f"{functions}: marked also where no power was logged, so its time and joules are lower bounds.")
     offsets_s = [float(new.edges[0] - old.edges[0]) for new, old in zip(moved, series, strict=True)]
-    placed = [(each, own[each.source, each.gpu]) for each in sampled if (each.source, each.gpu) in own]
+    placed = [
+        (each, [own[each.source, component] for component in each.components])
+        for each in sampled
+        if all((each.source, component) in own for component in each.components)
+    ]
     clipped = [Mark(mark.name, max(mark.begin_s, begin_s), min(mark.end_s, end_s), mark.rank) for mark in seen]
     return Fused(
         series=moved,
@@ -135,7 +137,10 @@ def fused(
         wholes=found.wholes,
         offsets_s={each.component: offset_s for each, offset_s in zip(moved, offsets_s, strict=True)},
         warnings=[*warnings, *(note for each, _ in placed for note in each.notes)],
-        activities=[each.moved(moved[place].component, offsets_s[place]) for each, place in placed],
+        activities=[
+            each.moved(tuple(moved[place].component for place in places), offsets_s[places[0]])
+            for each, places in placed
+        ],
     )
 
 
@@ -196,8 +201,9 @@ def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None
 
 
 def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, list[str]]:
-    """The joules of a GPU by cause: of the whole time, of each function and of none; and what has no price."""
-    power = next(series for series in fused.series if series.component == activity.gpu)
+    """The joules of a GPU or CPU by cause: of the whole time, of each function and of none; and what has no price."""
+    parts = [series for series in fused.series if series.component in activity.components]
+    power = replace(parts[0], watts=np.sum([series.watts for series in parts], axis=0))
     whole = np.array([fused.begin_s]), np.array([fused.end_s])
     total = causes(activity, table, power, *whole, np.zeros(1, np.int64), 1)
     rows = list(_causes(None, total, 0))
@@ -217,7 +223,8 @@ def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, l
     over_time = causes(activity, table, power, edges[:-1], edges[1:], np.arange(bins), bins)
     watts = (over_time.joules / seconds[:, np.newaxis]).tolist()
     split = Split(
-        component=activity.gpu,
+        component=activity.label,
+        counted=bool(activity.ways),
         costs=table.name,
         metered_j=float(power.energy_j(*whole)[0]),
         modelled_j=float(total.modelled_j[0]),
@@ -265,8 +272,7 @@ def _chart(series: Series, start_s: float) -> list[tuple[float, float | None]]:
     for first in range(0, len(series.watts), step):
         last = min(first + step, len(series.watts))
         begin_s, end_s = series.edges[[first]], series.edges[[last]]
-        known_s = series.known_s(begin_s, end_s)[0]
-        watts = float(series.energy_j(begin_s, end_s)[0] / known_s) if known_s else None
+        watts = ratio(float(series.energy_j(begin_s, end_s)[0]), float(series.known_s(begin_s, end_s)[0]))
         steps.append((float(begin_s[0] - start_s), watts))
     return [*steps, (float(series.edges[-1] - start_s), None)]
 
@@ -291,7 +297,7 @@ def _functions(fused: Fused) -> Iterator[Function]:
             energy_j=energy_j,
             inclusive_j={component: joules[place] for component, joules in whole_j.items()},
             above_idle_j={
-                component: _above(joules, fused.idle_w[component], float(own_known_s[component][place]))
+                component: less(joules, mapped(mul, fused.idle_w[component], float(own_known_s[component][place])))
                 for component, joules in energy_j.items()
             },
             unknown_s=float(unknown_s[place]),
@@ -307,18 +313,12 @@ def _is_short(pieces: fuse.Pieces, place: int, period_s: float) -> bool:
     return not len(stretches) or float(np.median(stretches)) < _FEW_PERIODS * period_s
 
 
-def _above(joules: float | None, idle_w: float | None, seconds: float) -> float | None:
-    return None if idle_w is None or joules is None else joules - idle_w * seconds
-
-
 def _by_function(fused: Fused, pieces: fuse.Pieces) -> tuple[dict[str, list[float | None]], dict[str, Floats]]:
     """The joules of each function in each component, None where no moment of it is known; for how long they are."""
     known_s = {each.component: pieces.summed(each.known_s(pieces.begin_s, pieces.end_s)) for each in fused.series}
     joules = {each.component: pieces.summed(each.energy_j(pieces.begin_s, pieces.end_s)) for each in fused.series}
-    return {
-        name: [one if seconds > 0 else None for one, seconds in zip(of_name.tolist(), known_s[name], strict=True)]
-        for name, of_name in joules.items()
-    }, known_s
+    known_j = {name: finite_all(np.where(known_s[name] > 0, of_name, np.nan)) for name, of_name in joules.items()}
+    return known_j, known_s
 
 
 def merged(parts: Sequence[Marks]) -> Marks | None:

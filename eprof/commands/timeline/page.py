@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
+from eprof.base.known import mapped
 from eprof.base.vocabulary import CONSTANT, COUNTS
 from eprof.commands.timeline import words
 from eprof.commands.timeline.schema import Component, Function, Split, Timeline
@@ -25,14 +26,8 @@ _DARKEST = 8
 
 def html(document: Timeline) -> str:
     """The page of `eprof timeline`: one self-contained HTML file from a document `eprof.timeline/1`."""
-    return page(
-        document,
-        "timeline",
-        [words.subject(document)],
-        words.headline(document),
-        _figures(document),
-        _sections(document),
-    )
+    head = [words.subject(document)], words.headline(document)
+    return page(document, "timeline", *head, _figures(document), _sections(document))
 
 
 def _figures(document: Timeline) -> Iterator[Figure]:
@@ -158,7 +153,9 @@ def _round_watts(most: float) -> list[float]:
     """One or two round powers up to the most of a panel."""
     size = 10.0 ** math.floor(math.log10(most))
     step = max(digit * size for digit in (0.5, 1.0, 2.0, 5.0) if digit * size <= most)
-    return [step / 2, step] if step == most or most < 1.6 * step else [step]
+    if most < 1.6 * step:
+        return [step / 2, step]
+    return [step]
 
 
 def _lane(document: Timeline, function: Function, place: int) -> Markup:
@@ -170,7 +167,7 @@ def _lane(document: Timeline, function: Function, place: int) -> Markup:
         spans.append(rect.format(groups[place % _COLOURS], pct(begin), pct(max(end - begin, 0.0)), _LANE - 4))
     drawing = Markup('<svg width="100%" height="{}" role="img" aria-label="when {} ran">{}</svg>')
     energy_j = words.total_of(document, function.inclusive_j)
-    joules = None if energy_j is None else quantity(energy_j, "J")
+    joules = mapped(quantity, energy_j, "J")
     return _row(
         function.name,
         written(joules, words.marks_inclusive(function)),
@@ -208,7 +205,7 @@ def _heat(document: Timeline) -> Markup:
         for function in words.by_energy(document)
     ]
     rows.append((words.OUTSIDE, document.outside_j, [words.marks_outside(document, each) for each in components]))
-    most_j = max((joules or 0.0 for _, energy_j, _ in rows for joules in energy_j.values()), default=0.0)
+    most_j = max((joules or 0.0 for _, energy_j, _ in rows for joules in energy_j.values()), default=0.0) or 1.0
     heads = Markup("").join(Markup('<th scope="col">{}</th>').format(component.name) for component in components)
     line, cell = Markup('<tr><th scope="row">{}</th>{}</tr>'), Markup('<td class="h{}">{}</td>')
     lines = []
@@ -216,9 +213,8 @@ def _heat(document: Timeline) -> Markup:
         cells = []
         for component, mark in zip(components, marks, strict=True):
             joules = energy_j[component.name]
-            step = round(_DARKEST * max(joules or 0.0, 0.0) / most_j) if most_j > 0 else 0
-            text = None if joules is None else quantity(joules, "J")
-            cells.append(cell.format(step, written(text, mark)))
+            step = round(_DARKEST * max(joules or 0.0, 0.0) / most_j)
+            cells.append(cell.format(step, written(mapped(quantity, joules, "J"), mark)))
         lines.append(line.format(name, Markup("").join(cells)))
     return Markup(
         '<div class="wide" tabindex="0" role="region" aria-label="Joules by component and function">'

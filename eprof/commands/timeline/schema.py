@@ -71,14 +71,15 @@ class Cause(Struct, frozen=True, kw_only=True):
 
 
 class Split(Struct, frozen=True, kw_only=True):
-    """The joules of a GPU by cause, from sampled activity and the prices of `costs`, held to its meter.
+    """The joules of a GPU or CPU by cause, from what was sampled or counted and `costs`, held to its meter.
 
-    component: the GPU's. metered_j: of the whole time; modelled_j: what the prices say of it alone. idle_w: by setting,
-    as the log has it. unseen_pj: what an active multiprocessor takes a cycle beyond the prices, at the table's 1 V.
-    watts: over time for a chart, (time_s, W of each of `words`).
+    component: what has the joules. counted: by a CPU's counters, not sampled. metered_j: of the whole time; modelled_j:
+    what the prices say of it alone. idle_w: by setting, as the log has it. unseen_pj: what an active multiprocessor
+    takes a cycle beyond the prices, at the table's 1 V. watts: over time for a chart, (time_s, W of each of `words`).
     """
 
     component: str
+    counted: bool
     costs: str
     metered_j: float
     modelled_j: float
@@ -92,7 +93,7 @@ class Split(Struct, frozen=True, kw_only=True):
 class Timeline(Document, frozen=True, kw_only=True):
     """The whole document. total_j: of components that share no joules. outside_j: by component, in no function.
 
-    splits: of GPUs whose activity was sampled, where a cost table was named.
+    splits: of GPUs that were sampled and CPUs that were counted, where a cost table was named.
     """
 
     schema: str = SCHEMA

@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from eprof.base.text import visible
+from eprof.base.text import phrase, visible, when
 from eprof.base.version import __version__
 from eprof.commands.timeline.document import Fused
 from eprof.commands.timeline.schema import Timeline
 from eprof.lab.power.marks import Mark
-from eprof.lab.power.series import Series
 from eprof.show.files.trace import brief, encoded, named
 
 _POWER, _FUNCTIONS = 1, 2  # processes of the trace
@@ -29,10 +28,14 @@ def to_trace(document: Timeline, fused: Fused) -> bytes:
 
 
 def _rows(fused: Fused) -> Iterator[dict[str, Any]]:
+    """The events of the trace: each change of a component's power, 0 behind the last, then the marks."""
     yield named("process_name", _POWER, 0, "power")
     for series in fused.series:
-        whole = fused.wholes.get(series.component)
-        yield from _steps(series, f"{series.component}, part of {whole}," if whole else series.component, fused.begin_s)
+        name = visible(series.component + phrase(", part of {},", fused.wholes.get(series.component)))
+        times_s = (series.edges - fused.begin_s).tolist()
+        for time_s, watts in zip(times_s, [*np.nan_to_num(series.watts).tolist(), 0.0], strict=True):
+            # Perfetto adds the unit, which is the name of the argument.
+            yield {"ph": "C", "name": name, "pid": _POWER, "ts": _us(time_s), "args": {"W": brief(watts)}}
     if not fused.marks:
         return
     yield named("process_name", _FUNCTIONS, 0, "functions")
@@ -42,18 +45,8 @@ def _rows(fused: Fused) -> Iterator[dict[str, Any]]:
             lanes.append(_Lane())
             lanes[-1].takes(mark)
     for number, lane in enumerate(lanes, 1):
-        name = "functions" if number == 1 else f"functions (overlap {number - 1})"
-        yield named("thread_name", _FUNCTIONS, number, name)
+        yield named("thread_name", _FUNCTIONS, number, "functions" + when(number > 1, f" (overlap {number - 1})"))
         yield from (_slice(fused, mark, number) for mark in lane.marks)
-
-
-def _steps(series: Series, name: str, begin_s: float) -> Iterator[dict[str, Any]]:
-    """Each change of a component's power in the trace; 0 behind the last."""
-    times_s = series.edges - begin_s
-    watts = [*np.nan_to_num(series.watts).tolist(), 0.0]
-    for time_s, watt in zip(times_s.tolist(), watts, strict=True):
-        # Perfetto adds the unit, which is the name of the argument.
-        yield {"ph": "C", "name": visible(name), "pid": _POWER, "ts": _us(time_s), "args": {"W": brief(watt)}}
 
 
 def _us(time_s: float) -> float:

@@ -57,7 +57,7 @@ def _by_cause(document: Timeline) -> str:
         return ""
     largest = sorted(joules, key=lambda word: -joules[word])[:_SHOWN_CAUSES]
     shares = [f"{percent(joules[word] / total_j)} {cause_label(word)}" for word in largest]
-    return f"Of the GPUs' joules {listed(shares)}." if len(document.splits) > 1 else f"Of it {listed(shares)}."
+    return f"Of their joules {listed(shares)}." if len(document.splits) > 1 else f"Of it {listed(shares)}."
 
 
 def whole_by_word(document: Timeline) -> dict[str, list[Cause]]:
@@ -111,7 +111,8 @@ def by_prices(document: Timeline) -> Iterator[Point]:
     ]
     alone = phrase("the prices alone are {} off", few(off, _GPUS)) or "the meter saw nothing"
     costs = document.splits[0].costs
-    yield Point("Prices", f"{costs}, held to the meter{over}; {alone}. Work is taken for active x clock x units.")
+    work = " Work is taken for active x clock x units." if not all(split.counted for split in document.splits) else ""
+    yield Point("Prices", f"{costs}, held to the meter{over}; {alone}.{work}")
 
 
 def added(document: Timeline) -> list[Component]:
@@ -178,7 +179,7 @@ def marks_outside(document: Timeline, *components: Component) -> int:
     """What is not sure of joules in no function: lower bounds, unless all that is not known lies in functions."""
     in_functions_s = sum(function.unknown_s for function in document.functions)
     is_inside = len(document.components) == 1 and document.components[0].unknown_s <= (1 + 1e-9) * in_functions_s
-    return 0 if is_inside else missing(*components)
+    return (not is_inside) * missing(*components)
 
 
 def blocks(document: Timeline, verbose: bool) -> Iterator[Block]:

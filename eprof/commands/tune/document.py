@@ -1,19 +1,21 @@
 """From grids to the document `eprof.tune/1`, from which every report is made (docs/tune.md)."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from eprof.base.arrays import finite, finite_all
+from eprof.base.known import mapped, ratio
 from eprof.base.marks import names
 from eprof.base.text import few
-from eprof.base.version import __version__
 from eprof.commands.tune import schema
 from eprof.commands.tune.build import Tuning
 from eprof.commands.tune.grid import Choice, Grid, Point, choose, front, lost, together
 from eprof.lab.objective import Objective
+
+# What a meter says of a choice.
+_JUDGED = ("wrong", "lost_percent", "oracle_wrong", "oracle_lost_percent", "breaks_a_limit")
 
 
 def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] = ()) -> schema.Tune:
@@ -22,90 +24,57 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
     program = together(grids, tuning.whole)
     whole = choose(program, objective)
     choices = [choose(grid, objective) for grid in grids]
-    broken = sum(bool(choice.broken) for choice in choices)
-    unpicked = [grid.name for grid, choice in zip(grids, choices, strict=True) if choice.best is None]
-
     model = lost([(choice.wrong, choice.lost_percent) for choice in choices])
     oracle = lost([(choice.oracle_wrong, choice.oracle_lost_percent) for choice in choices])
     losses = mispredictions = None
     if model is not None and oracle is not None:
+        broken = sum(bool(choice.breaks_a_limit) for choice in choices)
         losses = schema.LostBy(model, oracle)
         mispredictions = schema.Mispredictions(model.cases, model.wrong, oracle.wrong, broken)
 
-    time_model = time_error = None
-    if (fitted := tuning.time_model) is not None:
-        time_model = schema.TimeModelUsed(fitted.byte_per_cycle, fitted.exponent, fitted.share, fitted.words)
-    if (checked := tuning.time_check) is not None:
-        tested = int(np.isfinite(checked.signed_percent).sum())
-        time_error = schema.TimeError(tested, checked.mean_percent, checked.max_percent, "leave_one_benchmark_out")
-
     # The program if each kernel ran at its own best clocks and changing them cost nothing.
     own = None
-    if not unpicked:
-        best = [(grid, choice.best) for grid, choice in zip(grids, choices, strict=True)]
-        own_j, own_s = (sum(getattr(grid, field)[at] for grid, at in best) for field in ("energy_j", "time_s"))
+    best = [(grid, choice.best) for grid, choice in zip(grids, choices, strict=True) if choice.best is not None]
+    if len(best) == len(grids):
+        own_j, own_s = (sum(getattr(grid, field)[place] for grid, place in best) for field in ("energy_j", "time_s"))
         own = schema.Joules(finite(own_j), finite(own_s))
 
-    notes = [*tuning.notes]
-    if unpicked:
-        notes.append(f"No setting can be picked for {few(unpicked, 1)}: none is known that gives {objective.words}.")
-    elif whole.best is None:
-        is_known = ~np.isnan(np.array([grid.energy_j for grid in grids])).any(axis=0)
-        why = f"none gives {objective.words}" if is_known.any() else "at none is the energy of all of them known"
-        notes.append(f"No setting can be picked for all kernels together: {why}.")
-    if broken:
-        notes.append(f"For {broken} kernels the pick breaks the limit, as measured.")
-
+    at_each = [_at(program, place, points) for place in range(len(points))]
     values = objective.value(program.energy_j, program.time_s)
     allowed = objective.allowed(program.energy_j, program.time_s)
-    slowdown = objective.max_slowdown
     return schema.Tune(
-        eprof=__version__,
-        created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         command_line=list(command_line),
         title=tuning.title,
         program=tuning.whole,
         model=tuning.model,
         objective=objective.name,
         objective_words=objective.words,
-        max_slowdown_percent=None if slowdown is None else 100 * slowdown,
+        max_slowdown_percent=mapped(lambda share: 100 * share, objective.max_slowdown),
         power_limit_w=objective.power_limit_w,
-        time=schema.Time(tuning.time_from, time_model, time_error, tuning.of_simulated),
+        time=_time(tuning),
         **_picks(program, whole, points),
         each_its_own=own,
         settings=[
-            schema.Setting(**_at(program, place, points), value=finite(values[place]), allowed=bool(allowed[place]))
-            for place in range(len(points))
+            schema.Setting(**at, value=finite(value), allowed=bool(keeps))
+            for at, value, keeps in zip(at_each, values, allowed, strict=True)
         ],
         front=[
-            schema.FrontPoint(
-                points[place].core_mhz,
-                points[place].memory_mhz,
-                float(program.energy_j[place]),
-                float(program.time_s[place]),
-            )
+            schema.FrontPoint(**{name: at_each[place][name] for name in schema.FrontPoint.__struct_fields__})
             for place in front(program)
         ],
         mispredictions=mispredictions,
         energy_lost_percent=losses,
         marks=tuple(names(int(program.marks))),
         processor=tuning.processor,
-        notes=notes,
+        notes=[*tuning.notes, *_notes(grids, choices, whole, objective)],
         kernels=[
             schema.Kernel(
                 name=grid.name,
                 kernel=grid.kernel,
                 launches=grid.launches,
                 **_picks(grid, choice, points),
-                wrong=choice.wrong,
-                lost_percent=choice.lost_percent,
-                oracle_wrong=choice.oracle_wrong,
-                oracle_lost_percent=choice.oracle_lost_percent,
-                breaks_a_limit=choice.broken,
-                energy_j=finite_all(grid.energy_j),
-                time_s=finite_all(grid.time_s),
-                measured_j=finite_all(grid.measured_j),
-                measured_s=finite_all(grid.measured_s),
+                **{name: getattr(choice, name) for name in _JUDGED},
+                **dict[str, Any]((name, finite_all(getattr(grid, name))) for name in schema.LISTS),
                 marks=tuple(names(int(grid.marks))),
             )
             for grid, choice in zip(grids, choices, strict=True)
@@ -113,20 +82,45 @@ def document(tuning: Tuning, objective: Objective, command_line: Sequence[str] =
     )
 
 
+def _time(tuning: Tuning) -> schema.Time:
+    """Where the times are from, and how far off modelled ones are."""
+    model = error = None
+    if (fitted := tuning.time_model) is not None:
+        model = schema.TimeModelUsed(fitted.byte_per_cycle, fitted.exponent, fitted.share, fitted.words)
+    if (checked := tuning.time_check) is not None:
+        tested = int(np.isfinite(checked.signed_percent).sum())
+        error = schema.TimeError(tested, checked.mean_percent, checked.max_percent, "leave_one_benchmark_out")
+    return schema.Time(tuning.time_from, model, error, tuning.of_simulated)
+
+
+def _notes(grids: Sequence[Grid], choices: Sequence[Choice], whole: Choice, objective: Objective) -> Iterator[str]:
+    """What could not be picked, and which picks break a limit."""
+    unpicked = [grid.name for grid, choice in zip(grids, choices, strict=True) if choice.best is None]
+    if unpicked:
+        yield f"No setting can be picked for {few(unpicked, 1)}: none is known that gives {objective.words}."
+    elif whole.best is None:
+        why = f"none gives {objective.words}"
+        if np.isnan([grid.energy_j for grid in grids]).any(axis=0).all():
+            why = "at none is the energy of all of them known"
+        yield f"No setting can be picked for all kernels together: {why}."
+    if broken := sum(bool(choice.breaks_a_limit) for choice in choices):
+        yield f"For {broken} kernels the pick breaks the limit, as measured."
+
+
 def _picks(grid: Grid, choice: Choice, points: Sequence[Point]) -> dict[str, Any]:
     places = {"best": choice.best, "fastest": choice.fastest, "measured_best": choice.measured, "now": grid.now}
-    return {pick: None if place is None else schema.At(**_at(grid, place, points)) for pick, place in places.items()}
+    return {pick: mapped(lambda place: schema.At(**_at(grid, place, points)), place) for pick, place in places.items()}
 
 
 def _at(grid: Grid, place: int, points: Sequence[Point]) -> dict[str, Any]:
     """Energy and time of a kernel or program at a setting, as fields of the document."""
-    energy_j, time_s, point = grid.energy_j[place], grid.time_s[place], points[place]
+    energy_j, time_s, point = finite(grid.energy_j[place]), finite(grid.time_s[place]), points[place]
     return {
         "core_mhz": point.core_mhz,
         "memory_mhz": point.memory_mhz,
-        "energy_j": finite(energy_j),
-        "time_s": finite(time_s),
-        "power_w": finite(energy_j / time_s) if time_s else None,
+        "energy_j": energy_j,
+        "time_s": time_s,
+        "power_w": ratio(energy_j, time_s),
         "measured_j": finite(grid.measured_j[place]),
         "measured_s": finite(grid.measured_s[place]),
         "marks": tuple(names(int(point.marks | grid.marks))),

@@ -40,11 +40,6 @@ class Grid(Struct, frozen=True, eq=False):
     launches: float = 1.0
     now: int | None = None
 
-    @property
-    def is_measured(self) -> bool:
-        """Whether the grid's energy was measured at two settings or more, so that there is a measured best."""
-        return int(np.isfinite(self.measured_j).sum()) > 1
-
 
 def together(grids: Sequence[Grid], name: str) -> Grid:
     """The grid of the program: energies and times of its kernels added up at each setting; NaN where one is unknown."""
@@ -75,7 +70,7 @@ class Choice(Struct, frozen=True):
 
     best: by the model. fastest: the time oracle (race-to-halt). measured: by meter and clock, where both are known.
     wrong, oracle_wrong: whether the pick is not the measured best. lost, oracle_lost: how much more energy it used, in
-    per cent. broken: whether the model's pick breaks, as measured, a limit that the objective sets.
+    per cent. breaks_a_limit: whether the model's pick breaks, as measured, a limit that the objective sets.
     """
 
     best: int | None
@@ -85,22 +80,22 @@ class Choice(Struct, frozen=True):
     oracle_wrong: bool | None = None
     lost_percent: float | None = None
     oracle_lost_percent: float | None = None
-    broken: bool | None = None
+    breaks_a_limit: bool | None = None
 
 
 def choose(grid: Grid, objective: Objective) -> Choice:
     """Choose the settings for one kernel or program."""
     best = objective.pick(grid.energy_j, grid.time_s)
     # By measured times where there are some to choose from.
-    several = np.isfinite(grid.measured_s).sum() > 1
-    time_s = grid.measured_s if several else grid.time_s
-    fastest = None
-    if np.isfinite(time_s).any():
-        fastest = int(np.nanargmin(time_s))
-    if fastest is not None and not several:
+    fastest = measured = None
+    if np.isfinite(grid.measured_s).sum() > 1:
+        fastest = int(np.nanargmin(grid.measured_s))
+    elif np.isfinite(grid.time_s).any():
         # Where a lower clock costs no time by the model, the highest clocks are the fastest: the last of the settings.
-        fastest = int(np.flatnonzero(time_s <= (1 + _SAME) * time_s[fastest])[-1])
-    measured = objective.pick(grid.measured_j, grid.measured_s) if grid.is_measured else None
+        fastest = int(np.flatnonzero(grid.time_s <= (1 + _SAME) * np.nanmin(grid.time_s))[-1])
+    # A best one is measured where the energy of two settings or more is.
+    if np.isfinite(grid.measured_j).sum() > 1:
+        measured = objective.pick(grid.measured_j, grid.measured_s)
     if measured is None:
         return Choice(best, fastest, None)
 

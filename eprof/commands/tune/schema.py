@@ -10,7 +10,7 @@ from eprof.base.nouns import Nouns, nouns_of
 from eprof.profile.schema import Document
 
 SCHEMA = "eprof.tune/1"
-_LISTS = ("energy_j", "time_s", "measured_j", "measured_s")
+LISTS = ("energy_j", "time_s", "measured_j", "measured_s")
 PICKS = ("best", "fastest", "measured_best", "now")
 
 
@@ -182,10 +182,10 @@ class Tune(Document, frozen=True, kw_only=True):
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The table of tuning: a row for each kernel and setting, and for all together; `pick`: which were chosen."""
-        whole = {name: [getattr(setting, name) for setting in self.settings] for name in _LISTS}
+        whole = {name: [getattr(setting, name) for setting in self.settings] for name in LISTS}
         yield from self._records(self.program, self, whole)
         for kernel in self.kernels:
-            yield from self._records(kernel.name, kernel, {name: getattr(kernel, name) for name in _LISTS})
+            yield from self._records(kernel.name, kernel, {name: getattr(kernel, name) for name in LISTS})
 
     def _records(self, name: str, picks: "Picked", lists: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
         for place, setting in enumerate(self.settings):

@@ -43,20 +43,22 @@ _MEMORY = "dram_gb_per_s"  # the peak that does not go with the core's clock
 
 
 class Activity(Struct, frozen=True, eq=False):
-    """What was sampled of a GPU, (n,) a sample, from `edges[i]` to `edges[i + 1]`, (n + 1,), in s.
+    """What was sampled of a GPU or counted of a CPU, (n,) a sample, from `edges[i]` to `edges[i + 1]`, (n + 1,), in s.
 
-    gpu: the component whose power it explains, in the log `source`. shares: field -> share of time, NaN where it was
-    not read. filled: where a share stands in from its neighbours. clock_mhz: NaN where no clock was sampled. notes:
-    what is not as it seems.
+    components: whose power it explains, in the log `source`. shares: field -> share of time, NaN where it was not read;
+    of a CPU word -> counts a second. filled: where one stands in from its neighbours. clock_mhz: NaN where no clock was
+    sampled. notes: what is not as it seems. ways: how each word was `counted`, and its marks. sockets: of the CPU.
     """
 
-    gpu: str
+    components: tuple[str, ...]
     source: str
     edges: Floats
     shares: Mapping[str, Floats]
     filled: Mapping[str, Bools]
     clock_mhz: Floats
     notes: tuple[str, ...] = ()
+    ways: Mapping[str, tuple[tuple[Way, ...], int]] = {}
+    sockets: int = 1
 
     @property
     def seconds(self) -> Floats:
@@ -65,12 +67,35 @@ class Activity(Struct, frozen=True, eq=False):
 
     @property
     def busy(self) -> Floats:
-        """The share of time in which anything ran, (n,)."""
+        """The share of time in which anything ran, (n,); something always does on a CPU."""
+        if self.ways:
+            return np.ones(len(self.clock_mhz))
         return self.shares.get(meaning().busy, np.max(list(self.shares.values()), axis=0))
 
-    def moved(self, gpu: str, offset_s: float) -> Activity:
-        """The same activity, of a component of another name, later by `offset_s`."""
-        return replace(self, gpu=gpu, edges=self.edges + offset_s)
+    @property
+    def active(self) -> Floats:
+        """The share of time in which a multiprocessor was active, (n,); 0 on a CPU, whose counts lack no such work."""
+        if self.ways:
+            return np.zeros(len(self.clock_mhz))
+        return self.shares.get(meaning().turns, self.shares.get(meaning().busy, np.ones(len(self.clock_mhz))))
+
+    @property
+    def label(self) -> str:
+        """What its power is the power of."""
+        return " + ".join(self.components)
+
+    def moved(self, components: tuple[str, ...], offset_s: float) -> Activity:
+        """The same activity, of components of other names, later by `offset_s`."""
+        return replace(self, components=components, edges=self.edges + offset_s)
+
+    def work(self, table: CostTable, costs: Costs) -> Iterator[tuple[str, str, Floats, tuple[Way, ...], int]]:
+        """What was done: its field, a word of the vocabulary, counts a second, (n,), how it is known, and its marks."""
+        for word, (ways, marks) in self.ways.items():
+            yield word, word, self.shares[word], ways, marks
+        if not self.ways:
+            for field, word, most in work_per_s(self.shares, table, costs, self.clock_mhz):
+                way = Way(f"{field} * {most.max():.4g}/s", "active x clock x units", int(Mark.ASSUMED))
+                yield field, word, most * self.shares[field], (way,), int(Mark.ASSUMED)
 
 
 class Causes(Struct, frozen=True, eq=False):
@@ -124,28 +149,34 @@ def _activity(gpu: str, own: Mapping[str, Series]) -> Activity:
     lost = not_read(shares)
     for name in lost:
         shares[name] = np.where(lost[name], np.nan, shares[name])
-    filled = {name: np.isnan(share) for name, share in shares.items()}
-    for name, share in shares.items():
-        if filled[name].any() and not filled[name].all():
-            middles = (first.edges[:-1] + first.edges[1:]) / 2
-            known = ~filled[name]
-            shares[name] = np.where(known, share, np.interp(middles, middles[known], share[known]))
+    holes = {name: np.isnan(share) for name, share in shares.items()}
+    shares = {name: filled(share, first.edges) for name, share in shares.items()}
     if lost:
         worst = max(float(mask.mean() / max(is_busy(shares).mean(), 1e-9)) for mask in lost.values())
         notes.append(
             f"{first.source}: {', '.join(sorted(lost))} took turns with other fields: 0 in {worst:.0%} of the busy "
             f"samples of {gpu} is not known, and stands in from the samples beside it."
         )
-    return Activity(gpu, first.source, first.edges, shares, filled, clock, tuple(notes))
+    return Activity((gpu,), first.source, first.edges, shares, holes, clock, tuple(notes))
+
+
+def filled(rates: Floats, edges: Floats) -> Floats:
+    """What was sampled between `edges`, (n + 1,), with its holes, NaN, filled from the samples beside them; (n,)."""
+    known = ~np.isnan(rates)
+    if known.all() or not known.any():
+        return rates
+    middles = (edges[:-1] + edges[1:]) / 2
+    return np.where(known, rates, np.interp(middles, middles[known], rates[known]))
 
 
 def causes(
     activity: Activity, table: CostTable, power: Series, begin_s: Floats, end_s: Floats, owner: Ints, number: int
 ) -> Causes:
-    """The joules of a GPU by cause in `number` groups of stretches of time; owner: the group of each stretch.
+    """The joules of a GPU or CPU by cause in `number` groups of stretches of time; owner: the group of each stretch.
 
     Each group's joules add up to what the meter saw in it. Raises CostError.
     """
+    table = table.in_sockets(activity.sockets)
     settings = _settings(activity, table)
     idle = _idle_w(activity, settings, power)
     seen_w = {**_idle_w(activity, settings, power, meaning().least), **idle}
@@ -291,23 +322,21 @@ def _counts(
     amounts: dict[str, Floats] = {}
     marks: dict[str, Ints] = {}
     how = {}
-    for field, word, most in work_per_s(activity.shares, table, costs, activity.clock_mhz):
-        amounts[word] = within(most * activity.shares[field])
+    for field, word, per_s, ways, mark in activity.work(table, costs):
+        amounts[word] = within(per_s)
         is_filled = within(activity.filled[field].astype(np.float64)) > 0
-        marks[word] = np.where(is_filled, int(Mark.ASSUMED | Mark.ESTIMATED), int(Mark.ASSUMED))
-        told = f"{field} * {most.max():.4g}/s"
-        how[word] = (Way(told, "active x clock x units", int(Mark.ASSUMED), number),)
+        marks[word] = np.where(is_filled, mark | int(Mark.ASSUMED | Mark.ESTIMATED), mark)
+        how[word] = ways
     none = np.zeros(number, np.int64)
     of_rows = KernelRows(
-        device=np.full(number, activity.gpu, object),
+        device=np.full(number, activity.label, object),
         kernel=np.arange(number).astype(object),
         launches=none + 1,
         time_s=within(np.ones(len(rows))),
         time_marks=none,
     )
-    active = activity.shares.get(meaning().turns, activity.shares.get(meaning().busy, np.ones(len(rows))))
     counts = Counts(of_rows, Columns.of(amounts, number), Columns.of(marks, number), how, costs.books)
-    return counts, within(active * _pace(costs, activity.clock_mhz))
+    return counts, within(activity.active * _pace(costs, activity.clock_mhz))
 
 
 def work_per_s(

@@ -451,7 +451,7 @@ def _series(path: str, meter: Meter, track: _Track, its: _Clock, holds: bool, no
     watts[np.minimum(steps, len(watts) - 1)] = np.nan
     if is_high.any():
         notes.append(f"{path}: {counted(int(is_high.sum()), 'sample')} of {name} of {MOST_W:.0e} W and more: not known")
-    made = replace(made, watts=watts, zoned=its.zoned, within=track.within)
+    made = replace(made, watts=watts, zoned=its.zoned, within=track.within, explained=name in meter.explained)
     if made.unknown_s:
         why = "gaps, holes, counters that fell, clocks that went back"
         notes.append(f"{path}: the power of {name} is not known for {made.unknown_s:.3g} s ({why})")

@@ -99,6 +99,7 @@ class Meter(Struct, forbid_unknown_fields=True):
     value: what a row says of watts or joules: a "sample", which holds until the next, a "mean" since the one before, or
     "joules" since then. devices: "one"; "added" (those of one moment are parts of one); "rows" (each has a row a
     moment, also where no column tells which); "" (nobody knows). usual: its interval where nobody said another.
+    explained: the components whose joules a profiler's counts in the same log explain.
     """
 
     meter: str
@@ -111,6 +112,7 @@ class Meter(Struct, forbid_unknown_fields=True):
     interval: list[str] = []
     start_s: float | None = None
     generic: bool = False
+    explained: list[str] = []
     table: Table | None = None
     lines: Lines | None = None
     samples: Samples | None = None

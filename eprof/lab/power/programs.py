@@ -51,8 +51,8 @@ def measurements(
         by_name = {power.component: power for power in powers}
         for gpu in activities(beside):
             notes += gpu.notes
-            if gpu.gpu in by_name:
-                rows += _rows(gpu, by_name[gpu.gpu], _program(path), table, levels)
+            if gpu.label in by_name:
+                rows += _rows(gpu, by_name[gpu.label], _program(path), table, levels)
     if not rows:
         raise LogError(f"{names[0]}: no {_LEAST_S:g} s of it have both activity and power, so it has no row.")
     frame = pd.DataFrame(_with_one_idle(rows))

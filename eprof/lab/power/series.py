@@ -28,7 +28,7 @@ class Series(Struct, frozen=True, eq=False, dict=True):
 
     absolute: the edges are seconds since the epoch, and no times from some start. zoned: these are sure to be UTC, as
     the log has such seconds or a zone; else they are dates of a clock in any zone. within: by the meter's own words, a
-    pattern of the components of its log that have its joules, too.
+    pattern of the components of its log that have its joules, too. explained: its log may have counts of what drew it.
     """
 
     component: str
@@ -38,6 +38,7 @@ class Series(Struct, frozen=True, eq=False, dict=True):
     absolute: bool
     zoned: bool = False
     within: str = ""
+    explained: bool = False
 
     @classmethod
     def of_power(

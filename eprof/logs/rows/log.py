@@ -37,6 +37,8 @@ _PROGRAMS, _SHOWN = 3, 60  # of several programs: how many are named, and of eac
 # What a log that counts all of a program, and does not name it, calls its only row.
 WHOLE_PROGRAM = "whole program"
 LAUNCH = "launch"
+# How rows are told apart by what a profiler counted in each stretch of time; a part is named by its end in s.
+INTERVAL = "interval"
 UNKNOWN = -1  # a start
 
 

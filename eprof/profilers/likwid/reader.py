@@ -24,7 +24,19 @@ from eprof.base.resources import folder
 from eprof.base.text import few, pattern
 from eprof.base.toml import Document
 from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
-from eprof.logs.rows.log import CORES, COUNT, JOULE, OTHER, SOCKETS, WHOLE_PROGRAM, Log, Names, Table, TableRows
+from eprof.logs.rows.log import (
+    CORES,
+    COUNT,
+    INTERVAL,
+    JOULE,
+    OTHER,
+    SOCKETS,
+    WHOLE_PROGRAM,
+    Log,
+    Names,
+    Table,
+    TableRows,
+)
 from eprof.logs.rows.stream import Source
 from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
 
@@ -39,6 +51,11 @@ _THREAD = pattern(r"(?:HWThread|Core) [0-9]+")
 _TIME = pattern(r"(?:RDTSC )?Runtime(?: \((?:RDTSC|gettimeofday)\))? \[s\]")
 _NUMBER = pattern(r"[0-9]{1,40}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?")
 _NO_COUNTER = ("", "-")  # of a thread that does not read it, as those of a socket but one
+# Of a time line (-t): the events of a group, and what was counted in an interval, by event and then by thread.
+_TIMELINE = pattern(r"# GID([|,])EventCount\1CpuCount\1Total runtime \[s\]\1(?P<events>.+)")
+_BETWEEN = pattern(r"[\s,]+")
+_BEFORE_EVENTS = 4
+_TIME_LINE = "time line"
 _MULTIPLEXING = "Perf_event uses multiplexing"
 _NAMED = 3
 _MOST_CALLS = 10**12  # more are damage
@@ -78,7 +95,8 @@ class _Block(Struct):
     it announces none. cells: each row with its threads' numbers, NaN where LIKWID has none; counters: the events and
     counters of these. counts: event -> their sum. sockets: how many have joules of their package; 0: not told. joules:
     metrics of an A64FX. lost: event -> how many threads have no number for it, or one that ran over. times: texts of
-    its run time, of each thread and table. is_share: the group was counted in a part of the run only.
+    its run time, of each thread and table. interval: its end on a time line, where each has a block. is_share: the
+    group was counted in a part of the run only.
     """
 
     device: str | None
@@ -94,6 +112,7 @@ class _Block(Struct):
     lost: dict[str, int] = field(default_factory=dict)
     times: list[str] = field(default_factory=list)
     calls: int = 1
+    interval: str | None = None
     is_share: bool = False
 
     def add_up(self) -> None:
@@ -168,14 +187,15 @@ def _digits(text: str) -> int:
 class _Walk(Struct):
     """The state of the reader between two lines. table: the one that rows are of now; threads: how many it has.
 
-    is_scaled: LIKWID says that the kernel counted events in turn, so that all counts are estimates. is_damaged: the end
-    of a row is lost, or the title of a table.
+    groups: the events of each group of a time line. is_scaled: LIKWID says that the kernel counted events in turn, so
+    that all counts are estimates. is_damaged: the end of a row is lost, or the title of a table.
     """
 
     blocks: list[_Block] = field(default_factory=list)
     cpu: dict[str, str] = field(default_factory=dict)
     table: str | None = None
     threads: int = 0
+    groups: list[list[str]] = field(default_factory=list)
     is_scaled: bool = False
     is_damaged: bool = False
     lines: int = 0
@@ -188,7 +208,7 @@ class _Walk(Struct):
         if about := _ABOUT.fullmatch(line):
             self.cpu[about[1]] = about[2]
             return
-        if self._title(line) or self._header(line) or self._row(_cells(line)):
+        if self._title(line) or self._header(line) or self._row(_cells(line)) or self._interval(line):
             return
         self.others += 1
         self.is_scaled |= _MULTIPLEXING in line
@@ -252,6 +272,31 @@ class _Walk(Struct):
             block.calls = int(min(max(1.0, *map(float, known)), _MOST_CALLS))
         return True
 
+    def _interval(self, line: str) -> bool:
+        """Whether a line is of a time line: its header, or an interval, which becomes a block."""
+        if header := _TIMELINE.fullmatch(line.rstrip()):
+            self.groups.append(header["events"].replace("|", ",").split(","))
+            return True
+        cells = _BETWEEN.split(line.strip(", \t"))
+        if not self.groups or len(cells) <= _BEFORE_EVENTS or not all(map(_NUMBER.fullmatch, cells[:_BEFORE_EVENTS])):
+            return False
+        group, events, threads = (int(float(text)) for text in cells[:3])
+        numbers = [number if (number := _number(text)) < LARGEST else math.nan for text in cells[_BEFORE_EVENTS:]]
+        names = self.groups[group - 1] if 0 < group <= len(self.groups) else []
+        if not names or events != len(names) or len(numbers) != events * threads:
+            self.is_damaged = True
+            return True
+        block = _Block(self.cpu.get("name"), WHOLE_PROGRAM, f"{_TIME_LINE} {group}", group, interval=cells[3])
+        block.cells = [(name, numbers[first * threads : (first + 1) * threads]) for first, name in enumerate(names)]
+        packages = (numbers for name, numbers in block.cells if name in _EVENTS.packages)
+        block.sockets = sum(joules > 0 for joules in next(packages, []))
+        self.blocks.append(block)
+        return True
+
+
+def _number(text: str) -> float:
+    return float(text) if _NUMBER.fullmatch(text) else math.nan
+
 
 def _cells(line: str) -> list[str]:
     """The cells of a line of a LIKWID table, without the commas that fill lines of CSV up."""
@@ -259,10 +304,13 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in inside.split(separator)]
 
 
-def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *_: object) -> Log:
+def read(
+    source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None = None, *_: object
+) -> Log:
     """Read all tables of counts in a log of likwid-perfctr.
 
-    `keep`: the counters that get a column. Raises LogError if there is none.
+    `keep`: the counters that get a column. parts: INTERVAL has a row for each of a time line. Raises LogError if there
+    is none.
     """
     walk = _Walk()
     rest = ""
@@ -270,9 +318,10 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
         *lines, rest = (rest + piece.decode("utf-8", "replace")).split("\n")
         for line in lines:
             walk.feed(line)
-    for block in walk.blocks:
+    blocks = _with_times(walk.blocks, parts == INTERVAL)
+    for block in blocks:
         block.add_up()
-    blocks = [block for block in walk.blocks if block.counts]
+    blocks = [block for block in blocks if block.counts]
     if not blocks:
         raise LogError(f"{source.path}: no table of LIKWID's raw counts is in it; was likwid-perfctr stopped?")
     is_cut = walk.is_cut(rest)
@@ -289,6 +338,31 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     return source.log(tables, notes, lines=walk.lines, skipped_lines=walk.others)
 
 
+def _with_times(blocks: Sequence[_Block], apart: bool) -> list[_Block]:
+    """LIKWID's blocks, those of a time line with the time of their interval; else all of a group as one."""
+    made: list[_Block] = []
+    whole: dict[int, _Block] = {}
+    begin_s = 0.0
+    for block in blocks:
+        if block.interval is None or apart:
+            made.append(block)
+        elif block.number not in whole:
+            made.append(whole.setdefault(block.number, block))
+        else:
+            kept = whole[block.number]
+            kept.cells = [
+                (name, [sum(both) for both in zip(numbers, more, strict=True)])
+                for (name, numbers), (_, more) in zip(kept.cells, block.cells, strict=True)
+            ]
+        if block.interval is not None:
+            end_s = float(block.interval)
+            block.times = [f"{end_s - begin_s:.9f}"]
+            begin_s = end_s
+    for block in whole.values():
+        block.times, block.interval, block.is_share = [f"{begin_s:.9f}"], None, len(whole) > 1
+    return made
+
+
 def _share_time(blocks: Sequence[_Block]) -> None:
     """Give LIKWID groups that were counted in turn in one run, without markers, the time of all of them.
 
@@ -296,7 +370,7 @@ def _share_time(blocks: Sequence[_Block]) -> None:
     """
     runs: list[list[_Block]] = []
     for block in blocks:
-        if block.region != WHOLE_PROGRAM:
+        if block.region != WHOLE_PROGRAM or block.group.startswith(_TIME_LINE):
             continue
         if block.number == 1 or not runs:
             runs.append([])
@@ -360,6 +434,8 @@ def _table(blocks: Sequence[_Block], keep: Container[str] | None, is_scaled: boo
         runs.append(seen[block.region])
         seen[block.region] += 1
     rows = replace(in_one_run, run=np.array(runs))
+    if blocks[0].interval is not None:
+        rows = replace(in_one_run, part=Names.of(block.interval for block in blocks))
     counters = Columns(tuple(units), np.array(values, dtype=np.float64).reshape(len(blocks), len(units)))
     lacks_rows = is_cut or any(block.is_share for block in blocks)
     return Table(KIND, rows, counters, units, frozenset({blocks[0].collection}), lacks_rows)

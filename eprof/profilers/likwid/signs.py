@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 KIND = "likwid-perfctr"
 SCALED = "scaled by perf_event"  # a counter that is 1 where counts of a part of the time were scaled up
 NOT_ALL = ": threads without a number"  # behind the name of an event: a counter of how many of its threads have none
-_SIGN = pattern(rb"(?:^|\n)(?:\| +Event +\| +Counter +\||Event,Counter,(?:HWThread|Core) \d)")
+_SIGN = pattern(rb"(?:^|\n)(?:\| +Event +\| +Counter +\||Event,Counter,(?:HWThread|Core) \d|# GID[|,]EventCount[|,])")
 _MESSAGE = pattern(rb"WARN: .*|ERROR: .*|Sleeping longer as likwid_sleep.*|Running without Marker API.*|")
 _AMD = b"AMDuProfPcm Report"
 _WHOLE = 4000  # bytes of a file that its first block shows to its end
@@ -23,7 +23,7 @@ _WHOLE = 4000  # bytes of a file that its first block shows to its end
 
 def _reader_of(block: bytes) -> str | None:
     # The word alone is found much sooner, and most logs lack it.
-    return "reader" if b"Counter" in block and _SIGN.search(block) else None
+    return "reader" if (b"Counter" in block or b"EventCount" in block) and _SIGN.search(block) else None
 
 
 def _refusal(path: str, head: bytes) -> str | None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Container, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +26,7 @@ from eprof.logs.rows.cells import LARGEST, is_wrapped, unused_note
 from eprof.logs.rows.log import (
     CORES,
     COUNT,
+    INTERVAL,
     JOULE,
     OTHER,
     PERCENT,
@@ -319,11 +322,13 @@ class _Sum(Struct):
 class _Counted(Struct):
     """What one row of the table will be: a run, or a cgroup of it.
 
-    intervals: how many the run has. places: where something was counted, and by which unit.
+    interval: the end of the one that it is of, where each has a row; intervals: how many the run has. places: where
+    something was counted, and by which unit.
     """
 
     kernel: str
     time_s: float
+    interval: str | None = None
     events: dict[str, _Sum] = field(default_factory=dict)
     joules: dict[str, _Sum] = field(default_factory=dict)
     packages: int | None = None
@@ -374,10 +379,13 @@ class _Counted(Struct):
         return all(math.isnan(total.value) for total in (*self.events.values(), *self.joules.values()))
 
 
-def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *_: object) -> Log:
+def read(
+    source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None = None, *_: object
+) -> Log:
     """Read all runs in a log of `perf stat`.
 
-    `keep`: the counters that get a column. Raises LogError if nothing is counted.
+    `keep`: the counters that get a column. parts: INTERVAL has a row for each of `-I`'s. Raises LogError if nothing is
+    counted.
     """
     lines = Lines(source.path)
     rest = ""
@@ -387,7 +395,7 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
             lines.feed(line)
     lines.finish(rest)
     runs = list(lines.whole_runs())
-    rows = [row for run in runs for row in _rows(run, lines)]
+    rows = [row for run in runs for row in (_interval_rows if parts == INTERVAL else _rows)(run, lines)]
     if all(row.is_empty for row in rows):
         raise LogError(f"{source.path}: {_nothing(rows)}")
     commands = {run.command for run in runs} - {None, SYSTEM}
@@ -400,8 +408,18 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
     )
 
 
-def _rows(run: Run, lines: Lines) -> list[_Counted]:
-    """The rows of a run that perf counted.
+def _interval_rows(run: Run, lines: Lines) -> Iterator[_Counted]:
+    """The rows of each interval of a run of perf's, which ends at the time that its rows have."""
+    begin_s = 0.0
+    for time, rows in groupby(run.rows, key=attrgetter("time")):
+        for counted in _rows(replace(run, rows=list(rows), elapsed="", cpu=[]), lines, begin_s):
+            counted.interval = time or None
+            yield counted
+        begin_s = seconds(time) if time else 0.0
+
+
+def _rows(run: Run, lines: Lines, begin_s: float = 0.0) -> list[_Counted]:
+    """The rows of a run that perf counted, which began at `begin_s`.
 
     Of cgroups inside of each other only the innermost, which no other counts again.
     """
@@ -411,7 +429,7 @@ def _rows(run: Run, lines: Lines) -> list[_Counted]:
         for each in cgroups
         if not any(other.startswith(each.rstrip("/") + "/") for other in cgroups if other != each)
     ]
-    time_s = _time_s(run, lines)
+    time_s = _time_s(run, lines) - begin_s
     counted = {
         cgroup: _Counted(cgroup or run.command or _unnamed(run, lines), time_s if len(inner) < 2 else math.nan)
         for cgroup in inner or [""]
@@ -510,6 +528,8 @@ def _table(rows: Sequence[_Counted], keep: Container[str] | None, is_cut: bool) 
     kernels = Names.of(row.kernel for row in rows)
     in_one_run = TableRows.of(Names.of([None] * len(rows)), kernels, time_s=[row.time_s for row in rows])
     table_rows = replace(in_one_run, run=np.arange(len(rows)))
+    if any(row.interval for row in rows):
+        table_rows = replace(in_one_run, part=Names.of(row.interval for row in rows))
     counters = Columns(tuple(units), np.array(values, dtype=np.float64).reshape(len(rows), len(units)))
     events = frozenset(name for name in units if not name.endswith(RUNNING))
     return Table(KIND, table_rows, counters, units, events, lacks_rows=is_cut)

@@ -201,7 +201,7 @@ def test_a_tie_is_no_misprediction():
 
 def test_a_pick_that_breaks_the_limit_as_measured_is_told():
     rows = replace(grid([1.0, 2.0], [1.0, 1.0], [5.0, 6.0]), measured_s=np.array([1.5, 1.0]))
-    assert choose(rows, Objective("energy", max_slowdown=0.1)).broken
+    assert choose(rows, Objective("energy", max_slowdown=0.1)).breaks_a_limit
 
 
 def test_table_two_is_over_the_wrong_cases():
