@@ -130,14 +130,15 @@ class Profile(Result, Struct, frozen=True, eq=False):
         if len(gpus) > 1 and costs != NONE:
             if to_meter or metered_j is not None:
                 self._check_metered(metered_j)
-            if by_component:
-                raise UsageError("--time components is for one GPU: report on the logs of each alone.")
             made = [
                 gpu.energy(costs, setting, efficiency if gpu.is_simulated else None, False, estimate=estimate)
                 for gpu in gpus
             ]
             if any(energy.split is not None for energy in made):
-                return beside(self, made)
+                together = beside(self, made)
+                if by_component:
+                    together.check_one_gpu("--time components")
+                return together
             costs = NONE
         predicted = self._predicted(costs, setting, efficiency, by_component)
         if to_meter or metered_j is not None:
@@ -288,7 +289,12 @@ class Profile(Result, Struct, frozen=True, eq=False):
             for name, counted_there in self._books.items():
                 is_own = np.array([label in own for label in counted_there.rows.device], dtype=bool)
                 books[name] = counted_there.chosen(np.flatnonzero(is_own))
-        return replace(self, logs=tuple(logs), counted=tuple(counted), _books=books)
+        priced_as = self.priced_as
+        if priced_as is not None and (of_gpus := priced_as.manifest.get("pricing_of")):
+            # A report that was read back tells how it priced each GPU.
+            pricing = {"pricing": of_gpus.get(counted[0].device.label, priced_as.section("pricing"))}
+            priced_as = replace(priced_as, manifest=pricing)
+        return replace(self, logs=tuple(logs), counted=tuple(counted), priced_as=priced_as, _books=books)
 
     @property
     def is_simulated(self) -> bool:
@@ -655,6 +661,12 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     def each(self) -> tuple["Energy", ...]:
         """The priced profile of each GPU with prices of its own; the profile itself, where it has one table."""
         return self.gpus or (self,)
+
+    def check_one_gpu(self, command: str) -> None:
+        """Raises UsageError: GPUs have prices of their own, and `command` is of one."""
+        if self.gpus:
+            names = listed(list(dict.fromkeys(str(part.device.name) for part in self.profile.counted)))
+            raise UsageError(f"{command} is of one GPU, and these logs are of {names}: give the logs of one of them.")
 
     def places_of(self, gpu: "Energy") -> Ints:
         """Where the rows of one of `each` are; they have the same order there."""

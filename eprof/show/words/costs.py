@@ -6,8 +6,9 @@ from typing import Protocol
 
 from eprof.base.clocks import label
 from eprof.base.nouns import Nouns
-from eprof.base.text import phrase
+from eprof.base.text import bracketed, phrase
 from eprof.profile import schema
+from eprof.profile.device import split_label
 from eprof.show.words.numbers import NARROW
 
 
@@ -32,8 +33,9 @@ class Priced(Named, Protocol):
 
 
 def of_gpu(costs: schema.Costs) -> str:
-    """Whose prices these are, where each of several GPUs has its own: " (Tesla K20c (0))"; else empty."""
-    return f" ({', '.join(label or 'not named' for label in costs.of)})" if costs.of else ""
+    """Whose prices these are, where each of several GPUs has its own: " (Tesla K20c)"; else empty."""
+    names = dict.fromkeys(split_label(label)[0] or "not named" for label in costs.of or ())
+    return bracketed(", ".join(names))
 
 
 def named(costs: Named) -> str:
