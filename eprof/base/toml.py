@@ -1,7 +1,8 @@
 """Definition files: TOML that people write, checked closely, with a small formula language.
 
-Formulas know `+ - * /`, parentheses, numbers and names; those of growing programs `^`, `log2()` and `sqrt()` too. They
-are parsed with `ast` into a tree that is walked here; no text from a file is ever run as Python.
+Formulas know `+ - * /`, parentheses, numbers and names; those of counters `min()` and `max()` too, those of growing
+programs `^`, `log2()` and `sqrt()`. They are parsed with `ast` into a tree that is walked here; no text from a file is
+ever run as Python.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import tomli as tomllib  # compiled: twice as quick as the one of Python
@@ -31,7 +32,9 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
-# Of formulas that grow with a program's size. The power is a whole number.
+GROWING = ("^", "log2()", "sqrt()")  # what formulas have besides that grow with a program's size
+CHOOSING = ("min()", "max()")  # and those of counters
+# Of formulas that grow. The power is a whole number.
 _FUNCTIONS: dict[str, Callable[[Any], Any]] = {"log2": math.log2, "sqrt": math.sqrt}
 _HIGHEST_POWER = 64
 _LONGEST_FORMULA = 2000
@@ -50,19 +53,19 @@ class Formula(Struct, frozen=True, dict=True):
     names: frozenset[str]
 
     @classmethod
-    def parse(cls, text: str, growing: bool = False) -> Formula:
+    def parse(cls, text: str, besides: Collection[str] = ()) -> Formula:
         """Parse the formula in `text`, of a TOML file.
 
         Raises ValueError with the reason if it is not a formula of this language.
 
-        growing: `^`, `log2()` and `sqrt()` are allowed; such formulas take numbers and no arrays.
+        besides: what it may have besides sums and products: GROWING, for numbers and no arrays, or CHOOSING.
         """
         if len(text) > _LONGEST_FORMULA:
             raise ValueError(f"the formula is longer than {_LONGEST_FORMULA} characters")
         if not text.isascii():  # Python would take some letters for others that look alike
             raise ValueError(f"`{text}` has letters other than a to z; use + - * / ( ), numbers and names")
         try:
-            return cls(text, frozenset(_names(_parsed(text), growing)))
+            return cls(text, frozenset(_names(_parsed(text), besides)))
         except _NotAllowed:
             raise
         except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
@@ -89,19 +92,21 @@ def _parsed(text: str) -> ast.expr:
     return ast.parse(text.replace("**", "|").replace("^", "**"), mode="eval").body
 
 
-def _names(tree: ast.expr, growing: bool, depth: int = 0) -> set[str]:
+def _names(tree: ast.expr, besides: Collection[str], depth: int = 0) -> set[str]:
     """The names in the tree of a formula; raises for what the formula language does not have."""
     if depth > _DEEPEST_FORMULA:
         raise _NotAllowed(f"the formula has more than {_DEEPEST_FORMULA} terms or parentheses; make steps of it")
-    inner = _growing(tree) if growing else None
+    inner = _growing(tree) if besides == GROWING else None
     if inner is not None:
-        return _names(inner, growing, depth + 1)
+        return _names(inner, besides, depth + 1)
     match tree:
         case ast.BinOp(left=left, right=right, op=op) if type(op) in _OPERATORS:
-            before, behind = _names(left, growing, depth + 1), _names(right, growing, depth + 1)
+            before, behind = _names(left, besides, depth + 1), _names(right, besides, depth + 1)
             if isinstance(op, ast.Div) and not behind and _value(right, {}) == 0:
                 raise _NotAllowed("the formula divides by zero")
             return before | behind
+        case ast.Call(func=ast.Name(id=name), args=[_, _, *_] as choices, keywords=[]) if f"{name}()" in besides:
+            return set().union(*(_names(choice, besides, depth + 1) for choice in choices))
         case ast.Name(id=name):
             return {name}
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
@@ -110,7 +115,7 @@ def _names(tree: ast.expr, growing: bool, depth: int = 0) -> set[str]:
             return set()
         case _:
             shown = ast.unparse(tree).replace("**", "^").replace("|", "**")
-            more = "^ log2() sqrt() " if growing else ""
+            more = "".join(f"{word} " for word in besides)
             raise _NotAllowed(f"`{shown}` is not allowed in a formula; use + - * / {more}( ), numbers and names")
 
 
@@ -137,6 +142,8 @@ def _value(tree: ast.expr, values: Mapping[str, Any]) -> Any:
             return -_value(operand, values)
         case ast.Call(func=ast.Name(id=function), args=[argument]):
             return _FUNCTIONS[function](_value(argument, values))
+        case ast.Call(func=ast.Name(id=function), args=choices):
+            return reduce(_chosen(function), (_value(choice, values) for choice in choices))
         case ast.BinOp(left=left, right=right, op=op):
             return _OPERATORS[type(op)](_value(left, values), _value(right, values))
         case ast.Name(id=name):
@@ -144,6 +151,13 @@ def _value(tree: ast.expr, values: Mapping[str, Any]) -> Any:
         case ast.Constant(value=number):
             return number
     raise AssertionError(f"unchecked formula {ast.dump(tree)}")
+
+
+def _chosen(function: str) -> Callable[[Any, Any], Any]:
+    """The smaller or the larger of two values of a formula, element by element."""
+    import numpy as np
+
+    return {"min": np.minimum, "max": np.maximum}[function]
 
 
 class Document(Struct, frozen=True, eq=False):
@@ -318,12 +332,12 @@ class Node(Struct, frozen=True, eq=False):
             raise self.wrong(f"a number from {least:g} to {most:g}")
         return number
 
-    def formula(self, known: Collection[str], growing: bool = False) -> Formula:
-        """A formula in a TOML file whose names are all `known`. growing: as `Formula.parse`."""
+    def formula(self, known: Collection[str], besides: Collection[str] = ()) -> Formula:
+        """A formula in a TOML file whose names are all `known`. besides: as `Formula.parse`."""
         if not isinstance(self.value, str):
             raise self.wrong("a formula, written as a text")
         try:
-            formula = Formula.parse(self.value, growing)
+            formula = Formula.parse(self.value, besides)
         except ValueError as err:
             raise self.error(f"{err}.") from err
         for name in sorted(formula.names):

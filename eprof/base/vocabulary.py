@@ -94,7 +94,7 @@ _ALL = [
     *_level("l1", "L1"),
     *_level("l2", "L2"),
     *_level("l3", "L3"),
-    Count(RANDOM, "access", DATA, "dram", "DRAM accesses at random, besides their bytes"),
+    Count(RANDOM, "access", DATA, "dram", "DRAM accesses at random"),
     *_level("dram", "DRAM"),
     *_byte_counts("system", "system", "Host memory"),
     *_byte_counts("global", "requested", "Global, requested"),

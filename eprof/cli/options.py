@@ -268,10 +268,10 @@ def split(words: Sequence[str], parser: argparse.ArgumentParser) -> tuple[list[s
 
 def problem_size(text: str) -> float:
     """A size of `eprof scale`: a number, or a formula of numbers such as 2^25."""
-    from eprof.base.toml import Formula
+    from eprof.base.toml import GROWING, Formula
 
     try:
-        size = float(Formula.parse(text, growing=True)({}))
+        size = float(Formula.parse(text, GROWING)({}))
     except (ValueError, KeyError, ZeroDivisionError, OverflowError):
         size = 0.0
     if not 0 < size < 1e18:

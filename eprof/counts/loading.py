@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from eprof.base import resources
 from eprof.base.marks import NONE, Mark
-from eprof.base.toml import Document, Formula, Node
+from eprof.base.toml import CHOOSING, Document, Formula, Node
 from eprof.base.vocabulary import (
     COUNTS,
     CPU,
@@ -341,7 +341,7 @@ class _Formulas:
 
     def _way(self, way: Node) -> Entry:
         way.table(("formula", "mark", "mark_if", "note"))
-        formula = way["formula"].formula(self.known)
+        formula = way["formula"].formula(self.known, CHOOSING)
         node = way["mark"]
         mark = NONE
         for word in node.each():
@@ -351,20 +351,20 @@ class _Formulas:
             raise way.error("a sum over some of the slices is not exact; give it a mark and a note.")
         mark_if = None
         if "mark_if" in way:
-            mark_if = way["mark_if"].formula(self.known)
+            mark_if = way["mark_if"].formula(self.known, CHOOSING)
             if not mark or not mark_if.names:
                 raise way.error("`mark_if` names the counters on which a `mark` depends.")
         return Entry(formula, mark, note, mark_if)
 
     def check(self, entry: Node) -> Check:
         entry.table(("left", "right", "relation", "tolerance", "note"))
-        left, right = entry["left"].formula(self.known), entry["right"].formula(self.known)
+        left, right = entry["left"].formula(self.known, CHOOSING), entry["right"].formula(self.known, CHOOSING)
         relation = entry["relation"].choice(("==", "<="))
         return Check(left, right, relation, entry["tolerance"].number(0, 1), entry["note"].text())
 
     def time_pair(self, entry: Node) -> TimePair:
         entry.table(("bytes", "rate", "note"))
-        moved, rate = entry["bytes"].formula(self.known), entry["rate"].formula(self.known)
+        moved, rate = entry["bytes"].formula(self.known, CHOOSING), entry["rate"].formula(self.known, CHOOSING)
         return TimePair(moved, rate, entry["note"].text(""))
 
 

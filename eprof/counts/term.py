@@ -52,6 +52,12 @@ class Term(Struct, frozen=True, eq=False):
 
     __radd__, __rmul__ = __add__, __mul__
 
+    def __array_ufunc__(self, choose: np.ufunc, method: str, *terms: Term | float) -> Term:
+        """The smaller or the larger of two parts (numpy's minimum and maximum): bounds of a side stay on it."""
+        left, right = map(self._same, terms)
+        size = np.maximum(left.size, right.size)
+        return Term(choose(left.values, right.values), size, left.low | right.low, left.high | right.high)
+
     def __rsub__(self, number: float) -> Term:
         """A number of the formula before the sign."""
         return self._same(number) - self

@@ -554,7 +554,7 @@ def _counted(launches: Launches, label: str | None, capability: str | None, prof
         *checks.check(timed, definition),
         *_unread(launches, names, profiler),
         *_unused(definition, names, profiler),
-        *_open(device),
+        *_open(device, definition.processor == CPU),
     ]
     return Counted(device, timed, definition, time_from, tuple(messages))
 
@@ -599,15 +599,20 @@ def _unused(definition: Definition, counter_names: Sequence[str], profiler: str)
     yield f"Counted, and not used with {definition.name}: {names}.{remedy}"
 
 
-def _open(device: Device) -> Iterator[str]:
-    """That only what is counted alike on several GPUs is known, and how to say which it is."""
-    if device.may_be:
-        numbers = [float(capability) for capability in device.may_be]
-        yield (
-            f"The logs do not name the GPU, which may have compute capability {listed(device.may_be, 'or')}: what "
-            f"these count alike is counted. Say which it has (--capability {device.may_be[0]}), and for joules what it "
-            f'is (--costs "estimated:{example(min(numbers), max(numbers))}").'
-        )
+def _open(device: Device, of_cpu: bool) -> Iterator[str]:
+    """That only what is counted alike on several processors is known, and how to say which it is."""
+    if not device.may_be:
+        return
+    alike = f"{listed(device.may_be, 'or')}: what these count alike is counted. Say which it"
+    told = f"--capability {device.may_be[0]}"
+    if of_cpu:
+        yield f"The logs do not name the CPU, which may be one of {alike} is ({told})."
+        return
+    numbers = [float(capability) for capability in device.may_be]
+    yield (
+        f"The logs do not name the GPU, which may have compute capability {alike} has ({told}), and for joules what it "
+        f'is (--costs "estimated:{example(min(numbers), max(numbers))}").'
+    )
 
 
 def _profiler_of(launches: Launches, counter_names: Sequence[str]) -> str:

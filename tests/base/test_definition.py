@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eprof.base.errors import DefinitionError
-from eprof.base.toml import Document, Formula, Node, line_of
+from eprof.base.toml import CHOOSING, GROWING, Document, Formula, Node, line_of
 
 
 def test_a_formula_knows_its_names_and_its_value():
@@ -18,6 +18,17 @@ def test_a_formula_knows_its_names_and_its_value():
     np.testing.assert_allclose(formula({"a": np.array([1.0, np.nan]), "b": 1.0}), [0.5, np.nan])
     with pytest.raises(KeyError):
         formula({"a": 1})
+
+
+def test_formulas_of_counters_choose_the_least_and_the_most():
+    formula = Formula.parse("max(0, min(a - 1, b, 3))", CHOOSING)
+    assert formula.names == {"a", "b"}
+    np.testing.assert_array_equal(formula({"a": np.array([0.0, 3.0, np.nan]), "b": 2.5}), [0, 2, np.nan])
+    for text, besides in (("min(a, b)", ()), ("min(a, b)", GROWING), ("min(a)", CHOOSING), ("log2(a)", CHOOSING)):
+        with pytest.raises(ValueError, match="is not allowed in a formula"):
+            Formula.parse(text, besides)
+    with pytest.raises(ValueError, match="divides by zero"):
+        Formula.parse("a / max(0, 0)", CHOOSING)
 
 
 @pytest.mark.parametrize(

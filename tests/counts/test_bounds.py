@@ -9,7 +9,7 @@ from test_counts_launches import UNITS, make, row
 
 import eprof
 from eprof.base.marks import Mark
-from eprof.base.toml import Formula
+from eprof.base.toml import CHOOSING, Formula
 from eprof.base.vocabulary import COUNTS
 from eprof.counts import counters, counts
 from eprof.counts.term import Term
@@ -36,7 +36,7 @@ def term(values, low=False, high=False):
 
 
 def sides(text, **terms):
-    result = Formula.parse(text)(terms)
+    result = Formula.parse(text, CHOOSING)(terms)
     return bool(result.low[0]), bool(result.high[0])
 
 
@@ -56,6 +56,10 @@ def sides(text, **terms):
         ("low / (1 - exact / 100)", True, False),
         ("exact - (exact - low)", True, False),
         ("2 + exact", False, False),
+        ("max(0, low - exact)", True, False),
+        ("min(exact, exact - low)", False, True),
+        ("min(low, high)", True, True),
+        ("max(1, exact)", False, False),
     ],
 )
 def test_a_formula_carries_the_side_of_its_bounds(text, is_low, is_high):

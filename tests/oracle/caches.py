@@ -69,7 +69,7 @@ class Machine:
     def run(self, traces):
         """The counts of one launch."""
         sms = self.gpu["sms"]
-        counts = dict.fromkeys(COUNTS, 0)
+        counts = dict.fromkeys([*COUNTS, ALONE], 0)
         l1s = [Cache(self.l1_bytes, LINE, self.gpu["l1_ways"] or 1) for _ in range(sms)]
         waiting = list(enumerate(traces))
         places = [None] * min(sms * self.in_flight, len(traces))
@@ -111,6 +111,7 @@ class Machine:
             wanted = {sector for sector in sectors if sector // each == line}
             (valid, dirty), evicted = self.l2.entry(line)
             counts["dram writes"] += len(evicted)
+            before = len(valid)
             if kind != "store":
                 counts["l2 reads"] += len(wanted)
                 counts["l2 read hits"] += len(wanted & valid)
@@ -120,9 +121,11 @@ class Machine:
                 counts["l2 writes"] += len(wanted)
                 valid |= wanted
                 dirty |= wanted
+            counts[ALONE] += (len(valid) == 1) - (before == 1)
 
 
 COUNTS = ("l1 load hits", "l2 reads", "l2 read hits", "l2 writes", "dram reads", "dram writes", "dram left dirty")
+ALONE = "dram sectors alone"  # in their line of 128 bytes
 
 
 def resident(gpu, items, local_bytes):
@@ -141,7 +144,7 @@ def launch(gpu, groups, items, local_bytes=0, machines=None):
         counts[f"{kind} requests"] = sum(k == kind for trace in traces for k, _ in trace)
         counts[f"{kind} sectors"] = sum(len(s) for trace in traces for k, s in trace if k == kind)
     runs = [machine.run(traces) for machine in machines or orders(gpu, items, local_bytes)]
-    for name in COUNTS:
+    for name in [*COUNTS, *[ALONE] * (gpu["l2_line"] == LINE)]:
         seen = [run[name] for run in runs]
         counts |= {name: seen[0], f"{name} least": min(seen), f"{name} most": max(seen)}
     return counts

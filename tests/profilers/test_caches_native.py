@@ -10,6 +10,7 @@ import random_kernels
 
 import eprof
 from eprof.base.errors import UsageError
+from eprof.commands.calibrate.manifest import source_text
 from eprof.profilers.oclgrind.caches import geometry, models
 from eprof.profilers.oclgrind.ir import loops
 
@@ -82,6 +83,27 @@ def test_requests_and_sectors_of_kernels(tmp_path, monkeypatch):
             assert found == {"load": (0, 0), "store": (0, 0), "atomic": (0, 0)} | CASES[name][1], name
         for key in ("l2 reads", "dram reads", "dram writes") if numbers else ():
             assert numbers[f"{key} least"] <= numbers[key] <= numbers[f"{key} most"]
+
+
+@needs_device
+def test_the_chase_of_calibrate_reads_sectors_that_are_alone_and_a_stream_none(tmp_path, monkeypatch):
+    """8 hops a turn and thread, over 64 times what L2 holds: some find their line there by chance."""
+    vectors, threads, turns = 1 << 18, 256, 4
+    numbers = {"n": vectors, "step": 8 * threads, "iterations": turns}
+    scalars = [{"is": "scalar", "type": "int32", "value": value} for value in numbers.values()]
+    scalars += [{"is": "scalar", "type": "float32", "value": value} for value in (1e30, 1.0)]
+    buffers = [{"is": "buffer", "type": "int32", "size": size, "seed": 1} for size in (4 * vectors, 1024)]
+    case = {"source": source_text("memory.cu"), "global": [threads], "local": [threads], "arguments": buffers + scalars}
+    monkeypatch.setenv(
+        "EPROF_CACHES", SMALL.replace("l2_bytes=8192", "l2_bytes=65536").replace("l2_line=32", "l2_line=128")
+    )
+    ran, _ = native_support.run(tmp_path, [case | {"name": name, "kernel": name} for name in ("chase", "read")], True)
+    log = tmp_path / "log.txt"
+    for name, least, most in (("chase", 0.9, 1), ("read", 0, 0)):
+        lines = sorted(filter(None, ran[name][1]), key=lambda line: "Instructions" not in line)
+        log.write_text("\n".join([*lines, "", ""]))
+        (value,) = eprof.load(log).counts().amounts["random"]
+        assert least <= value / (8 * threads * turns) <= most
 
 
 def test_loops_are_found_inner_ones_first():

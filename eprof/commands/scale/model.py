@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from eprof.base.errors import UsageError
 from eprof.base.known import mapped, ratio
-from eprof.base.toml import Document, Formula
+from eprof.base.toml import GROWING, Document, Formula
 from eprof.clusters.cluster import POLL, Clock, Cluster, Storage, definition
 from eprof.commands.scale.schema import Keep
 
@@ -105,8 +105,8 @@ def read(document: Document) -> Program:
         source=root["source"].text(),
         size=root["size"].text("size"),
         alpha=root["alpha"].number(1e-3, 1e3),
-        formulas={word: formula.formula(_NAMES, growing=True) for word, formula in counts.items()},
-        memory=None if memory.value is None else memory.formula(_NAMES, growing=True),
+        formulas={word: formula.formula(_NAMES, GROWING) for word, formula in counts.items()},
+        memory=None if memory.value is None else memory.formula(_NAMES, GROWING),
     )
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, finite_all
 from eprof.base.errors import LogError
@@ -21,7 +20,7 @@ from eprof.costs import CostTable
 from eprof.lab.power import fuse
 from eprof.lab.power.activity import Activity, Causes, causes
 from eprof.lab.power.marks import Mark, Marks
-from eprof.lab.power.series import Series, shared, sharing_warnings
+from eprof.lab.power.series import Series, added, shared, sharing_warnings
 
 _FEW_PERIODS = 3.0
 _IDLE_SAMPLES = 3
@@ -202,8 +201,7 @@ def _idle_w(series: Series, marks: Sequence[Mark], asked: Asked) -> float | None
 
 def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, list[str]]:
     """The joules of a GPU or CPU by cause: of the whole time, of each function and of none; and what has no price."""
-    parts = [series for series in fused.series if series.component in activity.components]
-    power = replace(parts[0], watts=np.sum([series.watts for series in parts], axis=0))
+    power = added([series for series in fused.series if series.component in activity.components])
     whole = np.array([fused.begin_s]), np.array([fused.end_s])
     total = causes(activity, table, power, *whole, np.zeros(1, np.int64), 1)
     rows = list(_causes(None, total, 0))

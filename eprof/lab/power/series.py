@@ -20,6 +20,7 @@ from eprof.base.text import listed, pattern
 
 MOST_W = 1e8  # more than any machine draws
 _GAP = 10.0  # periods without a sample: nothing is known of them
+_WHOLLY = 1 - 1e-6  # of a step is known
 _MOSTLY = 0.5  # of the samples of a counter that stands between them
 
 
@@ -109,6 +110,17 @@ class Series(Struct, frozen=True, eq=False, dict=True):
     def shifted(self, offset_s: float) -> Series:
         """The same series of power, later by `offset_s`."""
         return replace(self, edges=self.edges + offset_s)
+
+
+def added(series: Sequence[Series]) -> Series:
+    """The power of several components together; not known where that of one of them is not."""
+    if len(series) == 1:
+        return series[0]
+    edges = np.unique(np.concatenate([each.edges for each in series]))
+    seconds = np.diff(edges)
+    watts = np.sum([each.energy_j(edges[:-1], edges[1:]) for each in series], axis=0) / seconds
+    known_s = np.min([each.known_s(edges[:-1], edges[1:]) for each in series], axis=0)
+    return replace(series[0], edges=edges, watts=np.where(known_s > _WHOLLY * seconds, watts, np.nan))
 
 
 def _gaps(times: Floats) -> Bools:

@@ -28,11 +28,11 @@ const size_t MOST_REQUESTS = 1 << 22, MOST_PENDING = 1 << 26;  // between barrie
 
 // What is counted while recording, and by a replay, in sectors.
 enum { LOADS, LOAD_SECTORS, STORES, STORE_SECTORS, ATOMICS, ATOMIC_SECTORS, LOST, RECORDED };
-enum { L1_HITS, L2_READS, L2_READ_HITS, L2_WRITES, DRAM_READS, DRAM_WRITES, LEFT_DIRTY, REPLAYED };
+enum { L1_HITS, L2_READS, L2_READ_HITS, L2_WRITES, DRAM_READS, DRAM_WRITES, LEFT_DIRTY, ALONE, REPLAYED };
 const char *const RECORDED_NAMES[] = {"load requests",   "load sectors",   "store requests", "store sectors",
                                       "atomic requests", "atomic sectors", "accesses lost"};
 const char *const REPLAYED_NAMES[] = {"l1 load hits", "l2 reads",    "l2 read hits",   "l2 writes",
-                                      "dram reads",   "dram writes", "dram left dirty"};
+                                      "dram reads",   "dram writes", "dram left dirty", "dram sectors alone"};
 
 struct Request { uint64_t key; uint32_t lanes, next, first, last; uint64_t kind; };
 struct Part { uint64_t word; uint32_t next; };
@@ -120,6 +120,7 @@ void Replay::to_l2(uint64_t word, uint64_t mask) {
       continue;
     uint64_t evicted, &entry = *l2->entry((word >> 8) * launch->l2_parts + part, true, evicted);
     counts[DRAM_WRITES] += bits(evicted >> 4 & MASK);
+    counts[ALONE] -= bits(entry & MASK) == 1;
     if (!(word & STORE)) {
       counts[L2_READS] += bits(sectors);
       counts[L2_READ_HITS] += bits(sectors & entry);
@@ -130,6 +131,7 @@ void Replay::to_l2(uint64_t word, uint64_t mask) {
       counts[L2_WRITES] += bits(sectors);
       entry |= sectors | sectors << 4;
     }
+    counts[ALONE] += bits(entry & MASK) == 1;  // of a line that gets one sector while it is here, that stays counted
   }
 }
 
@@ -417,7 +419,8 @@ size_t caches_end(caches_launch *launch, char *text, size_t room) {
   line(launch->groups * ((launch->items + WARP - 1) / WARP), "warps");
   for (int count = 0; count < RECORDED; ++count)
     line(launch->counts[count], RECORDED_NAMES[count]);
-  for (int count = 0; count < REPLAYED; ++count) {
+  // Where a line of L2 is a part of 128 bytes, that one sector is alone in it says nothing.
+  for (int count = 0; count < REPLAYED - (launch->l2_parts > 1); ++count) {
     uint64_t seen[ORDERS];
     for (size_t order = 0; order < ORDERS; ++order)
       seen[order] = launch->orders[order].counts[count];

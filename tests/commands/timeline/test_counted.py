@@ -135,3 +135,33 @@ def test_joules_alone_have_no_causes(tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["timeline", str(tmp_path / "node.perf"), "--costs", "icelake-sp"])
     assert ended.value.code and "of which these logs have none" in capsys.readouterr().err
+
+
+def test_a_meter_that_lacks_an_interval_leaves_it_unknown(tmp_path):
+    text = perf(INTERVALS).replace("30.0;Joules;power/energy-ram/", "<not counted>;Joules;power/energy-ram/")
+    lines = [line for line in text.splitlines(keepends=True) if "20.0;Joules;power/energy-ram/" not in line]
+    (tmp_path / "node.perf").write_text("".join(lines))
+    with pytest.raises(SystemExit) as ended:
+        main(
+            [
+                "timeline",
+                str(tmp_path / "node.perf"),
+                "--costs",
+                "icelake-sp",
+                "-f",
+                "-q",
+                "-o",
+                str(tmp_path / "t.json"),
+            ]
+        )
+    assert not ended.value.code
+    (split,) = json.loads((tmp_path / "t.json").read_text())["splits"]
+    assert split["metered_j"] == pytest.approx(110)
+
+
+def test_a_time_line_of_likwid_may_name_no_cpu(tmp_path, capsys):
+    (tmp_path / "node.likwid").write_text(LIKWID.partition("\n")[2] + "1 4 2 1.0 100 0 10 0 1e9 1e9 1e9 1e9\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(tmp_path / "node.likwid"), "-v"])
+    assert not ended.value.code
+    assert "do not name the CPU, which may be one of alderlake" in " ".join(capsys.readouterr().out.split())
