@@ -81,6 +81,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     command_line: tuple[str, ...] = ()
     run: Run | None = None
     priced_as: Run | None = None
+    clocks: Clocks | None = None
     has_given_time: bool = False
     total_s: float | None = None
     whole: bool = True
@@ -294,17 +295,13 @@ class Profile(Result, Struct, frozen=True, eq=False):
             # A report that was read back tells how it priced each GPU.
             pricing = {"pricing": of_gpus.get(counted[0].device.label, priced_as.section("pricing"))}
             priced_as = replace(priced_as, manifest=pricing)
-        return replace(self, logs=tuple(logs), counted=tuple(counted), priced_as=priced_as, _books=books)
+        clocks = None if self.has_given_time else clocks_of(self.run, logs)
+        return replace(self, logs=tuple(logs), counted=tuple(counted), priced_as=priced_as, clocks=clocks, _books=books)
 
     @property
     def is_simulated(self) -> bool:
         """Whether a device of the profile was simulated, whose time is modelled."""
         return any(part.device.capability == counters.SIMULATED for part in self.counted)
-
-    @property
-    def clocks(self) -> Clocks | None:
-        """The clocks that the profiled run was at; None: not known."""
-        return None if self.has_given_time else clocks_of(self.run, self.logs)
 
     @property
     def nouns(self) -> Nouns:
@@ -492,6 +489,7 @@ def build(
         command_line=tuple(command_line),
         run=run,
         priced_as=priced_as,
+        clocks=None if time else clocks_of(run, logs),
         has_given_time=bool(time),
         total_s=total_s,
         whole=whole,
