@@ -204,7 +204,7 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
         source=f"measured by eprof {__version__} calibrate on this machine{heat}; {sum(row.used for row in rows)} rows",
         year=time.gmtime().tm_year,
         notes=tuple(notes),
-        peaks={} if session.is_cpu else _peaks(session),
+        peaks={} if session.is_cpu else _peaks(session, rows),
         command="eprof calibrate",
     )
 
@@ -215,8 +215,11 @@ def _plain(name: str) -> str:
     return kept or "calibrated"
 
 
-def _peaks(session: Session) -> dict[str, float]:
-    """Peaks of a calibration's table: lanes times multiprocessors, and the memory bus; left out unless all known."""
+def _peaks(session: Session, rows: Sequence[Row]) -> dict[str, float]:
+    """Peaks of a calibration's table: lanes times multiprocessors, and the memory bus; left out unless all known.
+
+    Accesses at random are as many as were measured, the most of any setting.
+    """
     capability = capability_of(str(session.device["capability"]))
     rates = {kind: at(session.manifest.rates[kind].at, capability) for kind in ("fp32", "fp64")}
     single = rates["fp32"]
@@ -228,8 +231,11 @@ def _peaks(session: Session) -> dict[str, float]:
         double = single / float(ratio)
     if not (single and double and bus):
         return {}
+    used = [row for row in rows if row.used and RANDOM in row.counts and row.memory_mhz > 0]
+    chased = [row.counts[RANDOM] / row.time_s / row.memory_mhz / 1e6 for row in used]
     return {
         "sp_flop_per_core_cycle": 2 * single * sms,
         "dp_flop_per_core_cycle": 2 * double * sms,
         "dram_byte_per_memory_cycle": 2 * float(bus) / 8,
+        **({"random_access_per_memory_cycle": max(chased)} if chased else {}),
     }

@@ -214,8 +214,9 @@ def _split(fused: Fused, activity: Activity, table: CostTable) -> tuple[Split, l
         own = causes(activity, table, power, begin_s, np.maximum(begin_s, end_s), owner, len(inside.names) + 1)
         for place, name in enumerate((*inside.names, "")):
             rows += _causes(name, own, place)
-    # A counter of joules that moves now and then tells nothing finer.
-    bins = int(np.clip((fused.end_s - fused.begin_s) / (2 * power.period_s), 1, _CHART_BINS))
+    # A counter of joules that moves now and then tells nothing finer; the joules of intervals are theirs.
+    finest_s = power.period_s * (1 if activity.ways else 2)
+    bins = int(np.clip((fused.end_s - fused.begin_s) / finest_s, 1, _CHART_BINS))
     edges = np.linspace(fused.begin_s, fused.end_s, bins + 1)
     seconds = np.diff(edges)
     over_time = causes(activity, table, power, edges[:-1], edges[1:], np.arange(bins), bins)

@@ -1,7 +1,7 @@
 """The page of `eprof timeline`, one file that fetches nothing (docs/timeline.md)."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
@@ -49,8 +49,10 @@ def _sections(document: Timeline) -> Iterator[Section]:
     colours: list[Markup] = []
     if document.splits:
         named = Markup('<li><i class="swatch s-{}"></i>{}</li>')
-        causes = [(_colour(word).removeprefix("c-"), words.cause_label(word)) for word in words.whole_by_word(document)]
-        items = Markup("").join(named.format(*cause) for cause in causes)
+        alike = _by_colour(list(words.whole_by_word(document)))
+        items = Markup("").join(
+            named.format(colour.removeprefix("c-"), _labels(same)) for colour, same in alike.items()
+        )
         colours = [Markup('<ul class="legend">{}</ul>').format(items)]
     yield card("power", "Power", "Power over time", *colours, _chart(document), quiet(legend))
     if document.splits:
@@ -124,14 +126,16 @@ def _panel(document: Timeline, component: Component, height: int) -> Markup:
 
 
 def _stacked(document: Timeline, split: Split, height: int, most: float) -> Markup:
-    """The power of a GPU over time by cause, each on those before it; constant power lies below."""
-    order = sorted(range(len(split.words)), key=lambda place: split.words[place] != CONSTANT)
+    """The power of a GPU or CPU over time by cause, each on those before it; constant power lies below."""
+    alike = _by_colour(sorted(split.words, key=lambda word: word != CONSTANT))
     ends = [*(time_s for time_s, _ in split.watts[1:]), document.duration_s]
     below = [0.0] * len(ends)
     shape = Markup('<path class="{}" d="{}"><title>{}</title></path>')
     drawn = []
-    for place in order:
-        above = [base + watts[place] for base, (_, watts) in zip(below, split.watts, strict=True)]
+    for colour, same in alike.items():
+        places = [split.words.index(word) for word in same]
+        own_w = [sum(watts[place] for place in places) for _, watts in split.watts]
+        above = [base + watts for base, watts in zip(below, own_w, strict=True)]
         steps = list(zip(split.watts, ends, above, below, strict=True))
 
         def y(watts: float) -> str:
@@ -139,14 +143,22 @@ def _stacked(document: Timeline, split: Split, height: int, most: float) -> Mark
 
         there = "".join(f"V{y(top)}H{_x(document, end)}" for _, end, top, _ in steps)
         back = "".join(f"V{y(base)}H{_x(document, begin)}" for (begin, _), _, _, base in reversed(steps))
-        word = split.words[place]
-        drawn.append(shape.format(_colour(word), f"M0 {y(below[0])}{there}{back}Z", words.cause_label(word)))
+        drawn.append(shape.format(colour, f"M0 {y(below[0])}{there}{back}Z", _labels(same)))
         below = above
     return Markup("").join(drawn)
 
 
-def _colour(word: str) -> str:
-    return {CONSTANT: "c-plain", UNSEEN: "c-int"}.get(word) or f"c-{COUNTS[word].group}"
+def _by_colour(causes: Sequence[str]) -> dict[str, list[str]]:
+    """The causes of each colour, in which they are one."""
+    alike: dict[str, list[str]] = {}
+    for word in causes:
+        colour = {CONSTANT: "c-plain", UNSEEN: "c-int"}.get(word) or f"c-{COUNTS[word].group}"
+        alike.setdefault(colour, []).append(word)
+    return alike
+
+
+def _labels(causes: Sequence[str]) -> str:
+    return ", ".join(map(words.cause_label, causes))
 
 
 def _round_watts(most: float) -> list[float]:

@@ -67,7 +67,8 @@ def text(measurements: Measurements, fitted: Fit, quality: Quality, head: Head) 
     parts = [table.header(), table.settings(), table.prices(), table.constant()]
     if head.peaks:
         peaks = "".join(f"{key} = {value:g}\n" for key, value in head.peaks.items())
-        parts.append(f'[peak]\n{peaks}why = "lanes and bus width of the data sheet; peaks grow with their clock"\n')
+        why = "lanes and bus width of the data sheet, random accesses as measured; peaks grow with their clock"
+        parts.append(f'[peak]\n{peaks}why = "{why}"\n')
     return "\n".join([*filter(None, parts), table.charges(), table.fit()])
 
 

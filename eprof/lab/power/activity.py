@@ -246,16 +246,16 @@ def _held(joules: Floats, active: Floats, metered_j: Floats, has_idle: bool) -> 
     """Joules of `_WORDS` held to the meter: (n, n_priced, n_replicas) -> (n, n_words, n_replicas).
 
     What the meter saw in the whole log, the last row, beyond constant power and prices goes with `active`, (n,). Then
-    each row is held to its own joules in proportion, (n,): all of it, or what is above idle power where that is known.
+    each row is held to its own joules, (n,): what is above constant power, in proportion.
     """
     dynamic, constant = joules[:, :-1], joules[:, -1]
     unseen = active[:, np.newaxis] / (active[-1] or 1.0) * _beyond_j(joules, metered_j)
     above = np.concatenate([dynamic, unseen[:, np.newaxis]], axis=1)
     total, sums = metered_j[:, np.newaxis], above.sum(axis=1)
-    # A meter that sees less than idle power, or more where nothing was sampled, has all of it constant.
+    if not has_idle:  # constant power is the table's, times one factor for the whole log
+        constant = constant * total[-1] / np.where(sums[-1] + constant[-1] > 0, sums[-1] + constant[-1], 1.0)
+    # A meter that sees less than constant power, or more where nothing was sampled, has all of it constant.
     rest = np.where(sums > 0, np.maximum(total - constant, 0.0), 0.0)
-    if not has_idle:
-        rest = total * sums / np.where(sums + constant > 0, sums + constant, 1.0)
     factor = rest / np.where(sums > 0, sums, 1.0)
     return np.concatenate([above * factor[:, np.newaxis], (total - rest)[:, np.newaxis]], axis=1)
 

@@ -89,7 +89,7 @@ def _accesses(name: str, arguments: str) -> tuple[Access, ...]:
     if name.startswith("async_work_group"):
         return _copies(re.findall(r"PU3AS(\d)", arguments))
     if name.startswith(("read_image", "write_image")):
-        return (Access("image", "load" if name.startswith("read") else "store", "global", None),)
+        return (Access("image", {"r": "load", "w": "store"}[name[0]], "global", None),)
     pointer = _POINTER.search(arguments)
     if pointer is None or not name.startswith(("vload", "vstore", "atom")):
         return ()
@@ -97,7 +97,7 @@ def _accesses(name: str, arguments: str) -> tuple[Access, ...]:
     size = _SIZES.get(pointer[2] or "")
     if name.startswith("atom"):
         return (Access("atomic", "load", space, size),)
-    kind = "vload" if name.startswith("vload") else "vstore"
+    kind = next(each for each in ("vload", "vstore") if name.startswith(each))
     width = re.search(r"(\d{1,4})$", name.partition("_half")[2] or name)
     if size is not None and width:
         size *= int(width[1])
@@ -160,6 +160,9 @@ _POINTED = {"fract": "", "frexp": "i32", "lgamma_r": "i32", "modf": "", "remquo"
 _ATOMICS = {"inc": "add", "dec": "sub", "cmpxchg": "", "max": "max", "min": "min"} | {
     name: name for name in ("add", "and", "or", "sub", "xchg", "xor")
 }
+_REDUCTIONS = {"all": "and", "any": "or"}
+# Of a type with a fraction: its bits, and the end of C's names for functions of it.
+_FRACTIONS = {"float": (32, "f"), "double": (64, "")}
 _NOTHING = ("mem_fence", "read_mem_fence", "write_mem_fence", "prefetch")
 
 
@@ -179,6 +182,21 @@ class Call(NamedTuple):
         return letter in "csil"
 
     @property
+    def sign(self) -> str:
+        """As instructions and builtins.cpp write it: "s" or "u"."""
+        return "us"[self.signed]
+
+    @property
+    def truth(self) -> str:
+        """The instruction by which a relation is a number: all bits of a vector's elements are set where it holds."""
+        return ("zext", "sext")[self.kind.startswith("<")]
+
+    @property
+    def memory_kind(self) -> str:
+        """The type that a vloadN or vstoreN moves."""
+        return self.operands[0][0] if self.name.startswith("vstore") else self.kind
+
+    @property
     def floating(self) -> bool:
         """Whether the first operand is a number with a fraction."""
         return lanes_of(self.operands[0][0])[1] in ("float", "double")
@@ -188,6 +206,13 @@ class Call(NamedTuple):
         """How the name asks to round, as builtins.cpp numbers it; 0: it does not."""
         match = re.search(r"_rt([ezpn])", self.name)
         return " ezpn".index(match[1]) if match else 0
+
+
+def _fraction(kind: str) -> tuple[int, str]:
+    """What `_FRACTIONS` has of a type. Raises Uncovered."""
+    if kind not in _FRACTIONS:
+        raise Uncovered(f"numbers of type {kind}")
+    return _FRACTIONS[kind]
 
 
 class Builtins:
@@ -224,7 +249,7 @@ class Builtins:
             return self._half_memory
         if name.startswith("async_work_group_"):
             return self._copy
-        if name in ("all", "any"):
+        if name in _REDUCTIONS:
             return self._reduction
         if name in ("dot", "cross", "length", "distance", "normalize"):
             return self._geometry
@@ -240,21 +265,18 @@ class Builtins:
         kind, value = self._operand(call, index, lane)
         if kind not in ("float", "double"):
             raise Uncovered(f"{call.name} of {kind}")
-        return value if kind == "double" else self.e.op(f"fpext float {value} to double")
+        return self.e.cast("fpext", kind, value, "double")
 
     def _integer(self, call: Call, index: int, lane: int, signed: bool) -> str:
         kind, value = self._operand(call, index, lane)
-        if kind == "i64":
-            return value
-        return self.e.op(f"{'sext' if signed else 'zext'} {kind} {value} to i64")
+        return self.e.cast(("zext", "sext")[signed], kind, value, "i64")
 
     def _rounded(self, value: str, kind: str) -> str:
-        if kind not in ("float", "double"):
-            raise Uncovered(f"numbers of type {kind}")
-        return value if kind == "double" else self.e.op(f"fptrunc double {value} to float")
+        _fraction(kind)
+        return self.e.cast("fptrunc", "double", value, kind)
 
     def _cut(self, value: str, kind: str) -> str:
-        return value if kind == "i64" else self.e.op(f"trunc i64 {value} to {kind}")
+        return self.e.cast("trunc", "i64", value, kind)
 
     def _doubles(self, function: str, call: Call, lane: int, kind: str, count: int) -> str:
         operands = [("double", self._double(call, index, lane)) for index in range(count)]
@@ -282,10 +304,10 @@ class Builtins:
             return self._doubles(function, call, lane, kind, count)
         if name in ("fma", "mad") or name.startswith("llvm.fmuladd"):
             operands = [(kind, self._operand(call, index, lane)[1]) for index in range(3)]
-            return e.call(kind, f"llvm.fma.{'f32' if kind == 'float' else 'f64'}", *operands)
+            return e.call(kind, f"llvm.fma.f{_fraction(kind)[0]}", *operands)
         if name in ("fmax", "fmin", "nextafter"):
             operands = [(kind, self._operand(call, index, lane)[1]) for index in range(2)]
-            return e.call(kind, name + ("f" if kind == "float" else ""), *operands)
+            return e.call(kind, name + _fraction(kind)[1], *operands)
         if name in ("ldexp", "pown", "rootn"):
             operands = [("double", self._double(call, 0, lane)), ("i64", self._integer(call, 1, lane, True))]
             return self._rounded(e.call("double", f"eprof_{name}", *operands), kind)
@@ -300,7 +322,9 @@ class Builtins:
         bits = int(kind[1:])
         if name in ("mad24", "mul24"):
             value = e.op(f"mul {kind} {self._operand(call, 0, lane)[1]}, {self._operand(call, 1, lane)[1]}")
-            return e.op(f"add {kind} {value}, {self._operand(call, 2, lane)[1]}") if name == "mad24" else value
+            if name == "mad24":
+                value = e.op(f"add {kind} {value}, {self._operand(call, 2, lane)[1]}")
+            return value
         if name == "popcount":
             return e.call(kind, f"llvm.ctpop.{kind}", self._operand(call, 0, lane))
         if name == "upsample":
@@ -313,7 +337,7 @@ class Builtins:
         if name in _INTEGERS:
             operands = [self._integer(call, index, lane, call.signed) for index in range(len(call.operands))]
             operands += ["0"] * (3 - len(operands)) + [str(bits)]
-            function = f"eprof_{'s' if call.signed else 'u'}_{name}"
+            function = f"eprof_{call.sign}_{name}"
             return self._cut(e.call("i64", function, *(("i64", operand) for operand in operands)), kind)
         return self._chosen(name, call, lane, kind)
 
@@ -321,7 +345,7 @@ class Builtins:
         e = self.e
         if name == "select":
             condition, value = self._operand(call, 2, lane)
-            test = "slt" if call.kind.startswith("<") else "ne"
+            test = ("ne", "slt")[call.kind.startswith("<")]
             chosen = e.op(f"icmp {test} {condition} {value}, 0")
             other, this = self._operand(call, 0, lane)[1], self._operand(call, 1, lane)[1]
             return e.op(f"select i1 {chosen}, {kind} {this}, {kind} {other}")
@@ -344,8 +368,7 @@ class Builtins:
         vectors = call.operands[1][0].startswith("<")
         if call.floating and name != "clamp" and vectors:
             return self._doubles(f"f{name}", call, lane, kind, 2)
-        compared = "icmp s" if call.signed else "icmp u"
-        test = "fcmp o" if call.floating else compared
+        test = "fcmp o" if call.floating else f"icmp {call.sign}"
         value = self._operand(call, 0, lane)[1]
         for index, sign in {"clamp": ((1, "gt"), (2, "lt")), "max": ((1, "gt"),), "min": ((1, "lt"),)}[name]:
             limit = self._operand(call, index, lane)[1]
@@ -360,7 +383,7 @@ class Builtins:
             holds = e.op(f"fcmp {_RELATIONS[name]} double {first}, {self._double(call, 1, lane)}")
         else:
             holds = e.op(f"icmp ne i64 {e.call('i64', f'eprof_{name}', ('double', first))}, 0")
-        return e.op(f"{'sext' if call.kind.startswith('<') else 'zext'} i1 {holds} to {kind}")
+        return e.op(f"{call.truth} i1 {holds} to {kind}")
 
     def _two_results(self, name: str, call: Call, lane: int, kind: str) -> str:
         e = self.e
@@ -369,7 +392,9 @@ class Builtins:
         slot = e.op("alloca double")
         count = len(call.operands) - 1
         operands = [("double", self._double(call, index, lane)) for index in range(count)]
-        function = f"eprof_{name}" + ("f" if name == "fract" and kind == "float" else "")
+        function = f"eprof_{name}"
+        if name == "fract":
+            function += _fraction(kind)[1]
         first = e.call("double", function, *operands, ("double*", slot), pure=False)
         value = e.op(f"load double, double* {slot}")
         value = e.op(f"fptosi double {value} to i32") if second == "i32" else self._rounded(value, kind)
@@ -394,8 +419,8 @@ class Builtins:
                 return self._rounded(value, kind)
             value = self._integer(call, 0, lane, call.signed)
             if mode > 1:
-                function = f"eprof_round_{'s' if call.signed else 'u'}"
-                size = "i64", str(4 if kind == "float" else 8)
+                function = f"eprof_round_{call.sign}"
+                size = "i64", str(_fraction(kind)[0] // 8)
                 return self._rounded(e.call("double", function, ("i64", value), ("i64", str(mode)), size), kind)
             if call.signed:
                 return self._rounded(e.op(f"sitofp i64 {value} to double"), kind)
@@ -405,7 +430,7 @@ class Builtins:
         if source.startswith("i"):
             value = self._integer(call, 0, lane, call.signed)
             if "_sat" in call.name:
-                function = f"eprof_{sign}_sat_{'s' if call.signed else 'u'}"
+                function = f"eprof_{sign}_sat_{call.sign}"
                 value = e.call("i64", function, ("i64", value), ("i64", bits))
             return self._cut(value, kind)
         saturated = str(int("_sat" in call.name))
@@ -418,7 +443,7 @@ class Builtins:
         signs = [e.op(f"icmp slt {element} {self._operand(call, 0, lane)[1]}, 0") for lane in range(number)]
         value = signs[0]
         for sign in signs[1:]:
-            value = e.op(f"{'and' if call.name == 'all' else 'or'} i1 {value}, {sign}")
+            value = e.op(f"{_REDUCTIONS[call.name]} i1 {value}, {sign}")
         e.vector(call.kind, [e.op(f"zext i1 {value} to {call.kind}")], call.result)
 
     def _geometry(self, call: Call) -> None:
@@ -477,7 +502,7 @@ class Builtins:
             kind, dimension = call.operands[0]
             other = e.op(f"icmp ult {kind} {dimension}, 3")
             place = e.op(f"select i1 {other}, {kind} {dimension}, {kind} 3")
-            place = e.op(f"zext {kind} {place} to i64") if kind != "i64" else place
+            place = e.cast("zext", kind, place, "i64")
             value = self.slot(e.op(f"add i64 {place}, {SLOTS[call.name]}"))
         e.vector(call.kind, [value], call.result)
 
@@ -504,8 +529,7 @@ class Builtins:
     def _vector_memory(self, call: Call) -> None:
         """vloadN, vstoreN: elements that stand side by side, three of them in the space of three."""
         e = self.e
-        store = call.name.startswith("vstore")
-        kind = call.operands[0][0] if store else call.kind
+        store, kind = call.name.startswith("vstore"), call.memory_kind
         (offset_kind, offset), (pointer, base) = call.operands[-2:]
         element, suffix = pointed(pointer)
         first = e.op(f"mul {offset_kind} {offset}, {lanes_of(kind)[0]}")
@@ -519,7 +543,7 @@ class Builtins:
     def _half_memory(self, call: Call) -> None:
         e = self.e
         store = call.name.startswith("vstore")
-        number, element = lanes_of(call.operands[0][0] if store else call.kind)
+        number, element = lanes_of(call.memory_kind)
         (offset_kind, offset), (pointer, base) = call.operands[-2:]
         suffix = pointed(pointer)[1]
         wide = 4 if number == 3 and call.name.startswith(("vloada", "vstorea")) else number

@@ -18,6 +18,8 @@ _SITE, _LOOP = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03
 _WORD = (1 << 64) - 1
 # As caches.h has them.
 _STORE, _ATOMIC, _MOST = 1 << 16, 1 << 17, 0xFFFF
+# What a load or a store does to memory.
+WAYS = {"load": "read", "store": "write"}
 _BYTES = {"i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}
 
 
@@ -155,8 +157,9 @@ def _spans(lines: Sequence[str], definitions: Mapping[str, str]) -> dict[tuple[s
         text = definitions.get(match[2], "") if match else ""
         element = re.fullmatch(r"getelementptr (<\d+ x (\w+)>, .*), i\d+ (\d+)", text)
         if match and element and element[2] in _BYTES:
-            what = "read" if match[1] == "load" else "write"
-            elements.setdefault((what, element[1]), []).append((match[2], int(element[3]), _BYTES[element[2]]))
+            elements.setdefault((WAYS[match[1]], element[1]), []).append(
+                (match[2], int(element[3]), _BYTES[element[2]])
+            )
     spans: dict[tuple[str, str], tuple[int, int] | None] = {}
     for (what, _), parts in elements.items():
         size = parts[0][2]
@@ -330,6 +333,12 @@ class Emit:
         name = f"%eprof.rt.{self._prefix}{self._names}"
         self.lines.append(f"  {name} = {text}")
         return name
+
+    def cast(self, how: str, kind: str, value: str, to: str) -> str:
+        """A value as one of another type, by the instruction `how`; as it is where it is of that type."""
+        if kind == to:
+            return value
+        return self.op(f"{how} {kind} {value} to {to}")
 
     def call(self, kind: str, function: str, *operands: tuple[str, str], pure: bool = True) -> str:
         """Call a function of C or of LLVM, which is declared by this."""

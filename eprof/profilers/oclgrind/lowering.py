@@ -23,6 +23,7 @@ if __name__ == "__main__":
 
 from eprof.profilers.oclgrind.builtins import SLOTS, Builtins, Call
 from eprof.profilers.oclgrind.ir import (
+    WAYS,
     Emit,
     Function,
     Keys,
@@ -275,11 +276,11 @@ class _Counted:
             one = e.lane(source, value, lane)
             if opcode == "sitofp":
                 double = e.op(f"sitofp {element} {one} to double")
-                values.append(double if target == "double" else e.op(f"fptrunc double {double} to {target}"))
+                values.append(e.cast("fptrunc", "double", double, target))
                 continue
-            double = one if element == "double" else e.op(f"fpext {element} {one} to double")
+            double = e.cast("fpext", element, one, "double")
             whole = e.op(f"freeze i64 {e.op(f'{opcode} double {double} to i64')}")
-            values.append(whole if target == "i64" else e.op(f"trunc i64 {whole} to {target}"))
+            values.append(e.cast("trunc", "i64", whole, target))
         e.vector(kind, values, result)
 
 
@@ -379,8 +380,7 @@ class _Checked:
         if match := re.match(r"(load|store) (volatile )?", text):
             value, pointer = split(text[match.end() :])[:2]
             kind = typed(value)[0]  # a load has its type there
-            what = "read" if opcode == "load" else "write"
-            where = self._access(what, *typed(pointer), self._module.sizes.touched(kind), kind)
+            where = self._access(WAYS[opcode], *typed(pointer), self._module.sizes.touched(kind), kind)
             e.line(f"{match[0]}{value}, {where}{', align 1' if where != pointer else ''}", result)
         elif match := re.match(r"(atomicrmw (volatile )?\w+|cmpxchg( volatile)?) ", text):
             pointer, *operands = split(text[match.end() :])
@@ -405,7 +405,7 @@ class _Checked:
         """A copy or a fill of a stretch of memory."""
         e = self.emit
         to, source, (kind, length) = [typed(one) for one in split(text[text.index("(") + 1 : text.rindex(")")])][:3]
-        length = e.op(f"zext {kind} {length} to i64") if kind != "i64" else length
+        length = e.cast("zext", kind, length, "i64")
         to = "i8*", self._access("write", *to, length, "i8").split()[-1]
         name = "llvm.memset.p0i8.i64"
         if "llvm.memset" not in text:

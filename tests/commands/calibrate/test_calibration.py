@@ -232,6 +232,8 @@ def test_the_table_has_the_known_prices(tmp_path):
     assert priced.constant_power_w == pytest.approx(CONSTANT_W, rel=1e-3)
     assert "the table holds there alone" in " ".join(made.notes)
     assert "2.5 nJ each beside their bytes" in " ".join(made.notes)
+    (chased,) = (row for row in rows if row.benchmark == "chase")
+    assert priced.peaks.random_gaccess_per_s == pytest.approx(chased.counts["random"] / chased.time_s / 1e9, rel=1e-5)
 
 
 def test_an_interrupted_session_goes_on(tmp_path):

@@ -21,6 +21,9 @@ LIKWID = """CPU name:	Intel(R) Xeon(R) Platinum 8360Y CPU @ 2.40GHz
 """
 
 
+INTERVALS = [(1.0, 120.0, 20.0, 2e9, 4e9), (2.0, 160.0, 30.0, 40e9, 80e9), (3.0, 120.0, 20.0, 10e9, 30e9)]
+
+
 def perf(intervals, sockets=1):
     """What `perf stat -I -x';'` prints: (end_s, joules, DRAM's joules, cycles, instructions) each; None: not counted."""
     text, begin_s = "# started on Sun Nov 22 15:01:43 2026\n\n", 0.0
@@ -43,19 +46,20 @@ def split_of(path, begin_s, end_s):
     return causes(activity, TABLE, power, *stretches, np.arange(len(begin_s)), len(begin_s)), activity
 
 
-def by_hand(interval, sockets=1, seconds=1.0):
-    """The joules of instructions, cycles and constant power of an interval, held to its meter."""
-    _, package_j, dram_j, cycles, instructions = interval
+def by_hand(interval, sockets=1, intervals=None):
+    """The joules of instructions, cycles and constant power of a second, held to its meter.
+
+    Constant power is the table's, times what the meter saw of all that is known in all intervals.
+    """
     pays = TABLE.at().charges
-    told = np.array([
-        instructions * pays["retired"].pj * 1e-12,
-        cycles * pays["core_active"].pj * 1e-12,
-        97.1 * sockets * seconds,
-    ])  # fmt: skip
-    return told * (package_j + dram_j) / told.sum()
-
-
-INTERVALS = [(1.0, 100.0, 10.0, 2e9, 4e9), (2.0, 160.0, 30.0, 40e9, 80e9), (3.0, 120.0, 20.0, 10e9, 30e9)]
+    price = np.array([pays["retired"].pj, pays["core_active"].pj]) * 1e-12
+    counts = np.array([[each[4], each[3]] for each in intervals or INTERVALS])
+    metered_j = np.array([each[1] + each[2] for each in intervals or INTERVALS])
+    constant_j = 97.1 * sockets
+    constant_j *= metered_j.sum() / ((counts @ price).sum() + constant_j * len(counts))
+    dynamic_j = np.array([interval[4], interval[3]]) * price
+    above_j = max(interval[1] + interval[2] - constant_j, 0.0)
+    return [*(dynamic_j / dynamic_j.sum() * above_j), interval[1] + interval[2] - above_j]
 
 
 @pytest.mark.parametrize("sockets", [1, 2])
@@ -81,14 +85,15 @@ def test_a_time_line_of_likwid_says_the_same(tmp_path):
         main(["report", str(tmp_path / "node.likwid"), "-f", "-q", "-o", str(tmp_path / "r.json")])
     report = json.loads((tmp_path / "r.json").read_text())
     (kernel,) = report["kernels"]
-    assert kernel["time_s"] == 3.0 and report["energy_j"]["measured"] == pytest.approx(440)
+    assert kernel["time_s"] == 3.0 and report["energy_j"]["measured"] == pytest.approx(470)
 
 
 def test_what_was_not_counted_stands_in_from_its_neighbours_and_is_marked(tmp_path):
     end_s, *joules, _, instructions = INTERVALS[1]
     (tmp_path / "node.perf").write_text(perf([INTERVALS[0], (end_s, *joules, None, instructions), INTERVALS[2]]))
     found, _ = split_of(tmp_path / "node.perf", [1.0], [2.0])
-    assert found.joules[0] == pytest.approx(by_hand((end_s, *joules, 6e9, instructions)))
+    stood_in = (end_s, *joules, 6e9, instructions)
+    assert found.joules[0] == pytest.approx(by_hand(stood_in, 1, [INTERVALS[0], stood_in, INTERVALS[2]]))
     assert found.marks["core_active"] and found.marks["core_active"] != found.marks["retired"]
 
 
@@ -138,7 +143,9 @@ def test_joules_alone_have_no_causes(tmp_path, capsys):
 
 
 def test_a_meter_that_lacks_an_interval_leaves_it_unknown(tmp_path):
-    text = perf(INTERVALS).replace("30.0;Joules;power/energy-ram/", "<not counted>;Joules;power/energy-ram/")
+    text = perf([(1.0, 100.0, 10.0, 2e9, 4e9), *INTERVALS[1:]]).replace(
+        "30.0;Joules;power/energy-ram/", "<not counted>;Joules;power/energy-ram/"
+    )
     lines = [line for line in text.splitlines(keepends=True) if "20.0;Joules;power/energy-ram/" not in line]
     (tmp_path / "node.perf").write_text("".join(lines))
     with pytest.raises(SystemExit) as ended:
