@@ -45,7 +45,7 @@ def document(energy: "Energy") -> schema.Profile:
     of_gpus = [of_all]
     if whole.gpus:
         of_gpus = [intervals.causes_of_energy(gpu, (own,)) for gpu, own in zip(whole.gpus, refits, strict=True)]
-    prices = [costs for gpu in whole.each if (costs := _costs(gpu, bool(whole.gpus))) is not None]
+    prices = [costs for gpu in whole.each if (costs := _costs(gpu, _whose(whole, gpu))) is not None]
     devices = [_device(counted) for counted in energy.profile.counted]
     used = list(dict.fromkeys(counted.definition for counted in energy.profile.counted))
     made = schema.Profile(
@@ -130,7 +130,12 @@ def _input(log: "Log") -> schema.Input:
     )
 
 
-def _costs(energy: "Energy", is_one_of_several: bool) -> schema.Costs | None:
+def _whose(energy: "Energy", gpu: "Energy") -> list[str | None] | UnsetType:
+    """The devices of kernels that a GPU's prices are for, where others have others."""
+    return [part.device.label for part in gpu.profile.counted] if energy.gpus else UNSET
+
+
+def _costs(energy: "Energy", whose: list[str | None] | UnsetType) -> schema.Costs | None:
     costs = energy.costs
     if costs is None or energy.split is None:
         return None
@@ -163,7 +168,7 @@ def _costs(energy: "Energy", is_one_of_several: bool) -> schema.Costs | None:
         held=energy.split.held_together,
         cores=cores,
         fit=fit,
-        of=[part.device.label for part in profile.counted] if is_one_of_several else UNSET,
+        of=whose,
     )
 
 
@@ -456,8 +461,9 @@ def _limits(energy: "Energy") -> schema.Limits | None:
             return None
         precision = main_precision(gpu.counts.amounts)
         of_gpu = sorted(machines(gpu.costs), key=lambda machine: machine.precision != precision)
-        whose = {"of": [part.device.label for part in gpu.profile.counted]} if energy.gpus else {}
-        known += [msgspec.convert(described(machine) | whose, schema.Machine) for machine in of_gpu]
+        for machine in of_gpu:
+            known.append(msgspec.convert(described(machine), schema.Machine))
+            known[-1].of = _whose(energy, gpu)
         rows.append(place(gpu.counts, gpu.costs, gpu.split).rows())
     kernels = msgspec.convert(_in_places(energy, rows), list[schema.Limit])
     return schema.Limits(known, kernels) if known else None

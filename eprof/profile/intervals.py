@@ -137,6 +137,8 @@ def _together(of_gpus: Sequence[schema.Interval], is_open: bool) -> schema.Inter
     if not of_gpus:
         return None
     uncounted = [interval.uncounted for interval in of_gpus]
+    if is_open:
+        uncounted.append({TOTAL: None})
     rooms = {group: [own[group] for own in uncounted if group in own] for group in dict.fromkeys(chain(*uncounted))}
     within = [interval.within for interval in of_gpus if interval.within]
     return schema.Interval(
@@ -152,8 +154,7 @@ def _together(of_gpus: Sequence[schema.Interval], is_open: bool) -> schema.Inter
             for group in GROUPS
             if any(group in interval.groups for interval in of_gpus)
         },
-        uncounted={group: None if None in own else sum(filter(None, own)) for group, own in rooms.items()}
-        | ({TOTAL: None} if is_open else {}),
+        uncounted={group: None if None in own else sum(filter(None, own)) for group, own in rooms.items()},
     )
 
 
