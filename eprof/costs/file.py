@@ -32,6 +32,7 @@ from eprof.costs.table import (
     Setting,
     Statement,
     Term,
+    Voltages,
 )
 
 SCHEMA = 1
@@ -40,7 +41,7 @@ _PRICES = ("pj", "pj_per_v2", "pj_at_reference")
 _KEYS = (
     *("schema", "name", "device", "devices", "source", "basis", "year", "books", "notes", "board", "processor"),
     *("setting", *_PRICES, "constant_power", "peak", "cache", "charge", "fit", "time_components"),
-    *("multiprocessors", "busy_mhz"),
+    *("multiprocessors", "busy_mhz", "core_voltage"),
     *("interval_pj", "interval_constant_w", "interval_is", "sources"),
 )
 _CONSTANT_TERMS: Mapping[str, str | None] = {
@@ -63,6 +64,8 @@ _PEAK_TERMS: Mapping[str, tuple[str, str | None]] = {
     "dp_flop_per_core_cycle": ("dp_gflops", CORE),
     "dram_byte_per_memory_cycle": ("dram_gb_per_s", MEMORY),
     "dram_path_byte_per_core_cycle": ("dram_path_gb_per_s", CORE),
+    "random_gaccess_per_s": ("random_gaccess_per_s", None),
+    "random_access_per_memory_cycle": ("random_gaccess_per_s", MEMORY),
     _LIMIT: (_LIMIT, None),
 }
 _FIT_KEYS: Mapping[str, type | tuple[type, ...]] = {
@@ -85,6 +88,7 @@ _FIT_KEYS: Mapping[str, type | tuple[type, ...]] = {
     "replicas": dict,
 }
 _WORST_FIT = 1e6  # a factor
+_MOST_FALL = 2.0  # how much more a voltage may fall than a table says; then 0.6 is 0.2, which no file may say
 _STATEMENT_KINDS = {"formula": "pays", "nothing": "nothing", "unpriced": "unpriced"}
 # The last word of a price's name is what it is the price of; it says which counts may pay it.
 _PRICED_THINGS = {
@@ -173,6 +177,7 @@ def _parts() -> Mapping[str, tuple[str, Callable[[Node], Any]]]:
         "busy_mhz": ("", lambda root: _optional(_positive, root, "busy_mhz")),
         "fit": ("fit", _fit),
         "intervals": ("", _intervals),
+        "voltages": ("core_voltage", _voltages),
         "sources": ("sources", lambda node: {name: _text(entry) for name, entry in node.items()}),
         "boards": ("board", _boards),
     }
@@ -448,13 +453,28 @@ def _fit(node: Node) -> FitRecord | None:
 
 def _intervals(root: Node) -> Intervals:
     prices = {name: _range(entry) for name, entry in root["interval_pj"].items()}
-    constant = root["interval_constant_w"]
-    constant_w = None if constant.value is None else _range(constant)
-    if not prices and constant_w is None:
-        return Intervals()
+    fall = root["core_voltage"]["interval_fall"]
+    core_v_fall = (1.0, 1.0) if fall.value is None else _range(fall)
+    made = Intervals(prices, _optional(_range, root, "interval_constant_w"), core_v_fall=core_v_fall)
+    if made == Intervals():
+        return made
     if root["fit"]["replicas"].value is not None:
         raise root.error("the intervals of a table with [fit.replicas] are made of them; take the others out.")
-    return Intervals(prices, constant_w, _text(root["interval_is"]))
+    return replace(made, meaning=_text(root["interval_is"]))
+
+
+def _voltages(node: Node) -> Voltages:
+    """What the core's voltages in a cost table's file are, where nobody read them; their interval is `_intervals`'."""
+    if node.value is None:
+        return Voltages()
+    node.table(("are", "interval_fall", "mark"))
+    low, high = _range(node["interval_fall"])
+    if not low <= 1 <= high <= _MOST_FALL:
+        raise node["interval_fall"].error(
+            f"`interval_fall` is what the fall of the voltages is multiplied by: it must hold 1, and {_MOST_FALL:g} is "
+            "the most."
+        )
+    return Voltages(_text(node["are"]), Mark[node["mark"].choice(_MARKS).upper()])
 
 
 def _range(node: Node) -> Range:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from itertools import product
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 BASES: Mapping[str, str] = {
     "measured": "each price was measured by itself on this GPU",
@@ -26,16 +27,19 @@ class Intervals(Struct, frozen=True):
     """The range of each price and of constant power at one setting.
 
     prices_pj: price -> (low, high) in pJ. constant_w: in W. meaning: what spans them: "zero to random operands".
+    core_v_fall: the least and the most that the core's voltage falls below the default setting's, as a factor on how
+    much it does in the table.
     """
 
     prices_pj: Mapping[str, Range] = field(default_factory=dict)
     constant_w: Range | None = None
     meaning: str = ""
+    core_v_fall: Range = (1.0, 1.0)
 
     @property
     def has_width(self) -> bool:
         """Whether any price can vary within its interval."""
-        ranges = [*self.prices_pj.values(), *([self.constant_w] if self.constant_w else [])]
+        ranges = [*self.prices_pj.values(), self.core_v_fall, *([self.constant_w] if self.constant_w else [])]
         return any(high > low for low, high in ranges)
 
     def wider(self, factors: Mapping[str, float]) -> "Intervals":
@@ -44,14 +48,17 @@ class Intervals(Struct, frozen=True):
         constant = self.constant_w
         if constant is not None:
             constant = _widened(constant, factors.get(CONSTANT_POWER, 1.0))
-        return Intervals(prices, constant, self.meaning)
+        return replace(self, prices_pj=prices, constant_w=constant)
 
-    def replicas(self, prices_pj: Mapping[str, float], constant_w: float) -> list[tuple[dict[str, float], float]]:
-        """Factors on the prices, and one on constant power, that span the intervals: (price -> factor, factor).
+    def replicas(
+        self, prices_pj: Mapping[str, float], constant_w: float
+    ) -> list[tuple[dict[str, float], float, float]]:
+        """Factors on the prices, on constant power and on the voltage's fall, that span the intervals.
 
         Operand data makes all prices low or high together, so they move as one, from low through the price to high;
-        constant power moves on its own. Counts times prices are piecewise linear in these moves, so the least and the
-        greatest energy over the replicas are the ends of its interval; so it is for a difference of two energies.
+        constant power moves on its own, and the voltage with it, for a chip that needs less of it leaks less. Counts
+        times prices are piecewise linear in these moves, so the least and the greatest energy over the replicas are the
+        ends of its interval; so it is for a difference of two energies at one setting.
         """
         if not self.has_width:
             return []
@@ -60,6 +67,7 @@ class Intervals(Struct, frozen=True):
             (
                 {name: _factor(prices_pj[name], range_, step) for name, range_ in self.prices_pj.items()},
                 _factor(constant_w, constant, constant_step),
+                _factor(1.0, self.core_v_fall, -constant_step),
             )
             for step, constant_step in product(_STEPS, _CONSTANT_STEPS)
         ]

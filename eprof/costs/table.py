@@ -85,7 +85,8 @@ class Peaks(Struct, frozen=True):
     """The highest throughputs at one setting: Gflop/s in single and double precision, GB/s of DRAM. None: not known.
 
     dram_path_gb_per_s: of DRAM's way through the core's clock domain, which low clocks make narrower than DRAM itself.
-    power_limit_w: the power in W at which the platform throttles, constant power included.
+    power_limit_w: the power in W at which the platform throttles, constant power included. random_gaccess_per_s:
+    accesses of DRAM in no order, in 1e9 a second.
     """
 
     sp_gflops: float | None = None
@@ -95,6 +96,7 @@ class Peaks(Struct, frozen=True):
     marks: Mark = NONE
     power_limit_w: float | None = None
     dram_path_gb_per_s: float | None = None
+    random_gaccess_per_s: float | None = None
 
 
 class Multiprocessors(Struct, frozen=True):
@@ -153,6 +155,7 @@ class Costs(Brief, Struct, frozen=True):
     multiprocessors: Multiprocessors | None = None
     sm_count: float | None = None
     busy_mhz: float | None = None
+    processor: str = GPU
 
     def scaled(self, factor: float) -> "Costs":
         """The costs with all prices and constant power times a factor that a meter gave; all become ESTIMATED."""
@@ -214,6 +217,16 @@ class Point(Struct, frozen=True):
         mhz = self.setting.mhz(domain)
         assert mhz is not None
         return mhz
+
+
+class Voltages(Struct, frozen=True):
+    """What the core's voltages at other settings than the default are, if nobody read them: "carried over from ...".
+
+    marks: of all that rests on them.
+    """
+
+    are: str = ""
+    marks: Mark = NONE
 
 
 class Statement(Struct, frozen=True):
@@ -384,6 +397,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
     multiprocessors: Multiprocessors | None = None
     sm_count: float | None = None
     busy_mhz: float | None = None
+    voltages: Voltages = Voltages()
 
     def at(self, setting: str | None = None) -> Costs:
         """The prices at `setting`, "CORE/MEMORY" in MHz; without one, at the table's default.
@@ -393,6 +407,9 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         in MHz, and all that rests on it is marked ESTIMATED. Raises CostError: no such setting.
         """
         point = self._point(setting)
+        notes = self.notes
+        if self._carried(point.setting.core_v).are:
+            notes = (*notes, f"{self.voltages_are}.")
         prices = {rate.name: rate.at(point) for rate in self.rates}
         unpriced = {word: stated.why for word, stated in self.statements.items() if stated.kind == "unpriced"}
         charges = {word: stated.charge(prices) for word, stated in self.statements.items() if word not in unpriced}
@@ -412,13 +429,14 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             constant_why=self.constant.why,
             constant_marks=constant_marks,
             marks=marks,
-            notes=self.notes,
+            notes=notes,
             peaks=self.peak.at(point),
             prices=prices,
             unpriced=unpriced,
             relative=self.relative,
             basis=self.basis,
             multiprocessors=self.multiprocessors,
+            processor=self.processor,
             sm_count=self.sm_count,
             busy_mhz=self.busy_mhz,
         )
@@ -497,11 +515,21 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         prices_pj = {name: price.pj for name, price in default.prices.items()}
         spanning = self.intervals.replicas(prices_pj, default.constant_power_w)
         spanned = []
-        for factors, on_constant in spanning:
+        for factors, on_constant, on_fall in spanning:
             rates = {rate.name: rate.number * factors.get(rate.name, 1.0) for rate in self.rates}
             terms = {term.name: term.number * on_constant for term in self.constant.terms}
-            spanned.append(self.with_numbers({**rates, **terms}).at(setting))
+            spanned.append(self.with_numbers({**rates, **terms}).with_fall(on_fall).at(setting))
         return tuple(spanned)
+
+    def with_fall(self, factor: float) -> "CostTable":
+        """The table if the core's voltage fell `factor` times as far below that of the default setting."""
+        top_v = self.default.core_v
+        if factor == 1 or top_v is None:
+            return self
+        settings = (
+            replace(setting, core_v=top_v - factor * (top_v - (setting.core_v or top_v))) for setting in self.settings
+        )
+        return replace(self, settings=tuple(settings))
 
     def with_numbers(self, numbers: Mapping[str, float]) -> "CostTable":
         """The table with other numbers for some of its prices and terms of constant power, by name."""
@@ -616,7 +644,7 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             "time_components": units,
             "multiprocessors": self.sm_count,
             "marks": mark_words.names(costs.marks),
-            "notes": list(self.notes),
+            "notes": list(costs.notes),
             "relative_voltages": self.relative,
             "fit": dict(self.fit.data) if self.fit else None,
         }
@@ -667,7 +695,8 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         between = [f"{domain} voltage {level.between}" for domain, level in levels.items() if level.between]
         origin = "; ".join(between) or "both voltages are the table's, though it does not list the pair"
         chosen = Setting(core_mhz, core.volts, memory_mhz, memory.volts)
-        return Point(chosen, f"asked for; {origin}", {domain: level.marks for domain, level in levels.items()})
+        marks = {CORE: core.marks | self._carried(core.volts).marks, MEMORY: memory.marks}
+        return Point(chosen, f"asked for; {origin}", marks)
 
     def _listed(self, setting: Setting) -> Point:
         """A setting that the cost table lists.
@@ -677,7 +706,23 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
         if self.basis not in NEEDS_INTERVALS or setting == self.default:
             return Point(setting, "asked for; the table lists it")
         origin = f"asked for; the prices were measured at {self.default.label} and go with the square of the voltage"
-        return Point(setting, origin, dict.fromkeys(DOMAINS, Mark.ESTIMATED))
+        marks = {CORE: Mark.ESTIMATED | self._carried(setting.core_v).marks, MEMORY: Mark.ESTIMATED}
+        return Point(setting, origin, marks)
+
+    @property
+    def voltages_are(self) -> str:
+        """What the core's voltages are and how far they are known, as words that no full stop ends; "" where read."""
+        if not self.voltages.are:
+            return ""
+        least, most = self.intervals.core_v_fall
+        return (
+            f"Core voltages of {self.name} at other clocks than {self.default.core_mhz:g} MHz are {self.voltages.are}; "
+            f"they may fall {least:g} to {most:g} times as much"
+        )
+
+    def _carried(self, core_v: float | None) -> Voltages:
+        """Where a core voltage of the table is from, if it is neither this GPU's nor that of the default setting."""
+        return Voltages() if core_v == self.default.core_v else self.voltages
 
     def _no_setting(self, setting: str) -> CostError:
         curves = {domain: _curve(self.settings, domain) for domain in DOMAINS}

@@ -178,13 +178,13 @@ def _to_meter(energy: "Energy") -> schema.ToMeter | UnsetType:
 
 
 def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
-    gap_s, copies_s = energy.profile.gap_s, energy.profile.copies_s
-    if not gap_s and not copies_s or energy.metered is not None:
+    idle, copies_s = energy.profile.idle, energy.profile.copies_s
+    if energy.metered is not None or not copies_s and not (idle and idle.time_s):
         return UNSET
-    gap_j = None
-    if gap_s is not None and energy.costs is not None:
-        gap_j = gap_s * energy.costs.constant_power_w
-    return schema.Gaps(gap_s, gap_j, copies_s)
+    if idle is None:
+        return schema.Gaps(None, None, copies_s)
+    gap_j = idle.time_s * energy.costs.constant_power_w if energy.costs is not None else None
+    return schema.Gaps(idle.time_s, gap_j, copies_s, idle.longest_s, idle.copied_s)
 
 
 def _charges(costs: "Costs", listed: Collection[str]) -> dict[str, schema.Charge]:

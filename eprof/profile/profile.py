@@ -36,7 +36,7 @@ from eprof.energy.limits import priced as within_limits
 from eprof.energy.metering import SAME, Metered
 from eprof.energy.simulated import Modelled, model_time
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
-from eprof.logs.rows.log import CORES, SOCKETS, KernelRows, Launches, Log, TableRows
+from eprof.logs.rows.log import CORES, SOCKETS, Idle, KernelRows, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
 from eprof.profile.components import time_by_component
 from eprof.profile.device import Device, capabilities_of, device_of
@@ -68,7 +68,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     total_s: the time of all kernels together, where `--time SECONDS` tells it and nothing tells how they share it.
     whole: whether all kernels of the logs are looked at. timeline: the launches one by one, where a log tells when each
     ran. parts: what rows were split by ("rank", "stream", "nvtx"); None: nothing, or by operator, as the log has it.
-    gap_s: how long no kernel ran between the first and the last of the only trace; None: no log tells it of all.
+    idle: how long no kernel ran between the first and the last of the only trace; None: no log tells it of all.
     copies_s: how long copies took, of the only log that tells it; 0: none does, or several.
     """
 
@@ -84,7 +84,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     whole: bool = True
     timeline: TableRows | None = None
     parts: str | None = None
-    gap_s: float | None = None
+    idle: Idle | None = None
     copies_s: float = 0.0
     _books: dict[str, Counts] = field(default_factory=dict)
 
@@ -440,7 +440,7 @@ def build(
     if len(counted) == 1 and (whole_s := times.total(time) or program_s):
         counted = [_by_share(counted[0], whole_s, launches if times.total(time) else everything or launches)]
     shared, total_s = _share(counted, times.total(time), time)
-    gaps_s = [log.gap_s for log in logs if log.gap_s is not None and whole]
+    idle = [log.idle for log in logs if log.idle is not None and whole]
     copies_s = [log.copies_s for log in logs if log.copies_s and whole]
     return Profile(
         title=_profile_title(logs),
@@ -455,7 +455,7 @@ def build(
         whole=whole,
         timeline=launches.timeline,
         parts=parts,
-        gap_s=only(gaps_s),
+        idle=only(idle),
         copies_s=only(copies_s) or 0.0,
     )
 
@@ -644,14 +644,23 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         return replace(self, questions=(*self.questions, *questions))
 
     def grouped(self, *rules: str) -> "Energy":
-        """The priced profile with its kernels in groups: "REGEX=NAME" each, or "device", "rank", "stream", "nvtx".
+        """The priced profile with its kernels in groups: "REGEX=NAME" each, or "device", "rank", "stream", "nvtx"...
 
-        The last three are for logs that were loaded with `parts`. Raises UsageError.
+        "rank", "stream", "nvtx" and "mark" are for logs that were loaded with `parts`. Raises UsageError.
         """
         grouping = parse(rules)
         if grouping is not None and grouping.by in GROUPED_PARTS and self.counts.rows.part is None:
             raise UsageError(f'To group by {grouping.by}, load the logs with parts="{grouping.by}".')
         return replace(self, grouping=grouping)
+
+    def by(self, *rules: str) -> "Energy":
+        """The priced profile with a row for each group in the place of kernels, as `grouped`; without rules, itself."""
+        grouping = self.grouped(*rules).grouping
+        if grouping is None:
+            return self
+        counted, split, _ = merged(self.counts, self.split, grouping.names(self.counts.rows))
+        nouns = replace(counted.nouns, kernel="group")
+        return replace(self, counts=replace(counted, nouns=nouns), split=split, grouping=None)
 
     def whole(self) -> tuple["Energy", np.ndarray]:
         """The priced profile with the parts (ranks, streams, ranges) of each kernel added up, and where rows went."""

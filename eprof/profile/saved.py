@@ -26,7 +26,7 @@ from eprof.costs import load as load_costs
 from eprof.counts import counters
 from eprof.counts.counts import Counts
 from eprof.counts.definition import Definition, without_counters
-from eprof.logs.rows.log import KernelRows, Launches, Log
+from eprof.logs.rows.log import Idle, KernelRows, Launches, Log
 from eprof.logs.runs import Run
 from eprof.profile import schema
 from eprof.profile.device import Device, split_label
@@ -108,6 +108,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
     if kernels:
         notes.append(f"{len(rows)} of {len(document.kernels)} kernels are selected by -k/--kernel-name.")
     gaps = not kernels and document.gaps or schema.Gaps(None, None, 0.0)
+    idle = None if gaps.time_s is None else Idle(gaps.time_s, gaps.longest_s, gaps.copied_s)
     has_times = any(kernel.time_s is not None for kernel in document.kernels)
     return Profile(
         title=document.title,
@@ -127,7 +128,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
         command_line=tuple(command_line),
         priced_as=priced_as,
         total_s=None if has_times or kernels else document.time_s,
-        gap_s=gaps.time_s,
+        idle=idle,
         copies_s=gaps.copies_s,
         whole=not kernels,
         _books=_books(saved),

@@ -313,7 +313,10 @@ class Point(Struct):
 
 
 class Machine(Struct, kw_only=True):
-    """A GPU at one setting and precision, as its lines are drawn (`profile/rooflines/machine.py`)."""
+    """A GPU at one setting and precision, as its lines are drawn (`profile/rooflines/machine.py`).
+
+    access_b, access_pj, access_per_s, access_per_j: where all accesses of DRAM are at random, of such an access.
+    """
 
     name: str
     device: str
@@ -342,6 +345,10 @@ class Machine(Struct, kw_only=True):
     notes: list[str]
     basis: str | None = None
     lines: list[Point] | UnsetType = UNSET
+    access_b: float | UnsetType = UNSET
+    access_pj: float | UnsetType = UNSET
+    access_per_s: float | UnsetType = UNSET
+    access_per_j: float | UnsetType = UNSET
 
 
 class Intensities(Struct):
@@ -438,7 +445,10 @@ class AtClocks(Struct, kw_only=True):
 
 
 class Clocks(Struct):
-    """Energy and time at every pair of clocks that the table knows."""
+    """Energy and time at every pair of clocks that the table knows.
+
+    voltages: what the core's are, where nobody read them: "carried over from ..."; None: read on such a GPU.
+    """
 
     modelled: bool
     assumes: str
@@ -446,6 +456,7 @@ class Clocks(Struct):
     settings: list[AtClocks]
     lowest: AtClocks
     fastest: AtClocks
+    voltages: str | None = None
 
 
 class Answer(Struct):
@@ -493,12 +504,15 @@ class ModelledTime(Struct):
 
 class Gaps(Struct):
     """How long no kernel of a trace ran between its first and its last, the constant energy of that time, and how long
-    copies took. None of it is in the totals; None: not told.
+    copies took. None of it is in the totals; None: not told. longest_s: of the longest gap; copied_s: of the gaps, what
+    copies took, as far as the log tells when they ran.
     """
 
     time_s: float | None
     energy_j: float | None
     copies_s: float
+    longest_s: float = 0.0
+    copied_s: float = 0.0
 
 
 class Profile(Struct, kw_only=True):

@@ -433,11 +433,12 @@ def _kept_share(now: Scenario, there: Scenario) -> Floats:
 def _assumed(now: Scenario) -> str:
     roofed = now.work.on_the_roof
     has_byte_rate = now.table is not None and of_table(now.table).byte_per_cycle is not None
-    clocked = AT_CLOCKS if has_byte_rate else HALVES
+    times = AT_CLOCKS if has_byte_rate else HALVES
     share = SHARE.format(now.noun)
-    if roofed.all():
-        return share
-    return f"{clocked}; where time is simulated or DRAM bytes are not known, {share}" if roofed.any() else clocked
+    if roofed.any():
+        times = share if roofed.all() else f"{times}; where time is simulated or DRAM bytes are not known, {share}"
+    voltages = now.table.voltages.are if now.table is not None else ""
+    return f"{times}; core voltages are {voltages}" if voltages else times
 
 
 def _with(charges: Mapping[str, Charge], marks: Mark) -> dict[str, Charge]:
@@ -728,7 +729,8 @@ def clocks(energy: "Energy") -> schema.Clocks | None:
     return schema.Clocks(
         modelled=True,
         assumes=_assumed(start),
-        marks=names(totals(start).marks | Mark.ESTIMATED),
+        marks=names(totals(_at(start, lowest)).marks | Mark.ESTIMATED),
+        voltages=table.voltages.are or None,
         settings=settings,
         lowest=structs.replace(lowest, energy_range_j=_range(start, lowest)),
         fastest=fastest,
@@ -752,14 +754,24 @@ def _at_clocks(start: Scenario, core_mhz: float, memory_mhz: float) -> schema.At
     )
 
 
+def _at(start: Scenario, clocks: schema.AtClocks) -> Scenario:
+    return at_setting(start, f"{clocks.core_mhz:g}/{clocks.memory_mhz:g}")
+
+
 def _range(start: Scenario, clocks: schema.AtClocks) -> schema.Range:
-    """Lowest and highest energy of a what-if at a setting over three readings of its time."""
-    there = at_setting(start, f"{clocks.core_mhz:g}/{clocks.memory_mhz:g}")
-    now, then = start.costs.setting, there.costs.setting
-    energies = [clocks.energy_j]
-    for before, after in ((now.core_mhz, then.core_mhz), (now.memory_mhz, then.memory_mhz)):
-        if before and after:
-            energies.append(totals(replace(there, time_s=start.time_s * (before / after))).parts["total"])
+    """Lowest and highest energy of a what-if at a setting over three readings of its time, and how far volts fall."""
+    assert start.table is not None
+    now, energies = start.costs.setting, [clocks.energy_j]
+    for fall in {1.0, *start.table.intervals.core_v_fall}:
+        by_fall = replace(start, table=start.table.with_fall(fall))
+        there = _at(by_fall, clocks)
+        ratios = [
+            before / after
+            for before, after in ((now.core_mhz, clocks.core_mhz), (now.memory_mhz, clocks.memory_mhz))
+            if before
+        ]
+        times_s = [there.time_s, *(start.time_s * ratio for ratio in ratios)]
+        energies += [totals(replace(there, time_s=time_s)).parts["total"] for time_s in times_s]
     known = [joules for joules in energies if joules is not None]
     return [min(known), max(known)] if known else [None, None]
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from eprof import costs
 from eprof.base.errors import DefinitionError
+from eprof.base.marks import Mark
 from eprof.costs.intervals import Intervals
 
 TABLE = """
@@ -151,6 +152,51 @@ def test_replicas_hold_the_table_itself_and_the_ends_of_every_interval(tmp_path)
     assert spread.constant_w == pytest.approx((30 * 40 / 50, 30 * 60 / 50))
 
 
+CARRIED = """
+[core_voltage]
+are = "carried over from a GPU W's"
+interval_fall = [0.4, 1.5]
+mark = "assumed"
+
+[pj_at_reference.core]"""
+
+
+def carried(text=CARRIED):
+    return TABLE.replace("[pj_at_reference.core]", text)
+
+
+def test_voltages_that_nobody_read_are_assumed_and_widen_the_interval_at_other_clocks(tmp_path):
+    own, known = table(tmp_path, carried()), table(tmp_path)
+    assert own.spread("1000/900") == known.spread("1000/900")
+    assert own.at() == known.at() and not own.at("1000/900").marks & Mark.ASSUMED
+    prices = [costs.prices["fp32_flop"].pj for costs in own.replicas("500/900")]
+    assert min(prices) == pytest.approx(6 * (1 - 1.5 * 0.5) ** 2) and max(prices) == pytest.approx(11 * 0.8**2)
+    for setting in ("500/900", "750/900"):
+        there = own.at(setting)
+        assert there.prices["fp32_flop"].pj == known.at(setting).prices["fp32_flop"].pj
+        assert there.charges["fp32_fma"].marks & Mark.ASSUMED and there.constant_marks & Mark.ASSUMED
+        assert not there.charges["dram_read"].marks & Mark.ASSUMED
+        assert there.notes == (
+            "Core voltages of mine at other clocks than 1000 MHz are carried over from a GPU W's; they may fall 0.4 to "
+            "1.5 times as much.",
+        )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("[0.4, 1.5]", "[1.1, 1.5]", "it must hold 1"),
+        ("[0.4, 1.5]", "[0.4, 2.5]", "2 is the most"),
+        ('are = "carried over from a GPU W\'s"\n', "", "`are` is missing"),
+        ('mark = "assumed"\n', "", "`mark`"),
+    ],
+)
+def test_what_is_said_of_voltages_that_nobody_read_is_whole(tmp_path, old, new, said):
+    assert old in CARRIED
+    with pytest.raises(DefinitionError, match=said):
+        table(tmp_path, carried(CARRIED.replace(old, new)))
+
+
 def test_a_price_without_an_interval_is_the_tables_in_every_replica(tmp_path):
     unstated = TABLE.replace('basis = "published"\n', "").replace("dram_byte = [50, 120]\n", "")
     replicas = table(tmp_path, unstated).replicas("1000/900")
@@ -177,7 +223,7 @@ def test_no_state_of_the_operands_leaves_the_span_of_the_replicas(ranges, consta
     def moved(ends, by):
         return 1 + (ends[1] - 1) * by if by > 0 else 1 + (1 - ends[0]) * by
 
-    spanned = [total(f["a"], f["b"], w) for f, w in intervals.replicas({"a": 1.0, "b": 1.0}, 1.0)]
+    spanned = [total(f["a"], f["b"], w) for f, w, _ in intervals.replicas({"a": 1.0, "b": 1.0}, 1.0)]
     here = total(moved(ranges[0], moves[0]), moved(ranges[1], moves[0]), moved(constant, moves[1]))
     assert min(spanned) - 1e-9 <= here <= max(spanned) + 1e-9
     assert min(spanned) <= sum(counts) + 1e-9 and max(spanned) >= sum(counts) - 1e-9

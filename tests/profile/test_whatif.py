@@ -577,3 +577,18 @@ def test_what_is_taken_for_granted_about_other_clocks_is_said(energy):
     assert energy.what_if("setting=396/204").time_s != partly.what_if("setting=396/204").time_s
     said = partly.what_if("setting=396/204").assumes
     assert said.startswith(whatif.AT_CLOCKS) and said.endswith(whatif.SHARE.format("kernel"))
+
+
+def test_clocks_whose_voltages_nobody_read_are_answered_as_far_as_these_are_known():
+    log = SHARED / "ncu-modern" / "h100-pcie-rmsnorm.ncu-rep"
+    if not log.exists():
+        pytest.skip("needs ../shared/data")
+    energy = eprof.load(log).energy(setting="1980/1593")
+    clocks = energy.document()["clocks"]
+    assert clocks["voltages"].startswith("carried over from the A100's") and "assumed" in clocks["marks"]
+    answer = energy.what_if("setting=1125/1593")
+    assert answer.assumes.endswith(f"core voltages are {clocks['voltages']}")
+    low_j, high_j = clocks["lowest"]["energy_range_j"]
+    table = energy.table
+    ends = [replace(energy, table=table.with_fall(fall)).what_if("setting=1125/1593") for fall in (1.5, 0.4)]
+    assert low_j <= ends[0].energy_j["total"] < answer.energy_j["total"] < ends[1].energy_j["total"] <= high_j

@@ -72,6 +72,22 @@ def test_what_is_tried_is_a_fifth_of_the_bytes_that_take_most():
     assert "fewer DRAM bytes" in tried and f"({100 * 0.2 * share:.0f}" in tried
 
 
+@pytest.mark.parametrize(("share", "is_tried"), [(0.5, True), (0.1, False)])
+def test_sectors_of_dram_that_come_for_a_part_of_them_are_tried_and_are_no_bytes(share, is_tried):
+    document = CASES["data_bound"]()
+    before = text(document)
+    for entry in (document, *document["kernels"]):
+        moved = sum(entry["counts"][name]["value"] for name in ("dram_read", "dram_write"))
+        entry["counts"]["random"] = {"value": share * moved / 32, "unit": "access", "energy_j": 0.0, "marks": []}
+    document["counts"]["random"]["how"] = []
+    view = View(document)
+    saved = 100 * share * view.groups["dram"].value / view.energy("total").value
+    tried = what_to_try(view).text
+    act = f"coalesce accesses: {share:.0%} of DRAM's bytes come beside those that are used".replace("%", "\u202f%")
+    assert (act in tried and f"({saved:.0f}" in tried) == is_tried
+    assert text(document).partition("Try")[0] == before.partition("Try")[0]
+
+
 def test_arithmetic_that_the_work_needs_is_tried_in_a_narrower_type_and_never_less_of_it():
     document = CASES["compute_bound"]()
     charges = document["costs"]["charges"]
@@ -115,6 +131,15 @@ def test_work_on_tensor_cores_is_tried_in_a_narrower_type_that_has_a_price():
     document["device"]["capability"] = "8.9"
     del document["costs"]["charges"]["tensor_fp8"]
     assert "ensor" not in what_to_try(View(document)).text
+
+
+def test_other_clocks_are_tried_with_what_their_voltages_are():
+    document = CASES["fmm"]()
+    clocks = document["clocks"]
+    clocks["lowest"] |= {"core_mhz": 396.0, "energy_j": 0.5 * clocks["lowest"]["energy_j"], "energy_range_j": []}
+    assert "modelled" in what_to_try(View(document)).text and "voltages" not in what_to_try(View(document)).text
+    clocks["voltages"] = "carried over from the A100's, at the same share of the top clock"
+    assert what_to_try(View(document)).text.endswith("modelled, core voltages carried over from the A100's")
 
 
 def test_what_the_prices_leave_open_is_tried_with_both_ends():

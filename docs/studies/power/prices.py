@@ -77,14 +77,14 @@ def _plain(value: float) -> str:
     return f"{float(f'{value:.2g}'):g}"
 
 
-def main() -> None:
-    """Print the table, or put it into the guide."""
+def show(table: str, begin: str = BEGIN, end: str = END) -> None:
+    """Print a table, or put it into the guide between two signs if the user wants that."""
     if "--rewrite" not in sys.argv:
-        print(markdown(), end="")
+        print(table, end="")
         return
     text = GUIDE.read_text()
-    GUIDE.write_text(re.sub(f"{BEGIN}.*?{END}", lambda _: BEGIN + markdown() + END, text, flags=re.DOTALL))
+    GUIDE.write_text(re.sub(f"{begin}.*?{end}", lambda _: begin + table + end, text, flags=re.DOTALL))
 
 
 if __name__ == "__main__":
-    main()
+    show(markdown())

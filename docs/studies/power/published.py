@@ -1,6 +1,7 @@
 """Published cost tables against watts that others measured: loads, products, programs, idle boards by clock.
 
-    python docs/studies/power/published.py DATA          DATA: the folder of public measurements (modern and sampled)
+    python docs/studies/power/published.py DATA             DATA: the folder of public measurements (modern and sampled)
+    python docs/studies/power/published.py DATA --rewrite   put the table into docs/costs.md
 
 A row is predicted as the tool does it, from rates alone, at the row's clock: P = pi0 + sum of rates times charges, with
 the table's own constant power; its interval from the table's replicas. `modern.py` says which rows were in a fit.
@@ -9,18 +10,21 @@ the table's own constant power; its interval from the table's replicas. `modern.
 import gzip
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import modern
 import numpy as np
 import pandas as pd
+import prices
 from modern import Run
 from msgspec import Struct
 
 from eprof import costs
 from eprof.costs import Costs
+from eprof.costs.datasheets import most_w
 
 # What a rate of `modern` is in words of the vocabulary, and how many of these each of it is.
 WORDS = {
@@ -34,15 +38,16 @@ WORDS = {
 
 
 class Predicted(Struct, frozen=True):
-    """Watts of a row: by the table, and the ends of its interval."""
+    """Watts of a row: by the table, and the ends of its interval; none above what the board may draw."""
 
     power_w: float
     low_w: float
     high_w: float
+    limit_w: float
 
     def holds(self, power_w: float) -> bool:
-        """Whether the interval holds a measurement."""
-        return self.low_w <= power_w <= self.high_w
+        """Whether the interval holds a measurement; what a sensor reads above the limit is its error."""
+        return self.low_w <= min(power_w, self.limit_w) <= self.high_w
 
 
 def in_words(rates: Mapping[str, float]) -> dict[str, float]:
@@ -64,9 +69,9 @@ def power_w(at: Costs, rates: Mapping[str, float]) -> float:
 def predicted(device: str, rates: Mapping[str, float], core_mhz: float | None = None) -> Predicted:
     """Watts of a device at a core clock, and their interval; by rates of words. Cut at what the board may draw."""
     known = _known(device, core_mhz)
-    limit_w = known[0].peaks.power_limit_w or np.inf
+    limit_w = most_w(device) or known[0].peaks.power_limit_w or np.inf
     watts = [min(power_w(at, rates), limit_w) for at in known]
-    return Predicted(watts[0], min(watts), max(watts))
+    return Predicted(watts[0], min(watts), max(watts), limit_w)
 
 
 @lru_cache
@@ -107,7 +112,7 @@ def of_a100(data: Path) -> dict[str, list[Run]]:
     every = (modern.streams, lambda _: modern.copies(), modern.products, modern.rooflines, modern.loops)
     for source in (*every, modern.transformers):
         for run in source(data):
-            kind = f", {run.operands} operands" if run.source == "products" else ""
+            kind = f", {run.operands}" if run.source == "products" else ""
             groups.setdefault(f"{run.source}{kind}, {run.device}", []).append(run)
     return groups
 
@@ -125,11 +130,80 @@ def shapes(data: Path, chip: modern.Chip, device: str) -> dict[str, list[Run]]:
     groups: dict[str, list[Run]] = {}
     rows = modern.shapes(data, chip)
     for line in rows[~rows["is_capped"]].itertuples():
-        moved = {name: getattr(line, name) for name in ("dram_byte", "l2_byte", "shared_byte")}
-        rates = {chip.types[line.gemm_dtype]: line.flop, **moved}
-        run = Run(line.framework, device, 0.0, 0.0, line.power, rates, "")
+        run = Run(line.framework, device, 0.0, 0.0, line.power, _rates_of(line, chip), "")
         groups.setdefault(f"{line.kind} products, {line.gemm_dtype}, {line.framework}, {device}", []).append(run)
     return groups
+
+
+def _rates_of(line: Any, chip: modern.Chip) -> dict[str, float]:
+    """What a row of `modern.shapes` does a second, by price."""
+    moved = {name: getattr(line, name) for name in ("dram_byte", "l2_byte", "shared_byte")}
+    return {chip.types[line.gemm_dtype]: line.flop, **moved}
+
+
+def lab(data: Path) -> dict[str, dict[str, dict[str, float]]]:
+    """The runs of gpu-power-lab at 249b1c9 on a B300, by the name of their rung."""
+    with gzip.open(data / "modern" / "b300-gpu-power-lab.json.gz", "rt") as file:
+        files = json.load(file)["files"]
+    return {name.partition("rung-")[2].removesuffix(".json"): run for name, run in files.items()}
+
+
+def caps(data: Path) -> list[Run]:
+    """Products of BF16 of 8192^3 on a B300 under caps of 900 to 450 W."""
+    runs = []
+    for cap_w in (900, 700, 550, 450):
+        run = lab(data)[f"cap-{cap_w}w"]
+        flops = run["compute"]["iterations"] * 2 * 8192.0**3 / (run["timing"]["steady_ms"] * 1e-3)
+        watts, mhz = run["power"]["avg_w"], run["clocks"]["sm_avg_mhz"]
+        runs.append(Run("caps", "B300 SXM6 AC", mhz, 0.0, watts, {"tensor_bf16_flop": flops}))
+    return runs
+
+
+def clock_laws(data: Path) -> Iterator[tuple[str, list[float]]]:
+    """What a B300 would draw under its caps, over what it did, by each law of the core's voltage."""
+    at, runs = costs.load("b300").at(), caps(data)
+    a100_volts = modern.relative_volts(data)
+    measured = {run.core_mhz: _relative_volts(run, at) for run in runs}
+    laws: dict[str, Callable[[float], float]] = {
+        "one price for all clocks": lambda _: 1.0,
+        "the A100's volts at the same share of the top clock": lambda mhz: a100_volts(mhz / 2032 * modern.TOP_MHZ),
+        "its own volts, each cap left out": lambda mhz: _without(measured | {2032.0: 1.0}, mhz),
+    }
+    for name, law in laws.items():
+        made = [at.constant_power_w + _above_w(run, at) * law(run.core_mhz) ** 2 for run in runs]
+        yield name, [watts / run.power_w for watts, run in zip(made, runs, strict=True)]
+
+
+def _above_w(run: Run, at: Costs) -> float:
+    return power_w(at, in_words(run.rates)) - at.constant_power_w
+
+
+def _relative_volts(run: Run, at: Costs) -> float:
+    return float(((run.power_w - at.constant_power_w) / _above_w(run, at)) ** 0.5)
+
+
+def _without(volts: Mapping[float, float], mhz: float) -> float:
+    """The voltage at a clock by those at the others."""
+    others = sorted(other for other in volts if other != mhz)
+    return float(np.interp(mhz, others, [volts[other] for other in others]))
+
+
+def at_the_cap(data: Path, chip: modern.Chip, device: str, flop_per_cycle: float) -> tuple[float, float]:
+    """What compute-bound BF16 products at the power cap would draw, over what they do, in the median.
+
+    Their clock is not known: at the lowest that their rate allows, which must not be above it, and at the top clock.
+    """
+    rows = modern.shapes(data, chip)
+    rows = rows[rows["is_capped"] & (rows["kind"] == "compute-bound") & (rows["gemm_dtype"] == "bfloat16")]
+    table = costs.for_device(device)
+    assert table is not None
+    ratios = []
+    for line in rows.itertuples():
+        rates = in_words(_rates_of(line, chip))
+        lowest = table.at(table.nearest(line.flop / flop_per_cycle * 1e-6, None))
+        ratios.append([power_w(at, rates) / line.power for at in (lowest, table.at())])
+    lowest_clock, top_clock = np.median(ratios, axis=0)
+    return float(lowest_clock), float(top_clock)
 
 
 def idle_error(data: Path, folder: str, device: str) -> float:
@@ -168,15 +242,14 @@ def mixes(data: Path) -> Iterator[tuple[Run, float]]:
     gpu-power-lab at 249b1c9. The integer loop is priced by its own run: the compiler folded it, so that its
     instructions are not known.
     """
-    with gzip.open(data / "modern" / "b300-gpu-power-lab.json.gz", "rt") as file:
-        runs = json.load(file)["files"]
-    lab = {name.partition("rung-unit-")[2].removesuffix(".json"): run for name, run in runs.items()}
-    at = costs.load("b300").at()
-    loop_j = (lab["int32"]["power"]["avg_w"] - at.constant_power_w) / _passes_per_s(lab["int32"])
+    units_alone = {name.removeprefix("unit-"): run for name, run in lab(data).items()}
+    at, loop = costs.load("b300").at(), units_alone["int32"]
+    loop_j = (loop["power"]["avg_w"] - at.constant_power_w) / _passes_per_s(loop)
     for name, units in LAB_MIXES.items():
-        rates = mix_rates(lab[name], units)
-        row = Run(name, "B300 SXM6 AC", 2032.0, 183.5, lab[name]["power"]["avg_w"], rates)
-        yield row, power_w(at, rates) + ("int32" in units) * loop_j * _passes_per_s(lab[name]) / len(units)
+        run = units_alone[name]
+        rates = mix_rates(run, units)
+        row = Run(name, "B300 SXM6 AC", 2032.0, 183.5, run["power"]["avg_w"], rates)
+        yield row, power_w(at, rates) + ("int32" in units) * loop_j * _passes_per_s(run) / len(units)
 
 
 def mix_rates(run: Mapping[str, Mapping[str, float]], units: tuple[str, ...]) -> dict[str, float]:
@@ -193,19 +266,26 @@ def _passes_per_s(run: Mapping[str, Mapping[str, float]]) -> float:
 
 
 def main(data: Path) -> None:
-    """Print every comparison."""
-    print("| runs | rows | off on average | from, to | in the interval | its width |\n|---|---|---|---|---|---|")
+    """Print every comparison, or put the table of them into the guide."""
+    lines = ["| runs | rows | off on average | from, to | inside | interval |", "|---|---|---|---|---|---|"]
     groups = of_a100(data) | {"roofline, H200": list(rooflines_h200(data))}
     groups["transformers, H100 80GB HBM3"] = list(modern.transformers(data, "h100"))
     groups |= shapes(data, modern.H200, "H200") | shapes(data, modern.B200, "B200")
+    groups["products under caps, B300"] = caps(data)
     for name, runs in groups.items():
         found = score(runs)
-        print(
-            f"| {name} | {found.rows} | {found.mean:.1f} % | {found.least:+.0f} to {found.most:+.0f} % "
-            f"| {found.inside:.0f} % | x/÷{found.width:.2f} |"
+        ends = f"{found.least:+.0f} to {found.most:+.0f} %"
+        lines.append(
+            f"| {name} | {found.rows} | {found.mean:.1f} % | {ends} | {found.inside:.0f} % | x/÷{found.width:.2f} |"
         )
+    prices.show("\n".join(lines) + "\n", "<!-- published.py begins -->\n", "<!-- published.py ends -->")
     for folder, device in (("yz8", "A100-PCIE-40GB"), ("netsres117", "A100-SXM4-80GB")):
         print(f"idle of {device} by clock: {100 * idle_error(data, folder, device):.2f} % off, but for its level")
+    for law, ratios in clock_laws(data):
+        print(f"B300 under caps of 900 to 450 W, {law}: {', '.join(f'{100 * (each - 1):+.0f}' for each in ratios)} %")
+    for chip, device, flop_per_cycle in ((modern.H200, "H200", 132 * 4096), (modern.B200, "B200", 148 * 8192)):
+        lowest, top = at_the_cap(data, chip, device, flop_per_cycle)
+        print(f"{device}, at the cap: {lowest:.2f} of it at the lowest clock that rates allow, {top:.2f} at the top")
     for row, watts in mixes(data):
         print(
             f"B300 {row.source}: {watts:.0f} W, measured {row.power_w:.0f} ({100 * (watts / row.power_w - 1):+.1f} %)"

@@ -137,7 +137,7 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
     @property
     def nouns(self) -> Nouns:
         """The words for what ran on a side."""
-        return self.first.profile.nouns
+        return self.first.counts.nouns
 
     @property
     def factors(self) -> list[float]:

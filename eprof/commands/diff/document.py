@@ -161,9 +161,13 @@ def _bounds(
 
 
 def document(
-    changes: Changes, notes: Sequence[str], gates: Sequence[schema.Gate], command_line: Sequence[str]
+    changes: Changes,
+    notes: Sequence[str],
+    gates: Sequence[schema.Gate],
+    command_line: Sequence[str],
+    by: Sequence[str],
 ) -> schema.Document:
-    """The whole difference as the document that every report is made of. notes: of the matching."""
+    """The whole difference as the document that every report is made of. notes: of the matching. by: what rows are."""
     old, new = changes.old_side, changes.new_side
     spread = spread_of(changes)
     parts = all_parts(changes, spread)
@@ -201,6 +205,7 @@ def document(
         eprof=__version__,
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         command_line=list(command_line),
+        by=list(by) or UNSET,
         old=side_of(old, old_j),
         new=side_of(new, new_j),
         intervals=mapped(lambda spread: spread.refits.document, spread),

@@ -6,6 +6,7 @@ What is not known is None. `marks` are words (`eprof.base.marks.names`), energie
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.lab.welch import Test
@@ -364,6 +365,7 @@ class Document(Struct, frozen=True, kw_only=True):
     warnings: list[str]
     above_constant: AboveConstant | UnsetType = UNSET
     kernels: list[Kernel]
+    by: list[str] | UnsetType = UNSET  # `--by`: groups are compared in the place of kernels
 
     @property
     def has_energy(self) -> bool:
@@ -379,4 +381,5 @@ class Document(Struct, frozen=True, kw_only=True):
     def nouns(self) -> Nouns:
         """The words for what ran: those of a CPU where both sides are of one."""
         processors = {device.processor for side in (self.old, self.new) for device in side.devices}
-        return nouns_of(processors.pop() if len(processors) == 1 else None)
+        nouns = nouns_of(processors.pop() if len(processors) == 1 else None)
+        return nouns if self.by is UNSET else replace(nouns, kernel="group")

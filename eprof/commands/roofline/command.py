@@ -113,7 +113,7 @@ def _table_and_setting(text: str) -> tuple[str, str | None]:
 
 def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[list["Machine"], list[str]]:
     """The machines of `eprof roofline`: every table at every setting asked for, the kernels' first."""
-    from eprof.profile.rooflines import main_precision
+    from eprof.profile.rooflines import at_random, main_precision
 
     if not options.costs and energy is None:
         raise UsageError("Name cost tables (--costs NAME, repeatable), or give logs; `eprof costs` lists the tables.")
@@ -129,7 +129,9 @@ def _machines(options: argparse.Namespace, energy: "Energy | None") -> tuple[lis
     for costs in priced:
         made = [_machine(costs, precision, caps, warnings) for precision in precisions]
         known = [machine for machine in made if machine is not None]
-        machines += known if options.precision == "all" else known[:1]
+        drawn = known if options.precision == "all" else known[:1]
+        is_alone = options.equal_power or options.cap_sweep
+        machines += [*drawn, *filter(None, (at_random(machine, costs) for machine in drawn if not is_alone))]
     if not machines:
         raise CostError(" ".join(dict.fromkeys(warnings)))
     if not options.precision:

@@ -18,10 +18,11 @@ _SIGNIFICANT = 0.05
 
 
 def label(machine: schema.Machine) -> str:
-    """A machine of a roofline in a few words: "14 × jetson-tk1 852/924 FP32"."""
+    """A machine of a roofline in a few words: "14 × jetson-tk1 852/924 FP32", "my-gpu FP32 at random"."""
     number = when(machine.number != 1, f"{machine.number:g} × ")
     cap = phrase(", {:.4g} W", machine.power_cap_w)
-    return f"{number}{_named(machine.name, machine.setting)} {machine.precision.upper()}{cap}"
+    order = when(machine.access_b, " at random")
+    return f"{number}{_named(machine.name, machine.setting)} {machine.precision.upper()}{order}{cap}"
 
 
 def _named(name: str, setting: str) -> str:
@@ -163,10 +164,19 @@ _ROWS: tuple[tuple[str, Callable[[schema.Machine], str]], ...] = (
     ("the fastest is most efficient", lambda machine: "yes" if machine.race_to_halt else "no"),
 )
 
+_ROWS_AT_RANDOM: tuple[tuple[str, Callable[[schema.Machine], str]], ...] = (
+    ("a random access costs", lambda machine: quantity((machine.access_pj or 0.0) * 1e-12, "J")),
+    ("random accesses", lambda machine: quantity(machine.access_per_s or 0.0, "/s")),
+    ("random accesses for a joule", lambda machine: quantity(machine.access_per_j or 0.0, "/J")),
+)
+
 
 def machine_table(machines: Sequence[schema.Machine]) -> Table:
     """The numbers behind the rooflines: a column a machine."""
     rows = [Row([name, *(read(machine) for machine in machines)]) for name, read in _ROWS]
+    if any(machine.access_b for machine in machines):
+        told = [[when(machine.access_b, read(machine)) for machine in machines] for _, read in _ROWS_AT_RANDOM]
+        rows += [Row([name, *texts]) for (name, _), texts in zip(_ROWS_AT_RANDOM, told, strict=True)]
     if any(machine.power_cap_w is not None for machine in machines):
         rows.append(Row(["capped, flop/B", *map(_capped_range, machines)]))
     return Table([Column("", "left"), *(Column(label(machine)) for machine in machines)], rows)

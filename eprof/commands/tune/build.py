@@ -188,7 +188,8 @@ def from_profile(
     costs_at, refused = _places(table, settings)
     here = Point(*parse(now or energy.costs.setting.label))
     grids = _grids(energy, of_table(table), here, costs_at)
-    notes = [*energy.costs.notes, *refused]
+    notes = list(dict.fromkeys(note for costs in (energy.costs, *costs_at.values()) for note in costs.notes))
+    notes += refused
     simulated = has_modelled_time(energy.counts)
     if simulated.any():
         notes.append(

@@ -5,7 +5,7 @@
 """
 
 from eprof.profile.rooflines.dots import PARTS, Dots, place
-from eprof.profile.rooflines.machine import PRECISIONS, Level, Machine, described, machine, machines
+from eprof.profile.rooflines.machine import PRECISIONS, Level, Machine, at_random, described, machine, machines
 from eprof.profile.rooflines.work import (
     all_flops_of,
     flops_of,
@@ -21,6 +21,7 @@ __all__ = [
     "Dots",
     "Level",
     "Machine",
+    "at_random",
     "described",
     "all_flops_of",
     "flops_of",

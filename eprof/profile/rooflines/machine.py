@@ -11,13 +11,14 @@ from eprof.base import marks as mark_words
 from eprof.base.arrays import Floats
 from eprof.base.errors import CostError
 from eprof.base.marks import NONE, Mark
-from eprof.base.vocabulary import RANDOM
+from eprof.base.vocabulary import CPU, RANDOM
 from eprof.costs import Charge, Costs
 
 # Width of arithmetic -> its peak in `Peaks`, and the name that tables give the price of one flop.
 PRECISIONS: dict[str, tuple[str, str]] = {"fp32": ("sp_gflops", "sp_flop"), "fp64": ("dp_gflops", "dp_flop")}
 _LEVELS = ("shared", "l1", "l2", "l3", "dram")
 _WARP = 32
+_SECTOR_B, _LINE_B = 32, 64  # what DRAM moves for one access: of a GPU, of a CPU
 # What a document says of machines: of one, and of all together.
 _AS_THEY_ARE = (
     *("name", "device", "basis", "setting", "precision", "number", "time_balance", "energy_balance", "balance_gap"),
@@ -38,7 +39,8 @@ class Machine(Struct, frozen=True, dict=True):
     """What lines are drawn from: throughputs and prices of one precision, J and W. Symbols: docs/model.md.
 
     flop_j: eps_flop. byte_j: eps_mem, of a DRAM byte. usable_power_w: Delta_pi, the power above pi0 before the platform
-    throttles; None: no cap. number: how many of them stand side by side. basis: what the prices rest on.
+    throttles; None: no cap. number: how many of them stand side by side. basis: what the prices rest on. access_b:
+    bytes of an access of DRAM, where all are in no order; 0: they stream.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Machine(Struct, frozen=True, dict=True):
     marks: Mark = NONE
     notes: tuple[str, ...] = field(default_factory=tuple)
     basis: str | None = None
+    access_b: float = 0.0
 
     @property
     def time_balance(self) -> float:
@@ -242,6 +245,24 @@ def machine(costs: Costs, precision: str, cap_w: float | None = None) -> Machine
     return replace(made, notes=(*made.notes, limit)) if limit else made
 
 
+def at_random(streaming: Machine, costs: Costs) -> Machine | None:
+    """The machine where every access of DRAM is at random ([T] 4.3, 4.4.2); None where its price or rate is not known.
+
+    eps_rand = access_b eps_mem + the price beside the bytes, and tau_rand: what a byte then costs, and how many come.
+    """
+    charge, giga = costs.charges.get(RANDOM), costs.peaks.random_gaccess_per_s
+    if charge is None or not charge.pj or giga is None:
+        return None
+    access_b = _LINE_B if costs.processor == CPU else _SECTOR_B
+    return replace(
+        streaming,
+        access_b=access_b,
+        byte_j=streaming.byte_j + charge.pj * 1e-12 / access_b,
+        dram_byte_per_s=giga * 1e9 * access_b,
+        marks=streaming.marks | charge.marks,
+    )
+
+
 def _random_note(costs: Costs, byte_j: float, flop_j: float) -> str:
     """What an access of DRAM in no order costs beside its bytes ([T] 4.4.2, eps_rand); "" where nobody priced it."""
     charge = costs.charges.get(RANDOM)
@@ -334,4 +355,20 @@ def described(machine: Machine) -> dict[str, Any]:
         ],
         "marks": mark_words.names(machine.marks),
         "notes": list(machine.notes),
+        **_accesses(machine),
+    }
+
+
+def _accesses(machine: Machine) -> dict[str, Any]:
+    """Of a machine at random: what an access costs with its bytes, how many it does without flops, and for a joule."""
+    if not machine.access_b:
+        return {}
+    access_j = machine.access_b * machine.byte_j
+    byte_s = max(1 / machine.dram_byte_per_s, machine.byte_j / (machine.usable_power_w or np.inf))
+    time_s = machine.access_b * byte_s
+    return {
+        "access_b": machine.access_b,
+        "access_pj": access_j * 1e12,
+        "access_per_s": machine.number / time_s,
+        "access_per_j": 1 / (access_j + machine.constant_power_w * time_s),
     }

@@ -14,7 +14,7 @@ from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
 from eprof.base.labels import library_of
 from eprof.base.text import bracketed, pattern, when
-from eprof.base.vocabulary import CONSTANT, COUNTS, CPU, DATA
+from eprof.base.vocabulary import CONSTANT, COUNTS, CPU, DATA, RANDOM
 from eprof.costs.datasheets import data_sheet, example
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
@@ -32,7 +32,7 @@ _STEP = 0.2  # what is tried of things that shrink by degrees: a fifth less
 _LITTLE = 0.03  # of the energy: what saves less is not worth trying
 _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _SLOW = 0.6  # of the roofline's speed: what is slower waits
-_DIVIDES = 0.05  # special functions for each FP64 instruction, from which on these are those of divisions
+_DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
 _AGAIN = 8.0  # bytes of L1 for each of DRAM, from which on a kernel mostly reads again what it has read
@@ -40,6 +40,7 @@ _WAITING = 1.5  # instructions a cycle of a CPU's core: what executes fewer most
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
 _STALLED = 0.3  # of stalls, below which data of memory are not what a kernel waits for
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
+_SECTOR_B = 32  # what DRAM of a GPU moves at least
 _WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
 # Instructions for each flop, a vector's once a lane: a[i] = s b[i] + c[i] takes 4 if scalar, 2.5 or less if in vectors.
 _SCALAR = 3.0
@@ -211,7 +212,8 @@ def _other_clocks(view: View) -> Iterator[Try]:
             acts.append(f"{verb} the {name} clock to {now:g}{NARROW}MHz (from {before:g})")
     if acts:
         time = _time_of(growth(lowest.time_s, here.time_s))
-        yield Try(" and ".join(acts), saves[0], (saves[0], saves[-1]), f"{time}, modelled")
+        voltages = f", core voltages {clocks.voltages.partition(',')[0]}" if clocks.voltages else ""
+        yield Try(" and ".join(acts), saves[0], (saves[0], saves[-1]), f"{time}, modelled{voltages}")
 
 
 def _time_of(share: float | None) -> str:
@@ -269,7 +271,7 @@ def _faster_in_fp32_s(view: View) -> float:
 
 
 def _fewer_divisions(view: View, everything: float) -> Iterator[Try]:
-    """Divisions in FP64, known by the special functions that they begin with, beside hardly any work in FP32."""
+    """Special functions beside FP64, and hardly any FP32: each begins a division, or more work than one has."""
     reciprocals = view.amount(view.document, "special").value or 0.0
     doubles, singles = (
         sum(view.amount(view.document, f"fp{bits}_{kind}").value or 0.0 for kind in ("fma", "add", "mul"))
@@ -279,8 +281,11 @@ def _fewer_divisions(view: View, everything: float) -> Iterator[Try]:
     if not doubles or reciprocals < _DIVIDES * doubles or singles > reciprocals:
         return
     least, most = (min(number * reciprocals / doubles, 1.0) * joules / everything for number in _OF_A_DIVISION)
-    act = f"divide less in FP64 (up to {quantity(reciprocals, '')} divisions or roots): multiply by a reciprocal"
-    yield Try(act, (least + most) / 2, (least, most))
+    act = (
+        f"call fewer special functions in FP64 code ({quantity(reciprocals, '')}: divisions, roots, exp, sin, ...): "
+        "multiply by a reciprocal, take them out of loops"
+    )
+    yield Try(act, (least + most) / 2, (least, most), ", if they are divisions")
 
 
 def _onto_tensor_cores(view: View, everything: float, has: set[str]) -> Iterator[Try]:
@@ -324,18 +329,22 @@ def _fused(view: View, everything: float) -> Iterator[Try]:
 
 def _asked_for(view: View, everything: float) -> Iterator[Try]:
     """Bytes that were fetched and not asked for: rows of a matrix read down its columns, for example."""
-    requested = requested_of(view, view.document)
-    if view.nouns.is_of_cpu or requested is None:
+    if view.nouns.is_of_cpu or _is_closed(view, "l1"):
         return  # what a CPU writes is read first, and what stays in its caches is not moved again
-    saves, most = 0.0, 0.0
-    for level in CACHED:
-        moved = view.summed(view.document, _words(view, level)).value or 0.0
-        ratio = moved / requested
-        if ratio >= WASTED:
-            most = max(most, ratio)
-            saves += (view.groups.get(level, Amount(None)).value or 0.0) / everything * (1 - 1 / ratio)
-    if most and not _is_closed(view, "l1"):
-        yield Try(f"coalesce accesses: {plain(most)} times the bytes asked for are moved", saves)
+    requested = requested_of(view, view.document)
+    shares = {level: (view.groups.get(level, Amount(None)).value or 0.0) / everything for level in CACHED}
+    moved = {level: view.summed(view.document, _words(view, level)).value or 0.0 for level in CACHED}
+    ratios = {level: moved[level] / (requested or math.inf) for level in CACHED}
+    wasted = {level: ratio for level, ratio in ratios.items() if ratio >= WASTED}
+    if wasted:
+        saves = sum(shares[level] * (1 - 1 / ratio) for level, ratio in wasted.items())
+        yield Try(f"coalesce accesses: {plain(max(wasted.values()))} times the bytes asked for are moved", saves)
+        return
+    # Without the bytes that were asked for: sectors of DRAM that come for a part of them.
+    skipped = _SECTOR_B * (view.amount(view.document, RANDOM).value or 0.0) / (moved["dram"] or math.inf)
+    if skipped >= 1 - 1 / WASTED:
+        act = f"coalesce accesses: {percent(skipped)} of DRAM's bytes come beside those that are used"
+        yield Try(act, skipped * shares["dram"])
 
 
 def _fewer_bytes(view: View, everything: float) -> Iterator[Try]:
@@ -373,7 +382,7 @@ def _remedy(view: View, group: str) -> str:
 
 
 def _words(view: View, group: str) -> list[str]:
-    return [word for word in view.words if COUNTS[word].group == group]
+    return [word for word in view.words if COUNTS[word].group == group and word != RANDOM]
 
 
 def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
@@ -395,7 +404,15 @@ def _ends(view: View, group: str, everything: float, saves: float) -> tuple[floa
     interval = view.document.interval_j
     if pair is None or not value or view.is_certain(group) or interval and group in interval.uncounted:
         return None
-    return saves * pair[0] / value, saves * min(pair[1] / value, everything / value)
+    share = value / everything
+    low, high = (joules / everything for joules in pair)
+    causes = view.causes_of(view.document)
+    for part in causes.parts if causes else ():
+        if group in part.groups and part.interval:
+            # Its share of a total that grows with it is known better than its joules are.
+            high = min(high, part.interval[1] or 1.0)
+            low = max(low, (part.interval[0] or 0.0) * (len(part.groups) == 1))
+    return saves * low / share, saves * min(high, 1.0) / share
 
 
 # ---------------------------------------------------------------------------------------------------- waiting

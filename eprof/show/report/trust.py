@@ -15,6 +15,7 @@ from eprof.show.words.intervals import known
 from eprof.show.words.numbers import percent, plain, quantity, signed_percent, whole
 
 _NEARLY_ALL = 0.95  # of what was counted, that one group of counts has
+_OF_TIME = "The time of "
 _OF_COUNTS = ("Not counted here", "No instruction and no byte")
 _PRICES = {
     "measured": "measured on this {processor}",
@@ -67,7 +68,8 @@ def notes(view: View) -> list[str]:
     above = view.costs.notes if view.costs else view.document.warnings[:1]
     files = {log.path.rpartition("/")[2] for log in view.document.inputs}
     others = [note for note in view.document.warnings if note not in above and note.partition(":")[0] not in files]
-    return [note for note in others if not note.startswith(_OF_COUNTS) and "has no price for" not in note]
+    said = (*_OF_COUNTS, *[_OF_TIME] * (not view.has_energy))  # of nothing, Trust says that it has no time either
+    return [note for note in others if not note.startswith(said) and "has no price for" not in note]
 
 
 def _prices(view: View) -> Iterator[str]:
@@ -81,8 +83,8 @@ def _prices(view: View) -> Iterator[str]:
         return
     facts = [_basis(view, costs)]
     if costs.name != costs.basis:
-        is_default = costs.setting_from == "the table's default"
-        facts = [costs_words.at_setting(costs) + " (its default)" * is_default, *facts]
+        is_assumed = costs.setting["core_mhz"] is not None and costs.setting_from == "the table's default"
+        facts = [costs_words.at_setting(costs) + " (the log tells no clocks)" * is_assumed, *facts]
     if costs.gpu_match == "other":
         whose = f"another {view.nouns.processor}'s, so joules hold if the two are alike"
         facts = [costs_words.of_another(costs, view.nouns), whose]
@@ -127,7 +129,7 @@ def _times(view: View) -> Iterator[str]:
     elif view.time.marks & SIMULATED:
         yield f"Time: given; how the {view.nouns.kernels} share it is a model."
     elif view.document.time_from:
-        yield f"Time: {view.document.time_from.partition(' (')[0]}."
+        yield f"Time: {view.document.time_from.partition(' (')[0].partition(', which agree')[0]}."
 
 
 _NAMED = 4
@@ -184,7 +186,7 @@ def _lacking(view: View) -> str:
     if not lacks_some(view):
         return ""
     if view.above.value is None:
-        return "Nothing but time was counted." if view.time.value is not None else "Nothing was counted, nor its time."
+        return "Nothing but time was counted." if view.time.value is not None else "Neither work nor time was counted."
     total = view.energy("total").value or 0.0
     capped = bounds.get("total")
     # The largest first; those that nothing bounds but the board, which then all have the same room, before them.

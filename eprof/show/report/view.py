@@ -47,8 +47,8 @@ _ONCE_EACH = {"retired": "instructions", "core_active": "core cycles"}
 # Of the group of other instructions, where no class of them but these is priced.
 _OTHER = {
     ("warp_issue",): "instruction issue",
-    ("sm_active_cycle",): "SM overhead",
-    ("warp_issue", "sm_active_cycle"): "SM overhead",
+    ("sm_active_cycle",): "running multiprocessors",
+    ("warp_issue", "sm_active_cycle"): "running multiprocessors",
 }
 _COUNTING = ESTIMATED | SIMULATED | ASSUMED
 

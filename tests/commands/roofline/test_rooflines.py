@@ -18,7 +18,7 @@ from eprof.base.marks import Mark
 from eprof.base.vocabulary import COUNTS
 from eprof.commands.roofline.document import equal_power
 from eprof.energy.attribution import attribute
-from eprof.profile.rooflines import PARTS, Machine, described, machine, machines, place
+from eprof.profile.rooflines import PARTS, Machine, at_random, described, machine, machines, place
 
 ROOT = Path(__file__).parents[3]
 
@@ -191,6 +191,33 @@ def test_a_price_of_random_accesses_is_said_and_moves_no_total_that_does_not_tel
     assert old["counts"] == new["counts"] and old["kernels"] == new["kernels"]
     told = "Accesses of DRAM at random are not told apart here: their bytes pay as those that stream."
     assert sorted({*new["warnings"]} - {*old["warnings"]}) == [told]
+
+
+@pytest.mark.parametrize("cap_w", [None, 137.0])
+def test_accesses_at_random_have_a_roofline_where_price_and_rate_are_known(tmp_path, cap_w):
+    """[T] 4.2 and table 6 by hand: eps_rand = 32 eps_mem + 25.9 nJ, 0.5e9 a second, pi0 = 122 W."""
+    text = (ROOT / "costs" / "gtx580.toml").read_text()
+    priced = text.replace("dram_byte = 513.0", "dram_byte = 513.0\nrandom_access = 25900")
+    priced += '\nrandom = { formula = "random_access", why = "a test" }\n'
+    rated = priced.replace("[peak]", "[peak]\nrandom_gaccess_per_s = 0.5")
+    tables = {}
+    for name, content in (("text", text), ("priced", priced), ("rated", rated)):
+        (tmp_path / f"{name}.toml").write_text(content)
+        tables[name] = costs.load(str(tmp_path / f"{name}.toml")).at()
+    streaming = machine(tables["rated"], "fp32", cap_w)
+    assert at_random(streaming, tables["text"]) is at_random(streaming, tables["priced"]) is None
+    found = at_random(streaming, tables["rated"])
+    eps, usable = 25.9e-9 + 32 * 513e-12, math.inf if cap_w is None else cap_w - 122
+    tau = max(2e-9, eps / usable)
+    told = described(found)
+    assert told["access_pj"] == pytest.approx(eps * 1e12)
+    assert told["access_per_s"] == pytest.approx(1 / tau)
+    assert told["access_per_j"] == pytest.approx(1 / (eps + 122 * tau))
+    assert "access_pj" not in described(streaming)
+    # The same machine's lines: a flop for each access, I = 1/32 flop/B.
+    assert found.roofline(1 / 32) == pytest.approx(1 / max(2e-9, (eps + 99.7e-12) / usable))
+    of_cpu = at_random(streaming, replace(tables["rated"], processor="cpu"))
+    assert described(of_cpu)["access_pj"] == pytest.approx(eps * 1e12 + 32 * 513)
 
 
 @pytest.mark.parametrize("word", ["dram_read", "dram_write"])
