@@ -30,7 +30,8 @@ WORDS_OF = {books: (*_COMPUTATION, "bytes", books) for books in BOOKS}
 # What the time by component needs beside instructions and bytes (`energy/components.py`): first the launch shape.
 SHAPE = ("blocks", "threads", "registers", "shared_byte", "occupancy")
 COMPONENTS = (*SHAPE, "loads", "stores", "shared", "conflicts", "texture", "texture_misses")
-SIGNS = ("memory_stall",)  # what tells besides why a kernel waits: shares
+# What tells besides why a kernel waits, as a share, and how many FP32 instructions it can have executed.
+SIGNS = ("memory_stall", "fp32_room")
 _NAME = pattern(r"(?<![\w.])[A-Za-z_]\w*")
 
 

@@ -119,7 +119,7 @@ def _phrase(number: Ints, spread: Floats, kernels: int) -> str:
     pairs = f"{high}" if low == high else f"{low} to {high}"
     of_kernels = f" for {number.size} of {kernels} kernels" if number.size < kernels else ""
     agree = f", which agree within {max(spread.max(), 1e-4):.2%}" if high > 1 else ""
-    return f"recovered from {pairs} pair{'s' if high > 1 else ''} of counters (bytes over rate){of_kernels}{agree}"
+    return f"bytes over bytes a second, of {pairs} pair{'s' if high > 1 else ''} of counters{of_kernels}{agree}"
 
 
 def _warnings(rows: KernelRows, medians: Floats, spread: Floats, better: str) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ _OFF_CHIP = ("dram", "system")  # a link to the host is never faster than the GP
 # are meant: attention, convolutions and products of quantised operands do more beside.
 _PRODUCT = pattern(r"(?i)gemm|nvjet")
 _NO_PLAIN_PRODUCT = pattern(r"(?i)fmha|attention|flash|conv|fprop|wgrad|dgrad|quant|awq|gptq|marlin|3xtf32|tf32x3")
+_ROUNDED = 1.01  # a share in per cent is printed with two decimals, and its cycles are those of one pass
 _HOST_BYTE = 10.0  # times a byte from the GPU's own DRAM, at most: that of the host's, and a link of some pJ a bit
 _EPILOGUE = 1 / 128
 _CLASSED = [name for name in INSTRUCTIONS if name not in ISSUED and COUNTS[name].group != "tensor"]
@@ -135,15 +136,19 @@ class _Rates:
         single, double = (
             (peak or math.inf) / 2 * giga_s * beyond for peak in (costs.peaks.sp_gflops, costs.peaks.dp_gflops)
         )
+        # Every unit worked in at most as many cycles as the busiest, the schedulers too.
+        busiest = np.full(len(rows), np.inf) if counts.shape is None else _ROUNDED * counts.shape["fp32_room"]
+        single = np.fmin(single, busiest)
         self.cycles = self._counted("sm_active_cycle", single / _FEWEST_LANES)
         self.of_group = {
             "fp64": np.fmin(double, single),
-            # No GPU has more integer lanes than FP32 ones, and special functions have a quarter of them at most.
-            **{"fp32": single, "int": single, "sfu": single / 4},
+            # No GPU has more integer lanes than FP32 ones; special functions have a quarter of them at most, and packed
+            # FP16 twice as many (an A100).
+            **{"fp32": single, "int": single, "sfu": single / 4, "fp16": 2 * single},
             **dict.fromkeys(_OFF_CHIP, np.maximum(costs.peaks.dram_gb_per_s or math.inf, dram) * giga_s),
             **{"shared": self.cycles * shared, **dict.fromkeys(("l1", "l2"), self.cycles * _BYTES_A_CYCLE)},
         }
-        issued = self._counted("warp_issue", self.cycles * _ISSUED_A_CYCLE / _THREADS)
+        issued = self._counted("warp_issue", np.fmin(self.cycles * _ISSUED_A_CYCLE, 2 * busiest) / _THREADS)
         classed = known_or_zero(counts.amounts.only([word for word in _CLASSED if word in counts.amounts]))
         self.issued = issued
         self.left = np.maximum(_THREADS * issued - classed.sum(axis=1), 0.0)

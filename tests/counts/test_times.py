@@ -27,7 +27,7 @@ def test_lavamd_on_a_gtx_760():
     assert launches.rows.time_s[0] == pytest.approx(0.16201, rel=1e-4)
     assert pytest.approx(0.16201, rel=1e-3) == 5680729 * 32 / (1.044944 * 2**30)
     assert launches.rows.time_marks[0] == E
-    assert source == "recovered from 6 pairs of counters (bytes over rate), which agree within 0.05%"
+    assert source == "bytes over bytes a second, of 6 pairs of counters, which agree within 0.05%"
     assert warnings == ()
 
 
@@ -78,7 +78,7 @@ def test_known_times_are_left_alone():
     timed, source, _ = recover(launches, "3.5")
     assert timed.rows.time_s.tolist() == [0.5, pytest.approx(0.001)]
     assert timed.rows.time_marks.tolist() == [0, E]
-    assert source == "recovered from 1 pair of counters (bytes over rate) for 1 of 2 kernels"
+    assert source == "bytes over bytes a second, of 1 pair of counters for 1 of 2 kernels"
     assert np.isnan(launches.rows.time_s).sum() == 1, "the argument is not changed"
 
 
@@ -131,15 +131,15 @@ def test_pairs_that_lack_launches_bound_the_time_or_stand_back():
 def test_two_pairs_are_said_to_agree():
     other = {"l2_read_transactions": 1e6, "l2_read_throughput": 32e9}
     _, source, warnings = recover(make(PAIR | other), "3.5")
-    assert source == "recovered from 2 pairs of counters (bytes over rate), which agree within 0.01%" and not warnings
+    assert source == "bytes over bytes a second, of 2 pairs of counters, which agree within 0.01%" and not warnings
     _, source, _ = recover(make(PAIR), "3.5")
-    assert source == "recovered from 1 pair of counters (bytes over rate)"
+    assert source == "bytes over bytes a second, of 1 pair of counters"
 
 
 def test_kernels_with_one_pair_and_with_several_are_said_in_one_phrase():
     other = {"l2_read_transactions": [1e6, np.nan], "l2_read_throughput": [32e9, np.nan]}
     _, source, _ = recover(make({name: [value, value] for name, value in PAIR.items()} | other), "3.5")
-    assert source == "recovered from 1 to 2 pairs of counters (bytes over rate), which agree within 0.01%"
+    assert source == "bytes over bytes a second, of 1 to 2 pairs of counters, which agree within 0.01%"
 
 
 def test_pairs_far_apart_are_warned_of():

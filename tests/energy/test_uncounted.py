@@ -23,7 +23,7 @@ PAYING = sorted(word for word, charge in costs.load("v100").at().charges.items()
 PEAKS = Peaks(sp_gflops=10_000.0, dp_gflops=5_000.0, dram_gb_per_s=900.0)
 
 
-def counted(known, name="kernel(float*)", device="V100"):
+def counted(known, name="kernel(float*)", device="V100", shape=None):
     """Counts of one kernel: what is not in `known` is missing."""
     rows = KernelRows(
         device=np.array([device], dtype=object),
@@ -34,13 +34,13 @@ def counted(known, name="kernel(float*)", device="V100"):
     )
     amounts = {word: np.array([known.get(word, np.nan)]) for word in COUNTS}
     marks = {word: np.array([0 if word in known else int(Mark.MISSING)]) for word in COUNTS}
-    return Counts(rows, Columns.of(amounts, 1), Columns.of(marks, 1), {}, "accessed")
+    return Counts(rows, Columns.of(amounts, 1), Columns.of(marks, 1), {}, "accessed", shape=shape)
 
 
-def most(known, name="kernel(float*)", device="V100"):
+def most(known, name="kernel(float*)", device="V100", shape=None):
     """The bounds by group in J, and that of all together."""
     table = replace(costs.load("v100").at(), peaks=PEAKS)
-    counts = replace(counted(known, name, device), books=table.books)
+    counts = replace(counted(known, name, device, shape), books=table.books)
     bounds = uncounted(counts, table, attribute(counts, table), prices_of(table))
     return (
         {group: float(joules[0]) for group, joules in bounds.groups.items()},
@@ -51,6 +51,13 @@ def most(known, name="kernel(float*)", device="V100"):
 
 def price(prices, word):
     return prices[PRICED.index(word)]
+
+
+def test_the_busiest_unit_leaves_others_no_more_cycles():
+    shape = Columns.of({"fp32_room": np.array([64 * SM_CYCLES * 0.1])}, 1)
+    groups, _, prices = most({"sm_active_cycle": SM_CYCLES}, shape=shape)
+    assert groups["fp32"] == pytest.approx(1.01 * 6.4 * SM_CYCLES * price(prices, "fp32_fma"))
+    assert groups["other"] < most({"sm_active_cycle": SM_CYCLES})[0]["other"]
 
 
 def test_each_class_is_bounded_by_its_own_rate():

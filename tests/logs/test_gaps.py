@@ -12,53 +12,69 @@ import eprof
 from eprof import logs
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import Names
-from eprof.show.report.headline import gaps_sentence
+from eprof.show.report.headline import gaps_sentence, headline
 from eprof.show.report.levers import what_to_try
 from eprof.show.report.view import View
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
-LAUNCHES = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60), st.integers(0, 9)), min_size=1, max_size=12)
+LAUNCHES = st.lists(
+    st.tuples(st.sampled_from("ab"), st.integers(0, 60), st.integers(1, 9), st.booleans()), min_size=1, max_size=12
+)
 FLAME = SHARED / "traces" / "nsys"
 needs_data = pytest.mark.skipif(not FLAME.is_dir(), reason="needs ../shared/data")
 
 
 def taken(launches, gaps):
-    devices, starts, times = zip(*launches, strict=True)
-    gaps.add(Names.of(devices), np.array(starts), np.array(times))
+    devices, starts, times, are_copies = zip(*launches, strict=True)
+    gaps.add(Names.of(devices), np.array(starts), np.array(times), is_kernel=~np.array(are_copies))
+
+
+def covered(launches, device, is_copy):
+    own = [(start, start + time) for name, start, time, copies in launches if (name, copies) == (device, is_copy)]
+    return {at for start, end in own for at in range(start, end)}
 
 
 @given(LAUNCHES, st.integers(0, 12))
-def test_gaps_are_the_nanoseconds_without_a_kernel(launches, cut):
+def test_gaps_are_the_nanoseconds_without_a_kernel_and_copies_lie_in_them(launches, cut):
     launches = sorted(launches, key=lambda launch: launch[1])
     gaps = Gaps()
     for piece in (launches[:cut], launches[cut:]):
         if piece:
             taken(piece, gaps)
-    idle = 0
-    for device in {launch[0] for launch in launches}:
-        own = [(start, start + time) for name, start, time in launches if name == device]
-        busy = {at for start, end in own for at in range(start, end)}
-        idle += sum(at not in busy for at in range(min(start for start, _ in own), max(start for start, _ in own)))
-    assert gaps.seconds == pytest.approx(idle * 1e-9)
+    idle, longest, copied = 0, 0, 0
+    for device in {launch[0] for launch in launches if not launch[3]}:
+        starts = [start for name, start, _, is_copy in launches if name == device and not is_copy]
+        running, copying = (covered(launches, device, is_copy) for is_copy in (False, True))
+        still = [at for at in range(min(starts), max(starts)) if at not in running]
+        idle += len(still)
+        copied += len(copying.intersection(still))
+        stretches = "".join(" x"[at in still] for at in range(62)).split()
+        longest = max([longest, *map(len, stretches)])
+    if all(is_copy for *_, is_copy in launches):
+        assert gaps.idle is None
+    else:
+        told = (gaps.idle.time_s, gaps.idle.longest_s, gaps.idle.copied_s)
+        assert told == pytest.approx((idle * 1e-9, longest * 1e-9, copied * 1e-9))
 
 
 def test_rows_out_of_order_and_launches_without_a_time_leave_it_open():
-    for launches in ([("a", 5, -1)], [("a", 5, 1)]):
+    for launches in ([("a", 5, -1, False)], [("a", 5, 1, False)]):
         gaps = Gaps()
-        taken([("a", 9, 1)], gaps)
+        taken([("a", 9, 1, False)], gaps)
         taken(launches, gaps)
-        assert gaps.seconds is None
-    assert Gaps().seconds is None
+        assert gaps.idle is None
+    assert Gaps().idle is None
 
 
 @needs_data
 def test_a_database_and_a_table_of_one_trace_have_the_same_gaps():
     database, table = (logs.read(FLAME / f"flame-torch-ex{end}") for end in (".sqlite", "_cuda_gpu_trace_base.csv"))
-    assert database.gap_s == pytest.approx(table.gap_s, rel=1e-9)
+    assert database.idle.time_s == pytest.approx(table.idle.time_s, rel=1e-9)
+    assert database.idle.longest_s == pytest.approx(table.idle.longest_s, rel=1e-9) and table.idle.copied_s > 0
     notes = " ".join(database.notes)
     told_ms = [float(text) for text in re.findall(r"(?:copies|memsets) \(([0-9.]+) ms\)", notes)]
     assert told_ms and database.copies_s == pytest.approx(1e-3 * sum(told_ms), rel=1e-5)
-    assert 0.18 < table.gap_s < 0.19
+    assert 0.18 < table.idle.time_s < 0.19
 
 
 @needs_data
@@ -66,13 +82,15 @@ def test_gaps_take_constant_power_and_closing_them_is_advised():
     profile = eprof.load(SHARED / "traces" / "kineto" / "hta-alexnet-a100-2023.json.gz")
     energy = profile.energy()
     document = energy.document()
-    assert document["gaps"]["energy_j"] == pytest.approx(profile.gap_s * energy.costs.constant_power_w)
+    assert document["gaps"]["energy_j"] == pytest.approx(profile.idle.time_s * energy.costs.constant_power_w)
     view = View(document)
-    assert gaps_sentence(view).startswith("Besides, no kernel ran for 12.8")
+    assert headline(view).text.startswith(
+        "No kernel ran for 12.8\u202fs (10.9\u202fs of it at a stretch): 852\u202fJ of constant"
+    )
     assert what_to_try(view).text.startswith("close half of the gaps between kernels")
     assert "gaps" not in profile.energy(metered_j=1.0).document(), "the meter tells, or nobody"
     assert (
-        eprof.load(SHARED / "traces" / "kineto" / "hta-alexnet-a100-2023.json.gz", kernels=["elementwise_kernel"]).gap_s
+        eprof.load(SHARED / "traces" / "kineto" / "hta-alexnet-a100-2023.json.gz", kernels=["elementwise_kernel"]).idle
         is None
     )
 

@@ -1,4 +1,4 @@
-"""Tensor work from ncu's sentence on the highest-utilized pipeline, in text pages and in the rules of tables."""
+"""What ncu's sentences tell, in text pages and in the rules of tables: tensor work by the busiest pipe, flops."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from eprof.base.marks import Mark
 from eprof.counts import counters, counts
 from eprof.logs import combine, read
 from eprof.logs.rows import sections
-from eprof.profilers.ncu.text import busiest_pipe
+from eprof.profilers.ncu.text import of_advice
 
 ESTIMATED_ASSUMED = int(Mark.ESTIMATED | Mark.ASSUMED)
 BUSY = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
@@ -73,8 +73,32 @@ def test_where_another_pipe_is_busier_tensor_work_is_unknown():
     ],
 )
 def test_a_sentence_prints_a_metric_if_it_is_about_tensor_work(advice, value):
-    metric = busiest_pipe(advice)
-    assert (metric and (metric[0], metric[2])) == value
+    assert [(name, number) for name, _, number in of_advice(advice)] == [value] * (value is not None)
+
+
+ROOFLINE = (
+    "The ratio of peak float (FP32) to double (FP64) performance on this device is 2:1. The workload achieved 7% of this "
+    "device's FP32 peak performance and 34% of its FP64 peak performance."
+)
+
+
+@pytest.mark.parametrize("advice", [ROOFLINE, ROOFLINE.lower().replace("achieved", "achieved  close to")])
+def test_the_sentence_on_the_roofline_prints_both_shares_and_their_ratio(advice):
+    assert [number for _, _, number in of_advice(advice.replace("the workload", "The kernel"))] == ["7", "34", "2"]
+
+
+def test_flops_of_a_product_are_the_share_of_the_peak_that_the_roofline_tells():
+    """A cuBLAS SGEMM of 8192^3: the share is printed in whole per cent."""
+    counted, marks = tensor("rtxpro6000-text-cublaslt-fp8.txt", "12.0", "fp32")
+    assert counted == pytest.approx(8192**3, rel=0.5 / 72) and marks == int(Mark.ESTIMATED | Mark.MISSING)
+
+
+def test_both_shares_count_with_their_own_peak_launch_by_launch(tmp_path):
+    log = log_of(tmp_path, *[line.replace(SENTENCE, ROOFLINE) for line in table()])
+    table_ = counts.count(combine([log]), counters.find("ncu", "8.0"), "served").table
+    cycles = 4370008 * 132
+    assert table_["fp32"].iloc[0] == pytest.approx(64 * 0.07 * cycles)
+    assert table_["fp64"].iloc[0] == pytest.approx(64 / 2 * 0.34 * cycles) and np.isnan(table_["fp64"].iloc[1])
 
 
 def table(decimal_point="."):

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
 from eprof.base.brief import Brief
 from eprof.base.marks import Mark
-from eprof.base.text import cut, few
+from eprof.base.text import cut, few, phrase
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,6 +74,8 @@ class Names(Brief, Struct, frozen=True, eq=False):
         """The names of some rows: a mask, or places in a new order."""
         return Names(self.names, self.codes[rows])
 
+    __getitem__ = chosen  # as of an array
+
     def renamed(self, names: Iterable[str]) -> Names:
         """The same rows under other names, one for each of `names`; some may be the same now."""
         places = Names.of(names)
@@ -97,11 +99,7 @@ class _Rows(Brief, Struct, frozen=True, eq=False):
 
     def chosen(self, rows: Array) -> Self:
         """Some rows of a log's table: a mask, or places in a new order."""
-        some = {
-            name: column.chosen(rows) if isinstance(column, Names) else column[rows]
-            for name, column in self.columns().items()
-        }
-        return replace(self, **some)
+        return replace(self, **{name: column[rows] for name, column in self.columns().items()})
 
     @classmethod
     def below(cls, records: Sequence[Self]) -> Self:
@@ -249,13 +247,24 @@ class Shape(Struct, frozen=True):
     shared_byte: float
 
 
+class Idle(Struct, frozen=True):
+    """How long no kernel of a trace ran between its first and its last, in all and at a stretch, in s.
+
+    copied_s: how much of it copies took; 0 where the trace does not tell when they ran.
+    """
+
+    time_s: float
+    longest_s: float
+    copied_s: float = 0.0
+
+
 class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     """One file as it was read: see `Source.log`. `format` names the kinds of table in it; `notes` are for the user.
 
     clocks: those that the launches ran at, a device each, where the log has them.
     device: the only one that lines beside the tables name. limit_w: the power limit that these tell of it. calls: who
     called whom, where the log tells it. shapes: of launches, where a log has them beside its counters. by_line: rows of
-    `tables` again, a source line each as `part`. gap_s: how long no kernel ran between the launches of a trace, where
+    `tables` again, a source line each as `part`. idle: how long no kernel ran between the launches of a trace, where
     each tells its start. copies_s: how long copies and memsets took, which are no kernels.
     """
 
@@ -276,12 +285,13 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     calls: Calls | None = None
     shapes: tuple[Shape, ...] = ()
     by_line: Table | None = None
-    gap_s: float | None = None
+    idle: Idle | None = None
     copies_s: float = 0.0
 
-    def of_bounds(self) -> Log:
-        """The same log, all of whose sums are lower bounds."""
-        return replace(self, tables=tuple(replace(table, lacks_rows=True) for table in self.tables))
+    def of_bounds(self, lacks_rows: bool) -> Log:
+        """The same log, all of whose sums are lower bounds where it is known to lack rows."""
+        tables = (replace(table, lacks_rows=lacks_rows or table.lacks_rows) for table in self.tables)
+        return replace(self, tables=tuple(tables))
 
 
 class KernelRows(_Rows, frozen=True, eq=False):
@@ -365,7 +375,7 @@ def _listed(words: Sequence[str]) -> str:
 
 def part_of(start_ns: int, stream: object) -> str:
     """The part that a launch is."""
-    return f"{start_ns} {'' if stream is None else stream}".rstrip()
+    return f"{start_ns}{phrase(' {}', stream)}".rstrip()
 
 
 def told_apart(rows: TableRows) -> TableRows:

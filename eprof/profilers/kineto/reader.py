@@ -67,7 +67,7 @@ def _read(source: Source, trace: Trace, parts: str | None) -> Log:
     if not known:
         raise LogError(f"{source.path}: the trace has no kernels, only what the CPU did; {_RECORD}")
     copies_s = 1e-6 * sum(event.dur for event in events if event.cat in _OTHERS)
-    return source.log(known, [*source.notes, *notes, *_left_out(events)], gap_s=gaps.seconds, copies_s=copies_s)
+    return source.log(known, [*source.notes, *notes, *_left_out(events)], idle=gaps.idle, copies_s=copies_s)
 
 
 def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: list[str], gaps: Gaps) -> Table | None:
@@ -84,7 +84,7 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
         notes.append(f"{lost} launches of kernels end before they start, so their times are not known")
     devices = _devices(links, trace.gpus)
     start_ns = np.array([_nanoseconds(kernel) for kernel in kernels], dtype=np.int64)
-    gaps.add(devices, start_ns, (1e9 * time_s).round().astype(np.int64))
+    _add_gaps(gaps, kernels, [event for event in events if event.cat in _OTHERS], trace)
     rows = TableRows.of(
         devices,
         _kernel_names(kernels),
@@ -95,6 +95,15 @@ def _kernels(trace: Trace, events: Sequence[Event], parts: str | None, notes: li
         operator=_operators(events, [call_of.get(each.correlation) for each in links], notes),
     )
     return Table(TRACE, rows, Columns.of({}, len(kernels)), {})
+
+
+def _add_gaps(gaps: Gaps, kernels: Sequence[Event], copies: Sequence[Event], trace: Trace) -> None:
+    """Find the gaps between the kernels of a PyTorch trace, and how long copies ran in them."""
+    work = [*kernels, *(copy for copy in copies if copy.dur >= 0 and abs(copy.ts) < LATEST_NS / 1e3)]
+    start_ns = np.array([_nanoseconds(event) for event in work], dtype=np.int64)
+    time_ns = (1e3 * np.array([event.dur for event in work])).round().astype(np.int64)
+    devices = _devices([link(event) for event in work], trace.gpus)
+    gaps.add(devices, start_ns, time_ns, is_kernel=np.arange(len(work)) < len(kernels))
 
 
 def _nanoseconds(kernel: Event) -> int:

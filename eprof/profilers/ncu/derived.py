@@ -1,8 +1,8 @@
 """What follows from the metrics of one launch of Nsight Compute: its time, the totals behind its rates, its clocks.
 
 A mean rate times summed cycles is wrong where launches differ. So a rate is made a total here, launch by launch, as a
-counter of its own, `RATE[total]`, and totals are added up. So is the utilisation of a tensor pipe, in cycles of all
-multiprocessors, and a mean over multiprocessors, in cycles of all of them.
+counter of its own, `RATE[total]`, and totals are added up. So is the utilisation of a tensor pipe, of the busiest unit,
+or of the peak of flops, in cycles of all multiprocessors, and a mean over multiprocessors, in cycles of all of them.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ _MULTIPROCESSORS = ("launch__sm_count", _SCHEDULERS[0])
 _IPC_ACTIVE, _IPC_ELAPSED = (f"sm__inst_executed.avg.per_cycle_{cycles}" for cycles in ("active", "elapsed"))
 _DRAM_ACTIVE, _DRAM_ALL, _DRAM_MEAN = "dram__cycles_active.avg", "dram__cycles_elapsed.sum", "dram__cycles_elapsed.avg"
 _PIPE = "_pipe_tensor_"
+_BUSY = ("sm__throughput.", "roofline__fp")  # shares of the peak besides: of the busiest unit, of flops
 _OF_ACTIVE, _OF_ELAPSED = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
 TIMES = frozenset(
     (*DURATIONS, *(name for pair in CLOCKS for name in pair), *_MEMORY, *_SCHEDULERS, *_MULTIPROCESSORS)
@@ -113,7 +114,7 @@ def _cycles_of_all(metrics: Mapping[str, Array], number: int, keep: Container[st
         cycles[_IPC_ACTIVE] = metrics[_IPC_ACTIVE] * active
     if _IPC_ELAPSED in metrics:
         cycles[_IPC_ELAPSED] = metrics[_IPC_ELAPSED] * elapsed
-    for name in (name for name in metrics if _PIPE in name):
+    for name in (name for name in metrics if _PIPE in name or name.startswith(_BUSY)):
         if name.endswith(_OF_ACTIVE):
             cycles[name] = metrics[name] / 100 * active
         elif name.endswith(_OF_ELAPSED):

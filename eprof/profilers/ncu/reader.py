@@ -29,7 +29,7 @@ from eprof.profilers.ncu.launches import (
     whole_launches,
 )
 from eprof.profilers.ncu.sheet import CSV, IMPORTED, Collected, Messages, notes_of_counters, notes_of_lines
-from eprof.profilers.ncu.text import COLUMNS, Page, block_with_pipes, lines_with_pipes, uncommented
+from eprof.profilers.ncu.text import COLUMNS, Page, block_with_advice, lines_with_advice, uncommented
 from eprof.profilers.nsys import tables as nsys_tables
 from eprof.profilers.nsys.tables import Nsys
 
@@ -206,7 +206,7 @@ class _Reader(Struct):
             return
         self.program = self.program or _program(section, lines)
         if section.kind == LONG:
-            lines = lines_with_pipes(section, lines)
+            lines = lines_with_advice(section, lines)
         parsed = rows(section, lines, table.wanted)
         if section.kind == SUMMARY and headers.may_be_broken(lines, parsed, table.rest):
             parsed = self._mended(table, lines, parsed)
@@ -319,7 +319,7 @@ class _Reader(Struct):
             example_skipped=self.example or None,
             processes=max(1, len(processes)),
             clocks=derived.joined(self.collected.clocks),
-            gap_s=self.nsys.gaps.seconds,
+            idle=self.nsys.gaps.idle,
             copies_s=self.nsys.copies_s,
         )
 
@@ -379,7 +379,7 @@ def _all_rows(table: _Table, block: bytes) -> Piece | None:
     if table.section.kind not in _MAY_BE_LONG:
         return None
     if table.section.kind == LONG:
-        block = block_with_pipes(table.section, block)
+        block = block_with_advice(table.section, block)
     return many_rows(table.section, block, table.wanted, table.names)
 
 

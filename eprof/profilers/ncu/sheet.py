@@ -123,7 +123,9 @@ class Messages:
 
 GPU_NAME = "device__attribute_display_name"
 Words = Sequence[str | None] | Names
-ASIDE = ("device__", "launch__", "profiler__", "c2clink__", "nvlink__", "numa__")  # what no kernel does
+ADVICE = "roofline__"
+# What no kernel does, and shares that advice tells of cycles.
+ASIDE = ("device__", "launch__", "profiler__", "c2clink__", "nvlink__", "numa__", ADVICE)
 _PID_DIGITS = 18  # that fit in 64 bits
 _RATE = pattern(r"\.(?:pct|ratio|max_rate)$|\.(?:pct_of|per_cycle|peak)_")
 _SHOWN, _FEW = 12, 6
@@ -233,9 +235,14 @@ class Collected(Store, dict=True):
         return np.array(runs, dtype=np.int64)[process]
 
     def tables(self) -> tuple[Table, ...]:
-        """All that was collected, a table a kind; of one that counts nothing, not what it says of the device."""
+        """All that was collected, a table a kind; of one that counts nothing, not what it says of the device.
+
+        None of advice alone.
+        """
         tables = []
         for table in super().tables():
+            if table.units and all(name.startswith(ADVICE) for name in table.units):
+                continue
             if not counting(table.units):
                 units = {name: unit for name, unit in table.units.items() if not name.startswith(ASIDE)}
                 table = replace(table, units=units, counters=Columns(tuple(units), table.counters.only(units)))

@@ -14,14 +14,19 @@ Up to 2021 the tables had no line of names, and the kernel's line the date inste
 column goes on in the lines below, whose other cells are empty.
 
 
-The utilisation of the tensor pipe where a log has it only in ncu's advice, as on the default pages.
+What a log has only in ncu's advice, as on the default pages: the utilisation of the tensor pipe, and flops.
+
+    The ratio of peak float (FP32) to double (FP64) performance on this device is 64:1. The workload achieved 72% of
+    this device's FP32 peak performance and 0% of its FP64 peak performance.
+
+The rule (SOLFPRoofline.py) divides flops by two for each FP32 lane and elapsed cycle. The three numbers become rows.
 
     Tensor is the highest-utilized pipeline (93.4%) based on elapsed cycles in the workload, ... It's dominated by its
     Tensor (FP) sub-pipeline. ... It executes 16-bit floating point tensor operations.
 
-The rule (HighPipeUtilization.py) prints the value of `sm__pipe_tensor_cycles_active`, so the sentence becomes a row of
-that metric. Up to capability 9.0 the highest may be "Shared", in which FP64 and tensor pipes are added up; it counts
-as the tensor pipe where the sentence says that tensor work dominates it. That the pipe "executes 16-bit floating
+The other rule (HighPipeUtilization.py) prints the value of `sm__pipe_tensor_cycles_active`, so the sentence becomes a
+row of that metric. Up to capability 9.0 the highest may be "Shared", in which FP64 and tensor pipes are added up; it
+counts as the tensor pipe where the sentence says that tensor work dominates it. That the pipe "executes 16-bit floating
 point" is what ncu says of every type.
 """
 
@@ -67,7 +72,11 @@ _SENTENCE = pattern(
     r"\b(?:Tensor(?: \(\w+\))?|(?P<shared>Shared)) is the highest-utilized pipeline \((?P<tens>\d+)\.(?P<tenths>\d)%\) "
     r"based on (?P<cycles>active|elapsed) cycles"
 )
-_MARK = " is the highest-utilized pipeline ("
+_ROOFLINE = pattern(
+    r"(?i)double \(fp64\) performance on this device is (\d{1,3}):1\.\s+The (?:workload|kernel) achieved\s+"
+    r"(?:close to )?(\d{1,3})% of this device's fp32 peak performance and (?:close to )?(\d{1,3})% of its fp64 peak"
+)
+_MARKS = (" is the highest-utilized pipeline (", " of this device's ")
 _TENSOR_DOMINATES = "dominated by its Tensor"
 _PER_MILLE = "‰"  # without a decimal point, which some files write as a comma
 
@@ -168,10 +177,9 @@ class Page(Struct):
     def end(self) -> None:
         """The row or the advice of ncu's text that was open is whole."""
         if self.advice:
-            metric = busiest_pipe(" ".join(self.advice))
+            if self.launch is not None and self.kind == LONG:
+                self.rows[LONG] += [(*self.launch, *metric) for metric in of_advice(" ".join(self.advice))]
             self.advice = []
-            if metric is not None and self.launch is not None and self.kind == LONG:
-                self.rows[LONG].append((*self.launch, *metric))
         if self.last is not None:
             self._end_row(self.last)
 
@@ -304,38 +312,48 @@ def _cells(text: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
     return list(loose.groups(default="")) if loose and _KINDS[len(spans)] == LONG else None
 
 
-def busiest_pipe(advice: str) -> Metric | None:
-    """Name, unit and value of the metric in ncu's sentence on the busiest pipe; None if it is not the tensor pipe."""
-    match = _SENTENCE.search(advice)
-    if match is None or (match["shared"] and _TENSOR_DOMINATES not in advice):
-        return None
-    name = f"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_{match['cycles']}"
-    return name, _PER_MILLE, match["tens"] + match["tenths"]
+def of_advice(advice: str) -> list[Metric]:
+    """Name, unit and value of the metrics that ncu's sentences tell: of a busy tensor pipe, of the roofline."""
+    metrics = []
+    pipe = _SENTENCE.search(advice)
+    if pipe is not None and (not pipe["shared"] or _TENSOR_DOMINATES in advice):
+        name = f"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_{pipe['cycles']}"
+        metrics.append((name, _PER_MILLE, pipe["tens"] + pipe["tenths"]))
+    roofline = _ROOFLINE.search(advice)
+    if roofline is not None:
+        ratio, single, double = roofline.groups()
+        metrics.append(("roofline__fp32.avg.pct_of_peak_sustained_elapsed", "%", single))
+        metrics.append(("roofline__fp64.avg.pct_of_peak_sustained_elapsed", "%", double))
+        metrics.append(("roofline__fp32_to_fp64.ratio", "", ratio))
+    return metrics
 
 
-def lines_with_pipes(section: Section, lines: Sequence[str]) -> Sequence[str]:
-    """Lines of a table of launches, those with ncu's sentence on the busiest pipe as rows of its metric."""
-    if not any(_MARK in line for line in lines):
+def lines_with_advice(section: Section, lines: Sequence[str]) -> Sequence[str]:
+    """Lines of a table of launches, those with a sentence of ncu's that tells metrics as rows of these."""
+    if not any(mark in line for line in lines for mark in _MARKS):
         return lines
-    return [_as_metric(section, line) if _MARK in line else line for line in lines]
+    return [row for line in lines for row in _as_metrics(section, line)]
 
 
-def block_with_pipes(section: Section, block: bytes) -> bytes:
-    """A block of whole lines, those with ncu's sentence on the busiest pipe as rows of its metric."""
-    if _MARK.encode() not in block:
+def block_with_advice(section: Section, block: bytes) -> bytes:
+    """A block of whole lines, those with a sentence of ncu's that tells metrics as rows of these."""
+    if not any(mark.encode() in block for mark in _MARKS):
         return block
     lines = block.decode("utf-8", "replace").split("\n")
-    return "\n".join(lines_with_pipes(section, lines)).encode()
+    return "\n".join(lines_with_advice(section, lines)).encode()
 
 
-def _as_metric(section: Section, line: str) -> str:
-    """A line with ncu's sentence on the busiest pipe as a row of its metric."""
-    cells = busiest_pipe(line)
+def _as_metrics(section: Section, line: str) -> Iterable[str]:
+    """The rows of the metrics that a line's sentence tells; the line itself where it tells none."""
+    metrics = of_advice(line)
     fields = section.split(line)
-    if cells is None or len(fields) < section.least:
-        return line
-    for column, cell in zip(section.needed, cells, strict=True):
-        place = section.at(column)
-        assert place is not None
-        fields[place] = cell
-    return section.delimiter.join('"' + field.replace('"', '""') + '"' for field in fields)
+    if not metrics or len(fields) < section.least:
+        return [line]
+    rows = []
+    for metric in metrics:
+        for column, cell in zip(section.needed, metric, strict=True):
+            place = section.at(column)
+            assert place is not None
+            fields[place] = cell
+        rows.append(section.delimiter.join('"' + field.replace('"', '""') + '"' for field in fields))
+    return rows

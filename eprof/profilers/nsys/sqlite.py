@@ -14,7 +14,7 @@ from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
 from eprof.base.text import counted
 from eprof.logs.rows.cells import no_kernels
-from eprof.logs.rows.log import LAUNCH, Log
+from eprof.logs.rows.log import LAUNCH, Idle, Log
 from eprof.logs.rows.stream import Source
 from eprof.profilers.nsys.signs import KIND
 from eprof.profilers.nsys.tables import DATABASE, Timed, table_of
@@ -78,20 +78,21 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
         format_=KIND,
         command=_command(database, pids),
         processes=max(1, len(pids)),
-        gap_s=_gap_s(database) if len(pids) < 2 else None,
+        idle=_idle(database) if len(pids) < 2 else None,
         copies_s=sum(seconds for _, _, seconds in _copies(database)),
     )
 
 
-def _gap_s(database: _Database) -> float | None:
+def _idle(database: _Database) -> Idle | None:
     """How long no kernel ran between those of one process in nsys's database; None: some have no time."""
     timed, until = _TIMED.format("k"), "rows between unbounded preceding and 1 preceding"
     gaps = (
         f"select k.start - max(k.end) over (partition by k.deviceId order by k.start {until}) ns, {timed} is_timed "
         f"from {KERNELS} k"
     )
-    ns, is_known = database.connection.execute(f"select total(max(ns, 0)), min(is_timed) from ({gaps})").fetchone()
-    return ns * 1e-9 if is_known else None
+    sums = "total(max(ns, 0)), coalesce(max(ns), 0), min(is_timed)"
+    ns, longest_ns, is_known = database.connection.execute(f"select {sums} from ({gaps})").fetchone()
+    return Idle(ns * 1e-9, max(longest_ns, 0) * 1e-9) if is_known else None
 
 
 def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:

@@ -399,7 +399,7 @@ def read(source: Source, blocks: Iterator[bytes], _: object = None, parts: str |
         rows_have = counted(skipped, "row has", "rows have")
         notes.append(f"{rows_have} no readable time or number of launches and is skipped, for example: {example}")
     about = {"lines": lines, "skipped_lines": skipped, "example_skipped": example or None}
-    return source.log([nsys.table()], notes, format_=KIND, gap_s=nsys.gaps.seconds, copies_s=nsys.copies_s, **about)
+    return source.log([nsys.table()], notes, format_=KIND, idle=nsys.gaps.idle, copies_s=nsys.copies_s, **about)
 
 
 def _rows(text: str) -> tuple[list[dict[str, Any]], str]:
@@ -460,14 +460,13 @@ def add_trace(nsys: Nsys, section: Section, pieces: Sequence[Piece]) -> int:
     is_kernel = ~is_copy & ~is_stray
     nsys.others += int(is_copy.sum())
     nsys.copies_s += float(np.nansum(seconds[is_copy]))
-    names = names.chosen(is_kernel)
-    devices = devices.chosen(is_kernel)
     start = section.at(shape.start or "")
     start_ns = None
     if start is not None:
         start_ns = np.nan_to_num(values(table[start], ENGLISH) * shape.start_scale).round().astype(np.int64)
         time_ns = (1e9 * np.nan_to_num(seconds, nan=-1e-9)).round().astype(np.int64)
-        nsys.gaps.add(devices, start_ns[is_kernel], time_ns[is_kernel])
+        nsys.gaps.add(devices.chosen(~is_stray), start_ns[~is_stray], time_ns[~is_stray], 0, is_kernel[~is_stray])
+    names, devices = names.chosen(is_kernel), devices.chosen(is_kernel)
     parts = _parts(nsys.parts, section, table, start_ns).chosen(is_kernel)
     kernel, first = alike(names.codes, devices.codes, parts.codes)
     sums = np.bincount(kernel, seconds[is_kernel], len(first)).tolist()

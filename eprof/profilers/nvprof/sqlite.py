@@ -186,4 +186,4 @@ def _log(source: Source, store: Store, counted: Collection[str], metrics: _Metri
     tables = store.tables()
     if not tables:
         raise LogError(f"{source.path}: the export holds no kernels; see that the program launches kernels on the GPU")
-    return source.log(tables, [*notes, *store.closing_notes()], gap_s=store.gaps.seconds, copies_s=store.copies_s)
+    return source.log(tables, [*notes, *store.closing_notes()], idle=store.gaps.idle, copies_s=store.copies_s)

@@ -5,7 +5,7 @@ import math
 from msgspec.structs import replace
 
 from eprof.base.text import bracketed, capital, listed, phrase, when
-from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS
+from eprof.base.vocabulary import COMPUTATION, CONSTANT, COUNTS, RANDOM
 from eprof.costs.datasheets import data_sheet
 from eprof.profile import schema
 from eprof.profilers import signs_of
@@ -27,6 +27,7 @@ _PARTS = 3
 _CLASSES = {"integer", "control", "load_store", "misc"}  # beside arithmetic: without them instructions are not all
 _SMALL = 0.05  # of the whole: a smaller part is not in the headline
 _WORTH_IT = 0.05  # of the kernels' time: gaps between them, or copies, that take so much
+_MUCH = 0.2  # of all gaps: the longest, where it is worth a name
 _NEARLY_ALL = 0.9  # of what was counted: constant power, beside work whose counts nothing bounds
 _NAMED = 2  # groups of counts that a part is named by
 _LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said instead of it
@@ -35,7 +36,17 @@ _LOOSE, _LOOSE_OF_ITSELF = 0.06, 0.25  # a wider interval of a share is said ins
 def headline(view: View) -> Headline:
     """The headline of a report: the total, what it is made of, and how metered energy was split."""
     chosen = _chosen(view)
-    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, gaps_sentence(view), *metered_sentences(view)])))
+    if gaps_lead(view):
+        chosen = replace(chosen, text=f"{gaps_sentence(view)} {view.nouns.kernels.capitalize()}: {chosen.text}")
+    else:
+        chosen = replace(chosen, lead=" ".join(filter(None, [chosen.lead, gaps_sentence(view)])))
+    return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *metered_sentences(view)])))
+
+
+def gaps_lead(view: View) -> bool:
+    """Whether a GPU takes more between the kernels of a trace than they are known to take."""
+    gaps = view.document.gaps or None
+    return gaps is not None and (gaps.energy_j or 0.0) > (view.energy("total").value or math.inf)
 
 
 def gaps_sentence(view: View) -> str:
@@ -45,12 +56,20 @@ def gaps_sentence(view: View) -> str:
         return ""
     parts = []
     least_s = _WORTH_IT * (view.time.value or math.inf)
-    if (gaps.time_s or 0.0) >= least_s:
+    idle_s = gaps.time_s or 0.0
+    if idle_s >= least_s:
         joules = phrase(": {} of constant power", gaps.energy_j and quantity(gaps.energy_j, "J"))
-        parts.append(f"no {view.nouns.kernel} ran for {quantity(gaps.time_s or 0.0, 's')}{joules}")
-    if gaps.copies_s >= least_s:
+        longest = when(_MUCH * idle_s <= gaps.longest_s < idle_s, f"{quantity(gaps.longest_s, 's')} of it at a stretch")
+        copied = when(gaps.copied_s >= _WORTH_IT * idle_s, f"copies in {quantity(gaps.copied_s, 's')} of it")
+        about = bracketed(", ".join(filter(None, [longest, copied])))
+        parts.append(f"no {view.nouns.kernel} ran for {quantity(idle_s, 's')}{about}{joules}")
+    are_told = bool(parts) and gaps.copied_s >= _WORTH_IT * idle_s
+    if gaps.copies_s >= least_s and not are_told:
         parts.append(f"copies took {quantity(gaps.copies_s, 's')}")
-    return f"Besides, {'; '.join(parts)}." if parts else ""
+    text = "; ".join(parts)
+    if not text or gaps_lead(view):
+        return phrase("{}.", capital(text))
+    return f"Besides, {text}."
 
 
 def _chosen(view: View) -> Headline:
@@ -161,7 +180,8 @@ def _joules(view: View, total: Amount) -> str:
 
 def _size(view: View, group: str) -> str:
     """How much was counted of a group, in its unit: "3.23 GB"."""
-    words = [name for name, word in view.words.items() if word.count.group == group and word.energy.value]
+    costly = [name for name, word in view.words.items() if word.count.group == group and word.energy.value]
+    words = [name for name in costly if name != RANDOM]  # accesses are no bytes
     symbols = {view.words[name].count.symbol for name in words}
     if len(symbols) != 1:
         return ""
@@ -198,10 +218,12 @@ def _of_busy_cores(view: View, cores: schema.Cores) -> str:
     constant = view.energy(CONSTANT)
     if not constant.value:
         return ""
-    busy = (
-        f"{plain(cores.busy)} of {cores.of} cores were" if cores.busy <= cores.of else f"{plain(cores.busy)} cores were"
-    )
-    return f" Constant power adds {quantity(constant.value, 'J')}: {busy} busy."
+    busy = f"{plain(cores.busy)} {'core was' if round(cores.busy, 2) == 1 else 'cores were'} busy"
+    if view.costs and view.costs.gpu_match != "other" and cores.busy <= cores.of:
+        busy = f"{plain(cores.busy)} of {cores.of} cores were busy"
+    sockets = math.ceil(cores.busy / cores.of)
+    room = when(sockets > 1, f", as many as {sockets} sockets of {cores.of} have")
+    return f" Constant power adds {quantity(constant.value, 'J')}: {busy}{room}."
 
 
 def constant_range(view: View) -> str:
@@ -272,7 +294,7 @@ def mostly(view: View, entry: Entry, part: schema.Cause) -> str:
 
 def _drawn(view: View) -> str:
     """Power and time in a headline; the board may not be the one whose constant power the table gives."""
-    power = view.costs.constant_power_w if view.costs else 0.0
+    power = view.constant_w
     if not power:
         return ""
     taken = when(view.energy(CONSTANT).marks & ASSUMED, ", assumed,")

@@ -14,7 +14,7 @@ from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
 from eprof.base.labels import library_of
 from eprof.base.text import bracketed, pattern, when
-from eprof.base.vocabulary import CONSTANT, COUNTS, CPU, DATA
+from eprof.base.vocabulary import CONSTANT, COUNTS, CPU, DATA, RANDOM
 from eprof.costs.datasheets import data_sheet, example
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
@@ -32,7 +32,7 @@ _STEP = 0.2  # what is tried of things that shrink by degrees: a fifth less
 _LITTLE = 0.03  # of the energy: what saves less is not worth trying
 _MOSTLY = 0.3  # of a part, that one kernel has: worth naming it
 _SLOW = 0.6  # of the roofline's speed: what is slower waits
-_DIVIDES = 0.05  # special functions for each FP64 instruction, from which on these are those of divisions
+_DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
 _AGAIN = 8.0  # bytes of L1 for each of DRAM, from which on a kernel mostly reads again what it has read
@@ -40,6 +40,7 @@ _WAITING = 1.5  # instructions a cycle of a CPU's core: what executes fewer most
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
 _STALLED = 0.3  # of stalls, below which data of memory are not what a kernel waits for
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
+_SECTOR_B = 32  # what DRAM of a GPU moves at least
 _WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
 # Instructions for each flop, a vector's once a lane: a[i] = s b[i] + c[i] takes 4 if scalar, 2.5 or less if in vectors.
 _SCALAR = 3.0
@@ -175,8 +176,8 @@ def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
     idle_s, idle_j = view.idle
     gaps = view.document.gaps or None
     copies_s = gaps.copies_s if gaps else 0.0
-    if copies_s > idle_s and view.costs is not None:
-        copies_j = copies_s * view.costs.constant_power_w
+    if copies_s > idle_s and view.constant_w is not None:
+        copies_j = copies_s * view.constant_w
         share = copies_j / (everything + copies_j)
         how = "keep data on the GPU, pin the host's memory; nothing where kernels run meanwhile"
         act = f"halve the copies ({quantity(copies_s, 's')} in all; {how})"
@@ -230,7 +231,7 @@ def _narrower_types(view: View, everything: float) -> Iterator[Try]:
     for wide, narrow in _NARROWER:
         price, narrower = view.charges.get(wide), view.charges.get(narrow)
         joules = view.words[wide].energy.value if wide in view.words else None
-        if narrow in has and joules and price and price.pj and narrower and narrower.pj:
+        if narrow in has and joules and price and price.pj > 0 and narrower and narrower.pj > 0:
             names = (COUNTS[word].label.removeprefix("Tensor ") for word in (narrow, wide))
             saves = joules / everything * (1 - narrower.pj / price.pj)
             yield Try(f"use {' for '.join(names)} on tensor cores, if accurate enough", saves)
@@ -240,8 +241,7 @@ def _narrower_types(view: View, everything: float) -> Iterator[Try]:
         saves = doubles_j / everything * (1 - single.pj / double.pj)
         where = bracketed(_mostly_in(view, "fp64"))
         ends, faster_s = _ends(view, "fp64", everything, saves), _faster_in_fp32_s(view)
-        power_w = view.costs.constant_power_w if view.costs else 0.0
-        sooner = power_w * faster_s / everything
+        sooner = (view.constant_w or 0.0) * faster_s / everything
         if ends:
             ends = ends[0] + sooner, min(ends[1] + sooner, 1.0)
         time = _time_of(-faster_s / (view.time.value or math.inf))
@@ -253,7 +253,10 @@ def _narrower_types(view: View, everything: float) -> Iterator[Try]:
 def _faster_in_fp32_s(view: View) -> float:
     """How much sooner kernels end whose FP64 takes longer, at its peak, than the same flops in FP32, or DRAM."""
     limits = view.document.limits
-    peaks = {machine.precision: machine for machine in limits.machines} if limits else {}
+    machines = limits.machines if limits else []
+    if any(machine.of for machine in machines):
+        return 0.0  # of several GPUs, with peaks of their own
+    peaks = {machine.precision: machine for machine in machines}
     if view.is_modelled or not {"fp32", "fp64"} <= peaks.keys():
         return 0.0
     faster_s = 0.0
@@ -270,7 +273,7 @@ def _faster_in_fp32_s(view: View) -> float:
 
 
 def _fewer_divisions(view: View, everything: float) -> Iterator[Try]:
-    """Divisions in FP64, known by the special functions that they begin with, beside hardly any work in FP32."""
+    """Special functions beside FP64, and hardly any FP32: each begins a division, or more work than one has."""
     reciprocals = view.amount(view.document, "special").value or 0.0
     doubles, singles = (
         sum(view.amount(view.document, f"fp{bits}_{kind}").value or 0.0 for kind in ("fma", "add", "mul"))
@@ -280,8 +283,11 @@ def _fewer_divisions(view: View, everything: float) -> Iterator[Try]:
     if not doubles or reciprocals < _DIVIDES * doubles or singles > reciprocals:
         return
     least, most = (min(number * reciprocals / doubles, 1.0) * joules / everything for number in _OF_A_DIVISION)
-    act = f"divide less in FP64 (up to {quantity(reciprocals, '')} divisions or roots): multiply by a reciprocal"
-    yield Try(act, (least + most) / 2, (least, most))
+    act = (
+        f"call fewer special functions in FP64 code ({quantity(reciprocals, '')}: divisions, roots, exp, sin, ...): "
+        "multiply by a reciprocal, take them out of loops"
+    )
+    yield Try(act, (least + most) / 2, (least, most), ", if they are divisions")
 
 
 def _onto_tensor_cores(view: View, everything: float, has: set[str]) -> Iterator[Try]:
@@ -290,7 +296,7 @@ def _onto_tensor_cores(view: View, everything: float, has: set[str]) -> Iterator
     fma = view.charges.get("fp32_fma")
     word = "tensor_tf32" if "tensor_tf32" in has else "tensor_fp16"
     tensor = view.charges.get(word)
-    if word not in has or not products or not fma or not fma.pj or not tensor or not tensor.pj:
+    if word not in has or not products or not fma or not fma.pj > 0 or not tensor or not tensor.pj > 0:
         return
     counts = [kernel.counts[name] for kernel in products for name in ("fp32_fma", "fp32") if name in kernel.counts]
     joules = sum(count.energy_j or 0.0 for count in counts)
@@ -315,7 +321,7 @@ def _fused(view: View, everything: float) -> Iterator[Try]:
             added, multiplied = (view.amount(kernel, f"fp{bits}_{kind}").value for kind in ("add", "mul"))
             pairs += min(added or 0.0, multiplied or 0.0)
         price = view.charges.get(f"fp{bits}_mul")
-        if pairs and price and price.pj:
+        if pairs and price and price.pj > 0:
             saves = pairs * price.pj * 1e-12 / everything
             yield Try(f"fuse up to {quantity(pairs, '')} FP{bits} multiplications with additions (FMA)", saves)
 
@@ -325,18 +331,22 @@ def _fused(view: View, everything: float) -> Iterator[Try]:
 
 def _asked_for(view: View, everything: float) -> Iterator[Try]:
     """Bytes that were fetched and not asked for: rows of a matrix read down its columns, for example."""
-    requested = requested_of(view, view.document)
-    if view.nouns.is_of_cpu or requested is None:
+    if view.nouns.is_of_cpu or _is_closed(view, "l1"):
         return  # what a CPU writes is read first, and what stays in its caches is not moved again
-    saves, most = 0.0, 0.0
-    for level in CACHED:
-        moved = view.summed(view.document, _words(view, level)).value or 0.0
-        ratio = moved / requested
-        if ratio >= WASTED:
-            most = max(most, ratio)
-            saves += (view.groups.get(level, Amount(None)).value or 0.0) / everything * (1 - 1 / ratio)
-    if most and not _is_closed(view, "l1"):
-        yield Try(f"coalesce accesses: {plain(most)} times the bytes asked for are moved", saves)
+    requested = requested_of(view, view.document)
+    shares = {level: (view.groups.get(level, Amount(None)).value or 0.0) / everything for level in CACHED}
+    moved = {level: view.summed(view.document, _words(view, level)).value or 0.0 for level in CACHED}
+    ratios = {level: moved[level] / (requested or math.inf) for level in CACHED}
+    wasted = {level: ratio for level, ratio in ratios.items() if ratio >= WASTED}
+    if wasted:
+        saves = sum(shares[level] * (1 - 1 / ratio) for level, ratio in wasted.items())
+        yield Try(f"coalesce accesses: {plain(max(wasted.values()))} times the bytes asked for are moved", saves)
+        return
+    # Without the bytes that were asked for: sectors of DRAM that come for a part of them.
+    skipped = _SECTOR_B * (view.amount(view.document, RANDOM).value or 0.0) / (moved["dram"] or math.inf)
+    if skipped >= 1 - 1 / WASTED:
+        act = f"coalesce accesses: {percent(skipped)} of DRAM's bytes come beside those that are used"
+        yield Try(act, skipped * shares["dram"])
 
 
 def _fewer_bytes(view: View, everything: float) -> Iterator[Try]:
@@ -374,7 +384,7 @@ def _remedy(view: View, group: str) -> str:
 
 
 def _words(view: View, group: str) -> list[str]:
-    return [word for word in view.words if COUNTS[word].group == group]
+    return [word for word in view.words if COUNTS[word].group == group and word != RANDOM]
 
 
 def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
@@ -396,7 +406,15 @@ def _ends(view: View, group: str, everything: float, saves: float) -> tuple[floa
     interval = view.document.interval_j
     if pair is None or not value or view.is_certain(group) or interval and group in interval.uncounted:
         return None
-    return saves * pair[0] / value, saves * min(pair[1] / value, everything / value)
+    share = value / everything
+    low, high = (joules / everything for joules in pair)
+    causes = view.causes_of(view.document)
+    for part in causes.parts if causes else ():
+        if group in part.groups and part.interval:
+            # Its share of a total that grows with it is known better than its joules are.
+            high = min(high, part.interval[1] or 1.0)
+            low = max(low, (part.interval[0] or 0.0) * (len(part.groups) == 1))
+    return saves * low / share, saves * min(high, 1.0) / share
 
 
 # ---------------------------------------------------------------------------------------------------- waiting

@@ -14,7 +14,7 @@ from eprof.profile import schema
 from eprof.show.report import first_screen as answer
 from eprof.show.report.components import sentence as component_words
 from eprof.show.report.components import table as component_table
-from eprof.show.report.headline import gaps_sentence, headline, is_constant_alone
+from eprof.show.report.headline import gaps_lead, gaps_sentence, headline, is_constant_alone
 from eprof.show.report.lever import lever, reached
 from eprof.show.report.levers import what_to_try
 from eprof.show.report.tables import (
@@ -102,7 +102,8 @@ def _answer(view: View, kernels: int, width: int) -> Iterator[Part]:
     devices = "".join(f" · {device}" for device in named(view.document.devices))
     behind = cut(devices, width - _SHORTEST_TITLE)
     yield Sentence(cut(_program_first(view.document.title), width - len(behind)) + behind, Tone.QUIET)
-    yield Headline(headline(view).text, gaps_sentence(view) or metered_briefly(view))
+    beside = when(not gaps_lead(view), gaps_sentence(view)) or metered_briefly(view)
+    yield Headline(headline(view).text, beside)
     if view.has_energy and not counted_alone(view) and not is_constant_alone(view):
         yield from _bar(view, _SHORT_BAR)
     yield answer.where(view, kernels)
@@ -133,8 +134,8 @@ def _everything(view: View) -> Iterator[Part]:
     """What the terminal shows of a report with -v, in tables: every kernel, count, answer and note."""
     document = view.document
     words = [document.title, ", ".join(named(document.devices, with_capability))]
-    if document.costs is not None:
-        words.append(f"costs {costs_words.priced(document.costs)}")
+    prices = [costs_words.priced(costs) + costs_words.of_gpu(costs) for costs in document.prices]
+    words += [f"costs {', '.join(prices)}"] if prices else []
     yield Sentence(" · ".join(words), Tone.QUIET)
     yield headline(view)
     if view.has_energy:
