@@ -339,8 +339,8 @@ class Board(Struct, frozen=True):
 
     devices: as logs name them; "CC 9.0" is any GPU of that compute capability that its log does not name.
     assumed: nobody measured them, so every energy is. settings: beside those of the table. constant,
-    interval_constant_w, peak, memory_mhz, sm_count: replace those of the table. wider: price, or "constant_power" -> the factor by which its interval is wider at both
-    ends.
+    interval_constant_w, peak, memory_mhz, sm_count: replace those of the table. wider: price, or "constant_power" ->
+    the factor by which its interval is wider at both ends.
     """
 
     devices: tuple[str, ...]
