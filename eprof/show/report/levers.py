@@ -176,8 +176,8 @@ def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
     idle_s, idle_j = view.idle
     gaps = view.document.gaps or None
     copies_s = gaps.copies_s if gaps else 0.0
-    if copies_s > idle_s and view.costs is not None:
-        copies_j = copies_s * view.costs.constant_power_w
+    if copies_s > idle_s and view.constant_w is not None:
+        copies_j = copies_s * view.constant_w
         share = copies_j / (everything + copies_j)
         how = "keep data on the GPU, pin the host's memory; nothing where kernels run meanwhile"
         act = f"halve the copies ({quantity(copies_s, 's')} in all; {how})"
@@ -231,7 +231,7 @@ def _narrower_types(view: View, everything: float) -> Iterator[Try]:
     for wide, narrow in _NARROWER:
         price, narrower = view.charges.get(wide), view.charges.get(narrow)
         joules = view.words[wide].energy.value if wide in view.words else None
-        if narrow in has and joules and price and price.pj and narrower and narrower.pj:
+        if narrow in has and joules and price and price.pj > 0 and narrower and narrower.pj > 0:
             names = (COUNTS[word].label.removeprefix("Tensor ") for word in (narrow, wide))
             saves = joules / everything * (1 - narrower.pj / price.pj)
             yield Try(f"use {' for '.join(names)} on tensor cores, if accurate enough", saves)
@@ -241,8 +241,7 @@ def _narrower_types(view: View, everything: float) -> Iterator[Try]:
         saves = doubles_j / everything * (1 - single.pj / double.pj)
         where = bracketed(_mostly_in(view, "fp64"))
         ends, faster_s = _ends(view, "fp64", everything, saves), _faster_in_fp32_s(view)
-        power_w = view.costs.constant_power_w if view.costs else 0.0
-        sooner = power_w * faster_s / everything
+        sooner = (view.constant_w or 0.0) * faster_s / everything
         if ends:
             ends = ends[0] + sooner, min(ends[1] + sooner, 1.0)
         time = _time_of(-faster_s / (view.time.value or math.inf))
@@ -254,7 +253,10 @@ def _narrower_types(view: View, everything: float) -> Iterator[Try]:
 def _faster_in_fp32_s(view: View) -> float:
     """How much sooner kernels end whose FP64 takes longer, at its peak, than the same flops in FP32, or DRAM."""
     limits = view.document.limits
-    peaks = {machine.precision: machine for machine in limits.machines} if limits else {}
+    machines = limits.machines if limits else []
+    if any(machine.of for machine in machines):
+        return 0.0  # of several GPUs, with peaks of their own
+    peaks = {machine.precision: machine for machine in machines}
     if view.is_modelled or not {"fp32", "fp64"} <= peaks.keys():
         return 0.0
     faster_s = 0.0
@@ -294,7 +296,7 @@ def _onto_tensor_cores(view: View, everything: float, has: set[str]) -> Iterator
     fma = view.charges.get("fp32_fma")
     word = "tensor_tf32" if "tensor_tf32" in has else "tensor_fp16"
     tensor = view.charges.get(word)
-    if word not in has or not products or not fma or not fma.pj or not tensor or not tensor.pj:
+    if word not in has or not products or not fma or not fma.pj > 0 or not tensor or not tensor.pj > 0:
         return
     counts = [kernel.counts[name] for kernel in products for name in ("fp32_fma", "fp32") if name in kernel.counts]
     joules = sum(count.energy_j or 0.0 for count in counts)
@@ -319,7 +321,7 @@ def _fused(view: View, everything: float) -> Iterator[Try]:
             added, multiplied = (view.amount(kernel, f"fp{bits}_{kind}").value for kind in ("add", "mul"))
             pairs += min(added or 0.0, multiplied or 0.0)
         price = view.charges.get(f"fp{bits}_mul")
-        if pairs and price and price.pj:
+        if pairs and price and price.pj > 0:
             saves = pairs * price.pj * 1e-12 / everything
             yield Try(f"fuse up to {quantity(pairs, '')} FP{bits} multiplications with additions (FMA)", saves)
 
