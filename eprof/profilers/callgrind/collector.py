@@ -272,8 +272,8 @@ def _counted_twice(folder: Path, processes: Sequence[_Process]) -> list[str]:
     sentences = {
         f"What a parent did before it forked is counted again in {len(twice)} of its children, so totals are too high: "
         "callgrind found no function `fork` in the program. Build it with symbols, or not statically.": twice,
-        f"{len(threaded)} children were forked by a program of several threads that sets marks: what its other threads "
-        "did since the last mark may be counted again in them, so totals may be too high.": threaded,
+        f"What other threads of a parent did after its last mark, before it forked, may be counted again in "
+        f"{len(threaded)} of its children, so totals may be too high.": threaded,
     }
     return [sentence for sentence, children in sentences.items() if children]
 
