@@ -224,8 +224,9 @@ def test_a_profile_without_costs_is_one_sentence(tmp_path, text, reason):
     ],
 )
 def test_an_instruction_counts_its_lanes_and_its_operand(code, counted, lanes, access_bytes):
-    pytest.importorskip("capstone")
-    (_, _, mnemonic, operands), *_ = machine_code._disassembler().disasm_lite(bytes.fromhex(code), 0)
+    capstone = pytest.importorskip("capstone")
+    decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+    (_, _, mnemonic, operands), *_ = decoder.disasm_lite(bytes.fromhex(code), 0)
     instruction = machine_code._instruction(mnemonic, operands)
     assert instruction[:3] == (counted, lanes, access_bytes)
 
