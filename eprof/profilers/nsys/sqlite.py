@@ -201,8 +201,8 @@ def _notes(database: _Database, kernels: list[Timed], processes: int) -> Iterabl
         yield no_kernels(others)
     if processes > 1:
         yield (
-            f"{processes} processes launched kernels, each of which may call another GPU number 0: how long none ran is "
-            "not told; trace one process (`nsys profile --trace-fork-before-exec=false`, or a report a rank) for it"
+            f"{processes} processes launched kernels, each of which may call another GPU number 0: how long none ran "
+            "is not told; trace one process, or make a report a rank"
         )
 
 

@@ -278,8 +278,8 @@ def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str | None:
         return f"{_lost_quotes(seen.unquoted)}, so fields cannot be told apart; give the log as nvprof wrote it"
     if store.lacks_units:
         return (
-            "the row of units of the trace (`s,ms,...`) is not there, so its times tell nothing; give the log as nvprof "
-            "wrote it"
+            "the row of units of the trace (`s,ms,...`) is not there, so its times tell nothing; give the log as "
+            "nvprof wrote it"
         )
     if seen.tables:
         return (

@@ -88,7 +88,7 @@ def _prices(view: View) -> Iterator[str]:
     if costs.gpu_match == "other":
         whose = f"another {view.nouns.processor}'s, so joules hold if the two are alike"
         facts = [costs_words.of_another(costs, view.nouns), whose]
-    yield f"Prices: {', '.join(filter(None, facts))}{phrase('; intervals: {}', _range_of(view))}."
+    yield f"Prices: {', '.join(filter(None, facts))}{phrase('; ranges span {}', _range_of(view))}."
 
 
 def _basis(view: View, costs: schema.Costs) -> str:
