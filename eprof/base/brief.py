@@ -46,10 +46,11 @@ def brief(kind: type, about: str) -> str:
 
 def _short(value: Any) -> str:
     """A value of a `repr` where it is short; else its kind, and how many it holds."""
-    text = repr(value) if isinstance(value, str | int | float | Brief) else ""
-    if text and len(text) <= _LONGEST:
+    if isinstance(value, str | int | float | Brief) and len(text := repr(value)) <= _LONGEST:
         return text
     if isinstance(value, str):
         return repr(value[: _LONGEST - 3] + "…")
     kind = type(value).__name__
-    return f"{kind}[{len(value)}]" if isinstance(value, Sized) else kind
+    if isinstance(value, Sized):
+        kind += f"[{len(value)}]"
+    return kind

@@ -21,7 +21,7 @@ def microarchitecture(name: str) -> str | None:
 def nearest_costs(name: str) -> str | None:
     """The cost table of the CPU that is nearest to one of this name; None: its microarchitecture is not known."""
     known = microarchitecture(name)
-    return None if known is None else next(entry["costs"].text() for each, entry in _sections() if each == known)
+    return next((entry["costs"].text() for section, entry in _sections() if section == known), None)
 
 
 def in_cpuinfo(text: str) -> str | None:

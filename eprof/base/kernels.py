@@ -21,6 +21,7 @@ _BUILTIN = {
     "t": "unsigned short", "i": "int", "j": "unsigned int", "l": "long", "m": "unsigned long", "x": "long long",
     "y": "unsigned long long", "f": "float", "d": "double", "Dh": "half", "DF16_": "half", "DF16b": "bfloat16_t",
 }  # fmt: skip
+_TRUTHS = {"Lb0E": "false", "Lb1E": "true"}
 
 
 def selector(wanted: Sequence[str], option: str = "-k") -> Callable[[str], bool]:
@@ -29,8 +30,17 @@ def selector(wanted: Sequence[str], option: str = "-k") -> Callable[[str], bool]
     A name may leave out parameters, template arguments, return type and namespaces. Raises UsageError for what is no
     regular expression.
     """
-    names = {text for text in wanted if expression(text) is None}
-    patterns = [_compiled_name(text, option) for text in wanted if expression(text) is not None]
+    names = set()
+    patterns = []
+    for text in wanted:
+        regex = expression(text)
+        if regex is None:
+            names.add(text)
+            continue
+        try:
+            patterns.append(re.compile(regex))
+        except re.error as err:
+            raise UsageError(f"{option} {text}: not a regular expression ({err}).") from err
 
     def selects(name: str) -> bool:
         return not names.isdisjoint(spellings(name)) or any(pattern.search(name) for pattern in patterns)
@@ -43,13 +53,6 @@ def expression(wanted: str) -> str | None:
     return wanted.removeprefix(_REGEX) if wanted.startswith(_REGEX) else None
 
 
-def _compiled_name(wanted: str, option: str) -> re.Pattern[str]:
-    try:
-        return re.compile(wanted.removeprefix(_REGEX))
-    except re.error as err:
-        raise UsageError(f"{option} {wanted}: not a regular expression ({err}).") from err
-
-
 def spellings(name: str) -> set[str]:
     """What users may call a kernel: its full name, and shorter ones down to the function's own name."""
     start, end = core(name)
@@ -59,7 +62,7 @@ def spellings(name: str) -> set[str]:
 
 def core(name: str) -> tuple[int, int]:
     """Where a kernel's name proper starts and ends: without `void ` in front and without the parameter list behind."""
-    start = len(_RETURNS) if name.startswith(_RETURNS) else 0
+    start = len(name) - len(name.removeprefix(_RETURNS))
     if not name.endswith(")"):
         return start, len(name)
     depth = 0
@@ -140,19 +143,15 @@ def _demangled(symbol: str) -> str | None:
             place += int(text)
             frames[-1].append(symbol[token.end() : place])
         elif kind in ("length", "literal"):
-            frames[-1].append(_literal(text))
+            # A number: `Lb1E` -> `true`, `Lin4E` -> `-4`.
+            number = text.strip("LE").lstrip("abcdefghijklmopqrstuvwxyz").replace("n", "-")
+            frames[-1].append(_TRUTHS.get(text, number))
         elif text in _BUILTIN and opened and opened[-1] != "X":
             frames[-1].append(_BUILTIN[text])
         if not opened and frames[0] and symbol[place : place + 1] != "I":
             break
     outermost = "::".join(frames[1]) if opened.startswith("N") else "".join(frames[0])
     return outermost or None
-
-
-def _literal(text: str) -> str:
-    """A number among a mangled name's template arguments: `Lb1E` -> `true`, `Lin4E` -> `-4`."""
-    truths = {"Lb0E": "false", "Lb1E": "true"}
-    return truths.get(text, text.strip("LE").lstrip("abcdefghijklmopqrstuvwxyz").replace("n", "-"))
 
 
 def _close(frames: list[list[str]], opener: str) -> None:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from eprof.base import resources
 from eprof.base.kernels import ANONYMOUS, expression, own_name, readable, selector
-from eprof.base.text import cut, did_you_mean, few, pattern
+from eprof.base.text import cut, did_you_mean, few, pattern, when
 from eprof.base.toml import Document
 
 _LEAST_WIDTH = 8
@@ -200,12 +200,13 @@ def _library_label(text: str) -> str:
     """The label of a kernel of a known library; nothing if it is of none."""
     types, libraries = _libraries()
     for library in libraries:
-        match = library.pattern.search(text) if library.sign in text else None
-        if match:
+        if library.sign in text and (match := library.pattern.search(text)):
             words = {}
             for key, value in match.groupdict(default="").items():
-                words[key] = types.get(value, value) if key.startswith("type") else value
-                if key.startswith("camel"):
+                words[key] = value
+                if key.startswith("type"):
+                    words[key] = types.get(value, value)
+                elif key.startswith("camel"):
                     words[key] = _CAMEL.sub(" ", value).lower()
             return " ".join(library.label.format_map(words).replace("_", " ").split())
     return ""
@@ -224,7 +225,7 @@ def _told_apart(texts: Sequence[_Text], deepest: int = _DEEPEST) -> list[str]:
         if len(members) > 1 and deepest:
             start, end, details = _details([texts[place] for place in members], deepest)
             for place, detail in zip(members, details, strict=True):
-                told[place] += start + detail + end if detail else ""
+                told[place] += when(detail, start + detail + end)
     return told
 
 
@@ -248,7 +249,7 @@ def _aligned(rows: Sequence[Sequence[str]], are_words: bool) -> list[list[str]]:
     if not are_words or len(widths) == 1:
         return [_padded(row, min(max(widths), _MOST_DETAILS)) for row in rows]
     words = list(dict.fromkeys(word for row in rows for word in row))[:_MOST_DETAILS]
-    return [[word if word in row else "" for word in words] for row in rows]
+    return [[when(word in row, word) for word in words] for row in rows]
 
 
 def _padded(row: Sequence[str], width: int) -> list[str]:

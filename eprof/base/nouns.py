@@ -42,7 +42,9 @@ class Nouns(Struct, frozen=True):
 
     def label(self, word: str) -> str:
         """What a count is called; a group, where no count has its name."""
-        return self.labels.get(word) or (COUNTS[word].label if word in COUNTS else GROUPS[word])
+        if word in COUNTS and word not in self.labels:
+            return COUNTS[word].label
+        return self.group(word)
 
     def group(self, name: str) -> str:
         """What a group of counts is called on this kind of processor."""

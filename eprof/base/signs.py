@@ -8,10 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
+
+T = TypeVar("T")
+
+
+def reads(module: str, is_in: Callable[[T], object]) -> Callable[[T], str | None]:
+    """The `reader_of` of a profiler with one reader: `module` reads what `is_in` finds its sign in."""
+    return lambda block: module if is_in(block) else None
 
 
 class Signs(NamedTuple):

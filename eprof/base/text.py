@@ -105,8 +105,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A question with a space in front, about the known word that is most like `word`; "" if none is."""
     import difflib
 
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f" Did you mean `{close[0]}`?" if close else ""
+    return "".join(f" Did you mean `{close}`?" for close in difflib.get_close_matches(word, list(known), n=1))
 
 
 def brief(text: str, most: int) -> str:
@@ -124,7 +123,7 @@ def cut(text: str, length: int) -> str:
 
 def bracketed(text: str) -> str:
     """Text behind something, in brackets: " (8 to 14 J)"; nothing where there is none."""
-    return f" ({text})" if text else ""
+    return phrase(" ({})", text)
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from eprof.base.errors import DefinitionError
 from eprof.base.resources import content
-from eprof.base.text import brief, did_you_mean, pattern, printable
+from eprof.base.text import brief, did_you_mean, pattern, phrase, printable
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -96,8 +96,7 @@ def _names(tree: ast.expr, besides: Collection[str], depth: int = 0) -> set[str]
     """The names in the tree of a formula; raises for what the formula language does not have."""
     if depth > _DEEPEST_FORMULA:
         raise _NotAllowed(f"the formula has more than {_DEEPEST_FORMULA} terms or parentheses; make steps of it")
-    inner = _growing(tree) if besides == GROWING else None
-    if inner is not None:
+    if besides == GROWING and (inner := _growing(tree)) is not None:
         return _names(inner, besides, depth + 1)
     match tree:
         case ast.BinOp(left=left, right=right, op=op) if type(op) in _OPERATORS:
@@ -194,7 +193,7 @@ class Document(Struct, frozen=True, eq=False):
             data = tomllib.loads(text)
         except tomllib.TOMLDecodeError as err:
             reason, _, place = str(err).partition(" (at line ")
-            line = f":{place.partition(',')[0]}" if place else ""
+            line = phrase(":{}", place.partition(",")[0])
             raise DefinitionError(f"{label}{line}: not valid TOML: {reason}.") from err
         except RecursionError as err:
             raise DefinitionError(f"{label}: nested too deeply to be a definition.") from err
@@ -270,13 +269,12 @@ class Node(Struct, frozen=True, eq=False):
             return []
         if not isinstance(self.value, list):
             raise self.wrong(kind)
-        return [Node(self.document, entry, self._place(number)) for number, entry in enumerate(self.value)]
-
-    def _place(self, number: int) -> tuple[str | int, ...]:
-        """The way to an entry of a TOML list. Lines are found for tables; others stand where the list stands."""
-        if isinstance(self.value[number], dict):
-            return (*self.path, number)
-        return self.path
+        entries = []
+        for number, entry in enumerate(self.value):
+            # Lines are found for tables; others stand where the list stands.
+            path = (*self.path, number) if isinstance(entry, dict) else self.path
+            entries.append(Node(self.document, entry, path))
+        return entries
 
     def each(self) -> list[Node]:
         """The entries of a TOML list, or a value that stands alone; none of one that is missing."""
@@ -398,8 +396,8 @@ def _key_line(lines: list[str], place: int, key: str) -> int:
 
 def _entry_line(lines: list[str], place: int, index: int) -> int:
     """The line of entry `index` of the TOML list that begins at `place`: its `[[header]]`, or its `{`."""
-    header = re.match(r"\s*(\[\[[^\]]*\]\])", lines[place])
-    opening = header[1] if header else "{"
+    header = re.findall(r"^\s*(\[\[[^\]]*\]\])", lines[place])
+    opening = (*header, "{")[0]
     seen = 0
     for number in range(place, len(lines)):
         seen += lines[number].count(opening)

@@ -250,6 +250,23 @@ class Collector(ABC):
         return None
 
 
+class ProgramAlone(Collector):
+    """No profiler: the program runs once, `meanwhile` something samples its power or more. For `eprof timeline`."""
+
+    kinds = (ENERGY,)
+    counts_all = True
+    processor = PROGRAM
+    meanwhile: str
+
+    def step(self, what: str, tool: Tool, request: Request, place: Place, counters: Sequence[str] = ()) -> Step:
+        """One run without a profiler."""
+        return Step(what, request.program, f"the program alone, while {self.meanwhile}")
+
+    def judge(self, step: Step, ended: Ended, logs: Sequence[Path], errors: str = "") -> Verdict:
+        """Nothing beside the program ran that could fail."""
+        return Verdict()
+
+
 class GpuCollector(Collector):
     """A profiler of NVIDIA GPUs, which is a command.
 

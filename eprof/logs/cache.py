@@ -24,6 +24,7 @@ from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array
+from eprof.base.known import mapped
 from eprof.base.resources import STAMPS
 from eprof.logs.rows.log import Log
 
@@ -135,7 +136,7 @@ def request_digest(
         for file in sorted((Path(__file__).parents[1] / room).rglob("*.py")):
             code.update(file.read_bytes())
     options = {"columns": columns and list(columns), "names": sorted(names.items()), "parts": parts}
-    code.update(json.dumps({**options, "keep": None if keep is None else sorted(keep)}).encode())
+    code.update(json.dumps({**options, "keep": mapped(sorted, keep)}).encode())
     return code.hexdigest()[:16]
 
 

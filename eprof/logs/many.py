@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from eprof import profilers
 from eprof.base.errors import LogError, ShortageError, UsageError, shortage
+from eprof.base.known import mapped
 from eprof.base.resources import cache_refusal
 from eprof.base.threads import cores
 from eprof.logs import read
@@ -57,7 +58,7 @@ class Reading(Struct, frozen=True, dict=True):
     @cached_property
     def refused(self) -> str | None:
         """Why the cache of logs is not used; None if it is, or if there is none."""
-        return None if self.cache is None else cache_refusal(self.cache)
+        return mapped(cache_refusal, self.cache)
 
     def __call__(self, path: Path, progress: Callable[[int], None] | None = None) -> Log:
         """Read one log, or take it from the cache. Raises LogError. progress: called with the number of new bytes."""
@@ -73,8 +74,7 @@ class Reading(Struct, frozen=True, dict=True):
 
     def _kept(self, path: Path, progress: Callable[[int], None] | None) -> Log:
         """The log of a file from the cache, where it is kept if it is worth it."""
-        stamp = None if self.cache is None else Stamp.of(path)
-        if self.cache is None or stamp is None or self.refused is not None:
+        if self.cache is None or self.refused is not None or (stamp := Stamp.of(path)) is None:
             return self._read(path, progress)
         cache = Cache(self.cache, self._request)
         log = cache.get(stamp)
@@ -137,7 +137,7 @@ def _blocks(paths: Sequence[Path], size: int) -> list[Sequence[Path]]:
 
 
 def _gathered(results: Sequence[Read]) -> list[Read]:
-    from eprof.logs.join.gathering import gathered
+    from eprof.logs.join.sums import gathered
 
     logs = iter(gathered([result for result in results if isinstance(result, Log)]))
     return [next(logs) if isinstance(result, Log) else result for result in results]

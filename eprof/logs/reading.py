@@ -64,7 +64,7 @@ def read(
     source = open_source(path, progress)
     with source.handle:
         log = _read(source, tuning or Tuning(), columns, names or {}, keep, parts)
-    return log.of_bounds() if source.lacks_bytes else log
+    return log.of_bounds(source.lacks_bytes)
 
 
 def _read(
@@ -170,7 +170,7 @@ def read_columns(path: str | Path) -> list[str]:
         raise LogError(f"{path}: cannot be read: {err.strerror or err}; give one line of column names") from err
     text = b"".join(islice(blocks(source, Tuning()), 2)).decode()
     lines = [line for line in text.split("\n") if line.strip()]
-    names = [name.strip() for name in split(lines[0])] if lines else []
+    names = [name.strip() for line in lines[:1] for name in split(line)]
     if len(lines) != 1 or len(names) < 2:
         raise LogError(f"{path}: this must be one line with the names of the columns, separated by commas")
     return names

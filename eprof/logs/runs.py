@@ -11,9 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eprof import logs, profilers
+from eprof.base.arrays import finite
 from eprof.base.brief import Brief
 from eprof.base.errors import LogError
-from eprof.base.known import only
+from eprof.base.known import only, ratio
 from eprof.base.text import few, pattern
 from eprof.collect import directory
 from eprof.logs.join import spelling
@@ -203,9 +204,7 @@ class Run(Brief, Struct, frozen=True):
                 f"{io['device_s'] / io['seconds']:.0%} of the time, for all programs. Its joules have no price here; "
                 "`eprof scale --cluster` takes its power."
             )
-        if self.strange:
-            notes.append(_not_read(self.strange))
-        return notes
+        return notes + _not_read(self.strange)
 
     @property
     def limit_w(self) -> float | None:
@@ -253,7 +252,7 @@ def metered_in(several: Sequence[Launches]) -> Measured | None:
         f"the processor's energy counters, in the log of {profiler}",
         covers,
         runs=0,
-        seconds=None if math.isnan(time_s) else time_s,
+        seconds=finite(time_s),
         beside="idle time and all else that ran there",
     )
 
@@ -265,8 +264,7 @@ def median(values: Sequence[float]) -> float:
 
 def spread(values: Sequence[float]) -> float:
     """(largest - smallest) / median of repetitions; 0 where the median is 0."""
-    middle = median(values)
-    return (max(values) - min(values)) / middle if middle else 0.0
+    return ratio(max(values) - min(values), median(values)) or 0.0
 
 
 def is_run(path: Path) -> bool:
@@ -299,8 +297,7 @@ def open_run(path: Path) -> Run:
     if run.section("profiler").get("name") == "none":
         raise LogError(f"{path}: was run without a profiler; `eprof timeline {path}` shows its power over time.")
     reasons = manifest.get("warnings") or ["The run ended before a profiler wrote anything."]
-    strange_names = [_not_read(strange)] if strange else []
-    raise LogError(f"{path}: holds nothing to report on. {' '.join([*reasons, *strange_names])}")
+    raise LogError(f"{path}: holds nothing to report on. {' '.join([*reasons, *_not_read(strange)])}")
 
 
 def open_all(paths: Sequence[Path], alone: bool) -> tuple[list[Run], list[str]]:
@@ -322,18 +319,17 @@ def open_all(paths: Sequence[Path], alone: bool) -> tuple[list[Run], list[str]]:
     return opened, [f"Left out: {err}" for err in errors]
 
 
-def _not_read(names: Sequence[str]) -> str:
-    return (
-        "Not read, for they are no plain files of the run directory, or links that lead out of it: "
-        f"{few(names, _EXAMPLES)}."
-    )
+def _not_read(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    why = "they are no plain files of the run directory, or links that lead out of it"
+    return [f"Not read, for {why}: {few(names, _EXAMPLES)}."]
 
 
 def titled(run: Run, log: Log) -> Log:
     """`log` with the run's command line and the GPU's name, where it does not tell them itself."""
     name = run.section("device").get("name")
-    tables = [_of_program(table, run, name) for table in log.tables]
-    log = replace(log, tables=tuple(_with_device(table, name) if name else table for table in tables))
+    log = replace(log, tables=tuple(_with_device(_of_program(table, run, name), name) for table in log.tables))
     if run.files.get(TIME):
         # These notes are for logs whose slowed times are all there is; here kernels were traced.
         slowed = {signs.slowed_note for signs in profilers.signs().values()}
@@ -352,10 +348,10 @@ def _of_program(table: Table, run: Run, device: str | None) -> Table:
     return replace(table, rows=replace(table.rows, **names))
 
 
-def _with_device(table: Table, name: str) -> Table:
+def _with_device(table: Table, name: str | None) -> Table:
     """The table of a run's log with the first GPU's name, if its profiler logs numbers only."""
     first_device = profilers.signs_of(table.profiler).first_device
-    if first_device is None:
+    if first_device is None or not name:
         return table
     devices = table.rows.device.texts()
     is_first = [device is None or first_device.match(device) is not None for device in devices]

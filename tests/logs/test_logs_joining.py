@@ -28,8 +28,8 @@ from eprof.base.errors import LogError
 from eprof.base.marks import Mark
 from eprof.counts import counters
 from eprof.logs.cache import Cache, Stamp
-from eprof.logs.join.gathering import gathered
 from eprof.logs.join.ranks import labelled
+from eprof.logs.join.sums import gathered
 
 KERNEL = "axpy(int, float*)"
 WIDE = '"Device","Context","Stream","Kernel","a","b"'

@@ -26,12 +26,11 @@ from eprof.base.arrays import Columns, alike, numbered
 from eprof.base.gpus import normal_label, unnumbered
 from eprof.base.known import only
 from eprof.base.marks import Mark
-from eprof.base.text import counted, cut, few, pattern, when
+from eprof.base.text import counted, cut, few, pattern, phrase, when
 from eprof.logs.join import spelling
-from eprof.logs.join.gathering import timeline, together
 from eprof.logs.join.passes import are_opposite, by_collection, passes, without_copies
-from eprof.logs.join.sums import Rows, Sums, blocks
-from eprof.logs.rows.log import COUNT, TOTALS, KernelRows, Launches, Log, Table, of_several_programs
+from eprof.logs.join.sums import Rows, Sums, blocks, timeline, together
+from eprof.logs.rows.log import COUNT, KernelRows, Launches, Log, Table, of_several_programs
 from eprof.profilers import advice
 
 Array = np.ndarray[Any, Any]
@@ -69,9 +68,9 @@ def combine(logs: Sequence[Log], capability_of: CapabilityOf | None = None) -> L
     placed = list(_settle_parts(placed, kernels, warnings))
     size = len(kernels.rows)
     units = _units(placed, warnings)
-    names = [kernel if part is None else f"{kernel} ({part})" for _, kernel, part in kernels.rows]
+    names = [kernel + phrase(" ({})", part) for _, kernel, part in kernels.rows]
     sums, times = _added_up(placed, size, units, names, warnings)
-    launches = sums.launches.max(axis=0) if units else np.zeros(size)
+    launches = sums.launches.max(axis=0, initial=0.0)
     values, marks = sums.result(launches)
     warnings += _disagreements(sums, marks, list(units), launches, names)
     marks[sums.is_apart] |= np.int8(Mark.ESTIMATED)
@@ -127,8 +126,7 @@ def _without_views(tables: Sequence[Table]) -> tuple[list[Table], list[str]]:
 
 def _rank(kind: str) -> tuple[bool, int, str]:
     """Which of several tables has the best times of a kernel: the lower, the better."""
-    place = _BEST_TIMES.index(kind) if kind in _BEST_TIMES else len(_BEST_TIMES)
-    return _is_slowed(kind), place, kind
+    return _is_slowed(kind), (*_BEST_TIMES, kind).index(kind), kind
 
 
 def _is_slowed(kind: str) -> bool:
@@ -147,7 +145,7 @@ def _added_up(
     names: Sequence[str],
     warnings: list[str],
 ) -> tuple[Sums, Times]:
-    whole = _empty(size, units)
+    whole = Sums.none(size, units)
     times = dict[str, Sums]()
     of_passes = passes([table for table, _ in placed])
     warnings += _counted_once([[placed[place][0] for place in tables] for tables in of_passes])
@@ -160,12 +158,8 @@ def _added_up(
     return whole, {kind: times[kind] for kind in sorted(times, key=_rank)}
 
 
-def _empty(size: int, units: Mapping[str, str]) -> Sums:
-    return Sums(size, [unit in TOTALS for unit in units.values()])
-
-
 def _of_pass(placed: Sequence[tuple[Table, Array]], size: int, units: Mapping[str, str]) -> tuple[Sums, Times]:
-    sums = _empty(size, units)
+    sums = Sums.none(size, units)
     times = {table.kind: Sums(size, [True]) for table, _ in placed if _is_timed(table)}
     place = {label: number for number, label in enumerate(units)}
     for table, row in placed:
@@ -234,13 +228,13 @@ class _Kernels(Struct):
     def numbers(self, table: Table, alone: str | None) -> Array:
         """The joined row (device and kernel) of each row of `table`. alone: the device of rows that name none."""
         rows = table.rows
-        columns = [rows.device, rows.kernel] if rows.part is None else [rows.device, rows.kernel, rows.part]
+        columns = [column for column in (rows.device, rows.kernel, rows.part) if column is not None]
         self.has_parts |= rows.part is not None
         codes, first = alike(*(column.codes for column in columns))
         numbers = []
         for device, kernel, *part in zip(*(column.chosen(first).texts() for column in columns), strict=True):
             known = alone if device is None else self.device(device)
-            row = (known, kernel, part[0] if part else None)
+            row = known, kernel, next(iter(part), None)
             numbers.append(self.rows.setdefault(row, len(self.rows)))
         return np.array(numbers, dtype=np.int64)[codes]
 

@@ -12,12 +12,14 @@ from msgspec.structs import replace
 
 from eprof.base.errors import UsageError
 from eprof.base.known import only
-from eprof.base.text import pattern
+from eprof.base.text import pattern, when
 from eprof.logs.rows.log import Log, Names
 
 # What rows of one kernel can be told apart by.
-RANK, STREAM, NVTX = "rank", "stream", "nvtx"
-PARTS = (RANK, STREAM, NVTX)
+RANK, STREAM, NVTX, MARK = "rank", "stream", "nvtx", "mark"
+RANGES = (NVTX, MARK)  # a mark is a range of NVTX where a GPU is profiled
+PARTS = (RANK, STREAM, *RANGES)
+OUTSIDE = "(outside of marks)"  # a part of what ran on a CPU
 _NUMBER = pattern(r"\d+")
 _EXAMPLES = 3
 
@@ -34,7 +36,7 @@ def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dic
     folder = os.path.commonpath([path.parent for path in paths])
     names = [os.path.relpath(path, folder) for path in paths]
     if pattern is not None:
-        return dict(zip(paths, _matched(paths, names, _compiled_rank_pattern(pattern)), strict=True))
+        return dict(zip(paths, _matched(paths, names, pattern), strict=True))
     alike: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         alike.setdefault(_NUMBER.sub("#", name), []).append(place)
@@ -50,7 +52,7 @@ def ranks(paths: Sequence[Path], pattern: str | None, each: bool = False) -> dic
             examples = ", ".join(names[place] for place in places[:_EXAMPLES])
             raise UsageError(
                 f"--group rank: no one number in the names of the inputs ({examples}"
-                f"{' ...' if len(places) > _EXAMPLES else ''}) tells their ranks; say where it stands with a regular "
+                f"{when(len(places) > _EXAMPLES, ' ...')}) tells their ranks; say where it stands with a regular "
                 r"expression, such as --rank 'rank(\d+)'."
             )
         rank_of |= {paths[place]: _plain_rank(number) for place, number in zip(places, numbers, strict=True)}
@@ -66,27 +68,22 @@ def labelled(log: Log, rank: str) -> Log:
     return replace(log, tables=tuple(tables))
 
 
-def _compiled_rank_pattern(pattern: str) -> re.Pattern[str]:
+def _matched(paths: Sequence[Path], names: Sequence[str], pattern: str) -> list[str]:
+    """The rank that `pattern` finds in the path of each log."""
     try:
         compiled = re.compile(pattern)
     except re.error as err:
         raise UsageError(f"--rank {pattern}: not a regular expression ({err}).") from err
     if not compiled.groups:
         raise UsageError(rf"--rank {pattern}: put the rank in parentheses, such as 'rank(\d+)'.")
-    return compiled
-
-
-def _matched(paths: Sequence[Path], names: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
-    """The rank that `pattern` finds in the path of each log."""
     for texts in (names, [str(path) for path in paths]):
-        matches = [pattern.search(text) for text in texts]
+        matches = [compiled.search(text) for text in texts]
         if all(matches):
             break
-    found_ranks = [None if match is None else match[1] for match in matches]
-    for name, rank in zip(names, found_ranks, strict=True):
-        if not rank:
-            raise UsageError(f"--rank {pattern.pattern}: tells no rank in {name}; it must for every input.")
-    return [_plain_rank(str(rank)) for rank in found_ranks]
+    for name, match in zip(names, matches, strict=True):
+        if not match or not match[1]:
+            raise UsageError(f"--rank {pattern}: tells no rank in {name}; it must for every input.")
+    return [_plain_rank(match[1]) for match in matches if match]
 
 
 def _differing(numbers: Sequence[Sequence[str]]) -> list[str] | None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from eprof import profilers
 from eprof.base.kernels import core
-from eprof.base.text import pattern
+from eprof.base.text import pattern, when
 from eprof.logs.rows.log import Log, Table
 
 _UNNAMED = pattern(r"<unnamed>|\(anonymous namespace\)")
@@ -36,7 +36,7 @@ def agree(logs: Sequence[Log]) -> tuple[Sequence[Log], list[str]]:
     respelled = [replace(log, tables=tuple(_renamed(table, names, ambiguous) for table in log.tables)) for log in logs]
     notes = []
     if ambiguous:
-        more = " and others" if len(ambiguous) > _EXAMPLES else ""
+        more = when(len(ambiguous) > _EXAMPLES, " and others")
         notes.append(
             f"a trace times {', '.join(f'`{name}`' for name in ambiguous[:_EXAMPLES])}{more}, which may be one of "
             "several kernels that ncu names otherwise: these times were not used"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from eprof.base.arrays import HOLDS, Array, Floats
-from eprof.base.text import few, pattern
+from eprof.base.text import few, pattern, phrase
 from eprof.logs.rows.log import BYTES_PER_S, COUNT, LEVEL, OTHER, PERCENT
 
 # What a cell is: an index into UNITS, or a negative reason for there being no value.
@@ -65,7 +65,7 @@ def is_wrapped(event: str, count: float, instructions: float = math.nan) -> bool
 def unused_note(events: Iterable[str], keep: Container[str]) -> str:
     """A note on events that a CPU counted, and of which eprof makes no count; "" where there are none."""
     unused = [f"`{event}`" for event in events if event not in keep]
-    return f"{few(unused, _NAMED, 'events')}: counted, and not used, for eprof knows no use of such" if unused else ""
+    return phrase("{}: counted, and not used, for eprof knows no use of such", few(unused, _NAMED, "events"))
 
 
 def no_kernels(others: Iterable[tuple[str, int, float]]) -> str:
@@ -93,20 +93,14 @@ def shows_wrong(text: str) -> bool:
 
 
 def _cell(text: str, rates: Rates) -> tuple[float, int]:
-    match = _WITH_UNIT.fullmatch(text)
-    if not match:
-        return _other(text)
-    number, suffix = float(match[1]), match[2]
-    if not number < LARGEST:
-        return np.nan, UNREADABLE
-    if suffix is None:
-        return (np.nan, WRONG) if is_wrong(number) else (number, _COUNT)
-    return (number, _PERCENT) if suffix == "%" else (number * rates[suffix], _BYTES_PER_S)
-
-
-def _other(text: str) -> tuple[float, int]:
-    level = _LEVEL_TEXT.fullmatch(text)
-    if level:
+    if match := _WITH_UNIT.fullmatch(text):
+        number, suffix = float(match[1]), match[2]
+        if not number < LARGEST:
+            return np.nan, UNREADABLE
+        if suffix is None and is_wrong(number):
+            return np.nan, WRONG
+        return number * rates.get(suffix, 1.0), {None: _COUNT, "%": _PERCENT}.get(suffix, _BYTES_PER_S)
+    if level := _LEVEL_TEXT.fullmatch(text):
         return float(level[1]), _LEVEL
     if _SIGNED.fullmatch(text) and abs(float(text)) < LARGEST:
         return float(text), _OTHER
@@ -120,7 +114,7 @@ def unit_of(text: str, rates: Rates = RATES) -> tuple[float, str] | None:
         return None
     if text in RATES:
         return rates[text], BYTES_PER_S
-    return 1.0, PERCENT if text == "%" else OTHER
+    return 1.0, {"%": PERCENT}.get(text, OTHER)
 
 
 def is_number(text: str) -> bool:
@@ -131,10 +125,10 @@ def is_number(text: str) -> bool:
 def seconds(text: str, unit: float | None = None) -> float:
     """A time in a cell, with its unit glued to it ("5.5060us") or else in `unit` (in s). NaN if it is none."""
     match = _TIME.fullmatch(text.strip())
-    if not match:
-        return float("nan")
-    scale = SECONDS[match[2]] if match[2] else unit
-    return float("nan") if scale is None or float(match[1]) >= LARGEST else float(match[1]) * scale
+    scale = match and SECONDS.get(match[2], unit)
+    if not match or scale is None or float(match[1]) >= LARGEST:
+        return math.nan
+    return float(match[1]) * scale
 
 
 def as_cell(kind: str) -> int:

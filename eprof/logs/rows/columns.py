@@ -120,16 +120,16 @@ class _Odd(Struct, frozen=True):
 
 
 class ParsedRows:
-    """Rows that polars parsed; of these `rows` only, by their places, if it is given."""
+    """Rows that polars parsed; of these `rows` only, by their places."""
 
-    def __init__(self, frame: pl.DataFrame, odd: Mapping[int, _Odd], rows: Ints | None = None) -> None:
+    def __init__(self, frame: pl.DataFrame, odd: Mapping[int, _Odd], rows: Ints | slice = slice(None)) -> None:
         self._frame = frame
         self._odd = odd
         self._rows = rows
 
     def __len__(self) -> int:
         """The number of rows."""
-        return self._frame.height if self._rows is None else len(self._rows)
+        return len(self._places())
 
     def each(self, place: int, answers: Answers) -> Array:
         """What there is to say of each text of a column."""
@@ -137,7 +137,7 @@ class ParsedRows:
         def texts_of(rows: Array) -> Sequence[str]:
             return self._frame[str(place)].gather(self._places()[rows]).cast(str).to_list()
 
-        return answers.of_codes(self._of_rows(self._frame[f"{place} code"].to_numpy()), texts_of)
+        return answers.of_codes(self._frame[f"{place} code"].to_numpy()[self._rows], texts_of)
 
     def cells(self, place: int, rates: Rates = RATES) -> tuple[Floats, Array]:
         """A column of values of rows that polars parsed, and what each cell is."""
@@ -147,11 +147,11 @@ class ParsedRows:
             odd = self._odd[place]
             values = values.copy()
             values[odd.rows], kinds[odd.rows] = _with_units(odd, rates)
-        return self._of_rows(values), self._of_rows(kinds)
+        return values[self._rows], kinds[self._rows]
 
     def numbers(self, place: int) -> Floats:
         """A column of numbers; NaN where a cell holds none."""
-        return self._of_rows(self._frame[f"{place} number"].to_numpy())
+        return self._frame[f"{place} number"].to_numpy()[self._rows]
 
     def is_filled(self, place: int) -> Bools:
         """Whether a cell holds a number, for each of a column of these."""
@@ -161,11 +161,8 @@ class ParsedRows:
         """The parsed rows of the columns where `rows` is true."""
         return ParsedRows(self._frame, self._odd, self._places()[rows])
 
-    def _of_rows(self, column: Array) -> Array:
-        return column if self._rows is None else column[self._rows]
-
     def _places(self) -> Ints:
-        return self._of_rows(np.arange(self._frame.height))
+        return np.arange(self._frame.height)[self._rows]
 
 
 # Some rows of a table, whose columns are taken by their place in a line.

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eprof.base.arrays import Array, Columns, Floats, Ints, alike, numbered
+from eprof.base.known import mapped
 from eprof.logs.rows.cells import ABSENT, MISFIT, REASONS, UNITS, as_cell
 from eprof.logs.rows.gaps import Gaps
 from eprof.logs.rows.log import COUNT, LAUNCH, OTHER, Names, Table, TableRows, told_apart
@@ -156,7 +157,7 @@ def _added_up(piece: Piece) -> Piece:
             weighted = total(np.where(is_count, values, values * piece.launches))
             sums = weighted / np.where(is_count[first], 1, np.maximum(launches, 1))  # all cells of a sum are of a kind
         counters[label] = sums, kinds[first]
-    time_s = None if piece.time_s is None else total(piece.time_s)
+    time_s = mapped(total, piece.time_s)
     return replace(piece.chosen(first), launches=launches, rows=rows, counters=counters, time_s=time_s)
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Array, Columns, Floats, Ints, Texts
 from eprof.base.brief import Brief
 from eprof.base.marks import Mark
-from eprof.base.text import cut, few
+from eprof.base.text import cut, few, phrase
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,6 +74,8 @@ class Names(Brief, Struct, frozen=True, eq=False):
         """The names of some rows: a mask, or places in a new order."""
         return Names(self.names, self.codes[rows])
 
+    __getitem__ = chosen  # as of an array
+
     def renamed(self, names: Iterable[str]) -> Names:
         """The same rows under other names, one for each of `names`; some may be the same now."""
         places = Names.of(names)
@@ -97,11 +99,7 @@ class _Rows(Brief, Struct, frozen=True, eq=False):
 
     def chosen(self, rows: Array) -> Self:
         """Some rows of a log's table: a mask, or places in a new order."""
-        some = {
-            name: column.chosen(rows) if isinstance(column, Names) else column[rows]
-            for name, column in self.columns().items()
-        }
-        return replace(self, **some)
+        return replace(self, **{name: column[rows] for name, column in self.columns().items()})
 
     @classmethod
     def below(cls, records: Sequence[Self]) -> Self:
@@ -290,9 +288,10 @@ class Log(Brief, Struct, frozen=True, eq=False, kw_only=True):
     idle: Idle | None = None
     copies_s: float = 0.0
 
-    def of_bounds(self) -> Log:
-        """The same log, all of whose sums are lower bounds."""
-        return replace(self, tables=tuple(replace(table, lacks_rows=True) for table in self.tables))
+    def of_bounds(self, lacks_rows: bool) -> Log:
+        """The same log, all of whose sums are lower bounds where it is known to lack rows."""
+        tables = (replace(table, lacks_rows=lacks_rows or table.lacks_rows) for table in self.tables)
+        return replace(self, tables=tuple(tables))
 
 
 class KernelRows(_Rows, frozen=True, eq=False):
@@ -376,7 +375,7 @@ def _listed(words: Sequence[str]) -> str:
 
 def part_of(start_ns: int, stream: object) -> str:
     """The part that a launch is."""
-    return f"{start_ns} {'' if stream is None else stream}".rstrip()
+    return f"{start_ns}{phrase(' {}', stream)}".rstrip()
 
 
 def told_apart(rows: TableRows) -> TableRows:

@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -39,7 +40,7 @@ class Tuning(Struct, frozen=True):
 class Source(Struct):
     """An open log: its bytes as they come, and what was learnt on the way (complete only after the last byte).
 
-    length: its bytes when it was opened, None where it is not known (pipes, /proc). What is written behind them
+    length: its bytes when it was opened, where they are known (not of pipes and /proc). What is written behind them
     later is not read, or a file that grows faster than it is read would have no end.
     progress: called with the number of new bytes. lacks_bytes: it is packed, and known to be cut off or damaged.
     """
@@ -47,7 +48,7 @@ class Source(Struct):
     path: str
     handle: IO[bytes]
     head: bytes
-    length: int | None = None
+    length: int = sys.maxsize
     size_bytes: int = 0
     notes: list[str] = field(default_factory=list)
     lacks_bytes: bool = False
@@ -62,8 +63,9 @@ class Source(Struct):
 
     def chunks(self, size: int) -> Iterator[bytes]:
         """The log's raw bytes, about `size` at a time. Raises LogError if the file cannot be read."""
+        coming = iter(lambda: self.handle.read(min(size, max(self.length - self.size_bytes, 0))), b"")
         try:
-            for chunk in chain([self.head], iter(lambda: self._next(size), b"")):
+            for chunk in chain([self.head], coming):
                 self._digest.update(chunk)
                 self.size_bytes += len(chunk)
                 if self.progress is not None:
@@ -91,9 +93,6 @@ class Source(Struct):
             **about,
         )
 
-    def _next(self, size: int) -> bytes:
-        return self.handle.read(size if self.length is None else min(size, max(self.length - self.size_bytes, 0)))
-
 
 def open_source(path: str | Path, progress: Callable[[int], None] | None = None) -> Source:
     """Open a log and look at its first bytes. Raises LogError with the reason if that is not possible."""
@@ -101,7 +100,7 @@ def open_source(path: str | Path, progress: Callable[[int], None] | None = None)
     try:
         handle = Path(path).open("rb")  # noqa: SIM115 - the reader closes it
         status = os.fstat(handle.fileno())
-        length = status.st_size if stat.S_ISREG(status.st_mode) and status.st_size else None
+        length = (stat.S_ISREG(status.st_mode) and status.st_size) or sys.maxsize
         source = Source(name, handle, handle.read(_HEAD), length, progress=progress)
     except FileNotFoundError as err:
         raise LogError(f"{name}: there is no such file; check the path") from err

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, group_sums, numbers_of
+from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, numbers_of
 from eprof.base.errors import LogError
 from eprof.base.resources import folder
 from eprof.base.text import pattern
@@ -208,14 +208,7 @@ def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
             if totals is not None:
                 totals = np.hstack([totals + own.values.sum(axis=0) - costs.sums, by_class.values.sum(axis=0)])
             own = Columns((*own.names, *by_class.names), np.hstack([own.values, by_class.values]))
-    costs = in_python(replace(costs, own=own, totals=totals))
-    rows = np.column_stack([costs.places, costs.spot_of])
-    used, codes = np.unique(rows, axis=0, return_inverse=True)
-    sums = Columns(own.names, group_sums(own.values, codes.ravel()))
-    lines = np.array([spot.line for spot in costs.spots])[used[:, 1]]
-    return replace(
-        costs, places=used[:, 0], spot_of=used[:, 1], addresses=lines, own=sums, has_addresses=False
-    ).with_notes(notes)
+    return in_python(replace(costs, own=own, totals=totals)).added().with_notes(notes)
 
 
 def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instruction | None], list[str]]:
@@ -383,7 +376,7 @@ def in_python(costs: Costs) -> Costs:
         name, where = called[spot]
         function = Function("", f"{name}, {libraries[place]}")
         places.append(functions.setdefault(function, len(functions)))
-        spot_of.append(spots.setdefault(where, len(spots)))
+        spot_of.append(spots.setdefault(where._replace(mark=costs.spots[spot].mark), len(spots)))
     # Who called whom is told of functions of C, which are no rows any more.
     return replace(
         costs,

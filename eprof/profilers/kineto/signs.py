@@ -1,6 +1,6 @@
 """How traces of the PyTorch profiler are recognised: JSON objects that begin with what Kineto knows of the machine."""
 
-from eprof.base.signs import Signs
+from eprof.base.signs import Signs, reads
 from eprof.base.text import pattern
 
 TRACE = "kineto-trace"
@@ -16,8 +16,4 @@ def _refusal(path: str, head: bytes) -> str | None:
     return None
 
 
-def _reader_of(block: bytes) -> str | None:
-    return "reader" if _SIGN.match(block) else None
-
-
-SIGNS = Signs(reader_of=_reader_of, refusal=_refusal, timed=frozenset([TRACE]))
+SIGNS = Signs(reader_of=reads("reader", _SIGN.match), refusal=_refusal, timed=frozenset([TRACE]))

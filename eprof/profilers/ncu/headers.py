@@ -23,6 +23,7 @@ from itertools import chain
 from msgspec import Struct
 
 from eprof.base.text import pattern
+from eprof.logs.join.ranks import RANGES
 from eprof.logs.rows.sections import Rows, Section, looks_like_row, split
 from eprof.profilers.nsys import tables as nsys
 
@@ -121,7 +122,7 @@ def part_column(section: Section, parts: str | None) -> str | None:
         return None
     if parts == "stream":
         return "Stream" if "Stream" in section.columns else None
-    if parts == "nvtx":
+    if parts in RANGES:
         return next((name for name in section.columns if _PUSH_POP in name), None)
     return None
 

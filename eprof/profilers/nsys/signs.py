@@ -2,17 +2,13 @@
 
 from shlex import quote
 
-from eprof.base.signs import Signs
+from eprof.base.signs import Signs, reads
 from eprof.base.text import pattern
 
 KIND = "nsys-summary"
 _SIGN = pattern(rb'[{,]\s*"(?:Time ?\(%\)|Total Time ?\(\w+\)|Duration ?\(\w+\)|QCount|KAvg ?\(\w+\))"\s*:')
 _REPORT = b"NVIDIA Tegra Profiler Report"
 _REPORT_NAMES = (".nsys-rep", ".qdrep")
-
-
-def _reader_of(block: bytes) -> str | None:
-    return "tables" if _SIGN.search(block) else None
 
 
 def _refusal(path: str, head: bytes) -> str | None:
@@ -27,7 +23,7 @@ def _refusal(path: str, head: bytes) -> str | None:
 
 
 SIGNS = Signs(
-    reader_of=_reader_of,
+    reader_of=reads("tables", _SIGN.search),
     refusal=_refusal,
     timed=frozenset((KIND, "nsys-sqlite", "nsys-trace")),
     capabilities=(6.0, float("inf")),

@@ -70,11 +70,6 @@ _CHATTER = pattern(
 )
 
 
-def is_chatter(line: str) -> bool:
-    """Whether a line without `==PID==` is nvprof's all the same."""
-    return _CHATTER.fullmatch(line) is not None
-
-
 class Messages:
     """The messages of a log, and the commands that it names."""
 
@@ -117,7 +112,6 @@ _SECTIONS: dict[str, type[Section]] = {
     WIDE: WideSection,
     TRACE: TraceSection,
     SUMMARY: UsageSection,
-    IGNORED: Section,
 }
 _NEWLINE, _COMMA, _QUOTE, _ZERO, _NINE = b'\n,"09'
 _STEP = 1 << 20  # bytes that stay in the processor's cache
@@ -151,16 +145,19 @@ class Walked(Struct, frozen=True):
         if not tables:
             damaged = f" ({source.notes[0]})" if source.notes and not seen.lines else ""
             reason = _why_nothing(seen, store, has_columns)
-            if reason is None:
-                raise UnknownLogError(f"{source.path}: {_unknown(seen)}{damaged}")
-            raise LogError(f"{source.path}: {reason}{damaged}")
-        of_lines = _line_notes(seen, source)
+            if reason is not None:
+                raise LogError(f"{source.path}: {reason}{damaged}")
+            example = phrase(" (one says: {})", seen.example_skipped)
+            raise UnknownLogError(
+                f"{source.path}: no log of a profiler that eprof reads ({', '.join(signs())}) was found in "
+                f"{counted(seen.lines, 'line')}{example}; give the log as the profiler wrote it{damaged}"
+            )
         device = only(seen.devices)
         if not seen.devices:  # two that lines beside the tables name are none
             device = told_in(source.head) or completed(only(store.cut_off) or "")
         log = source.log(
             tables,
-            [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *of_lines],
+            [*seen.messages.notes(), *source.notes, *store.notes, *store.closing_notes(), *_line_notes(seen, source)],
             lines=seen.lines,
             skipped_lines=seen.skipped_lines,
             command=seen.messages.command,
@@ -172,7 +169,7 @@ class Walked(Struct, frozen=True):
             idle=store.gaps.idle,
             copies_s=store.copies_s,
         )
-        return log.of_bounds() if seen.lacks_rows else log
+        return log.of_bounds(seen.lacks_rows)
 
 
 def walk(
@@ -293,15 +290,6 @@ def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str | None:
     return None
 
 
-def _unknown(seen: Outcome) -> str:
-    example = phrase(" (one says: {})", seen.example_skipped)
-    lines = counted(seen.lines, "line")
-    return (
-        f"no log of a profiler that eprof reads ({', '.join(signs())}) was found in {lines}{example}; give "
-        "the log as the profiler wrote it"
-    )
-
-
 class Outcome(Struct):
     """What was met besides the tables themselves."""
 
@@ -379,9 +367,8 @@ class Walk:
             rows = block.rows(start, stop, section.form, self._store.codes)
         if rows is None or not section.take_stretch(rows):
             return False
-        number = len(rows)
-        self.seen.lines += number
-        self.seen.rows += number
+        self.seen.lines += len(rows)
+        self.seen.rows += len(rows)
         self._last_skipped = False
         return True
 
@@ -400,23 +387,18 @@ class Walk:
         self._whole = line
         if behind := _COMMENT.match(line):
             line = line[behind.end() :]
-            line = line.lstrip() if line.lstrip().startswith('"') else line
+            if line.lstrip().startswith('"'):
+                line = line.lstrip()
         if line.startswith('"'):
             self._comma_separated(line)  # nothing else starts so
         elif not line.strip():
             # A blank line is the row of units of a table that has no units, or the end of one.
             section = self._section
-            if (
-                isinstance(section, TextSection)
-                and section.may_begin_blank
-                and not section.rows
-                and section.accepts(line)
-            ):
-                return
-            self._end_table()
+            if not (isinstance(section, TextSection) and section.takes_blank(line)):
+                self._end_table()
         elif message := PROFILER_LINE.fullmatch(line):
             self._profiler_line(message)
-        elif is_chatter(line):
+        elif _CHATTER.fullmatch(line):
             self._name_device(line)
             if isinstance(self._section, TextSection):
                 self._section.accepts(line)
@@ -489,9 +471,9 @@ class Walk:
 
     def _look_for_rows(self, line: str) -> None:
         """A line of an open nvprof table that is no row, but was one before something happened to it."""
-        header = self._section.header if isinstance(self._section, Section) else None
-        if header is None or header.kind == IGNORED:
+        if not isinstance(self._section, Section) or self._section.header.kind == IGNORED:
             return
+        header = self._section.header
         number = len(split(line))
         like_a_row = _LIKE_A_ROW.match(line) is not None
         if '"' not in line and number > header.width and (like_a_row or not header.quoted):
@@ -505,9 +487,10 @@ class Walk:
             self.seen.foreign = header.kind, self.seen.lines
             return
         self.seen.tables += 1
-        kind = IGNORED if header.kind == SUMMARY and self._of_api() else header.kind
-        run = 0 if kind == IGNORED else self._run(header)
-        self._section = _SECTIONS[kind](header, run, self._store)
+        if header.kind == IGNORED or (header.kind == SUMMARY and self._of_api()):
+            self._section = Section(header, 0, self._store)
+        else:
+            self._section = _SECTIONS[header.kind](header, self._run(header), self._store)
 
     def _open_text(self, line: str) -> None:
         self._end_table()
@@ -550,8 +533,7 @@ class Block:
 
     def parse(self, form: Form, codes: pl.Series, stretch_bytes: int) -> None:
         """Parse the stretches of lines that may be rows, as long as they are likely to be rows of such a table."""
-        bounds = [0, *self._odd.tolist(), len(self.data)]
-        for start, stop in pairwise(bounds):
+        for start, stop in pairwise([0, *self._odd.tolist()]):
             if start:
                 start = self.data.find(b"\n", start) + 1
             if stop - start >= stretch_bytes:
@@ -566,8 +548,7 @@ class Block:
 
     def next_odd(self, place: int) -> int:
         """The start of the first line of the block from `place` on that may be no row; its end if there is none."""
-        number = int(np.searchsorted(self._odd, place))
-        return int(self._odd[number]) if number < len(self._odd) else len(self.data)
+        return int(self._odd[np.searchsorted(self._odd, place)])
 
     def lines(self, start: int, stop: int) -> int:
         """How many lines of nvprof's log there are between two places of the block."""
@@ -585,7 +566,10 @@ class Block:
 
     @cached_property
     def _odd(self) -> Array:
-        """Starts of a block's lines that are headers, begin with neither a quote nor a digit, or end with a comma."""
+        """Starts of a block's lines that are headers, begin with neither a quote nor a digit, or end with a comma.
+
+        The last is the end of the block.
+        """
         starts = np.append(0, self._ends + 1)
         starts = starts[starts < len(self.data)]
         ends = np.append(self._ends, len(self.data))[: len(starts)]
@@ -593,4 +577,4 @@ class Block:
         is_row = (first == _QUOTE) | ((first >= _ZERO) & (first <= _NINE))
         fours = np.ndarray(len(self.data), _FOUR_BYTES, self.data + bytes(3), strides=(1,))[starts]
         is_row &= (self._bytes[ends - 1] != _COMMA) & ~np.isin(fours, _HEADER_STARTS)
-        return np.asarray(starts[~is_row])
+        return np.append(starts[~is_row], len(self.data))

@@ -21,7 +21,9 @@ from eprof.logs.rows.columns import LAUNCH_ID, Answers, Form, Rows
 from eprof.logs.rows.folding import Cells, Numbers, Piece, Sums
 from eprof.logs.rows.log import COUNT, LAUNCH, OTHER, part_of
 from eprof.profilers.nvprof.tables import (
+    DEVICE,
     EVENTS,
+    METRICS,
     NO_DEVICE,
     SUMMARY,
     WHOLE,
@@ -30,11 +32,10 @@ from eprof.profilers.nvprof.tables import (
     Header,
     Section,
     Store,
-    is_device,
     is_named,
-    is_whole,
 )
 
+_NAME = {EVENTS: "Event Name", METRICS: "Metric Name"}  # the column of a counter's name
 _INSTANCES = " instances)"  # "inst_integer (80 instances)", with --aggregate-mode off: its value is a list
 _LIST = pattern(r"\d+(?:,\s*\d+)+")
 _HELD_CELLS = 1 << 22
@@ -53,17 +54,15 @@ class SummarySection(ColumnSection):
 
     def __init__(self, header: Header, run: int, store: Store) -> None:
         super().__init__(header, run, store)
-        name = "Event Name" if header.kind == EVENTS else "Metric Name"
-        total = header.position("Total")
-        self.device, self.kernel, self.calls, self.name = map(header.at, ("Device", "Kernel", "Invocations", name))
-        self.has_total = total is not None
-        self.value = header.at("Avg") if total is None else total
-        self._others = [place for name in ("Min", "Max", "Avg") if (place := header.position(name)) is not None]
-        names = (self.device, self.kernel, self.calls, self.name)
-        checked = [place for place in self._others if place != self.value]
-        self.form = Form(header.width, names, (self.value,), checked=tuple(checked))
+        names = ("Device", "Kernel", "Invocations", _NAME[header.kind])
+        self.device, self.kernel, self.calls, self.name = places = tuple(map(header.at, names))
+        # The first is read; where any of them went wrong, there is no value.
+        values = [header.position(name) for name in ("Total", "Avg", "Min", "Max")]
+        self.value, *self._others = [place for place in values if place is not None]
+        self.has_total = self.value != header.at("Avg")
+        self.form = Form(header.width, places, (self.value,), checked=tuple(self._others))
         self.needed = (
-            (self.device, is_device), (self.calls, is_whole), (self.kernel, is_named), (self.name, is_named)
+            (self.device, DEVICE.search), (self.calls, WHOLE.fullmatch), (self.kernel, is_named), (self.name, is_named)
         )  # fmt: skip
         self.rates = store.rates or RATES
         self._counters = Numbers()
@@ -102,7 +101,8 @@ class SummarySection(ColumnSection):
         wanted = rows.each(self.name, self.store.each(self.store.keeps_label))
         if wanted.any():
             self._is_used = True
-            rows = rows if wanted.all() else rows.chosen(wanted)
+            if not wanted.all():
+                rows = rows.chosen(wanted)
             self._cells.append((*self._keys(rows), *rows.cells(self.value, self.rates)))
             self._number_of_cells += len(rows)
             if self._number_of_cells >= _HELD_CELLS:
@@ -150,10 +150,9 @@ class SummarySection(ColumnSection):
         pattern_of, first_of = alike(*is_known)
         for number, one in enumerate(first_of.tolist()):
             rows, places = np.flatnonzero(pattern_of == number), np.flatnonzero(is_known[:, one]).tolist()
-            counters = {labels[place]: (table[place, rows], table_kinds[place, rows]) for place in places}
             launches = first[rows]
             piece = Piece.of_run(self.run, device[launches], kernel[launches], calls[launches])
-            piece.counters = counters
+            piece.counters = {labels[place]: (table[place, rows], table_kinds[place, rows]) for place in places}
             yield piece
 
 
@@ -203,7 +202,7 @@ class WideSection(ColumnSection):
     def __init__(self, header: Header, run: int, store: Store) -> None:
         super().__init__(header, run, store)
         self.device, self.kernel = header.at("Device"), header.at("Kernel")
-        self.needed = ((self.device, is_device), (self.kernel, is_named))
+        self.needed = ((self.device, DEVICE.search), (self.kernel, is_named))
         self.stream = header.at("Stream") if store.by == "stream" else None
         self._device_of = store.each(store.devices.of, np.int32)
         self.rates = store.rates or RATES
@@ -256,8 +255,7 @@ class WideSection(ColumnSection):
 
     def _in_unit(self, column: _Column, values: Floats, kinds: Array) -> Cells:
         count = as_cell(COUNT)
-        unit = unit_of(self._units[column.place], self.rates) if self._units else None
-        if unit is not None:
+        if self._units and (unit := unit_of(self._units[column.place], self.rates)):
             scale, name = unit
             kinds = np.where(kinds > count, np.int8(MISFIT), kinds)
             return values * scale, np.where(kinds == count, np.int8(as_cell(name)), kinds)
@@ -330,13 +328,10 @@ class CutOffSection(WideSection):
 def _counters(columns: Sequence[str]) -> list[str]:
     """The counter in each column of nvprof's wide trace, of the whole GPU or of one hardware instance."""
     known = set(columns)
-    counters = []
-    for column in columns:
-        instance = _INSTANCE.fullmatch(column)
+    counters = list(columns)
+    for place, instance in enumerate(map(_INSTANCE.fullmatch, columns)):
         if instance is not None and f"{instance[1]} (0)" in known:
-            counters.append(instance[1])
-        else:
-            counters.append(column)
+            counters[place] = instance[1]
     return counters
 
 
@@ -439,14 +434,9 @@ class TraceSection(ColumnSection):
         time_ns = (1e9 * np.nan_to_num(time_s, nan=-1e-9)).round().astype(np.int64)
         self.store.gaps.add(self.store.devices.column(devices), self._start_ns(rows), time_ns, self.run, is_launch)
         if None not in self.shape:
-            self.store.shaped(kernel, self._shapes(rows)[:, is_launch])
-
-    def _shapes(self, rows: Rows) -> Floats:
-        """Of an nvprof trace: blocks, threads, registers of a thread, shared memory of a block, (4, n_rows)."""
-        sizes = np.array([rows.numbers(place) for place in self.shape if place is not None])
-        static, dynamic = self._shared_units
-        shared = static * sizes[7] + dynamic * sizes[8]
-        return np.array([sizes[:3].prod(axis=0), sizes[3:6].prod(axis=0), sizes[6], shared])
+            sizes = np.array([rows.numbers(place)[is_launch] for place in self.shape if place is not None])
+            shared = self._shared_units[0] * sizes[7] + self._shared_units[1] * sizes[8]
+            self.store.shaped(kernel, np.array([sizes[:3].prod(axis=0), sizes[3:6].prod(axis=0), sizes[6], shared]))
 
     def _parts(self, rows: Rows, stream: int) -> Array:
         """The number of each row's part: its stream, or its start and stream where each launch is one."""

@@ -1,15 +1,10 @@
 """How databases of nvprof are recognised. Its other logs need no sign: what nobody else claims is read as nvprof's."""
 
-from eprof.base.signs import Signs
+from eprof.base.signs import Signs, reads
 
 COUNTED = "nvprof-sqlite-counted"  # times of kernels that counters slowed down
 _SQLITE = b"SQLite format 3\0"
 _OLD_LOG = b"# CUDA_PROFILE_LOG_VERSION"
-
-
-def _reader_of(block: bytes) -> str | None:
-    """The reader of a SQLite database of nvprof, which may be of nsys too."""
-    return "sqlite" if block.startswith(_SQLITE) else None
 
 
 def _refusal(_: str, head: bytes) -> str | None:
@@ -21,7 +16,7 @@ def _refusal(_: str, head: bytes) -> str | None:
 
 
 SIGNS = Signs(
-    reader_of=_reader_of,
+    reader_of=reads("sqlite", lambda block: block.startswith(_SQLITE)),  # a database, which may be of nsys too
     refusal=_refusal,
     slowed=frozenset([COUNTED]),
     takes_unsigned="reader",

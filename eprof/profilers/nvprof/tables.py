@@ -12,7 +12,7 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from eprof.base.arrays import Array, Floats
-from eprof.base.text import pattern
+from eprof.base.text import pattern, when
 from eprof.logs.rows import folding
 from eprof.logs.rows.cells import REASONS, Rates, no_kernels
 from eprof.logs.rows.columns import Answers, Form, LineRows, ParsedRows, Rows, codes_that_stay
@@ -131,7 +131,7 @@ class Store(folding.Store, dict=True):
 
     def device_of(self, name: str) -> int:
         """The number of a device whose name may be cut off: it is known where its index is there still."""
-        if is_device(name):
+        if DEVICE.search(name):
             return self.devices.of(name)
         self.cut_off.setdefault(name)
         return NO_DEVICE
@@ -202,12 +202,12 @@ class Store(folding.Store, dict=True):
         groups: dict[tuple[frozenset[str], frozenset[str]], list[Piece]] = {}
         for piece in pieces:
             groups.setdefault((collected[int(piece.run[0])], frozenset(piece.counters)), []).append(piece)
-        return [(None if of_run == own else of_run, alike) for (of_run, own), alike in groups.items()]
+        return [(of_run, alike) for (of_run, _), alike in groups.items()]
 
     def closing_notes(self) -> list[str]:
         """Sentences on cells in the store without a value, and on what ran but is no kernel."""
         notes = [
-            f"{counter}: {number} cell{'s' if number > 1 else ''} {REASONS[reason]}, taken as missing"
+            f"{counter}: {number} cell{when(number > 1, 's')} {REASONS[reason]}, taken as missing"
             for (counter, reason), number in sorted(self.missing.items())
         ]
         notes += [
@@ -217,7 +217,7 @@ class Store(folding.Store, dict=True):
         ]
         if self.unused:
             names = ", ".join(f"`{name}`" for name in list(self.unused)[:_EXAMPLES])
-            more = " and others" if len(self.unused) > _EXAMPLES else ""
+            more = when(len(self.unused) > _EXAMPLES, " and others")
             notes.append(
                 f"a table has only counters that tell no instructions, bytes or times ({names}{more}); "
                 "`eprof counters` lists those that do"
@@ -236,16 +236,6 @@ def _squashed(names: tuple[tuple[str, str], ...]) -> dict[str, str]:
 
 def _squash(label: str) -> str:
     return " ".join(label.split()).casefold()
-
-
-def is_device(text: str) -> bool:
-    """Whether a cell names a device with its index."""
-    return DEVICE.search(text) is not None
-
-
-def is_whole(text: str) -> bool:
-    """Whether a cell is a number of launches."""
-    return WHOLE.fullmatch(text) is not None
 
 
 def is_named(text: str) -> bool:
@@ -304,7 +294,7 @@ class ColumnSection(Section, ABC):
     """
 
     form: Form
-    needed: Sequence[tuple[int, Callable[[str], bool]]] = ()
+    needed: Sequence[tuple[int, Callable[[str], object]]] = ()
 
     def __init__(self, header: Header, run: int, store: Store) -> None:
         super().__init__(header, run, store)

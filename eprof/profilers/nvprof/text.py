@@ -57,7 +57,6 @@ class TextSection(ABC):
     """An open text table; takes whole lines, for a table of fields if it has one."""
 
     kind = ""
-    may_begin_blank = False  # whether the row of units may be a blank line
 
     def __init__(self, run: int, store: Store) -> None:
         self.run, self.store = run, store
@@ -67,6 +66,10 @@ class TextSection(ABC):
     @abstractmethod
     def accepts(self, line: str) -> bool:
         """Take a line of nvprof's text if it belongs to the table."""
+
+    def takes_blank(self, line: str) -> bool:
+        """Take a blank line that is the row of units of the table, which then has none."""
+        return False
 
     def close(self) -> None:
         """The table of nvprof's text ends here: hand over what was taken."""
@@ -79,13 +82,14 @@ class TextCounters(TextSection):
 
     def __init__(self, run: int, store: Store, header: re.Match[str]) -> None:
         super().__init__(run, store)
-        events = header[1] == "Event"
-        total = bool(header[2])
-        self.kind = EVENTS if events else METRICS
-        columns = ("Device", "Kernel", "Invocations", f"{header[1]} Name", "Avg", *(["Total"] if total else []))
-        self._counters = self._table = SummarySection(Header(self.kind, columns), run, store)
-        self._values = 4 if total else 3
-        self._described = not events
+        self.kind = {"Event": EVENTS, "Metric": METRICS}[header[1]]
+        columns = ["Device", "Kernel", "Invocations", f"{header[1]} Name", "Avg"]
+        self._values = 3
+        if header[2]:
+            columns.append("Total")
+            self._values += 1
+        self._counters = self._table = SummarySection(Header(self.kind, tuple(columns)), run, store)
+        self._described = self.kind == METRICS
         self._device = self._kernel = ""
         if header[3]:
             self.accepts(header[3])
@@ -94,9 +98,12 @@ class TextCounters(TextSection):
         """Take from nvprof's text a device, a kernel, or a row below them."""
         device = _DEVICE.fullmatch(line.rstrip())
         kernel = _KERNEL.fullmatch(f"    {device[2]}" if device and device[2] else line.rstrip() + " ")
+        if device:
+            self._device = self._indexed(device[1])
         if device or kernel:
-            self._device = self._indexed(device[1]) if device else self._device
-            self._kernel = kernel[1].rstrip() if kernel else ""
+            self._kernel = ""
+            if kernel:
+                self._kernel = kernel[1].rstrip()
             if line.startswith("\tKernel: ") and self.store.rates is None:
                 self._counters.rates = OLD_RATES  # the versions that put a tab there
             return True
@@ -120,7 +127,7 @@ class TextCounters(TextSection):
     def _fields(self, line: str) -> list[str] | None:
         """Invocations, the counter's name, average and total in a row of nvprof's text that may have a description."""
         # Values by hardware instance are "[ 1 2 3 ]".
-        words = (_INSTANCES.sub(lambda match: ",".join(match[1].split()), line) if "[" in line else line).split()
+        words = _INSTANCES.sub(lambda match: ",".join(match[1].split()), line).split()
         values: list[str] = []
         while words and len(values) < self._values:
             values.append(words.pop())
@@ -224,7 +231,6 @@ class TextWide(TextSection):
     """A GPU trace with events or metrics: columns end where their headings end. It cuts off names, of kernels too."""
 
     kind = WIDE
-    may_begin_blank = True
 
     def __init__(self, run: int, store: Store, header: str) -> None:
         super().__init__(run, store)
@@ -233,6 +239,10 @@ class TextWide(TextSection):
         self._launches = self._table = CutOffSection(
             Header(WIDE, tuple(heading[0] for heading in headings)), run, store
         )
+
+    def takes_blank(self, line: str) -> bool:
+        """Take a blank line for the row of units where no row came before."""
+        return not self.rows and self.accepts(line)
 
     def accepts(self, line: str) -> bool:
         """Take a row of the trace with counters in nvprof's text, or the units, which may be a blank line."""

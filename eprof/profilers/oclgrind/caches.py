@@ -86,7 +86,9 @@ def cache_notes(kernels: Mapping[str, _Counted]) -> Iterator[str]:
     for name, kernel in modelled[:_MOST_NOTES]:
         counts = {name.removeprefix(CACHE): number for name, number in kernel.counts.items()}
         requests, sectors = counts["load requests"], counts["load sectors"]
-        parts = [f"{sectors / requests:.3g} sectors a load"] if requests else []
+        parts = []
+        if requests:
+            parts.append(f"{sectors / requests:.3g} sectors a load")
         if counts["l1 load hits"]:
             parts.append(f"L1 serves {counts['l1 load hits'] / sectors:.0%} of them")
         if counts["l2 reads"]:

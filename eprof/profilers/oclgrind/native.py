@@ -117,8 +117,9 @@ def _build(plugin: Path, library: Path, compiler: str) -> str | None:
         plugin.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode:
-            lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
-            return f"{compiler} could not build what it needs ({lines[0] if lines else 'it did not say why'})"
+            said = done.stderr.splitlines()
+            why, *_ = [line for line in said if "error" in line] or said or ["it did not say why"]
+            return f"{compiler} could not build what it needs ({why})"
         part.replace(plugin)
     except OSError as err:
         return f"what it needs could not be built ({err.strerror or err})"

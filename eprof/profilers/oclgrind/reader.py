@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Columns
 from eprof.base.errors import LogError
-from eprof.base.text import pattern
+from eprof.base.text import pattern, when
 from eprof.logs.rows.log import COUNT, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
 from eprof.profilers.oclgrind.builtins import Called, called
@@ -193,7 +193,7 @@ def _table(kernels: Mapping[str, Kernel], keep: Container[str] | None) -> tuple[
         for counts, kernel in zip(columns, kernels.values(), strict=True):
             counts["call other"] = sum(kernel.calls[name] for name in unknown)
         if unknown:
-            shown = ", ".join(unknown[:5]) + (" ..." if len(unknown) > 5 else "")
+            shown = ", ".join(unknown[:5]) + when(len(unknown) > 5, " ...")
             notes.append(f"calls that no definition names are counted as control, one each: {shown}")
         listed = keep if isinstance(keep, (set, frozenset)) else frozenset(names)
         names = sorted(name for name in {*listed, *names, "call other"} if _OWN.fullmatch(name) and name in keep)
@@ -213,7 +213,7 @@ def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
     for opcode in UNTYPED:
         number = kernel.counts[opcode]
         for kind in TYPES:
-            value = number if kind == kernel_type else 0
+            value = number * (kind == kernel_type)
             counters[f"{opcode} {kind}"] = value if certain or not number else np.nan
             counters[f"{opcode} {kind} assumed"] = value
     if not certain and any(kernel.counts[opcode] for opcode in UNTYPED):
@@ -235,7 +235,7 @@ def _columns(name: str, kernel: Kernel, notes: list[str]) -> dict[str, float]:
 
 def _line_notes(walk: _Walk) -> Iterator[str]:
     for name, number in walk.broken.items():
-        yield f"`{name}`: {number} launch{'es' if number > 1 else ''} cut off in the middle of the counts and left out"
+        yield f"`{name}`: {number} launch{when(number > 1, 'es')} cut off in the middle of the counts and left out"
     if walk.stray:
         yield (
             f"{walk.stray} lines of counts stand outside any block, so counts are lost: did several processes write "

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eprof.base.marks import Mark
-from eprof.base.signs import Signs
+from eprof.base.signs import Signs, reads
 
 if TYPE_CHECKING:
     from eprof.base.arrays import Columns
@@ -39,15 +39,6 @@ def blocks_in(path: str | Path, most: int = sys.maxsize, pieces: int = sys.maxsi
     return blocks
 
 
-def _reader_of(block: bytes) -> str | None:
-    return "reader" if MARK.encode() in block else None
-
-
-def _reader_of_file(path: str) -> str | None:
-    # A program may have written much before the first block.
-    return "reader" if blocks_in(path, most=1, pieces=_LOOK_PIECES) else None
-
-
 def _lower_bounds(launches: Launches) -> Columns:
     """How Oclgrind counts what a kernel with vectors computes: once a vector, so MISSING."""
     counters = launches.counters
@@ -57,8 +48,9 @@ def _lower_bounds(launches: Launches) -> Columns:
 
 
 SIGNS = Signs(
-    reader_of=_reader_of,
-    reader_of_file=_reader_of_file,
+    reader_of=reads("reader", lambda block: MARK.encode() in block),
+    # A program may have written much before the first block.
+    reader_of_file=reads("reader", lambda path: blocks_in(path, most=1, pieces=_LOOK_PIECES)),
     counts_repeat=True,
     lower_bounds=_lower_bounds,
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from eprof.base.known import ratio as divided
 from eprof.base.text import counted, phrase, when
-from eprof.base.vocabulary import CONSTANT, COUNTS, DATA
+from eprof.base.vocabulary import CONSTANT, COUNTS, DATA, RANDOM
 from eprof.profile import schema
 from eprof.show.report.headline import at_least, is_constant_alone, mostly, name_of, share_of
 from eprof.show.report.lever import reached
@@ -207,6 +207,6 @@ def _why_instructions(view: View, entry: Entry, group: str) -> str:
 
 
 def _words_of(entry: Entry, group: str) -> list[str]:
-    """The counts of a cause's group that cost something here; all of it, if nothing does."""
-    words = [name for name in entry.counts if COUNTS[name].group == group]
+    """The counts of a cause's group that cost something here; all of it, if nothing does. Accesses are no bytes."""
+    words = [name for name in entry.counts if COUNTS[name].group == group and name != RANDOM]
     return [name for name in words if entry.counts[name].energy_j] or words

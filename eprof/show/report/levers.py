@@ -16,7 +16,7 @@ from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
 from eprof.base.labels import library_of
 from eprof.base.text import bracketed, counted, pattern, when
-from eprof.base.vocabulary import CONSTANT, COUNTS, CPU, DATA, TENSOR_FLOPS
+from eprof.base.vocabulary import CONSTANT, COUNTS, CPU, DATA, RANDOM, TENSOR_FLOPS
 from eprof.costs.datasheets import data_sheet, example
 from eprof.energy.bounds import is_plain_product
 from eprof.profile import schema
@@ -44,6 +44,7 @@ _WAITING = 1.5  # instructions a cycle of a CPU's core: what executes fewer most
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
 _STALLED = 0.3  # of stalls, below which data of memory are not what a kernel waits for
 _EMPTY = 0.5  # of the most warps, below which more of them would hide what it waits for
+_SECTOR_B = 32  # what DRAM of a GPU moves at least
 _WAIT = 100 / 64  # instructions that callgrind takes to last as long as a byte from DRAM: 100 cycles for a line of 64 B
 # Instructions for each flop, a vector's once a lane: a[i] = s b[i] + c[i] takes 4 if scalar, 2.5 or less if in vectors.
 _SCALAR = 3.0
@@ -184,8 +185,8 @@ def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
     idle_s, idle_j = view.idle
     gaps = view.document.gaps or schema.Gaps(None, None, 0.0)
     idle = idle_j if view.has_energy else idle_s
-    power_w = view.costs.constant_power_w if view.has_energy and view.costs else 1.0  # or seconds instead of joules
-    if gaps.copies_s > idle_s:
+    power_w = view.constant_w if view.has_energy else 1.0  # or seconds instead of joules
+    if gaps.copies_s > idle_s and power_w:
         copies = gaps.copies_s * power_w
         how = "keep data on the GPU, pin the host's memory; nothing where kernels run meanwhile"
         act = f"halve the copies ({quantity(gaps.copies_s, 's')} in all; {how})"
@@ -343,7 +344,7 @@ def _narrower_types(view: View, everything: float) -> Iterator[Try]:
     for wide, narrow in _NARROWER:
         price, narrower = view.charges.get(wide), view.charges.get(narrow)
         joules = view.words[wide].energy.value if wide in view.words else None
-        if narrow in has and joules and price and price.pj and narrower and narrower.pj:
+        if narrow in has and joules and price and price.pj > 0 and narrower and narrower.pj > 0:
             names = (COUNTS[word].label.removeprefix("Tensor ") for word in (narrow, wide))
             saves = joules / everything * (1 - narrower.pj / price.pj)
             yield Try(f"use {' for '.join(names)} on tensor cores, if accurate enough", saves)
@@ -353,8 +354,7 @@ def _narrower_types(view: View, everything: float) -> Iterator[Try]:
         saves = doubles_j / everything * (1 - single.pj / double.pj)
         where = bracketed(_mostly_in(view, "fp64"))
         ends, faster_s = _ends(view, "fp64", everything, saves), _faster_in_fp32_s(view)
-        power_w = view.costs.constant_power_w if view.costs else 0.0
-        sooner = power_w * faster_s / everything
+        sooner = (view.constant_w or 0.0) * faster_s / everything
         if ends:
             ends = ends[0] + sooner, min(ends[1] + sooner, 1.0)
         time = _time_of(-faster_s / (view.time.value or math.inf))
@@ -366,7 +366,10 @@ def _narrower_types(view: View, everything: float) -> Iterator[Try]:
 def _faster_in_fp32_s(view: View) -> float:
     """How much sooner kernels end whose FP64 takes longer, at its peak, than the same flops in FP32, or DRAM."""
     limits = view.document.limits
-    peaks = {machine.precision: machine for machine in limits.machines} if limits else {}
+    machines = limits.machines if limits else []
+    if any(machine.of for machine in machines):
+        return 0.0  # of several GPUs, with peaks of their own
+    peaks = {machine.precision: machine for machine in machines}
     if view.is_modelled or not {"fp32", "fp64"} <= peaks.keys():
         return 0.0
     faster_s = 0.0
@@ -406,7 +409,7 @@ def _onto_tensor_cores(view: View, everything: float, has: set[str]) -> Iterator
     fma = view.charges.get("fp32_fma")
     word = "tensor_tf32" if "tensor_tf32" in has else "tensor_fp16"
     tensor = view.charges.get(word)
-    if word not in has or not products or not fma or not fma.pj or not tensor or not tensor.pj:
+    if word not in has or not products or not fma or not fma.pj > 0 or not tensor or not tensor.pj > 0:
         return
     counts = [kernel.counts[name] for kernel in products for name in ("fp32_fma", "fp32") if name in kernel.counts]
     joules = sum(count.energy_j or 0.0 for count in counts)
@@ -429,7 +432,7 @@ def _fused(view: View, everything: float) -> Iterator[Try]:
         added, multiplied = (view.column(f"fp{bits}_{kind}").values for kind in ("add", "mul"))
         pairs = float(np.nansum(np.minimum(added, multiplied)))
         price = view.charges.get(f"fp{bits}_mul")
-        if pairs and price and price.pj:
+        if pairs and price and price.pj > 0:
             saves = pairs * price.pj * 1e-12 / everything
             yield Try(f"fuse up to {quantity(pairs, '')} FP{bits} multiplications with additions (FMA)", saves)
 
@@ -439,18 +442,22 @@ def _fused(view: View, everything: float) -> Iterator[Try]:
 
 def _asked_for(view: View, everything: float) -> Iterator[Try]:
     """Bytes that were fetched and not asked for: rows of a matrix read down its columns, for example."""
-    requested = requested_of(view, view.document)
-    if view.nouns.is_of_cpu or requested is None:
+    if view.nouns.is_of_cpu or _is_closed(view, "l1"):
         return  # what a CPU writes is read first, and what stays in its caches is not moved again
-    saves, most = 0.0, 0.0
-    for level in CACHED:
-        moved = view.summed(view.document, _words(view, level)).value or 0.0
-        ratio = moved / requested
-        if ratio >= WASTED:
-            most = max(most, ratio)
-            saves += (view.groups.get(level, Amount(None)).value or 0.0) / everything * (1 - 1 / ratio)
-    if most and not _is_closed(view, "l1"):
-        yield Try(f"coalesce accesses: {plain(most)} times the bytes asked for are moved", saves)
+    requested = requested_of(view, view.document)
+    shares = {level: (view.groups.get(level, Amount(None)).value or 0.0) / everything for level in CACHED}
+    moved = {level: view.summed(view.document, _words(view, level)).value or 0.0 for level in CACHED}
+    ratios = {level: moved[level] / (requested or math.inf) for level in CACHED}
+    wasted = {level: ratio for level, ratio in ratios.items() if ratio >= WASTED}
+    if wasted:
+        saves = sum(shares[level] * (1 - 1 / ratio) for level, ratio in wasted.items())
+        yield Try(f"coalesce accesses: {plain(max(wasted.values()))} times the bytes asked for are moved", saves)
+        return
+    # Without the bytes that were asked for: sectors of DRAM that come for a part of them.
+    skipped = _SECTOR_B * (view.amount(view.document, RANDOM).value or 0.0) / (moved["dram"] or math.inf)
+    if skipped >= 1 - 1 / WASTED:
+        act = f"coalesce accesses: {percent(skipped)} of DRAM's bytes come beside those that are used"
+        yield Try(act, skipped * shares["dram"])
 
 
 def _fewer_bytes(view: View, everything: float) -> Iterator[Try]:
@@ -491,7 +498,7 @@ def _remedy(view: View, group: str) -> str:
 
 
 def _words(view: View, group: str) -> list[str]:
-    return [word for word in view.words if COUNTS[word].group == group]
+    return [word for word in view.words if COUNTS[word].group == group and word != RANDOM]
 
 
 def _fewer_instructions(view: View, everything: float) -> Iterator[Try]:
