@@ -30,7 +30,7 @@ def html(document: Document) -> str:
     """The page of a difference: one self-contained HTML file from a document `eprof.diff/1`."""
     full = diff_words.answered(document)
     document = diff_words.unmarked(full)
-    tables = (side.costs for side in (document.old, document.new) if side.costs is not None)
+    tables = (costs for side in (document.old, document.new) for costs in side.prices)
     page = filled(
         "diff.html",
         ["report.css", "diff.css"],
@@ -119,10 +119,10 @@ def _facts(side: Side) -> Iterator[tuple[str, str]]:
     """What was read for a side of the difference, on which device, with which prices."""
     yield "Program", side.title
     yield "Device", ", ".join(named(side.devices))
-    if side.costs is None:
+    for costs in side.prices:
+        yield "Costs", ", ".join(filter(None, [costs_words.named(costs), clocks_and_volts(costs.setting)]))
+    if not side.prices:
         yield "Costs", "none"
-    else:
-        yield "Costs", ", ".join(filter(None, [costs_words.named(side.costs), clocks_and_volts(side.costs.setting)]))
     if side.time_from:
         yield "Time", side.time_from
     if side.repeats > 1:

@@ -138,10 +138,10 @@ def parts_of(cells: Iterable[_Cell], changes: Changes, kernel: str | None, kerne
 
 def price_because(changes: Changes) -> str:
     """What the part of a changed price is due to: another setting, another table, or the factor of a meter."""
-    old, new = changes.old_side.costs, changes.new_side.costs
-    if old is None or new is None or (old.name, old.source) != (new.name, new.source):
+    old, new = changes.old_side.tables, changes.new_side.tables
+    if {(costs.name, costs.source) for costs in old} != {(costs.name, costs.source) for costs in new}:
         return COST
-    if old.setting != new.setting:
+    if {costs.setting.label for costs in old} != {costs.setting.label for costs in new}:
         return SETTING
     return METER if changes.old_side.factors or changes.new_side.factors else COST
 
@@ -415,7 +415,7 @@ def _through(changes: Changes) -> list[str | UnsetType]:
     is_known = np.ones(len(changes.matches) + 1, dtype=np.bool_)
     factors = []
     for side, grid in changes.sides:
-        if side.costs is None:
+        if side.costs is None or len(side.tables) > 1:
             return [UNSET] * len(is_known)
         number = known_or_zero(grid.number)
         by_match = (number[:, words].sum(axis=1) for words in (_ASKED, _MOVED[side.costs.books], _DRAM))
@@ -473,7 +473,7 @@ def _causes_of_time(changes: Changes) -> Ints:
     """What explains the change of each kernel's time, (n_matches,): `TIMED` where nothing does."""
     old, new = changes.old_side.costs, changes.new_side.costs
     causes = np.full(len(changes.matches), _PLACES[TIMED])
-    if old is None or new is None:
+    if old is None or new is None or len(changes.old_side.tables) > 1 or len(changes.new_side.tables) > 1:
         return causes
     times_s = changes.old.number[:, TIME], changes.new.number[:, TIME]
     is_modelled = (changes.old.counted & changes.new.counted)[:, TIME] & _SIMULATED != 0

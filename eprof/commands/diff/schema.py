@@ -142,6 +142,7 @@ class Side(Struct, frozen=True):
     """OLD or NEW; numbers are means over its repeats. compared_j: the energy that the change is of.
 
     interval_j: by family, and of the total. to_meter: by which factor the prices were scaled to what a meter saw.
+    costs_of_others: of several GPUs, each with prices of its own; `costs` has those of the one that takes most.
     """
 
     title: str
@@ -162,6 +163,12 @@ class Side(Struct, frozen=True):
     marks: list[str]
     interval_j: dict[str, Range | None] | None = None
     to_meter: ToMeter | UnsetType = UNSET
+    costs_of_others: list[Costs] | UnsetType = UNSET
+
+    @property
+    def prices(self) -> list[Costs]:
+        """The cost tables of a side's GPUs; none where nothing is priced."""
+        return [*filter(None, [self.costs]), *(self.costs_of_others or ())]
 
 
 class Uncompared(Struct, frozen=True):

@@ -372,7 +372,7 @@ def head(document: Document) -> str:
     sides = document.old, document.new
     names = " → ".join(fitted([side.name for side in sides], _NAME))
     devices = {", ".join(named(side.devices)) for side in sides}
-    settings = {costs_words.setting(side.costs.setting) if side.costs else "" for side in sides}
+    settings = {", ".join(costs_words.setting(costs.setting) for costs in side.prices) for side in sides}
     shared = [facts.pop() for facts in (devices, settings) if len(facts) == 1]
     return " · ".join([names, *filter(None, shared)])
 
@@ -409,7 +409,7 @@ def _work(document: Document) -> str:
 def trust(document: Document) -> str:
     """How far to trust a difference: what the answer rests on, and what is not in it."""
     nouns, refits, sides = document.nouns, document.intervals, (document.old, document.new)
-    tables = [side.costs for side in sides if side.costs is not None]
+    tables = [costs for side in sides for costs in side.prices]
     is_served = all(costs.serves for costs in tables)
     # How far to trust it in one word, and how far off the joules of a side may be.
     grade = when(document.has_energy, "rough (error unknown)")

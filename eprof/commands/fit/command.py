@@ -50,6 +50,7 @@ def add(commands: Commands) -> Parser:
         SETTING,
         "MHz at which relative voltages are 1 (default: the highest clocks), or that a CPU ran at",
     )
+    data.repeatable("--marks", "FILE", "programs of sampled logs by what ran when, as eprof timeline takes it")
     data.repeatable("--without", "TERM", "leave a term out (repeatable)")
     form = parser.group("the form of the fit (defaults were chosen by leaving kernels out: docs/fit.md)")
     form.choice(
@@ -162,7 +163,9 @@ def _read(options: argparse.Namespace) -> "Measurements":
                 raise UsageError(
                     "What a GPU sampled is work by its peaks, and these logs do not name it; say --device."
                 )
-            parts.append(programs.measurements(files, costs.load(device), reference=reference))
+            parts.append(programs.measurements(files, costs.load(device), reference=reference, marked=options.marks))
+        elif options.marks:
+            raise UsageError("--marks tells programs of sampled logs apart, of which there are none.")
         else:
             parts.append(read(files, options.mapping, reference, options.without, device, only=cells))
     if homes:

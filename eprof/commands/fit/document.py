@@ -3,11 +3,10 @@
 from typing import Any
 
 from eprof.base.arrays import finite
-from eprof.base.vocabulary import GPU
 from eprof.lab.fitting.quality import FIRST, Quality
 from eprof.lab.fitting.search import CONSTANTS
 from eprof.lab.fitting.solve import Fit
-from eprof.lab.measurements.values import DOMAINS, NO_CLOCKS, Measurements
+from eprof.lab.measurements.values import DOMAINS, Measurements
 
 SCHEMA = "eprof.fit/1"
 _UNITS = {
@@ -35,7 +34,7 @@ def document(measurements: Measurements, fitted: Fit, quality: Quality) -> dict[
     ]
     # Clocks that a processor chose by itself are not known.
     reference = None
-    if measurements.processor == GPU or fitted.reference != NO_CLOCKS:
+    if measurements.is_clocked:
         reference = dict(zip(("core_mhz", "memory_mhz"), fitted.reference, strict=True))
     urgent = [note for note in quality.notes if note.startswith(FIRST)]
     return {

@@ -223,11 +223,11 @@ def _run(result: Result) -> Run:
 
 def _costs(report: schema.Profile) -> str:
     """The prices of a history in words, "gtx680 at 1006/3004 MHz"."""
-    if report.costs is None:
-        return "none"
-    core, memory = (report.costs.setting.get(key) for key in ("core_mhz", "memory_mhz"))
-    clocks = phrase(" at {:g}/{:g} MHz", core, memory)
-    return report.costs.name + clocks + when(report.to_meter is not UNSET, ", scaled to the meter")
+    tables = []
+    for costs in report.prices:
+        core, memory = (costs.setting.get(key) for key in ("core_mhz", "memory_mhz"))
+        tables.append(costs.name + phrase(" at {:g}/{:g} MHz", core, memory))
+    return (", ".join(tables) or "none") + when(report.to_meter is not UNSET, ", scaled to the meter")
 
 
 # ---------------------------------------------------------------------------------------------------------- changes

@@ -100,6 +100,7 @@ def _energy(options: argparse.Namespace) -> "Energy | None":
     if is_asked and (name is None or (name != costs.ESTIMATED and len(costs.load(name).settings) > 1)):
         setting = options.setting[0]
     energy = profile.energy(name, setting=setting, efficiency=options.efficiency)
+    energy.check_one_gpu("eprof roofline")
     if energy.costs is None:
         raise UsageError("No cost table is made for the GPU of these logs; choose one with --costs.")
     return energy

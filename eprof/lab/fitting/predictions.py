@@ -69,7 +69,7 @@ def price(table: CostTable, measurements: Measurements, setting: str | None = No
     counts_active = any("sm_active" in term for term in terms)
     rates = measurements.rates.to_numpy(dtype=float)
     # A CPU's rows are at clocks of its own choice, and priced at the table's.
-    is_clocked = table.default.core_mhz is not None and measurements.processor != CPU
+    is_clocked = table.default.core_mhz is not None and measurements.is_clocked and measurements.processor != CPU
     watts = np.full((len(rates), len(terms) + 2), np.nan)
     refused: list[str] = []
     interpolated: list[str] = []

@@ -290,7 +290,7 @@ def collinearity(measurements: Measurements, fitted: Fit) -> tuple[float, tuple[
 
 def ranges(measurements: Measurements) -> pd.DataFrame:
     """What the fit has seen, least and most: clocks, power, rates (1e9 a second), instructions a DRAM byte."""
-    clocks = [] if measurements.processor == CPU else ["core_mhz", "memory_mhz"]
+    clocks = ["core_mhz", "memory_mhz"] if measurements.is_clocked and measurements.processor != CPU else []
     seen = measurements.rows[[*clocks, "power_w"]]
     if not measurements.own:
         seen = seen.join(measurements.rates)

@@ -19,7 +19,7 @@ from eprof.base.errors import EprofError
 from eprof.base.kernels import selector
 from eprof.base.resources import opened
 from eprof.base.text import brief, counted, few, pattern, phrase
-from eprof.base.vocabulary import COUNTS, GPU
+from eprof.base.vocabulary import COUNTS
 from eprof.lab.measurements import mapping as mappings
 from eprof.lab.measurements import values
 from eprof.lab.measurements.mapping import ENERGIES_ONLY, Cells, Columns
@@ -298,6 +298,7 @@ def _of_frame(
         mapping=columns.name,
         own=columns.kind == ENERGIES_ONLY,
         processor=columns.processor,
+        is_clocked=columns.clocks or reference is not None,
         per_socket="processors" in columns.columns,
         untaken=tuple(term.name for term in columns.present(set(frame.columns)) if term.name in without),
         work=sheet.work()[kept].reset_index(drop=True),
@@ -366,15 +367,18 @@ class _Sheet(Struct, eq=False):
     wrapped: pd.Series
     notes: list[str] = field(default_factory=list)
 
-    def rows(self, of_cpu_mhz: tuple[float, float]) -> pd.DataFrame:
-        """`ROW_COLUMNS`, in SI units but for clocks in MHz; NaN where a cell is no number. A CPU is at one setting."""
+    def rows(self, unknown_mhz: tuple[float, float]) -> pd.DataFrame:
+        """`ROW_COLUMNS`, in SI units but for clocks in MHz; NaN where a cell is no number.
+
+        unknown_mhz: the one setting of a CPU, or of a GPU whose clocks nobody tells.
+        """
         rows = pd.DataFrame({"benchmark": self._benchmark()})
         kernel = self.columns.columns.get("kernel")
         rows["kernel"] = _words(self.frame[kernel]) if kernel in self.frame else rows["benchmark"]
         threads = self._scaled({"threads": 1.0})
         rows["threads"] = 0.0 if threads is None else threads
-        for domain, mhz in zip(DOMAINS, of_cpu_mhz, strict=True):
-            rows[f"{domain}_mhz"] = self._needed(domain) if self.columns.processor == GPU else mhz
+        for domain, mhz in zip(DOMAINS, unknown_mhz, strict=True):
+            rows[f"{domain}_mhz"] = self._needed(domain) if self.columns.clocks else mhz
         time = self._scaled(TIMES)
         rows["time_s"] = np.nan if time is None else time
         if time is None and self.columns.kind != USED:

@@ -83,8 +83,8 @@ class Measurements(Struct, frozen=True, eq=False):
     energy goes with. kind: "counts", or "utilisation" (use of a unit times its clock in GHz: 1e9 cycles of full use a
     second). reference: core and memory MHz at which relative voltages are 1. own: whether the terms belong to single
     benchmarks (no counts: an unknown core and memory energy each), so that other benchmarks cannot be predicted.
-    untaken: terms that the file has and that are left out on purpose. processor: "gpu", or "cpu", whose clocks are
-    its own affair: all rows are then at one setting, the reference, which says nothing if it is `NO_CLOCKS`. work: what
+    untaken: terms that the file has and that are left out on purpose. processor: "gpu" or "cpu". is_clocked: else
+    nobody tells the clocks (a CPU's are its own affair), and all rows are at one setting, `NO_CLOCKS`. work: what
     times by component need beside the rates (`energy.components.Work`), of one launch, (n, n_columns).
     """
 
@@ -99,6 +99,7 @@ class Measurements(Struct, frozen=True, eq=False):
     own: bool = False
     untaken: tuple[str, ...] = ()
     processor: str = GPU
+    is_clocked: bool = True
     work: pd.DataFrame = field(default_factory=pd.DataFrame)
     per_socket: bool = False
 
