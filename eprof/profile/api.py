@@ -208,7 +208,7 @@ def _check(launches: Launches, parts: str | None, timeline: bool) -> None:
     if parts == MARK and _is_of_cpu(launches) and (of_rows is None or set(of_rows) == {OUTSIDE}):
         raise LogError(
             f"--group {parts}: no marks are told. perf counts a program as a whole; eprof run --profiler callgrind "
-            "tells its marks apart, if it sets some (eprof_mark.h, eprof.mark), and eprof timeline those of perf stat -I."
+            "tells its marks apart, if it sets some (eprof_mark.h, eprof.mark), eprof timeline those of perf stat -I."
         )
     if parts is not None and of_rows is None:
         noun, ways = _TELLING[parts]
