@@ -33,6 +33,7 @@ KERNEL(mix_fp32_add_mul)
     UNROLL_NOT LOOP { TIMES8(SWING(ADD32) SCALE(MUL32)) }
     KEEP_POINTS
 }
+#ifdef HAS_FP64
 KERNEL(fp64_fma) { POINTS(double) UNROLL_NOT LOOP { TIMES16(TURN(FMA64)) } KEEP_POINTS }
 KERNEL(fp64_add) { POINTS(double) y0 += e; y1 += f; UNROLL_NOT LOOP { TIMES16(SWING(ADD64)) } KEEP_POINTS }
 KERNEL(fp64_mul)
@@ -51,6 +52,7 @@ KERNEL(mix_fp64_add_mul)
     UNROLL_NOT LOOP { TIMES8(SWING(ADD64) SCALE(MUL64)) }
     KEEP_POINTS
 }
+#endif
 
 /* One dependent chain, for one warp or a warp a multiprocessor: hardly anything happens. 32 multiply-adds. */
 KERNEL(light)

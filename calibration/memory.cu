@@ -195,6 +195,7 @@ KERNEL(mix_l1_12) { int at = LANE; MIX(EACH8, NEAR, , 12, NEAR_ON) }
 KERNEL(mix_shared_12) { TILE { MIX(EACH8, SHARED, SHARED_BASE, 12, SHARED_ON) } }
 
 /* The same in FP64: a vector is two numbers. */
+#ifdef HAS_FP64
 #define FAR_64(k) d = ((GLOBAL_DOUBLES *)data)[at + k * BLOCK]; s0 = FMA64(d.x, e, s0); s1 = FMA64(d.y, f, s1);
 #define TURN_64 s0 = FMA64(f, t0, s0); s1 = FMA64(f, t1, s1); t0 = FMA64(e, s0, t0); t1 = FMA64(e, s1, t1);
 #define MIX_64(each, work) double2 d; double s0 = seed(0), s1 = seed(1), t0 = seed(2), t1 = seed(3); \
@@ -204,6 +205,7 @@ KERNEL(mix_shared_12) { TILE { MIX(EACH8, SHARED, SHARED_BASE, 12, SHARED_ON) } 
 #define FAR64_18(k) FAR_64(k) TIMES4(TURN_64)
 KERNEL(mix_fp64_6) { MIX_64(EACH8, FAR64_6) }
 KERNEL(mix_fp64_18) { MIX_64(EACH4, FAR64_18) }
+#endif
 
 /* A vector and 32 integer instructions: each of its four words is added and mixed in, then stirred three times more. */
 #ifdef __OPENCL_VERSION__

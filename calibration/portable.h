@@ -8,8 +8,10 @@
      iterations  how often the loop runs; each kernel has one loop, and everything that is counted is in it
      scale       operands are times this: 1 for random ones, 0 for zeros, which cost the least energy */
 #ifdef __OPENCL_VERSION__
-#ifdef cl_khr_fp64
+#pragma OPENCL FP_CONTRACT OFF
+#if defined(cl_khr_fp64) && !defined(WITHOUT_FP64)
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#define HAS_FP64
 #endif
 #define DEVICE static inline __attribute__((always_inline))
 #define GLOBAL __global
@@ -21,17 +23,23 @@
 #define UNROLL_NOT _Pragma("nounroll")
 #define KERNEL(name) \
     __kernel void name(GLOBAL float4 *data, GLOBAL float *out, int n, int step, int iterations, float key, float scale)
+#ifdef WITHOUT_FMA /* there fma() is a function of many instructions */
+#define FMA32(a, b, c) mad(a, b, c)
+#else
 #define FMA32(a, b, c) fma(a, b, c)
+#endif
 #define ADD32(a, b) ((a) + (b))
 #define MUL32(a, b) ((a) * (b))
 #define FMA64(a, b, c) fma(a, b, c)
 #define ADD64(a, b) ((a) + (b))
 #define MUL64(a, b) ((a) * (b))
-#define EXP2(x) exp2(x)
-#define LOG2(x) log2(x)
+/* One instruction of the special unit; exp2() is several around it. */
+#define EXP2(x) native_exp2(x)
+#define LOG2(x) native_log2(x)
 #define TO_FLOAT(i) convert_float_rte(i)
 #define TO_INT(x) convert_int_rtz(x)
 #else
+#define HAS_FP64
 #define DEVICE static __device__ __forceinline__
 #define GLOBAL
 #define LOCAL __shared__

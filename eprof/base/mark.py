@@ -1,7 +1,8 @@
 """Marks that a program sets itself: `with eprof.mark("assemble"):`. What `eprof_mark.h` is to C, C++ and Fortran.
 
-PowerPack's start, stop and label ([S] 3.2.1). `eprof run` names the table to write to in `EPROF_MARKS`; without it a
-mark is a look into a dictionary. Where a profiler listens to NVTX, a mark is a range of NVTX, too.
+PowerPack's start, stop and label ([S] 3.2.1). `eprof run` names the table to write to in `EPROF_MARKS`, or `COUNTED`:
+then what it has Python do at its start tells callgrind. Without it a mark is a look into a dictionary. Where a profiler
+listens to NVTX, a mark is a range of NVTX, too.
 """
 
 import csv
@@ -18,9 +19,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from eprof.base.text import phrase, visible, when
+from eprof.base.text import phrase, printable, visible, when
 
 VARIABLE = "EPROF_MARKS"
+COUNTED = "valgrind"
+TELL = "_eprof_mark"  # of `sys`: what takes "+" or "-" and a name (`profilers/callgrind/hook`)
 COLUMNS = ("begin_s", "end_s", "name", "rank")
 LONGEST_NAME = 200
 # Who sets marks: processes that inherit the number of another are its children. MPI says which rank it is.
@@ -64,6 +67,11 @@ def row(begin_s: float, end_s: float | None, name: str, rank: str) -> str:
 def _write(name: str, begin_s: float, end_s: float | None) -> None:
     path = os.environ.get(VARIABLE)
     if not path:
+        return
+    if path == COUNTED:
+        tell = getattr(sys, TELL, None)
+        if tell is not None:
+            tell("+" if end_s is None else "-", printable(name)[:LONGEST_NAME])
         return
     try:
         append(path, row(begin_s, end_s, name, _rank()))

@@ -9,13 +9,13 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
-from eprof.collect.meters import rapl
+from eprof.collect.device import Device
 from eprof.collect.tools import Compiled, ask, executable, text_of
 
 _CORES = "sys/devices/system/cpu"
@@ -24,20 +24,6 @@ _SLOWEST, _FASTEST = "cpuinfo_min_freq", "cpuinfo_max_freq"
 _PAGE = 4096
 _LEAST_BYTES = 2**28  # of memory, so that no cache holds much of it
 _FLAGS = {"16.0": (), "16.1": (), "32.0": ("-mavx",), "32.1": ("-mavx", "-mfma")}
-
-
-def probe(_: int = 0, root: Path = Path("/")) -> dict[str, Any]:
-    """What the processor to calibrate is: name, cores, a core's share of each cache.
-
-    Raises CollectError where RAPL is not readable.
-
-    root: where /sys and /proc stand.
-    """
-    source, why = rapl.find(root)
-    if source is None:
-        raise CollectError(f"There is no power meter for this processor: {why}.")
-    cpu = Cpu(root)
-    return {**cpu.describe(), "meter": source.describe()}
 
 
 def compile_source(source: Path, capability: str, target: Path) -> Compiled:
@@ -55,13 +41,8 @@ def compile_source(source: Path, capability: str, target: Path) -> Compiled:
     return Compiled(image, f"{compiler} {' '.join(options[:-3])}")
 
 
-def disassemble(image: Path) -> tuple[str | None, str]:
-    """No machine code of the processor's benchmarks, and why: it is not checked where it runs."""
-    return None, "what is counted is inline assembly, which a compiler leaves alone"
-
-
-class Cpu:
-    """One thread on each core, as `eprof.collect.cuda.driver.CudaGpu` for the worker: a "block" is a core.
+class Cpu(Device):
+    """One thread on each core: a "block" is a core.
 
     root: where /sys and /proc stand.
     """
@@ -113,8 +94,9 @@ class Cpu:
     def use_operands(self, scale: float) -> None:
         """Operands on the processor are random ones."""
 
-    def region(self, kind: str) -> tuple[int, int]:
+    def region(self, job: Mapping[str, Any], blocks: int, room: int | None) -> tuple[int, int]:
         """The bytes that a processor's core works on: the cache of that name holds them, the one before not; and 0."""
+        kind = job["region"]
         device = self.describe()
         l1, l2, l3 = (int(device[f"l{level}_bytes"]) for level in (1, 2, 3))
         sizes = {"none": _PAGE, "near": l1 // 2, "l2": l2 // 2, "l3": max(l3 * 3 // 4, l2 + l3 // 2)}
@@ -146,9 +128,6 @@ class Cpu:
             launches += 1
             if until():
                 return launches, time.perf_counter() - began
-
-    def close(self) -> None:
-        """Nothing of the processor is held."""
 
 
 def name(root: Path = Path("/")) -> str:

@@ -65,10 +65,11 @@ _PATIENCE_S = 60.0
 
 
 class Compiled(NamedTuple):
-    """A compiled source: the file to load, and with what it was made."""
+    """A compiled source: the file to load, with what it was made, and the kernels in it; None: all of the source."""
 
     image: Path
     how: str
+    kernels: frozenset[str] | None = None
 
 
 def executable(names: Sequence[str], places: Sequence[str]) -> str | None:

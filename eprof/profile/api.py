@@ -22,7 +22,7 @@ from eprof.base.vocabulary import CPU
 from eprof.counts import counters
 from eprof.logs import runs
 from eprof.logs.cache import Stamp
-from eprof.logs.join.ranks import NVTX, PARTS, RANK, STREAM, labelled, ranks
+from eprof.logs.join.ranks import MARK, NVTX, OUTSIDE, PARTS, RANGES, RANK, STREAM, labelled, ranks
 from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
 from eprof.logs.rows.log import LAUNCH, Launches, Log
 from eprof.logs.runs import COUNTERS, TIME, Run
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from eprof.profile.profile import Profile
 
 
-_TELLING = {STREAM: ("streams", advice.STREAMS), NVTX: ("NVTX ranges", advice.NVTX)}
+_TELLING = {STREAM: ("streams", advice.STREAMS), NVTX: ("NVTX ranges", advice.NVTX), MARK: ("marks", advice.NVTX)}
 
 
 def load(
@@ -63,9 +63,9 @@ def load(
     is an error; else it is left out, with a warning, if others can. scheduler: a Dask cluster that reads the logs,
     "tcp://HOST:PORT" or "local". cache: large logs are kept as they were read, and not read again. workers: processes
     that may read; more than one needs a script with a guard (`if __name__ == "__main__"`), as multiprocessing does.
-    progress: called with the bytes read so far, and all bytes. parts: "rank", "stream" or "nvtx": splits the rows of
-    a kernel, for `Energy.grouped`. rank: a regular expression whose first group is the rank in a log's path, where no
-    one number in the names gives it. timeline: hold the launches of traces one by one, with their starts, as
+    progress: called with the bytes read so far, and all bytes. parts: "rank", "stream", "nvtx" or "mark": splits the
+    rows of a kernel, for `Energy.grouped`. rank: a regular expression whose first group is the rank in a log's path,
+    where no one number in the names gives it. timeline: hold the launches of traces one by one, with their starts, as
     `Profile.timeline`.
     Raises LogError, DefinitionError, UsageError with one sentence each.
     """
@@ -190,7 +190,7 @@ def _split_by(parts: str | None, timeline: bool) -> str | None:
     """What `load` has readers tell rows apart by. Ranks come from the names of the logs, not from their rows."""
     if not timeline:
         return None if parts == RANK else parts
-    if parts in (STREAM, NVTX):
+    if parts in (STREAM, *RANGES):
         raise UsageError(f"A trace shows single launches on their streams, so it cannot be used with --group {parts}.")
     return LAUNCH
 
@@ -204,7 +204,13 @@ def _only_run(directories: Sequence[Run], input_paths: Sequence[Path], whole: bo
 
 def _check(launches: Launches, parts: str | None, timeline: bool) -> None:
     """Raises LogError where no loaded log tells the parts, or the starts, that are wanted."""
-    if parts is not None and launches.rows.part is None:
+    of_rows = launches.rows.part
+    if parts == MARK and _is_of_cpu(launches) and (of_rows is None or set(of_rows) == {OUTSIDE}):
+        raise LogError(
+            f"--group {parts}: no marks are told. perf counts a program as a whole; eprof run --profiler callgrind "
+            "tells its marks apart, if it sets some (eprof_mark.h, eprof.mark), eprof timeline those of perf stat -I."
+        )
+    if parts is not None and of_rows is None:
         noun, ways = _TELLING[parts]
         raise LogError(f"--group {parts}: none of these logs tells {noun}; logs of {_commands(ways, launches)} do.")
     if timeline and launches.timeline is None:
@@ -212,8 +218,7 @@ def _check(launches: Launches, parts: str | None, timeline: bool) -> None:
 
 
 def _without_starts(launches: Launches) -> str:
-    known = set(launches.profilers.values())
-    if {each.processor for each in counters.definitions() if each.profiler in known} == {CPU}:
+    if _is_of_cpu(launches):
         return (
             "A trace shows when a GPU's kernels ran; these logs are of a CPU, and do not tell when its functions ran."
         )
@@ -221,6 +226,11 @@ def _without_starts(launches: Launches) -> str:
     return (
         f"A trace needs to know when each launch ran, and none of these logs tells; {ways}, or PyTorch's profiler do."
     )
+
+
+def _is_of_cpu(launches: Launches) -> bool:
+    known = set(launches.profilers.values())
+    return {each.processor for each in counters.definitions() if each.profiler in known} == {CPU}
 
 
 def _commands(purpose: str, launches: Launches) -> str:

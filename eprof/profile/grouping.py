@@ -17,7 +17,7 @@ from eprof.base.errors import UsageError
 from eprof.base.marks import Mark, names
 from eprof.counts.counts import Counts
 from eprof.energy.attribution import Split
-from eprof.logs.join.ranks import NVTX, PARTS, RANK, STREAM
+from eprof.logs.join.ranks import MARK, NVTX, PARTS, RANGES, RANK, STREAM
 from eprof.logs.rows.log import BETWEEN, KernelRows
 from eprof.profile import schema
 from eprof.profile.totals import ENERGIES, kernel_time_marks
@@ -28,8 +28,14 @@ if TYPE_CHECKING:
 
 OTHER = "other"
 DEVICE = "device"
-_WORDS = {DEVICE: "by device", RANK: "by rank", STREAM: "by stream", NVTX: "by the innermost NVTX push/pop range"}
-_ALONE = ", ".join((DEVICE, RANK, STREAM)) + f" or {NVTX}"
+_WORDS = {
+    DEVICE: "by device",
+    RANK: "by rank",
+    STREAM: "by stream",
+    NVTX: "by the innermost NVTX push/pop range",
+    MARK: "by the innermost mark",
+}
+_ALONE = ", ".join((DEVICE, RANK, STREAM, NVTX)) + f" or {MARK}"
 _SHOWN = 200
 
 
@@ -73,7 +79,7 @@ class Grouping(Struct, frozen=True):
     def _part(self, part: str | None) -> str:
         if part is None:
             return self.untold
-        return part if self.by == NVTX else f"{self.by} {part}"
+        return part if self.by in RANGES else f"{self.by} {part}"
 
     def members(self, kernels: KernelRows) -> dict[str, np.ndarray]:
         """The places of each group's kernels, groups in the order of the rules, what is left over last."""
@@ -88,7 +94,7 @@ class Grouping(Struct, frozen=True):
     def _parts(self, names: Texts) -> dict[str, np.ndarray]:
         """Groups by part: ranks and streams by number, ranges as they come; what is not told comes last."""
         order = list(dict.fromkeys(names.tolist()))
-        if self.by != NVTX:
+        if self.by not in RANGES:
             order.sort(key=_by_number)
         order.sort(key=lambda name: name == self.untold)
         codes, first = numbered(numbers_of(names))
@@ -102,7 +108,7 @@ class Grouping(Struct, frozen=True):
 
 
 def parse(texts: Sequence[str]) -> Grouping | None:
-    """A grouping from `--group` values: "REGEX=NAME" each, or "device", "rank", "stream", "nvtx" alone; None of none.
+    """A grouping from `--group` values: "REGEX=NAME" each, or a word of `_WORDS` alone; None of none.
 
     The last `=` parts pattern and name; one name may have several rules. Raises UsageError.
     """
@@ -114,6 +120,11 @@ def parse(texts: Sequence[str]) -> Grouping | None:
             raise UsageError(f"--group {by}: groups {_WORDS[by]} and goes with no other --group.")
         return Grouping(by=by)
     return Grouping(tuple(_rule(text) for text in texts))
+
+
+def part_of(texts: Sequence[str]) -> str | None:
+    """What rows are to be split by when logs are loaded, for these values of `--group`; None: by nothing."""
+    return next((text for text in texts if text in PARTS), None)
 
 
 def _rule(text: str) -> Rule:
@@ -136,21 +147,25 @@ def _by_number(name: str) -> tuple[bool, int, str]:
 # ------------------------------------------------------------------------------------------------------------- parts
 
 
-def merged(counts: Counts, split: Split | None) -> tuple[Counts, Split | None, Ints]:
+def merged(
+    counts: Counts, split: Split | None, groups: Sequence[str] | None = None
+) -> tuple[Counts, Split | None, Ints]:
     """Rows of a kernel's parts (groups' ranks, streams) added up to one row a kernel; and the new place of each row.
 
-    What is known adds up; where something is not known beside it the sum is a lower bound, marked MISSING. Rows that
-    are not told apart by parts stay as they are.
+    groups: that of each row, which are added up by it instead, and have its name. What is known adds up; where
+    something is not known beside it the sum is a lower bound, marked MISSING. Rows that are not told apart by parts
+    stay as they are.
     """
     rows = counts.rows
-    if rows.part is None:
+    if rows.part is None and groups is None:
         return counts, split, np.arange(len(rows))
-    codes = numbers_of(zip(rows.device, rows.kernel, strict=True))
+    names = rows.kernel if groups is None else np.array(groups, dtype=object)
+    codes = numbers_of(zip(rows.device, names, strict=True))
     first = np.unique(codes, return_index=True)[1]
     time_marks = rows.time_marks | int(Mark.MISSING) * np.isnan(rows.time_s)
     joined = KernelRows(
         device=rows.device[first],
-        kernel=rows.kernel[first],
+        kernel=names[first],
         launches=np.bincount(codes, rows.launches).astype(np.int64),
         time_s=group_sums(rows.time_s[:, None], codes)[:, 0],
         time_marks=group_marks(time_marks[:, None], codes)[:, 0],

@@ -5,6 +5,7 @@ import math
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -102,6 +103,17 @@ def test_marks_of_c_are_of_one_stack_in_all_its_files(tmp_path, standard):
     assert sorted(names(found)) == [("inner", ""), ("other", ""), ("outer, 'x'", "")]
     outer = next(mark for mark in found if mark.name.startswith("outer"))
     assert all(outer.begin_s <= mark.begin_s <= mark.end_s <= outer.end_s for mark in found)
+
+
+def test_below_callgrind_what_eprof_has_python_do_is_told(monkeypatch):
+    said = []
+    monkeypatch.setenv("EPROF_MARKS", "valgrind")
+    with eprof.mark("nobody listens"):
+        pass
+    monkeypatch.setattr(sys, "_eprof_mark", lambda sign, name: said.append((sign, name)), raising=False)
+    with eprof.mark("a\n\tb"), suppress(ValueError), eprof.mark("x" * 300):
+        raise ValueError
+    assert said == [("+", "a  b"), ("+", "x" * 200), ("-", "x" * 200), ("-", "a  b")]
 
 
 def test_without_eprof_a_marked_program_writes_nothing(tmp_path):

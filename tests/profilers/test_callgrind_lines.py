@@ -1,4 +1,4 @@
-"""Callgrind by source line and by what Python called: lines against addr2line, widths against flops, Python's start."""
+"""Callgrind by source line, by mark, and by what Python called: lines against addr2line, widths against flops."""
 
 import json
 import os
@@ -13,18 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eprof
+from eprof.base.errors import LogError
 from eprof.collect.collector import TIME, Place, Request, Tool
 from eprof.collect.process import Ended
 from eprof.commands.run import settings
 from eprof.costs import load
 from eprof.profilers.callgrind.collector import COLLECTOR
-from eprof.profilers.callgrind.decode import in_python, library
+from eprof.profilers.callgrind.decode import decoded, in_python, library
 from eprof.profilers.callgrind.file_format import Function, parse
 from eprof.show.report.levers import scalar_loops
 from eprof.show.report.view import View
 
 N = 40
-PRODUCT = f"""
+PRODUCT = f"""#include "eprof_mark.h"
 double a[{N}][{N}], b[{N}][{N}], c[{N}][{N}];
 __attribute__((noinline)) void product(void) {{
     for (int i = 0; i < {N}; i++)
@@ -35,7 +36,11 @@ __attribute__((noinline)) void product(void) {{
             c[i][j] = s;
         }}
 }}
-int main(void) {{ product(); return c[1][2] != 0; }}
+int main(void) {{
+    eprof_mark_begin("product"); product(); eprof_mark_end();
+    eprof_mark_end();
+    eprof_mark_begin("never"); return c[1][2] != 0;
+}}
 """
 
 
@@ -47,7 +52,7 @@ def product(tmp_path_factory):
         pytest.skip("no gcc, valgrind or addr2line")
     folder = tmp_path_factory.mktemp("product")
     (folder / "mm.c").write_text(PRODUCT)
-    subprocess.run(["gcc", "-O1", "-g", "mm.c", "-o", "mm"], cwd=folder, check=True)
+    subprocess.run(["gcc", "-O1", "-g", f"-I{eprof.get_include()}", "mm.c", "-o", "mm"], cwd=folder, check=True)
     return run(folder, "./mm"), folder / "mm"
 
 
@@ -79,6 +84,162 @@ def test_lines_are_those_that_addr2line_tells(product):
     assert set(lines) >= {"mm.c:7", "mm.c:8"} and lines["mm.c:8"] > N**3
     counted = function["counts"]
     assert counted["fp64_scalar"]["value"] == counted["fp64_narrow"]["value"] == 2 * N**3
+
+
+# ------------------------------------------------------------------------------------------------------- marks
+
+
+def test_marks_of_a_program_add_up_to_it_and_each_has_its_own(product):
+    whole = eprof.load(product[0], cache=False).energy("sapphirerapids").document()
+    document = eprof.load(product[0], cache=False, parts="mark").energy("sapphirerapids").grouped("mark").document()
+    groups = {group["name"]: group for group in document["groups"]}
+    assert set(groups) == {"product", "never", "(outside of marks)"}
+    assert groups["product"]["counts"]["fp64_scalar"]["value"] == pytest.approx(2 * N**3, abs=9)  # and times of marks
+    for word, count in whole["counts"].items():
+        values = [group["counts"][word]["value"] for group in groups.values() if word in group["counts"]]
+        assert sum(filter(None, values)) == pytest.approx(count["value"] or 0.0), word
+    joules = [group["energy_j"]["total"] for group in groups.values()]
+    assert sum(joules) == pytest.approx(whole["energy_j"]["total"])
+    assert document["energy_j"] == pytest.approx(whole["energy_j"])
+    names = [kernel["name"] for kernel in document["kernels"]]
+    assert [names[place] for place in groups["product"]["kernels"]].count("product") == 1
+    assert "product" not in [names[place] for place in groups["(outside of marks)"]["kernels"]]
+
+    difference = eprof.diff(product[0], product[0], costs="sapphirerapids", by=["mark"]).document()
+    compared = {kernel["name"]: kernel["old"]["energy_j"] for kernel in difference["kernels"]}
+    assert compared == pytest.approx({name: group["energy_j"]["total"] for name, group in groups.items()})
+    assert difference["by"] == ["mark"] and difference["change_j"] == 0
+
+
+THREADS = """
+#include "eprof_mark.h"
+#include <thread>
+double a[64];
+#define WORK(name) __attribute__((noinline)) void name(int n) { \\
+    for (int k = 0; k < n; k++) for (int i = 0; i < 64; i++) a[i] += a[63 - i] * 1.5; }
+WORK(of_main) WORK(of_worker) WORK(of_helper)
+extern "C" void of_fortran_();
+int main() {
+    eprof_mark_scope scope("main");
+    std::thread worker([] { eprof_mark_scope scope("worker, \\"x\\"\\n"); of_worker(300); });
+    std::thread helper([] { of_helper(7); });
+    of_main(100);
+    worker.join();
+    helper.join();
+    of_fortran_();
+}
+"""
+SUBROUTINE = """
+#include "eprof_mark.h"
+subroutine of_fortran()
+  use eprof_mark
+  real(8) :: x(64)
+  integer :: i
+  x = 1
+  call eprof_mark_begin("fortran")
+  do i = 1, 50
+    x = x * 1.5d0
+  end do
+  call eprof_mark_end()
+  if (x(1) < 0) print *, x
+end subroutine
+"""
+
+
+def build(folder):
+    """THREADS and SUBROUTINE as a program."""
+    include, header = f"-I{eprof.get_include()}", str(Path(eprof.get_include()) / "eprof_mark.h")
+    (folder / "main.cpp").write_text(THREADS.replace("\\\\", "\\"))
+    (folder / "part.F90").write_text(SUBROUTINE)
+    subprocess.run(["gfortran", "-O1", include, "-c", "part.F90", "-x", "c", header], cwd=folder, check=True)
+    words = ["g++", "-O1", "-pthread", include, "main.cpp", "part.o", "eprof_mark.o", "-lgfortran", "-o", "p"]
+    subprocess.run(words, cwd=folder, check=True)
+    return folder / "p"
+
+
+def counted(program, folder, **more):
+    """What callgrind counts of a program, with the options and the environment of `eprof run`: a profile."""
+    (folder / "logs").mkdir(parents=True)
+    tool = Tool("callgrind", True, "", shutil.which("valgrind"))
+    step = COLLECTOR.step("counters", tool, Request((str(program),)), Place(folder))
+    subprocess.run(step.command, env={**os.environ, **step.environment, **more}, check=True)
+    (raw,) = (folder / "logs").glob("*.out")
+    return decoded(parse(raw.read_text().split("\n")), folder)
+
+
+def by_function(costs, event):
+    """A profile's counts by function and mark."""
+    counts = Counter()
+    for place, spot, count in zip(costs.places, costs.spot_of, costs.own[event], strict=True):
+        counts[costs.functions[place].name.partition("(")[0], costs.spots[spot].mark] += int(count)
+    return +counts
+
+
+def test_threads_and_fortran_have_marks_of_their_own_and_a_thread_without_is_in_those_of_others(tmp_path):
+    pytest.importorskip("capstone")
+    if not all(map(shutil.which, ("g++", "gfortran", "valgrind"))):
+        pytest.skip("no g++, gfortran or valgrind")
+    program = build(tmp_path)
+    marked, plain = counted(program, tmp_path / "marked"), counted(program, tmp_path / "plain", EPROF_MARKS="")
+    flops = {key: count for key, count in by_function(marked, "fp64_scalar").items() if key[0].startswith("of_")}
+    assert flops == {
+        ("of_main", "main"): 100 * 128,
+        ("of_worker", "worker, 'x'"): 300 * 128,
+        ("of_helper", "main"): 7 * 128,
+        ("of_fortran_", "fortran"): 50 * 64,
+    }
+    executed, bare = (by_function(costs, "Ir") for costs in (marked, plain))
+    for name in ("of_main", "of_worker", "of_helper"):
+        assert sum(count for (own, _), count in executed.items() if own == name) == bare[name, "(outside of marks)"]
+    again = parse("\n".join(marked.text()).split("\n"))
+    assert by_function(again, "Ir") == executed
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from("12"), st.sampled_from(["+ a", "+ b", "- a", "- b", "+ ", "-  ", "", "+", "! ", "x"]),
+        st.integers(0, 9),
+    ),
+    max_size=20,
+)  # fmt: skip
+
+
+@given(EVENTS, st.booleans())
+def test_every_count_is_of_the_marks_that_were_open_whatever_ends_or_never_does(events, has_threads):
+    lines, expected = ["# callgrind format", "positions: line", "events: Ir"], Counter()
+    stacks, is_told = {"1": [], "2": []}, True
+    for number, (thread, said, count) in enumerate([*events, ("1", "", 1)]):
+        lines += [f"part: {number}", *([f"thread: {thread}"] if has_threads else [])]
+        lines += [f"desc: Trigger: Client Request: eprof {thread} {said}", "fn=f", f"0 {count}", f"totals: {count}"]
+        own = stacks[thread] if has_threads and stacks[thread] else None
+        tops = {stack[-1] for stack in ([own] if own else stacks.values()) if stack}
+        expected[(" + ".join(sorted(tops)) or "(outside of marks)") if is_told else "mark not told"] += count
+        sign, name = said[:1], said[2:].strip() or '""'
+        if sign == "+":
+            stacks[thread].append(name)
+        elif sign == "-" and name in stacks[thread]:
+            stacks[thread].reverse()
+            stacks[thread].remove(name)
+            stacks[thread].reverse()
+        is_told &= sign != "!"
+    costs = parse(lines)
+    assert by_function(costs, "Ir") == Counter({("f", mark): count for mark, count in expected.items() if count})
+    again = parse("\n".join(costs.added().text()).split("\n"))
+    assert by_function(again, "Ir") == by_function(costs, "Ir") and again.is_whole
+    assert by_function(costs.added(by_mark=False), "Ir") == +Counter(
+        {("f", "(outside of marks)"): sum(expected.values())}
+    )
+
+
+def test_what_cannot_tell_marks_says_what_can(tmp_path):
+    log = tmp_path / "perf.txt"
+    log.write_text("Performance counter stats for './a':\n\n  1,000  instructions:u\n\n  0.5 seconds time elapsed\n")
+    (tmp_path / "callgrind.out.7").write_text("# callgrind format\nevents: Ir\nfn=main\n0 5\ntotals: 5\n")
+    for path in (log, tmp_path / "callgrind.out.7"):
+        with pytest.raises(
+            LogError, match="--group mark: no marks are told.*--profiler callgrind tells its marks apart"
+        ):
+            eprof.load(path, parts="mark")
 
 
 def test_advice_names_the_scalar_line_and_saves_less_than_the_function_takes(product):
@@ -144,13 +305,17 @@ def test_machine_code_that_links_no_gpu_library_goes_to_profilers_of_cpus(produc
 
 # ----------------------------------------------------------------------------------------------------- Python
 
-SCRIPT = """import json
+SCRIPT = """import json, sys
 def work(n):
     total = 0
     for i in range(n):
         total += i
     return total
-print(work(100000) + len(sorted(range(30))))
+mark = getattr(sys, "_eprof_mark", lambda sign, name: None)  # as eprof.mark does, which takes long to import
+mark("+", "sum up")
+total = work(100000)
+mark("-", "sum up")
+print(total + len(sorted(range(30))))
 """
 PARTS = """# callgrind format
 creator: callgrind-3.19.0
@@ -259,3 +424,6 @@ def test_a_python_program_runs_as_ever_and_its_start_is_left_out(tmp_path):
     assert {line["place"] for line in work["lines"]} <= {"a.py:4", "a.py:5"}
     executed = sum(kernel["counts"]["retired"]["value"] for kernel in kernels)
     assert work["counts"]["retired"]["value"] > 0.5 * executed, "imports and Python's start are not counted"
+    by_mark = eprof.load(directory, cache=False, parts="mark").counts().table["retired"]
+    parts = eprof.load(directory, cache=False, parts="mark").counts().rows.part
+    assert by_mark[parts == "sum up"].sum() > 0.9 * executed and by_mark.sum() == executed

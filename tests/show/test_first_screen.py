@@ -72,6 +72,22 @@ def test_what_is_tried_is_a_fifth_of_the_bytes_that_take_most():
     assert "fewer DRAM bytes" in tried and f"({100 * 0.2 * share:.0f}" in tried
 
 
+@pytest.mark.parametrize(("share", "is_tried"), [(0.5, True), (0.1, False)])
+def test_sectors_of_dram_that_come_for_a_part_of_them_are_tried_and_are_no_bytes(share, is_tried):
+    document = CASES["data_bound"]()
+    before = text(document)
+    for entry in (document, *document["kernels"]):
+        moved = sum(entry["counts"][name]["value"] for name in ("dram_read", "dram_write"))
+        entry["counts"]["random"] = {"value": share * moved / 32, "unit": "access", "energy_j": 0.0, "marks": []}
+    document["counts"]["random"]["how"] = []
+    view = View(document)
+    saved = 100 * share * view.groups["dram"].value / view.energy("total").value
+    tried = what_to_try(view).text
+    act = f"coalesce accesses: {share:.0%} of DRAM's bytes come beside those that are used".replace("%", "\u202f%")
+    assert (act in tried and f"({saved:.0f}" in tried) == is_tried
+    assert text(document).partition("Try")[0] == before.partition("Try")[0]
+
+
 def test_arithmetic_that_the_work_needs_is_tried_in_a_narrower_type_and_never_less_of_it():
     document = CASES["compute_bound"]()
     charges = document["costs"]["charges"]

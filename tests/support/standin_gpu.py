@@ -7,14 +7,15 @@ import json
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from eprof.collect.cuda.driver import DriverError
-from eprof.collect.cuda.worker import CHUNK, Place, dram_bytes, work
+from eprof.collect.device import CHUNK, DriverError, Gpu, dram_bytes
 from eprof.collect.tools import Compiled
+from eprof.collect.worker import Place, work
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate.results import accessed, peaks, resource
 from eprof.commands.calibrate.session import Backend
 
 DEVICE = {
+    "processor": "cuda",
     "name": "Stand-in",
     "capability": "9.0",
     "bus": "0000:01:00.0",
@@ -44,13 +45,14 @@ class Time:
         self.seconds = 0.0
 
 
-class StandIn:
+class StandIn(Gpu):
     """See `eprof.collect.cuda.driver.CudaGpu`. clock_of: benchmark -> MHz; speed_of: benchmark -> fraction of its peak."""
 
     def __init__(self, time, device=DEVICE, core_mhz=1500.0, prices=PRICES, constant_w=CONSTANT_W, crash_at=(), **more):
+        super().__init__()
         self.time, self.device, self.core_mhz, self.prices, self.constant_w = time, device, core_mhz, prices, constant_w
         self.crash_at, self.more = crash_at, more
-        self.energy_j, self.last_mhz, self.launched = 0.0, core_mhz, []
+        self.energy_j, self.last_mhz, self.launched, self.drawn = 0.0, core_mhz, [], []
         self.operands = 1.0
         self.manifest = manifests.load()
 
@@ -84,7 +86,7 @@ class StandIn:
         one = self._benchmark(kernel, blocks, block, vectors)
         self.launched.append(one.name)
         if one.name in self.crash_at:
-            raise DriverError("cuEventSynchronize", 700, "an illegal memory access was encountered")
+            raise DriverError("The driver says: an illegal memory access was encountered.")
         counts = self.manifest.counts(
             one, manifests.capability_of(self.device["capability"]), blocks * block, iterations
         )
@@ -93,14 +95,14 @@ class StandIn:
         busy = {}
         for word, count in counts.items():
             name = resource(word)
-            busy[name] = busy.get(name, 0.0) + count / known.get(name, 2e12)
+            busy[name] = busy.get(name, 0.0) + count / self.more.get("rates", {}).get(name, known.get(name, 2e12))
         seconds = max([*busy.values(), iterations * 1e-7]) / self.more.get("speed_of", {}).get(one.name, 0.9)
         scale = (mhz / 1500.0) ** 2
         passed = accessed(counts, manifests.capability_of(self.device["capability"]))
         joules = sum(count * self.prices.get(resource(word), 0.0) * 1e-12 for word, count in passed.items()) * scale
         # Zeros toggle nothing: 0.6 of what random operands take.
         joules *= 0.6 + 0.4 * self.operands
-        launches = 0
+        launches, began_s = 0, self.time.seconds
         while True:
             self.time.seconds += seconds
             self.energy_j += joules + self.constant_w * seconds
@@ -108,10 +110,26 @@ class StandIn:
             if until():
                 break
         self.last_mhz = mhz
+        self.drawn.append((began_s, self.time.seconds, self.constant_w + joules / seconds))
         return launches, launches * seconds
 
-    def close(self):
-        pass
+    # What queues launches is not used here.
+    _allocate_region = _begin = _launch = _wait = _seconds = None
+
+
+EPOCH_S = 1.75e9  # of the stand-in's clock, in seconds since 1970
+
+
+def write_log(gpu, path, period_s=0.1, ahead_s=0.0, names=("power_w",), column="time_s"):
+    """What a meter beside the stand-in would have written; what it draws between benchmarks is its constant power."""
+    times = [period_s * number for number in range(int(gpu.time.seconds / period_s) + 1)]
+    drawn, place, lines = gpu.drawn, 0, []
+    for time_s in times:
+        while place < len(drawn) - 1 and drawn[place][1] <= time_s:
+            place += 1
+        watts = drawn[place][2] if drawn[place][0] <= time_s < drawn[place][1] else gpu.constant_w
+        lines.append(",".join([f"{EPOCH_S + time_s + ahead_s:.3f}", *[f"{watts:.6f}"] * len(names)]))
+    path.write_text("\n".join([",".join([column, *names]), *lines]) + "\n")
 
 
 class StandInMeter:
@@ -153,13 +171,15 @@ def hands(gpu, meter=None, held=None, **other):
         data = json.loads(plan.read_text())
         places = Place(Path(data["results"]), Path(data["samples"]))
         try:
-            work(data, gpu, meter or StandInMeter(gpu), places, lambda: gpu.time.seconds)
+            now = lambda: gpu.time.seconds  # noqa: E731
+            work(data, gpu, meter or StandInMeter(gpu), places, now, lambda: EPOCH_S + now())
         except DriverError as err:
             return str(err)
         return None
 
     found = {
         "probe": lambda device: dict(gpu.device),
+        "meter": lambda device: None,
         "compile": compile_source,
         "disassemble": lambda image: (None, "there is none"),
         "clocks": lambda bus: {2000: [1500, 1200, 900]},

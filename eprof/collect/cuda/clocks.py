@@ -10,20 +10,9 @@ from eprof.collect.meters import nvml
 Setting = tuple[int, int | None]
 
 
-def handle(bus: str) -> tuple[Any, Any, str]:
-    """NVML and its handle of the GPU at this place on the bus (as CUDA names it), or None and why."""
-    library, why = nvml.load()
-    if library is None:
-        return None, None, why
-    try:
-        return library, library.nvmlDeviceGetHandleByPciBusId(bus.encode()), ""
-    except library.NVMLError as err:
-        return library, None, f"NVML does not know the GPU at {bus} ({err})"
-
-
 def supported(bus: str) -> dict[int, list[int]]:
     """The GPU's core clocks by memory clock, MHz, descending, as NVML lists them; empty where it lists none."""
-    library, device, _ = handle(bus)
+    library, device, _ = nvml.at(bus)
     if device is None:
         return {}
     try:
@@ -66,7 +55,7 @@ def held(bus: str, setting: Setting | None) -> Iterator[None]:
     if setting is None:
         yield
         return
-    library, device, why = handle(bus)
+    library, device, why = nvml.at(bus)
     if device is None:
         raise CollectError(f"Clocks cannot be set: {why}.")
     try:

@@ -4,11 +4,11 @@ Functions and constants are those of cuda.h; `_v2` names are what its macros sta
 """
 
 import ctypes
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from eprof.base.errors import CollectError
+from eprof.collect.device import DriverError, Gpu
 
 _LIBRARIES = ("libcuda.so.1", "libcuda.so")
 _ATTRIBUTES = {
@@ -36,7 +36,7 @@ class Driver:
         """Call a function of the CUDA driver. Raises CollectError with what the driver says."""
         code = self._library[name](*arguments)
         if code:
-            raise DriverError(name, code, self._text(code))
+            raise CudaError(name, code, self._text(code))
 
     def has(self, name: str) -> bool:
         """Whether this driver is new enough to have the function."""
@@ -53,8 +53,8 @@ class Driver:
         return (words.value or b"").decode(errors="replace")
 
 
-class DriverError(CollectError):
-    """The driver refused a call."""
+class CudaError(DriverError):
+    """The CUDA driver refused a call."""
 
     def __init__(self, name: str, number: int, text: str) -> None:
         explanation = {
@@ -84,10 +84,11 @@ def _find() -> Any:
     raise CollectError("The CUDA driver (libcuda.so.1) is not installed here; it comes with NVIDIA's driver.")
 
 
-class CudaGpu:
+class CudaGpu(Gpu):
     """One GPU, by the number that CUDA gives it, with its primary context."""
 
     def __init__(self, index: int) -> None:
+        super().__init__()
         self._driver = Driver()
         self._driver.call("cuInit", 0)
         self._device = ctypes.c_int()
@@ -101,11 +102,8 @@ class CudaGpu:
         self._driver.call("cuCtxSetCurrent", self._context)
         self._functions: dict[str, Any] = {}
         self._modules: list[Any] = []
-        self._region = ctypes.c_uint64()
-        self._size = 0
-        self._scale = 1.0
+        self._region: Any = None
         self._out = self._allocate(4096)
-        self._sms = int(self.describe()["sms"])
 
     def describe(self) -> dict[str, Any]:
         """What the CUDA driver reports: name, capability, multiprocessors, sizes in bytes, clocks in kHz.
@@ -121,6 +119,7 @@ class CudaGpu:
         attributes: dict[str, Any] = {key: self._attribute(number) for key, number in _ATTRIBUTES.items()}
         capability = f"{attributes.pop('major')}.{attributes.pop('minor')}"
         return {
+            "processor": "cuda",
             "name": name.value.decode(errors="replace"),
             "capability": capability,
             "bus": bus.value.decode(errors="replace"),
@@ -133,7 +132,7 @@ class CudaGpu:
         value = ctypes.c_int()
         try:
             self._driver.call("cuDeviceGetAttribute", ctypes.byref(value), number, self._device)
-        except DriverError as err:
+        except CudaError as err:
             if err.number == _UNKNOWN_VALUE:
                 return None
             raise
@@ -156,7 +155,7 @@ class CudaGpu:
             function = ctypes.c_void_p()
             try:
                 self._driver.call("cuModuleGetFunction", ctypes.byref(function), module, kernel.encode())
-            except DriverError:
+            except CudaError:
                 continue
             return function
         raise CollectError(f"The compiled kernels have no `{kernel}`.")
@@ -183,43 +182,18 @@ class CudaGpu:
         self._driver.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(size))
         return pointer
 
-    def reserve(self, size: int) -> None:
-        """Make the GPU's region of memory at least `size` bytes large, filled with numbers.
-
-        Raises CollectError if there is no room.
-        """
-        if size <= self._size:
-            return
-        if self._size:
+    def _allocate_region(self, size: int) -> None:
+        if self._region is not None:
             self._driver.call("cuMemFree_v2", self._region)
-            self._size = 0
+            self._region = None
         self._region = self._allocate(size)
-        self._size = size
-        self._fill()
 
-    def use_operands(self, scale: float) -> None:
-        """Random operands in the GPU's memory times `scale` from now on: 1, or 0 for zeros."""
-        if scale == self._scale:
-            return
-        self._scale = scale
-        if self._size:
-            self._fill()
+    def _begin(self) -> Any:
+        return self._event()
 
-    def _fill(self) -> None:
-        vectors = self._size // 16
-        blocks = 8 * self._sms
-        self._launch("fill", blocks, 256, vectors, 0, -(-vectors // (blocks * 256)))
-        self._driver.call("cuCtxSynchronize")
-
-    def free_bytes(self) -> int:
-        """Memory of the GPU that nobody uses now."""
-        free, total = ctypes.c_size_t(), ctypes.c_size_t()
-        self._driver.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
-        return free.value
-
-    def _launch(self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int) -> None:
+    def _launch(self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int) -> Any:
         values = (
-            self._region,
+            self._region or ctypes.c_uint64(),
             self._out,
             ctypes.c_int(vectors),
             ctypes.c_int(step),
@@ -231,38 +205,25 @@ class CudaGpu:
         self._driver.call(
             "cuLaunchKernel", self._function(kernel), blocks, 1, 1, block, 1, 1, 0, None, pointers, None
         )  # fmt: skip
-
-    def repeat(
-        self, kernel: str, blocks: int, block: int, vectors: int, step: int, iterations: int, until: Callable[[], bool]
-    ) -> tuple[int, float]:
-        """Launch on the GPU without a gap until a stop is due, at least once: launches, and seconds in all.
-
-        Two launches are always under way, so that the GPU never waits for us; timed by events.
-        """
-        first, *turns = (self._event() for _ in range(3))
-        self._driver.call("cuEventRecord", first, None)
-        launches = 0
-        last = first
-        while True:
-            self._launch(kernel, blocks, block, vectors, step, iterations)
-            last = turns[launches % 2]
-            self._driver.call("cuEventRecord", last, None)
-            launches += 1
-            if until():
-                break
-            if launches > 1:
-                self._driver.call("cuEventSynchronize", turns[launches % 2])
-        self._driver.call("cuEventSynchronize", last)
-        milliseconds = ctypes.c_float()
-        self._driver.call("cuEventElapsedTime", ctypes.byref(milliseconds), first, last)
-        for event in (first, *turns):
-            self._driver.call("cuEventDestroy_v2", event)
-        return launches, milliseconds.value / 1e3
+        return self._event()
 
     def _event(self) -> Any:
         event = ctypes.c_void_p()
         self._driver.call("cuEventCreate", ctypes.byref(event), 0)
+        self._driver.call("cuEventRecord", event, None)
         return event
+
+    def _wait(self, event: Any) -> None:
+        self._driver.call("cuEventSynchronize", event)
+        self._driver.call("cuEventDestroy_v2", event)
+
+    def _seconds(self, begin: Any, event: Any) -> float:
+        self._driver.call("cuEventSynchronize", event)
+        milliseconds = ctypes.c_float()
+        self._driver.call("cuEventElapsedTime", ctypes.byref(milliseconds), begin, event)
+        self._wait(begin)
+        self._wait(event)
+        return milliseconds.value / 1e3
 
     def close(self) -> None:
         """Free the GPU's memory and context."""

@@ -217,6 +217,29 @@ def find() -> tuple[Source | None, str]:
     return Nvml(nvml, with_power, note), ""
 
 
+def at(bus: str) -> tuple[Any, Any, str]:
+    """NVML and its handle of the GPU at this place on the bus (as CUDA names it), or None and why."""
+    library, why = load()
+    if library is None:
+        return None, None, why
+    try:
+        return library, library.nvmlDeviceGetHandleByPciBusId(bus.encode()), ""
+    except library.NVMLError as err:
+        return library, None, f"NVML does not know the GPU at {bus} ({err})"
+
+
+def board(bus: str) -> tuple[Source | None, str]:
+    """The GPU at this place on the bus, where it has a power sensor by NVML, or why there is none."""
+    library, handle, why = at(bus)
+    if handle is None:
+        return None, why
+    try:
+        library.nvmlDeviceGetPowerUsage(handle)
+    except library.NVMLError as err:
+        return None, f"NVML: this GPU has no power sensor ({err})"
+    return Nvml(library, [handle]), ""
+
+
 def _try(nvml: Any, call: Any, *arguments: Any) -> Any:
     """What the library answers; None where it does not, which keeps nobody from asking it for more."""
     try:

@@ -14,7 +14,7 @@ from eprof.cli.progress import Progress
 if TYPE_CHECKING:
     from eprof.commands.calibrate.manifest import Benchmark, Manifest
     from eprof.commands.calibrate.results import Row
-    from eprof.commands.calibrate.session import Request, Session
+    from eprof.commands.calibrate.session import Backend, Request, Session
 
 # A warm-up is longer than sensors average; a shorter --window, for a trial, shortens it too.
 _WARM_S = 1.5
@@ -27,24 +27,32 @@ def add(commands: Any) -> Parser:
         "calibrate",
         "Run microbenchmarks whose instructions and bytes are known on this GPU, measure their time and power, and fit "
         "a cost table to them. Needs an NVIDIA GPU with its driver, nvcc or NVRTC, and a power meter (NVML); with "
-        "--cpu a C compiler and RAPL. Clocks are left alone unless --settings asks for some.",
+        "--opencl a GPU of any maker and pyopencl, with --cpu a C compiler and RAPL; with --meter-log any meter that "
+        "writes a log. Clocks are left alone unless --settings asks for some.",
         "eprof calibrate -o my-gpu.toml            at the clocks in force, 6 minutes",
         "eprof calibrate --settings 1200,1500,1800 -o my-gpu.toml    holds clocks (root), then gives them back",
         "eprof calibrate --resume -o my-gpu.toml   goes on with what was interrupted",
         "eprof calibrate --quick -o my-gpu.toml    a minute: scales the prices that other GPUs share",
         "eprof calibrate --cpu -o my-cpu.toml      this machine's processor, 4 minutes",
+        "eprof calibrate --opencl -o my-gpu.toml   any maker's GPU by OpenCL; --opencl NAME where there are several",
+        "eprof calibrate --opencl --meter-log power.csv -o my-gpu.toml    while a meter's program writes power.csv",
         "eprof calibrate --dry-run                 the benchmarks, what each counts, and how long it takes",
     )
     parser.value("--output", "TABLE.toml", "the cost table to write", short="-o")
     parser.flag("--force", "overwrite an existing table", short="-f")
     parser.flag("--cpu", "calibrate the processor instead of a GPU")
+    parser.value(
+        "--opencl", "NAME", "calibrate an OpenCL device, by name or number (default: the only GPU)", nargs="?", const=""
+    )
+    parser.value("--meter-log", "FILE", "take power from a meter's log that is recorded beside (formats: timeline.md)")
+    parser.value("--component", "NAME", "what the device is in that log (default: the only component, or GPU)")
     parser.value("--directory", "DIR", "keep raw results there (default: TABLE.calibration)")
     parser.flag("--resume", "go on with what is in the directory")
     parser.flag(
         "--quick", "a minute: idle, multiply-adds, copy, shared memory and tensor cores, with zeros and random operands"
     )
     parser.value("--settings", "CORE[/MEMORY],...", "hold these clocks in MHz, one after the other (needs permission)")
-    parser.value("--device", "N", "which GPU, as nvidia-smi numbers them (0)", type=int, default=0)
+    parser.value("--device", "N", "which GPU, as nvidia-smi numbers them (0)", type=int)
     parser.value("--budget", "S", "seconds a setting may take (360)", type=seconds, default=360.0)
     parser.value("--window", "S", "seconds the meter is read (5)", type=seconds, default=5.0)
     parser.value("--repeat", "N", "measure up to N times, as time allows (3)", type=positive, default=3)
@@ -72,11 +80,11 @@ def settings(text: str | None) -> tuple[tuple[int, int | None], ...]:
 
 def calibrate(options: argparse.Namespace) -> int:
     """Run `eprof calibrate`; 0: a table was written (or, with --no-fit, all was measured)."""
-    request = _request(options)
+    request, backend = _request(options), _backend(options)
     if options.dry_run:
-        return _dry_run(request, options.cpu)
+        return _dry_run(request, backend)
     from eprof.cli.output import refuse_existing
-    from eprof.commands.calibrate.session import Session, of_cpu
+    from eprof.commands.calibrate.session import Session
 
     # Before it runs for minutes: may the table be written?
     if options.output is not None:
@@ -84,8 +92,7 @@ def calibrate(options: argparse.Namespace) -> int:
             raise UsageError(f"-o {options.output}: a cost table is a .toml file.")
         refuse_existing(Path(options.output), options.force)
 
-    make = of_cpu if options.cpu else Session
-    session = make(request, say, progress=Progress(options.quiet))
+    session = Session(request, say, backend, progress=Progress(options.quiet))
     _prepare(session, options)
     try:
         session.measure()
@@ -104,37 +111,59 @@ def calibrate(options: argparse.Namespace) -> int:
     return _fit(session, path, rows, options)
 
 
+def _backend(options: argparse.Namespace) -> "Backend":
+    """The kind of device that is calibrated."""
+    from eprof.commands.calibrate.session import ON_CPU, ON_CUDA, on_opencl
+
+    if options.opencl is not None:
+        return on_opencl(options.opencl)
+    return ON_CPU if options.cpu else ON_CUDA
+
+
 def _request(options: argparse.Namespace) -> "Request":
     from eprof.commands.calibrate.manifest import QUICK, Timing
+    from eprof.commands.calibrate.meter_log import Wanted
     from eprof.commands.calibrate.session import Request
 
     if options.output is None and options.directory is None and not options.dry_run:
         raise UsageError("Say where the table goes: eprof calibrate [options] -o TABLE.toml.")
     if options.output is None and not options.no_fit and not options.dry_run:
         raise UsageError("Say where the table goes (-o TABLE.toml), or measure only (--no-fit).")
-    if options.device < 0:
+    if (options.device or 0) < 0:
         raise UsageError("--device: GPUs are numbered from 0.")
-    if options.cpu and (options.quick or options.settings or options.device):
+    if options.cpu and options.opencl is not None:
         raise UsageError(
-            "--cpu runs at the clocks that the processor chooses: leave out --quick, --settings, --device."
+            "--cpu and --opencl are two devices: name one, and calibrate the other by a command of its own."
         )
+    chosen = {"--cpu": options.cpu, "--opencl": options.opencl is not None}
+    for kind in (kind for kind, is_chosen in chosen.items() if is_chosen):
+        if options.quick or options.settings or options.device is not None:
+            raise UsageError(
+                f"{kind} runs at the clocks that the device chooses: leave out --quick, --settings, --device."
+            )
     if options.quick and (options.settings or options.only or options.no_fit):
         raise UsageError(
             "--quick runs its own benchmarks at the clocks in force and always makes a table: leave out "
             "--settings, --only and --no-fit."
         )
+    if options.component is not None and options.meter_log is None:
+        raise UsageError("--component names a part of a meter's log: give it with --meter-log FILE.")
+    if options.meter_log and not Path(options.meter_log).exists():
+        raise UsageError(f"--meter-log {options.meter_log}: there is no such file; start what writes it first.")
+    log = Wanted(Path(options.meter_log), options.component or "") if options.meter_log else None
     timing = Timing(options.budget, options.window, min(_WARM_S, options.window), rounds=options.repeat)
     if options.quick:
         timing = QUICK
-    place = Path(options.directory) if options.directory else Path(options.output or "calibration").with_suffix("")
+    place = Path(options.directory or Path(options.output or "calibration").with_suffix(".calibration"))
     return Request(
-        directory=place if options.directory else place.with_name(place.name + ".calibration"),
+        directory=place,
         settings=settings(options.settings),
-        device=options.device,
+        device=str(options.device or 0) if options.opencl is None else options.opencl,
         timing=timing,
         only=tuple(options.only),
         quick=options.quick,
         resume=options.resume,
+        log=log,
     )
 
 
@@ -186,22 +215,19 @@ def _fit(session: "Session", path: Path, rows: Sequence["Row"], options: argpars
     return 0
 
 
-def _dry_run(request: "Request", on_cpu: bool) -> int:
-    from eprof.collect import cpu
-    from eprof.collect.cuda import worker
-    from eprof.commands.calibrate.manifest import CPU, GPU, capability_of, choose, choose_quick, load
+def _dry_run(request: "Request", backend: "Backend") -> int:
+    from eprof.commands.calibrate.manifest import capability_of, choose, choose_quick
     from eprof.commands.calibrate.session import kind_of
 
-    manifest, timing = load(CPU if on_cpu else GPU), request.timing
-    probe = cpu.probe if on_cpu else worker.probe
+    timing = request.timing
     try:
-        device = probe(request.device)
-        capability = capability_of(str(device["capability"]))
+        device = backend.probe(request.device)
         print(printable(f"# {device['name']}, {kind_of(device)}"))
     except EprofError as err:
-        capability = (32, 1) if on_cpu else (9, 0)
-        like = "processor with AVX2" if on_cpu else "GPU of capability 9.0"
+        device = {"capability": "32.1" if backend.processor == "cpu" else "9.0", "is_rated": True}
+        like = {"cpu": "processor with AVX2"}.get(backend.processor, "GPU of capability 9.0")
         say(f"{err} These are the benchmarks for a {like}.")
+    manifest, capability = backend.manifest(device), capability_of(str(device["capability"]))
     chosen = choose(manifest, capability, request.only)
     if request.quick:
         chosen = choose_quick(manifest, capability)

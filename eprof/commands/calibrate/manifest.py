@@ -13,7 +13,7 @@ from eprof.base.errors import UsageError
 from eprof.base.resources import folder
 from eprof.base.toml import Document, Formula, Node
 from eprof.base.vocabulary import BOOKS, COUNTS
-from eprof.collect.cuda.worker import OVERHEAD_S
+from eprof.collect.worker import OVERHEAD_S
 
 # Starting the worker, compiling two files, the first warm-up.
 _START_S = 25.0

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from eprof.base.errors import LogError
 from eprof.base.text import phrase
-from eprof.collect.cuda.worker import BEGAN, FAILED, LEFT_OUT, MEASURED
+from eprof.base.vocabulary import RANDOM
+from eprof.collect.worker import BEGAN, FAILED, LEFT_OUT, LOST, MEASURED
 from eprof.commands.calibrate.manifest import REGIONS, Benchmark, Capability, Manifest, at, capability_of
 
 # Above this, something is counted that was not done. Clocks are read at moments, so a little is no mistake; where the
@@ -33,7 +34,7 @@ def peaks(manifest: Manifest, device: Mapping[str, Any], core_mhz: float, memory
     capability = capability_of(str(device["capability"]))
     cycles = float(device["sms"]) * core_mhz * 1e6
     rates = {name: at(rate.at, capability) for name, rate in manifest.rates.items()}
-    known = {name: rate * cycles for name, rate in rates.items() if rate is not None}
+    known = {name: rate * cycles for name, rate in rates.items() if rate is not None and cycles > 0}
     ratio = device.get("fp32_to_fp64")
     if ratio and "fp32" in known:
         known["fp64"] = known["fp32"] / float(ratio)
@@ -65,7 +66,10 @@ def fraction(counts: Mapping[str, float], time_s: float, known: Mapping[str, flo
 _OTHER_CLOCK = 0.03
 _RESTLESS = 0.01
 _APART = 0.05
+# Where a cache is chosen by how much is read: of OpenCL no instruction chooses one.
+_LEVELS_BY_SIZE = ("cpu", "opencl")
 _FASTER = 1.2  # times what lies behind it, a cache must be
+_LEVELS = ("l1", "l2", "l3", "dram")
 # The words of measurements.csv: those that the mapping `eprof` prices. The loop's branches have no price of their own.
 _WORDS = (
     *(f"fp{bits}_{kind}" for bits in (64, 32, 16) for kind in ("fma", "add", "mul")),
@@ -141,8 +145,18 @@ def of_setting(events: Sequence[Event], setting: str) -> list[Event]:
 def done(events: Sequence[Event]) -> dict[str, int]:
     """Rounds of benchmarks that need not be run again: those with results, and all for those that failed."""
     rounds: Counter[str] = Counter(event["name"] for event in events if event["event"] == MEASURED)
-    failed = {event["name"]: _ALL_ROUNDS for event in events if event["event"] == FAILED}
-    return {**rounds, **failed}
+    return {**rounds, **dict.fromkeys(failures(events), _ALL_ROUNDS)}
+
+
+def failures(events: Sequence[Event]) -> dict[str, str]:
+    """Why benchmarks failed, by name; not those with which the whole device was lost."""
+    failed = {}
+    for event in events:
+        if event["event"] == FAILED:
+            failed[event["name"]] = str(event.get("why", ""))
+        elif event["event"] == LOST:
+            failed.pop(event["name"], None)
+    return failed
 
 
 def crashed(events: Sequence[Event]) -> str | None:
@@ -182,28 +196,52 @@ def rows(
         for benchmark in benchmarks
         if benchmark.name in measured
     }
-    return _of_their_caches(made) if device.get("processor") == "cpu" else list(made.values())
+    return _of_their_levels(made) if device["processor"] in _LEVELS_BY_SIZE else list(made.values())
 
 
-def _of_their_caches(rows: Mapping[Benchmark, Row]) -> list[Row]:
+def _of_their_levels(rows: Mapping[Benchmark, Row]) -> list[Row]:
     """The results, with a reason where a cache was no faster than what lies behind it: it did not serve the bytes.
 
-    Others on the machine may fill a cache that all cores share, and a virtual machine may have less of it than it says.
+    Others on the machine may fill a cache that all cores share, a virtual machine may have less of it than it says, and
+    OpenCL tells the size of one cache and not of which. Of mixes, whose arithmetic may hide it, reads of their level
+    decide.
     """
-    by_region = {(benchmark.kernel, benchmark.region): row for benchmark, row in rows.items()}
-    judged = []
+    by_work = {(_work(benchmark), benchmark.region): row for benchmark, row in rows.items()}
+    reasons: dict[Benchmark, str] = {}
     for benchmark, row in rows.items():
-        farther = REGIONS[REGIONS.index(benchmark.region) + 1 :] if benchmark.region != "none" else ()
-        behind = next((by_region[key] for region in farther if (key := (benchmark.kernel, region)) in by_region), None)
-        if behind is not None and _bytes_s(row) < _FASTER * _bytes_s(behind):
+        level = REGIONS.index(benchmark.region) if _level(benchmark) else len(REGIONS)
+        farther = [by_work.get((_work(benchmark), region)) for region in REGIONS[level + 1 :]]
+        behind = next(filter(None, farther), None)
+        if behind is not None and not _is_mix(benchmark) and _bytes_s(row) < _FASTER * _bytes_s(behind):
             why = f"it ran at {_bytes_s(row) / _bytes_s(behind):.2f} times the speed of {behind.benchmark}"
-            row = replace(row, reasons=(*row.reasons, f"{why}: its cache did not hold what it reads"))
-        judged.append(row)
-    return judged
+            reasons[benchmark] = f"{why}: its cache did not hold what it reads"
+    slow = {_level(benchmark): benchmark.name for benchmark in reversed(reasons)}
+    for benchmark in filter(_is_mix, rows):
+        if (name := slow.get(_level(benchmark))) is not None:
+            reasons[benchmark] = f"{name} shows that this cache does not hold what is read from it"
+    return [
+        replace(row, reasons=(*row.reasons, *filter(None, [reasons.get(benchmark)]))) for benchmark, row in rows.items()
+    ]
+
+
+def _level(benchmark: Benchmark) -> str:
+    """The level of memory whose bytes a benchmark's results count; "" for none, or shared memory."""
+    return next((resource(word) for word in benchmark.count if resource(word) in _LEVELS), "")
+
+
+def _is_mix(benchmark: Benchmark) -> bool:
+    return any(word.endswith("_fma") for word in benchmark.count)
+
+
+def _work(benchmark: Benchmark) -> tuple[object, ...]:
+    """What a turn of a benchmark's loop does, wherever its bytes lie: the same for the same work at another level."""
+    level = f"{_level(benchmark)}_"
+    counts = {(word.removeprefix(level), formula.text) for word, formula in benchmark.count.items() if word != RANDOM}
+    return benchmark.spread, frozenset(counts)
 
 
 def _bytes_s(row: Row) -> float:
-    return sum(count for word, count in row.counts.items() if word.endswith("_read")) / row.time_s
+    return sum(count for word, count in row.counts.items() if resource(word) in _LEVELS) / row.time_s
 
 
 def _clocks(
@@ -211,25 +249,17 @@ def _clocks(
 ) -> tuple[float, float]:
     """The setting of results: the clocks that were held, else those most benchmarks ran at, else the driver's.
 
-    NaN for a processor, whose clocks nobody holds. Raises LogError where none of a GPU's is known: a table at 0 MHz
-    would be wrong in silence.
+    NaN for both where one is not known: a processor's, which nobody holds, or a GPU's that nobody tells.
     """
-    if device.get("processor") == "cpu":
-        return math.nan, math.nan
     held = wanted or (None, None)
     seen = [event["seen"] for events in measured.values() for event in events]
     core, memory = (
         held[place]
         or _commonest([clocks.get(f"{domain}_mhz") for clocks in seen])
-        or float(device[f"{domain}_khz"] or 0) / 1e3
+        or float(device.get(f"{domain}_khz") or 0) / 1e3
         for place, domain in enumerate(("core", "memory"))
     )
-    if not core or not memory:
-        raise LogError(
-            "Neither the meter nor the driver tells the clocks that the benchmarks ran at; hold them with "
-            "--settings CORE/MEMORY."
-        )
-    return float(core), float(memory)
+    return (float(core), float(memory)) if core and memory else (math.nan, math.nan)
 
 
 def _commonest(clocks: Sequence[float | None]) -> float | None:
@@ -273,7 +303,7 @@ def _row(
         *_other_clock(core, setting[0], seen),
     ]
     if power is None or power <= 0:
-        reasons.append("the meter gave no power")
+        reasons.append(last.get("no_power", "the meter gave no power"))
     if benchmark.needs_counters:
         reasons.append(f"its counts are not confirmed: {benchmark.needs_counters}")
     if benchmark.unfitted:
@@ -341,21 +371,40 @@ def accessed(counts: Mapping[str, float], capability: Capability, has_l3: bool =
     return totals
 
 
-def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame:
-    """The results that go into a fit, as `eprof fit` reads them (mapping `eprof`): counts of one launch by word.
+def mapping(rows: Sequence[Row], device: Mapping[str, Any]) -> str:
+    """The column mapping of the results that go into a fit: with clocks, or with the device's name instead of them."""
+    if device["processor"] == "cpu":
+        return "eprof-cpu"
+    return "eprof-no-clocks" if any(math.isnan(row.core_mhz) for row in rows) else "eprof"
 
-    A kind of which no row has anything is no column: it was not measured, which is not the same as 0. Rows of a
-    processor (mapping `eprof-cpu`) have its name instead of clocks.
+
+def untold(rows: Sequence[Row]) -> dict[str, str]:
+    """Caches that no used result is served by, with the level whose bytes have their price: they pass both."""
+    served = {resource(word) for row in rows if row.used for word, count in row.counts.items() if count}
+    passed = [level for level in _LEVELS if level in served]
+    return {
+        level: next(farther for farther in passed if _LEVELS.index(farther) > _LEVELS.index(level))
+        for level in ("l1", "l2")
+        if passed and level not in passed
+    }
+
+
+def measurements(rows: Sequence[Row], device: Mapping[str, Any]) -> pd.DataFrame:
+    """The results that go into a fit, as `eprof fit` reads them by their `mapping`: counts of one launch by word.
+
+    A kind of which no row has anything is no column: it was not measured, which is not the same as 0. Nor is a cache by
+    which none is served: nothing tells its bytes from those of the level behind it.
     """
     used = [row for row in rows if row.used]
     capability = capability_of(str(device["capability"]))
     has_l3 = any("l3_read" in row.counts for row in used)
     counts = [accessed(row.counts, capability, has_l3) for row in used]
-    kinds = {resource(word) for of_row in counts for word, count in of_row.items() if count}
+    kinds = {resource(word) for of_row in counts for word, count in of_row.items() if count} - set(untold(rows))
     words = [word for word in _WORDS if resource(word) in kinds]
     described = pd.DataFrame([{name: getattr(row, name) for name in _DESCRIBED} for row in used])
-    if device.get("processor") == "cpu" and used:
-        described = described.drop(columns=["core_mhz", "memory_mhz"]).assign(cpu=device["name"])
+    if mapping(rows, device) != "eprof" and used:
+        kind = "cpu" if device["processor"] == "cpu" else "gpu"
+        described = described.drop(columns=["core_mhz", "memory_mhz"]).assign(**{kind: device["name"]})
     counted = pd.DataFrame([{word: of_row.get(word, 0.0) for word in words} for of_row in counts])
     return pd.concat([described, counted], axis=1)
 

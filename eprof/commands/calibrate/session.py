@@ -14,27 +14,26 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from eprof.base.errors import CollectError, EprofError
+from eprof.base.errors import CollectError, EprofError, LogError
 from eprof.base.progress import Progress
 from eprof.base.text import pattern
 from eprof.base.toml import Document
 from eprof.base.version import __version__
 from eprof.base.vocabulary import RANDOM
-from eprof.collect import cpu
+from eprof.collect import cpu, worker
 from eprof.collect.cuda import clocks as cuda_clocks
 from eprof.collect.cuda import compile as cuda_compile
-from eprof.collect.cuda import worker
 from eprof.collect.cuda.clocks import Setting
-from eprof.collect.cuda.worker import FAILED, MEASURED
 from eprof.collect.tools import Compiled
-from eprof.commands.calibrate import results
+from eprof.collect.worker import FAILED, LOST, MEASURED
+from eprof.commands.calibrate import meter_log, results
 from eprof.commands.calibrate.manifest import (
     CPU,
     Benchmark,
@@ -162,9 +161,12 @@ _SLACK_S = 120.0
 
 
 class Backend(NamedTuple):
-    """What touches the world: a GPU, a compiler, processes. Tests have others."""
+    """What touches the world: a kind of device, its compiler, processes. Tests have others."""
 
-    probe: Callable[[int], dict[str, Any]] = worker.probe
+    processor: str = "cuda"
+    manifest: Callable[[Mapping[str, Any]], Manifest] = lambda _: load()
+    probe: Callable[[str], dict[str, Any]] = partial(worker.probe, "cuda")
+    meter: Callable[[Mapping[str, Any]], object] = worker.open_meter
     compile: Callable[[Path, str, Path], Compiled] = cuda_compile.compile_source
     disassemble: Callable[[Path], tuple[str | None, str]] = cuda_compile.disassemble
     clocks: Callable[[str], dict[int, list[int]]] = cuda_clocks.supported
@@ -172,23 +174,44 @@ class Backend(NamedTuple):
     run: Callable[..., str | None] = worker.run
 
 
-ON_CPU = Backend(probe=cpu.probe, compile=cpu.compile_source, disassemble=cpu.disassemble)
+ON_CUDA = Backend()
+ON_CPU = Backend(
+    "cpu",
+    manifest=lambda _: load(CPU),
+    probe=lambda _: cpu.Cpu().describe(),
+    compile=cpu.compile_source,
+    disassemble=lambda _: (None, "what is counted is inline assembly, which a compiler leaves alone"),
+)
+
+
+def on_opencl(wanted: str) -> Backend:
+    """A GPU of any maker by OpenCL, by its name or number there."""
+    return Backend(
+        "opencl",
+        # Rates are those of NVIDIA's data sheets.
+        manifest=lambda device: load() if device["is_rated"] else replace(load(), rates={}),
+        probe=partial(worker.probe, "opencl"),
+        compile=lambda source, _, __: worker.build(wanted, source),
+        disassemble=lambda _: (None, "OpenCL drivers do not show it in a form that is known of every maker"),
+    )
 
 
 class Request(Struct, frozen=True):
     """The options of the user.
 
-    settings: none means the one in force. only: names of benchmarks; none means all. quick: the few benchmarks of
-    `--quick`, each with random operands and with zeros.
+    settings: none means the one in force. device: a number, or for OpenCL a name. only: names of benchmarks; none means
+    all. quick: the few benchmarks of `--quick`, each with random operands and with zeros. log: of a meter, recorded
+    beside.
     """
 
     directory: Path
     settings: tuple[Setting, ...] = ()
-    device: int = 0
+    device: str = "0"
     timing: Timing = field(default_factory=Timing)
     only: tuple[str, ...] = ()
     quick: bool = False
     resume: bool = False
+    log: meter_log.Wanted | None = None
 
 
 class Session(Struct):
@@ -204,19 +227,10 @@ class Session(Struct):
     manifest: Manifest = field(default_factory=load)
     device: dict[str, Any] = field(default_factory=dict)
     benchmarks: list[Benchmark] = field(default_factory=list)
+    absent: list[Benchmark] = field(default_factory=list)
     images: list[Compiled] = field(default_factory=list)
     contradictions: dict[str, list[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-
-    @property
-    def is_cpu(self) -> bool:
-        """Whether it is this machine's processor that is measured."""
-        return self.device.get("processor") == "cpu"
-
-    @property
-    def mapping(self) -> str:
-        """The column mapping of the calibration's measurements.csv."""
-        return "eprof-cpu" if self.is_cpu else "eprof"
 
     @property
     def events_file(self) -> Path:
@@ -229,7 +243,11 @@ class Session(Struct):
         Raises EprofError.
         """
         self.device = self.backend.probe(self.request.device)
+        self.manifest = self.backend.manifest(self.device)
         self.benchmarks = self._chosen(capability_of(str(self.device["capability"])))
+        self._leave_out([benchmark for benchmark in self.benchmarks if not self._has_memory_of(benchmark)])
+        if self.request.log is None:
+            self.backend.meter(self.device)
         if self.request.settings:
             cuda_clocks.check(self.request.settings, self.backend.clocks(str(self.device["bus"])))
         self._open_directory()
@@ -238,13 +256,35 @@ class Session(Struct):
             source.write_text(source_text(name), encoding="utf-8")
             compiled = self.backend.compile(source, str(self.device["capability"]), source.with_suffix(""))
             self.images.append(compiled)
+            if compiled.kernels is not None:
+                own = [benchmark for benchmark in self.benchmarks if benchmark.source == name]
+                self._leave_out([benchmark for benchmark in own if benchmark.kernel not in compiled.kernels])
         self._look_at_machine_code()
+        if self.device.get("simulated"):
+            self.notes.append("This device is simulated: its times are the simulation's, and a table is a trial.")
 
     def _chosen(self, capability: Capability) -> list[Benchmark]:
         if self.request.quick:
             return choose_quick(self.manifest, capability)
-        chosen = choose(self.manifest, capability, self.request.only)
-        return [benchmark for benchmark in chosen if benchmark.region != "l3" or self.device["l3_bytes"]]
+        return choose(self.manifest, capability, self.request.only)
+
+    def _has_memory_of(self, benchmark: Benchmark) -> bool:
+        """Whether the calibrated device has the cache that a benchmark reads, or shared memory of its own."""
+        if benchmark.region in ("l2", "l3"):
+            return bool(self.device[f"{benchmark.region}_bytes"])
+        return bool(self.device.get("has_shared", True)) or not any(
+            word.startswith("shared") for word in benchmark.count
+        )
+
+    def _leave_out(self, benchmarks: Sequence[Benchmark]) -> None:
+        self.absent += benchmarks
+        self.benchmarks = [benchmark for benchmark in self.benchmarks if benchmark not in benchmarks]
+
+    @property
+    def absent_words(self) -> list[str]:
+        """The words that no benchmark of this calibration has, as the device or its driver lacks what they need."""
+        here = {word for benchmark in self.benchmarks for word in benchmark.count}
+        return sorted({word for benchmark in self.absent for word in benchmark.count} - here)
 
     def _open_directory(self) -> None:
         """Make the directory of a calibration, or take up the one there is.
@@ -319,6 +359,7 @@ class Session(Struct):
         def tick() -> None:
             self.progress.update(lambda: self._line(setting, time.monotonic() - began))
 
+        crashed = None
         for _ in range(_MOST_STARTS):
             events = self._events(setting)
             finished = results.done(events)
@@ -333,13 +374,25 @@ class Session(Struct):
                 self.progress.wipe()
             if why is None:
                 return
-            name = results.crashed(self._events(setting))
-            if name is None:
+            events = self._events(setting)
+            name = results.crashed(events)
+            if name is not None:
+                self._append(FAILED, setting, name, why)
+                self.say(f"{name} failed ({why.rstrip('.')}); going on with the others.")
+                crashed = name
+                continue
+            if crashed is not None:
+                # Nothing runs any more: not the benchmark is to blame, but the device.
+                self._append(LOST, setting, crashed, why)
+            if not any(event["event"] == MEASURED for event in events):
                 raise CollectError(f"The benchmarks cannot be run: {why.rstrip('.')}.")
-            self.say(f"{name} failed ({why.rstrip('.')}); going on with the others.")
-            with self.events_file.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"event": FAILED, "setting": label(setting), "name": name, "why": why}) + "\n")
+            self.say(f"The device does not answer any more ({why.rstrip('.')}); what was measured is kept.")
+            return
         self.say(f"The worker crashed {_MOST_STARTS} times at {label(setting)}; what it measured is kept.")
+
+    def _append(self, event: str, setting: Setting | None, name: str, why: str) -> None:
+        with self.events_file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"event": event, "setting": label(setting), "name": name, "why": why}) + "\n")
 
     def _line(self, setting: Setting | None, seconds: float) -> str:
         events = self._events(setting)
@@ -361,7 +414,8 @@ class Session(Struct):
         plan = {
             "schema": SCHEMA,
             "device": self.request.device,
-            "processor": "cpu" if self.is_cpu else "gpu",
+            "processor": self.backend.processor,
+            "has_meter_log": self.request.log is not None,
             "setting": label(setting),
             "images": [str(compiled.image) for compiled in self.images],
             "results": str(self.events_file),
@@ -379,21 +433,34 @@ class Session(Struct):
         return path
 
     def rows(self) -> list[Row]:
-        """Everything that the calibration measured so far, judged, setting by setting."""
+        """Everything that the calibration measured so far, judged, setting by setting.
+
+        Raises EprofError where the meter's log knows nothing of it.
+        """
+        everything: Sequence[results.Event] = results.read(self.events_file)
+        if self.request.log is not None:
+            try:
+                everything = meter_log.with_power(everything, self.request.log, self.say)
+            except LogError as err:
+                raise LogError(
+                    f"{err} What was measured is kept: --resume takes another log, or the rest of it."
+                ) from err
         rows: list[Row] = []
         for setting in self.request.settings or (None,):
-            events = self._events(setting)
+            events = results.of_setting(everything, label(setting))
             rows += results.rows(self.manifest, self.benchmarks, self.device, events, setting, self.contradictions)
         return rows
 
     def missing(self) -> list[str]:
-        """A sentence on each benchmark that has no result."""
+        """Sentences on the benchmarks that have no result."""
         sentences = []
+        if self.absent:
+            names = ", ".join(benchmark.name for benchmark in self.absent)
+            sentences.append(f"Not on this device, by what its driver has: {names}.")
         for setting in self.request.settings or (None,):
             events = self._events(setting)
             finished = results.done(events)
-            failed = {event["name"]: event.get("why", "") for event in events if event["event"] == FAILED}
-            for name, why in failed.items():
+            for name, why in results.failures(events).items():
                 sentences.append(f"{name} at {label(setting)} failed: {str(why).rstrip('.')}.")
             late = ", ".join(benchmark.name for benchmark in self.benchmarks if benchmark.name not in finished)
             if late:
@@ -418,14 +485,8 @@ class Session(Struct):
 
 def kind_of(device: Mapping[str, Any]) -> str:
     """What kind of GPU or processor it is, in words."""
-    if device.get("processor") == "cpu":
-        return f"{device['sms']} cores"
-    return f"compute capability {device['capability']}"
-
-
-def of_cpu(request: Request, say: Callable[[str], None], backend: Backend = ON_CPU, **more: Any) -> Session:
-    """A calibration of this machine's processor."""
-    return Session(request, say, backend, manifest=load(CPU), **more)
+    of_kind = {"cpu": "{sms} cores", "opencl": "{opencl}"}
+    return of_kind.get(device["processor"], "compute capability {capability}").format(**device)
 
 
 def label(setting: Setting | None) -> str:

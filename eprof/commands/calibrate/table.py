@@ -8,9 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from eprof.base.errors import EprofError
+from eprof.base.text import listed, phrase
 from eprof.base.version import __version__
 from eprof.base.vocabulary import RANDOM
-from eprof.commands.calibrate.manifest import ZEROS, Capability, at, capability_of
+from eprof.commands.calibrate import results
+from eprof.commands.calibrate.manifest import ZEROS, Capability, capability_of
 from eprof.commands.calibrate.results import Row, accessed
 from eprof.commands.calibrate.session import Session, kind_of
 from eprof.costs.datasheets import DataSheet, data_sheet
@@ -146,7 +148,7 @@ def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
 
     With one setting there are no voltages to estimate, and the clock tree is part of constant power.
     """
-    measured = measurements.read(path, mapping=session.mapping)
+    measured = measurements.read(path, mapping=results.mapping(rows, session.device))
     alone = len(measured.settings) == 1
     form = Form(voltages="one", clock_tree=False, starts=1) if alone else Form()
     fitted = fit(measured, form)
@@ -155,21 +157,42 @@ def make(session: Session, path: Path, rows: Sequence[Row], name: str) -> Made:
     watts, low, high = known.constant_w
     error = f"{known.errors['fit']:.1f} %"
     notes = [f"The fit is {error} off on average; constant power is {watts:.1f} W ({low:.1f} to {high:.1f} W)."]
-    if alone and not session.is_cpu:
+    if alone and session.device["processor"] != "cpu":
+        more = " (--settings measures more)" if session.device["processor"] == "cuda" else ""
         notes.append(
             "One setting was measured: the table holds there alone, and how constant power splits into leakage, "
-            "clocks and the rest is not known (--settings measures more)."
+            f"clocks and the rest is not known{more}."
         )
+    notes += _untold(session, rows)
     for row in rows:
         if row.used and RANDOM in row.counts:
             notes.append(
                 f"{row.benchmark}: {row.counts[RANDOM] / row.time_s / 1e9:.3g} billion accesses of memory a second at "
                 f"random, {fitted.prices_pj['random_access'] / 1e3:.3g} nJ each beside their bytes."
             )
-    unclear = [term for term, status in known.status.items() if status == quality.UNTOLD]
+    unclear = [str(term) for term, status in known.status.items() if status == quality.UNTOLD]
     if unclear:
-        notes.append(f"The data cannot tell these prices well: {', '.join(map(str, unclear))}.")
+        notes.append(f"The data cannot tell these prices well: {', '.join(unclear)}.")
+    for group in known.collinear:
+        together = [term for term in group if known.status.get(term, quality.TOLD) != quality.TOLD]
+        if len(together) > 1:
+            notes.append(f"Not told apart, as one group: {listed(together)}; their sum is known better than each.")
     return Made(text, tuple(notes))
+
+
+def _untold(session: Session, rows: Sequence[Row]) -> list[str]:
+    """What a calibrated table does not have, or not at a known clock, a sentence each."""
+    notes = [
+        f"Bytes of {level} were not told apart from those of {farther}, whose price has both."
+        for level, farther in results.untold(rows).items()
+    ]
+    if session.absent_words:
+        notes.append(f"Not measured, as the device or its driver does not have them: {listed(session.absent_words)}.")
+    if results.mapping(rows, session.device) == "eprof-no-clocks":
+        most = session.device.get("most_mhz")
+        limit = f"; the driver says that it runs at up to {most:g} MHz" if most else ""
+        notes.append(f"No meter tells the clocks at which this was measured{limit}. The table holds at those.")
+    return notes
 
 
 def make_quick(session: Session, rows: Sequence[Row], name: str) -> Made:
@@ -196,15 +219,20 @@ def _head(session: Session, rows: Sequence[Row], name: str) -> table_text.Head:
     gpu = str(device["name"])
     warm = [row.temperature_c for row in rows if row.temperature_c is not None]
     notes = [f"{row.benchmark} was left out: {'; '.join(row.reasons)}." for row in rows if not row.used]
+    if session.device.get("simulated"):
+        notes.insert(0, f"{gpu} is a simulated device: the times of these measurements are no hardware's.")
     heat = f", at {min(warm):.0f} to {max(warm):.0f} degrees C" if warm else ""
+    log = phrase(", power by the log {}", session.request.log and session.request.log.path.name)
     return table_text.Head(
         name=_plain(name),
         device=f"{gpu} ({kind_of(device)})",
         devices=tuple(dict.fromkeys([gpu, gpu.removeprefix("NVIDIA ")])),
-        source=f"measured by eprof {__version__} calibrate on this machine{heat}; {sum(row.used for row in rows)} rows",
+        source=f"measured by eprof {__version__} calibrate on this machine{heat}{log}; "
+        f"{sum(row.used for row in rows)} rows",
         year=time.gmtime().tm_year,
-        notes=tuple(notes),
-        peaks={} if session.is_cpu else _peaks(session, rows),
+        notes=(*notes, *_untold(session, rows)),
+        peaks=_peaks(session, rows),
+        untold=results.untold(rows),
         command="eprof calibrate",
     )
 
@@ -220,22 +248,15 @@ def _peaks(session: Session, rows: Sequence[Row]) -> dict[str, float]:
 
     Accesses at random are as many as were measured, the most of any setting.
     """
-    capability = capability_of(str(session.device["capability"]))
-    rates = {kind: at(session.manifest.rates[kind].at, capability) for kind in ("fp32", "fp64")}
-    single = rates["fp32"]
-    double = rates["fp64"]
-    bus = session.device.get("bus_bits")
-    ratio = session.device.get("fp32_to_fp64")
-    sms = float(session.device["sms"])
-    if single and ratio:
-        double = single / float(ratio)
-    if not (single and double and bus):
+    # At one cycle a second: what each does in a cycle.
+    known = results.peaks(session.manifest, session.device, 1e-6, 1e-6)
+    if not {"fp32", "fp64", "dram"} <= set(known):
         return {}
     used = [row for row in rows if row.used and RANDOM in row.counts and row.memory_mhz > 0]
     chased = [row.counts[RANDOM] / row.time_s / row.memory_mhz / 1e6 for row in used]
     return {
-        "sp_flop_per_core_cycle": 2 * single * sms,
-        "dp_flop_per_core_cycle": 2 * double * sms,
-        "dram_byte_per_memory_cycle": 2 * float(bus) / 8,
+        "sp_flop_per_core_cycle": 2 * known["fp32"],
+        "dp_flop_per_core_cycle": 2 * known["fp64"],
+        "dram_byte_per_memory_cycle": known["dram"],
         **({"random_access_per_memory_cycle": max(chased)} if chased else {}),
     }

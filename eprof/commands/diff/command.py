@@ -38,6 +38,12 @@ def add(commands: Commands) -> Parser:
     parser.repeatable("--match", "OLD=NEW", "these two are the same kernel (repeatable)")
     parser.flag("--no-similar", "match kernels by their full names only")
     parser.repeatable(
+        "--by",
+        "REGEX=NAME",
+        "compare groups instead of kernels, as `eprof report --group` makes them: `mark`, `nvtx`, `stream`, `device`, "
+        "or rules (repeatable)",
+    )
+    parser.repeatable(
         "--fail-above",
         "[KERNEL:][WHAT=]P%",
         "exit code 3 if more energy is used: 2%%, dram_read=5%%, time=5%%, my_kernel:2%%, '*:10%%' (repeatable)",
@@ -56,6 +62,7 @@ def diff(options: argparse.Namespace) -> int:
     from eprof.commands.diff.difference import compare
     from eprof.commands.diff.words import gate_words
     from eprof.profile.api import energies, load
+    from eprof.profile.grouping import part_of
     from eprof.profile.profile import Profile
 
     progress = Progress(options.quiet)
@@ -68,6 +75,7 @@ def diff(options: argparse.Namespace) -> int:
             columns=options.columns,
             time=time or options.time,
             progress=progress.reading,
+            parts=part_of(options.by),
         )
         price = partial(
             Profile.energy,
@@ -79,13 +87,14 @@ def diff(options: argparse.Namespace) -> int:
             estimate=not options.fail_above,  # no gate is judged by a guess that nobody asked for
         )
         inputs = [getattr(options, side), *getattr(options, f"more_{side}")]
-        sides.append(energies(inputs, read, price))
+        sides.append([energy.by(*options.by) for energy in energies(inputs, read, price)])
     difference = compare(
         *sides,
         match_by_hand=options.match,
         similar=not options.no_similar,
         kernels=options.kernel_name,
         fail_above=options.fail_above,
+        by=options.by,
         command_line=options.command_line,
     )
     document = difference.typed

@@ -25,6 +25,7 @@ from eprof.commands.diff.changes import FOLLOWS_TIME, TIME, WORDS, Changes, Grid
 from eprof.commands.diff.document import document, frame
 from eprof.commands.diff.matching import Matching, match
 from eprof.commands.diff.schema import Document, Gate, Part
+from eprof.profile.grouping import part_of
 from eprof.profile.profile import Energy, Profile
 
 if TYPE_CHECKING:
@@ -213,12 +214,13 @@ def compare(
     similar: bool = True,
     kernels: Sequence[str] = (),
     fail_above: Sequence[str] = (),
+    by: Sequence[str] = (),
     command_line: Sequence[str] = (),
 ) -> Difference:
     """Compare two variants, each one priced profile or several repeats of it.
 
     match_by_hand, similar: see `matching.match`. kernels: which ones, by name, "regex:..." or label on either
-    side; none: all. fail_above: gates, see `parse`.
+    side; none: all. fail_above: gates, see `parse`. by: the groups that their rows are (`Energy.by`).
     Raises UsageError (a match or a gate that names nothing, repeats priced differently), LogError (no kernel is left)
     and EprofError (a gate that cannot be judged).
     """
@@ -228,7 +230,7 @@ def compare(
     if kernels:
         before, after, matching = _kept(before, after, matching, kernels)
     changes = split(before, after, matching.matches)
-    return Difference(document(changes, matching.notes, judge(gates, changes), command_line), changes)
+    return Difference(document(changes, matching.notes, judge(gates, changes), command_line, by), changes)
 
 
 def _kept(old: Side, new: Side, matching: Matching, kernels: Sequence[str]) -> tuple[Side, Side, Matching]:
@@ -272,13 +274,15 @@ def diff(
     match: Sequence[str] = (),
     similar: bool = True,
     fail_above: Sequence[str] = (),
+    by: Sequence[str] = (),
 ) -> Difference:
     """What changed from `old` to `new`, and why: parts of the change in energy that add up (docs/diff.md).
 
     old, new: a log, a run directory, a `Profile`, a priced one (`Energy`), or a list of these: repeats. costs, setting:
     of both sides, but for `new_costs` and `new_setting`. to_meter: each side is scaled to its own meter, or to the
     joules given (`Profile.energy`). match: "OLD=NEW" pairs kernels by hand; similar: whether names
-    that are only alike are paired. fail_above: gates such as "2%"; `Difference.gates` has their outcomes.
+    that are only alike are paired. fail_above: gates such as "2%"; `Difference.gates` has their outcomes. by: compares
+    groups in the place of kernels, as `Energy.grouped` names them: ["mark"].
     """
     from eprof.profile import api
 
@@ -292,8 +296,12 @@ def diff(
     )
     old_price = partial(price, metered_j=old_metered_j)
     new_price = partial(price, costs=new_costs or costs, setting=new_setting or setting, metered_j=new_metered_j)
+    load = partial(api.load, parts=part_of(by))
     before, after = (
-        api.energies(given if isinstance(given, list | tuple) else [given], api.load, price_side)
+        [
+            energy.by(*by)
+            for energy in api.energies(given if isinstance(given, list | tuple) else [given], load, price_side)
+        ]
         for given, price_side in ((old, old_price), (new, new_price))
     )
-    return compare(before, after, match_by_hand=match, similar=similar, fail_above=fail_above)
+    return compare(before, after, match_by_hand=match, similar=similar, fail_above=fail_above, by=by)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 # Logs of runs by eprof do not tell when launches ran, so it has no traces.
 _LEFT_OUT = "Left out: "
 _SHOWN = 3  # of logs that were left out, on standard error
-_PARTS = ("rank", "stream", "nvtx")
 COMPONENTS = "components"  # of --time: no seconds, but a question
 
 
@@ -74,7 +73,7 @@ def add(commands: Commands) -> Parser:
         "--group",
         "REGEX=NAME",
         "kernels whose name matches are one group, e.g. a phase (repeatable; the first match counts); or "
-        "`device`, `rank`, `stream`, `nvtx`",
+        "`device`, `rank`, `stream`, `nvtx`, `mark`",
     )
     parser.value(
         "--rank",
@@ -122,6 +121,7 @@ def report(options: argparse.Namespace) -> int:
 def _loaded(options: argparse.Namespace, has_starts: bool) -> "Loaded":
     from eprof.base.threads import cores
     from eprof.profile import api
+    from eprof.profile.grouping import part_of
 
     return api.load(
         *options.inputs,
@@ -135,7 +135,7 @@ def _loaded(options: argparse.Namespace, has_starts: bool) -> "Loaded":
         cache=not options.no_cache,
         workers=cores(),
         progress=Progress(options.quiet).reading,
-        parts=next((group for group in options.group if group in _PARTS), None),
+        parts=part_of(options.group),
         rank=options.rank,
         timeline=has_starts,
     )

@@ -16,7 +16,7 @@ from eprof.base.vocabulary import COMPUTATION_WORDS, COUNTS, CPU, FLOAT_PARTS, O
 from eprof.lab.fitting.quality import LOOSE, TOLD, Quality
 from eprof.lab.fitting.search import CONSTANTS
 from eprof.lab.fitting.solve import Fit
-from eprof.lab.measurements.values import COUNTED, DOMAINS, NO_CLOCKS, MeasurementError, Measurements
+from eprof.lab.measurements.values import COUNTED, DOMAINS, MeasurementError, Measurements
 
 _REPLICAS = 30
 _DIGITS = {TOLD: 4, LOOSE: 3}
@@ -28,7 +28,10 @@ _CYCLES = "core_active_cycle"  # of every core in use: what runs there is in the
 
 
 class Head(Struct, frozen=True):
-    """What a table says of itself: name, GPU, its names in logs, source, year, notes, peaks, command that made it."""
+    """What a table says of itself: name, GPU, its names in logs, source, year, notes, peaks, command that made it.
+
+    untold: levels whose bytes were not told apart from those of another.
+    """
 
     name: str
     device: str
@@ -38,6 +41,7 @@ class Head(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     peaks: Mapping[str, float] = field(default_factory=dict)
     multiprocessors: float | None = None
+    untold: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
     default: tuple[float, float] | None = None
 
@@ -108,11 +112,6 @@ class _Text(Struct, frozen=True, eq=False):
         return self.measurements.processor == CPU
 
     @property
-    def is_clocked(self) -> bool:
-        """Whether the clocks of the setting that a table holds at are known."""
-        return not self.is_cpu or self.fitted.reference != NO_CLOCKS
-
-    @property
     def relative(self) -> bool:
         """Whether the fitted voltages are relative to the reference, and not in volts."""
         return self.fitted.form.voltages != "given"
@@ -154,8 +153,9 @@ class _Text(Struct, frozen=True, eq=False):
                 f"average, nine of ten within a factor of {self.quality.within:.2f}, and single prices less certain "
                 "than their sum."
             )
-        if not self.is_clocked:
-            notes.append(f"{head.name} holds at the clocks that the processor chose while it was measured.")
+        if not self.measurements.is_clocked:
+            device = "processor" if self.is_cpu else "GPU"
+            notes.append(f"{head.name} holds at the clocks that the {device} chose while it was measured.")
         elif self.one_setting:
             notes.append(f"{head.name} holds at the one setting that was measured.")
         lines.append(f"notes = {_quoted_list((*notes, *head.notes))}")
@@ -163,7 +163,7 @@ class _Text(Struct, frozen=True, eq=False):
 
     def settings(self) -> str:
         """The settings in the table's text with their voltages; the reference, or the nearest, is the default."""
-        if not self.is_clocked:
+        if not self.measurements.is_clocked:
             return ""
         pairs = self.measurements.settings
         away = (pairs - np.array(self.head.default or self.fitted.reference)).abs().sum(axis=1)
@@ -226,8 +226,8 @@ class _Text(Struct, frozen=True, eq=False):
         if self.measurements.per_socket:
             lines.append('per = "socket"              # in use')
         watts, low, high = self.quality.constant_w
-        interval = "" if np.isnan(low) else f" ({number(low, 3)} to {number(high, 3)} W)"
-        place = when(not self.is_cpu, " at the reference setting")
+        interval = when(not np.isnan(low), f" ({number(low, 3)} to {number(high, 3)} W)")
+        place = when(self.measurements.is_clocked and not self.is_cpu, " at the reference setting")
         place += when(self.measurements.per_socket, " for each socket in use")
         lines.append(
             f'why = "fitted with the prices; {number(watts, 3)} W{place}{interval}; how it splits into parts cannot be '
@@ -268,7 +268,7 @@ class _Text(Struct, frozen=True, eq=False):
             why, mark = "fitted", ""
             if word in _TOTALS and not price.startswith(f"{word}_flop"):
                 mark = ', mark = "assumed"'
-            if self._is_untold(price):
+            if str(self.quality.status[price]) not in _DIGITS and len(self.quality.replicas):
                 low, high = self._interval(price)
                 why, mark = "fitted, but the data cannot tell", ', mark = "estimated"'
                 if not np.isnan(low):
@@ -290,9 +290,6 @@ class _Text(Struct, frozen=True, eq=False):
         pays, why = self._unpaid(word)
         return f"{pays} = {quoted(why)}"
 
-    def _is_untold(self, price: str) -> bool:
-        return str(self.quality.status[price]) not in _DIGITS and len(self.quality.replicas) > 0
-
     def _unpaid(self, word: str) -> tuple[str, str]:
         """A word without a price: "nothing" or "unpriced", and why."""
         if _CYCLES in self.fitted.prices_pj.index and not word.startswith(("fp32", "fp16", "tensor", "system", "dram")):
@@ -302,6 +299,8 @@ class _Text(Struct, frozen=True, eq=False):
             if "warp_issue_instruction" in self.fitted.prices_pj.index:
                 return "nothing", "in the price of a warp instruction issued, and in the error of the fit"
             return "nothing", "in the prices of what goes with it, and in the error of the fit"
+        if (farther := self.head.untold.get(word.partition("_")[0])) is not None:
+            return "unpriced", f"not told apart from bytes of {farther}, whose price has both"
         if word == "warp_issue":
             return "nothing", "in the prices of instructions"
         if word.startswith(("global_", "local_")):
@@ -323,7 +322,7 @@ class _Text(Struct, frozen=True, eq=False):
             f"rows = {len(measurements)}",
             f"benchmarks = {measurements.rows['benchmark'].nunique()}",
             f"settings = {len(measurements.settings)}",
-            *([f"reference = [{core_mhz:g}, {memory_mhz:g}]"] if self.is_clocked else []),
+            *[f"reference = [{core_mhz:g}, {memory_mhz:g}]"] * self.measurements.is_clocked,
             f"error_percent = {{ {', '.join(f'{name} = {value:.2f}' for name, value in quality.errors.items())} }}",
         ]
         if not np.isnan(quality.within):
@@ -338,7 +337,7 @@ class _Text(Struct, frozen=True, eq=False):
                 f"interval_constant_w = [{number(quality.constant_w[1], 3)}, {number(quality.constant_w[2], 3)}]"
             )
             lines.append(f"told = {{ {', '.join(f'{term} = {quoted(str(quality.status[term]))}' for term in terms)} }}")
-        clocks = when(not self.is_cpu, "clocks in MHz, ")
+        clocks = when("core_mhz" in quality.ranges.index, "clocks in MHz, ")
         lines.append(f"range = {{ {_pairs_text(quality.ranges)} }}        # {clocks}W, 1e9 events a second")
         lines.append(f"notes = {_quoted_list((*measurements.notes, *quality.notes))}")
         lines.append("")

@@ -43,7 +43,7 @@ _NUMBERS = ("threads", "processors")
 _WORK = (*COMPONENTS, "control", "fp32_flop", "fp64_flop")
 _WRAPS = ("counts", "same")
 _HEAD = (
-    *("schema", "name", "title", "kind", "processor", "capability", "needs", "tell"),
+    *("schema", "name", "title", "kind", "processor", "clocks", "capability", "needs", "tell"),
     *("columns", "reference", "notes", "terms", "time", "wraps"),
 )
 
@@ -101,9 +101,9 @@ class Columns(Struct, frozen=True, eq=False):
 
     capability: the compute capabilities of the GPUs that it is for, where that matters ("7.0+": all from there on).
     tell: a formula of columns that is not negative in three of four rows of such a file, for a GPU that nobody named.
-    processor: "gpu", or "cpu", which has no columns of clocks. work: what times by component need of one launch ->
-    formula of columns. wraps: columns of `counts` whose counters may wrap, and those that rows of the `same` program
-    with the same input agree in.
+    processor: "gpu", or "cpu". clocks: whether there are columns of them, as there are none of a CPU. work: what times
+    by component need of one launch -> formula of columns. wraps: columns of `counts` whose counters may wrap, and those
+    that rows of the `same` program with the same input agree in.
     """
 
     name: str
@@ -118,6 +118,7 @@ class Columns(Struct, frozen=True, eq=False):
     capability: tuple[str, ...] = ()
     tell: Cells | None = None
     processor: str = GPU
+    clocks: bool = True
     work: Mapping[str, Cells] = field(default_factory=dict)
     wraps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -213,6 +214,7 @@ def parse(document: Document) -> Columns:
     root.schema(SCHEMA)
     root.table(_HEAD)
     processor = root["processor"].choice((CPU, GPU), GPU)
+    clocks = root["clocks"].truth() if "clocks" in root else processor == GPU
     wraps = root["wraps"].table(_WRAPS).items() if "wraps" in root else ()
     work = root["time"].table(_WORK).items() if "time" in root else ()
     return Columns(
@@ -220,7 +222,7 @@ def parse(document: Document) -> Columns:
         title=root["title"].text(),
         kind=root["kind"].choice(KINDS),
         needs=root["needs"].texts(),
-        columns=_columns(root["columns"], processor),
+        columns=_columns(root["columns"], clocks),
         terms=_terms(root["terms"]),
         reference=_reference(root["reference"]),
         notes=root["notes"].texts(),
@@ -228,12 +230,13 @@ def parse(document: Document) -> Columns:
         capability=root["capability"].texts(),
         tell=_formula(root["tell"]) if "tell" in root else None,
         processor=processor,
+        clocks=clocks,
         work={name: _formula(formula) for name, formula in work},
         wraps={key: entry.texts() for key, entry in wraps},
     )
 
 
-def _columns(node: Node, processor: str) -> dict[str, Any]:
+def _columns(node: Node, clocks: bool) -> dict[str, Any]:
     if node.value is None:
         raise node.error("[columns] is missing: which column is the benchmark, the clocks, the power.")
     node.table((*_NAMES, *_NUMBERS, *CLOCKS, *TIMES, *POWERS, *ENERGIES, *VOLTS))
@@ -244,7 +247,7 @@ def _columns(node: Node, processor: str) -> dict[str, Any]:
             raise column.error(f"`{key}` must name a column, or be a number for all rows.")
     if "benchmark" not in node:
         raise node.error("[columns] must say what `benchmark` is.")
-    for domain in DOMAINS if processor == GPU else ():
+    for domain in DOMAINS if clocks else ():
         if not any(key in node for key in CLOCKS if key.startswith(domain)):
             raise node.error(f"[columns] must say what `{domain}_mhz` is (or {domain}_ghz, _khz, _hz).")
     if not any(key in node for key in (*POWERS, *ENERGIES)):

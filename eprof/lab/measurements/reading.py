@@ -17,9 +17,10 @@ from msgspec.structs import replace
 from eprof.base.arrays import Bools, wraps
 from eprof.base.errors import EprofError
 from eprof.base.kernels import selector
+from eprof.base.known import either, mapped
 from eprof.base.resources import opened
 from eprof.base.text import brief, counted, few, pattern, phrase
-from eprof.base.vocabulary import COUNTS, GPU
+from eprof.base.vocabulary import COUNTS
 from eprof.lab.measurements import mapping as mappings
 from eprof.lab.measurements import values
 from eprof.lab.measurements.mapping import ENERGIES_ONLY, Cells, Columns
@@ -298,6 +299,7 @@ def _of_frame(
         mapping=columns.name,
         own=columns.kind == ENERGIES_ONLY,
         processor=columns.processor,
+        is_clocked=columns.clocks or reference is not None,
         per_socket="processors" in columns.columns,
         untaken=tuple(term.name for term in columns.present(set(frame.columns)) if term.name in without),
         work=sheet.work()[kept].reset_index(drop=True),
@@ -366,24 +368,27 @@ class _Sheet(Struct, eq=False):
     wrapped: pd.Series
     notes: list[str] = field(default_factory=list)
 
-    def rows(self, of_cpu_mhz: tuple[float, float]) -> pd.DataFrame:
-        """`ROW_COLUMNS`, in SI units but for clocks in MHz; NaN where a cell is no number. A CPU is at one setting."""
+    def rows(self, unknown_mhz: tuple[float, float]) -> pd.DataFrame:
+        """`ROW_COLUMNS`, in SI units but for clocks in MHz; NaN where a cell is no number.
+
+        unknown_mhz: the one setting of a CPU, or of a GPU whose clocks nobody tells.
+        """
         rows = pd.DataFrame({"benchmark": self._benchmark()})
         kernel = self.columns.columns.get("kernel")
         rows["kernel"] = _words(self.frame[kernel]) if kernel in self.frame else rows["benchmark"]
         threads = self._scaled({"threads": 1.0})
-        rows["threads"] = 0.0 if threads is None else threads
-        for domain, mhz in zip(DOMAINS, of_cpu_mhz, strict=True):
-            rows[f"{domain}_mhz"] = self._needed(domain) if self.columns.processor == GPU else mhz
+        rows["threads"] = either(threads, 0.0)
+        for domain, mhz in zip(DOMAINS, unknown_mhz, strict=True):
+            rows[f"{domain}_mhz"] = self._needed(domain) if self.columns.clocks else mhz
         time = self._scaled(TIMES)
-        rows["time_s"] = np.nan if time is None else time
+        rows["time_s"] = either(time, np.nan)
         if time is None and self.columns.kind != USED:
             named = ", ".join(self._named(TIMES)) or f"the mapping {self.columns.name} names none, such as time_s"
             raise MeasurementError(f"{self.label}: has no column of times ({named}).")
         rows["power_w"] = self._power(rows["time_s"]) / self._processors
         for domain in DOMAINS:
             volts = self._scaled({key: unit for key, unit in VOLTS.items() if key.startswith(domain)})
-            rows[f"{domain}_v"] = np.nan if volts is None else volts
+            rows[f"{domain}_v"] = either(volts, np.nan)
         rows["line"] = self.frame.index + 2
         self.notes += values.devices(self.frame, self.columns.columns.get("device"), self.label, self.columns.processor)
         self.notes += contradicted(self.columns.columns, self.frame.columns)
@@ -415,7 +420,7 @@ class _Sheet(Struct, eq=False):
     def _processors(self) -> pd.Series | float:
         """How many processors power and counts of each measured row are of; NaN where that is not known."""
         number = self._scaled({"processors": 1.0})
-        return 1.0 if number is None else number.where(number > 0)
+        return either(mapped(lambda number: number.where(number > 0), number), 1.0)
 
     def work(self) -> pd.DataFrame:
         """What times by component need of one launch, as far as the table has its columns."""

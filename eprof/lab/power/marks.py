@@ -208,7 +208,7 @@ def _of_otf2(path: str, lines: Sequence[str]) -> Marks:
     marks, endless = _nested(
         (location, kind == "ENTER", region, (float(ticks) - first) * tick_s) for kind, location, ticks, region in steps
     )
-    notes = [] if clock else ["times of otf2-print are ticks, taken for ns; with -A it prints how long a tick is"]
+    notes = ["times of otf2-print are ticks, taken for ns; with -A it prints how long a tick is"] * (not clock)
     if endless:
         notes.append(f"{len(endless)} regions never end and were left out")
     return _checked(path, sorted(marks, key=attrgetter("begin_s")), False, notes)

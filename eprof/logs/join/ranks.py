@@ -16,8 +16,10 @@ from eprof.base.text import pattern, when
 from eprof.logs.rows.log import Log, Names
 
 # What rows of one kernel can be told apart by.
-RANK, STREAM, NVTX = "rank", "stream", "nvtx"
-PARTS = (RANK, STREAM, NVTX)
+RANK, STREAM, NVTX, MARK = "rank", "stream", "nvtx", "mark"
+RANGES = (NVTX, MARK)  # a mark is a range of NVTX where a GPU is profiled
+PARTS = (RANK, STREAM, *RANGES)
+OUTSIDE = "(outside of marks)"  # a part of what ran on a CPU
 _NUMBER = pattern(r"\d+")
 _EXAMPLES = 3
 

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from eprof.base import mark
 from eprof.collect.collector import (
     COUNTERS,
     CPU,
@@ -124,13 +125,19 @@ class Callgrind(Collector):
         if hook:
             command = (*command, "--instr-atstart=no")
             why += ", from the first line of the program on, without imports"
+        if any(map(_sets_marks, request.program)):
+            command = (*command, "--separate-threads=yes")
         module = "eprof.profilers.callgrind.decode"
         decoder = (sys.executable, "-P", "-m", module, EACH, tool.device or "", request.program[0])
         return Step(
             what,
             (*command, *request.program),
             why,
-            environment={**hook, **{name: value for name, value in _CALM.items() if name not in os.environ}},
+            environment={
+                **hook,
+                **{name: value for name, value in _CALM.items() if name not in os.environ},
+                mark.VARIABLE: mark.COUNTED,
+            },
             logs=(f"{log.name}-*.callgrind",),
             then=Then(decoder, raw, log.with_name(f"{EACH}.callgrind")),
         )
@@ -152,6 +159,14 @@ class Callgrind(Collector):
             reason = _last(said) or _last(errors) or f"it ended with {ended.status}"
             messages.append(f"Callgrind left no profile: {reason}")
         return Verdict(tuple(messages), failed=not logs, kernels=len(logs))
+
+
+def _sets_marks(word: str) -> bool:
+    """Whether a word of a command is a program that was built with `eprof_mark.h`."""
+    path = shutil.which(word)
+    with contextlib.suppress(OSError):
+        return path is not None and mark.VARIABLE.encode() in Path(path).read_bytes()
+    return False
 
 
 def _hook(program: Sequence[str]) -> dict[str, str]:
@@ -253,12 +268,20 @@ def _counted_twice(folder: Path, processes: Sequence[_Process]) -> list[str]:
     dumped = {each.parent: folder.glob(f"{COUNTERS}-*-{each.parent}.out") for each in same}
     written = {parent for parent, paths in dumped.items() if any(_DUMPED in path.read_bytes() for path in paths)}
     twice = [each for each in same if each.parent not in written]
-    if not twice:
-        return []
-    return [
+    threaded = [each for each in same if each.parent in written and _began_with_threads(folder, each)]
+    sentences = {
         f"What a parent did before it forked is counted again in {len(twice)} of its children, so totals are too high: "
-        "callgrind found no function `fork` in the program. Build it with symbols, or not statically."
-    ]
+        "callgrind found no function `fork` in the program. Build it with symbols, or not statically.": twice,
+        f"What other threads of a parent did after its last mark, before it forked, may be counted again in "
+        f"{len(threaded)} of its children, so totals may be too high.": threaded,
+    }
+    return [sentence for sentence, children in sentences.items() if children]
+
+
+def _began_with_threads(folder: Path, child: _Process) -> bool:
+    """Whether the first part of a child's profile has several threads: it may be the parent's, of which it has none."""
+    parts = [path.read_bytes().partition(b"\npart: 2")[0] for path in folder.glob(f"{COUNTERS}-*-{child.number}.out")]
+    return any(part.count(b"\nthread: ") > 1 for part in parts)
 
 
 def _last(text: str) -> str:

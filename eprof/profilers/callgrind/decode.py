@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, group_sums, numbers_of
+from eprof.base.arrays import Array, Bools, Columns, Floats, Ints, numbers_of
 from eprof.base.errors import LogError
 from eprof.base.resources import folder
 from eprof.base.text import pattern
@@ -68,14 +68,18 @@ class Code:
         with path.open("rb") as file:
             self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._segments = list(_segments(self._bytes))
-        self._disassembler = _disassembler()
+        try:
+            import capstone
+        except ImportError as err:
+            raise LogError(f"its instructions cannot be decoded without capstone: {EXTRA}") from err
+        self._disassembler = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
 
-    def instructions(self, addresses: Sequence[int]) -> dict[int, Instruction]:
+    def instructions(self, addresses: Ints) -> dict[int, Instruction]:
         """The machine instructions at some addresses, in order; without those that are no code."""
         known: dict[int, Instruction] = {}
-        wanted = set(addresses)
-        for first, last in _runs(addresses):
-            self._decode(first, last, wanted, known)
+        wanted = set(addresses.tolist())
+        for close in np.split(addresses, np.flatnonzero(np.diff(addresses) > _GAP) + 1):
+            self._decode(int(close[0]), int(close[-1]), wanted, known)
         for address in wanted - known.keys():
             # What lies between the instructions that ran may be data, after which the decoder is out of step.
             self._decode(address, address, wanted, known)
@@ -105,25 +109,6 @@ def _segments(data: mmap.mmap) -> Iterator[tuple[int, int, int]]:
         kind, flags, offset, address, _, in_file = struct.unpack_from("<IIQQQQ", data, place)
         if kind == 1 and flags & 1:
             yield address, offset, in_file
-
-
-def _disassembler() -> Any:
-    try:
-        import capstone
-    except ImportError as err:
-        raise LogError(f"its instructions cannot be decoded without capstone: {EXTRA}") from err
-    return capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
-
-
-def _runs(addresses: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The first and the last of addresses of machine code that lie close to each other."""
-    first = last = addresses[0]
-    for address in addresses:
-        if address - last > _GAP:
-            yield first, last
-            first = address
-        last = address
-    yield first, last
 
 
 def _instruction(mnemonic: str, operands: str) -> Instruction:
@@ -208,14 +193,7 @@ def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
             if totals is not None:
                 totals = np.hstack([totals + own.values.sum(axis=0) - costs.sums, by_class.values.sum(axis=0)])
             own = Columns((*own.names, *by_class.names), np.hstack([own.values, by_class.values]))
-    costs = in_python(replace(costs, own=own, totals=totals))
-    rows = np.column_stack([costs.places, costs.spot_of])
-    used, codes = np.unique(rows, axis=0, return_inverse=True)
-    sums = Columns(own.names, group_sums(own.values, codes.ravel()))
-    lines = np.array([spot.line for spot in costs.spots])[used[:, 1]]
-    return replace(
-        costs, places=used[:, 0], spot_of=used[:, 1], addresses=lines, own=sums, has_addresses=False
-    ).with_notes(notes)
+    return in_python(replace(costs, own=own, totals=totals)).added().with_notes(notes)
 
 
 def _found(costs: Costs, beside: Path, written_s: float) -> tuple[list[Instruction | None], list[str]]:
@@ -291,7 +269,7 @@ def _instructions(name: str, addresses: Ints, moved: Array, beside: Path, is_sma
     place = next((path for path in (Path(name), beside / Path(name).name) if path.is_file()), None)
     if place is None:
         raise LogError("is not here")
-    instructions = Code(place).instructions(np.unique(addresses).tolist())
+    instructions = Code(place).instructions(np.unique(addresses))
     without_operand = {address for address, known in instructions.items() if not known.access_bytes}
     wrong = set(addresses.tolist()) - instructions.keys()
     wrong |= without_operand.intersection(addresses[moved].tolist())
@@ -383,7 +361,7 @@ def in_python(costs: Costs) -> Costs:
         name, where = called[spot]
         function = Function("", f"{name}, {libraries[place]}")
         places.append(functions.setdefault(function, len(functions)))
-        spot_of.append(spots.setdefault(where, len(spots)))
+        spot_of.append(spots.setdefault(where._replace(mark=costs.spots[spot].mark), len(spots)))
     # Who called whom is told of functions of C, which are no rows any more.
     return replace(
         costs,

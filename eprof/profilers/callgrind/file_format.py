@@ -13,9 +13,10 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eprof.base.arrays import Columns, Floats, Ints
+from eprof.base.arrays import Columns, Floats, Ints, group_sums
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
+from eprof.logs.join.ranks import OUTSIDE
 
 _NAME = pattern(r"c?(ob|fn|fl|fi|fe)=(?:\((\d+)\) ?)?(.*)")
 _RECURSION = pattern(r"'\d+$")
@@ -26,6 +27,10 @@ _MOST = 1 << 53  # larger numbers are damage: no program runs so long
 _NOTE, LOST = "Note", "Lost"  # what is said of a decoded profile; what it lacks
 _NO_FILE = ("", "???")
 _TRIGGER, _CLIENT = "Trigger", "Client Request:"  # why a part was written: the program asked, and said where it is
+# What `eprof_mark.h` and `hook/sitecustomize.py` say: a thread's mark begins (+), ends (-), or is the last (!).
+_SAID = pattern(r"eprof (?P<thread>\d+) (?P<sign>[-+!]) ?(?P<name>[^\t]*)\t?(?P<frame>.*)")
+_MARK = "Mark"  # in a decoded profile: which one the costs below it are of
+_UNTOLD, _AND = "mark not told", " + "  # the first as `profile/grouping.py` calls what may be of any group
 _HIGHEST = (1 << 63) - 1
 
 
@@ -37,11 +42,15 @@ class Function(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """Where in the source: a file and a line ("" and 0: not told). frame: of Python, when the part was written."""
+    """Where in the source: a file and a line ("" and 0: not told). frame: of Python, when the part was written.
+
+    mark: the innermost that was open then; of several threads at once, theirs. OUTSIDE, _UNTOLD.
+    """
 
     file: str
     line: int
     frame: str = ""
+    mark: str = OUTSIDE
 
 
 class Call(NamedTuple):
@@ -51,6 +60,7 @@ class Call(NamedTuple):
     callee: int
     number: int
     costs: list[int]
+    mark: str = OUTSIDE
 
 
 class Costs(Struct, frozen=True, eq=False):
@@ -107,24 +117,58 @@ class Costs(Struct, frozen=True, eq=False):
         described = {f"{_NOTE} {number}": note for number, note in enumerate(notes, 1)}
         return replace(self, descriptions={**self.descriptions, **described})
 
+    def added(self, by_mark: bool = True) -> Self:
+        """Rows of one function at one place in the source added up, and calls of one by another.
+
+        by_mark: but those of other marks apart.
+        """
+        number_of: dict[Spot, int] = {}
+        spots = self.spots if by_mark else tuple(spot._replace(mark=OUTSIDE) for spot in self.spots)
+        numbers = np.array([number_of.setdefault(spot, len(number_of)) for spot in spots], dtype=np.int64)
+        rows = np.column_stack([self.places, numbers[self.spot_of]])
+        used, codes = np.unique(rows, axis=0, return_inverse=True)
+        calls: dict[tuple[int, int, str], list[int]] = {}
+        for call in self.calls:
+            key = (call.caller, call.callee, call.mark if by_mark else OUTSIDE)
+            calls[key] = [
+                sum(pair) for pair in zip_longest(calls.get(key, ()), [call.number, *call.costs], fillvalue=0)
+            ]
+        return replace(
+            self,
+            spots=tuple(number_of),
+            places=used[:, 0],
+            spot_of=used[:, 1],
+            addresses=np.array([spot.line for spot in number_of])[used[:, 1]],
+            own=Columns(self.own.names, group_sums(self.own.values, codes.ravel())),
+            calls=tuple(
+                Call(caller, callee, number, costs, mark) for (caller, callee, mark), (number, *costs) in calls.items()
+            ),
+            has_addresses=False,
+        )
+
     def text(self) -> Iterator[str]:
         """The lines of a callgrind file with these costs."""
         yield "# callgrind format\nversion: 1\ncreator: callgrind, decoded by eprof"
         yield from (f"{key}: {value}" for key, value in self.header.items() if key in ("pid", "cmd"))
         yield from (f"desc: {key}: {value}" for key, value in self.descriptions.items())
         yield f"positions: line\nevents: {' '.join(self.own.names)}"
-        calls: dict[int, list[Call]] = {}
+        calls: dict[tuple[str, int], list[Call]] = {}
         for call in self.calls:
-            calls.setdefault(call.caller, []).append(call)
+            calls.setdefault((call.mark, call.caller), []).append(call)
         spots = [self.spots[spot] for spot in self.spot_of.tolist()]
-        rows = sorted(zip(self.places.tolist(), spots, self.own.values.tolist(), strict=True), key=itemgetter(0, 1))
+        keys = [(spot.mark, place) for spot, place in zip(spots, self.places.tolist(), strict=True)]
+        rows = sorted(zip(keys, spots, self.own.values.tolist(), strict=True), key=itemgetter(0, 1))
         names = _Names()
-        for place, group in groupby(rows, key=itemgetter(0)):
+        last = OUTSIDE
+        for (mark, place), group in groupby(rows, key=itemgetter(0)):
+            if mark != last:
+                yield f"\ndesc: {_MARK}: {mark}"
+                last = mark
             object_name, name = self.functions[place]
             yield f"\n{names.line('ob', object_name)}\n{names.line('fn', name)}"
             for _, spot, own in group:  # those that no file is told of come first
                 yield from filter(None, [spot.file and names.line("fi", spot.file), _cost(own, spot.line)])
-            for call in calls.pop(place, ()):
+            for call in calls.pop((mark, place), ()):
                 object_name, name = self.functions[call.callee]
                 yield f"c{names.line('ob', object_name)}\nc{names.line('fn', name)}"
                 yield f"calls={call.number} 0\n{_cost(call.costs)}"
@@ -175,6 +219,10 @@ class _Walk(Struct):
     line: int = 0
     file: str = ""
     frame: str = ""
+    mark: str = OUTSIDE
+    thread: str = ""
+    open_marks: dict[str, list[str]] = field(default_factory=dict)  # of each thread, the outermost first
+    are_marks_told: bool = True
     place: int = -1
     called: int | None = None
     has_end: bool = False
@@ -220,10 +268,10 @@ class _Walk(Struct):
             callee = self._function(self.now.pop("cob", None), self.now.get("cfn", ""))
             # Callgrind takes a loop to a function's beginning for calls; those leave a return address.
             if callee != self.place or self._stored():
-                self.calls.append(Call(self.place, callee, called, costs))
+                self.calls.append(Call(self.place, callee, called, costs, self.mark))
             return
         line = self.line if self.has_lines and self.file not in _NO_FILE else 0
-        spot = Spot(self.file if line else "", line, self.frame)
+        spot = Spot(self.file if line else "", line, self.frame, self.mark)
         self.places.append(self.place)
         self.spot_of.append(self.spots.setdefault(spot, len(self.spots)))
         self.addresses.append(self.address)
@@ -257,10 +305,13 @@ class _Walk(Struct):
     def _header(self, key: str, colon: str, value: str) -> None:
         value = value.strip()
         if key == "desc":
-            about, _, text = value.partition(":")
-            self.descriptions[about.strip()] = text.strip()
+            about, _, text = (part.strip() for part in value.partition(":"))
+            if about == _MARK:
+                self.mark = text
+                return
+            self.descriptions[about] = text
             if about == _TRIGGER:
-                self.frame = text.partition(_CLIENT)[2].strip()
+                self._part(text.partition(_CLIENT)[2].strip())
         elif key == "events":
             events = tuple(value.split())
             if self.events not in ((), events) or len(events) > _MOST_EVENTS:
@@ -268,6 +319,8 @@ class _Walk(Struct):
             self.events = events
         elif key == "part":
             self.has_end = False
+        elif key == "thread":
+            self.thread = value
         elif key == "totals" or (key == "summary" and "version" not in self.header):
             # Cachegrind, which has no versions, ends with a summary; callgrind's stands before the costs of a part.
             self.has_end = True
@@ -279,6 +332,29 @@ class _Walk(Struct):
                 self.has_lines = "line" in value.split()
         elif key:
             self.skipped += 1
+
+    def _part(self, said: str) -> None:
+        """A part begins, with what ran since the one before: in which mark, and what the program said at its end.
+
+        Where callgrind keeps threads apart, what a thread does without a mark of its own counts to those of the others.
+        """
+        own = self.open_marks.get(self.thread)
+        innermost = {names[-1] for names in ([own] if own else self.open_marks.values()) if names}
+        self.mark = _AND.join(sorted(innermost)) or OUTSIDE
+        if not self.are_marks_told:
+            self.mark = _UNTOLD
+        about = _SAID.fullmatch(said)
+        self.frame = said if about is None else about["frame"]
+        if about is None:
+            return
+        marks = self.open_marks.setdefault(self.thread or about["thread"], [])
+        name = about["name"].strip() or '""'
+        if about["sign"] == "+":
+            marks.append(name)
+        elif about["sign"] == "!":
+            self.are_marks_told = False
+        elif name in marks:
+            del marks[len(marks) - 1 - marks[::-1].index(name)]
 
     def costs(self) -> Costs:
         """All lines of the callgrind file together."""

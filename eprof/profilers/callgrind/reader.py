@@ -2,15 +2,16 @@
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from msgspec.structs import replace
 
-from eprof.base.arrays import Columns, group_sums
+from eprof.base.arrays import Columns, group_sums, numbers_of
 from eprof.base.errors import LogError
 from eprof.base.text import pattern
+from eprof.logs.join.ranks import MARK, OUTSIDE
 from eprof.logs.rows.log import COUNT, Calls, Log, Names, Table, TableRows
 from eprof.logs.rows.stream import Source
 from eprof.profilers.callgrind.decode import decoded
@@ -22,7 +23,7 @@ _LEAST, _MOST_LINES = 1e-3, 100  # of all instructions, that a line shown execut
 _ADDRESS = pattern(r"0x[0-9a-fA-F]+")
 
 
-def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *_: object) -> Log:
+def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, parts: str | None, *_: object) -> Log:
     """Read a profile of callgrind or cachegrind. keep: the counters to hold. Raises LogError if it holds no costs."""
     text = b"".join(pieces).decode("utf-8", "replace")
     try:
@@ -37,11 +38,10 @@ def read(source: Source, pieces: Iterator[bytes], keep: Container[str] | None, *
         functions = decoded(costs, path.parent, path.stat().st_mtime if path.is_file() else math.inf)
     # A run directory knows the program, of which this may be a child.
     command = None if is_of_run else costs.header.get("cmd")
-    used, codes = np.unique(functions.places, return_inverse=True)
-    names = dict(zip(used.tolist(), _names([functions.functions[place] for place in used.tolist()]), strict=True))
-    summed = Columns(functions.own.names, group_sums(functions.own.values, codes))
-    by_function = replace(functions, places=used, own=summed)
-    table = _table(by_function, names, keep)
+    functions = functions.added(by_mark=parts == MARK)
+    places = np.unique(functions.places).tolist()
+    names = dict(zip(places, _names([functions.functions[place] for place in places]), strict=True))
+    table = _table(functions, names, keep, [spot.mark for spot in functions.spots] if parts == MARK else None)
     notes = functions.notes[:_FEW]
     if len(functions.notes) > _FEW:  # a Python program has a hundred libraries
         notes.append(f"{len(functions.notes) - _FEW} more objects likewise")
@@ -65,22 +65,24 @@ def _by_line(costs: Costs, names: Mapping[int, str], keep: Container[str] | None
     rows = rows[np.argsort(-executed[rows], kind="stable")][:_MOST_LINES]
     if not len(rows):
         return None
-    spots = [costs.spots[spot] for spot in costs.spot_of[rows].tolist()]
-    some = replace(costs, places=costs.places[rows], own=costs.own.chosen(rows))
-    return _table(some, names, keep, Names.of(f"{Path(spot.file).name}:{spot.line}" for spot in spots))
+    some = replace(costs, places=costs.places[rows], spot_of=costs.spot_of[rows], own=costs.own.chosen(rows))
+    return _table(some, names, keep, [f"{Path(spot.file).name}:{spot.line}" for spot in costs.spots])
 
 
-def _table(costs: Costs, names: Mapping[int, str], keep: Container[str] | None, parts: Names | None = None) -> Table:
-    device = costs.descriptions.get(MACHINE)
-    called = Counter[int]()
+def _table(costs: Costs, names: Mapping[int, str], keep: Container[str] | None, parts: Sequence[str] | None) -> Table:
+    """A profile's functions, a row each, or, where `parts` has those of its places in the source, one for each part."""
+    labels = parts or [OUTSIDE] * len(costs.spots)
+    of_rows = list(zip(costs.places.tolist(), (labels[spot] for spot in costs.spot_of.tolist()), strict=True))
+    costs = replace(costs, own=Columns(costs.own.names, group_sums(costs.own.values, numbers_of(of_rows))))
+    keys = list(dict.fromkeys(of_rows))
+    called = Counter[tuple[int, str]]()
     for call in costs.calls:
-        called[call.callee] += call.number
-    places = costs.places.tolist()
+        called[call.callee, call.mark] += call.number
     rows = TableRows.of(
-        Names.of([device] * len(places)),
-        Names.of(names[place] for place in places),
-        launches=[max(called[place], 1) for place in places],
-        part=parts,
+        Names.of([costs.descriptions.get(MACHINE)] * len(keys)),
+        Names.of(names[place] for place, _ in keys),
+        launches=[max(called[key], 1) for key in keys],
+        part=parts and Names.of(label for _, label in keys),
     )
     kept = [name for name in costs.own.names if keep is None or name in keep or name == UNDECODED]
     values = costs.own.only(kept)

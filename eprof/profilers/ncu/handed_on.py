@@ -30,6 +30,7 @@ from eprof.base.errors import DefinitionError, LogError, UsageError
 from eprof.base.text import few, listed
 from eprof.base.vocabulary import COUNTS
 from eprof.counts import counters
+from eprof.logs.join.ranks import RANGES
 from eprof.logs.rows.cells import is_wrong
 from eprof.logs.rows.log import Log
 from eprof.logs.rows.numbers import Unit, unit_of
@@ -151,7 +152,7 @@ def of_rows(path: str, rows: Iterable[Row], keep: Container[str] | None, parts: 
         launch.units[metric] = str(row["Unit"])
     if not launches:
         raise LogError(f"{path}: holds no rows of nsight-python.")
-    return log_of(path, list(launches.values()), keep, split=parts == "nvtx")
+    return log_of(path, list(launches.values()), keep, split=parts in RANGES)
 
 
 def _check(path: str, row: Row) -> None:

@@ -23,6 +23,7 @@ from itertools import chain
 from msgspec import Struct
 
 from eprof.base.text import pattern
+from eprof.logs.join.ranks import RANGES
 from eprof.logs.rows.sections import Rows, Section, looks_like_row, split
 from eprof.profilers.nsys import tables as nsys
 
@@ -115,7 +116,7 @@ def _kind(columns: Sequence[str]) -> str:
 
 def part_column(section: Section, parts: str | None) -> str | None:
     """The column of an ncu table of launches with the part (stream or NVTX range); None if none is there or wanted."""
-    sign = {"stream": "Stream", "nvtx": _PUSH_POP}.get(parts or "")
+    sign = {"stream": "Stream", **dict.fromkeys(RANGES, _PUSH_POP)}.get(parts or "")
     if section.kind not in (LONG, RAW) or sign is None:
         return None
     return next((name for name in section.columns if sign in name), None)

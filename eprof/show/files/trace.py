@@ -70,7 +70,7 @@ def to_trace(document: schema.Profile, timeline: TableRows, warn: Callable[[str]
     head = {
         "eprof": __version__,
         "title": visible(document.title),
-        "costs": document.costs and document.costs.name,
+        "costs": ", ".join(costs.name for costs in document.prices) or None,
         "first_start_ns": first_ns,
     }
     if note := _shortfall(document, launches):

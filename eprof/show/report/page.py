@@ -55,9 +55,10 @@ def html(document: schema.Profile | Mapping[str, Any]) -> str:
     data = {key: text for card in cards for key, text in card.data.items()}
     data["meanings"] = packed.text([str(mark.name).lower() for mark in Mark])
     parts = [few(devices_named(document.devices), _DEVICES)]
-    if document.costs is not None:
+    parts += [costs_words.all_named(document.prices)]
+    if document.costs is not None and len(document.prices) == 1:
         clocks = [part.partition(" at ")[0] for part in clocks_and_volts(document.costs.setting).split(", ")]
-        parts += [f"costs {costs_words.named(document.costs)}", *clocks]
+        parts += clocks
         if document.device.processor == CPU and document.costs.gpu_match == "other":
             parts.append(f"prices of an {document.costs.device}")
     if document.created_utc:

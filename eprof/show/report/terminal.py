@@ -134,8 +134,8 @@ def _everything(view: View) -> Iterator[Part]:
     """What the terminal shows of a report with -v, in tables: every kernel, count, answer and note."""
     document = view.document
     words = [document.title, ", ".join(devices_named(document.devices, with_capability))]
-    if document.costs is not None:
-        words.append(f"costs {costs_words.priced(document.costs)}")
+    prices = [costs_words.priced(costs) + costs_words.of_gpu(costs) for costs in document.prices]
+    words += [f"costs {', '.join(prices)}"] if prices else []
     yield Sentence(" · ".join(words), Tone.QUIET)
     yield headline(view)
     if view.has_energy:

@@ -1,5 +1,6 @@
 """Cost tables in words, and what the GPUs and CPUs of a document are called."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
@@ -8,8 +9,9 @@ from msgspec import UnsetType
 
 from eprof.base.clocks import label
 from eprof.base.nouns import Nouns, nouns_of
-from eprof.base.text import phrase, when
+from eprof.base.text import bracketed, phrase, when
 from eprof.profile import schema
+from eprof.profile.device import split_label
 from eprof.show.words.numbers import NARROW
 
 
@@ -33,6 +35,12 @@ class Priced(Named, Protocol):
         """The cost table's clocks in MHz."""
 
 
+def of_gpu(costs: schema.Costs) -> str:
+    """Whose prices these are, where each of several GPUs has its own: " (Tesla K20c)"; else empty."""
+    names = dict.fromkeys(split_label(label)[0] or "not named" for label in costs.of or ())
+    return bracketed(", ".join(names))
+
+
 def named(costs: Named) -> str:
     """A cost table with what its prices rest on: "v100 (fitted)"; the name of an estimated one says it."""
     if costs.basis and costs.name.startswith(costs.basis):
@@ -48,6 +56,13 @@ def of_another(costs: schema.Costs, nouns: Nouns) -> str:
 def all_named(tables: Iterable[Named]) -> str:
     """Cost tables for the head of a page or a summary, each once: "costs a100 (published), v100 (fitted)"; or ""."""
     return phrase("costs {}", ", ".join(dict.fromkeys(map(named, tables))))
+
+
+def price(charge: schema.Charge, number: Callable[[float], str]) -> str:
+    """What one of a count pays, "7.74 pJ"; "by GPU" where each of several has its own price."""
+    if not charge.pays:
+        return "pays nothing"
+    return "by GPU" if math.isnan(charge.pj) else f"{number(charge.pj)}{NARROW}pJ"
 
 
 def priced(costs: Priced) -> str:

@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from eprof.base.known import mapped
-from eprof.base.text import when
+from eprof.base.text import by_sign, when
 
 NARROW = "\u202f"
 MINUS = "\u2212"
@@ -107,7 +107,7 @@ def more_or_less(change: float, less: str = "less", write: Callable[[float], str
 
     less: the word for a count, "fewer".
     """
-    return f"{write(abs(change))} {less if change < 0 else 'more'}"
+    return f"{write(abs(change))} {by_sign(change, less, 'more')}"
 
 
 def and_more(number: int, noun: str) -> str:

@@ -14,15 +14,15 @@ from eprof.base.errors import CollectError
 from eprof.cli.commands import main
 from eprof.collect import cpu
 from eprof.collect.cpu import Cpu
-from eprof.collect.cuda.worker import Place, work
 from eprof.collect.meters import rapl
 from eprof.collect.meters.meter import Meter
 from eprof.collect.tools import Compiled
+from eprof.collect.worker import Place, open_meter, work
 from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import manifest as schedule
 from eprof.commands.calibrate import results, table
 from eprof.commands.calibrate.results import accessed
-from eprof.commands.calibrate.session import ON_CPU, Request, of_cpu
+from eprof.commands.calibrate.session import ON_CPU, Request, Session
 
 MANIFEST = manifests.load(manifests.CPU)
 AVX2 = (32, 1)
@@ -62,8 +62,8 @@ class StandIn(Cpu):
     def load(self, image):
         assert image.read_text() == "stand-in"
 
-    def region(self, kind):
-        self.kind = kind
+    def region(self, job, blocks, room):
+        self.kind = job["region"]
         return 4096, 0
 
     def repeat(self, kernel, blocks, block, vectors, step, iterations, until):
@@ -128,9 +128,9 @@ def session(tmp_path_factory):
         source, _ = rapl.find(tmp_path)
         work(data, device, Window(device, source), place, lambda: device.time_s)
 
-    hands = ON_CPU._replace(probe=lambda _: device.describe(), compile=compile_source, run=run)
+    hands = ON_CPU._replace(probe=lambda _: device.describe(), meter=lambda _: None, compile=compile_source, run=run)
     timing = schedule.Timing(rounds=1, launch_s=0.5)
-    made = of_cpu(Request(tmp_path / "kept", timing=timing), lambda sentence: None, hands)
+    made = Session(Request(tmp_path / "kept", timing=timing), lambda sentence: None, hands)
     made.prepare()
     made.measure()
     return made
@@ -184,7 +184,7 @@ def test_a_cache_that_is_no_faster_than_memory_is_left_out(session):
 
 def test_without_rapl_one_sentence_says_what_would_allow_it(tmp_path):
     with pytest.raises(CollectError, match=r"no power meter for this processor: RAPL: none here \(virtual machines"):
-        cpu.probe(root=tmp_path)
+        open_meter({"processor": "cpu", "bus": "here"}, root=tmp_path)
 
 
 def test_every_price_of_a_processor_can_be_told_from_the_others():

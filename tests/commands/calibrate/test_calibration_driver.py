@@ -11,7 +11,7 @@ import pytest
 
 from eprof import cli
 from eprof.base.errors import CollectError
-from eprof.collect.cuda import worker
+from eprof.collect import worker
 
 HERE = Path(__file__).parents[2]
 NVCC = '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho stub > "$2"\n'

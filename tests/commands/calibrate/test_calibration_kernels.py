@@ -208,7 +208,7 @@ def in_words(one, seen):
         "fp64_fma": seen["call _Z3fmaddd()"],
         f"{kind}_add": adds,
         f"{kind}_mul": seen["fmul"],
-        "special": seen["call _Z4exp2f()"] + seen["call _Z4log2f()"],
+        "special": seen["call _Z11native_exp2f()"] + seen["call _Z11native_log2f()"],
         "conversion": sum(count for name, count in seen.items() if "convert_" in name),
         "shared_read": seen["load local"],
         "shared_write": seen["store local"],

@@ -1,11 +1,12 @@
-"""The process that runs microbenchmarks on a GPU or the processor: `python -m eprof.collect.cuda.worker`.
+"""The process that runs microbenchmarks on a GPU or the processor: `python -m eprof.collect.worker`.
 
-`probe` and `run`, at the end, start it. It is a process of its own, so that a crash of the driver takes nothing else
-with it. What it measures is appended to a file of JSON lines as it goes; before each benchmark it says that it begins,
-so that the one that crashed is known.
+`probe`, `build` and `run`, at the end, start it. It is a process of its own, so that a crash of the driver takes
+nothing else with it. What it measures is appended to a file of JSON lines as it goes; before each benchmark it says
+that it begins, so that the one that crashed is known.
 
-    probe            say what the GPU is (one JSON line)
-    PLAN             a JSON file: run its jobs
+    probe PROCESSOR DEVICE           say what the GPU is (one JSON line)
+    build DEVICE SOURCE              say which kernels the driver of an OpenCL device makes of a source, and how
+    PLAN                             a JSON file: run its jobs
 """
 
 import json
@@ -20,17 +21,17 @@ from eprof.base.errors import CollectError, EprofError
 from eprof.base.toml import Formula
 from eprof.collect import process
 from eprof.collect.cpu import Cpu
-from eprof.collect.cuda.driver import CudaGpu, DriverError
-from eprof.collect.tools import ask
+from eprof.collect.cuda.driver import CudaGpu
+from eprof.collect.device import Device, DriverError
+from eprof.collect.opencl import OpenClGpu
+from eprof.collect.tools import Compiled, ask
 
 if TYPE_CHECKING:
     from eprof.collect.meters.meter import Meter
 
 
-BEGAN, MEASURED, FAILED, LEFT_OUT, NOTE = "began", "measured", "failed", "left out", "note"
-CHUNK = 8 * 256
-_VECTOR = 16
-_NEAR = 512
+# lost: the device, not the benchmark that had failed
+BEGAN, MEASURED, FAILED, LEFT_OUT, NOTE, LOST = "began", "measured", "failed", "left out", "note", "lost"
 _TRIAL_S = 0.02
 _MOST_TURNS = 2**30
 _WARM_MOST_S = 20.0
@@ -38,8 +39,13 @@ _WARM_STEP_S = 1.5
 _DRIFT = 0.01
 # Beside its window: trials, changes between benchmarks, the meter's start and end.
 OVERHEAD_S = 0.4
-_GIB = 2**30
-_COMMAND = (sys.executable, "-m", "eprof.collect.cuda.worker")
+_COMMAND = (sys.executable, "-m", "eprof.collect.worker")
+# By the word of a plan: how the device is opened that a user named.
+_DEVICES: Mapping[str, Callable[[str], Device]] = {
+    "cuda": lambda device: CudaGpu(int(device)),
+    "opencl": OpenClGpu,
+    "cpu": lambda _: Cpu(),
+}
 
 
 class Place(NamedTuple):
@@ -50,15 +56,20 @@ class Place(NamedTuple):
 
 
 def work(
-    plan: Mapping[str, Any], gpu: CudaGpu | Cpu, meter: "Meter", place: Place, now: Callable[[], float] = time.monotonic
+    plan: Mapping[str, Any],
+    gpu: Device,
+    meter: "Meter",
+    place: Place,
+    now: Callable[[], float] = time.monotonic,
+    utc_s: Callable[[], float] = time.time,
 ) -> None:
     """Run the plan's jobs in the worker, round after round, until all rounds are done or the time is up.
 
     plan: `jobs` (name, kernel, block, blocks, region, spread, rounds already done), `rounds`, `window_s`, `warm_s`,
-    `launch_s`, `budget_s`, `setting`, `images`. now: gives seconds.
+    `launch_s`, `budget_s`, `setting`, `images`. now: gives seconds; utc_s: since 1970, as logs of meters do.
     Raises CollectError if the GPU itself fails: no other job can run then.
     """
-    worker = _Worker(plan, gpu, meter, place, now, now() + float(plan["budget_s"]), gpu.describe(), {})
+    worker = _Worker(plan, gpu, meter, place, now, utc_s, now() + float(plan["budget_s"]), gpu.describe(), {})
     for image in plan["images"]:
         gpu.load(Path(image))
     worker.warm_up()
@@ -72,10 +83,11 @@ class _Worker(NamedTuple):
     """One run of a plan, which ends at the deadline. turns: of the loop in a launch, by benchmark."""
 
     plan: Mapping[str, Any]
-    gpu: CudaGpu | Cpu
+    gpu: Device
     meter: "Meter"
     place: Place
     now: Callable[[], float]
+    utc_s: Callable[[], float]
     deadline: float
     device: Mapping[str, Any]
     turns: dict[str, int]
@@ -107,9 +119,11 @@ class _Worker(NamedTuple):
         self.gpu.use_operands(float(job["scale"]))
         launch = self.launch(job)
         self.gpu.repeat(job["kernel"], *launch, self._for(float(self.plan["warm_s"])))
+        began_s = self.utc_s()
         with self.meter.sampling(self.place.samples):
             launches, seconds = self.gpu.repeat(job["kernel"], *launch, self._for(float(self.plan["window_s"])))
             self.meter.mark(1)
+        ended_s = self.utc_s()
         seen = self.meter.result()
         blocks, block, vectors, step, iterations = launch
         joules, window_s = seen.get("joules"), seen.get("window_s")
@@ -122,7 +136,7 @@ class _Worker(NamedTuple):
             "launches": launches,
             "time_s": seconds / launches,
             "power_w": joules / window_s if joules is not None and window_s else None,
-            "measured_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "utc_s": [began_s, ended_s],
             "seen": seen,
         }
 
@@ -131,7 +145,7 @@ class _Worker(NamedTuple):
         resident = self.gpu.resident(job["kernel"], int(job["block"]))
         values = {"sms": float(self.device["sms"]), "resident": float(resident)}
         blocks = int(Formula.parse(str(job["blocks"]))(values))
-        vectors, step = self.region(job, blocks)
+        vectors, step = self.gpu.region(job, blocks, self.plan.get("region_bytes"))
         size = (blocks, int(job["block"]), vectors, step)
         if job["name"] not in self.turns:
             self.turns[job["name"]] = self._turns(job["kernel"], size)
@@ -142,32 +156,11 @@ class _Worker(NamedTuple):
         self.gpu.repeat(kernel, *size, turns, lambda: True)
         while True:
             _, seconds = self.gpu.repeat(kernel, *size, turns, lambda: True)
-            if seconds >= _TRIAL_S or turns >= _MOST_TURNS:
-                return max(1, min(round(turns * float(self.plan["launch_s"]) / max(seconds, 1e-9)), _MOST_TURNS))
+            if seconds >= _TRIAL_S:
+                return max(1, min(round(turns * float(self.plan["launch_s"]) / seconds), _MOST_TURNS))
+            if turns >= _MOST_TURNS:
+                raise CollectError(f"{turns} turns of its loop take no time: the compiler left out what is measured.")
             turns = min(turns * (8 if seconds < _TRIAL_S / 16 else 2), _MOST_TURNS)
-
-    def region(self, job: Mapping[str, Any], blocks: int) -> tuple[int, int]:
-        """Vectors that the worker's kernel touches, and how far a block goes on in a turn; makes room for them."""
-        if isinstance(self.gpu, Cpu):
-            return self.gpu.region(job["region"])
-        spread = int(job["spread"])
-        if job["region"] in ("none", "near"):
-            self.gpu.reserve(2 * _NEAR * _VECTOR)
-            return _NEAR, 32
-        l2 = int(self.device["l2_bytes"] or 0)
-        if job["region"] == "l2":
-            if not l2:
-                raise CollectError("The driver does not tell how large L2 is.")
-            vectors = max(l2 // 4 // _VECTOR // spread // CHUNK, 1) * CHUNK
-            self.gpu.reserve(vectors * spread * _VECTOR)
-            return vectors, CHUNK
-        room = int(self.plan.get("region_bytes") or dram_bytes(l2, int(self.device["memory_bytes"])))
-        vectors = room // _VECTOR // spread // CHUNK * CHUNK
-        step = blocks * CHUNK
-        if vectors < 4 * step:
-            raise CollectError(f"The GPU's memory is too small: {room // 2**20} MiB do not outlast its caches.")
-        self.gpu.reserve(room)
-        return vectors, step
 
     def _for(self, seconds: float) -> Callable[[], bool]:
         end = self.now() + seconds
@@ -192,54 +185,55 @@ class _Worker(NamedTuple):
         self.say(NOTE, what="warmed up", seconds=round(self.now() - (end - _WARM_MOST_S), 3))
 
 
-def dram_bytes(l2: int, memory: int) -> int:
-    """How much memory the worker's DRAM benchmark reads: 64 times L2, at least 1 GiB, at most half of the GPU's."""
-    return min(max(64 * l2, _GIB), memory // 2)
-
-
 def main(words: list[str]) -> int:
     """The worker's exit code: 0, or 1 with one sentence on standard error."""
     try:
-        if words[:1] == ["probe"]:
-            gpu = CudaGpu(int(words[1]) if len(words) > 1 else 0)
-            print_line({**gpu.describe(), "free_bytes": gpu.free_bytes()})
-            gpu.close()
-            return 0
-        plan = json.loads(Path(words[0]).read_text(encoding="utf-8"))
-        live = Cpu() if plan["processor"] == "cpu" else CudaGpu(int(plan["device"]))
-        work(plan, live, open_meter(live.describe()), Place(Path(plan["results"]), Path(plan["samples"])))
-        live.close()
+        match words:
+            case ["probe", processor, device]:
+                gpu = _DEVICES[processor](device)
+                print_line(gpu.describe())
+                gpu.close()
+            case ["build", device, source]:
+                print_line(OpenClGpu(device).build(Path(source)))
+            case [file]:
+                plan = json.loads(Path(file).read_text(encoding="utf-8"))
+                gpu = _DEVICES[plan["processor"]](plan["device"])
+                meter = open_meter(gpu.describe(), is_needed=not plan["has_meter_log"])
+                work(plan, gpu, meter, Place(Path(plan["results"]), Path(plan["samples"])))
+                gpu.close()
     except EprofError as err:
         sys.stderr.write(f"{err}\n")
         return 1
     return 0
 
 
-def open_meter(device: Mapping[str, Any]) -> "Meter":
-    """The worker's meter: NVML's of this very GPU, found by its place on the bus; RAPL of a processor.
+def open_meter(device: Mapping[str, Any], is_needed: bool = True, root: Path = Path("/")) -> "Meter":
+    """The worker's meter: of this very board, found by its place on the bus; of a processor or a part of one, RAPL.
 
+    is_needed: else a log has the power, and the meter may see nothing of it. root: where /sys stands.
     Raises CollectError.
     """
-    from eprof.collect.cuda.clocks import handle
-    from eprof.collect.meters import jetson, nvml, rapl
+    from eprof.collect.meters import hwmon, jetson, nvml, rapl
     from eprof.collect.meters.meter import Meter as Sampler
+    from eprof.collect.meters.source import Nothing
 
-    if device.get("processor") == "cpu":
-        packages, why = rapl.find()
-        if packages is None:
-            raise CollectError(f"There is no power meter for this processor: {why}.")
-        return Sampler(packages)
-    library, board, why = handle(str(device["bus"]))
-    if board is not None:
-        try:
-            library.nvmlDeviceGetPowerUsage(board)
-            return Sampler(nvml.Nvml(library, [board]))
-        except library.NVMLError as err:
-            why = f"NVML: this GPU has no power sensor ({err})"
-    source, reason = jetson.find()
-    if source is None:
-        raise CollectError(f"There is no power meter for this GPU: {why}; {reason}.")
-    return Sampler(source)
+    bus = str(device["bus"])
+    looks: list[Callable[[], tuple[Any, str]]]
+    looks = [lambda: nvml.board(bus), lambda: hwmon.board(bus, root), lambda: jetson.find(root)]
+    if device["processor"] == "cpu":
+        looks = [lambda: rapl.find(root)]
+    elif device.get("in_package"):
+        looks.append(lambda: rapl.find(root))
+    reasons = []
+    for look in looks:
+        source, why = look()
+        if source is not None:
+            return Sampler(source)
+        reasons.append(why)
+    if not is_needed:
+        return Sampler(Nothing())
+    kind = "processor" if device["processor"] == "cpu" else "GPU"
+    raise CollectError(f"There is no power meter for this {kind}: {'; '.join(reasons)}.")
 
 
 def print_line(data: Mapping[str, Any]) -> None:
@@ -247,19 +241,29 @@ def print_line(data: Mapping[str, Any]) -> None:
     sys.stdout.write(json.dumps(data) + "\n")
 
 
-def probe(device: int) -> dict[str, Any]:
-    """What the GPU is, found in a process of its own, for the CUDA driver stays in it.
+def probe(processor: str, device: str) -> dict[str, Any]:
+    """What the GPU is, found in a process of its own, for its driver stays in it.
 
     Raises CollectError with the driver's reason.
     """
+    return _asked("There is no GPU to calibrate.", "probe", processor, device)
+
+
+def build(device: str, source: Path) -> Compiled:
+    """What the driver of an OpenCL device makes of a source. Raises CollectError with what its compiler says."""
+    built = _asked("The microbenchmarks cannot be compiled.", "build", device, str(source))
+    return Compiled(source, built["how"], frozenset(built["kernels"]))
+
+
+def _asked(what_fails: str, *words: str) -> dict[str, Any]:
     variables = [f"{key}={value}" for key, value in _additions().items()]
-    lines = ask(["env", *variables, *_COMMAND, "probe", str(device)]).strip().splitlines()
+    lines = ask(["env", *variables, *_COMMAND, *words]).strip().splitlines()
     for line in lines:
         if line.startswith("{"):
-            description: dict[str, Any] = json.loads(line)
-            return description
+            told: dict[str, Any] = json.loads(line)
+            return told
     reason = lines[-1] if lines else "The process that looks at the GPU died."
-    raise CollectError(f"There is no GPU to calibrate. {reason}")
+    raise CollectError(f"{what_fails} {reason}")
 
 
 def run(plan: Path, log: Path, timeout_s: float, tick: Callable[[], None] | None = None) -> str | None:
@@ -285,7 +289,7 @@ def run(plan: Path, log: Path, timeout_s: float, tick: Callable[[], None] | None
 
 def _additions() -> dict[str, str]:
     """Environment of the worker's process: devices numbered by place on the bus, and eprof where we found it."""
-    home = str(Path(__file__).resolve().parents[3])
+    home = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
     return {"CUDA_DEVICE_ORDER": os.environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), "PYTHONPATH": path}
 
