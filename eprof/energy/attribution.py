@@ -1,17 +1,17 @@
 """Attribution: counts times costs, plus constant power times time."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
-from eprof.base.arrays import Columns, Floats, Ints, known_or_zero, known_sum
+from eprof.base.arrays import Array, Columns, Floats, Ints, known_or_zero, known_sum
 from eprof.base.brief import Brief
 from eprof.base.errors import CostError
 from eprof.base.marks import Mark
-from eprof.base.vocabulary import COMPUTATION, COMPUTATION_WORDS, CONSTANT, DATA, DATA_WORDS, RANDOM
+from eprof.base.vocabulary import COMPUTATION, COMPUTATION_WORDS, CONSTANT, DATA, DATA_WORDS, PRICED, RANDOM
 from eprof.costs import Charge, Costs
 from eprof.counts.counts import Counts
 from eprof.logs.rows.log import KernelRows
@@ -47,6 +47,17 @@ class Split(Brief, Struct, frozen=True, eq=False, dict=True):
     def chosen(self, rows: Ints) -> "Split":
         """The energy of some kernels, by their places."""
         return Split(self.joules.chosen(rows), self.joule_marks.chosen(rows), self.over_j[rows])
+
+    @staticmethod
+    def below(splits: Sequence["Split"]) -> "Split":
+        """The energy of several devices, each with its own prices, below each other; NaN where one has no such word."""
+        if len(splits) == 1:
+            return splits[0]
+        names = [name for name in PRICED if any(name in split.joules for split in splits)]
+        joules = np.concatenate([_spread(split.joules, names, np.nan) for split in splits])
+        marks = np.concatenate([_spread(split.joule_marks, names, 0) for split in splits])
+        over_j = np.concatenate([split.over_j for split in splits])
+        return Split(Columns(tuple(names), joules), Columns(tuple(names), marks), over_j)
 
     def adding_up_to(self, total_j: Floats) -> "Split":
         """The energy with each kernel's parts scaled so that they add up to `total_j`, (n_kernels,); ESTIMATED."""
@@ -128,6 +139,16 @@ def attribute(counts: Counts, costs: Costs) -> Split:
     """
     if counts.books != costs.books:
         raise CostError(f"{costs.name} prices bytes as {costs.books}, but these are counted as {counts.books}.")
+    return _split(counts, costs.charges, *_constant(counts.rows, costs))
+
+
+def unpriced(counts: Counts) -> Split:
+    """The split of kernels that nothing is known of the prices of: all that was counted is missing."""
+    rows = len(counts.rows)
+    return _split(counts, {}, np.full(rows, np.nan), np.full(rows, int(Mark.MISSING)))
+
+
+def _split(counts: Counts, charges: Mapping[str, Charge], constant_j: Floats, constant_marks: Ints) -> Split:
     joules: dict[str, Floats] = {}
     marks: dict[str, Ints] = {}
     for word in counts.amounts.names:
@@ -136,11 +157,20 @@ def attribute(counts: Counts, costs: Costs) -> Split:
         if word == RANDOM:
             # A surcharge: where nobody tells accesses apart, their bytes pay as those that stream.
             number, number_marks = np.where(is_told, number, 0.0), np.where(is_told, number_marks, 0)
-        if is_told.any() or (word in costs.charges and word != RANDOM):
-            joules[word], marks[word] = _priced(number, number_marks, costs.charges.get(word))
-    joules[CONSTANT], marks[CONSTANT] = _constant(counts.rows, costs)
+        if is_told.any() or (word in charges and word != RANDOM):
+            joules[word], marks[word] = _priced(number, number_marks, charges.get(word))
+    joules[CONSTANT], marks[CONSTANT] = constant_j, constant_marks
     rows = len(counts.rows)
     return Split(Columns.of(joules, rows), Columns.of(marks, rows), np.zeros(rows))
+
+
+def _spread(columns: Columns, names: Sequence[str], nothing: float) -> Array:
+    """The columns of these names, (n_rows, n_names), with `nothing` in those that there are none of."""
+    values = np.full((len(columns), len(names)), nothing, dtype=columns.values.dtype)
+    for place, name in enumerate(names):
+        if name in columns:
+            values[:, place] = columns[name]
+    return values
 
 
 def _priced(number: Floats, counted: Ints, charge: Charge | None) -> tuple[Floats, Ints]:

@@ -1,8 +1,8 @@
 """The document `eprof.profile/1`: a priced profile as the structures of `schema.py` (docs/profile-json.md)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from eprof.logs.rows.log import Log
     from eprof.profile.profile import Counted, Energy
 
+T = TypeVar("T")
 MISSING = int(Mark.MISSING)
 _IMPLIED = {*LEVEL_PARTS, *PAY_WHERE_PRICED}
 _WORDS = [names(marks) for marks in range(16)]
@@ -37,11 +38,14 @@ _WORDS = [names(marks) for marks in range(16)]
 def document(energy: "Energy") -> schema.Profile:
     """The document `eprof.profile/1` of a priced profile."""
     whole, place_of = energy.whole()
-    cells = _Cells(whole)
-    replicas = intervals.replicas(energy)
+    refits = intervals.refits_of(energy)
     sums = _sums(whole)
     sums["energy_j"].measured = energy.measured_j
-    of_all = intervals.causes_of_energy(whole, replicas)
+    of_all = intervals.causes_of_energy(whole, refits)
+    of_gpus = [of_all]
+    if whole.gpus:
+        of_gpus = [intervals.causes_of_energy(gpu, (own,)) for gpu, own in zip(whole.gpus, refits, strict=True)]
+    prices = [costs for gpu in whole.each if (costs := _costs(gpu, _whose(whole, gpu))) is not None]
     devices = [_device(counted) for counted in energy.profile.counted]
     used = list(dict.fromkeys(counted.definition for counted in energy.profile.counted))
     made = schema.Profile(
@@ -55,22 +59,33 @@ def document(energy: "Energy") -> schema.Profile:
         definition=schema.Definition(
             ", ".join(definition.name for definition in used), " ".join(definition.source for definition in used)
         ),
-        costs=_costs(energy, whole.listed),
+        costs=next(iter(prices), None),
+        costs_of_others=prices[1:] or UNSET,
         time_from=energy.time_from,
         modelled_time=_modelled_time(energy),
-        counts=_total_counts(whole, cells),
+        counts=_total_counts(whole, _Cells(whole)),
         warnings=energy.warnings,
-        kernels=_with_lines(_kernels(whole, cells, replicas, of_all), energy),
+        kernels=_with_lines(_in_places(whole, list(map(_kernels, whole.each, refits, of_gpus))), energy),
         commit=energy.profile.run.commit or UNSET if energy.profile.run else UNSET,
         causes=of_all,
         to_meter=_to_meter(whole),
         gaps=_gaps(whole),
         operators=operators(energy, place_of) or UNSET,
         **sums,
-        **_groups(energy, place_of, replicas),
-        **_modelled(whole, replicas),
+        **_groups(energy, place_of, refits),
+        **_modelled(whole, refits),
     )
     return made if energy.metered is None else _without_bounds(made)
+
+
+def _in_places(energy: "Energy", of_gpus: Sequence[list[T]]) -> list[T]:
+    """What there is for each kernel of each GPU, in the places of the kernels in the document."""
+    if len(of_gpus) == 1:
+        return of_gpus[0]
+    placed: dict[int, T] = {}
+    for gpu, of_kernels in zip(energy.gpus, of_gpus, strict=True):
+        placed |= dict(zip(energy.places_of(gpu).tolist(), of_kernels, strict=True))
+    return [placed[place] for place in range(len(placed))]
 
 
 def _sums(energy: "Energy", lost: int = 0) -> dict[str, Any]:
@@ -115,7 +130,12 @@ def _input(log: "Log") -> schema.Input:
     )
 
 
-def _costs(energy: "Energy", listed: Collection[str]) -> schema.Costs | None:
+def _whose(energy: "Energy", gpu: "Energy") -> list[str | None] | UnsetType:
+    """The devices of kernels that a GPU's prices are for, where others have others."""
+    return [part.device.label for part in gpu.profile.counted] if energy.gpus else UNSET
+
+
+def _costs(energy: "Energy", whose: list[str | None] | UnsetType) -> schema.Costs | None:
     costs = energy.costs
     if costs is None or energy.split is None:
         return None
@@ -141,13 +161,14 @@ def _costs(energy: "Energy", listed: Collection[str]) -> schema.Costs | None:
         setting_from=costs.setting_from,
         constant_power_w=costs.constant_power_w,
         constant_why=costs.constant_why,
-        charges=_charges(costs, listed),
+        charges=_charges(costs, energy.listed),
         marks=_WORDS[costs.marks],
         notes=list(costs.notes),
         gpu_match=match,
         held=energy.split.held_together,
         cores=cores,
         fit=fit,
+        of=whose,
     )
 
 
@@ -183,7 +204,8 @@ def _gaps(energy: "Energy") -> schema.Gaps | UnsetType:
         return UNSET
     if idle is None:
         return schema.Gaps(None, None, copies_s)
-    gap_j = idle.time_s * energy.costs.constant_power_w if energy.costs is not None else None
+    watts = [gpu.costs.constant_power_w for gpu in energy.each if gpu.costs is not None]
+    gap_j = idle.time_s * sum(watts) if watts else None
     return schema.Gaps(idle.time_s, gap_j, copies_s, idle.longest_s, idle.copied_s)
 
 
@@ -211,12 +233,12 @@ class _Cells:
         self.is_bound = ((self.marks & MISSING) != 0) & ~np.isnan(self.values)
         self.joules = np.full_like(self.values, np.nan)
         self.pays = np.zeros(len(self.names), dtype=bool)
-        if energy.split is not None and energy.costs is not None:
+        if energy.split is not None:
             priced = [name in energy.split.joules for name in self.names]
             self.joules[:, priced] = energy.split.joules.only(self.names)
             self.marks[:, priced] |= energy.split.joule_marks.only(self.names)
-            charges = energy.costs.charges
-            self.pays = np.array([name in charges and charges[name].pays for name in self.names], dtype=bool)
+            paying = energy.paying
+            self.pays = np.array([name in paying for name in self.names], dtype=bool)
 
     def by_kernel(self) -> list[dict[str, schema.Count]]:
         """The counts of each kernel in the document: those counted, and those that are priced but missing."""
@@ -272,10 +294,8 @@ def _total_counts(energy: "Energy", cells: _Cells) -> dict[str, schema.TotalCoun
     return told
 
 
-def _kernels(
-    energy: "Energy", cells: _Cells, replicas: "Replicas | None", whole: schema.Causes | UnsetType
-) -> list[schema.Kernel]:
-    """The kernels in the document, a structure each. Columns become lists once, so 5,000 kernels take a moment only."""
+def _kernels(energy: "Energy", replicas: "Replicas | None", whole: schema.Causes | UnsetType) -> list[schema.Kernel]:
+    """The kernels of a GPU in the document. Columns become lists once, so that 5,000 kernels take a moment only."""
     rows = energy.sums()
     marks = [_joule_marks(*[MISSING] * len(ENERGIES))] * len(energy.counts.rows)
     if energy.split is not None:
@@ -288,7 +308,7 @@ def _kernels(
         "time_s": finite_all(rows["time_s"]),
         "time_marks": [_WORDS[mark] for mark in totals.kernel_time_marks(energy).tolist()],
         "power_w": finite_all(rows["power_w"]),
-        "counts": cells.by_kernel(),
+        "counts": _Cells(energy).by_kernel(),
         "energy_j": [schema.RunJoules(*families) for families in joules],
         "energy_marks": marks,
         "interval_j": intervals.of_kernels(energy, replicas),
@@ -308,13 +328,14 @@ def _kernels(
 
 
 def _signs(counts: "Counts") -> list[dict[str, float] | UnsetType]:
-    """What tells why each kernel waits, as shares."""
+    """What tells why each kernel waits, as shares, and the shape of its launches."""
     if counts.shape is None:
         return [UNSET] * len(counts.rows)
     shape, launches = counts.shape, counts.rows.launches
     with np.errstate(divide="ignore", invalid="ignore"):
         conflicts = shape["conflicts"] / (shape["conflicts"] + shape["shared"])
-    shares = {name: shape[name] / launches for name in ("occupancy", "memory_stall")} | {"bank_conflict": conflicts}
+    means = {name: shape[name] / launches for name in ("occupancy", "memory_stall", "blocks", "threads")}
+    shares = means | {"bank_conflict": conflicts}
     rows = zip(*(finite_all(values) for values in shares.values()), strict=True)
     told = [{name: share for name, share in zip(shares, row, strict=True) if share is not None} for row in rows]
     return [signs or UNSET for signs in told]
@@ -370,7 +391,7 @@ def _split_marks(words: list[str]) -> list[str]:
 # ------------------------------------------------------------------------------------------------ groups and models
 
 
-def _groups(energy: "Energy", place_of: np.ndarray, replicas: "Replicas | None") -> dict[str, Any]:
+def _groups(energy: "Energy", place_of: np.ndarray, refits: intervals.Refits) -> dict[str, Any]:
     """The groups in the document and how they were made, if there are groups.
 
     place_of: the place of each row in the document.
@@ -385,7 +406,7 @@ def _groups(energy: "Energy", place_of: np.ndarray, replicas: "Replicas | None")
             # Some of what no log tells the part of may belong to any of the others.
             is_bound = grouping.untold in members and part.name != grouping.untold
             kernels = np.unique(place_of[part.places])
-            group = _group(part.name, energy.only(part.places), kernels, replicas, MISSING if is_bound else 0)
+            group = _group(part.name, energy.only(part.places), kernels, refits, MISSING if is_bound else 0)
             if part.stands_for > 1:
                 group.stands_for = part.stands_for
             groups.append(group)
@@ -394,7 +415,7 @@ def _groups(energy: "Energy", place_of: np.ndarray, replicas: "Replicas | None")
         if grouping.by == RANK:
             made["ranks"] = msgspec.convert(spread_of_ranks(members, energy.counts, energy.split), schema.Ranks)
         return made
-    groups = [_group(name, energy.only(places), places, replicas) for name, places in members.items() if len(places)]
+    groups = [_group(name, energy.only(places), places, refits) for name, places in members.items() if len(places)]
     return {"grouped": grouping.how, "groups": groups}
 
 
@@ -405,29 +426,27 @@ def _weights(energy: "Energy") -> np.ndarray:
     return energy.split.total_j
 
 
-def _group(
-    name: str, energy: "Energy", kernels: np.ndarray, replicas: "Replicas | None", lost: int = 0
-) -> schema.Group:
+def _group(name: str, energy: "Energy", kernels: np.ndarray, refits: intervals.Refits, lost: int = 0) -> schema.Group:
     """The totals of some kernels, like those of the whole; `kernels` are their places in the document."""
     return schema.Group(
         name=name,
         kernels=kernels.tolist(),
         counts=_Cells(energy, lost).totals(),
-        interval_j=intervals.of_total(energy, replicas, lost),
-        causes=intervals.causes_of_energy(energy, replicas),
+        interval_j=intervals.of_total(energy, refits, lost),
+        causes=intervals.causes_of_energy(energy, refits),
         **_sums(energy, lost),
     )
 
 
-def _modelled(energy: "Energy", replicas: "Replicas | None") -> dict[str, Any]:
-    if energy.costs is None or energy.split is None:
+def _modelled(energy: "Energy", refits: intervals.Refits) -> dict[str, Any]:
+    if energy.split is None:
         return {}
     answers = [energy.what_if(question) for question in energy.questions]
     usual = [answer for answer in whatif.usual(energy) if answer.question not in energy.questions]
     models = {
         "limits": _limits(energy),
         "time_components": of_energy(energy),
-        "interval_j": intervals.of_whole(energy, replicas),
+        "interval_j": intervals.of_whole(energy, refits),
         "clocks": whatif.clocks(energy),
         "what_if": [_answer(answer, True) for answer in answers] + [_answer(answer, False) for answer in usual],
     }
@@ -435,14 +454,20 @@ def _modelled(energy: "Energy", replicas: "Replicas | None") -> dict[str, Any]:
 
 
 def _limits(energy: "Energy") -> schema.Limits | None:
-    assert energy.costs is not None and energy.split is not None
-    known = machines(energy.costs)
-    if not known:
-        return None
-    precision = main_precision(energy.counts.amounts)
-    known.sort(key=lambda machine: machine.precision != precision)
-    rows = place(energy.counts, energy.costs, energy.split).rows()
-    return msgspec.convert({"machines": [described(machine) for machine in known], "kernels": rows}, schema.Limits)
+    """The limits of the kernels, each below the lines of its GPU; None where a GPU has no prices, or none has peaks."""
+    known: list[schema.Machine] = []
+    rows: list[list[dict[str, Any]]] = []
+    for gpu in energy.each:
+        if gpu.costs is None or gpu.split is None:
+            return None
+        precision = main_precision(gpu.counts.amounts)
+        of_gpu = sorted(machines(gpu.costs), key=lambda machine: machine.precision != precision)
+        for machine in of_gpu:
+            known.append(msgspec.convert(described(machine), schema.Machine))
+            known[-1].of = _whose(energy, gpu)
+        rows.append(place(gpu.counts, gpu.costs, gpu.split).rows())
+    kernels = msgspec.convert(_in_places(energy, rows), list[schema.Limit])
+    return schema.Limits(known, kernels) if known else None
 
 
 def _answer(answer: whatif.Answer, is_asked: bool) -> schema.Answer:

@@ -12,7 +12,7 @@ from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from eprof.base.arrays import Floats, Ints, finite, known_or_zero
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _MISSING = int(Mark.MISSING)
 _PLACES = {group: place for place, group in enumerate(GROUPS)}
 _GROUP_OF = [CONSTANT if word == CONSTANT else COUNTS[word].group for word in PRICED]
+_IN_GROUP = np.array([[float(own == group) for own in _GROUP_OF] for group in GROUPS])
 _WORDS_OF = {
     group: tuple(word for word, own in zip(PRICED, _GROUP_OF, strict=True) if own == group) for group in GROUPS
 }
@@ -44,6 +45,14 @@ _FAMILIES = {count.group: count.family for count in COUNTS.values()}
 _OF_FAMILY = {
     family: frozenset(group for group, of in _FAMILIES.items() if of == family) for family in (COMPUTATION, DATA)
 }
+
+
+Refits = tuple[Replicas | None, ...]  # of each of `Energy.each`
+
+
+def refits_of(energy: "Energy") -> Refits:
+    """The replicas of the prices of each GPU of a profile, or of all where they have the same."""
+    return tuple(map(replicas, energy.each))
 
 
 def replicas(energy: "Energy") -> Replicas | None:
@@ -79,15 +88,15 @@ class _Draws:
 
     def by_group(self, rows: Ints | None = None) -> Floats:
         """The energy of each group of counts in some kernels together, or in all: (n_groups, n_replicas), in J."""
-        own = slice(None) if rows is None else rows
-        joules = (self.amounts[own].T @ self.factors[own]) * self.refits.prices
-        seconds = self.amounts[own, -1].sum()
-        if self.energy.total_s is not None and len(self.amounts[own]) == len(self.amounts):
+        places = slice(None) if rows is None else rows
+        amounts = self.amounts[places]
+        joules = (amounts.T @ self.factors[places]) * self.refits.prices
+        seconds = amounts[:, -1].sum()
+        if self.energy.total_s is not None and len(amounts) == len(self.amounts):
             seconds = self.energy.total_s
         joules[-1] = seconds * self.refits.prices[-1]
-        groups = np.zeros((len(GROUPS), joules.shape[1]))
-        np.add.at(groups, [_PLACES[group] for group in _GROUP_OF], joules)
-        return groups
+        in_groups: Floats = _IN_GROUP @ joules
+        return in_groups
 
     @cached_property
     def of_all(self) -> Floats:
@@ -105,10 +114,61 @@ class _Draws:
         return _closed(low, high, more_j, math.nan if lost else self.limits.total_j, value_j)
 
 
-def of_whole(energy: "Energy", refits: Replicas | None) -> schema.Interval | None:
+def of_whole(energy: "Energy", refits: Refits) -> schema.Interval | None:
     """The intervals of a profile's energy of all kernels, by family and by group of counts."""
-    if refits is None:
+    of_gpus = [_of_gpu(gpu, own) for gpu, own in _with_replicas(energy, refits)]
+    return _together(of_gpus, _has_unpriced(energy)) if len(energy.each) > 1 else next(iter(of_gpus), None)
+
+
+def _with_replicas(energy: "Energy", refits: Refits) -> list[tuple["Energy", Replicas]]:
+    """The GPUs with prices and their replicas; nothing where some GPU's prices have none."""
+    priced = [pair for pair in zip(energy.each, refits, strict=True) if pair[0].split is not None]
+    priced = [(gpu, own) for gpu, own in priced if len(gpu.counts.rows)]
+    known = [(gpu, own) for gpu, own in priced if own is not None]
+    return known if len(known) == len(priced) else []
+
+
+def _has_unpriced(energy: "Energy") -> bool:
+    """Whether some kernels are of a GPU without prices, which leaves an interval without an end above."""
+    return any(gpu.split is None and len(gpu.counts.rows) for gpu in energy.gpus)
+
+
+def _together(of_gpus: Sequence[schema.Interval], is_open: bool) -> schema.Interval | None:
+    """The intervals of several GPUs: their ends add up, as if all prices were off to the same side."""
+    if not of_gpus:
         return None
+    uncounted = [interval.uncounted for interval in of_gpus]
+    if is_open:
+        uncounted.append({TOTAL: None})
+    rooms = {group: [own[group] for own in uncounted if group in own] for group in dict.fromkeys(chain(*uncounted))}
+    within = [interval.within for interval in of_gpus if interval.within]
+    return schema.Interval(
+        share=min(interval.share for interval in of_gpus),
+        replicas=min(interval.replicas for interval in of_gpus),
+        within=max(within, default=None),
+        computation=_added([interval.computation for interval in of_gpus], is_open),
+        data=_added([interval.data for interval in of_gpus], is_open),
+        constant=_added([interval.constant for interval in of_gpus], is_open),
+        total=_added([interval.total for interval in of_gpus], is_open),
+        groups={
+            group: _added([interval.groups.get(group) for interval in of_gpus], is_open)
+            for group in GROUPS
+            if any(group in interval.groups for interval in of_gpus)
+        },
+        uncounted={group: None if None in own else sum(filter(None, own)) for group, own in rooms.items()},
+    )
+
+
+def _added(ranges: Sequence[schema.Range | None], is_open: bool) -> schema.Range | None:
+    known = [ends for ends in ranges if ends is not None]
+    if not known:
+        return None
+    lows, highs = zip(*known, strict=True)
+    has_end = not is_open and None not in highs
+    return [sum(filter(None, lows)), sum(filter(None, highs)) if has_end else None]
+
+
+def _of_gpu(energy: "Energy", refits: Replicas) -> schema.Interval:
     draws = _Draws(energy, refits)
     values = dict(zip(GROUPS, joules_by_group(energy, np.arange(len(energy.counts.rows))).tolist(), strict=True))
 
@@ -118,7 +178,7 @@ def of_whole(energy: "Energy", refits: Replicas | None) -> schema.Interval | Non
         return draws.ends(groups, value_j, more_j) if value_j else None
 
     by_group = {group: ends([group]) for group in GROUPS}
-    total, most_j = of_total(energy, refits), draws.limits.total_j
+    total, most_j = _total_of_gpu(energy, refits), draws.limits.total_j
     limit_w: float | UnsetType = UNSET
     if total is not None and total[1] is not None and math.isclose(total[1], most_j):
         limit_w = most_j / draws.whole_s
@@ -145,17 +205,22 @@ def _room(draws: _Draws) -> dict[str, float | None]:
     return {group: joules if math.isfinite(joules) else None for group, joules in sums.items() if joules}
 
 
-def of_total(energy: "Energy", refits: Replicas | None, lost: int = 0) -> schema.Range | None:
+def of_total(energy: "Energy", refits: Refits, lost: int = 0) -> schema.Range | None:
     """The interval of the energy of all kernels together. lost: MISSING where some of them are not among them."""
+    of_gpus = [_total_of_gpu(gpu, own, lost) for gpu, own in _with_replicas(energy, refits)]
+    return _added(of_gpus, _has_unpriced(energy))
+
+
+def _total_of_gpu(energy: "Energy", refits: Replicas, lost: int = 0) -> schema.Range | None:
     joules = joules_of(energy)[TOTAL]
-    if refits is None or joules is None:
+    if joules is None:
         return None
     draws = _Draws(energy, refits)
     return draws.ends(GROUPS, joules, math.inf if lost else float(draws.lost.total.sum()), lost)
 
 
 def of_kernels(energy: "Energy", refits: Replicas | None) -> list[schema.Range | None]:
-    """The interval of each kernel's energy, which no board's limit lets end above that of all of them."""
+    """The interval of each kernel's energy on one GPU, which no limit lets end above that of all of them."""
     if refits is None or energy.split is None:
         return [None] * len(energy.counts.rows)
     draws, total_j = _Draws(energy, refits), energy.split.total_j
@@ -235,43 +300,68 @@ _ON_CHIP = _OF_FAMILY[COMPUTATION] | {"shared", "l1", "l2", "l3"}
 Partition = tuple[frozenset[str], ...]
 
 
-def causes_of_energy(energy: "Energy", replicas: Replicas | None) -> schema.Causes | UnsetType:
+def causes_of_energy(energy: "Energy", refits: Refits) -> schema.Causes | UnsetType:
     """The causes of the energy of all kernels together."""
-    return _of_rows(energy, mapped(partial(_Draws, energy), replicas), np.arange(len(energy.counts.rows)))
+    made = []
+    for gpu, own in zip(energy.each, refits, strict=True):
+        if gpu.split is not None:
+            made.append(_by_group(gpu, mapped(partial(_Draws, gpu), own), np.arange(len(gpu.counts.rows))))
+    return _of_groups(made)
 
 
 def causes_of_kernels(
     energy: "Energy", replicas: Replicas | None, whole: schema.Causes | UnsetType
 ) -> list[schema.Causes | UnsetType]:
-    """The causes of each kernel's energy; of the first ones only where there are thousands. whole: those of all."""
+    """The causes of each kernel's energy on one GPU; of the first ones only where there are thousands.
+
+    whole: those of all.
+    """
     number = len(energy.counts.rows)
-    draws = mapped(partial(_Draws, energy), replicas)
-    told = [_of_rows(energy, draws, np.array([place]), whole) for place in range(min(number, _MOST_KERNELS))]
+    told: list[schema.Causes | UnsetType] = []
+    if energy.split is not None:
+        draws = mapped(partial(_Draws, energy), replicas)
+        rows = (np.array([place]) for place in range(min(number, _MOST_KERNELS)))
+        told = [_of_groups([_by_group(energy, draws, row)], whole) for row in rows]
     return told + [UNSET] * (number - len(told))
 
 
-def _of_rows(
-    energy: "Energy", made: _Draws | None, places: np.ndarray, whole: schema.Causes | UnsetType = UNSET
-) -> schema.Causes | UnsetType:
-    """The causes of the energy of some kernels together, by their places."""
-    if energy.split is None:
-        return UNSET
+class _ByGroup(Struct, frozen=True):
+    """The energy of each group in some kernels of a GPU, (n_groups,) in J, and in each replica, (n_groups, n_draws)."""
+
+    joules: Floats
+    draws: Floats
+    share: float
+
+
+def _by_group(energy: "Energy", made: _Draws | None, places: np.ndarray) -> _ByGroup:
     joules = joules_by_group(energy, places)
     is_modelled = energy.modelled is not None and not energy.modelled.shares_only and not energy.by_component
     if is_modelled or energy.shares_socket:
         # How much constant power adds to a modelled time, or to some cores, is a choice, which would be shown as found.
         joules[CONSTANT_ROW] = 0.0
+    return _ByGroup(joules, _with_error(energy, made, places, joules), made.refits.share if made is not None else 1.0)
+
+
+def _of_groups(of_gpus: Sequence[_ByGroup], whole: schema.Causes | UnsetType = UNSET) -> schema.Causes | UnsetType:
+    """The causes of the energy of some kernels together, of one GPU or of several."""
+    if not of_gpus:
+        return UNSET
+    joules = sum((own.joules for own in of_gpus), np.zeros(len(GROUPS)))
     if not joules.sum() > 0 or not np.delete(joules, CONSTANT_ROW).any():
         return UNSET
     groups = [group for group, place in _PLACES.items() if joules[place] > 0]
-    draws = _with_error(energy, made, places, joules)[[_PLACES[group] for group in groups]]
-    share = made.refits.share if made is not None else 1.0
+    # The replicas of one GPU's prices know nothing of another's: any of the one go with any of the other. Beside prices
+    # without replicas they say nothing of the sum.
+    numbers = [own.draws.shape[1] for own in of_gpus]
+    number = np.arange(max(numbers) if min(numbers) > 1 else 1)
+    draws = sum((own.draws[:, number % own.draws.shape[1]] for own in of_gpus), np.zeros((len(GROUPS), len(number))))
+    share = max(own.share for own in of_gpus)
     singles = tuple(frozenset([group]) for group in groups)
     ways = _partitions(singles, joules[joules > 0])
     if whole and len(parts := [frozenset(part.groups) & set(groups) for part in whole.parts]) > 1:
         # The parts that the headline tells, unless they leave open which of them is a kernel's largest.
         ways = chain([_Told(part for part in parts if part)], ways)
-    return _chosen(groups, joules[joules > 0], draws, ways, share)
+    return _chosen(groups, joules[joules > 0], draws[[_PLACES[group] for group in groups]], ways, share)
 
 
 def _with_error(energy: "Energy", draws: _Draws | None, places: np.ndarray, joules: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import chain, compress
 from operator import attrgetter
@@ -28,7 +29,7 @@ from eprof.counts import checks, counters, counts, times
 from eprof.counts.counts import Counts
 from eprof.counts.definition import SM_COUNT, Definition, common, without_counters
 from eprof.counts.shapes import with_traces
-from eprof.energy.attribution import FAMILIES, Split
+from eprof.energy.attribution import FAMILIES, Split, unpriced
 from eprof.energy.clocks import Clocks, clocks_of, with_active_cycles
 from eprof.energy.clocks import priced as priced_at
 from eprof.energy.limits import Limits
@@ -69,7 +70,8 @@ class Profile(Result, Struct, frozen=True, eq=False):
     whole: whether all kernels of the logs are looked at. timeline: the launches one by one, where a log tells when each
     ran. parts: what rows were split by ("rank", "stream", "nvtx"); None: nothing, or by operator, as the log has it.
     idle: how long no kernel ran between the first and the last of the only trace; None: no log tells it of all.
-    copies_s: how long copies took, of the only log that tells it; 0: none does, or several.
+    copies_s: how long copies took, of the only log that tells it; 0: none does, or several. has_given_time: whether the
+    user gave times, which tell nothing of clocks.
     """
 
     title: str
@@ -80,6 +82,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
     run: Run | None = None
     priced_as: Run | None = None
     clocks: Clocks | None = None
+    has_given_time: bool = False
     total_s: float | None = None
     whole: bool = True
     timeline: TableRows | None = None
@@ -108,7 +111,8 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """The profile priced with a cost table (a name, a file or a loaded one) at a DVFS setting ("852/924", MHz).
 
         Without `costs`, the table that is made for the profiled GPU is taken; if there is none, the estimate of its
-        data sheet, unless `estimate` is False. "none": nothing is priced and every energy is unknown. Without
+        data sheet, unless `estimate` is False. "none": nothing is priced and every energy is unknown. Where logs are of
+        several GPUs, each has its own prices (`Energy.gpus`). Without
         `setting`, it is that nearest to the clocks of the run, if these are known and the table serves this GPU, else
         the table's default. `efficiency`: the fraction of the peak that kernels on a
         simulated device are taken to reach (`simulated`). by_component: also model each kernel's time by component,
@@ -121,6 +125,22 @@ class Profile(Result, Struct, frozen=True, eq=False):
         """
         if metered_j is not None and to_meter is False:
             raise UsageError("--energy scales to a meter, and --no-to-meter does not; give one of the two.")
+        if efficiency is not None and not self.is_simulated:
+            raise UsageError("--efficiency is for simulated devices, whose time is modelled; these logs are of a GPU.")
+        gpus = self.by_gpu()
+        if len(gpus) > 1 and costs != NONE:
+            if to_meter or metered_j is not None:
+                self._check_metered(metered_j)
+            made = [
+                gpu.energy(costs, setting, efficiency if gpu.is_simulated else None, False, estimate=estimate)
+                for gpu in gpus
+            ]
+            if any(energy.split is not None for energy in made):
+                together = beside(self, made)
+                if by_component:
+                    together.check_one_gpu("--time components")
+                return together
+            costs = NONE
         predicted = self._predicted(costs, setting, efficiency, by_component)
         if to_meter or metered_j is not None:
             return self._to_meter(predicted, metered_j)
@@ -129,6 +149,11 @@ class Profile(Result, Struct, frozen=True, eq=False):
         if estimate and costs is None and predicted.costs is None and (table := self._estimated_by_default()):
             return self._predicted(table, setting, efficiency, by_component)
         return predicted
+
+    def _check_metered(self, metered_j: float | None) -> None:
+        from eprof.profile.metering import meter_of
+
+        meter_of(self, metered_j)
 
     def _to_meter(self, predicted: "Energy", metered_j: float | None = None) -> "Energy":
         from eprof.profile.metering import held_to, meter_of, shape_of
@@ -151,8 +176,6 @@ class Profile(Result, Struct, frozen=True, eq=False):
     def _predicted(
         self, costs: str | CostTable | None, setting: str | None, efficiency: float | None, by_component: bool = False
     ) -> "Energy":
-        if efficiency is not None and all(part.device.capability != counters.SIMULATED for part in self.counted):
-            raise UsageError("--efficiency is for simulated devices, whose time is modelled; these logs are of a GPU.")
         if costs is None and self.priced_as is not None:
             costs, setting = self.priced_as.pricing("costs"), setting or self.priced_as.pricing("setting")
         if efficiency is None and self.priced_as is not None:
@@ -207,21 +230,17 @@ class Profile(Result, Struct, frozen=True, eq=False):
             return self.estimated()
         if costs is not None:
             return self.on_this_gpu(load_costs(costs))
-        tables = {name: for_device(name) for name in map(_gpu_of, self.counted) if name}
-        by_name = {table.name: table for table in tables.values() if table is not None}
-        if len(by_name) != 1 or None in tables.values():
-            return None
-        (table,) = by_name.values()
-        return table if len(tables) == 1 else load_costs(table.name)
+        name = _gpu_of(self.counted[0])
+        return for_device(name) if name else None
 
     def estimated(self) -> CostTable:
         """The estimated cost table for the GPU of the profile; that of its compute capability where it has no name.
 
-        Raises CostError: the logs tell neither, or are of several GPUs, or no data sheet of that GPU is known.
+        Raises CostError: the logs tell neither, or no data sheet of that GPU is known.
         """
         from eprof.costs.estimate import estimated, of_capability
 
-        gpu = self._only_gpu()
+        gpu = self.counted[0].device
         if gpu.name is not None and capability_of_label(gpu.name) is None:
             return estimated(gpu.name)
         if gpu.capability is not None:
@@ -231,16 +250,6 @@ class Profile(Result, Struct, frozen=True, eq=False):
             '--costs "estimated:RTX 4090".'
         )
 
-    def _only_gpu(self) -> Device:
-        """The device of the profile, or one of several alike. Raises CostError: there are several GPUs."""
-        gpus = {(part.device.name, part.device.capability): part.device for part in self.counted}
-        if len(gpus) > 1:
-            raise CostError(
-                "--costs estimated is for one GPU, and the logs are of several GPUs; name one, such as "
-                '--costs "estimated:RTX 4090".'
-            )
-        return next(iter(gpus.values()))
-
     def _estimated_by_default(self) -> CostTable | None:
         """The estimated table where no table is made for the profile's GPU; None where nothing tells what it is."""
         from eprof.costs.estimate import of_capability
@@ -248,20 +257,50 @@ class Profile(Result, Struct, frozen=True, eq=False):
         if self.is_of_cpu:
             # What a meter saw is better known than how another CPU's prices would split it.
             return None if self.measured else mapped(load_costs, nearest_costs(UNNAMED))
-        try:
+        gpu = self.counted[0].device
+        with suppress(CostError):
             return self.estimated()
-        except CostError:
-            pass
-        try:
-            gpu = self._only_gpu()
+        with suppress(CostError):
             return of_capability(gpu.capability or "", gpu.name, gpu.sms)
-        except CostError:
-            return None
+        return None
 
     def on_this_gpu(self, table: CostTable) -> CostTable:
-        """The cost table as it holds on the profile's board; as it is where there are several, or no name."""
-        names = set(map(_gpu_of, self.counted))
-        return table.on(*names) if len(names) == 1 else table
+        """The cost table as it holds on the profile's board."""
+        return table.on(_gpu_of(self.counted[0]))
+
+    def by_gpu(self) -> tuple["Profile", ...]:
+        """The profile of each GPU, with what its own logs tell; the profile itself where it is of one, or all alike."""
+        gpus: dict[tuple[str | None, str | None], list[Counted]] = {}
+        for part in self.counted:
+            gpus.setdefault((part.device.name, part.device.capability), []).append(part)
+        return tuple(map(self._of, gpus.values())) if len(gpus) > 1 else (self,)
+
+    def _of(self, counted: Sequence[Counted]) -> "Profile":
+        own = {part.device.label for part in counted}
+        others = {part.device.label for part in self.counted} - own
+        logs = []
+        for log in self.logs:
+            devices = {label for table in log.tables for label in set(table.rows.device.texts().tolist())}
+            if not devices or devices - others:
+                logs.append(replace(log, clocks=tuple(clock for clock in log.clocks if clock.device not in others)))
+        books = {}
+        if not any(part.launches.counters.names for part in self.counted):
+            # Those of a report that was read back have no counters behind them.
+            for name, counted_there in self._books.items():
+                is_own = np.array([label in own for label in counted_there.rows.device], dtype=bool)
+                books[name] = counted_there.chosen(np.flatnonzero(is_own))
+        priced_as = self.priced_as
+        if priced_as is not None and (of_gpus := priced_as.manifest.get("pricing_of")):
+            # A report that was read back tells how it priced each GPU.
+            pricing = {"pricing": of_gpus.get(counted[0].device.label, priced_as.section("pricing"))}
+            priced_as = replace(priced_as, manifest=pricing)
+        clocks = None if self.has_given_time else clocks_of(self.run, logs)
+        return replace(self, logs=tuple(logs), counted=tuple(counted), priced_as=priced_as, clocks=clocks, _books=books)
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether a device of the profile was simulated, whose time is modelled."""
+        return any(part.device.capability == counters.SIMULATED for part in self.counted)
 
     @property
     def nouns(self) -> Nouns:
@@ -292,8 +331,7 @@ class Profile(Result, Struct, frozen=True, eq=False):
 
     def for_this_gpu(self, priced: Costs, table: CostTable) -> Costs:
         """The costs as they are for the GPU they were made for; on another, every price is ASSUMED, with a note."""
-        profiled = {part.device.name or f"a {self.nouns.processor} that the logs do not name" for part in self.counted}
-        others = sorted(name for name in profiled if not table.is_for(name))
+        profiled = self.counted[0].device.name or f"a {self.nouns.processor} that the logs do not name"
         if self.sockets is None and (share := self.socket_share(table)):
             whole_w = priced.constant_power_w / share
             shared = (
@@ -313,10 +351,10 @@ class Profile(Result, Struct, frozen=True, eq=False):
             whole = "Nothing tells how many sockets were in use: constant energy is that of one, with all of its cores."
             marks = priced.constant_marks | Mark.ASSUMED
             priced = replace(priced, constant_marks=marks, notes=(*priced.notes, whole))
-        if not others:
+        if table.is_for(profiled):
             return priced
         note = table.assumption or (
-            f"The costs are those of {table.device}, the counts are from {listed(others)}: "
+            f"The costs are those of {table.device}, the counts are from {profiled}: "
             f"every energy rests on the assumption that {SAME}."
         )
         if self.is_of_cpu:
@@ -451,6 +489,7 @@ def build(
         run=run,
         priced_as=priced_as,
         clocks=None if time else clocks_of(run, logs),
+        has_given_time=bool(time),
         total_s=total_s,
         whole=whole,
         timeline=launches.timeline,
@@ -594,7 +633,8 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     `costs`, `split` and `table` are None where no cost table is in force. modelled: how the times of simulated kernels
     were. questions, grouping: what `asking` and `grouped` added to the document. total_s: the time of all kernels,
     where it is known of them together only; those without a time took what it leaves of it. metered: how the table was
-    scaled to a meter, if it was. by_component: whether time by component was asked for.
+    scaled to a meter, if it was. by_component: whether time by component was asked for. gpus: where logs are of several
+    GPUs, the profile of each at its own prices, the largest energy first; `costs` and `table` are None then.
     """
 
     profile: Profile
@@ -609,13 +649,37 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
     total_s: float | None = None
     metered: Metered | None = None
     by_component: bool = False
+    gpus: tuple["Energy", ...] = ()
 
     def __repr__(self) -> str:
         """What it is about, with its joules; `to_frame` shows those of each kernel."""
-        table = f"{self.costs.name} at {self.costs.setting.label}" if self.costs is not None else "no cost table"
+        tables = [f"{gpu.costs.name} at {gpu.costs.setting.label}" for gpu in self.each if gpu.costs is not None]
+        table = ", ".join(tables) or "no cost table"
         joules = phrase("{:.3g} J, ", self.energy_j)
         kernels = f"{len(self.counts.rows)} {self.counts.nouns.kernels}"
         return brief(Energy, f"of {self.profile.title!r}: {joules}{kernels}, {table}")
+
+    @property
+    def each(self) -> tuple["Energy", ...]:
+        """The priced profile of each GPU with prices of its own; the profile itself, where it has one table."""
+        return self.gpus or (self,)
+
+    def check_one_gpu(self, command: str) -> None:
+        """Raises UsageError: GPUs have prices of their own, and `command` is of one."""
+        if self.gpus:
+            names = listed(list(dict.fromkeys(str(part.device.name) for part in self.profile.counted)))
+            raise UsageError(f"{command} is of one GPU, and these logs are of {names}: give the logs of one of them.")
+
+    def places_of(self, gpu: "Energy") -> Ints:
+        """Where the rows of one of `each` are; they have the same order there."""
+        own = set(gpu.counts.rows.device.tolist())
+        return np.flatnonzero([label in own for label in self.counts.rows.device.tolist()])
+
+    @property
+    def paying(self) -> frozenset[str]:
+        """The words that cost something on some GPU of the profile."""
+        tables = [gpu.costs for gpu in self.each if gpu.costs is not None]
+        return frozenset(word for costs in tables for word, charge in costs.charges.items() if charge.pays)
 
     @property
     def energy_j(self) -> float | None:
@@ -671,7 +735,8 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
         split = mapped(Split.chosen, split, order)
-        return replace(self, counts=counted.chosen(order), split=split, grouping=None), place[codes]
+        gpus = tuple(gpu.whole()[0] for gpu in self.gpus)
+        return replace(self, counts=counted.chosen(order), split=split, grouping=None, gpus=gpus), place[codes]
 
     def priced(self, costs: Costs) -> "Energy":
         """The same profile with other prices, held to what its boards may draw."""
@@ -697,6 +762,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
             questions=(),
             total_s=self._total_of(places),
             metered=None,
+            gpus=tuple(gpu.only(_among(places, self.places_of(gpu))) for gpu in self.gpus),
         )
 
     def _total_of(self, places: np.ndarray) -> float | None:
@@ -749,10 +815,8 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         sentences = []
         if self.measured is not None and self.metered is None:
             sentences.append(self._against(self.measured))
-        if self.costs is None:
-            sentences.append(self._no_costs())
-        else:
-            sentences += [*self.costs.notes, *self._unpriced()]
+        for gpu in self.each:
+            sentences += gpu._of_prices(self.gpus)
         if np.isnan(self.counts.rows.time_s).any():
             sentences.append(self._no_time())
         if self.grouping is not None and (unused := self.grouping.unused(self.counts.rows)):
@@ -764,9 +828,22 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         return list(dict.fromkeys([*sentences, *self.notes, *self.counts.warnings, *self.profile.warnings]))
 
     def _against(self, measured: Measured) -> str:
-        if self.costs is None:
+        if self.split is None:
             return f"Measured: {measured.words}."
         return f"Measured: {measured.words}. It may differ from the prediction: {measured.reasons()}."
+
+    def _of_prices(self, gpus: Sequence["Energy"]) -> list[str]:
+        """What the profile's prices rest on and lack. gpus: those beside which it stands, with prices of their own."""
+        if self.costs is not None:
+            return [*self.costs.notes, *self._unpriced()]
+        if not gpus:
+            return [self._no_costs()]
+        names = listed(
+            sorted({part.device.name or f"a {self.profile.nouns.processor}" for part in self.profile.counted})
+        )
+        return [
+            f"No cost table and no data sheet is known for {names}: its energy is missing, and totals are lower bounds."
+        ]
 
     def _no_costs(self) -> str:
         known = {part.device.name for part in self.profile.counted if part.device.name}
@@ -780,8 +857,6 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         nouns = self.profile.nouns
         unnamed = f"The logs do not name the {nouns.processor}"
         whose = f"No cost table is made for {listed(sorted(known))}" if known else unnamed
-        if len(known) > 1:
-            whose = f"No cost table serves all of {listed(sorted(known))} (report on each alone)"
         estimate = "--costs estimated" if named else '--costs "estimated:RTX 4090", with the name of the GPU'
         return (
             f"{whose}, so no energy is shown. Three ways to joules: a table of its own (eprof calibrate or eprof fit); "
@@ -890,8 +965,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         counts = self.counts
         is_counted = ~np.isnan(counts.amounts.values).all(axis=0)
         is_lost = (np.bitwise_or.reduce(counts.amount_marks.values, axis=0) & int(Mark.MISSING)) != 0
-        charges = self.costs.charges if self.costs else {}
-        paying = {word for word, charge in charges.items() if charge.pays} - {RANDOM}
+        paying = self.paying - {RANDOM}
         is_paying = np.array([word in paying for word in counts.amounts.names], dtype=np.bool_)
         return tuple(compress(counts.amounts.names, is_counted | (is_lost & is_paying)))
 
@@ -903,6 +977,34 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
 
         data: dict[str, Any] = to_builtins(document(self))
         return data
+
+
+def beside(profile: Profile, gpus: Sequence[Energy]) -> Energy:
+    """The profile of several GPUs, priced as each of them is alone."""
+    gpus = sorted(gpus, key=lambda gpu: -(gpu.energy_j or 0.0))
+    books = {gpu.counts.books for gpu in gpus if gpu.costs is not None}
+    counted = counts.concat([replace(gpu.counts, books=gpus[0].counts.books) for gpu in gpus])
+    split = Split.below([gpu.split or unpriced(gpu.counts) for gpu in gpus])
+    order = _order(counted.rows, split)
+    notes = [note for gpu in gpus for note in gpu.notes]
+    if len(books) > 1:
+        notes.append("Bytes of caches are counted as each GPU's prices want them: sums over GPUs mix both ways.")
+    modelled = next((gpu.modelled for gpu in gpus if gpu.modelled is not None), None)
+    return Energy(
+        profile,
+        None,
+        counted.chosen(order),
+        split.chosen(order),
+        modelled,
+        tuple(dict.fromkeys(notes)),
+        gpus=tuple(gpus),
+    )
+
+
+def _among(places: Ints, own: Ints) -> Ints:
+    """Where those of some places that are a GPU's `own` stand among these."""
+    place_of = {place: number for number, place in enumerate(own.tolist())}
+    return np.array([place_of[place] for place in places.tolist() if place in place_of], dtype=np.int64)
 
 
 def _order(rows: KernelRows, split: Split | None) -> Ints:

@@ -131,7 +131,7 @@ def load(path: Path, kernels: Sequence[str] = (), command_line: Sequence[str] = 
         idle=idle,
         copies_s=gaps.copies_s,
         whole=not kernels,
-        _books=_books(saved),
+        _books=_books(saved, document),
     )
 
 
@@ -179,18 +179,20 @@ def _counts(document: schema.Profile, kernels: Sequence[str]) -> Counts:
     )
 
 
-def _books(saved: Counts) -> dict[str, Counts]:
-    """The counts in both books. In those that were not saved, bytes of caches are not known."""
-    values, marks = saved.amounts.values.copy(), saved.amount_marks.values.copy()
-    columns = [saved.amounts.names.index(word) for word in _CACHES]
-    has_any = ~np.isnan(values[:, columns]) | (marks[:, columns] != 0)
-    values[:, columns] = np.nan
-    marks[:, columns] = np.where(has_any, _MISSING, 0)
-    others = {"served": "accessed", "accessed": "served"}[saved.books]
-    other = replace(
-        saved, amounts=Columns(saved.amounts.names, values), amount_marks=Columns(saved.amounts.names, marks)
-    )
-    return {saved.books: saved, others: replace(other, books=others)}
+def _books(saved: Counts, document: schema.Profile) -> dict[str, Counts]:
+    """The counts in both books. In those that a GPU's were not saved in, its bytes of caches are not known."""
+    of_gpu = {label: costs.books for costs in document.prices for label in costs.of or ()}
+    own = np.array([of_gpu.get(label, saved.books) for label in saved.rows.device], dtype=object)
+    columns = np.array([saved.amounts.names.index(word) for word in _CACHES])
+    made = {}
+    for books in ("served", "accessed"):
+        values, marks = saved.amounts.values.copy(), saved.amount_marks.values.copy()
+        lost = np.ix_(own != books, columns)
+        marks[lost] = np.where(~np.isnan(values[lost]) | (marks[lost] != 0), _MISSING, 0)
+        values[lost] = np.nan
+        amounts, amount_marks = Columns(saved.amounts.names, values), Columns(saved.amounts.names, marks)
+        made[books] = replace(saved, amounts=amounts, amount_marks=amount_marks, books=books)
+    return made
 
 
 def _definition(document: schema.Profile) -> Definition:
@@ -215,15 +217,18 @@ def _devices(document: schema.Profile, labels: Sequence[str | None]) -> list[Dev
 
 def _priced_as(document: schema.Profile, path: Path) -> tuple[Run, str]:
     """The pricing of a document as that of a run, so that it is taken again, and a sentence where it cannot be."""
-    costs, note = document.costs, ""
-    pricing: dict[str, Any] = {}
-    if costs is not None and costs.basis != "estimated":
-        try:
-            load_costs(costs.name)
-            core, memory = costs.setting.get("core_mhz"), costs.setting.get("memory_mhz")
-            pricing = {"costs": costs.name, "setting": phrase("{:g}/{:g}", core, memory) or None}
-        except CostError:
-            note = f"It was priced with {costs.name}, which is no table of eprof; name its file with --costs."
-    if document.modelled_time is not UNSET and document.modelled_time.given:
-        pricing["efficiency"] = document.modelled_time.efficiency
-    return Run(path, {"pricing": pricing}, {}), note
+    note = ""
+    pricing: dict[str | None, dict[str, Any]] = {}
+    for costs in document.prices:
+        own: dict[str, Any] = {}
+        if costs.basis != "estimated":
+            try:
+                load_costs(costs.name)
+                core, memory = costs.setting.get("core_mhz"), costs.setting.get("memory_mhz")
+                own = {"costs": costs.name, "setting": phrase("{:g}/{:g}", core, memory) or None}
+            except CostError:
+                note = f"It was priced with {costs.name}, which is no table of eprof; name its file with --costs."
+        if document.modelled_time is not UNSET and document.modelled_time.given:
+            own["efficiency"] = document.modelled_time.efficiency
+        pricing |= dict.fromkeys(costs.of or [None], own)
+    return Run(path, {"pricing": pricing.get(None, {}), "pricing_of": pricing}, {}), note

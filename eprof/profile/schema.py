@@ -108,7 +108,8 @@ class Costs(Struct, kw_only=True):
     basis: what its prices rest on; None: not stated. interval_is: what the intervals of its energies span. gpu_match:
     whether it was made for the profiled GPU ("own"), serves it beside another ("similar"), or is another's ("other").
     held: the factor on the prices of all but constant power where power limits of boards bind, of all kernels together.
-    cores: where constant power is the share that these have in a socket's.
+    cores: where constant power is the share that these have in a socket's. of: the devices of
+    kernels that these price, where others have others (`Profile.costs_of_others`).
     """
 
     name: str
@@ -128,6 +129,7 @@ class Costs(Struct, kw_only=True):
     held: float = 1.0
     cores: Cores | UnsetType = UNSET
     fit: dict[str, Any] | UnsetType = UNSET
+    of: list[str | None] | UnsetType = UNSET
 
 
 class Joules(Struct):
@@ -211,7 +213,8 @@ class Kernel(Struct, kw_only=True):
 
     inclusive_j: with all that it calls, where the log tells who calls whom; an estimate (docs/running.md). lines: those
     that take most, where the log tells lines. held: as `costs.held`, where its board's limit binds it. signs: what
-    tells why it waits: "occupancy", "memory_stall" of stalls, "bank_conflict" of accesses of shared memory; shares.
+    tells why it waits: "occupancy", "memory_stall" of stalls, "bank_conflict" of accesses of shared memory; shares. And
+    the "blocks" of a launch and the "threads" of a block, in the mean.
     """
 
     name: str
@@ -316,6 +319,7 @@ class Machine(Struct, kw_only=True):
     """A GPU at one setting and precision, as its lines are drawn (`profile/rooflines/machine.py`).
 
     access_b, access_pj, access_per_s, access_per_j: where all accesses of DRAM are at random, of such an access.
+    of: as `Costs.of`.
     """
 
     name: str
@@ -349,6 +353,7 @@ class Machine(Struct, kw_only=True):
     access_pj: float | UnsetType = UNSET
     access_per_s: float | UnsetType = UNSET
     access_per_j: float | UnsetType = UNSET
+    of: list[str | None] | UnsetType = UNSET
 
 
 class Intensities(Struct):
@@ -516,7 +521,10 @@ class Gaps(Struct):
 
 
 class Profile(Struct, kw_only=True):
-    """A priced profile: `eprof.profile/1`. commit: of the folder that it ran in, where the run recorded it."""
+    """A priced profile: `eprof.profile/1`. commit: of the folder that it ran in, where the run recorded it.
+
+    costs_of_others: of several GPUs, each with prices of its own; `costs` has those of the one that takes most.
+    """
 
     schema: str = PROFILE
     eprof: str
@@ -528,6 +536,7 @@ class Profile(Struct, kw_only=True):
     devices: list[Device]
     definition: Definition
     costs: Costs | None
+    costs_of_others: list[Costs] | UnsetType = UNSET
     time_s: float | None
     time_marks: Marks
     time_from: str | None
@@ -554,6 +563,11 @@ class Profile(Struct, kw_only=True):
     what_if: list[Answer] | UnsetType = UNSET
     warnings: list[str]
     kernels: list[Kernel]
+
+    @property
+    def prices(self) -> list[Costs]:
+        """The cost tables of all GPUs, that of the one that takes most first; none where nothing is priced."""
+        return [*filter(None, [self.costs]), *(self.costs_of_others or ())]
 
 
 class Dot(Limit, kw_only=True):

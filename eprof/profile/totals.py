@@ -1,6 +1,7 @@
 """Energy, time and flop/B of all kernels of a priced profile together."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,13 +48,13 @@ def joules_by_group(energy: "Energy", places: Ints) -> Floats:
 
     places: of the kernels; all of them have the constant energy of the total time, where only that is known.
     """
-    assert energy.split is not None and energy.costs is not None
+    assert energy.split is not None
     joules = np.zeros(len(GROUPS))
     rows = {group: row for row, group in enumerate(GROUPS)}
     words = energy.split.joules.names
     of_words = [rows[CONSTANT if word == CONSTANT else COUNTS[word].group] for word in words]
     np.add.at(joules, of_words, known_or_zero(energy.split.joules.values[places]).sum(axis=0))
-    if energy.total_s is not None and len(places) == len(energy.counts.rows):
+    if energy.total_s is not None and energy.costs is not None and len(places) == len(energy.counts.rows):
         joules[CONSTANT_ROW] = energy.total_s * energy.costs.constant_power_w
     return joules
 
@@ -134,8 +135,9 @@ def limits_of(energy: "Energy") -> Limits:
     """
     rows, metered = energy.counts.rows, energy.metered
     board_w = dict.fromkeys(rows.device.tolist(), math.inf)
-    if energy.costs is not None and energy.modelled is None:
-        board_w |= {part.device.label: board_limit_w(energy, part.device) for part in energy.profile.counted}
+    for gpu in energy.each:
+        if gpu.costs is not None and gpu.modelled is None:
+            board_w |= {part.device.label: board_limit_w(gpu, part.device) for part in gpu.profile.counted}
     watts = np.array([board_w[label] for label in rows.device.tolist()])
     if metered is not None:
         watts = np.maximum(watts, metered.mean_w)
@@ -143,17 +145,23 @@ def limits_of(energy: "Energy") -> Limits:
 
 
 def held_notes(energy: "Energy") -> list[str]:
-    """That prices made more than a board can draw, in one sentence: of the device with the worst kernel, or of that."""
-    split, costs = energy.split, energy.costs
-    if split is None or costs is None or energy.metered is not None or not split.over_j.any():
-        return []
+    """That prices made more than a board can draw, in a sentence for each GPU with prices of its own."""
+    return [note for gpu in energy.each if (note := _held_note(gpu, bool(energy.gpus)))]
+
+
+def _held_note(energy: "Energy", has_others: bool) -> str:
+    """Of the device with the worst kernel, or of that."""
+    split = energy.split
+    if split is None or energy.metered is not None or not split.over_j.any():
+        return ""
     rows, limits, nouns = energy.counts.rows, energy.limits, energy.counts.nouns
     made_j = known_or_zero(split.total_j) + split.over_j
     worst = int(np.argmin(split.held))
     own = limits.is_in & (limits.device == limits.device[worst])
     seconds, most_w = (float(values[limits.device[worst]]) for values in (limits.device_s, limits.device_w))
     if made_j[own].sum() > most_w * seconds:
-        whose = "these counts and times" if len(limits.device_w) == 1 else printable(str(rows.device[worst]))
+        is_one_of_several = has_others or len(limits.device_w) > 1
+        whose = printable(str(rows.device[worst])) if is_one_of_several else "these counts and times"
         watts, factor = made_j[own].sum() / seconds, split.chosen(np.flatnonzero(own)).held_together
     else:
         whose, factor = printable(str(rows.kernel[worst])), float(split.held[worst])
@@ -167,7 +175,7 @@ def held_notes(energy: "Energy") -> list[str]:
     note += f" all but constant power is taken times {factor:.3g}."
     if factor < _PLAUSIBLE:
         note += " So far off, the times, the counts or the board are probably not those of this run."
-    return [note]
+    return note
 
 
 def _beyond(energy: "Energy") -> str:
@@ -189,7 +197,7 @@ def intensity_of(energy: "Energy") -> float | None:
     return ratio(float(work.sum()), float(moved.sum()))
 
 
-def known_sum(values: npt.ArrayLike) -> float | None:
+def known_sum(values: npt.ArrayLike | Sequence[float | None]) -> float | None:
     """The total of what is known; None if nothing is."""
     numbers = np.asarray(values, dtype=np.float64)
     known = numbers[~np.isnan(numbers)]

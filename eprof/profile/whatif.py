@@ -31,7 +31,7 @@ from eprof.energy.time_model import of_table
 from eprof.profile import schema
 from eprof.profile.grouping import merged
 from eprof.profile.rooflines import flops_of, has_tensor_work, machines, traffic_of
-from eprof.profile.totals import joules_of, time_of
+from eprof.profile.totals import ENERGIES, TOTAL, joule_marks_of, joules_of, known_sum, time_of
 
 if TYPE_CHECKING:
     from eprof.profile.profile import Energy
@@ -240,6 +240,8 @@ def ask(energy: "Energy", question: str) -> Answer:
     parts = [part.strip() for part in question.split(",") if part.strip()]
     if not parts:
         raise UsageError(f"--what-if {question!r}: {_HELP}.")
+    if energy.gpus:
+        return _of_each_gpu(energy, question)
     start = now = _scenario(energy)
     says, assumes = [], []
     steps: dict[str, list[tuple[str, str]]] = {step: [] for step in _ORDER}
@@ -275,6 +277,40 @@ def ask(energy: "Energy", question: str) -> Answer:
         known_s,
         after.marks | Mark.ESTIMATED,
         after.lacks <= before.lacks,
+    )
+
+
+def _of_each_gpu(energy: "Energy", question: str) -> Answer:
+    """The answer for several GPUs, each asked at its own prices; one that cannot be asked stays as it is.
+
+    Raises EprofError: none of them can.
+    """
+    answers: dict[str, Answer] = {}
+    refused: dict[str, EprofError] = {}
+    for gpu in energy.gpus:
+        name = ", ".join(str(part.device.label) for part in gpu.profile.counted)
+        try:
+            answers[name] = ask(gpu, question)
+        except EprofError as err:
+            refused[name] = err
+            now_j, now_s = joules_of(gpu), time_of(gpu)
+            marks = Mark(int(np.bitwise_or.reduce(list(joule_marks_of(gpu).values()))))
+            answers[name] = Answer(question, "as it is", SAME_TIME, now_j, now_s, now_j[TOTAL], now_s, marks)
+    if len(refused) == len(answers):
+        raise next(iter(refused.values()))
+    of_gpus = list(answers.values())
+    says = {answer.says for answer in of_gpus}
+    assumptions = [piece for answer in of_gpus for piece in answer.assumes.split("; ")]
+    return Answer(
+        question,
+        says.pop() if len(says) == 1 else "; ".join(f"{name}: {answer.says}" for name, answer in answers.items()),
+        "; ".join(dict.fromkeys(assumptions)),
+        {part: known_sum([answer.energy_j[part] for answer in of_gpus]) for part in ENERGIES},
+        known_sum([answer.time_s for answer in of_gpus]),
+        known_sum([answer.before_j for answer in of_gpus]),
+        known_sum([answer.before_s for answer in of_gpus]),
+        Mark(int(np.bitwise_or.reduce([int(answer.marks) for answer in of_gpus]))),
+        all(answer.comparable for answer in of_gpus),
     )
 
 

@@ -102,3 +102,61 @@ def test_a_count_that_was_not_sampled_is_no_zero(paths):
     assert made.rates[at_1410.to_numpy()]["dram_byte"].to_numpy() == pytest.approx(MIX["b"][2] * 2039.04, rel=1e-3)
     assert not (made.rows["benchmark"].eq("c") & made.rows["core_mhz"].eq(1410)).any()
     assert any("rows lack a count that others have, and are left out" in note for note in made.notes)
+
+
+def day(tmp_path, with_dates=True):
+    """All programs at both clocks in one log, 30 s each, and marks of what ran when."""
+    start_s = 1_700_000_000 if with_dates else 0
+    lines = ["timestamp,gpu,power_usage,gr_engine_active,sm_active,fp32_active,dram_active,sm_clock"]
+    marked, at_s = ["begin_s,end_s,name"], start_s
+    for program, shares in MIX.items():
+        for mhz in IDLE_W:
+            for at in range(60):
+                busy = at >= 10
+                cells = (1.0, *shares) if busy else (0.0,) * 4
+                lines.append(f"{at_s + at / 2},0,{watts(mhz, *cells[1:]):.3f},{','.join(map(str, cells))},{mhz}")
+            marked.append(f"{at_s + 5},{at_s + 30},{program}")
+            at_s += 30
+    (tmp_path / "day.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "jobs.csv").write_text("\n".join(marked) + "\n")
+    return str(tmp_path / "day.csv"), str(tmp_path / "jobs.csv")
+
+
+def test_marks_tell_the_programs_of_a_day_apart(tmp_path):
+    log, jobs = day(tmp_path)
+    made = programs.measurements([log], costs.load(GPU), marked=[jobs])
+    assert set(made.rows["benchmark"]) == {*MIX, "idle"}
+    for row, rates in zip(made.rows.itertuples(), made.rates.itertuples(), strict=True):
+        sm, _, dram = MIX.get(row.benchmark, (0, 0, 0))
+        assert rates.sm_active_cycle == pytest.approx(sm * 108 * row.core_mhz * 1e-3, rel=1e-6)
+        assert rates.dram_byte == pytest.approx(dram * 2039.04, rel=1e-3)
+
+
+def test_what_ran_outside_of_all_marks_is_called_as_the_log(tmp_path):
+    log, jobs = day(tmp_path)
+    (tmp_path / "jobs.csv").write_text("\n".join((tmp_path / "jobs.csv").read_text().split("\n")[:3]) + "\n")
+    made = programs.measurements([log], costs.load(GPU), marked=[jobs])
+    assert set(made.rows["benchmark"]) == {"a", "day", "idle"}
+
+
+@pytest.mark.parametrize(
+    ("marks", "sentence"),
+    [
+        ("begin_s,end_s,name\n1,5,a\n", "the log or the marks have no dates"),
+        ("begin_s,end_s,name\n1900000000,1900000005,a\n", "no mark lies where a log has samples"),
+        ("begin_s,end_s,name\n1700000000,1700000000,a\n", "no mark lies where a log has samples"),
+    ],
+)
+def test_marks_of_another_clock_are_refused(tmp_path, marks, sentence):
+    log, jobs = day(tmp_path)
+    (tmp_path / "jobs.csv").write_text(marks)
+    with pytest.raises(EprofError, match=sentence):
+        programs.measurements([log], costs.load(GPU), marked=[jobs])
+
+
+def test_marks_go_with_sampled_logs_alone(tmp_path, capsys):
+    (tmp_path / "rows.csv").write_text("kernel,core_mhz\na,1\n")
+    for command in ("fit", "validate"):
+        with pytest.raises(SystemExit):
+            main([command, str(tmp_path / "rows.csv"), "--marks", "jobs.csv", "--device", GPU])
+        assert "--marks tells programs of sampled logs apart" in capsys.readouterr().err

@@ -54,7 +54,7 @@ def complete(energy):
 
 
 def whole(energy):
-    return intervals.of_whole(energy, intervals.replicas(energy))
+    return intervals.of_whole(energy, intervals.refits_of(energy))
 
 
 def test_the_interval_of_the_total_is_that_of_the_replicas(energy):
@@ -156,7 +156,7 @@ def test_prices_give_way_where_the_power_limit_binds(energy):
     assert joules_of(held)["data"] == pytest.approx(0.6 * joules["data"])
     assert held.split.held == pytest.approx(0.6) and held.document()["costs"]["held"] == pytest.approx(0.6)
     assert any("its power limit binds" in note and "probably not those of this run" in note for note in held.warnings)
-    shares = intervals.causes_of_energy(held, intervals.replicas(held)).parts
+    shares = intervals.causes_of_energy(held, intervals.refits_of(held)).parts
     assert sum(part.share for part in shares) == pytest.approx(1)
     assert not limited_to(energy, 1e9).split.over_j.any()
 
@@ -194,7 +194,7 @@ def test_of_two_boards_each_is_held_to_its_own_limit_and_named(monkeypatch):
     limit_w = {device: 10 * joules[device] / seconds[device] for device in joules}
     limit_w[hot] *= 0.096
     monkeypatch.setattr("eprof.profile.totals.board_limit_w", lambda energy, device: limit_w[device.label])
-    held = free.priced(free.costs)
+    held = free.profile.energy("gtx980")
     of_device = {device: held.split.total_j[held.counts.rows.device == device].sum() for device in joules}
     assert of_device[hot] == pytest.approx(limit_w[hot] * seconds[hot])
     assert of_device == pytest.approx(joules | {hot: of_device[hot]})
@@ -224,7 +224,7 @@ def test_shares_have_the_error_of_the_model_on_both_sides(energy, within):
     alike = np.repeat(prices_of(energy.costs)[:, np.newaxis], 10, axis=1)
     work_j, constant_j = energy.split.computation_j + energy.split.data_j, energy.split.constant_j.sum()
     off = (within - 1) * np.sqrt((work_j**2).sum()) / work_j.sum()
-    parts = intervals.causes_of_energy(energy, Replicas(alike, 0.9, within)).parts
+    parts = intervals.causes_of_energy(energy, (Replicas(alike, 0.9, within),)).parts
     assert len(parts) > 1
     for part in parts:
         own_j, is_constant = part.share * (work_j.sum() + constant_j), part.groups == ["constant"]

@@ -108,9 +108,14 @@ class Side(Brief, Struct, frozen=True, eq=False, dict=True):
         return self.energies[0]
 
     @property
+    def tables(self) -> list[Costs]:
+        """The prices of a side: one for all, or those of each GPU, of the one that takes most first."""
+        return [gpu.costs for gpu in self.first.each if gpu.costs is not None]
+
+    @property
     def costs(self) -> Costs | None:
-        """The prices of a side."""
-        return self.first.costs
+        """The first of `tables`; None where nothing is priced."""
+        return next(iter(self.tables), None)
 
     @cached_property
     def origins(self) -> set[tuple[str, ...]]:
@@ -171,8 +176,11 @@ def side(label: str, energies: Sequence[Energy]) -> Side:
         raise UsageError(f"{label}: nothing to compare; name a log or a run directory.")
     # Where each repeat was scaled to its own meter, the factors may differ.
     pricings = {
-        costs and (costs.name, costs.setting.label, costs.factor != 1 or repr(costs.constant_power_w))
-        for costs in (energy.costs for energy in energies)
+        frozenset(
+            gpu.costs and (gpu.costs.name, gpu.costs.setting.label, gpu.costs.factor != 1 or gpu.costs.constant_power_w)
+            for gpu in energy.each
+        )
+        for energy in energies
     }
     if len(pricings) > 1:
         raise UsageError(f"The repeats of {label} are priced differently; say --costs and --setting.")
@@ -200,6 +208,11 @@ def side(label: str, energies: Sequence[Energy]) -> Side:
     price = _mean_prices(energies)
     prices = np.broadcast_to(price, joules.shape)
     meters = {energy.metered.factor for energy in energies if energy.metered is not None}
+    if energies[0].gpus:
+        prices = np.array(prices)
+        for gpu in energies[0].gpus:
+            labels = {part.device.label for part in gpu.profile.counted}
+            prices[:, [device in labels for device, _ in keys]] = _mean_prices([gpu])
     # Where a board's limit binds, each kernel has prices of its own.
     is_held = any(energy.split is not None and energy.split.over_j.any() for energy in energies)
     if is_held or len(meters) > 1:
@@ -345,6 +358,7 @@ class Changes(Brief, Struct, frozen=True, eq=False, dict=True):
         """Whether nothing changed between the sides: every count, time and price known, to the last digit."""
         paired = (self.statuses == MATCHED).all()
         same_prices = np.array_equal(self.old_side.price, self.new_side.price, equal_nan=True)
+        same_prices &= np.array_equal(self.old.price, self.new.price, equal_nan=True)
         return bool(paired and same_prices and np.array_equal(self.old.number, self.new.number, equal_nan=True))
 
     @cached_property
@@ -420,7 +434,7 @@ def split(old: Side, new: Side, matches: Sequence[Match]) -> Changes:
     lacks_old, lacks_new = np.isnan(mean_old.price), np.isnan(mean_new.price)
     before = replace(mean_old, price=known_or_zero(np.where(lacks_old, mean_new.price, mean_old.price)))
     after = replace(mean_new, price=known_or_zero(np.where(lacks_new, mean_old.price, mean_new.price)))
-    same_books = old.costs is None or new.costs is None or old.costs.books == new.costs.books
+    same_books = len({costs.books for costs in (*old.tables, *new.tables)}) < 2
     # Two lower bounds are compared where both lack the same thing: what a simulator leaves out. A counter that
     # overflowed, on the other hand, may lack half of a kernel on one side and little on the other.
     is_simulated = (before.marks & after.marks & _SIMULATED) != 0

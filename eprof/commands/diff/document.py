@@ -45,6 +45,7 @@ _ONE_WIDTH = 0.9
 # Below this, a factor is 1: the bounds are those of a trade-off, f >= 1 and m >= 1.
 _SAME = 1e-9
 _CAUSES = 3
+_OF_COSTS = ("name", "device", "source", "books", "setting_from", "constant_power_w", "basis")
 # The columns of the CSV.
 _NAMES = ("kernel_old", "kernel_new", "status", "match", "score")
 _PART = ("what", "kind", "because", "unit", "old", "new", "old_j", "new_j", "change_j")
@@ -62,6 +63,8 @@ def reading(old: Variant, new: Variant) -> schema.Model:
 
     if old.costs is None or new.costs is None:
         return unread("no cost table says what a flop and a byte cost")
+    if len(old.tables) > 1 or len(new.tables) > 1:
+        return unread("it is on several GPUs, each with prices of its own")
     if old.costs.name != new.costs.name or old.costs.setting != new.costs.setting:
         return unread("the two sides are priced differently, and the model compares two programs on one machine")
     tables = [Columns(tuple(WORDS), side.mean.number) for side in (old, new)]
@@ -271,14 +274,14 @@ def _constant_ends(side: Variant) -> schema.Range:
 
 def side_of(variant: Variant, compared_j: float | None) -> schema.Side:
     """One side in the document of a difference. compared_j: its part of the energy that the change is of."""
-    profile, mean, costs = variant.first.profile, variant.mean, variant.costs
+    profile, mean = variant.first.profile, variant.mean
     measured_j = ratio(math.fsum(variant.measured), len(variant.measured))
     columns = {family: [WORDS.index(word) for word in words] for family, words in FAMILIES.items()}
     columns["total"] = list(range(len(WORDS)))
     # The same sums as `eprof.profile/1` has.
     joules: dict[str, float | None] = dict.fromkeys(columns)
     energy_marks = dict.fromkeys(columns, ["missing"])
-    if costs is not None:
+    if variant.tables:
         joules = {family: known_sum(mean.joules[:, places]) for family, places in columns.items()}
         energy_marks = {family: names(combined(mean.marks[:, places])) for family, places in columns.items()}
     energy = RunJoules(**joules, measured=measured_j)
@@ -286,20 +289,16 @@ def side_of(variant: Variant, compared_j: float | None) -> schema.Side:
     to_meter: schema.ToMeter | UnsetType = UNSET
     if factors := variant.factors:
         to_meter = schema.ToMeter(math.fsum(variant.measured) / len(factors), math.fsum(factors) / len(factors))
-    priced_with = None
-    if costs is not None:
-        priced_with = schema.Costs(
-            name=costs.name,
-            device=costs.device,
-            source=costs.source,
-            books=costs.books,
+    prices = [
+        schema.Costs(
+            **{name: getattr(costs, name) for name in _OF_COSTS},
             setting=costs.setting_data,
-            setting_from=costs.setting_from,
-            constant_power_w=costs.constant_power_w,
             marks=names(costs.marks),
-            basis=costs.basis,
-            serves=variant.first.table is None or profile.is_served_by(variant.first.table),
+            serves=gpu.table is None or gpu.profile.is_served_by(gpu.table),
         )
+        for gpu in variant.first.each
+        if (costs := gpu.costs) is not None
+    ]
     return schema.Side(
         title=profile.title,
         name=_name(variant),
@@ -318,7 +317,8 @@ def side_of(variant: Variant, compared_j: float | None) -> schema.Side:
             for counted in profile.counted
         ],
         definition=", ".join(dict.fromkeys(counted.definition.name for counted in profile.counted)),
-        costs=priced_with,
+        costs=next(iter(prices), None),
+        costs_of_others=prices[1:] or UNSET,
         repeats=len(variant.energies),
         launches=finite(math.fsum(kernel.launches for kernel in variant.named)),
         time_s=time_s,

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from eprof.base.known import only
 from eprof.base.nouns import Nouns, nouns_of
 from eprof.lab.welch import Test
 from eprof.profile.schema import RunJoules
@@ -142,6 +143,7 @@ class Side(Struct, frozen=True):
     """OLD or NEW; numbers are means over its repeats. compared_j: the energy that the change is of.
 
     interval_j: by family, and of the total. to_meter: by which factor the prices were scaled to what a meter saw.
+    costs_of_others: of several GPUs, each with prices of its own; `costs` has those of the one that takes most.
     """
 
     title: str
@@ -162,6 +164,12 @@ class Side(Struct, frozen=True):
     marks: list[str]
     interval_j: dict[str, Range | None] | None = None
     to_meter: ToMeter | UnsetType = UNSET
+    costs_of_others: list[Costs] | UnsetType = UNSET
+
+    @property
+    def prices(self) -> list[Costs]:
+        """The cost tables of a side's GPUs; none where nothing is priced."""
+        return [*filter(None, [self.costs]), *(self.costs_of_others or ())]
 
 
 class Uncompared(Struct, frozen=True):
@@ -381,5 +389,5 @@ class Document(Struct, frozen=True, kw_only=True):
     def nouns(self) -> Nouns:
         """The words for what ran: those of a CPU where both sides are of one."""
         processors = {device.processor for side in (self.old, self.new) for device in side.devices}
-        nouns = nouns_of(processors.pop() if len(processors) == 1 else None)
+        nouns = nouns_of(only(processors))
         return nouns if self.by is UNSET else replace(nouns, kernel="group")

@@ -80,7 +80,7 @@ def _lacks(side: Side, grid: Grid, rows: Bools, column: int) -> str:
     """What a side lacks of a word that is left out, in some kernels."""
     states = grid.state[rows, column]
     if (states == LOWER).any():
-        quantity = "time" if column == TIME else "count"
+        quantity = {TIME: "time"}.get(column, "count")
         return f"{side.label} knows only a lower bound of the {quantity} (part of it was not counted, or overflowed)"
     if side.costs is None:
         return f"{side.label} has no cost table"
@@ -89,7 +89,7 @@ def _lacks(side: Side, grid: Grid, rows: Bools, column: int) -> str:
     lost = states >= LOST
     counted = ~np.isnan(grid.number[rows, column][lost])
     if counted.all() and (states[lost] != NONE).all():
-        return f"{side.costs.name} has no price for what {side.label} counted"
+        return f"{listed([costs.name for costs in side.tables], 'or')} has no price for what {side.label} counted"
     return f"{side.label} did not count it"
 
 
@@ -160,9 +160,10 @@ def _clocks(old: Side, new: Side) -> tuple[str, str]:
 def _facts(side: Side) -> dict[str, str]:
     """What may be unlike of a side: its GPU, its prices, and what the modelled time of a simulated device rests on."""
     gpus = sorted({part.device.name for part in side.first.profile.counted if part.device.name})
-    facts = {"gpu": listed(gpus)} if gpus else {}
-    if side.costs is not None:
-        facts |= {"costs": side.costs.name, "setting": side.costs.setting.label}
+    facts = {"gpu": listed(gpus or [""])}
+    if side.tables:
+        facts["costs"] = listed([costs.name for costs in side.tables])
+        facts["setting"] = listed([costs.setting.label for costs in side.tables])
     if side.efficiency is not None:
         facts["efficiency"] = f"{side.efficiency:g}"
     return {what: fact for what, fact in facts.items() if fact}
@@ -221,7 +222,7 @@ def _devices(changes: Changes) -> Iterator[str]:
         )
     lacking = [side.label for side, _ in changes.sides if side.costs is None]
     tables = [side.costs.name for side, _ in changes.sides if side.costs is not None]
-    if len(tables) == 1:
+    if len(lacking) == 1:
         yield (
             f"{lacking[0]} has no cost table, so energy is not compared, only counts and time; --costs {tables[0]} "
             "prices both."
@@ -332,5 +333,5 @@ def _of_sides(*sides: Side) -> Iterator[str]:
     """The warnings of the two compared profiles, those of both once."""
     old, new = (dict.fromkeys(text for energy in side.energies for text in energy.warnings) for side in sides)
     for text in old:
-        yield f"OLD and NEW: {text}" if text in new else f"OLD: {text}"
+        yield f"OLD{when(text in new, ' and NEW')}: {text}"
     yield from (f"NEW: {text}" for text in new if text not in old)

@@ -50,6 +50,7 @@ def add(commands: Commands) -> Parser:
         SETTING,
         "MHz at which relative voltages are 1 (default: the highest clocks), or that a CPU ran at",
     )
+    data.repeatable("--marks", "FILE", "programs of sampled logs by what ran when, as eprof timeline takes it")
     data.repeatable("--without", "TERM", "leave a term out (repeatable)")
     form = parser.group("the form of the fit (defaults were chosen by leaving kernels out: docs/fit.md)")
     form.choice(
@@ -162,7 +163,9 @@ def _read(options: argparse.Namespace) -> "Measurements":
                 raise UsageError(
                     "What a GPU sampled is work by its peaks, and these logs do not name it; say --device."
                 )
-            parts.append(programs.measurements(files, costs.load(device), reference=reference))
+            parts.append(programs.measurements(files, costs.load(device), reference=reference, marked=options.marks))
+        elif options.marks:
+            raise UsageError("--marks tells programs of sampled logs apart, of which there are none.")
         else:
             parts.append(read(files, options.mapping, reference, options.without, device, only=cells))
     if homes:
@@ -236,7 +239,7 @@ def _deliver(
 
     Raises what the first file could not be made for, when all others are written.
     """
-    from eprof.commands.fit import words as fit
+    from eprof.commands.fit.document import blocks
     from eprof.show.terminal import drawing
 
     def render(kind: str, path: Path | None = None) -> bytes:
@@ -245,7 +248,7 @@ def _deliver(
 
             return dumped(made, indent=2) + b"\n"
         if kind == "txt":
-            return drawing.text(fit.blocks(made), options.verbose).encode("utf-8", "backslashreplace")
+            return drawing.text(blocks(made), options.verbose).encode("utf-8", "backslashreplace")
         return table(path)
 
     errors = []
@@ -259,7 +262,7 @@ def _deliver(
     if options.format and not outputs:
         print_bytes(render(options.format), options.format)
     elif not options.quiet:
-        drawing.show(fit.blocks(made), options.verbose)
+        drawing.show(blocks(made), options.verbose)
     if errors:
         raise errors[0]
 

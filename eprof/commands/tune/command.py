@@ -93,6 +93,7 @@ def _profiled(options: argparse.Namespace) -> "Tuning":
         progress=Progress(options.quiet).reading,
     )
     energy = profile.energy(options.costs, None, options.efficiency, to_meter=False, estimate=False)
+    energy.check_one_gpu("eprof tune")
     table = energy.table
     if table is None:
         raise EprofError(

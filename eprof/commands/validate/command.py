@@ -52,6 +52,7 @@ def add(commands: Commands) -> Parser:
         action="append",
         default=[],
     )
+    parser.repeatable("--marks", "FILE", "programs of sampled logs by what ran when, as eprof timeline takes it")
     parser.repeatable("--train", "FILE", "train on FILE, test on INPUT")
     parser.value("--holdout", "CORE/MEMORY,...", "settings to test on (default: every other one, as on a chess board)")
     parser.value("--folds", "K", "parts of k-fold (default 10)", type=int, default=10)
@@ -181,10 +182,12 @@ def _study(files: list[Path], table: "CostTable | None", options: argparse.Names
                 "What a GPU sampled is work by its peaks, and these logs do not name it; name a table or the GPU with "
                 "--costs or --device."
             )
-        read = partial(programs.measurements, table=costs.load(name), levels=table is not None)
+        read = partial(programs.measurements, table=costs.load(name), levels=table is not None, marked=options.marks)
+    elif options.marks:
+        raise UsageError("--marks tells programs of sampled logs apart, of which there are none.")
     measured = read(files)
-    train = read(options.train) if options.train else None
-    form = form_for(measured, options.device) if options.device else None
+    train = mapped(read, options.train or None)
+    form = mapped(lambda device: form_for(measured, device), options.device or None)
     holdout = options.holdout.split(",") if options.holdout else []
     plan = study.Plan(
         protocols=[name.replace("-", "_") for name in dict.fromkeys(options.protocol)],

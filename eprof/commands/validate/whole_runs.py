@@ -178,7 +178,7 @@ def held_against_meter(
     notes = []
     for path in directories:
         energy = api.load(path, kernels=kernels).energy(costs, setting, to_meter=False)
-        if energy.costs is None:
+        if energy.split is None:
             raise EprofError(f"{path}: no cost table is made for this GPU; name one with --costs.")
         measured = energy.measured if meter is None else meter(open_run(path))
         if measured is None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
+from eprof.base.arrays import Ints
 from eprof.base.errors import CostError, LogError
 from eprof.costs import CostTable
-from eprof.lab.power import logs
+from eprof.lab.power import fuse, logs, marks
 from eprof.lab.power.activity import Activity, activities, work_per_s
+from eprof.lab.power.marks import Mark
 from eprof.lab.power.series import Series
 from eprof.lab.power.shares import is_busy
 
@@ -28,12 +30,17 @@ _IDLE = "idle"
 
 
 def measurements(
-    paths: Iterable[str | Path], table: CostTable, levels: bool = False, reference: tuple[float, float] | None = None
+    paths: Iterable[str | Path],
+    table: CostTable,
+    levels: bool = False,
+    reference: tuple[float, float] | None = None,
+    marked: Sequence[str] = (),
 ) -> Measurements:
     """Rows of sampled logs, of programs that are called as their logs are, without numbers behind the name.
 
     Moments in which nothing ran are rows of a program `idle`. table: whose peaks turn activity into work; levels: with
-    the levels that a byte of DRAM has passed, where the table prices each. Raises LogError, CostError.
+    the levels that a byte of DRAM has passed, where the table prices each. marked: files of what ran when, on the logs'
+    clock: programs are called as the marks that they ran in, and as the log outside of all. Raises LogError, CostError.
     """
     import pandas as pd
 
@@ -46,13 +53,19 @@ def measurements(
     notes: list[str] = []
     rows: list[dict[str, Any]] = []
     names = list(dict.fromkeys(map(str, paths)))
+    ran = _ran(marked)
+    met = False
     for path in names:
         powers, beside = logs.sampled(path, notes)
         by_name = {power.component: power for power in powers}
         for gpu in activities(beside):
             notes += gpu.notes
             if gpu.label in by_name:
-                rows += _rows(gpu, by_name[gpu.label], _program(path), table, levels)
+                owner = _owners(gpu, by_name[gpu.label], ran)
+                met = met or bool((owner >= 0).any())
+                rows += _rows(gpu, by_name[gpu.label], (*ran.pieces.names, _program(path)), owner, table, levels)
+    if marked and not met:
+        raise LogError(f"{marked[0]}: no mark lies where a log has samples; give marks by the clock of the logs.")
     if not rows:
         raise LogError(f"{names[0]}: no {_LEAST_S:g} s of it have both activity and power, so it has no row.")
     frame = pd.DataFrame(_with_one_idle(rows))
@@ -101,8 +114,43 @@ def _with_one_idle(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield {**same[0], "sampled_s": seconds, "power_w": joules / seconds}
 
 
-def _rows(gpu: Activity, power: Series, program: str, table: CostTable, levels: bool) -> Iterator[dict[str, Any]]:
-    """The rows of one GPU: stretches of time of one clock, in which something ran or nothing did."""
+class _Ran(NamedTuple):
+    """What ran when: by stretches of time, and by the marks that they are of. absolute: in seconds since the epoch."""
+
+    pieces: fuse.Pieces
+    marks: Sequence[Mark]
+    absolute: bool
+
+
+def _ran(marked: Sequence[str]) -> _Ran:
+    """What ran when, by files of marks. Raises LogError."""
+    read = [marks.read(path) for path in marked]
+    if len({each.absolute for each in read}) > 1:
+        raise LogError("Some marks have dates and others have none; give those of one clock.")
+    chosen, _ = fuse.one_rank([mark for each in read for mark in each.marks])
+    return _Ran(fuse.exclusive(chosen), chosen, any(each.absolute for each in read))
+
+
+def _owners(gpu: Activity, power: Series, ran: _Ran) -> Ints:
+    """Which mark each sample of a GPU is of, by its place among their names, (n,); -1: of none. Raises LogError."""
+    middles = (gpu.edges[:-1] + gpu.edges[1:]) / 2
+    if not len(ran.pieces.begin_s):
+        return np.full(len(middles), -1)
+    if power.absolute != ran.absolute:
+        raise LogError(f"{gpu.source}: the log or the marks have no dates; both need dates, or seconds from its start.")
+    middles = middles + fuse.zone_s(power, ran.marks)
+    piece = np.searchsorted(ran.pieces.begin_s, middles, side="right") - 1
+    inside = (piece >= 0) & (middles < ran.pieces.end_s[piece])
+    return np.where(inside, ran.pieces.owner[piece], -1).astype(np.int64)
+
+
+def _rows(
+    gpu: Activity, power: Series, programs: Sequence[str], owner: Ints, table: CostTable, levels: bool
+) -> Iterator[dict[str, Any]]:
+    """The rows of one GPU: stretches of time of one clock and program, in which something ran or nothing did.
+
+    owner: the place of each sample's program in `programs`, (n,).
+    """
     default = table.default
     begin_s, end_s = gpu.edges[:-1], gpu.edges[1:]
     clock = np.where(np.isnan(gpu.clock_mhz), default.core_mhz or 0.0, np.round(gpu.clock_mhz))
@@ -110,7 +158,7 @@ def _rows(gpu: Activity, power: Series, program: str, table: CostTable, levels: 
     busy = is_busy(gpu.shares)
     window = np.where(busy, (begin_s - begin_s[0]) // lasts_s, -1.0)
     known_s, joules = power.known_s(begin_s, end_s), power.energy_j(begin_s, end_s)
-    keys, row = np.unique(np.column_stack([window, busy, clock]), axis=0, return_inverse=True)
+    keys, row = np.unique(np.column_stack([window, np.where(busy, owner, -1), clock]), axis=0, return_inverse=True)
     row = row.reshape(-1)
     seconds, energy_j = np.bincount(row, known_s), np.bincount(row, joules)
     used = np.flatnonzero(seconds >= max(_LEAST_S, _PERIODS * power.period_s))
@@ -125,10 +173,11 @@ def _rows(gpu: Activity, power: Series, program: str, table: CostTable, levels: 
         # What was not sampled for a while is as in the rest of its row; where it never was it is not known.
         shares[name] = np.divide(active_s * seconds, told_s, out=np.full(len(seconds), np.nan), where=told_s > 0)
     for place in used:
-        _, was_busy, mhz = keys[place]
+        since, of_program, mhz = keys[place]
         name, work = _IDLE, dict[str, float]()
-        if was_busy:
-            name, work = program, {word: shares[field][place] * most[0] for field, word, most in per_s[mhz]}
+        if since >= 0:
+            name = programs[int(of_program)]
+            work = {word: shares[field][place] * most[0] for field, word, most in per_s[mhz]}
         yield {
             "benchmark": name,
             "core_mhz": mhz,

@@ -35,7 +35,8 @@ def to_markdown(document: schema.Profile | Mapping[str, Any], limit: int = 50) -
     heading = f"## {in_markdown(view.document.title)}"
     blocks: list[Block] = [headline(view)]
     if view.costs is not None:
-        blocks.append(Sentence(f"Costs: {costs_words.priced(view.costs)}.", Tone.QUIET))
+        costs = [costs_words.priced(costs) + costs_words.of_gpu(costs) for costs in view.document.prices]
+        blocks.append(Sentence(f"Costs: {', '.join(costs)}.", Tone.QUIET))
     notes = Notes(view.document.warnings, "warning")
     operators = [operator_table(view, limit)] if view.document.operators else []
     return markdown(
@@ -85,11 +86,14 @@ def _run_labels(view: View) -> Labels:
 def _pricing(view: View) -> Labels:
     if view.costs is None:
         return {}
-    setting = view.costs.setting
-    clocks = [setting.get("core_mhz"), setting.get("memory_mhz")]
-    label = "/".join(f"{mhz:g}" for mhz in clocks if mhz is not None)
-    basis = "metered" if view.to_meter is not None else view.costs.basis
-    return {"costs": view.costs.name, "setting": label or "fixed", "basis": basis or "not stated"}
+    prices = view.document.prices
+    settings = []
+    for costs in prices:
+        clocks = [costs.setting.get("core_mhz"), costs.setting.get("memory_mhz")]
+        settings.append("/".join(f"{mhz:g}" for mhz in clocks if mhz is not None) or "fixed")
+    bases = ["metered" if view.to_meter is not None else costs.basis or "not stated" for costs in prices]
+    told = {"costs": [costs.name for costs in prices], "setting": settings, "basis": bases}
+    return {label: ", ".join(values) for label, values in told.items()}
 
 
 def _kernel_labels(kernel: schema.Kernel) -> Labels:

@@ -294,7 +294,7 @@ def mostly(view: View, entry: Entry, part: schema.Cause) -> str:
 
 def _drawn(view: View) -> str:
     """Power and time in a headline; the board may not be the one whose constant power the table gives."""
-    power = view.costs.constant_power_w if view.costs else 0.0
+    power = view.constant_w
     if not power:
         return ""
     taken = when(view.energy(CONSTANT).marks & ASSUMED, ", assumed,")

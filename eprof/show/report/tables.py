@@ -12,6 +12,7 @@ from eprof.base.vocabulary import COMPUTATION, CONSTANT, DATA
 from eprof.logs.rows.log import BETWEEN
 from eprof.profile import schema
 from eprof.show.report.view import Priced, View, by_time_of, callees_of, energy_of, time_of
+from eprof.show.words import costs as costs_words
 from eprof.show.words import intervals
 from eprof.show.words.badges import ESTIMATED, UNKNOWN, Amount, ratio, total
 from eprof.show.words.blocks import Column, Medium, Row, Table, everywhere_if, numbers, texts
@@ -149,6 +150,8 @@ def _interval_note(view: View) -> str:
     interval, costs = view.document.interval_j, view.costs
     if not interval or costs is None:
         return ""
+    if costs.of:
+        return "Intervals: those of each GPU, added up as if all prices were off to the same side."
     return intervals.meaning(
         view.nouns, interval.share, interval.replicas, costs.interval_is, costs.basis, interval.within
     )
@@ -186,7 +189,7 @@ def _paid(view: View, name: str, energy: Amount) -> list[Cell]:
         return ["", "no price"]
     if not charge.pays:
         return ["", "pays nothing"]
-    return [_quantity(energy, "J"), f"{charge.pj:.4g} pJ"]
+    return [_quantity(energy, "J"), costs_words.price(charge, "{:.4g}".format)]
 
 
 def _quantity(amount: Amount, unit: str) -> Quantity:

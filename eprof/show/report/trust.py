@@ -44,7 +44,8 @@ def _verdict(view: View) -> str:
         # How far off a total is says nothing where a part of it is not known at all.
         is_open = view.energy("total").lower and known(view.interval("total")) is None
         return "rough" + when(is_open, f", a lower bound{lacking_briefly(view)}") + "."
-    off = _kernels_off(view, view.costs)
+    of_tables = [_kernels_off(view, costs) for costs in view.document.prices]
+    off = ", ".join(dict.fromkeys(of_tables)) if all(of_tables) else ""
     word = "good" if off and not view.is_modelled else "rough"
     return f"{word} ({off or _spread(view) or 'error unknown'})."
 
@@ -65,7 +66,8 @@ def notes(view: View) -> list[str]:
 
     What a log's reader says of one log ("FILE: ...") is for -v.
     """
-    above = view.costs.notes if view.costs else view.document.warnings[:1]
+    prices = view.document.prices
+    above = [note for costs in prices for note in costs.notes] if prices else view.document.warnings[:1]
     files = {log.path.rpartition("/")[2] for log in view.document.inputs}
     others = [note for note in view.document.warnings if note not in above and note.partition(":")[0] not in files]
     said = (*_OF_COUNTS, *[_OF_TIME] * (not view.has_energy))  # of nothing, Trust says that it has no time either
@@ -81,6 +83,11 @@ def _prices(view: View) -> Iterator[str]:
     if view.to_meter is not None:
         yield metered_certainty(view, view.to_meter)
         return
+    yield from (_of_table(view, costs) for costs in view.document.prices)
+
+
+def _of_table(view: View, costs: schema.Costs) -> str:
+    """The prices of all kernels, or of a GPU's, in a sentence."""
     facts = [_basis(view, costs)]
     if costs.name != costs.basis:
         is_assumed = costs.setting["core_mhz"] is not None and costs.setting_from == "the table's default"
@@ -88,7 +95,8 @@ def _prices(view: View) -> Iterator[str]:
     if costs.gpu_match == "other":
         whose = f"another {view.nouns.processor}'s, so joules hold if the two are alike"
         facts = [costs_words.of_another(costs, view.nouns), whose]
-    yield f"Prices: {', '.join(filter(None, facts))}{phrase('; intervals: {}', _range_of(view))}."
+    whose = costs_words.of_gpu(costs)
+    return f"Prices{whose}: {', '.join(filter(None, facts))}{phrase('; ranges span {}', _range_of(view, costs))}."
 
 
 def _basis(view: View, costs: schema.Costs) -> str:
@@ -101,12 +109,12 @@ def _basis(view: View, costs: schema.Costs) -> str:
     return basis
 
 
-def _range_of(view: View) -> str:
+def _range_of(view: View, costs: schema.Costs) -> str:
     """What spans the intervals of a table that says so itself, in short."""
     interval = view.document.interval_j
-    if not interval or interval.share < 1 or not view.costs or not view.costs.interval_is:
+    if not interval or interval.share < 1 or not costs.interval_is:
         return ""
-    return view.costs.interval_is.partition(";")[0]
+    return costs.interval_is.partition(";")[0]
 
 
 def _kernels_off(view: View, costs: schema.Costs) -> str:

@@ -1,6 +1,7 @@
 """The document `eprof.profile/1` as the sections read it: amounts with marks, groups, kernels, marks that all share."""
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
@@ -152,7 +153,7 @@ class View:
         self.document = schema.typed(document, schema.Profile)
         self.kernels = self.document.kernels
         self.costs = self.document.costs
-        self.charges = self.costs.charges if self.costs else {}
+        self.charges = _charges(self.document.prices)
         self.several_devices = len(self.document.devices) > 1
         self.nouns = nouns_of(self.document.device.processor)
         self._columns: dict[str, Column] = {}
@@ -177,7 +178,7 @@ class View:
     @property
     def is_above(self) -> bool:
         """Whether the profile is told above constant power: how much that adds is a model, or a share of a socket."""
-        return self.is_modelled or (self.costs is not None and self.costs.cores is not UNSET)
+        return self.is_modelled or any(costs.cores is not UNSET for costs in self.document.prices)
 
     @cached_property
     def time(self) -> Amount:
@@ -222,7 +223,13 @@ class View:
     @property
     def is_estimated(self) -> bool:
         """Whether the profile's prices are those of data sheets, and no meter gave the total."""
-        return self.to_meter is None and self.costs is not None and self.costs.basis == "estimated"
+        return self.to_meter is None and {costs.basis for costs in self.document.prices} == {"estimated"}
+
+    @property
+    def constant_w(self) -> float | None:
+        """The constant power of the profile's prices in W; None without prices, or where GPUs have their own."""
+        watts = {costs.constant_power_w for costs in self.document.prices}
+        return watts.pop() if len(watts) == 1 else None
 
     @cached_property
     def groups(self) -> dict[str, Amount]:
@@ -419,6 +426,11 @@ class View:
         is_lower = count.value is None or bool(count.lower_bound)
         return Amount(count.value, bits(count.marks) & self.masks[name] | MISSING * is_lower)
 
+    def times_from_l1(self, entry: Entry) -> float:
+        """The bytes that L1 moves for each one from or to DRAM; 0 where not both are known."""
+        l1 = self.summed(entry, [word for word in self.words if COUNTS[word].group == "l1"])
+        return (l1.value or 0.0) / (self.summed(entry, DRAM).value or math.inf)
+
     def flops(self, entry: Entry) -> Amount:
         """Floating-point operations, two for a multiply-add, with those of tensor cores; not known unless all are."""
         return self._all_flops if entry is self.document else self._flops(entry)
@@ -506,12 +518,25 @@ class View:
         for word in self.words.values():
             marks |= word.value.marks
         if self.costs is not None:
-            marks |= bits(self.document.marks) | bits(self.costs.marks)
+            marks |= bits([*self.document.marks, *(mark for costs in self.document.prices for mark in costs.marks)])
             for word in self.words.values():
                 marks |= word.energy.marks
         for entry in (*self.charges.values(), *(self.document.what_if or ())):
             marks |= bits(entry.marks)
         return marks
+
+
+def _charges(prices: Sequence[schema.Costs]) -> dict[str, schema.Charge]:
+    """What each count pays, by one price for all GPUs, or NaN pJ where they differ."""
+    charges: dict[str, schema.Charge] = {}
+    for name in dict.fromkeys(name for costs in prices for name in costs.charges):
+        own = [costs.charges[name] for costs in prices if name in costs.charges]
+        if len(own) == len(prices) and len({(charge.pays, charge.pj) for charge in own}) == 1:
+            charges[name] = own[0]
+        elif any(charge.pays for charge in own):
+            marks = list(dict.fromkeys(mark for charge in own for mark in charge.marks))
+            charges[name] = schema.Charge(True, math.nan, None, None, marks)
+    return charges
 
 
 Document = TypeVar("Document", bound=Struct)

@@ -1,12 +1,17 @@
-"""Cost tables in words."""
+"""Cost tables in words, and what the GPUs and CPUs of a document are called."""
 
-from collections.abc import Iterable, Mapping
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from msgspec import UnsetType
+
 from eprof.base.clocks import label
-from eprof.base.nouns import Nouns
-from eprof.base.text import phrase
+from eprof.base.nouns import Nouns, nouns_of
+from eprof.base.text import bracketed, phrase, when
 from eprof.profile import schema
+from eprof.profile.device import split_label
 from eprof.show.words.numbers import NARROW
 
 
@@ -30,6 +35,12 @@ class Priced(Named, Protocol):
         """The cost table's clocks in MHz."""
 
 
+def of_gpu(costs: schema.Costs) -> str:
+    """Whose prices these are, where each of several GPUs has its own: " (Tesla K20c)"; else empty."""
+    names = dict.fromkeys(split_label(label)[0] or "not named" for label in costs.of or ())
+    return bracketed(", ".join(names))
+
+
 def named(costs: Named) -> str:
     """A cost table with what its prices rest on: "v100 (fitted)"; the name of an estimated one says it."""
     if costs.basis and costs.name.startswith(costs.basis):
@@ -45,6 +56,13 @@ def of_another(costs: schema.Costs, nouns: Nouns) -> str:
 def all_named(tables: Iterable[Named]) -> str:
     """Cost tables for the head of a page or a summary, each once: "costs a100 (published), v100 (fitted)"; or ""."""
     return phrase("costs {}", ", ".join(dict.fromkeys(map(named, tables))))
+
+
+def price(charge: schema.Charge, number: Callable[[float], str]) -> str:
+    """What one of a count pays, "7.74 pJ"; "by GPU" where each of several has its own price."""
+    if not charge.pays:
+        return "pays nothing"
+    return "by GPU" if math.isnan(charge.pj) else f"{number(charge.pj)}{NARROW}pJ"
 
 
 def priced(costs: Priced) -> str:
@@ -78,3 +96,38 @@ def clocks_and_volts(values: Mapping[str, float | None]) -> str:
         voltage = phrase(" at {:.3g} of its reference voltage", share) or phrase(f" at {{:g}}{NARROW}V", volts)
         parts.append(f"{domain} {clock:g}{NARROW}MHz{voltage}")
     return ", ".join(parts)
+
+
+class Device(Protocol):
+    """A GPU or CPU in a document."""
+
+    @property
+    def name(self) -> str | None:
+        """Its name; None where no log names it."""
+
+    @property
+    def processor(self) -> str | UnsetType:
+        """A kind of processor: "cpu", or a GPU where nothing is said."""
+
+    @property
+    def capability(self) -> str | None:
+        """Its compute capability or microarchitecture, where known."""
+
+
+def name_of(device: Device) -> str:
+    """What a device is called; "GPU not named" where no log names it."""
+    return device.name or f"{nouns_of(device.processor).processor} not named"
+
+
+def with_capability(device: Device) -> str:
+    """What a device is called, with its compute capability, or microarchitecture, where that is known."""
+    if not device.capability:
+        return name_of(device)
+    kind = nouns_of(device.processor).capability.removeprefix("compute ")
+    return f"{name_of(device)} ({kind} {device.capability})"
+
+
+def devices_named(devices: Iterable[Device], call: Callable[[Device], str] = name_of) -> list[str]:
+    """The names of devices, each kind once, with how many of it there are: "4 × Tesla V100"."""
+    numbers = Counter(map(call, devices))
+    return [when(number > 1, f"{number} × ") + name for name, number in numbers.items()]

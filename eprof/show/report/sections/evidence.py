@@ -13,6 +13,7 @@ from eprof.show.page import svg
 from eprof.show.report.sections import Section
 from eprof.show.report.trust import metered_certainty
 from eprof.show.report.view import View
+from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import LETTERS, MEANINGS, MISSING, Amount, bits, letters, quantity_of, share_of
 from eprof.show.words.costs import clocks_and_volts
 from eprof.show.words.numbers import NARROW, percent, plain, quantity, quantity_or, signed_percent, span, utc, whole
@@ -52,7 +53,8 @@ def section(view: View) -> Section | None:
 
 def _fit(view: View) -> Mapping[str, Any]:
     """Trust: what a fitted table says of its fit; errors that makers of a published one state are in its notes."""
-    return (view.costs.fit if view.costs else None) or {}
+    prices = view.document.prices
+    return prices[0].fit or {} if len(prices) == 1 else {}
 
 
 def _sentence(view: View, total: Amount, measured: float | None) -> str:
@@ -95,7 +97,8 @@ def _bars(view: View, total: Amount, measured: float | None) -> Iterator[Row]:
 def _of_interval(view: View, interval: schema.Interval) -> str:
     if interval.share < 1:
         return f"{percent(interval.share)} of {interval.replicas} refits"
-    return (view.costs.interval_is if view.costs else None) or "The table's intervals"
+    told = {costs.interval_is for costs in view.document.prices}
+    return (told.pop() if len(told) == 1 else None) or "The table's intervals"
 
 
 def _trust_bar(label: str, group: str, amount: Amount, scale: float) -> Row:
@@ -125,7 +128,7 @@ def _fit_words(view: View) -> Iterator[tuple[str, str]]:
 
 def _outside(view: View, ranges: Mapping[str, Any]) -> Iterator[str]:
     """Where trust ends: this run leaves what the fit of the prices has seen, in clocks or mean power."""
-    setting = view.costs.setting if view.costs else {}
+    setting = view.costs.setting if view.costs else {}  # of one GPU: a fit of several is not told
     here = {key: setting.get(key) for key in ("core_mhz", "memory_mhz")}
     here["power_w"] = view.document.power_w
     for key, value in here.items():
@@ -147,7 +150,7 @@ def of_method(view: View) -> Section:
     content = {
         "terms": _terms(view, total),
         "total": None if total.value is None else quantity_of(total, "J"),
-        "costs": view.costs and _costs(view, view.costs),
+        "prices": [_costs(view, costs) for costs in document.prices],
         "counts": [_count(view, name) for name in view.words],
         "definition": document.definition,
         "devices": [_device(view, device) for device in document.devices],
@@ -172,8 +175,9 @@ def _terms(view: View, total: Amount) -> list[Term]:
         if charge is None or not charge.pays or word.energy.value == 0:
             continue
         count = quantity_of(word.value, COUNTS[name].symbol)
-        terms.append((word.count.group, word.count.label, count, _price(charge), *_energy(word.energy, total)))
-    power = quantity(view.costs.constant_power_w, "W")
+        price = costs_words.price(charge, plain)
+        terms.append((word.count.group, word.count.label, count, price, *_energy(word.energy, total)))
+    power = "by GPU" if view.constant_w is None else quantity(view.constant_w, "W")
     time, constant = quantity_of(view.time, "s"), _energy(view.energy(CONSTANT), total)
     return [*terms, (CONSTANT, "Constant power", time, power, *constant)]
 
@@ -182,13 +186,9 @@ def _energy(amount: Amount, total: Amount) -> tuple[Markup, Markup]:
     return quantity_of(amount, "J"), share_of(amount, total)
 
 
-def _price(charge: schema.Charge) -> str:
-    return f"{plain(charge.pj)}{NARROW}pJ" if charge.pays else "pays nothing"
-
-
 def _costs(view: View, costs: schema.Costs) -> Mapping[str, Any]:
     return {
-        "name": costs.name,
+        "name": costs.name + costs_words.of_gpu(costs),
         "device": costs.device,
         "source": costs.source,
         "basis": costs.basis or "not stated",
@@ -208,7 +208,7 @@ def _charges(view: View, costs: schema.Costs) -> list[Mapping[str, Any]]:
     """The method of pricing: what each count pays, those of one price for one reason together."""
     labels: dict[tuple[Any, ...], list[str]] = {}
     for name, charge in costs.charges.items():
-        key = (_price(charge), charge.formula, charge.why, bits(charge.marks))
+        key = (costs_words.price(charge, plain), charge.formula, charge.why, bits(charge.marks))
         labels.setdefault(key, []).append(view.nouns.label(name))
     return [
         {"labels": ", ".join(names), "price": price + letters(marks), "formula": formula, "why": why}

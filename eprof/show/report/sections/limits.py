@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from eprof.base.labels import labels
 from eprof.base.nouns import Nouns
-from eprof.base.text import capital
+from eprof.base.text import capital, listed
 from eprof.base.vocabulary import COUNTS, GROUPS
 from eprof.profile import schema
 from eprof.show.page import plot
@@ -128,8 +128,11 @@ def section(view: View) -> Section | None:
     limits = view.document.limits
     if not limits or not view.kernels:
         return None
-    machines = _used(view, limits.machines)
-    dots = [_dot(view.kernels[place], limits.kernels[place], place) for place in view.order]
+    first = limits.machines[0]
+    machines = _used(view, [machine for machine in limits.machines if machine.of == first.of])
+    # Of several GPUs with lines of their own, the first.
+    places = [place for place in view.order if not first.of or view.kernels[place].device in first.of]
+    dots = [_dot(view.kernels[place], limits.kernels[place], place) for place in places]
     drawable = [dot for dot in dots if dot.is_drawable]
     if not drawable:
         return None
@@ -198,7 +201,10 @@ def _sentence(view: View, machine: schema.Machine, drawable: Sequence[Dot]) -> s
     side = (
         f"{share} of the energy is left of the dashed time balance, {plain(balance)} flop/B, where memory limits speed."
     )
-    lost = len(view.kernels) - len(drawable)
+    own = [kernel for kernel in view.kernels if not machine.of or kernel.device in machine.of]
+    if len(own) < len(view.kernels):
+        side += f" Drawn are those of {listed([label or 'the GPU that is not named' for label in machine.of or ()])}."
+    lost = len(own) - len(drawable)
     if not lost:
         return f"{lines} {side}"
     are = "is" if lost == 1 else "are"

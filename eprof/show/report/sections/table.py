@@ -1,5 +1,6 @@
 """All kernels: the table that the script windows, sorts and filters; its first rows are real HTML."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -273,7 +274,7 @@ def _is_close(expected: packed.Numbers, known: packed.Numbers) -> bool:
 
 
 def _watts(view: View) -> float | None:
-    return view.costs.constant_power_w if view.costs else None
+    return view.constant_w
 
 
 def _devices(view: View) -> Mapping[str, str]:
@@ -319,4 +320,6 @@ def _price(view: View, name: str) -> float | None:
     charge = view.charges.get(name)
     if charge is None:
         return None
-    return charge.pj * 1e-12 if charge.pays else 0.0
+    if not charge.pays:
+        return 0.0
+    return None if math.isnan(charge.pj) else charge.pj * 1e-12
