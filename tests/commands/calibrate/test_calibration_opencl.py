@@ -125,9 +125,16 @@ def test_a_device_that_is_lost_leaves_what_was_measured_and_its_benchmark_is_not
     assert second.missing() == []
 
 
+def test_where_nothing_can_run_one_sentence_says_so(tmp_path):
+    with pytest.raises(CollectError, match="nothing to measure. Not on this device, by what its driver has: tensor"):
+        session(tmp_path, only=("tensor", "tensor_few"))
+
+
 def test_a_loop_that_the_compiler_left_out_is_no_measurement(tmp_path):
     made, _, _ = session(tmp_path, only=("integer", "light_warp"), speed_of={"integer": 1e30})
     assert "the compiler left out what is measured" in made.missing()[0]
+    zeros = {"name": "copy (zeros)", "blocks": 1, "block": 256, "iterations": 2, "time_s": 1e-3}
+    assert made._rates(zeros)["dram"] == 2 * 64 * 512 / 1e-3
 
 
 # ---- a meter's log
