@@ -22,6 +22,8 @@ from eprof.commands.calibrate import manifest as manifests
 from eprof.commands.calibrate import meter_log, results, table
 from eprof.commands.calibrate.meter_log import Wanted
 from eprof.commands.calibrate.session import Request, Session, on_opencl
+from eprof.lab import measurements
+from eprof.lab.fitting.solve import form_for
 
 MANIFEST = manifests.load()
 OTHER = {
@@ -103,6 +105,9 @@ def test_an_l2_that_is_faster_than_memory_is_told_apart(tmp_path):
     assert all(row.used for row in rows)
     assert results.untold(rows) == {}
     columns = set(results.measurements(rows, made.device).columns)
+    measured = measurements.read(made.save(rows))
+    assert (measured.mapping, measured.is_clocked) == ("eprof-no-clocks", False)
+    assert (form_for(measured).voltages, form_for(measured).prior) == ("one", None), "a prior is of known clocks"
     assert {"l2_read", "fp64_fma", "gpu"} <= columns and "core_mhz" not in columns
 
 
