@@ -38,7 +38,8 @@ def headline(view: View) -> Headline:
     """The headline of a report: the total, what it is made of, and how metered energy was split."""
     chosen = _chosen(view)
     if gaps_lead(view):
-        chosen = replace(chosen, text=f"{gaps_sentence(view)} {view.nouns.kernels.capitalize()}: {chosen.text}")
+        kernels = f"{capital(view.nouns.kernels)}: {chosen.text}"
+        chosen = replace(chosen, text=gaps_sentence(view), lead=f"{kernels} {chosen.lead}".rstrip())
     else:
         chosen = replace(chosen, lead=" ".join(filter(None, [chosen.lead, gaps_sentence(view)])))
     return replace(chosen, lead=" ".join(filter(None, [chosen.lead, *metered_sentences(view)])))
