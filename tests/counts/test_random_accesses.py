@@ -52,10 +52,12 @@ def seen(groups):
     return found
 
 
-def by_ncu(groups, without=()):
-    """Random accesses by the counters of an A100, of a kernel that does this."""
+def by_ncu(groups, without=(), textures=0):
+    """Random accesses by the counters of an A100, of a kernel that does this; it fetches so many textures' sectors, too."""
     found = seen(groups)
-    values = {}
+    found["load dram"] += textures
+    values = {"l1tex__t_sectors_pipe_tex_mem_texture.sum": textures} if textures else {}
+    values |= {f"l1tex__t_sectors_pipe_lsu_mem_local_op_{way}.sum": 0 for way in ("ld", "st")}
     for kind, (short, way) in WAYS.items():
         values |= {
             f"dram__bytes_{way}.sum": 32 * found[f"{kind} dram"],
@@ -68,20 +70,25 @@ def by_ncu(groups, without=()):
     return cell(counts.count(make(kept), counters.find("ncu", "8.0")))
 
 
-def by_nvprof(groups):
-    """The same by those of a GTX 1080, whose rates are of one second."""
+def by_nvprof(groups, capability="6.1", textures=0):
+    """The same by those of a GTX 1080, whose rates are of one second, or of a K20c: its rates are told by those of DRAM."""
     found = seen(groups)
-    values = {"tex_cache_transactions": found["load sectors"]}
+    is_kepler = capability == "3.5"
+    values = {"tex_cache_transactions": textures + (0 if is_kepler else found["load sectors"])}
+    values |= {"l2_tex_read_transactions": textures, "ecc_transactions": 0} if is_kepler else {}
     for kind, (short, way) in WAYS.items():
+        dram = found[f"{kind} dram"] + textures * (kind == "load")
         values |= {
-            f"dram_{way}_bytes": 32 * found[f"{kind} dram"],
-            f"l2_tex_{way}_transactions": found[f"{kind} sectors"],
-            f"l2_tex_{way}_throughput": 32 * found[f"{kind} sectors"],
+            f"dram_{way}_transactions": dram,
+            f"dram_{way}_throughput": 32 * dram,
             f"g{short}_throughput": 32 * found[f"{kind} sectors"],
             f"g{short}_requested_throughput": found[f"{kind} bytes"],
         }
+        if not is_kepler:
+            sectors = found[f"{kind} sectors"] + textures * (kind == "load")
+            values |= {f"l2_tex_{way}_transactions": sectors, f"l2_tex_{way}_throughput": 32 * sectors}
     units = {name: "byte_per_s" for name in values if name.endswith("throughput")}
-    return cell(counts.count(make(values, units=units), counters.find("nvprof", "6.1")))
+    return cell(counts.count(make(values, units=units), counters.find("nvprof", capability)))
 
 
 def cell(counted):
@@ -110,9 +117,17 @@ KERNELS = {
 def test_sectors_of_which_part_is_used_are_accesses_at_random(name):
     sites, expected = KERNELS[name]
     groups = launch(*sites)
-    for value, mark in (by_ncu(groups), by_nvprof(groups)):
+    for value, mark in (by_ncu(groups), by_nvprof(groups), by_nvprof(groups, "3.5")):
         assert value == pytest.approx(expected, abs=ITEMS / 32)
         assert mark in (Mark.ESTIMATED, Mark(0)) and (mark or not expected)
+
+
+def test_sectors_that_textures_fetch_are_asked_for():
+    """Beside columns that the cache keeps, which alone would count as touched in part."""
+    groups = launch(*KERNELS["columns that fit"][0][:1], *KERNELS["fields of records"][0][:4])
+    for told in (by_ncu, by_nvprof):
+        assert told(groups, textures=500) == told(groups)
+    assert by_nvprof(groups, "3.5", textures=500)[0] == pytest.approx(by_nvprof(groups, "3.5")[0])
 
 
 def test_only_requests_of_l2_tell_strides_from_accesses_at_random():
