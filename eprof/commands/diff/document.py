@@ -27,7 +27,7 @@ from eprof.base.text import few
 from eprof.base.version import __version__
 from eprof.base.vocabulary import COUNTS
 from eprof.commands.diff import schema
-from eprof.commands.diff.changes import LOWER, TIME, WORDS, Changes, combined, known_sum, split
+from eprof.commands.diff.changes import LOWER, TIME, WORDS, Changes, Grid, combined, known_sum, split
 from eprof.commands.diff.changes import Side as Variant
 from eprof.commands.diff.parts import MARK_WORDS, Spread, all_parts, causes, cells, of_side, parts_of, spread_of, steps
 from eprof.commands.diff.warnings import uncompared, unknown, unlike, warnings
