@@ -275,7 +275,7 @@ def _of_frame(
         rows=rows,
         rates=rates.astype(np.float64),
         domains=domains,
-        kind=values.COUNTED if columns.kind == ENERGIES_ONLY else columns.kind,
+        kind={ENERGIES_ONLY: values.COUNTED}.get(columns.kind, columns.kind),
         reference=reference or columns.reference or highest,
         notes=(*columns.notes, *sheet.notes),
         sources=(label + phrase(" ({})", ", ".join(f"{column}={cell}" for column, cell in only.items())),),
@@ -434,7 +434,7 @@ class _Sheet(Struct, eq=False):
         """
         kept = np.ones(len(rows), dtype=np.bool_)
         power = rows["power_w"]
-        timed = rows["time_s"] > 0 if self.columns.kind != values.USED else pd.Series(True, index=rows.index)
+        timed = (rows["time_s"] > 0) | (self.columns.kind == values.USED)
         for wrong, reason in (
             (power.isna(), "power is missing or no number"),
             (power <= 0, "power is not above 0"),
