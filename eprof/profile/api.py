@@ -205,10 +205,10 @@ def _only_run(directories: Sequence[Run], input_paths: Sequence[Path], whole: bo
 def _check(launches: Launches, parts: str | None, timeline: bool) -> None:
     """Raises LogError where no loaded log tells the parts, or the starts, that are wanted."""
     of_rows = launches.rows.part
-    if parts in RANGES and _is_of_cpu(launches) and (of_rows is None or set(of_rows) == {OUTSIDE}):
+    if parts == MARK and _is_of_cpu(launches) and (of_rows is None or set(of_rows) == {OUTSIDE}):
         raise LogError(
             f"--group {parts}: no marks are told. perf counts a program as a whole; eprof run --profiler callgrind "
-            "tells its marks apart, if it sets some (eprof_mark.h, eprof.mark). eprof timeline tells when they were."
+            "tells its marks apart, if it sets some (eprof_mark.h, eprof.mark), eprof timeline those of perf stat -I."
         )
     if parts is not None and of_rows is None:
         noun, ways = _TELLING[parts]

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _MISSING = int(Mark.MISSING)
 _PLACES = {group: place for place, group in enumerate(GROUPS)}
 _GROUP_OF = [CONSTANT if word == CONSTANT else COUNTS[word].group for word in PRICED]
+_IN_GROUP = np.array([[float(own == group) for own in _GROUP_OF] for group in GROUPS])
 _WORDS_OF = {
     group: tuple(word for word, own in zip(PRICED, _GROUP_OF, strict=True) if own == group) for group in GROUPS
 }
@@ -87,15 +88,15 @@ class _Draws:
 
     def by_group(self, rows: Ints | None = None) -> Floats:
         """The energy of each group of counts in some kernels together, or in all: (n_groups, n_replicas), in J."""
-        own = slice(None) if rows is None else rows
-        joules = (self.amounts[own].T @ self.factors[own]) * self.refits.prices
-        seconds = self.amounts[own, -1].sum()
-        if self.energy.total_s is not None and len(self.amounts[own]) == len(self.amounts):
+        places = slice(None) if rows is None else rows
+        amounts = self.amounts[places]
+        joules = (amounts.T @ self.factors[places]) * self.refits.prices
+        seconds = amounts[:, -1].sum()
+        if self.energy.total_s is not None and len(amounts) == len(self.amounts):
             seconds = self.energy.total_s
         joules[-1] = seconds * self.refits.prices[-1]
-        groups = np.zeros((len(GROUPS), joules.shape[1]))
-        np.add.at(groups, [_PLACES[group] for group in _GROUP_OF], joules)
-        return groups
+        in_groups: Floats = _IN_GROUP @ joules
+        return in_groups
 
     @cached_property
     def of_all(self) -> Floats:
