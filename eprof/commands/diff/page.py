@@ -18,8 +18,7 @@ from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import MISSING, bits
 from eprof.show.words.blocks import Block, Notes, Section, Sentence, Tone
 from eprof.show.words.cells import Change, signed_quantity
-from eprof.show.words.costs import clocks_and_volts
-from eprof.show.words.devices import named
+from eprof.show.words.costs import clocks_and_volts, devices_named
 from eprof.show.words.intervals import cell, known, label
 from eprof.show.words.numbers import percent, plain_or, signed_percent, utc
 
@@ -119,7 +118,7 @@ def _sections(document: Document) -> Iterator[Section]:
 def _facts(side: Side) -> Iterator[tuple[str, str]]:
     """What was read for a side of the difference, on which device, with which prices."""
     yield "Program", side.title
-    yield "Device", ", ".join(named(side.devices))
+    yield "Device", ", ".join(devices_named(side.devices))
     for costs in side.prices:
         yield "Costs", ", ".join(filter(None, [costs_words.named(costs), clocks_and_volts(costs.setting)]))
     if not side.prices:

@@ -19,7 +19,7 @@ from eprof.show.words import costs as costs_words
 from eprof.show.words.badges import SIMULATED, bits
 from eprof.show.words.blocks import Headline, Legend, Verdict
 from eprof.show.words.cells import signed_quantity
-from eprof.show.words.devices import named
+from eprof.show.words.costs import devices_named
 from eprof.show.words.numbers import more_or_less, percent, percent_span, plain, quantity, quantity_or, span
 
 _ROUNDING = 1e-9
@@ -366,7 +366,7 @@ def head(document: Document) -> str:
     """The first line of a difference: both names, with the GPU and the clocks of the prices where they are the same."""
     sides = document.old, document.new
     names = " → ".join(fitted([side.name for side in sides], _NAME))
-    devices = {", ".join(named(side.devices)) for side in sides}
+    devices = {", ".join(devices_named(side.devices)) for side in sides}
     settings = {", ".join(costs_words.setting(costs.setting) for costs in side.prices) for side in sides}
     shared = [facts.pop() for facts in (devices, settings) if len(facts) == 1]
     return " · ".join([names, *filter(None, shared)])

@@ -25,7 +25,7 @@ from eprof.lab.measurements import mapping as mappings
 from eprof.lab.measurements import values
 from eprof.lab.measurements.mapping import ENERGIES_ONLY, Cells, Columns
 from eprof.lab.measurements.values import MeasurementError, Measurements, numbers
-from eprof.logs.rows import packing
+from eprof.logs.rows import stream
 
 _MOST_BYTES = 256 << 20
 _MOST_CELLS = 50_000_000
@@ -129,7 +129,7 @@ class _Bounded(io.RawIOBase):
         self._done += len(chunk)
         if self._done > _MOST_BYTES:
             raise ValueError(f"it holds more than {_MOST_BYTES >> 20} MB of text")
-        if self._stream is not self._packed and packing.is_bomb(self._done, self._packed.tell()):
+        if self._stream is not self._packed and stream.is_bomb(self._done, self._packed.tell()):
             raise ValueError("it unpacks to hundreds of times its size, which no measurements do")
         buffer[: len(chunk)] = chunk
         return len(chunk)
