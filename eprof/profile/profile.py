@@ -20,7 +20,7 @@ from eprof.base.gpus import capability_of_label
 from eprof.base.known import mapped, only
 from eprof.base.marks import Mark, names
 from eprof.base.nouns import Nouns
-from eprof.base.text import few, listed, phrase, when
+from eprof.base.text import few, listed, phrase, printable, when
 from eprof.base.vocabulary import COUNTS, CPU, PARTS, RANDOM
 from eprof.costs import ESTIMATED, NONE, Costs, CostTable, for_device
 from eprof.costs import load as load_costs
@@ -819,6 +819,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
             sentences += gpu._of_prices(self.gpus)
         if np.isnan(self.counts.rows.time_s).any():
             sentences.append(self._no_time())
+        sentences += self._time_in_part()
         if self.grouping is not None and (unused := self.grouping.unused(self.counts.rows)):
             sentences.append(f"No {self.counts.nouns.kernel} is in the group {listed(unused, 'or')} of --group.")
         # What bears on every number stands first: a terminal shows only the first few.
@@ -882,7 +883,20 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         whose = f"{unknown} of {rows.n_kernels} {kernels} is not known, nor is their"
         if rows.n_kernels == 1:
             whose = f"the {self.counts.nouns.kernel} is not known, nor is its"
-        return f"The time of {whose} constant energy; give times along with the log ({ways}), or --time."
+        bound = when(self.split is not None, ", and nothing bounds the total")
+        return f"The time of {whose} constant energy{bound}; give times along with the log ({ways}), or --time."
+
+    def _time_in_part(self) -> list[str]:
+        """Why no interval has an end where a log has no time of some launches of a kernel."""
+        rows = self.counts.rows
+        lacks = ~np.isnan(rows.time_s) & ((rows.time_marks & int(Mark.MISSING)) != 0)
+        if self.split is None or not lacks.any():
+            return []
+        nouns = self.counts.nouns
+        whose = few(list(map(printable, rows.kernel[lacks].tolist())), 1, nouns.kernels)
+        return [
+            f"Some {nouns.launches} of {whose} have no time in the log: nothing bounds their energy, nor the total."
+        ]
 
     def _unpriced(self) -> list[str]:
         """One sentence for the classes that were counted without a price and one for those priced but not counted."""
