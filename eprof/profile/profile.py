@@ -35,7 +35,7 @@ from eprof.energy.clocks import priced as priced_at
 from eprof.energy.limits import Limits
 from eprof.energy.limits import priced as within_limits
 from eprof.energy.metering import SAME, Metered
-from eprof.energy.simulated import Modelled, model_time
+from eprof.energy.simulated import Modelled, has_modelled_time, model_time
 from eprof.logs.join.ranks import PARTS as GROUPED_PARTS
 from eprof.logs.rows.log import CORES, SOCKETS, Idle, KernelRows, Launches, Log, TableRows
 from eprof.logs.runs import Measured, Run, metered_in
@@ -890,6 +890,7 @@ class Energy(Result, Struct, frozen=True, eq=False, dict=True):
         """Why no interval has an end where a log has no time of some launches of a kernel."""
         rows = self.counts.rows
         lacks = ~np.isnan(rows.time_s) & ((rows.time_marks & int(Mark.MISSING)) != 0)
+        lacks &= ~has_modelled_time(self.counts)
         if self.split is None or not lacks.any():
             return []
         nouns = self.counts.nouns
