@@ -10,9 +10,10 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
+from operator import add
 
 from msgspec import Struct
 
@@ -278,17 +279,25 @@ def _unqualified(texts: Sequence[str]) -> list[str]:
 
 def _telling(rows: Sequence[Sequence[str]]) -> list[int]:
     """A few columns that tell all names to label apart: in each step the one that tells most."""
-    columns = [column for column in range(len(rows[0])) if len({row[column] for row in rows}) > 1]
-    columns.sort(key=lambda column: max(len(row[column]) for row in rows) > _LONG_DETAIL)
+    columns = [_numbers(cells) for cells in zip(*rows, strict=True)]
+    differ = [place for place, numbers in enumerate(columns) if any(numbers)]
+    differ.sort(key=lambda place: max(len(row[place]) for row in rows) > _LONG_DETAIL)
     all_different = len(set(map(tuple, rows)))
     kept: list[int] = []
-    different = 1
-    while different < all_different:
-        told = {column: len({tuple(row[place] for place in (*kept, column)) for row in rows}) for column in columns}
-        best = max(columns, key=told.__getitem__)
+    alike = [0] * len(rows)  # which names the columns kept so far do not tell apart have a number in common
+    while max(alike) + 1 < all_different:
+        # A number below the number of names beside a multiple of it is a pair of two numbers.
+        pairs = [len(rows) * number for number in alike]
+        best = max(differ, key=lambda place: len(set(map(add, pairs, columns[place]))))  # noqa: B023
         kept.append(best)
-        different = told[best]
+        alike = _numbers(map(add, pairs, columns[best]))
     return sorted(kept)
+
+
+def _numbers(values: Iterable[Hashable]) -> list[int]:
+    """The values as numbers from 0 on, by when each is first there."""
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(value, len(numbers)) for value in values]
 
 
 # ----------------------------------------------------------------------------------------------------------- width

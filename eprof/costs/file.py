@@ -102,7 +102,7 @@ _IN_OTHER_PRICES = Statement("nothing", None, "in the prices of what is done in 
 _AS_STREAMED = Statement("nothing", None, "at random or in order, a byte pays the price of one that streams", NONE)
 _BOARD_KEYS = (
     *("devices", "mark", "constant_power", "interval_constant_w", "peak", "memory_mhz", "multiprocessors"),
-    *("wider", "why"),
+    *("setting", "wider", "why"),
 )
 _SETTING_KEYS = ("core_mhz", "core_mv", "core_v_rel", "memory_mhz", "memory_mv", "memory_v_rel", "default")
 _MARKS = ("assumed", "estimated", "simulated")
@@ -272,7 +272,6 @@ def _settings(node: Node) -> tuple[tuple[Setting, ...], Setting]:
     if not entries:
         raise node.wrong(kind)
     settings = tuple(_setting(entry) for entry in entries)
-    _check_settings(entries, settings)
     defaults = [number for number, entry in enumerate(entries) if entry["default"].value]
     if len(defaults) > 1:
         labels = listed([settings[number].label for number in defaults])
@@ -315,22 +314,6 @@ def _within(node: Node, lowest: float, highest: float, unit: str) -> float:
     if not lowest <= value <= highest:
         raise node.error(f"`{node.name}` is {unit}: {value:g} is not between {lowest:g} and {highest:g}.")
     return value
-
-
-def _check_settings(entries: list[Node], settings: tuple[Setting, ...]) -> None:
-    """Check a cost table's settings: each pair of clocks once; one voltage for each clock of a domain."""
-    labels: set[str] = set()
-    volts_at: dict[tuple[str, float | None], float | None] = {}
-    for entry, setting in zip(entries, settings, strict=True):
-        if setting.label in labels:
-            raise entry.error(f"setting {setting.label} is listed twice.")
-        labels.add(setting.label)
-        for domain in DOMAINS:
-            mhz, volts = setting.mhz(domain), setting.volts(domain)
-            first = volts_at.setdefault((domain, mhz), volts)
-            if first != volts:
-                was, now = _voltage(first, entry, domain), _voltage(volts, entry, domain)
-                raise entry.error(f"{domain} {mhz:g} MHz has {now} here but {was} above; a clock has one voltage.")
 
 
 def _voltage(volts: float | None, entry: Node, domain: str) -> str:
@@ -506,6 +489,7 @@ def _board(entry: Node) -> Board:
         peak=_optional(_peak, entry, "peak"),
         memory_mhz=_optional(_positive, entry, "memory_mhz"),
         sm_count=_optional(_positive, entry, "multiprocessors"),
+        settings=tuple(map(_setting, entry["setting"].entries())),
         wider={name: factor.number(1, 100) for name, factor in entry["wider"].items()},
     )
 
@@ -604,23 +588,51 @@ def _of_either(read_: Statement, write: Statement) -> Statement:
 # ---- rules on the whole
 
 
+def _clocks_once(root: Node, table: CostTable) -> None:
+    """Check a cost table's settings, those of its boards beside them: each pair of clocks once, a clock one voltage."""
+    own = list(zip(root["setting"].entries(), table.settings, strict=False))
+    boards = [
+        zip(place["setting"].entries(), board.settings, strict=True)
+        for place, board in zip(root["board"].entries(), table.boards, strict=True)
+    ]
+    for settings in ([], *boards):
+        labels: set[str] = set()
+        volts_at: dict[tuple[str, float | None], float | None] = {}
+        for entry, setting in (*own, *settings):
+            if setting.label in labels:
+                raise entry.error(f"setting {setting.label} is listed twice.")
+            labels.add(setting.label)
+            for domain in DOMAINS:
+                mhz, volts = setting.mhz(domain), setting.volts(domain)
+                first = volts_at.setdefault((domain, mhz), volts)
+                if first != volts:
+                    was, now = _voltage(first, entry, domain), _voltage(volts, entry, domain)
+                    raise entry.error(f"{domain} {mhz:g} MHz has {now} here but {was} above; a clock has one voltage.")
+
+
 def _voltages_suffice(root: Node, table: CostTable) -> None:
     """Check a cost table: what is given for a volt needs a voltage at every setting, else it holds at one only."""
-    if "pj" in root and len(table.settings) > 1:
+    settings = [*table.settings, *(setting for board in table.boards for setting in board.settings)]
+    if "pj" in root and len(settings) > 1:
         raise root["pj"].error("prices in [pj] hold at one setting; give voltages and [pj_per_v2] for several.")
     domains = {rate.domain for rate in table.rates} | {term.domain for term in table.constant.terms}
     kind = "v_rel" if table.relative else "mv"
-    places = root["setting"].entries() or [root]
-    for place, setting in zip(places, table.settings, strict=True):
+    entries = _setting_entries(root)
+    for place, setting in zip(entries if "setting" in root else [root, *entries], settings, strict=True):
         for domain in DOMAINS:
             if domain in domains and setting.volts(domain) is None:
                 raise place.error(f"setting {setting.label} needs `{domain}_{kind}`: there are prices or watts a volt.")
 
 
+def _setting_entries(root: Node) -> list[Node]:
+    """The settings in a cost table's file, then those of its boards."""
+    return [entry for place in (root, *root["board"].entries()) for entry in place["setting"].entries()]
+
+
 def _one_kind_of_voltage(root: Node, table: CostTable) -> None:
     """Check a cost table: prices at a reference go with relative voltages, prices a square volt with millivolts."""
     wrong, unit = ("mv", "pj_at_reference") if table.relative else ("v_rel", "pj_per_v2 or pj")
-    for entry in root["setting"].entries():
+    for entry in _setting_entries(root):
         for domain in DOMAINS:
             key = f"{domain}_{wrong}"
             if key in entry:
@@ -764,6 +776,7 @@ def _check_total(entry: Node, pj: float, parts: tuple[str, ...], of_parts: list[
 
 
 _RULES = (
+    _clocks_once,
     _voltages_suffice,
     _one_kind_of_voltage,
     _clocks_suffice,

@@ -338,9 +338,9 @@ class Board(Struct, frozen=True):
     """Other devices that a table serves, and what is different there.
 
     devices: as logs name them; "CC 9.0" is any GPU of that compute capability that its log does not name.
-    assumed: nobody measured them, so every energy is. constant, interval_constant_w, peak, memory_mhz, sm_count:
-    replace those of the table. wider: price, or "constant_power" -> the factor by which its interval is wider at both
-    ends.
+    assumed: nobody measured them, so every energy is. settings: beside those of the table. constant,
+    interval_constant_w, peak, memory_mhz, sm_count: replace those of the table. wider: price, or "constant_power" ->
+    the factor by which its interval is wider at both ends.
     """
 
     devices: tuple[str, ...]
@@ -352,6 +352,7 @@ class Board(Struct, frozen=True):
     memory_mhz: float | None = None
     sm_count: float | None = None
     wider: Mapping[str, float] = field(default_factory=dict)
+    settings: tuple[Setting, ...] = ()
 
 
 class Scale(Struct, frozen=True):
@@ -558,13 +559,13 @@ class CostTable(Brief, Struct, frozen=True, eq=False):
             intervals = replace(intervals, constant_w=board.interval_constant_w)
         table = replace(
             self,
-            settings=tuple(_with_memory(setting, board.memory_mhz) for setting in self.settings),
+            settings=tuple(_with_memory(setting, board.memory_mhz) for setting in (*self.settings, *board.settings)),
             default=_with_memory(self.default, board.memory_mhz),
             constant=board.constant or self.constant,
             peak=board.peak or self.peak,
             intervals=intervals.wider(board.wider),
             boards=(),
-            multiprocessors=None,
+            multiprocessors=None if board.assumed or board.sm_count else self.multiprocessors,
             sm_count=board.sm_count or self.sm_count,
         )
         if board.assumed:

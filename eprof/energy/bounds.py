@@ -169,7 +169,7 @@ class _Rates:
         """The most arithmetic beside tensor cores, of products that these were counted for; else infinite."""
         words = [word for word in TENSOR_FLOPS if word in self.counts.amounts]
         tensor = known_or_zero(self.counts.amounts.only(words)).sum(axis=1)
-        is_product = np.array([_is_plain_product(name) for name in self.counts.rows.kernel], dtype=bool)
+        is_product = np.array([is_plain_product(name) for name in self.counts.rows.kernel], dtype=bool)
         return np.where(is_product & (tensor > 0), tensor * _EPILOGUE, np.inf)
 
     def most_of(self, word: str) -> Floats:
@@ -194,5 +194,6 @@ class _Rates:
         return np.asarray(np.fmin(most, beside))
 
 
-def _is_plain_product(kernel: str) -> bool:
+def is_plain_product(kernel: str) -> bool:
+    """Whether a kernel's name is that of a product of two matrices and nothing else."""
     return bool(_PRODUCT.search(kernel)) and not _NO_PLAIN_PRODUCT.search(kernel)

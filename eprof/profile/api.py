@@ -28,7 +28,8 @@ from eprof.logs.many import Progress, Reading, attempt, is_pipe, read_all
 from eprof.logs.rows.log import LAUNCH, Launches, Log
 from eprof.logs.runs import COUNTERS, TIME, Run
 from eprof.profile.device import capabilities_of
-from eprof.profile.profile import Energy, Profile, build
+from eprof.profile.priced import Energy
+from eprof.profile.profile import Profile, build
 from eprof.profile.schema import kind_of
 from eprof.profilers import advice
 
@@ -81,8 +82,9 @@ def load(
         return saved.load(Path(documents[0]), kernels, command_line or ["eprof", "report", str(documents[0])])
 
     sources = _sources(inputs, parts, rank)
+    names = None if columns is None else tuple(logs.read_columns(columns))
     reading = Reading(
-        None if columns is None else tuple(logs.read_columns(columns)),
+        names,
         counters.descriptions(),
         counters.names_in_use,
         cache_folder() if cache else None,
@@ -214,10 +216,10 @@ def _only_run(sources: _Sources, whole: bool) -> Run | None:
 def _check(launches: Launches, parts: str | None, timeline: bool) -> None:
     """Raises LogError where no loaded log tells the parts, or the starts, that are wanted."""
     of_rows = launches.rows.part
-    if parts in RANGES and _is_of_cpu(launches) and (of_rows is None or set(of_rows) == {OUTSIDE}):
+    if parts == MARK and _is_of_cpu(launches) and (of_rows is None or set(of_rows) == {OUTSIDE}):
         raise LogError(
             f"--group {parts}: no marks are told. perf counts a program as a whole; eprof run --profiler callgrind "
-            "tells its marks apart, if it sets some (eprof_mark.h, eprof.mark). eprof timeline tells when they were."
+            "tells its marks apart, if it sets some (eprof_mark.h, eprof.mark), eprof timeline those of perf stat -I."
         )
     if parts is not None and of_rows is None:
         noun, ways = _TELLING[parts]

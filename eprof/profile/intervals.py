@@ -31,12 +31,13 @@ from eprof.profile.totals import (
 )
 
 if TYPE_CHECKING:
-    from eprof.profile.profile import Energy
+    from eprof.profile.priced import Energy
 
 
 _MISSING = int(Mark.MISSING)
 _PLACES = {group: place for place, group in enumerate(GROUPS)}
 _WORDS_OF = {group: tuple(word for word in PRICED if GROUP_OF[word] == group) for group in GROUPS}
+_IN_GROUP = np.array([[float(GROUP_OF[word] == group) for word in PRICED] for group in GROUPS])
 _FAMILIES = {count.group: count.family for count in COUNTS.values()}
 _OF_FAMILY = {
     family: frozenset(group for group, of in _FAMILIES.items() if of == family) for family in (COMPUTATION, DATA)
@@ -84,14 +85,14 @@ class _Draws:
 
     def by_group(self, rows: Ints) -> Floats:
         """The energy of each group of counts in some kernels together: (n_groups, n_replicas), in J."""
-        joules = (self.amounts[rows].T @ self.factors[rows]) * self.refits.prices
-        seconds = self.amounts[rows, -1].sum()
-        if self.energy.total_s is not None and len(rows) == len(self.amounts):
+        amounts = self.amounts[rows]
+        joules = (amounts.T @ self.factors[rows]) * self.refits.prices
+        seconds = amounts[:, -1].sum()
+        if self.energy.total_s is not None and len(amounts) == len(self.amounts):
             seconds = self.energy.total_s
         joules[-1] = seconds * self.refits.prices[-1]
-        groups = np.zeros((len(GROUPS), joules.shape[1]))
-        np.add.at(groups, [_PLACES[GROUP_OF[word]] for word in PRICED], joules)
-        return groups
+        in_groups: Floats = _IN_GROUP @ joules
+        return in_groups
 
     @cached_property
     def of_all(self) -> Floats:

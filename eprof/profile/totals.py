@@ -20,7 +20,7 @@ from eprof.profile.rooflines import all_flops_of, traffic_of
 
 if TYPE_CHECKING:
     from eprof.profile.device import Device
-    from eprof.profile.profile import Energy
+    from eprof.profile.priced import Energy
 
 TOTAL = "total"
 ENERGIES = (COMPUTATION, DATA, CONSTANT, TOTAL)

@@ -156,6 +156,15 @@ def test_prices_below_the_top_clock_lie_between_what_a_board_at_its_cap_can_have
     assert lowest < 1 < top < 1.05
 
 
+def test_the_clock_law_of_the_v100_holds_for_programs_that_no_fit_has_seen():
+    rows = published.v100_by_clock(data())
+    below = rows[rows["mhz"] < 1380]
+    for _, programs in below.groupby("source"):
+        assert programs["own"].abs().mean() < 0.06 < 0.2 < programs["kept"].abs().mean()
+    unseen = rows[(rows["mhz"] > 1380) & (rows["source"] == "microbenchmarks")]
+    assert unseen["own"].abs().mean() < 0.09 < 0.15 < unseen["kept"].abs().mean()
+
+
 @pytest.mark.parametrize("folder", ["yz8", "netsres117", "h100"])
 def test_idle_watts_fall_with_the_clock_as_measured(folder):
     device = {"yz8": "A100-PCIE-40GB", "netsres117": "A100-SXM4-80GB", "h100": "H100 80GB HBM3"}[folder]

@@ -213,7 +213,7 @@ def test_every_count_is_of_the_marks_that_were_open_whatever_ends_or_never_does(
         lines += [f"desc: Trigger: Client Request: eprof {thread} {said}", "fn=f", f"0 {count}", f"totals: {count}"]
         own = stacks[thread] if has_threads and stacks[thread] else None
         tops = {stack[-1] for stack in ([own] if own else stacks.values()) if stack}
-        expected[(" + ".join(sorted(tops)) or "(outside of marks)") if is_told else "(mark not told)"] += count
+        expected[(" + ".join(sorted(tops)) or "(outside of marks)") if is_told else "mark not told"] += count
         sign, name = said[:1], said[2:].strip() or '""'
         if sign == "+":
             stacks[thread].append(name)

@@ -125,7 +125,7 @@ class Callgrind(Collector):
         if hook:
             command = (*command, "--instr-atstart=no")
             why += ", from the first line of the program on, without imports"
-        if _sets_marks(request.program[0]):
+        if any(map(_sets_marks, request.program)):
             command = (*command, "--separate-threads=yes")
         module = "eprof.profilers.callgrind.decode"
         decoder = (sys.executable, "-P", "-m", module, EACH, tool.device or "", request.program[0])
@@ -161,12 +161,12 @@ class Callgrind(Collector):
         return Verdict(tuple(messages), failed=not logs, kernels=len(logs))
 
 
-def _sets_marks(program: str) -> bool:
-    """Whether the program was built with `eprof_mark.h`."""
-    try:
-        return mark.VARIABLE.encode() in Path(shutil.which(program) or program).read_bytes()
-    except OSError:
-        return False
+def _sets_marks(word: str) -> bool:
+    """Whether a word of a command is a program that was built with `eprof_mark.h`."""
+    path = shutil.which(word)
+    with contextlib.suppress(OSError):
+        return path is not None and mark.VARIABLE.encode() in Path(path).read_bytes()
+    return False
 
 
 def _hook(program: Sequence[str]) -> dict[str, str]:
@@ -272,8 +272,8 @@ def _counted_twice(folder: Path, processes: Sequence[_Process]) -> list[str]:
     sentences = {
         f"What a parent did before it forked is counted again in {len(twice)} of its children, so totals are too high: "
         "callgrind found no function `fork` in the program. Build it with symbols, or not statically.": twice,
-        f"{len(threaded)} children were forked by a program of several threads that sets marks: what its other threads "
-        "did since the last mark may be counted again in them, so totals may be too high.": threaded,
+        f"What other threads of a parent did after its last mark, before it forked, may be counted again in "
+        f"{len(threaded)} of its children, so totals may be too high.": threaded,
     }
     return [sentence for sentence, children in sentences.items() if children]
 

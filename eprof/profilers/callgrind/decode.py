@@ -68,14 +68,18 @@ class Code:
         with path.open("rb") as file:
             self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._segments = list(_segments(self._bytes))
-        self._disassembler = _disassembler()
+        try:
+            import capstone
+        except ImportError as err:
+            raise LogError(f"its instructions cannot be decoded without capstone: {EXTRA}") from err
+        self._disassembler = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
 
-    def instructions(self, addresses: Sequence[int]) -> dict[int, Instruction]:
+    def instructions(self, addresses: Ints) -> dict[int, Instruction]:
         """The machine instructions at some addresses, in order; without those that are no code."""
         known: dict[int, Instruction] = {}
-        wanted = set(addresses)
-        for first, last in _runs(addresses):
-            self._decode(first, last, wanted, known)
+        wanted = set(addresses.tolist())
+        for close in np.split(addresses, np.flatnonzero(np.diff(addresses) > _GAP) + 1):
+            self._decode(int(close[0]), int(close[-1]), wanted, known)
         for address in wanted - known.keys():
             # What lies between the instructions that ran may be data, after which the decoder is out of step.
             self._decode(address, address, wanted, known)
@@ -105,25 +109,6 @@ def _segments(data: mmap.mmap) -> Iterator[tuple[int, int, int]]:
         kind, flags, offset, address, _, in_file = struct.unpack_from("<IIQQQQ", data, place)
         if kind == 1 and flags & 1:
             yield address, offset, in_file
-
-
-def _disassembler() -> Any:
-    try:
-        import capstone
-    except ImportError as err:
-        raise LogError(f"its instructions cannot be decoded without capstone: {EXTRA}") from err
-    return capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
-
-
-def _runs(addresses: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The first and the last of addresses of machine code that lie close to each other."""
-    first = last = addresses[0]
-    for address in addresses:
-        if address - last > _GAP:
-            yield first, last
-            first = address
-        last = address
-    yield first, last
 
 
 def _instruction(mnemonic: str, operands: str) -> Instruction:
@@ -284,7 +269,7 @@ def _instructions(name: str, addresses: Ints, moved: Array, beside: Path, is_sma
     place = next((path for path in (Path(name), beside / Path(name).name) if path.is_file()), None)
     if place is None:
         raise LogError("is not here")
-    instructions = Code(place).instructions(np.unique(addresses).tolist())
+    instructions = Code(place).instructions(np.unique(addresses))
     without_operand = {address for address, known in instructions.items() if not known.access_bytes}
     wrong = set(addresses.tolist()) - instructions.keys()
     wrong |= without_operand.intersection(addresses[moved].tolist())
