@@ -166,7 +166,6 @@ _STUB = Instruction(STUBS, 1, 0)
 _ASTRAY = Instruction(ASTRAY, 1, 0)
 _MOST_LANES = 8
 _FLOATS = {"fp64": 8, "fp32": 4}  # bytes
-_NOWHERE = np.iinfo(np.int64).max
 
 
 def decoded(costs: Costs, beside: Path, written_s: float = math.inf) -> Costs:
@@ -235,31 +234,27 @@ def _with_lanes(costs: Costs, found: list[Instruction | None]) -> tuple[Columns,
     ends a block of valgrind's, its lanes are with an instruction that nobody knows: it counts as ASTRAY then.
     """
     own = Columns(costs.own.names, costs.own.values.copy())
-    if "Dr" not in own or "Dw" not in own:
+    masked = {row: each.masked for row, each in enumerate(found) if each is not None and each.masked}
+    if not masked or "Dr" not in own or "Dw" not in own:
         return own, 0
     executed, astray = own["Ir"], 0
-    for row, instruction in enumerate(found):
-        if instruction is None or not instruction.masked:
-            continue
-        lanes = executed[row + 1] - executed[row] if _runs_on(costs, row) else -1
+    # Whether the next row of the profile is the next instruction that ran of the same function.
+    in_order = np.unique(np.column_stack([costs.places, costs.addresses]), axis=0, return_inverse=True)[1].ravel()
+    runs_on = np.append((np.diff(in_order) == 1) & (np.diff(costs.places) == 0), False)
+    for row, event in masked.items():
+        lanes = executed[row + 1] - executed[row] if runs_on[row] else -1
         if not 0 <= lanes <= _MOST_LANES * executed[row]:
             astray += _MOST_LANES * int(executed[row])
             found[row] = _ASTRAY
             continue
-        own[instruction.masked][row] = lanes
+        own[event][row] = lanes
         executed[row + 1] = executed[row]
         for instructions, data in (("I1mr", "D1m"), ("ILmr", "DLm")):
             if instructions in own:
                 missed = min(own[instructions][row + 1], lanes)
                 own[instructions][row + 1] -= missed
-                own[data + instruction.masked[1]][row] += missed
+                own[data + event[1]][row] += missed
     return own, astray
-
-
-def _runs_on(costs: Costs, row: int) -> bool:
-    of_function = costs.addresses[costs.places == costs.places[row]]
-    behind = of_function[of_function > costs.addresses[row]].min(initial=_NOWHERE)
-    return row + 1 < len(costs.places) and bool(costs.addresses[row + 1] == behind)
 
 
 def _instructions(name: str, addresses: Ints, moved: Array, beside: Path, is_small: bool) -> dict[int, Instruction]:
