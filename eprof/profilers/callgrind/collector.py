@@ -171,7 +171,8 @@ def _sets_marks(word: str) -> bool:
     """Whether a word of a command is a program that was built with `eprof_mark.h`."""
     path = shutil.which(word)
     with contextlib.suppress(OSError):
-        return path is not None and mark.VARIABLE.encode() in Path(path).read_bytes()
+        code = Path(path).read_bytes() if path else b""
+        return code.startswith(b"\x7fELF") and mark.VARIABLE.encode() in code
     return False
 
 
