@@ -349,21 +349,14 @@ def in_python(costs: Costs) -> Costs:
         return costs
     called = [_called(spot.frame) for spot in costs.spots]
     libraries = [library(function.object) for function in costs.functions]
-    spots: dict[Spot, int] = {}
-    functions: dict[Function, int] = {}
-    spot_of, places = [], []
-    for place, spot in zip(costs.places.tolist(), costs.spot_of.tolist(), strict=True):
-        name, where = called[spot]
-        function = Function("", f"{name}, {libraries[place]}")
-        places.append(functions.setdefault(function, len(functions)))
-        spot_of.append(spots.setdefault(where._replace(mark=costs.spots[spot].mark), len(spots)))
+    rows = zip(costs.places.tolist(), costs.spot_of.tolist(), strict=True)
+    functions = [Function("", f"{called[spot][0]}, {libraries[place]}") for place, spot in rows]
     # Who called whom is told of functions of C, which are no rows any more.
     return replace(
         costs,
-        functions=tuple(functions),
-        spots=tuple(spots),
-        places=np.array(places, dtype=np.int64),
-        spot_of=np.array(spot_of, dtype=np.int64),
+        functions=tuple(dict.fromkeys(functions)),
+        spots=tuple(where._replace(mark=spot.mark) for (_, where), spot in zip(called, costs.spots, strict=True)),
+        places=numbers_of(functions),
         calls=(),
     )
 
