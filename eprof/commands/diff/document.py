@@ -45,6 +45,7 @@ _ONE_WIDTH = 0.9
 # Below this, a factor is 1: the bounds are those of a trade-off, f >= 1 and m >= 1.
 _SAME = 1e-9
 _CAUSES = 3
+_OF_COSTS = ("name", "device", "source", "books", "setting_from", "constant_power_w", "basis")
 # The columns of the CSV.
 _NAMES = ("kernel_old", "kernel_new", "status", "match", "score")
 _PART = ("what", "kind", "because", "unit", "old", "new", "old_j", "new_j", "change_j")
@@ -290,15 +291,9 @@ def side_of(variant: Variant, compared_j: float | None) -> schema.Side:
         to_meter = schema.ToMeter(math.fsum(variant.measured) / len(factors), math.fsum(factors) / len(factors))
     prices = [
         schema.Costs(
-            name=costs.name,
-            device=costs.device,
-            source=costs.source,
-            books=costs.books,
+            **{name: getattr(costs, name) for name in _OF_COSTS},
             setting=costs.setting_data,
-            setting_from=costs.setting_from,
-            constant_power_w=costs.constant_power_w,
             marks=names(costs.marks),
-            basis=costs.basis,
             serves=gpu.table is None or gpu.profile.is_served_by(gpu.table),
         )
         for gpu in variant.first.each

@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from eprof.base.known import growth, ratio
 from eprof.base.labels import labels
-from eprof.base.text import capital, when
+from eprof.base.text import by_sign, capital, when
 from eprof.commands.tune import words
 from eprof.commands.tune.schema import At, Setting, Tune, label, same
 from eprof.show.page import plot
@@ -58,9 +58,8 @@ def _signed_percent(value: float | None, before: float | None) -> str:
     share = growth(value, before)
     if share is None:
         return "not known"
-    sign = "+" if share > 0 else MINUS
     size = percent(100 * abs(share)).replace(" ", NARROW)
-    return size if abs(share) < 0.5e-4 else f"{sign}{size}"
+    return when(abs(share) >= 0.5e-4, by_sign(share, MINUS, "+")) + size
 
 
 def _sections(document: Tune) -> Iterator[Section]:
@@ -74,7 +73,7 @@ def _sections(document: Tune) -> Iterator[Section]:
             f"energy.{faint}"
         )
         answer = Sentence(f"{heat.caption} Core clock across, memory clock down, in MHz.")
-        maps = kernel_maps(document) if len(document.kernels) > 1 else ""
+        maps = when(len(document.kernels) > 1, kernel_maps(document))
         chart = energy_map(heat.cells)
         yield card("clocks", "Clocks", "Energy at every clock setting", answer, chart, quiet(legend), maps)
     yield from _trade(document)

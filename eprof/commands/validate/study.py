@@ -405,7 +405,7 @@ def times(table: CostTable, measurements: Measurements) -> Times:
         peaks, work = costs.peaks, some.work
         of_flops = np.zeros(len(some))
         for flops, peak in (("fp32_flop", peaks.sp_gflops), ("fp64_flop", peaks.dp_gflops)):
-            of_flops += work[flops].to_numpy(dtype=np.float64) / (np.nan if peak is None else peak * 1e9)
+            of_flops += work[flops].to_numpy(dtype=np.float64) / ((peak or np.nan) * 1e9)
         of_bytes = some.counts()["dram_byte"].to_numpy() / ((peaks.dram_gb_per_s or np.nan) * 1e9)
         predicted[ROOFLINE][rows] = np.maximum(of_flops, of_bytes)
         missing |= dict.fromkeys(word for words in modelled.missing for word in words)

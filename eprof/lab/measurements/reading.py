@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from eprof.base.arrays import Bools, wraps
 from eprof.base.errors import EprofError
 from eprof.base.kernels import selector
+from eprof.base.known import either, mapped
 from eprof.base.resources import opened
 from eprof.base.text import brief, counted, few, pattern, phrase
 from eprof.base.vocabulary import COUNTS
@@ -41,7 +42,7 @@ from eprof.lab.measurements.values import (
     numbers,
     spelled,
 )
-from eprof.logs.rows import packing
+from eprof.logs.rows import stream
 
 _MOST_BYTES = 256 << 20
 _MOST_CELLS = 50_000_000
@@ -145,7 +146,7 @@ class _Bounded(io.RawIOBase):
         self._done += len(chunk)
         if self._done > _MOST_BYTES:
             raise ValueError(f"it holds more than {_MOST_BYTES >> 20} MB of text")
-        if self._stream is not self._packed and packing.is_bomb(self._done, self._packed.tell()):
+        if self._stream is not self._packed and stream.is_bomb(self._done, self._packed.tell()):
             raise ValueError("it unpacks to hundreds of times its size, which no measurements do")
         buffer[: len(chunk)] = chunk
         return len(chunk)
@@ -376,18 +377,18 @@ class _Sheet(Struct, eq=False):
         kernel = self.columns.columns.get("kernel")
         rows["kernel"] = _words(self.frame[kernel]) if kernel in self.frame else rows["benchmark"]
         threads = self._scaled({"threads": 1.0})
-        rows["threads"] = 0.0 if threads is None else threads
+        rows["threads"] = either(threads, 0.0)
         for domain, mhz in zip(DOMAINS, unknown_mhz, strict=True):
             rows[f"{domain}_mhz"] = self._needed(domain) if self.columns.clocks else mhz
         time = self._scaled(TIMES)
-        rows["time_s"] = np.nan if time is None else time
+        rows["time_s"] = either(time, np.nan)
         if time is None and self.columns.kind != USED:
             named = ", ".join(self._named(TIMES)) or f"the mapping {self.columns.name} names none, such as time_s"
             raise MeasurementError(f"{self.label}: has no column of times ({named}).")
         rows["power_w"] = self._power(rows["time_s"]) / self._processors
         for domain in DOMAINS:
             volts = self._scaled({key: unit for key, unit in VOLTS.items() if key.startswith(domain)})
-            rows[f"{domain}_v"] = np.nan if volts is None else volts
+            rows[f"{domain}_v"] = either(volts, np.nan)
         rows["line"] = self.frame.index + 2
         self.notes += values.devices(self.frame, self.columns.columns.get("device"), self.label, self.columns.processor)
         self.notes += contradicted(self.columns.columns, self.frame.columns)
@@ -419,7 +420,7 @@ class _Sheet(Struct, eq=False):
     def _processors(self) -> pd.Series | float:
         """How many processors power and counts of each measured row are of; NaN where that is not known."""
         number = self._scaled({"processors": 1.0})
-        return 1.0 if number is None else number.where(number > 0)
+        return either(mapped(lambda number: number.where(number > 0), number), 1.0)
 
     def work(self) -> pd.DataFrame:
         """What times by component need of one launch, as far as the table has its columns."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from eprof.base.arrays import Bools, Columns, Floats, Ints
 from eprof.base.errors import LogError
-from eprof.base.marks import NONE, Mark
+from eprof.base.marks import Mark, marked
 from eprof.base.vocabulary import CONSTANT, PRICED
 from eprof.costs import Costs, CostTable
 from eprof.counts.counters import capability_of
@@ -194,7 +194,7 @@ def causes(
     for label, rows in settings.items():
         costs = table.at(label or None)
         if label in idle_w:
-            mark = NONE if label in idle else Mark.ESTIMATED
+            mark = marked(Mark.ESTIMATED, label not in idle)
             costs = replace(costs, constant_power_w=idle_w[label], constant_marks=mark)
         counts, active_s = _counts(activity, table, costs, rows, begin_s, end_s, grouped, number + 1)
         active += active_s * (costs.setting.core_mhz or 1.0) * 1e6 * (costs.setting.core_v or 1.0) ** 2
@@ -228,7 +228,7 @@ def causes(
         split_j[:, used],
         interval[:, used, 0],
         interval[:, used, 1],
-        {word: marks[word] | int(NONE if word == CONSTANT and idle_w else Mark.ESTIMATED) for word in words},
+        {word: marks[word] | marked(Mark.ESTIMATED, word != CONSTANT or not idle_w) for word in words},
         joules[:-1].sum(axis=1),
         seen_w,
         unseen_pj,

@@ -177,7 +177,7 @@ def _with_last_line(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 def _of_rows(log: LongLog, rows: Sequence[Row], path: str) -> _Block:
     """A block of what the line reader read. Raises LogError: of a time that is none."""
-    moments = [moment(row.time, row.unit_s or 1.0) if row.time else Moment(math.nan) for row in rows]
+    moments = [moment(row.time or "", row.unit_s or 1.0) for row in rows]
     for row, time in zip(rows, moments, strict=True):
         if row.time and math.isnan(time.seconds):
             raise LogError(f"{path}:{row.number}: `{row.time[:40]}` is no time that is read.")
