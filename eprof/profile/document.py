@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from eprof.counts.counts import Counts
     from eprof.energy.replicas import Replicas
     from eprof.logs.rows.log import Log
-    from eprof.profile.profile import Counted, Energy
+    from eprof.profile.priced import Energy
+    from eprof.profile.profile import Counted
 
 T = TypeVar("T")
 MISSING = int(Mark.MISSING)
@@ -328,13 +329,14 @@ def _kernels(energy: "Energy", replicas: "Replicas | None", whole: schema.Causes
 
 
 def _signs(counts: "Counts") -> list[dict[str, float] | UnsetType]:
-    """What tells why each kernel waits, as shares."""
+    """What tells why each kernel waits, as shares, and the shape of its launches."""
     if counts.shape is None:
         return [UNSET] * len(counts.rows)
     shape, launches = counts.shape, counts.rows.launches
     with np.errstate(divide="ignore", invalid="ignore"):
         conflicts = shape["conflicts"] / (shape["conflicts"] + shape["shared"])
-    shares = {name: shape[name] / launches for name in ("occupancy", "memory_stall")} | {"bank_conflict": conflicts}
+    means = {name: shape[name] / launches for name in ("occupancy", "memory_stall", "blocks", "threads")}
+    shares = means | {"bank_conflict": conflicts}
     rows = zip(*(finite_all(values) for values in shares.values()), strict=True)
     told = [{name: share for name, share in zip(shares, row, strict=True) if share is not None} for row in rows]
     return [signs or UNSET for signs in told]

@@ -137,6 +137,16 @@ def test_boards_have_their_own_constant_power_and_assumed_ones_wider_intervals(t
     assert own.serves("ncu device 3 (CC 9.9)") and not own.serves("ncu device 3 (CC 9.0)")
 
 
+def test_a_board_may_run_at_more_clocks_than_the_table(tmp_path):
+    more = "memory_mhz = 1600\nsetting = [{ core_mhz = 1200, core_v_rel = 1.2, memory_mhz = 900, memory_v_rel = 1.0 }]"
+    own = table(tmp_path, TABLE.replace("memory_mhz = 1600", more))
+    assert own.on("X 80GB").at("1200/1600").prices["fp32_flop"].pj == pytest.approx(10 * 1.2**2)
+    assert [setting.core_mhz for setting in own.settings] == [1000, 500]
+    assert "is listed twice" in mistake(tmp_path, "memory_mhz = 1600", more.replace("1200", "500"))
+    unknown = more.replace("core_v_rel = 1.2, ", "")
+    assert "needs `core_v_rel`" in mistake(tmp_path, "memory_mhz = 1600", unknown)
+
+
 def test_replicas_hold_the_table_itself_and_the_ends_of_every_interval(tmp_path):
     replicas = table(tmp_path).replicas("500/900")
     prices = [(costs.prices["fp32_flop"].pj, costs.prices["dram_byte"].pj) for costs in replicas]

@@ -139,6 +139,8 @@ def test_products_of_an_h200_and_a_b200_come_out_below_the_cap():
     for kind, error in (("compute-bound", 8), ("memory-bound", 6)):
         found = published.score(h200[f"{kind} products, bfloat16, VLLM, H200"])
         assert found.mean < error and found.inside > 90
+    fp8 = published.score(h200["memory-bound products, fp8_block, VLLM, H200"])
+    assert fp8.mean < 7.5 and fp8.inside > 95
     unseen = published.score(modern.transformers(data(), "h100"))
     assert unseen.rows == 40 and unseen.mean < 12 and unseen.inside > 90
     assert published.score(b200["compute-bound products, nvfp4, VLLM, B200"]).mean < 5
@@ -154,6 +156,15 @@ def test_prices_below_the_top_clock_lie_between_what_a_board_at_its_cap_can_have
     assert own.mean < 0.5 and own.rows == 4
     lowest, top = published.at_the_cap(data(), modern.H200, "H200", 132 * 4096)
     assert lowest < 1 < top < 1.05
+
+
+def test_the_clock_law_of_the_v100_holds_for_programs_that_no_fit_has_seen():
+    rows = published.v100_by_clock(data())
+    below = rows[rows["mhz"] < 1380]
+    for _, programs in below.groupby("source"):
+        assert programs["own"].abs().mean() < 0.06 < 0.2 < programs["kept"].abs().mean()
+    unseen = rows[(rows["mhz"] > 1380) & (rows["source"] == "microbenchmarks")]
+    assert unseen["own"].abs().mean() < 0.09 < 0.15 < unseen["kept"].abs().mean()
 
 
 @pytest.mark.parametrize("folder", ["yz8", "netsres117", "h100"])

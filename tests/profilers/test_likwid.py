@@ -209,6 +209,15 @@ def test_threads_and_channels_are_added_up_and_energy_is_measured(load, write):
     assert launches.energy_j() == {"processor packages and DRAM": pytest.approx(112.2175)}
 
 
+@pytest.mark.parametrize(("seconds", "cores"), [(1.0, 2.0), (10.0, 0.2)])
+def test_threads_that_idle_keep_no_cores_busy(load, seconds, cores):
+    """Two threads alike: of 2 GHz in one second both were busy, in ten both slept."""
+    counts = [("INSTR_RETIRED_ANY", "FIXC0", [9, 9]), ("CPU_CLK_UNHALTED_CORE", "FIXC1", [3e9, 3e9])]
+    log = csv("L3", [*counts, ("CPU_CLK_UNHALTED_REF", "FIXC2", [2e9, 2e9])], threads=2, seconds=seconds)
+    assert load(log.replace("CPU type:", "CPU clock:,2.0 GHz,,,\nCPU type:")).cores == pytest.approx(cores)
+    assert load(log).cores == pytest.approx(2.0)
+
+
 events = st.dictionaries(
     st.sampled_from([name for name, _ in FP64]), st.lists(st.integers(0, 10**14), min_size=2, max_size=2)
 )  # below what looks like a counter that wrapped

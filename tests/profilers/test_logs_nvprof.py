@@ -413,3 +413,15 @@ def test_rates_in_text_of_the_version(tmp_path, kernel, base):
     row = "          1        dram_read_throughput        Device Memory Read Throughput  2.0GB/s  2.0GB/s  2.0GB/s"
     log = in_text(tmp_path, TEXT_METRICS, f'Device "{K20C}"', kernel, row)
     assert combine([log]).counters["dram_read_throughput"].tolist() == [pytest.approx(2 * base**3)]
+
+
+def test_a_trace_without_its_row_of_units_is_not_said_to_be_cut_off(tmp_path):
+    lines = ['"Start","Duration","Grid X","Device","Name"', "s,ms,,,", '0.5,13.1,64,"Tesla K20c (0)","add(float*)"']
+    for kept, said in ((lines, None), (lines[:1] + lines[2:], "the row of units of the trace"), (lines[:1], "cut off")):
+        path = tmp_path / "trace.csv"
+        path.write_text("\n".join(["==1== Profiling result:", *kept, ""]))
+        if said is None:
+            assert read(path).tables[0].rows.time_s[0] == pytest.approx(0.0131)
+        else:
+            with pytest.raises(LogError, match=said):
+                read(path)

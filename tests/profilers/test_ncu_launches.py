@@ -206,7 +206,9 @@ def test_clocks_are_means_over_the_time_of_launches_that_are_long_enough(tmp_pat
     assert not log_of(tmp_path, NEW, row(0, FFMA, "inst", 5), row(0, TIME, "ns", 9)).clocks
 
 
-@pytest.mark.parametrize(("core", "setting"), [(1293, "1290/877"), (1375, "1380/877"), (1100, "1100/877")])
+@pytest.mark.parametrize(
+    ("core", "setting"), [(1293, "1290/877"), (1375, "1380/877"), (1100, "1100/877"), (1530, "1530/877")]
+)
 def test_a_run_is_priced_at_its_own_clocks(tmp_path, core, setting):
     profile = eprof.load(v100(tmp_path / "log.csv", (1_000_000, core)))
     energy = profile.energy()
@@ -217,7 +219,7 @@ def test_a_run_is_priced_at_its_own_clocks(tmp_path, core, setting):
     assert not any("other clocks than its own" in note for note in energy.warnings)
 
 
-@pytest.mark.parametrize(("core", "setting"), [(1530, "1380/877"), (700, "802/877")])
+@pytest.mark.parametrize(("core", "setting"), [(1600, "1530/877"), (700, "802/877")])
 def test_clocks_outside_of_the_table_are_warned_of(tmp_path, core, setting):
     energy = eprof.load(v100(tmp_path / "log.csv", (1_000_000, core))).energy()
     assert energy.costs.setting.label == setting

@@ -14,8 +14,8 @@ from eprof.profile.document import document
 from eprof.profile.totals import board_limit_w
 from eprof.show.report.first_screen import where
 from eprof.show.report.headline import headline, name_of
-from eprof.show.report.levers import what_to_try
-from eprof.show.report.trust import trust
+from eprof.show.report.levers import _levers, what_to_try
+from eprof.show.report.trust import notes, trust
 from eprof.show.report.view import View
 from eprof.show.words.cells import Share
 from eprof.show.words.numbers import quantity
@@ -191,6 +191,59 @@ def test_fp32_for_fp64_saves_time_where_fp64_is_what_takes_it(screens):
     view = next(view for name, _, view in screens if name == "gtx1080ti-cuda8-metrics-summary-cublas-templates.csv")
     text = what_to_try(view).text
     assert "use FP32 for FP64" in text and re.search(r"\d+\s%\sless time", text), text
+
+
+def test_a_saving_is_within_the_share_that_it_acts_on(screens):
+    checked = 0
+    for name, _, view in screens:
+        causes = view.causes_of(view.document)
+        for change in _levers(view):
+            if change.saves <= 0:
+                continue  # never told
+            assert 0 <= change.saves <= 1 and (not change.ends or 0 <= change.ends[0] <= change.ends[1] <= 1), name
+            fifth = re.match(r"move a fifth fewer (.*) bytes", change.act)
+            part = fifth and next(
+                (part for part in causes.parts if fifth[1] in map(view.in_prose, part.groups) and part.interval), None
+            )
+            if part and change.ends and change.saves <= 0.2 * part.share * (1 + 1e-9):  # no time with it
+                assert change.ends[1] <= 0.2 * part.interval[1] * (1 + 1e-9), (name, change)
+                checked += 1
+    assert checked > 5
+
+
+def test_a_cheaper_kernel_does_the_same_product(screens):
+    told = {name: what_to_try(view).text for name, _, view in screens if "the same product" in what_to_try(view).text}
+    assert told.keys() == {"a100-pcie-cutlass-details-program-output.csv", "rtxa6000-sgemm-raw-wide.csv"}
+    view = next(view for name, _, view in screens if name == "rtxa6000-sgemm-raw-wide.csv")
+    cutlass = next(kernel for kernel in view.kernels if "cutlass" in kernel.name)
+    for changes in ({"dram_write": 1.1}, {"fp32_fma": 1.1}, {"threads": 1.5}):
+        document = convert(to_builtins(view.document), schema.Profile)
+        changed = document.kernels[view.kernels.index(cutlass)]
+        for word, factor in changes.items():
+            if word in changed.counts:
+                changed.counts[word].value *= factor
+            else:
+                changed.signs[word] *= factor
+        assert "use cutlass sgemm" not in what_to_try(View(document)).text, changes
+
+
+def test_where_no_joules_are_known_time_is_saved(screens):
+    told = {name: what_to_try(view).text for name, _, view in screens}
+    assert re.search(
+        r"of 5 more kernels: a fifth less time in them: saves 347\sµs", told["gtx1070-gpu-summary-srad.csv"]
+    )
+    assert re.search(r"halve the copies \(245\sms.*saves 122\sms", told["k20c-gpu-summary-no-type-column.csv"])
+
+
+STRANGE = ("SM overhead", "its default", "recovered from", "operands", "campaigns", "nor its time")
+
+
+def test_no_screen_has_words_that_strangers_did_not_understand(screens):
+    for name, _, view in screens:
+        said = " ".join([headline(view).text, headline(view).lead, what_to_try(view).text, trust(view).text])
+        assert not [words for words in STRANGE if words in said], (name, said)
+        assert not re.search(r"of 36 cores were", said), "of another CPU's"
+        assert "The time of" not in " ".join(notes(view)) or "Neither work nor time" not in said, name
 
 
 def test_a_product_that_reads_all_from_l1_is_tiled(screens):

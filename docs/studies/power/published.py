@@ -188,6 +188,56 @@ def _without(volts: Mapping[float, float], mhz: float) -> float:
     return float(np.interp(mhz, others, [volts[other] for other in others]))
 
 
+_V100 = "Tesla V100-SXM2-16GB"
+
+
+def v100_programs(data: Path) -> Iterator[pd.DataFrame]:
+    """Programs on two V100s by clock, a table of `mhz`, `watts` and `time` for each: watts of nobody's counts.
+
+    33 programs at 13 clocks (GPU-DVFS-Dataset at b25725f), and 87 microbenchmarks from 802 MHz on (synergy-sc-ae at
+    f19ecee): at the lowest clocks these draw 11 to 34 W, less than a V100 that does nothing.
+    """
+    folder = data / "modern" / "v100-zyj"
+    watts = pd.read_csv(folder / "dataset_power.csv", index_col=0)
+    speed = pd.read_csv(folder / "dataset_performance.csv", index_col=0)
+    for name, row in watts.iterrows():
+        yield pd.DataFrame(
+            {
+                "source": "programs",
+                "mhz": row.index.astype(float),
+                "watts": row.values,
+                "time": 1 / speed.loc[name].values,
+            }
+        )
+    rows = pd.read_csv(data / "modern" / "synergy-v100-187clocks-micro.csv.gz")
+    for _, runs in rows[rows["core-freq"] >= 802].groupby("kernel-name"):
+        time = runs["run-time [s]"]
+        made = {"mhz": runs["core-freq"], "watts": runs["mean-energy [J]"] / time, "time": time}
+        yield pd.DataFrame(made).assign(source="microbenchmarks")
+
+
+def v100_by_clock(data: Path) -> pd.DataFrame:
+    """What the V100's table makes of programs at other clocks, over what they drew: `own`, and `kept` at one price.
+
+    What a program takes above constant power follows from its watts at the clock nearest to 1380 MHz, and all of that
+    is taken to go with the core's voltage.
+    """
+    table, judged = costs.for_device(_V100), []
+    assert table is not None
+    for program in v100_programs(data):
+        known = program.loc[(program["mhz"] - 1380).abs().idxmin()]
+        there = table.at(table.nearest(known["mhz"], None))
+        above_j = (known["watts"] - there.constant_power_w) * known["time"] / (there.setting.core_v or 1.0) ** 2
+        at = [table.at(table.nearest(mhz, None)) for mhz in program["mhz"]]
+        squared = np.array([(costs_there.setting.core_v or np.nan) ** 2 for costs_there in at])
+        constant_w = np.array([costs_there.constant_power_w for costs_there in at])
+        own = constant_w + squared * above_j / program["time"]
+        kept = there.constant_power_w + above_j / program["time"]
+        judged.append(program.assign(own=own / program["watts"] - 1, kept=kept / program["watts"] - 1))
+    rows = pd.concat(judged)
+    return rows[(rows["mhz"] - 1380).abs() > 60]
+
+
 def at_the_cap(data: Path, chip: modern.Chip, device: str, flop_per_cycle: float) -> tuple[float, float]:
     """What compute-bound BF16 products at the power cap would draw, over what they do, in the median.
 
@@ -281,6 +331,12 @@ def main(data: Path) -> None:
     prices.show("\n".join(lines) + "\n", "<!-- published.py begins -->\n", "<!-- published.py ends -->")
     for folder, device in (("yz8", "A100-PCIE-40GB"), ("netsres117", "A100-SXM4-80GB")):
         print(f"idle of {device} by clock: {100 * idle_error(data, folder, device):.2f} % off, but for its level")
+    for (source, is_above), rows in (by := v100_by_clock(data)).groupby(["source", by["mhz"] > 1380]):
+        own, kept = (100 * rows[law].abs().mean() for law in ("own", "kept"))
+        where = "above" if is_above else "below"
+        print(
+            f"V100, {source} {where} 1380 MHz by their watts there: {own:.1f} % off, at one price for all {kept:.1f} %"
+        )
     for law, ratios in clock_laws(data):
         print(f"B300 under caps of 900 to 450 W, {law}: {', '.join(f'{100 * (each - 1):+.0f}' for each in ratios)} %")
     for chip, device, flop_per_cycle in ((modern.H200, "H200", 132 * 4096), (modern.B200, "B200", 148 * 8192)):

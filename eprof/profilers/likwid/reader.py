@@ -40,7 +40,7 @@ from eprof.logs.rows.log import (
 from eprof.logs.rows.stream import Source
 from eprof.profilers.likwid.signs import KIND, NOT_ALL, SCALED
 
-_ABOUT = pattern(r"CPU (name|type):[\s,]*+((?:.*[^\s,])?)[\s,]*")
+_ABOUT = pattern(r"CPU (name|type|clock):[\s,]*+((?:.*[^\s,])?)[\s,]*")
 _TITLES = (
     pattern(
         r"TABLE,(?:Region (?P<region>.*),)?Group (?P<number>\d{1,9}) Raw,(?P<group>[^,]*)(?:,(?P<rows>\d{1,9}))?.*"
@@ -50,6 +50,7 @@ _TITLES = (
 _THREAD = pattern(r"(?:HWThread|Core) [0-9]+")
 _TIME = pattern(r"(?:RDTSC )?Runtime(?: \((?:RDTSC|gettimeofday)\))? \[s\]")
 _NUMBER = pattern(r"[0-9]{1,40}(?:\.[0-9]{1,40})?(?:e[+-]?[0-9]{1,3})?")
+_CLOCK = pattern(r"([0-9]{1,2}(?:\.[0-9]{1,12})?) GHz")
 _NO_COUNTER = ("", "-")  # of a thread that does not read it, as those of a socket but one
 # Of a time line (-t): the events of a group, and what was counted in an interval, by event and then by thread.
 _TIMELINE = pattern(r"# GID([|,])EventCount\1CpuCount\1Total runtime \[s\]\1(?P<events>.+)")
@@ -74,6 +75,7 @@ class _Events(Struct, forbid_unknown_fields=True):
 
     instructions: tuple[str, ...]
     cycles: tuple[str, ...]
+    reference: tuple[str, ...]
     packages: tuple[str, ...]
     dram: tuple[str, ...]
     a64fx: _A64fx
@@ -96,7 +98,7 @@ class _Block(Struct):
     counters of these. counts: event -> their sum. sockets: how many have joules of their package; 0: not told. joules:
     metrics of an A64FX. lost: event -> how many threads have no number for it, or one that ran over. times: texts of
     its run time, of each thread and table. interval: its end on a time line, where each has a block. is_share: the
-    group was counted in a part of the run only.
+    group was counted in a part of the run only. clock_hz: of the time stamp counter; NaN: not told.
     """
 
     device: str | None
@@ -114,6 +116,7 @@ class _Block(Struct):
     calls: int = 1
     interval: str | None = None
     is_share: bool = False
+    clock_hz: float = math.nan
 
     def add_up(self) -> None:
         """Add the threads of a LIKWID group up, without those whose counters ran over."""
@@ -151,14 +154,21 @@ class _Block(Struct):
         cycles = next((numbers for event, numbers in self.cells if event.startswith(_EVENTS.cycles)), [])
         busy = [number for number in cycles if number > 0]
         counted = dict(self.counts)
-        if busy:  # how many cores a region kept busy: its cycles over those of its busiest thread
-            counted[CORES] = sum(busy) / max(busy)
+        if busy:  # how many cores a region kept busy: its cycles over those of its busiest thread, which may idle too
+            counted[CORES] = min(sum(busy) / max(busy), self._cores_by_clock())
         packages = _known_sum(self.counts, _EVENTS.packages)
         dram = _known_sum(self.counts, _EVENTS.dram)
         if not packages or not self.lost.keys().isdisjoint(_EVENTS.joules):
             return counted
         covers = "processor packages and DRAM" if dram else "processor packages"
         return counted | {covers: packages + dram, SOCKETS: float(self.sockets)}
+
+    def _cores_by_clock(self) -> float:
+        """How many cores a region kept busy by cycles that pass at a known clock; infinite where nothing tells it."""
+        cycles = _known_sum(self.counts, _EVENTS.reference)
+        cores = cycles / (self.clock_hz * self.time_s or math.nan)
+        is_told = cores > 0 and not self.is_share and self.lost.keys().isdisjoint(_EVENTS.reference)
+        return cores if is_told else math.inf
 
     def _of_components(self) -> dict[str, float]:
         """The joules of an A64FX, as LIKWID's metrics have them, or by its raw counts; none if a thread has no number.
@@ -233,7 +243,9 @@ class _Walk(Struct):
                 device = kind
             elif kind and cpus.microarchitecture(device) is None:
                 device = f"{device}, {kind}"
-            self.blocks.append(_Block(device, region, title["group"], number, rows))
+            clock = _CLOCK.fullmatch(self.cpu.get("clock", ""))
+            clock_hz = 1e9 * float(clock[1]) if clock else math.nan
+            self.blocks.append(_Block(device, region, title["group"], number, rows, clock_hz=clock_hz))
         return True
 
     def _header(self, line: str) -> bool:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from eprof.base.errors import LogError
 from eprof.base.gpus import UNNAMED
+from eprof.base.known import mapped
 from eprof.base.text import counted
 from eprof.logs.rows.cells import no_kernels
 from eprof.logs.rows.log import LAUNCH, Idle, Log
@@ -74,7 +75,7 @@ def read(source: Source, connection: sqlite3.Connection, tables: Iterable[str], 
         pids = [pid for (pid,) in connection.execute(f"select distinct {_PID} from {KERNELS}")]
     return source.log(
         [table_of(kernels, DATABASE, parts)],
-        [*source.notes, *_notes(database, kernels)],
+        [*source.notes, *_notes(database, kernels, len(pids))],
         format_=KIND,
         command=_command(database, pids),
         processes=max(1, len(pids)),
@@ -115,7 +116,7 @@ def _kernels(database: _Database, parts: str | None) -> Iterable[Timed]:
     device_of = _devices(database, [(number, process) for _, number, process, *_ in rows])
     added: dict[tuple[str, str | None, str | None, int], list[int]] = {}
     for name, number, process, place, is_timed, launches, ns in rows:
-        key = (_text(name) or _NO_NAME, device_of[number, process], None if place is None else str(place), is_timed)
+        key = (_text(name) or _NO_NAME, device_of[number, process], mapped(str, place), is_timed)
         sums = added.setdefault(key, [0, 0])
         sums[0] += launches
         sums[1] += ns if is_timed else 0
@@ -182,7 +183,7 @@ def _command(database: _Database, pids: list[object]) -> str | None:
     return None
 
 
-def _notes(database: _Database, kernels: list[Timed]) -> Iterable[str]:
+def _notes(database: _Database, kernels: list[Timed], processes: int) -> Iterable[str]:
     lost = sum(kernel.launches for kernel in kernels if math.isnan(kernel.time_s))
     if lost:
         yield f"{counted(lost, 'launch of kernels has', 'launches of kernels have')} no readable time"
@@ -199,6 +200,11 @@ def _notes(database: _Database, kernels: list[Timed]) -> Iterable[str]:
             )
     if others := list(_copies(database)):
         yield no_kernels(others)
+    if processes > 1:
+        yield (
+            f"{processes} processes launched kernels, each of which may call another GPU number 0: how long none ran "
+            "is not told; trace one process, or make a report a rank"
+        )
 
 
 def _copies(database: _Database) -> Iterator[tuple[str, int, float]]:

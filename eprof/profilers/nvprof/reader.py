@@ -273,6 +273,11 @@ def _why_nothing(seen: Outcome, store: Store, has_columns: bool) -> str | None:
         )
     if seen.unquoted:
         return f"{_lost_quotes(seen.unquoted)}, so fields cannot be told apart; give the log as nvprof wrote it"
+    if store.lacks_units:
+        return (
+            "the row of units of the trace (`s,ms,...`) is not there, so its times tell nothing; give the log as "
+            "nvprof wrote it"
+        )
     if seen.tables:
         return (
             f"a table begins but has no rows (the log has {seen.lines} lines); the log looks cut off, so profile again"

@@ -391,12 +391,13 @@ class TraceSection(ColumnSection):
 
     def fits(self, fields: list[str]) -> bool:
         """A row of an nvprof trace: a start, a duration or none, and a name; and the units must be known."""
-        return bool(
-            self._unit is not None
-            and is_number(fields[self.start])
+        is_row = bool(
+            is_number(fields[self.start])
             and (not fields[self.duration].strip() or is_number(fields[self.duration]))
             and fields[self.name].strip()
         )
+        self.store.lacks_units |= is_row and self._unit is None
+        return is_row and self._unit is not None
 
     def all_fit(self, rows: Rows) -> bool:
         """As `fits` for rows of an nvprof trace; those without a duration are looked at one by one."""

@@ -106,7 +106,7 @@ class Store(folding.Store, dict=True):
     rates: how many B/s the units of rates are from here on; None: the log did not tell. ranges: how many tables of NVTX
     ranges were left out. unused: names of counters of tables that have none that is wanted. others: what ran and is no
     kernel -> calls and seconds. shapes: number of a kernel -> launches, and the numbers of a `Shape` added up.
-    cut_off: what tables left of names of GPUs, where they cut the number off.
+    cut_off: what tables left of names of GPUs, where they cut the number off. lacks_units: a trace has no row of them.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -118,6 +118,7 @@ class Store(folding.Store, dict=True):
     others: dict[str, list[float]] = field(default_factory=dict)
     shapes: dict[int, Floats] = field(default_factory=dict)
     cut_off: dict[str, None] = field(default_factory=dict)
+    lacks_units: bool = False
     _answers: dict[Callable[[str], Any], Answers] = field(default_factory=dict)
 
     @cached_property

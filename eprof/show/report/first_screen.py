@@ -20,6 +20,7 @@ _FEWEST, _MOST = 3, 5
 _ENOUGH = 0.9  # of the energy, that the kernels shown take
 _SPECK = 0.01  # of the energy: a kernel that takes less is not worth a row
 WASTED = 1.2  # times the requested bytes, from which on they are the cause
+AGAIN = 8.0  # bytes of L1 for each of DRAM, from which on a kernel mostly reads again what it has read
 SHORT_S = 10e-6  # launches that take less than this wait for their start
 MOSTLY_INTEGER = 30.0  # instructions for each flop, from which on arithmetic is not what a kernel is for
 _HOTTEST = 0.3  # of a function's energy, that its line with most has: worth naming it
@@ -171,7 +172,9 @@ def why_constant(view: View, entry: Entry) -> str:
     limits = view.document.limits
     if not limits or place is None:
         return ""
-    return phrase("{} of roofline", reached(limits.kernels[place], "speed_share"))
+    again = view.times_from_l1(entry)
+    l1 = when(again >= AGAIN, f", {plain(again)} B of L1 for 1 of DRAM")
+    return phrase(f"{{}} of roofline{l1}", reached(limits.kernels[place], "speed_share"))
 
 
 def _why_bytes(view: View, entry: Entry, group: str) -> str:

@@ -5,22 +5,25 @@ less of what the work needs (fewer multiplications of a product).
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
+import numpy as np
 from msgspec import Struct
 
 from eprof.base.gpus import capability_of_label
 from eprof.base.known import growth
 from eprof.base.labels import library_of
-from eprof.base.text import bracketed, pattern, when
-from eprof.base.vocabulary import CONSTANT, COUNTS, CPU, DATA, RANDOM
+from eprof.base.text import bracketed, counted, pattern, when
+from eprof.base.vocabulary import CONSTANT, COUNTS, CPU, DATA, RANDOM, TENSOR_FLOPS
 from eprof.costs.datasheets import data_sheet, example
+from eprof.energy.bounds import is_plain_product
 from eprof.profile import schema
 from eprof.profile.device import capabilities_of
 from eprof.profilers import advice, signs_of
-from eprof.show.report.first_screen import CACHED, FAMILIES, MOSTLY_INTEGER, SHORT_S, WASTED, requested_of
-from eprof.show.report.trust import counted_alone, lacks_most, lacks_some
+from eprof.show.report.first_screen import AGAIN, CACHED, FAMILIES, MOSTLY_INTEGER, SHORT_S, WASTED, requested_of
+from eprof.show.report.trust import counted_alone, lacks_some
 from eprof.show.report.view import DRAM, FLOPS, View, time_of
 from eprof.show.words.badges import SIMULATED, Amount
 from eprof.show.words.blocks import Point
@@ -35,7 +38,8 @@ _SLOW = 0.6  # of the roofline's speed: what is slower waits
 _DIVIDES = 0.05  # special functions for each FP64 instruction, from which on much of these follows from them
 # FP64 instructions behind one MUFU.RCP64H: five refine the reciprocal, three more make a quotient of it.
 _OF_A_DIVISION = (5, 8)
-_AGAIN = 8.0  # bytes of L1 for each of DRAM, from which on a kernel mostly reads again what it has read
+_SAME = 256.0  # bytes of L1 for each of DRAM, from which on they are a thread's own, which no tile shares
+_ALIKE = 0.03  # of flops, and of bytes written: products that differ by less are one
 _WAITING = 1.5  # instructions a cycle of a CPU's core: what executes fewer mostly waits for memory, or for branches
 _ISSUING = 1.0  # instructions a cycle of a multiprocessor: what issues more does not wait for loads
 _STALLED = 0.3  # of stalls, below which data of memory are not what a kernel waits for
@@ -65,45 +69,48 @@ _ON_A_CPU = "-O3 -march=native; less work in inner loops"  # for fewer instructi
 class Try(Struct, frozen=True):
     """A change, and which share of the energy it saves, at least and at most where that is known; beside: its price.
 
-    of_j: the J that the share is of, if not of what the kernels take.
+    of_all: the J or s that the share is of, if not of what the kernels take.
     """
 
     act: str
     saves: float
     ends: tuple[float, float] | None = None
     beside: str = ""
-    of_j: float | None = None
+    of_all: float | None = None
 
-    def text(self, everything: float) -> str:
-        """What to try, as in "... saves 1.74 mJ (15 % of 11.6 mJ), 14 % less time". everything: J."""
-        everything = self.of_j or everything
+    def text(self, everything: Amount, unit: str) -> str:
+        """What to try, as in "... saves 1.74 mJ (15 % of 11.6 mJ), 14 % less time"; in s where no joules are known."""
+        whole = self.of_all or everything.value or 0.0
         low, high = self.ends or (self.saves, self.saves)
-        of = f"of {quantity(everything, 'J')}"
+        of = f"of {quantity(whole, unit)}"
         if low < _LITTLE * self.saves:
             # "Saves 0 to 500 mJ" would be no advice: the middle, and how far it may go.
-            middle, most = (quantity(share * everything, "J") for share in (self.saves, high))
-            joules = f"{middle}, or next to nothing, up to {most}"
-            return f"{self.act}: saves {joules} ({percent(self.saves)} {of}){self.beside}"
-        joules = span(low * everything, high * everything, "J")
-        return f"{self.act}: saves {joules} ({percent_span(low, high)} {of}){self.beside}"
+            middle, most = (quantity(share * whole, unit) for share in (self.saves, high))
+            saved = f"{middle}, or next to nothing, up to {most}"
+            return f"{self.act}: saves {saved} ({percent(self.saves)} {of}){self.beside}"
+        saved = span(low * whole, high * whole, unit)
+        return f"{self.act}: saves {saved} ({percent_span(low, high)} {of}){self.beside}"
 
 
 def what_to_try(view: View) -> Point:
     """What to try: the change that saves most, and what to collect where too little was counted to tell."""
     changes = sorted(_levers(view), key=lambda change: -change.saves)
     is_worth_it = bool(changes) and changes[0].saves >= _LITTLE
-    everything = view.counted_energy(view.document).value
-    texts = [changes[0].text(everything or 0.0) if is_worth_it else _of_loops(view)]
+    texts = [changes[0].text(*_everything(view)) if is_worth_it else _of_loops(view)]
     if not view.has_energy and view.costs is None:
         texts.append(_how_to_price(view))
     elif not (view.to_meter or view.is_modelled) and (
         lacks_some(view) or not view.has_energy or view.above.value is None
     ):
-        # Where more may have been left out than was counted, that comes first.
-        is_beside = is_worth_it and (changes[0].of_j or 0.0) > 2 * (everything or 0.0)
-        is_uncounted = lacks_most(view) and "retired" not in view.words and not is_beside
-        texts.insert(0 if is_uncounted else len(texts), _how_to_count(view, bool(texts[0])))
+        texts.append(_how_to_count(view, bool(texts[0])))
     return Point("Try", "; ".join(filter(None, texts)) or _nothing(view, changes))
+
+
+def _everything(view: View) -> tuple[Amount, str]:
+    """What changes save a share of: the counted energy, or the time where none is known; and its unit."""
+    if view.has_energy:
+        return view.counted_energy(view.document), "J"
+    return view.time, "s"
 
 
 def _how_to_price(view: View) -> str:
@@ -151,13 +158,15 @@ def _nothing(view: View, changes: Iterable[Try]) -> str:
 
 def _levers(view: View) -> Iterator[Try]:
     """All levers that the page knows, each with what it saves of the counted energy."""
-    everything = view.counted_energy(view.document).value
+    everything = _everything(view)[0].value
     if not everything:
         return
     yield from _fewer_gaps(view, everything)
+    yield from _longer_launches(view, everything)
     if view.above.value is None or counted_alone(view):
         return
     yield from _other_clocks(view)
+    yield from _cheaper_kernels(view, everything)
     for loop in scalar_loops(view):
         ends = loop.least_j / everything, loop.most_j / everything
         yield Try(loop.act, sum(ends) / 2, ends)
@@ -174,20 +183,124 @@ def _levers(view: View) -> Iterator[Try]:
 def _fewer_gaps(view: View, everything: float) -> Iterator[Try]:
     """Half of the time between kernels, or of what copies take, which costs constant power."""
     idle_s, idle_j = view.idle
-    gaps = view.document.gaps or None
-    copies_s = gaps.copies_s if gaps else 0.0
-    if copies_s > idle_s and view.constant_w is not None:
-        copies_j = copies_s * view.constant_w
-        share = copies_j / (everything + copies_j)
+    gaps = view.document.gaps or schema.Gaps(None, None, 0.0)
+    idle = idle_j if view.has_energy else idle_s
+    power_w = view.constant_w if view.has_energy else 1.0  # or seconds instead of joules
+    if gaps.copies_s > idle_s and power_w:
+        copies = gaps.copies_s * power_w
         how = "keep data on the GPU, pin the host's memory; nothing where kernels run meanwhile"
-        act = f"halve the copies ({quantity(copies_s, 's')} in all; {how})"
-        yield Try(act, share / 2, of_j=everything + copies_j)
-    elif idle_j:
+        act = f"halve the copies ({quantity(gaps.copies_s, 's')} in all; {how})"
+        yield Try(act, copies / 2 / (everything + copies), of_all=everything + copies)
+    elif idle:
         how = "streams, CUDA graphs, fewer synchronisations, input that is ready"
-        if copies_s > idle_s / 2:
+        if gaps.copied_s > idle_s / 2:
             how = "they are mostly copies: keep data on the GPU, or copy while kernels run"
         act = f"close half of the gaps between kernels ({quantity(idle_s, 's')} in all; {how})"
-        yield Try(act, idle_j / 2 / (everything + idle_j), of_j=everything + idle_j)
+        yield Try(act, idle / 2 / (everything + idle), of_all=everything + idle)
+
+
+def _longer_launches(view: View, everything: float) -> Iterator[Try]:
+    """A fifth less time in launches that are so short that they mostly wait for their start."""
+    if view.is_above or view.nouns.is_of_cpu:
+        return
+    taken = {}
+    for place, kernel in enumerate(view.kernels):
+        seconds = time_of(kernel).value or 0.0
+        if 0 < seconds < SHORT_S * kernel.launches:
+            taken[place] = (kernel.energy_j.constant or 0.0) if view.has_energy else seconds
+    if not taken:
+        return
+    largest = view.kernels[max(taken, key=taken.__getitem__)]
+    each = quantity((largest.time_s or 0.0) / largest.launches, "s")
+    more = when(len(taken) > 1, f" and of {counted(len(taken) - 1, f'more {view.nouns.kernel}')}")
+    act = f"do more in each {view.nouns.launch} of {view.label(largest)} (now {each}){more}"
+    yield Try(f"{act}: a fifth less time in them", _STEP * sum(taken.values()) / everything)
+
+
+def _cheaper_kernels(view: View, everything: float) -> Iterator[Try]:
+    """The cheapest of kernels that do one and the same product, for all of them: the same flops, writes and shape."""
+    if view.is_above:
+        return
+    made = (Product.of(view, kernel) for kernel in view.kernels if is_plain_product(kernel.name))
+    for alike in _alike([product for product in made if product is not None]):
+        best, *rest = sorted(alike, key=lambda product: product.each_j)
+        dearer = [product for product in rest if product.each_j > (1 + _LITTLE) * best.each_j]
+        if not dearer:
+            continue
+        saved_j = [(product.each_j - best.each_j) * product.kernel.launches for product in dearer]
+        worst = dearer[max(range(len(dearer)), key=saved_j.__getitem__)]
+        more = when(len(dearer) > 1, f" and {len(dearer) - 1} more")
+        less = f"the same product, {percent(1 - best.each_j / worst.each_j)} less a launch"
+        act = f"use {view.label(best.kernel)} for {view.label(worst.kernel)}{more} ({less})"
+        yield Try(act, sum(saved_j) / everything)
+
+
+def _alike(products: Iterable["Product"]) -> list[list["Product"]]:
+    """Products in groups that do the same; only groups with as many flops are looked at."""
+    groups: list[list[Product]] = []
+    for product in sorted(products, key=lambda product: product.order):
+        near = takewhile(product.is_near, reversed(groups))
+        home = next((group for group in near if product.does_as(group[0])), None)
+        if home is None:
+            groups.append([product])
+        else:
+            home.append(product)
+    return groups
+
+
+class Product(NamedTuple):
+    """What one launch of a product of matrices takes and does. written: bytes, None if not known."""
+
+    kernel: schema.Kernel
+    each_j: float
+    type: str
+    flops: float
+    written: float | None
+    blocks: float
+    threads: float
+
+    @classmethod
+    def of(cls, view: View, kernel: schema.Kernel) -> "Product | None":
+        """The product that a kernel does; None where its work, energy or shape is not known."""
+        works = {name: flops * (view.amount(kernel, name).value or 0.0) for name, flops in FLOPS.items()}
+        works |= {name: view.amount(kernel, name).value or 0.0 for name in TENSOR_FLOPS}
+        signs = kernel.signs or {}
+        type_ = max(works, key=works.__getitem__)
+        blocks, threads = signs.get("blocks"), signs.get("threads")
+        if not works[type_] or not kernel.energy_j.total or not blocks or not threads:
+            return None
+        written = view.amount(kernel, "dram_write").value
+        launches = kernel.launches
+        return cls(
+            kernel,
+            kernel.energy_j.total / launches,
+            type_,
+            sum(works.values()) / launches,
+            None if written is None else written / launches,
+            blocks,
+            blocks * threads,
+        )
+
+    @property
+    def order(self) -> tuple[str, str, float]:
+        """Those that may be alike come one after the other."""
+        return self.kernel.device or "", self.type, self.flops
+
+    def is_near(self, group: Sequence["Product"]) -> bool:
+        """Whether a group's products have as many flops of the same type, on the same device."""
+        first = group[0]
+        return self.order[:2] == first.order[:2] and abs(self.flops / first.flops - 1) <= _ALIKE
+
+    def does_as(self, other: "Product") -> bool:
+        """Whether a product that is near writes as many bytes as another, with a grid for the same result.
+
+        Tiles of powers of two make numbers of threads that are apart by powers of two; where writes are not known, the
+        blocks must be as many.
+        """
+        if self.written and other.written:
+            steps = math.log2(self.threads / other.threads)
+            return abs(self.written / other.written - 1) <= _ALIKE and abs(steps - round(steps)) < _ALIKE
+        return self.written is other.written is None and self.blocks == other.blocks
 
 
 # --------------------------------------------------------------------------------------------------- clocks
@@ -316,10 +429,8 @@ def _capability(view: View) -> float:
 def _fused(view: View, everything: float) -> Iterator[Try]:
     """Multiplications and additions that could be one instruction."""
     for bits in (64, 32, 16):
-        pairs = 0.0
-        for kernel in view.kernels:
-            added, multiplied = (view.amount(kernel, f"fp{bits}_{kind}").value for kind in ("add", "mul"))
-            pairs += min(added or 0.0, multiplied or 0.0)
+        added, multiplied = (view.column(f"fp{bits}_{kind}").values for kind in ("add", "mul"))
+        pairs = float(np.nansum(np.minimum(added, multiplied)))
         price = view.charges.get(f"fp{bits}_mul")
         if pairs and price and price.pj > 0:
             saves = pairs * price.pj * 1e-12 / everything
@@ -355,12 +466,15 @@ def _fewer_bytes(view: View, everything: float) -> Iterator[Try]:
         if FAMILIES.get(group) != DATA or not amount.value or group != "dram" and _is_closed(view, group):
             continue
         saves, time = _STEP * amount.value / everything, ""
+        ends = _ends(view, group, everything, saves)
         for answer in view.document.what_if or ():
             if answer.question == f"{group}=-20%" and answer.change_share is not None and not view.is_modelled:
-                saves, time = -answer.change_share, _time_of(answer.time_share)
+                sooner = -answer.change_share - saves  # constant power, whatever a byte costs
+                saves, time = saves + sooner, _time_of(answer.time_share)
+                ends = (max(ends[0] + sooner, 0.0), min(ends[1] + sooner, 1.0)) if ends else None
         how = "; ".join(filter(None, [_mostly_in(view, group), _remedy(view, group)]))
         act = f"move a fifth fewer {view.in_prose(group)} bytes{bracketed(how)}"
-        yield Try(act, saves, _ends(view, group, everything, saves), time)
+        yield Try(act, saves, ends, time)
 
 
 def _remedy(view: View, group: str) -> str:
@@ -421,40 +535,43 @@ def _ends(view: View, group: str, everything: float, saves: float) -> tuple[floa
 
 
 def _less_waiting(view: View, everything: float) -> Iterator[Try]:
-    """Constant power while a kernel waits: for its launches, or for memory that is not busy."""
-    constant_j = view.joules_by_kernel(CONSTANT)
-    if view.is_above or not sum(constant_j):
-        return
-    largest = max(range(len(constant_j)), key=constant_j.__getitem__)
-    kernel, joules = view.kernels[largest], constant_j[largest]
-    seconds = time_of(kernel).value or 0.0
-    name = view.label(kernel)
-    if seconds / kernel.launches < SHORT_S:
-        each = quantity(seconds / kernel.launches, "s")
-        act = f"do more in each {view.nouns.launch} of {name}, now {each}: a fifth less time in them"
-        yield Try(act, _STEP * joules / everything)
-        return
+    """Constant power while a kernel waits for memory that is not busy."""
     limits = view.document.limits
-    share = limits.kernels[largest].speed_share if limits else None
-    if share is None or share >= _SLOW or library_of(kernel.name) in _CLOSED:
+    if view.is_above or not limits:
         return
-    again = _times_from_l1(view, kernel)
-    if again >= _AGAIN:
-        joules += view.joules_by_kernel("l1")[largest]
-        act = f"tile {name} in shared memory and registers (L1 moves {plain(again)} bytes for each one of DRAM)"
-        yield Try(f"{act}: a fifth fewer L1 bytes in a fifth less time", _STEP * joules / everything)
-        return
+    of_l1 = view.joules_by_kernel("l1")
+    for place, (kernel, joules) in enumerate(zip(view.kernels, view.joules_by_kernel(CONSTANT), strict=True)):
+        share = limits.kernels[place].speed_share
+        is_short = (time_of(kernel).value or 0.0) < SHORT_S * kernel.launches
+        if joules < _LITTLE * everything or is_short or share is None or share >= _SLOW:
+            continue
+        if library_of(kernel.name) in _CLOSED:
+            continue
+        if act := _waits(view, kernel, share):
+            again_j = of_l1[place] if view.times_from_l1(kernel) >= AGAIN else 0.0
+            yield Try(act, _STEP * (joules + again_j) / everything)
+
+
+def _waits(view: View, kernel: schema.Kernel, share: float) -> str:
+    """What keeps a kernel at a share of the roofline's speed, and what to do; empty where nothing tells it."""
+    name = view.label(kernel)
+    again = view.times_from_l1(kernel)
+    if again >= AGAIN:
+        how = f"tile {name} in shared memory and registers"
+        if again >= _SAME:
+            how = f"keep what {name} reads again and again in registers"
+        told = f"L1 moves {plain(again)} bytes for each one of DRAM"
+        return f"{how} ({told}): a fifth fewer L1 bytes in a fifth less time"
     signs = kernel.signs or {}
     occupancy, stalled = signs.get("occupancy", 1.0), signs.get("memory_stall", 1.0)
     if _is_busy(view, kernel) or occupancy >= _EMPTY and stalled < _STALLED:
-        return
+        return ""
     how, told = "loads", f"{percent(share)} of the roofline's speed"
     if occupancy < _EMPTY:
         how, told = "warps", f"occupancy {percent(occupancy)}, {told}"
     elif "memory_stall" in signs:
         told = f"{percent(stalled)} of its stalls are for memory, {told}"
-    act = f"keep more {how} in flight in {name} ({told}): a fifth less time"
-    yield Try(act, _STEP * joules / everything)
+    return f"keep more {how} in flight in {name} ({told}): a fifth less time"
 
 
 def _fewer_conflicts(view: View, everything: float) -> Iterator[Try]:
@@ -483,12 +600,6 @@ def _fewer_cycles(view: View, everything: float) -> Iterator[Try]:
         joules = view.words["core_active"].energy.value or 0.0
         act = f"wait less for memory and branches ({plain(a_cycle)} instructions a cycle): a fifth fewer cycles"
         yield Try(act, _STEP * joules / everything)
-
-
-def _times_from_l1(view: View, kernel: schema.Kernel) -> float:
-    """The bytes that L1 moves for each one from or to DRAM; 0 where not both are known."""
-    l1 = view.summed(kernel, _words(view, "l1"))
-    return (l1.value or 0.0) / (view.summed(kernel, DRAM).value or math.inf)
 
 
 def _is_busy(view: View, kernel: schema.Kernel) -> bool:

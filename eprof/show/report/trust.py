@@ -96,7 +96,7 @@ def _of_table(view: View, costs: schema.Costs) -> str:
         whose = f"another {view.nouns.processor}'s, so joules hold if the two are alike"
         facts = [costs_words.of_another(costs, view.nouns), whose]
     whose = costs_words.of_gpu(costs)
-    return f"Prices{whose}: {', '.join(filter(None, facts))}{phrase('; intervals: {}', _range_of(view, costs))}."
+    return f"Prices{whose}: {', '.join(filter(None, facts))}{phrase('; ranges span {}', _range_of(view, costs))}."
 
 
 def _basis(view: View, costs: schema.Costs) -> str:

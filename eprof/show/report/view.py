@@ -426,6 +426,11 @@ class View:
         is_lower = count.value is None or bool(count.lower_bound)
         return Amount(count.value, bits(count.marks) & self.masks[name] | MISSING * is_lower)
 
+    def times_from_l1(self, entry: Entry) -> float:
+        """The bytes that L1 moves for each one from or to DRAM; 0 where not both are known."""
+        l1 = self.summed(entry, [word for word in self.words if COUNTS[word].group == "l1"])
+        return (l1.value or 0.0) / (self.summed(entry, DRAM).value or math.inf)
+
     def flops(self, entry: Entry) -> Amount:
         """Floating-point operations, two for a multiply-add, with those of tensor cores; not known unless all are."""
         return self._all_flops if entry is self.document else self._flops(entry)
